@@ -5,6 +5,7 @@
 # back).
 #
 #   E2E_COMMAND=oribi|oribi-psgi   the command under test (default: oribi)
+#   E2E_TRANSPORT=tcp|unix|door    each suite over this one; by far not all hold through a door
 #
 # Every suite runs over tcp and over a unix socket, and ends with checks of its own: the worker holds no more
 # descriptors than at its start, no process is left, and no block of the core's memory.
@@ -41,6 +42,9 @@ module E2E
     app_extension: [".ru", ".psgi"],
     binary: ["ruby/exe/oribi", "perl/bin/oribi-psgi"],
   }.freeze
+
+  # Was the program of tls:// and ?door=on built?
+  def self.door? = File.executable?(File.join(ROOT, RUBY ? "ruby/lib/oribi/oribi-door" : "perl/blib/arch/auto/Oribi/oribi-door"))
 
   def self.differing(name) = DIFFERENCES.fetch(name)[RUBY ? 0 : 1]
 

@@ -45,6 +45,7 @@ void oribi__channels_close_idle(struct oribi__door *door)
     while (door->idle_first)
         oribi__channel_close(door->idle_first);
     oribi__channels_close_left(door);
+    oribi__door_site_close_idle(door);
 }
 
 void oribi__channels_deinit(struct oribi__door *door)
@@ -70,6 +71,10 @@ uint16_t oribi__channel_owner(const struct oribi__channel *channel)
 void oribi__channel_count(struct oribi__channel *channel)
 {
     struct oribi__door *door = channel->door;
+    if (channel->site) {
+        oribi__door_site_begins(channel);
+        return;
+    }
     channel->owner = oribi__channel_owner(channel);
     if (channel->owner > door->config->board.count)
         channel->owner = 0;
@@ -83,6 +88,10 @@ void oribi__channel_count(struct oribi__channel *channel)
 void oribi__channel_uncount(struct oribi__channel *channel)
 {
     struct oribi__door *door = channel->door;
+    if (channel->site) {
+        oribi__door_site_ends(channel);
+        return;
+    }
     if (channel->owner)
         door->out[channel->owner]--;
     else
@@ -93,10 +102,11 @@ void oribi__channel_uncount(struct oribi__channel *channel)
 
 /* --- life --- */
 
-struct oribi__channel *oribi__channel_open(struct oribi__door *door, int *far_fd)
+struct oribi__channel *oribi__channel_open(struct oribi__door *door, struct oribi__door_site *site, int *far_fd)
 {
     int fds[2];
-    struct oribi__channel *channel = door->free_number_count > 0 ? oribi_mem_try_alloc(1, sizeof(*channel)) : NULL;
+    bool may = site || door->free_number_count > 0;
+    struct oribi__channel *channel = may ? oribi_mem_try_alloc(1, sizeof(*channel)) : NULL;
     if (!channel)
         return NULL;
     if (oribi_os_lift_pair(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds), fds) < 0) {
@@ -114,8 +124,11 @@ struct oribi__channel *oribi__channel_open(struct oribi__door *door, int *far_fd
         oribi_mem_free(channel);
         return NULL;
     }
-    channel->number = door->free_numbers[--door->free_number_count];
-    atomic_store_explicit(&door->config->board.channels[channel->number], 0, memory_order_release);
+    channel->site = site;
+    if (!site) {
+        channel->number = door->free_numbers[--door->free_number_count];
+        atomic_store_explicit(&door->config->board.channels[channel->number], 0, memory_order_release);
+    }
     channel->state = ORIBI__CHANNEL_CLOSED; /* in no list */
     door->channel_count++;
     *far_fd = fds[1];
@@ -125,6 +138,10 @@ struct oribi__channel *oribi__channel_open(struct oribi__door *door, int *far_fd
 static void unlink_idle(struct oribi__channel *channel)
 {
     struct oribi__door *door = channel->door;
+    if (channel->site) {
+        oribi__door_site_unlink(channel);
+        return;
+    }
     *(channel->prev ? &channel->prev->next : &door->idle_first) = channel->next;
     *(channel->next ? &channel->next->prev : &door->idle_last) = channel->prev;
     channel->prev = channel->next = NULL;
@@ -147,7 +164,8 @@ int oribi__channel_release(struct oribi__channel *channel)
     int fd = channel->watch.fd;
     channel->watch.fd = -1;
     channel->state = ORIBI__CHANNEL_CLOSED;
-    door->free_numbers[door->free_number_count++] = channel->number;
+    if (!channel->site)
+        door->free_numbers[door->free_number_count++] = channel->number;
     door->channel_count--;
     oribi_buf_deinit(&channel->unsent);
     oribi_buf_deinit(&channel->read);
@@ -257,8 +275,6 @@ void oribi__channel_finish(struct oribi__channel *channel)
     if (!channel->unsent.len)
         (void)shutdown(channel->watch.fd, SHUT_WR); /* fails only if the worker is gone, which is told elsewhere */
 }
-
-/* --- the answer --- */
 
 static void on_ready(void *self, struct oribi_watch *watch)
 {

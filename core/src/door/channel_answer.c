@@ -18,7 +18,7 @@ void oribi__channel_ended(struct oribi__channel *channel)
     struct oribi__call *call = channel->call;
     bool whole = call && channel->state == ORIBI__CHANNEL_BODY && channel->framing == ORIBI_FRAMING_CLOSE;
     bool answered = channel->answered;
-    if (call && !answered) /* dead, most likely: its other channels end one after another */
+    if (call && !answered && !channel->site) /* dead, most likely: its other channels end one after another */
         channel->door->shunned_until_ms[channel->owner] = channel->door->reactor.now_ms + SHUNNED_MS;
     oribi__channel_close(channel);
     if (!call)
@@ -28,6 +28,7 @@ void oribi__channel_ended(struct oribi__channel *channel)
         call->ops->more(call, oribi_slice(NULL, 0), true);
     } else if (!answered && call->safe && call->tries < TRIES_MAX) {
         call->tries++;
+        call->of_site = false;
         oribi__dispatch_add(call, true);
     } else {
         oribi__call_failed(call, 502, "the worker ended in the call");
@@ -53,6 +54,8 @@ void oribi__channel_read(struct oribi__channel *channel)
         }
         if ((size_t)n < ORIBI__DOOR_SCRATCH_BYTES && !(channel->watch.ready & ORIBI_HANGUP))
             channel->watch.ready &= (uint8_t)~ORIBI_READ;
+        if (channel->site && !channel->answered)
+            oribi__door_site_heard(channel);
         channel->answered = true;
         take_bytes(channel, door->scratch, (size_t)n);
     }
@@ -160,6 +163,10 @@ static void finish(struct oribi__channel *channel)
     oribi_buf_deinit(&channel->chunked.trailers);
     memset(&channel->chunked, 0, sizeof(channel->chunked));
     channel->state = ORIBI__CHANNEL_IDLE;
+    if (channel->site) {
+        oribi__door_site_idle(channel);
+        return;
+    }
     channel->prev = NULL;
     channel->next = door->idle_first;
     *(door->idle_first ? &door->idle_first->prev : &door->idle_last) = channel;
@@ -206,6 +213,10 @@ static void take_head(struct oribi__channel *channel, char *p, size_t n)
             channel->left = answer.content_length;
             call->tail.len = 0; /* the request's: from now on it is the answer's */
             take_body(channel, body, rest, &answer);
+            return;
+        }
+        if (channel->site && answer.status == ORIBI_SITE_PASSED) {
+            oribi__door_site_passed(channel);
             return;
         }
         call->ops->interim(call, &answer);

@@ -30,6 +30,10 @@ static bool runs_on(const struct oribi__channel *channel)
 void oribi__channel_leave(struct oribi__channel *channel)
 {
     struct oribi__door *door = channel->door;
+    if (channel->site) { /* it is no worker, and has begun nothing that matters */
+        oribi__channel_close(channel);
+        return;
+    }
     (void)shutdown(channel->watch.fd, SHUT_RDWR); /* fails only if the worker is gone */
     oribi__channel_uncount(channel);
     oribi__channel_count(channel); /* it may have been taken out of the hand-off queue since */

@@ -8,6 +8,8 @@
 
 #include <string.h>
 
+enum { RETRY_AFTER_S = 1, STATUS_GONE = 499 };
+
 /* A call's client: exchange->user is the call, call->owner the connection. */
 static struct oribi_conn *conn_of(const struct oribi__call *call)
 {
@@ -137,7 +139,7 @@ static void begin(struct oribi__call *call, struct oribi_answer *answer, struct 
     }
     call->framing = (uint8_t)res.framing;
     call->closes = res.closes;
-    call->streams = answer->content_length < 0;
+    call->streams = answer->content_length < 0 || call->of_site;
     vec[0] = (struct iovec){door->text, (size_t)n};
     size_t count = 1 + frame(call, vec + 1, body, last, chunk);
     (void)oribi_conn_send(&door->reactor, c, vec, count, !last); /* a broken connection: below */
@@ -187,13 +189,22 @@ static void fail(struct oribi__call *call, int status, const char *reason)
         cut(call);
         return;
     }
+    struct oribi_own_answer own = {.status = status,
+                                   .is_head = c->exchange->head.is_head,
+                                   .retry_after_s = status == 503 ? RETRY_AFTER_S : 0,
+                                   .date = oribi_reactor_date(&door->reactor),
+                                   .added = door->added};
+    char text[ORIBI__OWN_TEXT_CAP];
+    struct oribi_slice type;
+    struct oribi_slice body = oribi__own_text(door, status, text, &type);
+    own.page = oribi__own_page_of(door, status, &own.type);
+    oribi__own_log(call, status, own.is_head ? 0 : (int64_t)body.n);
     c->exchange->user = NULL;
     oribi__call_destroy(call);
-    size_t n = oribi_response_error(status, oribi_reactor_date(&door->reactor), oribi_slice(NULL, 0),
-                                    c->exchange->head.is_head, door->text, ORIBI_RESPONSE_HEAD_BYTES_MAX);
-    struct iovec vec = {door->text, n};
-    (void)oribi_conn_send(&door->reactor, c, &vec, 1, false);
-    oribi_conn_finish(&door->reactor, c, true); /* what oribi_response_error() has said */
+    size_t n = oribi_response_own(&own, door->text, ORIBI_RESPONSE_HEAD_BYTES_MAX);
+    struct iovec vec[2] = {{door->text, n}, {(void *)own.page.p, own.page.n}};
+    (void)oribi_conn_send(&door->reactor, c, vec, own.page.p && !own.is_head ? 2 : 1, false);
+    oribi_conn_finish(&door->reactor, c, true); /* what oribi_response_own() has said */
 }
 
 static int64_t pending(const struct oribi__call *call)
@@ -300,7 +311,7 @@ static void take(struct oribi__door *door, struct oribi_exchange *exchange)
     (void)oribi_conn_tells_leaving(&door->reactor, c); /* else a client that goes is found by what is sent to it */
     if (code < 0)
         oribi__call_failed(call, 503, "out of memory");
-    else
+    else if (!oribi__door_site_claims(door, call, head) || !oribi__door_site_submit(call))
         oribi__call_submit(call);
 }
 
@@ -311,6 +322,8 @@ static void on_closed(void *self, struct oribi_conn *c)
     struct oribi__call *call = call_of(c);
     if (!call)
         return;
+    if (call->state == ORIBI__CALL_QUEUED)
+        oribi__own_log(call, STATUS_GONE, 0);
     c->exchange->user = NULL;
     oribi__call_destroy(call);
 }
@@ -337,12 +350,26 @@ static void on_refused(void *self, struct oribi_conn *c, enum oribi_refusal refu
     if (oribi_log_limit_allows(&door->log_limit, door->reactor.now_ms))
         oribi_log(ORIBI_LOG_WARN, "door: refused a request of %.*s: %s", c->addr_len ? c->addr_len : 4,
                   c->addr_len ? c->addr : "unix", text ? text : "malformed");
+    const struct oribi_door_listener *listener = c->listener;
+    const struct oribi__refused refused = {.listener = &listener->listener,
+                                           .addr = oribi_slice(c->addr, c->addr_len),
+                                           .port = oribi_slice(c->port, c->port_len),
+                                           .tls = c->transport != NULL,
+                                           .closes = true,
+                                           .status = oribi_refusal_status(refusal),
+                                           .word = oribi_refusal_name(refusal),
+                                           .body_bytes = (int64_t)body_bytes,
+                                           .bytes_in = c->buf ? c->len : 0,
+                                           .bytes_out = (int64_t)(head_bytes + body_bytes),
+                                           .requests = c->request_count};
+    oribi__own_log_refused(door, c->exchange ? &c->exchange->head : NULL,
+                           oribi_parser_first_line(c->buf, c->buf ? c->len : 0), &refused);
 }
 
 struct oribi_reactor_hooks oribi__h1_hooks(struct oribi__door *door)
 {
     return (struct oribi_reactor_hooks){
-        .self = door, .closed = on_closed, .leaving = on_leaving, .refused = on_refused};
+        .self = door, .closed = on_closed, .leaving = on_leaving, .refused = on_refused, .page = oribi__own_page_of};
 }
 
 static void flush(struct oribi__call *call)

@@ -8,6 +8,7 @@
 #include "oribi/base/mem.h"
 #include "oribi/base/os.h"
 #include "oribi/base/os_process.h"
+#include "process/doors.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -105,6 +106,42 @@ static int make_contexts(struct oribi_door_config *config, const struct oribi__p
 
 /* --- the text --- */
 
+static int set_site_option(struct oribi_options *options, const struct oribi__record *record, char *error)
+{
+    struct oribi_slice name;
+    if (oribi__record_is(record, "folder"))
+        return set_option(options, ORIBI_SLICE("chdir"), record->value, error);
+    if (!oribi__record_begins(record, "option", &name) || !oribi__door_is_of_site(name))
+        return refuse(error, "a record that no supervisor of this version writes");
+    return set_option(options, name, record->value, error);
+}
+
+/* Makes config->site of it, or leaves that. */
+static int take_site(struct oribi_door_config *config, struct oribi_slice text, char *error)
+{
+    const char *at = text.p;
+    const char *end = text.p + text.n;
+    struct oribi__record record;
+    struct oribi_options *options = oribi_mem_try_alloc(1, sizeof(*options));
+    if (!options)
+        return ORIBI_ENOMEM;
+    oribi_options_init(options);
+    int code = set_option(options, ORIBI_SLICE("access_log"),
+                          config->has_access_log ? ORIBI_SLICE("-") : ORIBI_SLICE("off"), error);
+    while (code == 0 && oribi__record_next(&at, end, &record))
+        code = set_site_option(options, &record, error);
+    if (code == 0 && at != end)
+        code = refuse(error, "what the supervisor has written of files cannot be read");
+    struct oribi_options *out = code == 0 ? config->site : options;
+    if (code == 0)
+        config->site = options;
+    if (out) {
+        oribi_options_deinit(out);
+        oribi_mem_free(out);
+    }
+    return code;
+}
+
 static int take_records(struct oribi_door_config *config, struct oribi_options *options, const char *p, size_t n,
                         char *error)
 {
@@ -119,6 +156,8 @@ static int take_records(struct oribi_door_config *config, struct oribi_options *
     while (code == 0 && oribi__record_next(&at, end, &record)) {
         if (options && oribi__record_begins(&record, "option", &name))
             code = set_option(options, name, record.value, error);
+        else if (options && oribi__record_is(&record, "site"))
+            code = take_site(config, record.value, error);
         else if (options && oribi__record_is(&record, "listener"))
             code = add_listener(config, record.value, error);
         else if (!oribi__pairs_add(pairs, &record))
@@ -159,6 +198,17 @@ static int become_user(const struct oribi_options *options, char *error)
                : 0;
 }
 
+/* Takes the descriptor. */
+static void take_access_log(struct oribi_door_config *config, int fd)
+{
+    if (fd == STDOUT_FILENO) {
+        config->has_access_log = true;
+        return;
+    }
+    config->has_access_log = dup2(fd, STDOUT_FILENO) >= 0 || config->has_access_log;
+    oribi_os_close(fd);
+}
+
 /* Lines go where the supervisor's do, by a descriptor of its: a door opens no file. */
 static void take_log(const struct oribi_options *options, int fd)
 {
@@ -175,11 +225,12 @@ int oribi_door_config_take(struct oribi_door_config *config, char *error)
     int board_fd = -1;
     int tickets_fd = -1;
     int log_fd = -1;
+    int access_fd = -1;
     unsigned count = 0;
-    int n = sscanf(text ? text : "", "%d %d %d %d %u %d %d %d %d %u %u", &version, &text_fd, &config->control_fd,
+    int n = sscanf(text ? text : "", "%d %d %d %d %u %d %d %d %d %d %u %u", &version, &text_fd, &config->control_fd,
                    &board_fd, &count, &config->handoff.take_fd, &config->handoff.give_fd, &tickets_fd, &log_fd,
-                   &config->channel_first, &config->channel_count);
-    if (n != 11 || version != ORIBI_DOOR_PROTOCOL || count == 0 || count > ORIBI_SLOTS_MAX ||
+                   &access_fd, &config->channel_first, &config->channel_count);
+    if (n != 12 || version != ORIBI_DOOR_PROTOCOL || count == 0 || count > ORIBI_SLOTS_MAX ||
         config->channel_count == 0 || config->channel_count > ORIBI_CHANNELS_MAX ||
         config->channel_first > ORIBI_CHANNELS_MAX + 1 - config->channel_count)
         return refuse(error, "this program is started by a server's supervisor alone");
@@ -198,12 +249,16 @@ int oribi_door_config_take(struct oribi_door_config *config, char *error)
             return refuse(error, "cannot map the keys of session tickets");
         config->tickets = tickets;
     }
+    if (access_fd >= 0)
+        take_access_log(config, access_fd);
     struct oribi_options *options = oribi_mem_alloc(1, sizeof(*options)); /* lives as long as the process */
     oribi_options_init(options);
     config->options = options;
     oribi_log_init(STDERR_FILENO, ORIBI_LOG_INFO);
     int code = take_text(config, options, text_fd, error);
     oribi_os_close(text_fd);
+    if (code == 0 && !config->site)
+        code = refuse(error, "what the supervisor has written says nothing of files");
     if (log_fd >= 0)
         take_log(options, log_fd);
     if (code == 0 && error[0])
@@ -232,6 +287,11 @@ void oribi_door_failed(const struct oribi_door_config *config, const char *text)
     say(config, ORIBI_DOOR_SAYS_FAILED, text);
 }
 
+void oribi_door_site_taken(const struct oribi_door_config *config)
+{
+    say(config, ORIBI_DOOR_SAYS_SITE, "");
+}
+
 static enum oribi_door_command take_certificates(struct oribi_door_config *config, int fd)
 {
     char error[ORIBI_ERROR_TEXT_CAP] = "";
@@ -239,6 +299,22 @@ static enum oribi_door_command take_certificates(struct oribi_door_config *confi
     oribi_os_close(fd);
     say(config, code == 0 ? ORIBI_DOOR_SAYS_TAKEN : ORIBI_DOOR_SAYS_REFUSED, error);
     return code == 0 ? ORIBI_DOOR_CERTIFICATES : ORIBI_DOOR_NOTHING;
+}
+
+static enum oribi_door_command take_site_anew(struct oribi_door_config *config, int fd)
+{
+    struct oribi_buf text = {0};
+    char error[ORIBI_ERROR_TEXT_CAP] = "";
+    int code = oribi__door_text_read(fd, &text);
+    oribi_os_close(fd);
+    if (code == 0)
+        code = take_site(config, oribi_slice(text.p, text.len), error);
+    oribi_buf_deinit(&text);
+    if (code == 0)
+        return ORIBI_DOOR_SITE;
+    oribi_log(ORIBI_LOG_ERROR, "door: what a reload says of files and pages cannot be read: %s", error);
+    oribi_door_site_taken(config);
+    return oribi_door_control_take(config);
 }
 
 static ssize_t receive(int control_fd, char *kind, int *passed)
@@ -271,11 +347,17 @@ enum oribi_door_command oribi_door_control_take(struct oribi_door_config *config
         return ORIBI_DOOR_ORPHANED;
     if (kind == ORIBI_DOOR_TOLD_CERTIFICATES && passed >= 0)
         return take_certificates(config, passed);
+    if (kind == ORIBI_DOOR_TOLD_SITE && passed >= 0)
+        return take_site_anew(config, passed);
     if (kind == ORIBI_DOOR_TOLD_REOPEN && passed >= 0)
         take_log(config->options, passed);
+    else if (kind == ORIBI_DOOR_TOLD_ACCESS_LOG && passed >= 0)
+        take_access_log(config, passed);
     else
         oribi_os_close(passed);
     switch (kind) {
+    case ORIBI_DOOR_TOLD_ACCESS_LOG:
+        return ORIBI_DOOR_REOPEN;
     case ORIBI_DOOR_TOLD_DRAIN:
         return ORIBI_DOOR_DRAIN;
     case ORIBI_DOOR_TOLD_STOP:

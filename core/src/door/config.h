@@ -21,6 +21,8 @@ struct oribi_door_listener {
 
 struct oribi_door_config {
     const struct oribi_options *options; /* as the supervisor has them */
+    struct oribi_options *site;          /* what the newest generation says of answers without the application */
+    bool has_access_log;                 /* standard output is it, wherever the supervisor has it */
     struct oribi_door_listener listeners[ORIBI_LISTENERS_MAX];
     uint32_t listener_count;
     struct oribi_scoreboard board;           /* attached; has the owner table of channels */
@@ -40,6 +42,8 @@ enum oribi_door_command {
     ORIBI_DOOR_CERTIFICATES, /* listeners[i].contexts have been replaced (old ones released) */
     ORIBI_DOOR_DRAIN,        /* end without a loss: stop accepting, close what is idle, GOAWAY, exit 0 when empty */
     ORIBI_DOOR_STOP,         /* the same within options->shutdown_timeout_ms */
+    ORIBI_DOOR_REOPEN,       /* standard output leads to the access log that has been opened anew */
+    ORIBI_DOOR_SITE,         /* `site` is new */
     ORIBI_DOOR_ORPHANED,     /* the supervisor is gone: as DRAIN */
 };
 
@@ -49,5 +53,8 @@ enum oribi_door_command oribi_door_control_take(struct oribi_door_config *config
 /* Tells the supervisor that this door serves; or why it cannot (then exit with 1). */
 void oribi_door_ready(const struct oribi_door_config *config);
 void oribi_door_failed(const struct oribi_door_config *config, const char *text);
+
+/* The same of a new `site`, once the door answers by it. */
+void oribi_door_site_taken(const struct oribi_door_config *config);
 
 #endif

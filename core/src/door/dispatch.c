@@ -100,6 +100,14 @@ uint32_t oribi__dispatch_hands(const struct oribi__door *door)
     return hands;
 }
 
+bool oribi__dispatch_serves(const struct oribi__door *door)
+{
+    for (uint32_t i = 0; i < door->config->board.count; i++)
+        if (serves(&door->config->board.slots[i]))
+            return true;
+    return false;
+}
+
 /* --- channels --- */
 
 /* An idle channel of a worker that has room, `idle`: and no request of ours. */
@@ -152,7 +160,7 @@ static int give(struct oribi__call *call)
         if (own_fd < 0)
             return ORIBI_ENOMEM;
     }
-    struct oribi__channel *channel = oribi__channel_open(door, &far_fd);
+    struct oribi__channel *channel = oribi__channel_open(door, NULL, &far_fd);
     if (!channel) {
         oribi_os_close(own_fd);
         return ORIBI_AGAIN;

@@ -82,6 +82,8 @@ void oribi__door_deinit(struct oribi__door *door)
     oribi__channels_close_idle(door);
     oribi_reactor_deinit(&door->reactor); /* closes connections, whose calls close their channels */
     oribi__channels_deinit(door);
+    oribi__own_close(door);
+    oribi__door_site_close(door);
     while (door->spare_calls) {
         struct oribi__call *call = door->spare_calls;
         door->spare_calls = call->next;
@@ -114,6 +116,14 @@ static void take_order(struct oribi__door *door)
         case ORIBI_DOOR_CERTIFICATES:
             oribi_log(ORIBI_LOG_INFO, "door: new certificates serve");
             break;
+        case ORIBI_DOOR_SITE:
+            if (oribi__door_site_open(door) < 0)
+                oribi_log(ORIBI_LOG_ERROR, "door: out of memory: what a reload says of files and pages is not known");
+            break;
+        case ORIBI_DOOR_REOPEN:
+            oribi__door_site_reopen(door);
+            oribi__own_reopen(door);
+            break;
         case ORIBI_DOOR_DRAIN:
             drain(door, 0);
             break;
@@ -138,13 +148,14 @@ static int64_t sooner(int64_t a_ms, int64_t b_ms)
 static int64_t wait_ms(const struct oribi__door *door)
 {
     int64_t bound_ms = sooner(oribi__h2_wait_ms(door), oribi__arrive_wait_ms(door));
+    bound_ms = sooner(bound_ms, oribi__door_site_wait_ms(door));
     if (door->queue_first)
         bound_ms = sooner(bound_ms, door->calls_out ? BUSY_LOOK_MS : ORIBI__DOOR_RETRY_MS);
     if (door->draining)
         bound_ms = sooner(bound_ms, DRAIN_LOOK_MS);
     if (door->tunnels_again || door->channels_again)
         bound_ms = 0;
-    if (oribi_log_waits())
+    if (oribi_log_waits() || oribi_access_log_waits(door->access_log))
         bound_ms = sooner(bound_ms, ORIBI_LOG_RETRY_MS);
     return bound_ms;
 }
@@ -175,6 +186,8 @@ static void turn(struct oribi__door *door)
     oribi__h2_turn(door);
     oribi__tunnel_turn(door);
     oribi__channels_free_closed(door);
+    oribi__door_site_turn(door);
+    oribi_access_log_flush(door->access_log);
     oribi_log_flush();
 }
 

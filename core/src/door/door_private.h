@@ -11,6 +11,8 @@
  *   dispatch.c     the queue of complete requests, and which channel gets the next one
  *   channel.c      a channel: its life, the request out …
  *   channel_answer.c  … and the answer in
+ *   site.c         files and fixed answers, which need no worker
+ *   own.c          answers of the door's own, and their lines in the access log
  *   tunnel.c       bytes both ways, after 101
  *   canonical.c    a request head written anew
  *   tls*.c         TLS
@@ -28,6 +30,11 @@
 #include "oribi/http/answer.h"
 #include "oribi/http/channel_head.h"
 #include "oribi/http/chunked.h"
+#include "oribi/files/error_pages.h"
+#include "oribi/http/added.h"
+#include "oribi/worker/access_log.h"
+#include "oribi/worker/site_thread.h"
+#include "worker/own_answers.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -45,6 +52,7 @@ enum {
 struct oribi__door;
 struct oribi__call;
 struct oribi__channel;
+struct oribi__door_site; /* site.c */
 
 /* What a call's client does with its answer. */
 struct oribi__call_ops {
@@ -94,10 +102,12 @@ struct oribi__call {
     bool finished;     /* the client will send no more */
     bool streams;      /* the answer's length was not known at its begin */
     bool closes;       /* the client's connection, after it */
+    bool of_site;      /* the site is asked: it holds no worker, however slow its client is */
     bool listed;       /* clients_h1.c: its output waits for the socket */
     uint8_t framing;   /* towards the client */
     uint32_t listener; /* in config->listeners */
     int64_t complete_us;
+    uint64_t path_hash; /* site.c */
     struct oribi__call *blocked_next;
     struct oribi__call *listed_prev;
     struct oribi__call *listed_next;
@@ -118,8 +128,9 @@ struct oribi__channel {
     struct oribi__channel *next;
     struct oribi__channel *again_next;
     struct oribi__call *call;
-    struct oribi_buf unsent; /* of a request */
-    struct oribi_buf read;   /* the begin of an answer's head */
+    struct oribi__door_site *site; /* whose its far end is; NULL: a worker's */
+    struct oribi_buf unsent;       /* of a request */
+    struct oribi_buf read;         /* the begin of an answer's head */
     struct oribi_chunked chunked;
     int64_t left; /* of a body with a length */
     int64_t sent_us;
@@ -174,11 +185,17 @@ struct oribi__door {
     struct oribi__channel *channels_again; /* a turn has not read all that is there */
     uint16_t *free_numbers;
     uint32_t free_number_count;
-    uint8_t *out;                           /* calls of ours, by the slot that has their channel */
-    int64_t *shunned_until_ms;              /* it has ended in a call of ours: nothing is given to it until then */
-    uint32_t *average_us;                   /* of its calls, as far as they were ours; UINT32_MAX: not known */
-    int64_t *ended_us;                      /* when the last of them ended, oribi_clock_us() */
-    uint32_t out_waiting;                   /* … and in the hand-off queue, as far as we know */
+    uint8_t *out;                          /* calls of ours, by the slot that has their channel */
+    int64_t *shunned_until_ms;             /* it has ended in a call of ours: nothing is given to it until then */
+    uint32_t *average_us;                  /* of its calls, as far as they were ours; UINT32_MAX: not known */
+    int64_t *ended_us;                     /* when the last of them ended, oribi_clock_us() */
+    uint32_t out_waiting;                  /* … and in the hand-off queue, as far as we know */
+    struct oribi_added *added;             /* headers of the operator's; or NULL */
+    const struct oribi_error_pages *pages; /* … and pages, which the site has; or NULL */
+    struct oribi_access_log *access_log;   /* of what no worker has answered; NULL: off */
+    struct oribi__door_site *site;
+    struct oribi__door_site *site_next; /* of a reload: it takes the place when it has opened its folders */
+    struct oribi__door_site *retired_sites;
     struct oribi__channel *closed_channels; /* freed at the end of the turn */
     struct oribi_header headers[ORIBI_RESPONSE_FIELDS_MAX];
     struct oribi_field fields[ORIBI_RESPONSE_FIELDS_MAX + 1];
@@ -264,14 +281,84 @@ void oribi__dispatch_idle(struct oribi__channel *channel);
 /* Calls that workers can make now and soon. */
 uint32_t oribi__dispatch_hands(const struct oribi__door *door);
 
+/* Is there any worker that serves? */
+bool oribi__dispatch_serves(const struct oribi__door *door);
+
+/* --- own.c --- */
+
+/* Takes the headers and the access log of these options, and these pages (NULL: none), in the place of those that it
+ * has. Borrows both until the next ones come. */
+void oribi__own_open(struct oribi__door *door, const struct oribi_options *options,
+                     const struct oribi_error_pages *pages);
+void oribi__own_close(struct oribi__door *door);
+void oribi__own_reopen(struct oribi__door *door);
+
+/* A hook of the reactor. */
+struct oribi_slice oribi__own_page_of(void *door, int status, struct oribi_slice *type);
+
+/* The body of an answer of the door's own: its page, or a short text in `text`. */
+struct oribi_slice oribi__own_text(struct oribi__door *door, int status, char text[ORIBI__OWN_TEXT_CAP],
+                                   struct oribi_slice *type);
+
+/* The operator's headers; returns their number. */
+uint32_t oribi__own_fields(const struct oribi__door *door, struct oribi_field *fields, uint32_t room);
+
+/* The line of a request whose head is complete, and that no worker answers. */
+void oribi__own_log(const struct oribi__call *call, int status, int64_t body_bytes);
+
+struct oribi__refused {
+    const struct oribi_listener *listener;
+    struct oribi_slice addr; /* of the client … */
+    struct oribi_slice port;
+    bool tls;
+    bool closes;
+    int status;       /* 0: no answer, and no line */
+    const char *word; /* http/refusal.h; NULL: none */
+    int64_t body_bytes, bytes_in, bytes_out;
+    uint32_t requests;
+};
+
+/* The line of one that is refused: with its head, or as far as that is not well-formed its first line. */
+void oribi__own_log_refused(struct oribi__door *door, const struct oribi_head *head, struct oribi_slice raw_line,
+                            const struct oribi__refused *refused);
+
+/* --- site.c --- */
+
+/* Takes config->site, and makes a site of it in the place of the one before, which ends when it has answered what it
+ * has begun. The first one is waited for, until its folders are open; others take their place in a later turn. 0 or
+ * ORIBI_ENOMEM: nothing has changed. */
+int oribi__door_site_open(struct oribi__door *door);
+void oribi__door_site_close(struct oribi__door *door);
+void oribi__door_site_close_idle(struct oribi__door *door);
+void oribi__door_site_reopen(struct oribi__door *door); /* its log */
+void oribi__door_site_turn(struct oribi__door *door);   /* takes one that has begun, frees those that have ended */
+int64_t oribi__door_site_wait_ms(const struct oribi__door *door); /* until that; -1: for nothing */
+
+/* May the site answer? Notes the path in the call. */
+bool oribi__door_site_claims(struct oribi__door *door, struct oribi__call *call, const struct oribi_head *head);
+
+/* Asks it, in the place of oribi__call_submit(). False: it cannot be asked now. */
+bool oribi__door_site_submit(struct oribi__call *call);
+
+/* It has no answer: a worker is asked. */
+void oribi__door_site_passed(struct oribi__channel *channel);
+
+/* Its channels: one rests, rests no longer; its call begins, has a first byte of its answer, ends. */
+void oribi__door_site_idle(struct oribi__channel *channel);
+void oribi__door_site_unlink(struct oribi__channel *channel);
+void oribi__door_site_begins(const struct oribi__channel *channel);
+void oribi__door_site_heard(const struct oribi__channel *channel);
+void oribi__door_site_ends(const struct oribi__channel *channel);
+
 /* --- channel.c --- */
 
 int oribi__channels_init(struct oribi__door *door);
 void oribi__channels_close_idle(struct oribi__door *door); /* before the reactor ends … */
 void oribi__channels_deinit(struct oribi__door *door);     /* … and when none is left */
 
-/* A channel whose far end is in *far_fd (the caller's). NULL: no descriptors, memory or numbers. */
-struct oribi__channel *oribi__channel_open(struct oribi__door *door, int *far_fd);
+/* A channel whose far end is in *far_fd (the caller's). site: of this one, which needs no number; NULL: of a worker.
+ * NULL: no descriptors, memory or numbers. */
+struct oribi__channel *oribi__channel_open(struct oribi__door *door, struct oribi__door_site *site, int *far_fd);
 
 /* Makes the call this idle channel's, and sends the request (send: false where it travels with the far end). False: the
  * channel has ended, and the call is still the caller's. */

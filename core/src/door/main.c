@@ -22,12 +22,13 @@ static void settle_signals(void)
         (void)signal(ignored[i], SIG_IGN); /* cannot fail for these */
 }
 
-/* Last, since all that opens files is behind it. */
+/* All that opens files is behind it, but the site, which opens more of them later. */
 static void confine(const struct oribi_door_config *config)
 {
     oribi_confine_memory(); /* a change of user may have undone it */
     oribi_confine_rights();
-    if (config->options->door_sandbox && oribi_confine_calls(oribi_os_temp_dir()) < 0)
+    bool reads = config->site->mounts.count > 0 || config->site->error_pages.count > 0;
+    if (config->options->door_sandbox && oribi_confine_calls(oribi_os_temp_dir(), reads) < 0)
         oribi_log(ORIBI_LOG_INFO, "door: this kernel forbids no system calls to it (seccomp)");
 }
 
@@ -53,6 +54,10 @@ int main(int argc, char **argv)
     }
     (void)oribi_os_want_descriptors((uint64_t)config->options->connections_max + config->channel_count + SPARE_FDS);
     confine(config);
+    if (oribi__door_site_open(door) < 0) {
+        oribi_door_failed(config, "out of memory");
+        return 1;
+    }
     oribi_door_ready(config);
     oribi__door_run(door);
     oribi__door_deinit(door);

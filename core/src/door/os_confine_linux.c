@@ -85,6 +85,10 @@ static const int calls[] = {
     SYS_futex,
     SYS_socketpair,
     SYS_clock_gettime,
+    SYS_epoll_create1, /* of the thread that reads files */
+#ifdef SYS_dup2
+    SYS_dup2,
+#endif
 #ifdef SYS_epoll_wait
     SYS_epoll_wait,
 #endif
@@ -232,6 +236,46 @@ static const struct limited with_names[] = {
 #endif
 };
 
+/* Where static files and error pages are read, by a thread of the door's: names are looked at, and files opened for
+ * reading. openat2(2), whose flags lie in memory, stays forbidden, which files/root.h can live with. */
+static const int readers[] = {
+    SYS_readlinkat, SYS_getcwd, SYS_chdir,
+#ifdef SYS_newfstatat
+    SYS_newfstatat,
+#endif
+#ifdef SYS_fstatat64
+    SYS_fstatat64,
+#endif
+#ifdef SYS_statx
+    SYS_statx,
+#endif
+#ifdef SYS_stat
+    SYS_stat,
+#endif
+#ifdef SYS_lstat
+    SYS_lstat,
+#endif
+#ifdef SYS_stat64
+    SYS_stat64,
+#endif
+#ifdef SYS_lstat64
+    SYS_lstat64,
+#endif
+#ifdef SYS_readlink
+    SYS_readlink,
+#endif
+};
+
+enum { MORE_THAN_READING = O_ACCMODE | O_CREAT | O_TRUNC | O_APPEND };
+
+static const struct limited reading[] = {
+    {SYS_openat, 2, MORE_THAN_READING, O_RDONLY},
+#ifdef SYS_open
+    {SYS_open, 1, MORE_THAN_READING, O_RDONLY},
+#endif
+    {SYS_unshare, 0, UINT32_MAX, CLONE_FS},
+};
+
 /* --- the program --- */
 
 struct program {
@@ -272,7 +316,13 @@ static void add_limited(struct program *program, const struct limited *item)
     load(program, offsetof(struct seccomp_data, nr)); /* another line may have the same call */
 }
 
-static void add_all(struct program *program, bool named)
+static void add_call(struct program *program, int call)
+{
+    add(program, BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)call, 0, 1);
+    answer(program, SECCOMP_RET_ALLOW);
+}
+
+static void add_all(struct program *program, bool named, bool reads)
 {
     load(program, offsetof(struct seccomp_data, arch));
     add(program, BPF_JMP | BPF_JEQ | BPF_K, ARCH, 1, 0);
@@ -282,12 +332,14 @@ static void add_all(struct program *program, bool named)
         add(program, BPF_JMP | BPF_JGE | BPF_K, X32, 0, 1);
         answer(program, SECCOMP_RET_KILL_PROCESS);
     }
-    for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
-        add(program, BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)calls[i], 0, 1);
-        answer(program, SECCOMP_RET_ALLOW);
-    }
+    for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++)
+        add_call(program, calls[i]);
+    for (size_t i = 0; reads && i < sizeof(readers) / sizeof(readers[0]); i++)
+        add_call(program, readers[i]);
     for (size_t i = 0; i < sizeof(limited) / sizeof(limited[0]); i++)
         add_limited(program, &limited[i]);
+    for (size_t i = 0; reads && i < sizeof(reading) / sizeof(reading[0]); i++)
+        add_limited(program, &reading[i]);
     for (size_t i = 0; named && i < sizeof(with_names) / sizeof(with_names[0]); i++)
         add_limited(program, &with_names[i]);
 #ifdef SYS_clone3
@@ -311,14 +363,14 @@ void oribi_confine_rights(void)
     (void)prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); /* kernels before 3.5 have none */
 }
 
-int oribi_confine_calls(const char *temp_dir)
+int oribi_confine_calls(const char *temp_dir, bool reads)
 {
     struct program program = {.count = 0};
     int fd = oribi_os_lift(open(temp_dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
     oribi_os_close(fd);
     if (ARCH == 0 || UNCONFINED)
         return ORIBI_ESYS;
-    add_all(&program, fd < 0);
+    add_all(&program, fd < 0, reads);
     struct sock_fprog filter = {program.count, program.items};
     oribi_confine_rights(); /* else a filter takes root */
     return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &filter) == 0 ? 0 : oribi_os_fail();

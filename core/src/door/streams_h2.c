@@ -5,11 +5,12 @@
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
 #include "oribi/base/os.h"
-#include "oribi/http/status.h"
 #include "oribi/http/trailers.h"
 
 #include <stdio.h>
 #include <string.h>
+
+enum { STATUS_GONE = 499 };
 
 static const struct oribi__call_ops ops;
 
@@ -108,19 +109,27 @@ static void reset(struct oribi__stream *stream, uint32_t code)
 /* An answer of our own: its status in words. */
 static void answer_own(struct oribi__stream *stream, int status)
 {
-    char text[64];
-    char length[16];
-    struct oribi_slice reason = oribi_status_reason(status);
-    int n = snprintf(text, sizeof(text), "%d %.*s\n", status, (int)reason.n, reason.p);
-    int digits = snprintf(length, sizeof(length), "%d", n);
-    const struct oribi_field fields[] = {field_of("content-type", "text/plain", 10),
-                                         field_of("content-length", length, (size_t)digits),
-                                         field_of("date", oribi_reactor_date(&stream->client->door->reactor), 29)};
-    if (oribi_h2_answer(stream->h2, status, fields, 3, stream->is_head) == 0 && !stream->is_head) {
+    struct oribi__door *door = stream->client->door;
+    struct oribi_field *fields = door->fields;
+    char text[ORIBI__OWN_TEXT_CAP];
+    char length[24];
+    struct oribi_slice type;
+    struct oribi_slice body = oribi__own_text(door, status, text, &type);
+    int digits = snprintf(length, sizeof(length), "%zu", body.n);
+    uint32_t count = oribi__own_fields(door, fields, ORIBI_RESPONSE_FIELDS_MAX - 4);
+    fields[count++] = field_of("content-type", type.p, type.n);
+    fields[count++] = field_of("content-length", length, (size_t)digits);
+    fields[count++] = field_of("date", oribi_reactor_date(&door->reactor), 29);
+    if (status == 503)
+        fields[count++] = field_of("retry-after", "1", 1);
+    if (oribi_h2_answer(stream->h2, status, fields, count, stream->is_head) == 0 && !stream->is_head) {
         stream->out_at = stream->out.len = 0;
-        oribi_buf_append(&stream->out, text, (size_t)n);
+        if (oribi_buf_try_append(&stream->out, body.p, body.n) < 0)
+            oribi_h2_reset(stream->h2, ORIBI_H2_INTERNAL_ERROR);
         oribi_h2_ready(stream->h2);
     }
+    if (stream->call)
+        oribi__own_log(stream->call, status, stream->is_head ? 0 : (int64_t)body.n);
     stream->whole = true;
     end_call(stream);
     ends(stream);
@@ -199,8 +208,8 @@ static void begin(struct oribi__call *call, struct oribi_answer *answer, struct 
         ends(stream);
         return;
     }
-    stream->has_length = answer->content_length >= 0;
-    stream->in_file = answer->content_length > ORIBI__DOOR_HIGH_BYTES;
+    stream->has_length = answer->content_length >= 0 && !call->of_site;
+    stream->in_file = stream->has_length && answer->content_length > ORIBI__DOOR_HIGH_BYTES;
     more(call, body, last);
 }
 
@@ -251,11 +260,24 @@ static void on_request(void *self, struct oribi_h2_stream *h2, const struct orib
         return;
     }
     call->is_head = request->parsed->is_head;
+    stream->of_site = oribi__door_site_claims(client->door, call, request->parsed);
     call->safe = oribi_canonical_is_safe(request->parsed->method);
     stream->began_ms = client->door->reactor.now_ms;
     stream->data_ms = request->ended ? 0 : stream->began_ms;
     if (request->parsed->expect_continue)
         (void)oribi_h2_interim(h2, 100, NULL, 0); /* a client that waits in vain sends its body some time */
+}
+
+static void log_refused(struct oribi__client *client, int error, int status)
+{
+    const struct oribi__peer *peer = &client->peer;
+    const struct oribi__refused refused = {.listener = &client->door->config->listeners[peer->listener].listener,
+                                           .addr = oribi_slice(peer->addr, peer->addr_len),
+                                           .port = oribi_slice(peer->port, peer->port_len),
+                                           .tls = peer->tls != NULL,
+                                           .status = status,
+                                           .requests = 1};
+    oribi__own_log_refused(client->door, NULL, oribi_slice("", 0), &refused);
 }
 
 static void on_refused(void *self, struct oribi_h2_stream *h2, int error, const struct oribi_fault *fault, bool is_head)
@@ -278,6 +300,8 @@ static void on_refused(void *self, struct oribi_h2_stream *h2, int error, const 
     }
     stream->is_head = is_head;
     int status = oribi_error_status(error);
+    if (!stream->call)
+        log_refused(client, error, status ? status : 400);
     answer_own(stream, status ? status : 400);
 }
 
@@ -357,7 +381,7 @@ static void on_end(void *self, struct oribi_h2_stream *h2)
     oribi__stream_charge(stream);
     if (code < 0)
         answer_own(stream, code == ORIBI_EFULL ? 507 : 503);
-    else
+    else if (!stream->of_site || !oribi__door_site_submit(stream->call))
         oribi__call_submit(stream->call);
 }
 
@@ -368,6 +392,8 @@ static void on_reset(void *self, struct oribi_h2_stream *h2, uint32_t code)
         oribi_h2_release(h2);
         return;
     }
+    if (stream->call && stream->call->state == ORIBI__CALL_QUEUED)
+        oribi__own_log(stream->call, STATUS_GONE, 0);
     end_call(stream); /* its worker sees that the client has gone when it looks or writes, and counts no longer here */
     ends(stream);
 }

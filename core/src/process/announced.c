@@ -22,13 +22,13 @@ static void tell(struct oribi__ties *ties, struct oribi_message *message, int pa
         oribi_log(ORIBI_LOG_WARN, "reload: the supervisor cannot be told the configuration: %s", oribi_os_error_text());
 }
 
-/* In as many records as it takes. */
 /* What of a listener a reload cannot change. */
 static uint32_t kind_of(const struct oribi_listener *item)
 {
     return (uint32_t)item->door | (uint32_t)item->tls << 1;
 }
 
+/* In as many records as it takes. */
 static void announce_differing(struct oribi__ties *ties, struct oribi_message *message)
 {
     struct oribi_buf lines = {0};
@@ -51,6 +51,22 @@ static void announce_restart_file(struct oribi__ties *ties, struct oribi_message
     tell(ties, message, -1);
 }
 
+static void announce_site(struct oribi__ties *ties, struct oribi_message *message)
+{
+    struct oribi_buf text = {0};
+    char error[ORIBI_ERROR_TEXT_CAP];
+    int fd = -1;
+    if (oribi__doors_wanted(ties->listeners) && oribi__door_text_site(ties->options, &text) == 0)
+        fd = oribi__door_text_fd(&text, error); /* without it doors go on with what they have */
+    if (fd >= 0) {
+        message->kind = ORIBI_MESSAGE_MOLD_SITE;
+        message->text_len = 0;
+        tell(ties, message, fd);
+        oribi_os_close(fd);
+    }
+    oribi_buf_deinit(&text);
+}
+
 void oribi__announce(struct oribi__ties *ties, uint32_t generation)
 {
     struct oribi_message message = {.kind = ORIBI_MESSAGE_MOLD_OPTIONS, .generation = generation, .pid = getpid()};
@@ -59,6 +75,7 @@ void oribi__announce(struct oribi__ties *ties, uint32_t generation)
     tell(ties, &message, -1);
     announce_differing(ties, &message);
     announce_restart_file(ties, &message);
+    announce_site(ties, &message);
     message.kind = ORIBI_MESSAGE_MOLD_LISTENER;
     for (uint32_t i = 0; i < ties->listeners->count; i++) {
         const struct oribi_listener *item = &ties->listeners->items[i];
@@ -93,6 +110,8 @@ void oribi__announced_drop(struct oribi_supervisor *supervisor)
     supervisor->announced.error[0] = '\0';
     supervisor->announced.has_config = false;
     supervisor->announced.has_restart_file = false;
+    supervisor->announced.has_site = false;
+    oribi_buf_deinit(&supervisor->announced.site);
     supervisor->announced.named_count = 0;
     oribi__boot_log_drop(supervisor);
     supervisor->announced.adopted_from = supervisor->ties.listeners->count;
@@ -113,6 +132,15 @@ static void keep_restart_file(struct oribi_supervisor *supervisor, const char *p
 {
     int n = snprintf(supervisor->announced.restart_file, ORIBI__RESTART_PATH_CAP, "%s", path);
     supervisor->announced.has_restart_file = n < ORIBI__RESTART_PATH_CAP && (path[0] == '/' || path[0] == '\0');
+}
+
+/* Takes the descriptor. */
+static void keep_site(struct oribi_supervisor *supervisor, int fd)
+{
+    struct oribi_buf *site = &supervisor->announced.site;
+    site->len = 0;
+    supervisor->announced.has_site = fd >= 0 && oribi__door_text_read(fd, site) == 0;
+    oribi_os_close(fd);
 }
 
 /* Doors have the addresses that they were started with. */
@@ -157,6 +185,8 @@ void oribi__announced_message(struct oribi_supervisor *supervisor, const struct 
     } else if (message->kind == ORIBI_MESSAGE_MOLD_RESTART_FILE) {
         keep_restart_file(supervisor, message->text);
         oribi_os_close(passed);
+    } else if (message->kind == ORIBI_MESSAGE_MOLD_SITE) {
+        keep_site(supervisor, passed);
     } else {
         keep_listener(supervisor, message->text, message->slot, passed);
     }
@@ -193,6 +223,8 @@ void oribi__announced_commit(struct oribi_supervisor *supervisor)
         oribi_log_set_level(supervisor->announced.log_level);
     if (supervisor->announced.has_restart_file)
         oribi__restart_watch(&supervisor->restart_file, supervisor->announced.restart_file);
+    if (supervisor->announced.has_site)
+        oribi__doors_site(supervisor, &supervisor->announced.site);
     oribi__boot_log_commit(supervisor);
     for (uint32_t i = 0; i < listeners->count; i++) {
         struct oribi_listener *item = &listeners->items[i];

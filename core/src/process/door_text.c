@@ -11,10 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 /* What a door does by: the rest is the supervisor's and the workers'. */
-static const char *const option_names[] = {
+static const char *const door_options[] = {
     "head_timeout",
     "body_timeout",
     "idle_timeout",
@@ -46,6 +47,35 @@ static const char *const option_names[] = {
     "error_log_format",
     "quiet",
     "verbose",
+};
+
+/* What it answers without the application by; as workers do, so that a reload changes it. */
+static const char *const site_options[] = {
+    "static",
+    "static_memory_max",
+    "static_open_max",
+    "answer",
+    "redirect",
+    "https_redirect",
+    "health",
+    "header",
+    "error_page",
+    "server_header",
+    "request_id",
+    "request_id_header",
+    "access_log_format",
+    "access_log_skip",
+    "access_log_sample",
+    "trusted_proxies",
+    "head_bytes_max",
+    "fields_max",
+    "target_bytes_max",
+    "body_bytes_max",
+    "underscores_allow",
+    "strict_target",
+    "buffers_memory_max",
+    "buffers_file_max",
+    "response_memory_max",
 };
 
 /* Beside the extension, where a package has put it. */
@@ -155,15 +185,39 @@ static uint32_t hash_of(const char *text)
     return hash;
 }
 
-int oribi__door_text(const struct oribi_options *options, const struct oribi_listeners *listeners,
-                     struct oribi_buf *out)
+static int add_options(struct oribi_buf *out, const struct oribi_options *options, const char *const *names,
+                       size_t count)
 {
     int code = 0;
-    for (size_t i = 0; i < sizeof(option_names) / sizeof(option_names[0]) && code == 0; i++) {
-        const struct oribi_option *option = oribi_options_find(option_names[i]);
+    for (size_t i = 0; i < count && code == 0; i++) {
+        const struct oribi_option *option = oribi_options_find(names[i]);
         if (option && oribi_options_source(options, option) != ORIBI_FROM_DEFAULT)
             code = add_option(out, options, option);
     }
+    return code;
+}
+
+int oribi__door_text_site(const struct oribi_options *options, struct oribi_buf *out)
+{
+    char folder[PATH_MAX];
+    int code = getcwd(folder, sizeof(folder)) ? oribi__door_add(out, "folder", folder, strlen(folder)) : 0;
+    return code < 0 ? code : add_options(out, options, site_options, sizeof(site_options) / sizeof(site_options[0]));
+}
+
+bool oribi__door_is_of_site(struct oribi_slice name)
+{
+    for (size_t i = 0; i < sizeof(site_options) / sizeof(site_options[0]); i++)
+        if (oribi_slice_equal(name, oribi_slice(site_options[i], strlen(site_options[i]))))
+            return true;
+    return false;
+}
+
+int oribi__door_text(const struct oribi_options *options, struct oribi_slice site,
+                     const struct oribi_listeners *listeners, struct oribi_buf *out)
+{
+    int code = add_options(out, options, door_options, sizeof(door_options) / sizeof(door_options[0]));
+    if (code == 0)
+        code = oribi__door_add(out, "site", site.p ? site.p : "", site.n);
     for (uint32_t i = 0; i < listeners->count && code == 0; i++) {
         const struct oribi_listener *item = &listeners->items[i];
         char text[ORIBI_ADDRESS_TEXT_CAP + 64];
@@ -174,4 +228,38 @@ int oribi__door_text(const struct oribi_options *options, const struct oribi_lis
         code = oribi__door_add(out, "listener", text, (size_t)n);
     }
     return code;
+}
+
+/* --- sent --- */
+
+int oribi__door_text_send(int control_fd, char kind, int fd)
+{
+    union {
+        struct cmsghdr align;
+        char room[CMSG_SPACE(sizeof(int))];
+    } control = {0};
+    struct iovec vec = {&kind, 1};
+    struct msghdr message = {
+        .msg_iov = &vec, .msg_iovlen = 1, .msg_control = control.room, .msg_controllen = sizeof(control.room)};
+    struct cmsghdr *head = CMSG_FIRSTHDR(&message);
+    head->cmsg_level = SOL_SOCKET;
+    head->cmsg_type = SCM_RIGHTS;
+    head->cmsg_len = CMSG_LEN(sizeof(int));
+    memcpy(CMSG_DATA(head), &fd, sizeof(int));
+    return sendmsg(control_fd, &message, MSG_NOSIGNAL) < 0 ? oribi_os_fail() : 0;
+}
+
+/* By reading: a mapping of what another process may cut off could end this one. */
+int oribi__door_text_read(int fd, struct oribi_buf *out)
+{
+    size_t n = 0;
+    if (oribi_process_shared_memory_size(fd, &n) < 0 || n == 0 || n > ORIBI_DOOR_SITE_MAX)
+        return ORIBI_EBAD;
+    char *p = oribi_buf_try_reserve(out, n);
+    if (!p)
+        return ORIBI_ENOMEM;
+    if (oribi_os_read_at(fd, p, n, 0) != (ssize_t)n || p[n - 1] != '\0')
+        return ORIBI_EBAD;
+    out->len += n - 1;
+    return 0;
 }

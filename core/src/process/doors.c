@@ -19,6 +19,7 @@
 enum {
     READY_MS = 30 * 1000,        /* from the start of a door until it serves */
     CERTIFICATES_MS = 10 * 1000, /* until a door has taken new ones */
+    SITE_MS = 2 * 1000,          /* until it answers by what a reload says */
     BACKOFF_MS = 100,            /* doubled with each failure … */
     BACKOFF_MS_MAX = 10 * 1000,  /* … up to this */
     HOLD_MS_MAX = 30 * 1000,     /* workers wait no longer for doors that end */
@@ -35,6 +36,12 @@ void oribi__doors_init(struct oribi__doors *doors)
         doors->items[i].control_fd = -1;
 }
 
+/* -1: there is none. */
+static int access_log_fd(const struct oribi_supervisor *supervisor)
+{
+    return supervisor->ties.access_log ? oribi_access_log_fd(supervisor->ties.access_log) : -1;
+}
+
 /* --- starting --- */
 
 static int start_program(struct oribi_supervisor *supervisor, uint32_t i, int text, int control, pid_t *pid)
@@ -45,15 +52,18 @@ static int start_program(struct oribi_supervisor *supervisor, uint32_t i, int te
     struct oribi_start start = {.argv = argv, .environ = supervisor->start.environ, .dir = supervisor->start.dir};
     char env[160];
     int log_fd = oribi_log_fd();
-    int keep[ORIBI_LISTENERS_MAX + 7] = {text,  control, ties->board.fd, ties->handoff.take_fd, ties->handoff.give_fd,
+    int access_fd = access_log_fd(supervisor);
+    int keep[ORIBI_LISTENERS_MAX + 8] = {text,  control, ties->board.fd, ties->handoff.take_fd, ties->handoff.give_fd,
                                          log_fd};
     size_t count = 6;
     uint32_t share = ORIBI_CHANNELS_MAX / ORIBI_DOORS_MAX;
-    (void)snprintf(env, sizeof(env), "ORIBI_DOOR=%d %d %d %d %u %d %d %d %d %u %u", ORIBI_DOOR_PROTOCOL, text, control,
-                   ties->board.fd, ties->board.count, ties->handoff.take_fd, ties->handoff.give_fd, doors->tickets_fd,
-                   log_fd, 1 + i * share, share); /* numbers fit */
+    (void)snprintf(env, sizeof(env), "ORIBI_DOOR=%d %d %d %d %u %d %d %d %d %d %u %u", ORIBI_DOOR_PROTOCOL, text,
+                   control, ties->board.fd, ties->board.count, ties->handoff.take_fd, ties->handoff.give_fd,
+                   doors->tickets_fd, log_fd, access_fd, 1 + i * share, share); /* numbers fit */
     if (doors->tickets_fd >= 0)
         keep[count++] = doors->tickets_fd;
+    if (access_fd >= 0)
+        keep[count++] = access_fd;
     for (uint32_t k = 0; k < ties->listeners->count; k++)
         if (ties->listeners->items[k].door)
             keep[count++] = ties->listeners->items[k].fd;
@@ -69,7 +79,9 @@ static int start_door(struct oribi_supervisor *supervisor, uint32_t i, char *err
     struct oribi__door *door = &supervisor->doors.items[i];
     struct oribi_buf text = {0};
     int fds[2];
-    int code = oribi__door_text(supervisor->ties.options, supervisor->ties.listeners, &text);
+    const struct oribi_buf *site = &supervisor->doors.site;
+    int code =
+        oribi__door_text(supervisor->ties.options, oribi_slice(site->p, site->len), supervisor->ties.listeners, &text);
     if (code < 0)
         (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "out of memory");
     else
@@ -125,6 +137,9 @@ static bool hear(struct oribi_supervisor *supervisor, struct oribi__door *door)
         doors->taken++;
         if (line[1])
             oribi_log(ORIBI_LOG_WARN, "certificate %s", line + 1);
+        break;
+    case ORIBI_DOOR_SAYS_SITE:
+        doors->sites_taken++;
         break;
     case ORIBI_DOOR_SAYS_FAILED:
     case ORIBI_DOOR_SAYS_REFUSED:
@@ -211,7 +226,9 @@ int oribi__doors_begin(struct oribi_supervisor *supervisor, char *error)
     doors->count = options->doors ? options->doors : (cpus + CPUS_PER_DOOR - 1) / CPUS_PER_DOOR;
     if (doors->count > ORIBI_DOORS_MAX)
         doors->count = ORIBI_DOORS_MAX;
-    int code = 0;
+    int code = oribi__door_text_site(options, &doors->site);
+    if (code < 0)
+        (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "out of memory");
     for (uint32_t i = 0; i < doors->count && code == 0; i++)
         code = start_door(supervisor, i, error);
     if (code == 0)
@@ -223,30 +240,13 @@ int oribi__doors_begin(struct oribi_supervisor *supervisor, char *error)
 
 /* --- certificates --- */
 
-static int send_fd(int control_fd, char kind, int fd)
-{
-    union {
-        struct cmsghdr align;
-        char room[CMSG_SPACE(sizeof(int))];
-    } control = {0};
-    struct iovec vec = {&kind, 1};
-    struct msghdr message = {
-        .msg_iov = &vec, .msg_iovlen = 1, .msg_control = control.room, .msg_controllen = sizeof(control.room)};
-    struct cmsghdr *head = CMSG_FIRSTHDR(&message);
-    head->cmsg_level = SOL_SOCKET;
-    head->cmsg_type = SCM_RIGHTS;
-    head->cmsg_len = CMSG_LEN(sizeof(int));
-    memcpy(CMSG_DATA(head), &fd, sizeof(int));
-    return sendmsg(control_fd, &message, MSG_NOSIGNAL) < 0 ? oribi_os_fail() : 0;
-}
-
 /* Each door wipes the text that it has read, so each gets its own. */
 static int give_certificates(struct oribi__door *door, const struct oribi_buf *text, char *error)
 {
     int fd = oribi__door_text_fd(text, error);
     if (fd < 0)
         return ORIBI_ESYS;
-    int code = send_fd(door->control_fd, ORIBI_DOOR_TOLD_CERTIFICATES, fd);
+    int code = oribi__door_text_send(door->control_fd, ORIBI_DOOR_TOLD_CERTIFICATES, fd);
     oribi_os_close(fd);
     return code < 0 ? refuse(error, "a door does not take messages") : 0;
 }
@@ -278,6 +278,50 @@ int oribi__doors_certificates(struct oribi_supervisor *supervisor, char *error)
         await(supervisor, left_ms);
     }
     return doors->error[0] ? refuse(error, doors->error) : 0;
+}
+
+/* --- what is answered without the application --- */
+
+/* A reload has ended when what it has changed is seen. A door whose disk stands still takes the site later. */
+static void await_sites(struct oribi_supervisor *supervisor, uint32_t given)
+{
+    int64_t until_ms = oribi_clock_ms() + SITE_MS;
+    int64_t left_ms = SITE_MS;
+    while (supervisor->doors.sites_taken < given && left_ms > 0) {
+        await(supervisor, left_ms);
+        left_ms = until_ms - oribi_clock_ms();
+    }
+}
+
+void oribi__doors_site(struct oribi_supervisor *supervisor, const struct oribi_buf *site)
+{
+    struct oribi__doors *doors = &supervisor->doors;
+    struct oribi_buf *own = &doors->site;
+    char error[ORIBI_ERROR_TEXT_CAP];
+    if (doors->count == 0)
+        return;
+    own->len = 0;
+    int fd = ORIBI_ENOMEM;
+    if (oribi_buf_try_append(own, site->p, site->len) == 0)
+        fd = oribi__door_text_fd(site, error);
+    if (fd < 0) {
+        oribi_log(ORIBI_LOG_ERROR, "out of memory: doors have the files and pages of the generation before");
+        return;
+    }
+    uint32_t given = 0;
+    doors->sites_taken = 0;
+    for (uint32_t i = 0; i < doors->count; i++) {
+        const struct oribi__door *door = &doors->items[i];
+        if (door->control_fd < 0)
+            continue; /* it gets the text when it starts */
+        if (oribi__door_text_send(door->control_fd, ORIBI_DOOR_TOLD_SITE, fd) == 0)
+            given += door->ready;
+        else
+            oribi_log(ORIBI_LOG_ERROR, "door %u takes no messages: it has the files and pages of the generation before",
+                      i);
+    }
+    oribi_os_close(fd);
+    await_sites(supervisor, given);
 }
 
 /* --- life --- */
@@ -380,9 +424,12 @@ static void tell_all(struct oribi__doors *doors, char kind)
 void oribi__doors_reopen(struct oribi_supervisor *supervisor)
 {
     struct oribi__doors *doors = &supervisor->doors;
+    int access_fd = access_log_fd(supervisor);
     for (uint32_t i = 0; i < doors->count; i++)
         if (doors->items[i].control_fd >= 0 &&
-            send_fd(doors->items[i].control_fd, ORIBI_DOOR_TOLD_REOPEN, oribi_log_fd()) < 0)
+            (oribi__door_text_send(doors->items[i].control_fd, ORIBI_DOOR_TOLD_REOPEN, oribi_log_fd()) < 0 ||
+             (access_fd >= 0 &&
+              oribi__door_text_send(doors->items[i].control_fd, ORIBI_DOOR_TOLD_ACCESS_LOG, access_fd) < 0)))
             oribi_log(ORIBI_LOG_WARN, "door %u goes on with the old log: %s", i, oribi_os_error_text());
 }
 
@@ -426,4 +473,5 @@ void oribi__doors_close(struct oribi_supervisor *supervisor, bool in_child)
         (void)munmap(doors->tickets, sizeof(*doors->tickets)); /* ours: cannot fail */
     doors->tickets = NULL;
     doors->count = 0;
+    oribi_buf_deinit(&doors->site);
 }

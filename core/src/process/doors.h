@@ -36,9 +36,11 @@ struct oribi__doors {
     struct oribi_tls_tickets *tickets; /* mapped */
     int64_t tickets_at;                /* when the keys are turned */
     bool ending;
-    int64_t end_by;  /* while they end: workers are told no later than this */
-    char error[256]; /* of the last that has failed, or refused certificates; "": none */
-    uint32_t taken;  /* doors that have taken new certificates */
+    int64_t end_by;        /* while they end: workers are told no later than this */
+    char error[256];       /* of the last that has failed, or refused certificates; "": none */
+    uint32_t taken;        /* doors that have taken new certificates … */
+    uint32_t sites_taken;  /* … and a new site */
+    struct oribi_buf site; /* oribi__door_text_site() of the generation in force */
 };
 
 void oribi__doors_init(struct oribi__doors *doors);
@@ -58,6 +60,10 @@ size_t oribi__doors_fds(const struct oribi_supervisor *supervisor, int *fds); /*
 
 /* A child has ended: was it a door? */
 bool oribi__doors_ended(struct oribi_supervisor *supervisor, pid_t pid, int status);
+
+/* A new generation is in force, and this is its text of oribi__door_text_site(): doors get it, and read anew what it
+ * names. Borrows the text. */
+void oribi__doors_site(struct oribi_supervisor *supervisor, const struct oribi_buf *site);
 
 /* Tells them to end: they stop accepting and answer what has begun. */
 void oribi__doors_end(struct oribi_supervisor *supervisor);
@@ -90,9 +96,23 @@ bool oribi__door_program(char *dst, size_t cap);
 /* Is there a listener that needs a door? */
 bool oribi__doors_wanted(const struct oribi_listeners *listeners);
 
-/* Appends options and listeners. 0 or ORIBI_ENOMEM. */
-int oribi__door_text(const struct oribi_options *options, const struct oribi_listeners *listeners,
-                     struct oribi_buf *out);
+/* Appends options, listeners and `site`, a text of the next function. 0 or ORIBI_ENOMEM. */
+int oribi__door_text(const struct oribi_options *options, struct oribi_slice site,
+                     const struct oribi_listeners *listeners, struct oribi_buf *out);
+
+/* Appends the options that doors answer without the application by, and the working directory, from which relative
+ * paths in them are seen. 0 or ORIBI_ENOMEM. */
+int oribi__door_text_site(const struct oribi_options *options, struct oribi_buf *out);
+
+/* Is this option one of them? */
+bool oribi__door_is_of_site(struct oribi_slice name);
+
+/* Sends a message of one byte with it. 0, or a code of os.h. Borrows fd. */
+int oribi__door_text_send(int control_fd, char kind, int fd);
+
+/* Appends such a copy, which any process may have made: 0, ORIBI_ENOMEM, or ORIBI_EBAD where it is longer than
+ * ORIBI_DOOR_SITE_MAX or no such thing. */
+int oribi__door_text_read(int fd, struct oribi_buf *out);
 
 /* Appends a record (door_ties.h) to a text that may have keys in it. 0 or ORIBI_ENOMEM. */
 int oribi__door_add(struct oribi_buf *out, const char *name, const char *p, size_t n);

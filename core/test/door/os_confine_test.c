@@ -31,7 +31,7 @@ static int look(bool named)
     int pair[2];
     struct stat file;
     int got = 0;
-    if (oribi_confine_calls(named ? "/none" : dir) < 0)
+    if (oribi_confine_calls(named ? "/none" : dir, false) < 0)
         return 99;
     if (!refused(open("/etc/passwd", O_RDONLY)))
         got = 1;
@@ -62,7 +62,30 @@ static int look(bool named)
     return got;
 }
 
-static int looked(bool named)
+/* Where it reads files: it only reads them. */
+static int look_at_reading(bool named)
+{
+    struct stat file;
+    int got = 0;
+    if (oribi_confine_calls(dir, true) < 0)
+        return 99;
+    int fd = open("/etc/passwd", O_RDONLY);
+    int folder_fd = open("/etc", O_PATH | O_DIRECTORY);
+    if (fd < 0 || folder_fd < 0 || stat("/etc/passwd", &file) < 0 || lstat("/etc/passwd", &file) < 0)
+        got = 1;
+    if (openat(folder_fd, "passwd", O_RDONLY | O_NOFOLLOW) < 0)
+        got = 2;
+    if (!refused(open("/etc/passwd", O_WRONLY)) || !refused(open("/etc/passwd", O_RDWR)) ||
+        !refused(open("/etc/passwd", O_RDONLY | O_TRUNC)) || !refused(open("/tmp/none", O_RDONLY | O_CREAT, 0600)))
+        got = 3;
+    if (!refused(socket(AF_INET, SOCK_STREAM, 0)) || !refused(fork()))
+        got = 4;
+    if (unshare(CLONE_FS) < 0 || chdir("/etc") < 0 || stat("passwd", &file) < 0 || !refused(unshare(CLONE_FILES)))
+        got = 5;
+    return got;
+}
+
+static int looked(int (*look)(bool named), bool named)
 {
     int status = -1;
     (void)fflush(stdout);
@@ -75,13 +98,14 @@ static int looked(bool named)
 
 static void test_a_confined_process(void)
 {
-    int got = looked(false);
+    int got = looked(look, false);
     if (got == 99) {
         printf("# this kernel or build has no filters: nothing is looked at\n");
         return;
     }
     ok_eq(got, 0);
-    ok_eq(looked(true), 0);
+    ok_eq(looked(look, true), 0);
+    ok_eq(looked(look_at_reading, false), 0);
 }
 
 /* As in a container whose own filter knows no seccomp(2). */
@@ -99,7 +123,7 @@ static void test_a_kernel_that_refuses(void)
         struct sock_fprog filter = {program.count, program.items};
         oribi_confine_rights();
         (void)prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter); /* without filters it refuses anyway */
-        _exit(oribi_confine_calls(dir) == ORIBI_ESYS && access("/etc/passwd", R_OK) == 0 ? 0 : 1);
+        _exit(oribi_confine_calls(dir, false) == ORIBI_ESYS && access("/etc/passwd", R_OK) == 0 ? 0 : 1);
     }
     ok(waitpid(pid, &status, 0) == pid);
     ok_eq(status, 0);

@@ -5,14 +5,16 @@
  * The text is of records, each "name length\n", so many bytes, and "\n":
  *
  *   option NAME       a value; lists have a record for each item
+ *   site              such records of options, and `folder`, from which relative paths in them are seen: what the
+ *                     newest generation says of answers without the application
  *   listener          "fd index hash tls proxy text"
  *   certificate I     the name of a certificate of listener I; then, in this order:
  *   chain, key, ocsp  what its files hold
  *   password          of the key, where that is encrypted
  *   client_ca         what that file holds
  *
- * ORIBI_DOOR in the environment: "version text control board count take give tickets log first channels", numbers, of
- * which text, control, board, take, give, tickets (-1: none) and log are descriptors. */
+ * ORIBI_DOOR in the environment: "version text control board count take give tickets log access first channels",
+ * numbers, of which text, control, board, take, give, tickets (-1: none), log and access (-1: none) are descriptors. */
 #ifndef ORIBI_PROCESS_DOOR_TIES_H
 #define ORIBI_PROCESS_DOOR_TIES_H
 
@@ -22,6 +24,7 @@
 enum {
     ORIBI_DOOR_PROTOCOL = 1,
     ORIBI_DOOR_TEXT_MAX = 64 * 1024 * 1024,
+    ORIBI_DOOR_SITE_MAX = 1024 * 1024,
     ORIBI_DOOR_WORD_MAX = 512,
     ORIBI_DOOR_FILE_MAX = 1024 * 1024, /* of a certificate, a key, a response */
     ORIBI_DOOR_CERTIFICATES_MAX = 256, /* of a listener */
@@ -34,10 +37,13 @@ enum {
     ORIBI_DOOR_SAYS_FAILED = 'E', /* and why */
     ORIBI_DOOR_SAYS_TAKEN = 'c',  /* the certificates; a warning may follow */
     ORIBI_DOOR_SAYS_REFUSED = 'e',
+    ORIBI_DOOR_SAYS_SITE = 'w',         /* it answers by the last site that it was told */
     ORIBI_DOOR_TOLD_CERTIFICATES = 'C', /* with a descriptor of such a text */
     ORIBI_DOOR_TOLD_DRAIN = 'D',
     ORIBI_DOOR_TOLD_STOP = 'S',
-    ORIBI_DOOR_TOLD_REOPEN = 'R', /* with a descriptor of the log */
+    ORIBI_DOOR_TOLD_REOPEN = 'R',     /* with a descriptor of the log */
+    ORIBI_DOOR_TOLD_ACCESS_LOG = 'A', /* the same of the access log */
+    ORIBI_DOOR_TOLD_SITE = 'W',       /* with a descriptor of what follows `site` in such a text */
 };
 
 enum {
