@@ -36,6 +36,7 @@ subtest 'what is not serving' => sub {
     is $code, 0;
     like $out, qr/\Aoribi-psgi 0\.1\.0 \(Oribi \Q$Oribi::VERSION\E, perl v/;
     like $out, qr/^compression: (?:gzip \(zlib .*\)|no gzip), (?:zstd .*|no zstd), (?:br \(.*\)|no br)$/m;
+    like $out, qr/^system calls: (?:linux|bsd|portable)$/m;
     ($code, $out) = run_command('--help');
     is $code, 0;
     like $out, qr/^Usage: oribi-psgi \[options\] \[app\.psgi\]$/m;

@@ -165,7 +165,8 @@ class CommandTest < BindingTest
   def test_information
     code, output, error = oribi("--version")
     assert_equal [0, ""], [code, error]
-    assert_match(/\Aoribi #{Oribi::VERSION}\ncompression: (gzip \(zlib .*\)|no gzip), (zstd .*|no zstd), (br \(.*\)|no br)\n\z/, output)
+    codings = /(gzip \(zlib .*\)|no gzip), (zstd .*|no zstd), (br \(.*\)|no br)/
+    assert_match(/\Aoribi #{Oribi::VERSION}\ncompression: #{codings}\nsystem calls: (linux|bsd|portable)\n\z/, output)
     code, output, error = oribi("--help")
     assert_equal [0, ""], [code, error]
     assert_match(/\AUsage: oribi \[options\] \[config\.ru\]/, output)

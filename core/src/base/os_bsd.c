@@ -41,6 +41,11 @@
 #include <sys/user.h>
 #endif
 
+const char *oribi_os_layer(void)
+{
+    return "bsd";
+}
+
 /* --- descriptors --- */
 
 /* For what was made without flags: another thread's fork and exec in between passes it on. Sockets do not raise SIGPIPE

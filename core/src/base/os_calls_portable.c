@@ -11,6 +11,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+const char *oribi_os_layer(void)
+{
+    return "portable";
+}
+
 /* --- descriptors: between the call and its flag another thread's fork and exec may pass them on --- */
 
 static int flagged(int fd, bool nonblock)

@@ -5,7 +5,6 @@
 #include "oribi/base/mem.h"
 #include "oribi/base/os_process.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -154,12 +153,6 @@ ssize_t oribi_os_splice_now(const int pipe_fds[2], int pipe_fd, const char *p, s
     if (moved < kept)
         (void)!read(pipe_fds[0], rest, sizeof(rest)); /* it is empty for the next one */
     return moved < 0 ? code : moved;
-}
-
-const char *oribi_os_library(void)
-{
-    Dl_info info;
-    return dladdr((void *)&oribi_os_library, &info) ? info.dli_fname : NULL;
 }
 
 enum { SORTS = 4, LARGE_BYTES = 100 * 1024 }; /* below M_MMAP_THRESHOLD, mallopt(3) */
@@ -334,6 +327,11 @@ bool oribi_os_adopts_orphans(void)
 int oribi_os_become_subreaper(void)
 {
     return prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0 ? oribi_os_fail() : 0;
+}
+
+const char *oribi_os_layer(void)
+{
+    return "linux";
 }
 
 /* Asked for first and checked afterwards: a parent that ended in between sends nothing (prctl(2)). */

@@ -225,6 +225,10 @@ static void judge_features(const struct judge *j)
         oribi__check_say(j->check, RISK, "proc",
                          "memory_max is not kept, and ctl shows no memory and no processor time", "mount /proc",
                          "there is no /proc");
+    if (machine->cannot_measure && j->options->memory_max > 0)
+        oribi__check_say(j->check, RISK, "memory-max", "Workers that grow are not replaced",
+                         "limit their requests (requests_max)",
+                         "memory_max is not kept: this build measures no process");
 }
 
 void oribi__check_limits(struct oribi_check *check, const struct oribi_options *options,

@@ -244,6 +244,18 @@ static void test_features_of_the_kernel(void)
     end();
 }
 
+static void test_a_memory_max_that_nobody_measures(void)
+{
+    begin();
+    set("memory_max", "100M");
+    ok_eq(limits_say("memory-max"), -1);
+    facts.machine.cannot_measure = true;
+    ok_eq(limits_say("memory-max"), ORIBI_CHECK_RISK);
+    set("memory_max", "0");
+    ok_eq(limits_say("memory-max"), -1);
+    end();
+}
+
 static void test_development_on_an_open_address(void)
 {
     begin();
@@ -434,6 +446,7 @@ int main(void)
     test_backlog();
     test_folder_of_bodies();
     test_features_of_the_kernel();
+    test_a_memory_max_that_nobody_measures();
     test_development_on_an_open_address();
     test_proxies_that_are_everybody();
     test_token_of_an_open_status();

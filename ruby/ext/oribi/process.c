@@ -4,6 +4,7 @@
 #include "ext.h"
 
 #include "oribi/http/compress.h"
+#include "oribi/base/os.h"
 #include "oribi/base/signals.h"
 #include "oribi/process/methods.h"
 #include "oribi/process/prefork.h"
@@ -221,6 +222,12 @@ static VALUE codings(VALUE self)
     return rb_utf8_str_new_cstr(text);
 }
 
+/* @return [String] whose system calls this build makes: "linux", "bsd" or "portable" */
+static VALUE layer(VALUE self)
+{
+    return rb_utf8_str_new_cstr(oribi_os_layer());
+}
+
 /* This process ends before it has become anything: the server that started it hears why. */
 static VALUE start_failed(VALUE self, VALUE text)
 {
@@ -241,6 +248,7 @@ void ext_process_setup(void)
     id_setproctitle = rb_intern("setproctitle");
     rb_define_singleton_method(core, "start_failed", start_failed, 1);
     rb_define_singleton_method(core, "codings", codings, 0);
+    rb_define_singleton_method(core, "layer", layer, 0);
     rb_define_singleton_method(core, "give_signals_back", give_signals_back, 0);
     process_class = rb_define_class_under(core, "Process", rb_cObject);
     rb_undef_alloc_func(process_class);

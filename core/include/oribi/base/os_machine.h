@@ -23,6 +23,7 @@ struct oribi_machine {
     bool has_subreaper;
     bool has_openat2;
     bool has_proc;
+    bool cannot_measure; /* the memory and the processor time of a process are told nowhere in this build */
 };
 
 void oribi_machine_look(struct oribi_machine *machine);
