@@ -109,7 +109,7 @@ struct oribi__channel *oribi__channel_open(struct oribi__door *door, struct orib
     struct oribi__channel *channel = may ? oribi_mem_try_alloc(1, sizeof(*channel)) : NULL;
     if (!channel)
         return NULL;
-    if (oribi_os_lift_pair(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds), fds) < 0) {
+    if (oribi_os_socket_pair(SOCK_STREAM, true, fds) < 0) {
         oribi_mem_free(channel);
         return NULL;
     }

@@ -327,9 +327,9 @@ static ssize_t receive(int control_fd, char *kind, int *passed)
     struct msghdr message = {
         .msg_iov = &vec, .msg_iovlen = 1, .msg_control = control.room, .msg_controllen = sizeof(control.room)};
     *passed = -1;
-    ssize_t n = recvmsg(control_fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    ssize_t n = oribi_os_receive(control_fd, &message);
     if (n < 0)
-        return oribi_os_fail();
+        return n;
     struct cmsghdr *head = CMSG_FIRSTHDR(&message);
     if (head && head->cmsg_level == SOL_SOCKET && head->cmsg_type == SCM_RIGHTS)
         memcpy(passed, CMSG_DATA(head), sizeof(int));

@@ -1,5 +1,5 @@
 /* What a door gives up once it has all that it needs: new rights, core files, and the system calls that it does not
- * make. os_confine_linux.c. */
+ * make. os_confine_linux.c; os_confine_portable.c where there is no such thing. */
 #ifndef ORIBI_DOOR_OS_CONFINE_H
 #define ORIBI_DOOR_OS_CONFINE_H
 

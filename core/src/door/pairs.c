@@ -30,7 +30,7 @@ size_t oribi__records_len(const char *p, size_t n)
 bool oribi__record_next(const char **at, const char *end, struct oribi__record *record)
 {
     const char *line = memchr(*at, '\n', (size_t)(end - *at));
-    const char *space = line ? memrchr(*at, ' ', (size_t)(line - *at)) : NULL;
+    const char *space = line ? oribi_os_memrchr(*at, ' ', (size_t)(line - *at)) : NULL;
     if (!space)
         return false;
     size_t n;
