@@ -4,6 +4,7 @@
 #include "event/loop_source.h"
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
+#include "oribi/base/os.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -31,17 +32,23 @@ static void arm(struct oribi_loop *loop, struct oribi_watch *watch)
     entry->fd = entry->events ? watch->fd : -1;
 }
 
+static int out_of_memory(void)
+{
+    (void)oribi_os_fail_saying("out of memory");
+    return ORIBI_ENOMEM;
+}
+
 static int source_add(struct oribi_loop *loop, struct oribi_watch *watch)
 {
     if (loop->count == loop->cap) {
         uint32_t cap = loop->cap ? loop->cap * 2 : 64;
         struct pollfd *fds = oribi_mem_try_resize(loop->fds, cap, sizeof(*fds));
         if (!fds)
-            return ORIBI_ENOMEM;
+            return out_of_memory();
         loop->fds = fds;
         struct oribi_watch **watches = oribi_mem_try_resize(loop->watches, cap, sizeof(struct oribi_watch *));
         if (!watches)
-            return ORIBI_ENOMEM;
+            return out_of_memory();
         loop->watches = watches;
         loop->cap = cap;
     }
