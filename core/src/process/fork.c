@@ -126,6 +126,7 @@ static void forked_in_child(struct oribi_process *p)
     case ORIBI_FORK_INTERMEDIATE:
         p->role = ORIBI_ROLE_INTERMEDIATE;
         p->forked = false;
+        p->titled = false;
         p->forked_pid = 0;
         break;
     case ORIBI_FORK_WORKER:

@@ -30,6 +30,7 @@ void oribi__keeper_keep(int message_fd, pid_t pid)
     for (int fd = 0; fd < DESCRIPTORS_MAX; fd++)
         if (fd != message_fd)
             oribi_os_close(fd);
+    oribi_os_fill_standard_streams();
     if (!oribi_process_await(pid, &status))
         return; /* it is no child of ours: the supervisor finds it gone */
     message.ticket = (uint32_t)status;

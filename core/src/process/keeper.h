@@ -1,6 +1,7 @@
 /* Where no process but init adopts orphans (oribi_os_adopts_orphans()), a worker cannot become its supervisor's child.
  * Then the intermediate process between a mold and its worker stays, as the worker's parent: a keeper, which reports
- * with which status its child has ended. So it is with a mold that is made of a worker.
+ * with which status its child has ended. Its title names the worker's pid. So it is with a mold that is made of a
+ * worker.
  *
  *   supervisor ──► mold ──FORK──► keeper ──FORK──► worker
  *        ▲                           │ waits        │ ends
@@ -14,7 +15,8 @@
 
 #include "process/supervisor_private.h"
 
-/* In the intermediate, whose signals are held back: closes all descriptors but message_fd, waits for the end of its
+/* In the intermediate, whose signals are held back: closes all descriptors but message_fd, with the null device
+ * for standard streams; waits for the end of its
  * child, and reports it. */
 void oribi__keeper_keep(int message_fd, pid_t pid);
 

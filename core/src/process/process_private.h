@@ -33,6 +33,7 @@ struct oribi_process {
     bool over;              /* EXIT was given */
     bool forking;           /* FORK was given and is not answered */
     bool forked;            /* an intermediate has made its fork */
+    bool titled;            /* an intermediate that stays has been told to set its title */
     bool loaded;            /* the application is, here or in the process that this one was forked from */
     bool refork;            /* oribi_process_turn() has said so */
     bool awaits;            /* oribi_process_await_workers() was called, and DONE not given */

@@ -11,6 +11,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stdio.h>
 #include <unistd.h>
 
 static const struct oribi_step *give(struct oribi_process *p, struct oribi_step step)
@@ -163,10 +164,25 @@ static const struct oribi_step *take_mold(struct oribi_process *p)
     return mold_exit(p);
 }
 
+static const struct oribi__ties *intermediate_ties(const struct oribi_process *p)
+{
+    return p->mold ? &p->mold->ties : oribi__child_ties(p->child);
+}
+
+static bool is_keeper(const struct oribi_process *p)
+{
+    return p->role == ORIBI_ROLE_INTERMEDIATE && p->forked && p->forked_pid && !oribi_os_adopts_orphans();
+}
+
+/* A keeper's first step is a wait that ends at once: for its title. */
 static const struct oribi_step *take_intermediate(struct oribi_process *p)
 {
-    if (p->forked && p->forked_pid && !oribi_os_adopts_orphans())
-        oribi__keeper_keep(p->mold ? p->mold->ties.message_fd : oribi__child_ties(p->child)->message_fd, p->forked_pid);
+    if (is_keeper(p) && !p->titled) {
+        p->titled = true;
+        return give_type(p, ORIBI_STEP_WAIT);
+    }
+    if (is_keeper(p))
+        oribi__keeper_keep(intermediate_ties(p)->message_fd, p->forked_pid);
     if (p->forked)
         return leave(p, 0, true);
     p->forked = true;
@@ -280,7 +296,7 @@ void oribi_process_wait(struct oribi_process *p, int64_t ms)
         oribi_supervisor_wait_for(p->supervisor, shorter(ms, awaited_ms(p)));
     else if (p->role == ORIBI_ROLE_STARTER)
         oribi__starter_wait(p->supervisor, ms);
-    else if (p->mold)
+    else if (p->role == ORIBI_ROLE_MOLD && p->mold)
         oribi_mold_wait(p->mold);
 }
 
@@ -326,6 +342,10 @@ size_t oribi_process_title(struct oribi_process *p, char *dst, size_t cap)
         return oribi_child_title(p->child, dst, cap);
     if (p->role == ORIBI_ROLE_MOLD && p->mold)
         return oribi_mold_title(p->mold, dst, cap);
+    if (is_keeper(p)) {
+        int n = snprintf(dst, cap, "%s keeper of pid %ld", intermediate_ties(p)->program, (long)p->forked_pid);
+        return n > 0 && (size_t)n < cap ? (size_t)n : 0;
+    }
     return p->role == ORIBI_ROLE_SUPERVISOR && p->supervisor ? oribi_supervisor_title(p->supervisor, dst, cap) : 0;
 }
 
