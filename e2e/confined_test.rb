@@ -58,6 +58,7 @@ E2E.suite("confined", options: ["--body-memory-max", "64K", "--env", "none"]) do
   end
 
   def test_under_mixed_traffic_nothing_but_what_serving_needs_is_called
+    skip_without "profile of system calls"
     skip_without_strace
     2.times { traffic } # what is loaded or made at first use is there
     lines = traced { 2.times { traffic } }

@@ -261,7 +261,7 @@ E2E.suite("metrics", transports: %i[tcp]) do
     wait_for_connections(2, 2, 1, 1, 1, 0)
     pid = server_status["processes"][0]["pid"]
     Process.kill(:STOP, pid)
-    wait_for_metric('oribi_workers{state="stopped"}', 1)
+    wait_for_metric('oribi_workers{state="stopped"}', 1) unless E2E.portable? # which has no sight of that
     by_state = server_status["connections_by_state"]
     assert_equal CONNECTION_STATES.zip([2, 2, 1, 1, 1, 0]).to_h, by_state
     Process.kill(:CONT, pid)
@@ -347,9 +347,9 @@ E2E.suite("metrics", transports: %i[tcp]) do
     wait_for_metric('oribi_threads{state="busy"}', 2)
     pids.each { |pid| Process.kill(:STOP, pid) }
     assert_equal 200, ask("/healthz").status
-    wait_for_metric('oribi_workers{state="stopped"}', 2)
+    wait_for_metric('oribi_workers{state="stopped"}', 2) unless E2E.portable? # which has no sight of that
     assert_equal 2, metrics['oribi_threads{state="busy"}']
-    assert_equal %w[stopped stopped], server_status["processes"].map { |worker| worker["state"] }
+    assert_equal %w[stopped stopped], server_status["processes"].map { |worker| worker["state"] } unless E2E.portable?
     assert_equal 2, server_status["processes"].count { |worker| worker["call"] == "GET /gate" }
     pids.each { |pid| Process.kill(:KILL, pid) }
     wait_for_metric('oribi_worker_exits_total{reason="signal"}', 2)

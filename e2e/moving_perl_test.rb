@@ -30,8 +30,7 @@ E2E.suite("moving_perl", transports: %i[tcp]) do
   def gone?(pid) = File.read("/proc/#{pid}/stat")[/.*\) (\w)/m, 1] == "Z" rescue true
 
   def workers
-    children = File.read("/proc/#{supervisor}/task/#{supervisor}/children").split
-    children.count { |pid| File.read("/proc/#{pid}/cmdline").match?(/worker \d/) rescue false }
+    E2E::Processes.below(supervisor).count { |pid| E2E::Processes.title(pid).match?(/worker \d/) }
   end
 
   def follow(page, *languages, under:) = @follower.follow(page.blocks(*languages, under: under))

@@ -48,8 +48,7 @@ E2E.suite("moving", transports: %i[tcp]) do
 
   # That they are all up is part of the wait: the first answers before the second is there.
   def workers
-    children = File.read("/proc/#{supervisor}/task/#{supervisor}/children").split
-    children.count { |pid| File.read("/proc/#{pid}/cmdline").match?(/worker \d/) rescue false }
+    E2E::Processes.below(supervisor).count { |pid| E2E::Processes.title(pid).match?(/worker \d/) }
   end
 
   # --- there and back ---

@@ -33,6 +33,7 @@ E2E.suite("restart_file", transports: %i[tcp]) do
   end
 
   def watches(pid) = Dir["/proc/#{pid}/fd/*"].count { |fd| File.readlink(fd).include?("inotify") rescue false }
+  def has_watches? = !E2E.portable? # else it looks once a second
 
   def test_a_touch_is_a_reload_and_a_broken_application_leaves_the_old_one
     one = serve("--restart-file", "tmp/restart.txt", "--env", "production", "--control", @space.control)
@@ -51,7 +52,7 @@ E2E.suite("restart_file", transports: %i[tcp]) do
     touch
     wait_for(one, "third")
     assert_equal 3, one.stderr.scan("was touched").size
-    assert_equal 1, watches(one.pid)
+    assert_equal 1, watches(one.pid) if has_watches?
     assert_includes control("status"), "a touch of #{restart_file} reloads\n"
     assert_includes control("status json"), "\"restart_file\":\"#{restart_file}\""
   end
@@ -76,14 +77,14 @@ E2E.suite("restart_file", transports: %i[tcp]) do
   def test_a_reload_takes_the_option_over
     @space.write_config({ "restart_file" => "tmp/restart.txt" })
     one = serve("--config", @space.config)
-    assert_equal 1, watches(one.pid)
+    assert_equal 1, watches(one.pid) if has_watches?
     @space.write_config
     touch
     wait_until("a reload without the option") { one.stderr.include?("generation 2 serves") }
     wait_until("the end of the watch") { watches(one.pid).zero? }
     @space.write_config({ "restart_file" => "again/restart.txt" })
     one.signal(:HUP)
-    wait_until("a reload with another file") { one.stderr.include?("generation 3 serves") && watches(one.pid) == 1 }
+    wait_until("a reload with another file") { one.stderr.include?("generation 3 serves") && (watches(one.pid) == 1 || !has_watches?) }
     @space.write_app("fourth")
     FileUtils.mkdir_p(File.join(@space.dir, "again"))
     FileUtils.touch(File.join(@space.dir, "again/restart.txt"))

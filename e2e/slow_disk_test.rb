@@ -48,6 +48,8 @@ module SlowDisk
   # `pid` is the only one that has written.
   def assert_only_the_writer_wrote(pid)
     assert_operator @plan.begun, :>, 0
+    return refute_includes(@plan.threads, pid, "the worker's own thread wrote") if E2E.portable? # threads have no names
+
     assert_equal writers(pid), @plan.threads, "threads that wrote, of #{names(pid)}"
   end
 
@@ -303,7 +305,7 @@ E2E.suite("slow_disk_life", transports: %i[tcp]) do
     answer = ask_big(one)
     clients.each { |client| assert_stored(client) }
     assert_big(answer)
-    assert_equal 1, writers(worker).size
+    assert_equal 1, writers(worker).size unless E2E.portable?
     wait_until("files to be closed") { files(worker).empty? }
     assert_memory_given_back(one)
   end

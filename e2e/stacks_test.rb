@@ -97,6 +97,7 @@ E2E.suite("stacks", transports: %i[tcp]) do
 
   # A worker that is stopped answers nothing, and one that was killed is gone or replaced: both are told, in time.
   def test_workers_that_cannot_answer
+    skip_without "sight of stopped workers"
     one = serve("--slow-log", "100ms", workers: 2)
     clients = begin_calls(one, %w[nap stream])
     wait_until("both calls") { calls.size == 2 }

@@ -65,7 +65,7 @@ E2E.suite("stuck", transports: %i[tcp]) do
     assert_equal count, ctl("stacks").scan("GET /gate").size
 
     halt(pids)
-    assert_told("stopped", count, call: "GET /gate")
+    assert_told(E2E.portable? ? "busy" : "stopped", count, call: "GET /gate") # of a stop the portable build sees nothing
     assert_equal count, ctl("stacks").scan("GET /gate").size
 
     molds = @one.descendants - pids

@@ -51,6 +51,12 @@ module E2E
   # Transports of a suite that asks for none: E2E_TRANSPORT=door has it run through a door.
   TRANSPORTS = ENV.key?("E2E_TRANSPORT") ? [ENV["E2E_TRANSPORT"].to_sym].freeze : %i[tcp unix].freeze
 
+  # Was the command under test built without Linux' own system calls (doc/platforms.md)? It says so itself.
+  def self.portable?
+    @layer ||= IO.popen([Server.binary, "--version"], &:read)[/^system calls: (\w+)$/, 1] || raise("#{Server.binary} --version names no system")
+    @layer != "linux"
+  end
+
   # Defines a suite: a test class for each transport, sharing one server started with `options`.
   def self.suite(name, options: [], transports: TRANSPORTS, env: {}, &block)
     transports.each do |transport|

@@ -103,13 +103,13 @@ module E2E
     # Pids of the command's process group, as of now.
     def group = Processes.in_group(@pid)
 
-    # Pids of everything below the command, as of now.
-    def descendants = Processes.below(@pid)
+    # Pids of everything below the command, as of now, but for keepers (doc/platforms.md).
+    def descendants = below.reject { |pid| Processes.title(pid).include?(" keeper of pid ") }
 
     def stop(signal = :TERM)
       return unless @pid
 
-      below = descendants
+      pids = below
       unless ended?
         Process.kill(signal, @pid)
         begin
@@ -120,8 +120,8 @@ module E2E
           @killed = true
         end
       end
-      @left = left_of(below)
-      below.each { |pid| Processes.kill(pid) }
+      @left = left_of(pids)
+      pids.each { |pid| Processes.kill(pid) }
       @status
     end
 
@@ -129,7 +129,7 @@ module E2E
     # Keepers of a portable build (doc/platforms.md) end a moment after the server.
     def left_of(pids)
       alive = -> { pids.select { |pid| Processes.alive?(pid) } }
-      E2E.wait_until("keepers to end") { alive.call.empty? } if ENV["ORIBI_OS"] == "portable"
+      E2E.wait_until("keepers to end") { alive.call.empty? } unless alive.call.empty? || !E2E.portable?
       alive.call
     rescue Timeout
       alive.call
@@ -148,6 +148,8 @@ module E2E
     Minitest.after_run { SERVERS.dup.each(&:cleanup) }
 
     private
+
+    def below = Processes.below(@pid)
 
     # The cases write into the folders of their applications, and development would load those anew.
     def command_line(options, app)
