@@ -15,8 +15,9 @@ void oribi_confine_rights(void)
 {
 }
 
-int oribi_confine_calls(const char *temp_dir)
+int oribi_confine_calls(const char *temp_dir, bool reads)
 {
     (void)temp_dir;
+    (void)reads;
     return ORIBI_ESYS;
 }
