@@ -1,6 +1,7 @@
 /* HTTP/2: no bytes of a client may crash a session, make it forget memory, break its limits, or make it send what is no
- * frame. The first byte chooses limits and the way, the second the cuts and what the application does; the rest is what
- * a client sends behind preface and SETTINGS, or instead of them.
+ * frame. A stream gets one answer, or its begin and a reset, and nothing behind either; a GOAWAY names no higher stream
+ * than the one before it. The first byte chooses limits and the way, the second the cuts and what the application does;
+ * the rest is what a client sends behind preface and SETTINGS, or instead of them.
  *
  * Two ways: cut in two ways, with equal events and frames; or with an application that answers, resets, stores, sleeps
  * and ends the connection as it comes. */
@@ -45,10 +46,80 @@ static void feed(struct lab *lab, const char *p, size_t n)
         abort();
 }
 
+/* ---- what was sent ---- */
+
+struct seen {
+    uint32_t id;
+    bool answered; /* its final head was sent */
+    bool ended;
+    bool reset;
+};
+
+static struct seen *seen_stream(struct seen *seen, size_t *count, uint32_t id)
+{
+    for (size_t i = *count; i-- > 0;)
+        if (seen[i].id == id)
+            return &seen[i];
+    seen[*count] = (struct seen){.id = id};
+    return &seen[(*count)++];
+}
+
+static bool begins(const char *line, const char *word)
+{
+    return strncmp(line, word, strlen(word)) == 0;
+}
+
+/* Interim answers, the answer, its body, trailers. Heads here are no longer than a frame. */
+static void check_stream(struct seen *stream, const char *line, const char *rest)
+{
+    bool last = begins(rest, " END_STREAM");
+    const char *status = strstr(rest, " :status=");
+    if (stream->reset || (stream->ended && !begins(line, "RST_STREAM")))
+        abort();
+    if (begins(line, "RST_STREAM")) {
+        stream->reset = true;
+    } else if (begins(line, "DATA")) {
+        if (!stream->answered)
+            abort();
+        stream->ended = last;
+    } else if (status && status[9] == '1') {
+        if (stream->answered || last)
+            abort();
+    } else {
+        if (stream->answered == (status != NULL) || (!status && !last))
+            abort();
+        stream->answered = true;
+        stream->ended = last;
+    }
+}
+
+static void check_order(const struct lab *lab)
+{
+    static struct seen seen[4096]; /* more than frames of an input */
+    size_t count = 0;
+    unsigned long last_id = UINT32_MAX;
+    char *text = strndup(lab->frames.p ? lab->frames.p : "", lab->frames.len);
+    char *left = NULL;
+    for (char *line = strtok_r(text, "\n", &left); line; line = strtok_r(NULL, "\n", &left)) {
+        char *rest = strchr(line, ' ');
+        char *behind = NULL;
+        unsigned long id = rest ? strtoul(rest, &behind, 10) : 0;
+        if (begins(line, "GOAWAY")) {
+            if (id > last_id)
+                abort();
+            last_id = id;
+        } else if (begins(line, "HEADERS") || begins(line, "DATA") || begins(line, "RST_STREAM")) {
+            check_stream(seen_stream(seen, &count, (uint32_t)id), line, behind);
+        }
+    }
+    free(text);
+}
+
 static void check_frames(const struct lab *lab)
 {
     if (lab->bytes.len)
         abort(); /* part of a frame */
+    check_order(lab);
     if (lab->frames.len &&
         (memmem(lab->frames.p, lab->frames.len, "undecodable", 11) || memmem(lab->frames.p, lab->frames.len, "?\n", 2)))
         abort();

@@ -220,8 +220,9 @@ bool oribi_h2_sleep(struct oribi_h2 *h2);
 int oribi_h2_interim(struct oribi_h2_stream *stream, int status, const struct oribi_field *fields, uint32_t count);
 
 /* The head: 200 … 999. Names become lower case; Connection, what it names, Keep-Alive, Proxy-Connection,
- * Transfer-Encoding, Upgrade and TE are left out (RFC 9113 8.2.2). `last`: there is no body, which 204, 304 and answers
- * to HEAD have to say. A body that is longer or shorter than its Content-Length ends with a reset (INTERNAL_ERROR). */
+ * Transfer-Encoding, Upgrade and TE are left out (RFC 9113 8.2.2), and the Content-Length of 204 and of interim answers
+ * (RFC 9110 8.6). `last`: there is no body, which 204, 304 and answers to HEAD have to say. A body that is longer or
+ * shorter than its Content-Length ends with a reset (INTERNAL_ERROR). */
 int oribi_h2_answer(struct oribi_h2_stream *stream, int status, const struct oribi_field *fields, uint32_t count,
                     bool last);
 

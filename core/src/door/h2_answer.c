@@ -132,9 +132,12 @@ static bool is_named(const struct oribi_field *fields, uint32_t count, struct or
     return false;
 }
 
-static bool is_left_out(const struct oribi_field *fields, uint32_t count, struct oribi_slice name, bool has_connection)
+/* `has_no_length`: a Content-Length would say what cannot be (RFC 9110 8.6). */
+static bool is_left_out(const struct oribi_field *fields, uint32_t count, struct oribi_slice name, bool has_connection,
+                        bool has_no_length)
 {
     return oribi__h2_is_connection_field(name) || oribi_slice_equal(name, ORIBI_SLICE("te")) ||
+           (has_no_length && oribi_slice_equal(name, ORIBI_SLICE("content-length"))) ||
            (has_connection && is_named(fields, count, name));
 }
 
@@ -143,6 +146,7 @@ static int gather(struct oribi_h2 *h2, int status, const struct oribi_field *fie
 {
     size_t bytes = ((size_t)count + 1) * sizeof(nghttp2_nv) + 3;
     bool has_connection = false;
+    bool has_no_length = status < 200 || status == 204;
     if (count > ORIBI_RESPONSE_FIELDS_MAX)
         return ORIBI_EAPP;
     for (uint32_t i = 0; i < count; i++) {
@@ -171,7 +175,7 @@ static int gather(struct oribi_h2 *h2, int status, const struct oribi_field *fie
             return ORIBI_EAPP;
         for (size_t k = 0; k < name.n; k++)
             out[k] = oribi_lower(fields[i].name[k]);
-        if (is_left_out(fields, count, name, has_connection))
+        if (is_left_out(fields, count, name, has_connection, has_no_length))
             continue;
         nv[(*used)++] = (nghttp2_nv){(uint8_t *)out, (uint8_t *)(uintptr_t)value.p, name.n, value.n, 0};
         out += name.n;

@@ -195,7 +195,8 @@ void oribi__h2_block_end(struct oribi_h2 *h2)
         complete_trailers(h2);
         break;
     default:
-        if (block->refuse != ORIBI_H2_NO_ERROR)
+        /* a stream that was open, and is over since, has had its end */
+        if (block->refuse == ORIBI_H2_REFUSED_STREAM || (block->refuse && oribi__h2_find(h2, block->id)))
             oribi__h2_stream_error(h2, block->id, block->refuse);
         break;
     }

@@ -82,10 +82,10 @@ struct oribi_tls_info {
     bool resumed;
     struct oribi_slice version; /* "TLSv1.3" */
     struct oribi_slice cipher;  /* "TLS_AES_256_GCM_SHA384" */
-    struct oribi_slice sni;     /* lower case */
+    struct oribi_slice sni;     /* lower case; empty where it has other bytes than printable ASCII */
     struct oribi_slice alpn;    /* "h2", "http/1.1" */
     /* of a client certificate, as mod_ssl names and writes them */
-    struct oribi_slice verify;  /* "NONE", "SUCCESS", "FAILED:reason" (verify optional) */
+    struct oribi_slice verify;  /* "NONE", "SUCCESS", "FAILED" (verify optional) */
     struct oribi_slice subject; /* SSL_CLIENT_S_DN, RFC 2253 */
     struct oribi_slice issuer;  /* SSL_CLIENT_I_DN */
     struct oribi_slice serial;  /* SSL_CLIENT_M_SERIAL, hex */

@@ -51,7 +51,8 @@ struct oribi_tls_session {
     uint8_t first_len;
     char first[5];
     struct oribi_tls_info info;
-    char *text; /* what info's slices point to */
+    char *text; /* what info's slices point to … */
+    char *name; /* … and the name that was asked for */
     const char *reason;
 };
 

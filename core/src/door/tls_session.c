@@ -38,6 +38,7 @@ void oribi_tls_session_destroy(struct oribi_tls_session *session)
     ERR_clear_error();
     oribi_buf_deinit(&session->unsent);
     oribi_mem_free(session->text);
+    oribi_mem_free(session->name);
     oribi_tls_release(session->tls);
     oribi_mem_free(session);
 }
@@ -119,6 +120,19 @@ static void look_at_client(struct oribi_tls_session *session)
     info->verify = result == X509_V_OK ? ORIBI_SLICE("SUCCESS") : ORIBI_SLICE("FAILED");
 }
 
+/* In lower case, as names are the same in any (RFC 4343); what has other bytes than a name's is none. */
+static struct oribi_slice asked_name(struct oribi_tls_session *session)
+{
+    struct oribi_slice asked = words(SSL_get_servername(session->ssl, TLSEXT_NAMETYPE_host_name));
+    session->name = asked.n ? oribi_mem_try_alloc(asked.n, 1) : NULL;
+    for (size_t i = 0; i < asked.n && session->name; i++) {
+        if (asked.p[i] <= ' ' || asked.p[i] >= 0x7f)
+            return oribi_slice(NULL, 0);
+        session->name[i] = oribi_lower(asked.p[i]);
+    }
+    return oribi_slice(session->name, session->name ? asked.n : 0);
+}
+
 static void fill_info(struct oribi_tls_session *session)
 {
     struct oribi_tls_info *info = &session->info;
@@ -130,7 +144,7 @@ static void fill_info(struct oribi_tls_session *session)
     info->resumed = SSL_session_reused(session->ssl) == 1;
     info->version = words(SSL_get_version(session->ssl));
     info->cipher = words(SSL_get_cipher_name(session->ssl));
-    info->sni = words(SSL_get_servername(session->ssl, TLSEXT_NAMETYPE_host_name));
+    info->sni = asked_name(session);
     if (session->tls->asks_client)
         look_at_client(session);
     session->accepted = true;

@@ -100,6 +100,21 @@ static void test_fields_of_a_connection_are_left_out(void)
     end();
 }
 
+/* RFC 9110 8.6; a client that is strict resets the stream. */
+static void test_the_length_of_what_has_no_body_is_left_out(void)
+{
+    struct oribi_field fields[] = {field_of("Content-Length", "5"), field_of("x", "y")};
+    begin_call();
+    ok_eq(oribi_h2_interim(lab.streams[0].stream, 103, fields, 2), 0);
+    ok_eq(oribi_h2_answer(lab.streams[0].stream, 204, fields, 2, true), 0);
+    ok(has_sent("HEADERS 1 :status=103 x=y\nHEADERS 1 END_STREAM :status=204 x=y\n"));
+    end();
+    begin_call();
+    ok_eq(oribi_h2_answer(lab.streams[0].stream, 304, fields, 2, true), 0);
+    ok(has_sent("HEADERS 1 END_STREAM :status=304 content-length=5 x=y\n"));
+    end();
+}
+
 static void test_what_no_answer_may_have(void)
 {
     struct oribi_field field = field_of("x", "y");
@@ -559,6 +574,7 @@ int main(void)
 {
     test_names_become_lower_case();
     test_fields_of_a_connection_are_left_out();
+    test_the_length_of_what_has_no_body_is_left_out();
     test_what_no_answer_may_have();
     test_as_many_fields_as_an_answer_may_have();
     test_a_head_longer_than_a_frame();

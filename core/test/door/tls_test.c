@@ -199,6 +199,26 @@ static void test_names(void)
     oribi_tls_release(tls);
 }
 
+static void test_the_name_that_was_asked_for(void)
+{
+    struct made made = make("DNS:a.test", EVP_PKEY_EC, 30);
+    struct oribi_tls_certificate certificate = pair(&made, &made);
+    struct oribi_tls *tls = contexts(&certificate, 1, true);
+    static const char *const names[][2] = {{"A.Test", "a.test"}, {"a_b-1.test.", "a_b-1.test."},
+                                           {"a b", ""},          {"a\r\nx: y", ""},
+                                           {"a\x7f", ""},        {"\xe9.test", ""}};
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        struct both both;
+        begin(&both, tls, names[i][0], i % 2 ? TLS1_2_VERSION : TLS1_3_VERSION, NULL, NULL);
+        shake(&both);
+        const struct oribi_tls_info *info = oribi_tls_info(both.server);
+        ok_eq(both.step, ORIBI_TLS_DONE);
+        is_bytes(info->sni.p, info->sni.n, names[i][1], strlen(names[i][1]));
+        end(&both);
+    }
+    oribi_tls_release(tls);
+}
+
 /* One door gives a ticket, another takes it; after two turns of the keys nobody does. */
 static void test_tickets_of_all_doors(void)
 {
@@ -338,6 +358,7 @@ int main(void)
 {
     test_both_versions_and_what_is_known();
     test_names();
+    test_the_name_that_was_asked_for();
     test_tickets_of_all_doors();
     test_many_bytes();
     test_what_is_no_tls();
