@@ -46,6 +46,8 @@ struct peer {
 struct far {
     int fd;
     uint16_t number;
+    bool has_switched; /* the worker has said 101, perhaps: what comes now is no request */
+    char last[4];      /* that it said */
 };
 
 static struct oribi_options options;
@@ -106,7 +108,7 @@ static bool take_handed(void)
         expect(code == 0 && item.channel > 0);
         check_request(item.bytes.p, item.bytes.n);
         oribi_os_close(item.body_fd);
-        fars[far_count++] = (struct far){item.fd, item.channel};
+        fars[far_count++] = (struct far){.fd = item.fd, .number = item.channel};
         atomic_store(&board.channels[item.channel], (uint16_t)(1 + far_count % SLOTS));
     }
     return any;
@@ -116,13 +118,18 @@ static bool read_far(const struct far *far)
 {
     static const char signature[] = "\r\n\r\n\0\r\nQUIT\n";
     ssize_t n = recv(far->fd, scratch, sizeof(scratch), MSG_DONTWAIT);
-    if (n >= (ssize_t)sizeof(signature) - 1 && memcmp(scratch, signature, sizeof(signature) - 1) == 0)
+    if (!far->has_switched && n >= (ssize_t)sizeof(signature) - 1 && memcmp(scratch, signature, sizeof(signature) - 1) == 0)
         check_request(scratch, (size_t)n);
     return n > 0;
 }
 
-static void far_says(const struct far *far, const void *p, size_t n)
+static void far_says(struct far *far, const void *p, size_t n)
 {
+    for (size_t i = 0; i < n && !far->has_switched; i++) {
+        memmove(far->last, far->last + 1, sizeof(far->last) - 1);
+        far->last[sizeof(far->last) - 1] = ((const char *)p)[i];
+        far->has_switched = memcmp(far->last, " 101", sizeof(far->last)) == 0;
+    }
     (void)send(far->fd, p, n, MSG_DONTWAIT | MSG_NOSIGNAL); /* a door that has closed it, or takes no more */
 }
 
