@@ -118,7 +118,8 @@ static bool read_far(const struct far *far)
 {
     static const char signature[] = "\r\n\r\n\0\r\nQUIT\n";
     ssize_t n = recv(far->fd, scratch, sizeof(scratch), MSG_DONTWAIT);
-    if (!far->has_switched && n >= (ssize_t)sizeof(signature) - 1 && memcmp(scratch, signature, sizeof(signature) - 1) == 0)
+    bool begins = n >= (ssize_t)sizeof(signature) - 1 && memcmp(scratch, signature, sizeof(signature) - 1) == 0;
+    if (begins && !far->has_switched)
         check_request(scratch, (size_t)n);
     return n > 0;
 }
