@@ -8,6 +8,8 @@
  * the last; nothing is answered behind a close; a client that has finished sending leaves no connection behind. */
 #include "worker/exchange.h"
 
+#include "storing.h"
+
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
 
@@ -122,22 +124,12 @@ static bool read_some(struct exchange *x)
 /* The connection of this run, while the reactor has one. */
 static struct oribi_conn *current;
 
-/* Bytes are on their way to a file, by another thread. */
-static bool is_storing(void)
-{
-    if (worker->reactor.conn_count == 0)
-        return false;
-    const struct oribi_spill *answer = current->out ? oribi_out_spill(current->out) : NULL;
-    return current->state == ORIBI_CONN_STORE || (answer && answer->busy);
-}
-
 /* Turns until nothing happens any more. */
 static void settle(struct exchange *x)
 {
     for (int quiet = 0; quiet < 3; quiet++) {
         struct oribi_req *req;
-        for (; is_storing(); oribi_reactor_stored(&worker->reactor))
-            oribi_writer_wait(worker->reactor.writer, oribi_writer_ended(worker->reactor.writer), 1);
+        await_files(&worker->reactor);
         while ((req = oribi_worker_take(worker)) != NULL) {
             answer(x, req);
             quiet = 0;

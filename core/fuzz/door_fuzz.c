@@ -10,6 +10,7 @@
 #include "door_answers.h"
 #include "oribi/http/parser.h"
 #include "ours.h"
+#include "storing.h"
 
 #include <sys/un.h>
 
@@ -241,6 +242,7 @@ static void settle_all(void)
 {
     for (int quiet = 0, i = 0; quiet < 2 && i < 50; i++) {
         turn(door);
+        await_files(&door->reactor);
         bool any = take_handed();
         for (uint32_t k = 0; k < far_count; k++)
             any |= read_far(&fars[k]);
