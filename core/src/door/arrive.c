@@ -130,6 +130,7 @@ static void look_at_first(struct oribi__arrival *arrival)
         drop(arrival);
         return;
     }
+    arrival->door->bytes_in += (uint64_t)n;
     size_t len = arrival->len + (size_t)n;
     size_t known = len < PREFACE_BYTES ? len : PREFACE_BYTES;
     if (memcmp(first, preface, known) != 0) {
@@ -161,6 +162,7 @@ static void shake_hands(struct oribi__arrival *arrival)
     switch (oribi_tls_handshake(arrival->session)) {
     case ORIBI_TLS_DONE:
         arrival->peer.tls = oribi_tls_info(arrival->session);
+        oribi__count_handshake(door, arrival->peer.tls);
         arrival->peer.transport = oribi_tls_transport(arrival->session);
         arrival->session = NULL;
         if (arrival->peer.tls->h2)
@@ -177,15 +179,18 @@ static void shake_hands(struct oribi__arrival *arrival)
         oribi_loop_interest(door->reactor.loop, &arrival->watch, ORIBI_WRITE);
         return;
     case ORIBI_TLS_PLAIN:
+        oribi_door_slot_count(&door->slot->unshaken[ORIBI_DOOR_PLAIN], 1);
         answer_plain(arrival);
         break;
     case ORIBI_TLS_FAILED:
+        oribi_door_slot_count(&door->slot->unshaken[ORIBI_DOOR_REFUSED], 1);
         if (oribi_log_limit_allows(&door->log_limit, door->reactor.now_ms))
             oribi_log(ORIBI_LOG_INFO, "door: a handshake with %.*s failed: %s",
                       arrival->peer.addr_len ? arrival->peer.addr_len : 4,
                       arrival->peer.addr_len ? arrival->peer.addr : "unix", oribi_tls_reason(arrival->session));
         break;
     case ORIBI_TLS_GONE:
+        oribi_door_slot_count(&door->slot->unshaken[ORIBI_DOOR_LEFT], 1);
         break;
     }
     drop(arrival);
@@ -258,6 +263,7 @@ static void arrive(struct oribi__door *door, uint32_t index, int fd, const struc
     *(door->arrivals ? &door->arrivals->prev : &door->arrivals_last) = arrival;
     door->arrivals = arrival;
     door->arrival_count++;
+    oribi_door_slot_count(&door->slot->connection_count, 1);
     go_on(arrival); /* what the client has sent is often there */
 }
 
@@ -306,9 +312,12 @@ static void on_listener(void *self, struct oribi_watch *watch)
         struct sockaddr_storage from;
         socklen_t len = sizeof(from);
         int fd;
-        if (max && held(door) >= max && !make_room(door)) {
-            pause_accepting(door);
-            return;
+        if (max && held(door) >= max) {
+            if (!make_room(door)) {
+                pause_accepting(door);
+                return;
+            }
+            oribi_door_slot_count(&door->slot->evicted_count, 1);
         }
         int code = oribi_os_accept(watch->fd, &fd, &from, &len);
         if (code == ORIBI_ECLOSED)
@@ -364,8 +373,12 @@ void oribi__arrive_turn(struct oribi__door *door)
     struct oribi__arrival *next;
     for (struct oribi__arrival *arrival = door->arrivals; arrival; arrival = next) {
         next = arrival->next;
-        if (now_ms >= arrival->deadline_ms)
-            drop(arrival);
+        if (now_ms < arrival->deadline_ms)
+            continue;
+        if (arrival->session)
+            oribi_door_slot_count(&door->slot->unshaken[ORIBI_DOOR_LATE], 1);
+        oribi_door_slot_count(&door->slot->timeouts[ORIBI_TIMEOUT_FIRST], 1);
+        drop(arrival);
     }
 }
 

@@ -45,6 +45,8 @@ void oribi__call_destroy(struct oribi__call *call)
     struct oribi__door *door = call->door;
     unblock(call);
     oribi__call_unlist(call);
+    if (call->of_site && call->state == ORIBI__CALL_OUT)
+        oribi__count_site(call, 0); /* its client has gone */
     if (call->state == ORIBI__CALL_QUEUED)
         oribi__dispatch_remove(call);
     if (call->channel)
@@ -112,15 +114,19 @@ void oribi__call_submit(struct oribi__call *call)
     call->complete_us = door->reactor.now_us;
     uint32_t max = door->config->options->queue_max;
     if (door->queue_len >= ORIBI__DOOR_QUEUE_MAX || (max && door->queue_len >= max + oribi__dispatch_hands(door))) {
-        oribi__call_failed(call, 503, "too many requests wait");
+        oribi__call_failed(call, 503, ORIBI_REFUSAL_QUEUE, "too many requests wait");
         return;
     }
     oribi__dispatch_add(call, false);
 }
 
-void oribi__call_failed(struct oribi__call *call, int status, const char *reason)
+void oribi__call_failed(struct oribi__call *call, int status, enum oribi_refusal refusal, const char *reason)
 {
     struct oribi__door *door = call->door;
+    if (!call->begun)
+        oribi__count_failed(call, status, refusal);
+    else if (call->of_site)
+        oribi__count_site(call, 0);
     unblock(call);
     if (call->state == ORIBI__CALL_QUEUED)
         oribi__dispatch_remove(call);

@@ -263,6 +263,10 @@ bool oribi__channel_call(struct oribi__channel *channel, struct oribi__call *cal
     channel->sent_us = oribi_clock_us();
     call->channel = channel;
     call->state = ORIBI__CALL_OUT;
+    if (!channel->site) {
+        oribi_door_slot_count(&channel->door->slot->call_count, 1);
+        oribi_door_slot_count(&channel->door->slot->again_count, call->tries > 0);
+    }
     oribi__channel_count(channel);
     if (call->finished)
         oribi__channel_finish(channel);

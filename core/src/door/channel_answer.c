@@ -25,13 +25,15 @@ void oribi__channel_ended(struct oribi__channel *channel)
         return;
     if (whole) {
         call->state = ORIBI__CALL_ENDED;
+        if (call->of_site)
+            oribi__count_site(call, call->status);
         call->ops->more(call, oribi_slice(NULL, 0), true);
     } else if (!answered && call->safe && call->tries < TRIES_MAX) {
         call->tries++;
         call->of_site = false;
         oribi__dispatch_add(call, true);
     } else {
-        oribi__call_failed(call, 502, "the worker ended in the call");
+        oribi__call_failed(call, 502, ORIBI_REFUSAL_OTHER, "the worker ended in the call");
     }
 }
 
@@ -82,7 +84,7 @@ static void break_off(struct oribi__channel *channel, const char *reason)
 {
     struct oribi__call *call = channel->call;
     oribi__channel_close(channel);
-    oribi__call_failed(call, 502, reason);
+    oribi__call_failed(call, 502, ORIBI_REFUSAL_OTHER, reason);
 }
 
 /* Bytes of a body go to the client; the first ones with `answer`, else that is NULL. */
@@ -152,6 +154,8 @@ static void finish(struct oribi__channel *channel)
     if (channel->chunked.trailers.len) /* without memory for them the answer goes without */
         (void)oribi_buf_try_append(&call->tail, channel->chunked.trailers.p, channel->chunked.trailers.len);
     call->state = ORIBI__CALL_ENDED;
+    if (channel->site)
+        oribi__count_site(call, call->status);
     if (channel->closes || channel->finished || channel->unsent.len || (channel->watch.ready & ORIBI_HANGUP)) {
         oribi__channel_close(channel);
         return;
@@ -211,6 +215,7 @@ static void take_head(struct oribi__channel *channel, char *p, size_t n)
             channel->framing = (uint8_t)answer.framing;
             channel->closes = answer.closes;
             channel->left = answer.content_length;
+            call->status = (uint16_t)answer.status;
             call->tail.len = 0; /* the request's: from now on it is the answer's */
             take_body(channel, body, rest, &answer);
             return;

@@ -134,7 +134,8 @@ static void begin(struct oribi__call *call, struct oribi_answer *answer, struct 
     ssize_t n = oribi_response_head(&res, door->text, ORIBI_RESPONSE_HEAD_BYTES_MAX);
     if (n < 0) {
         call->begun = false;
-        oribi__call_failed(call, 502, res.reason ? res.reason : "an answer that cannot be passed on");
+        oribi__call_failed(call, 502, ORIBI_REFUSAL_OTHER,
+                           res.reason ? res.reason : "an answer that cannot be passed on");
         return;
     }
     call->framing = (uint8_t)res.framing;
@@ -299,6 +300,7 @@ static void take(struct oribi__door *door, struct oribi_exchange *exchange)
                                .port_len = c->port_len};
     memcpy(peer.addr, c->addr, sizeof(peer.addr));
     memcpy(peer.port, c->port, sizeof(peer.port));
+    oribi__count_request(call, head->method, false);
     call->is_head = head->is_head;
     call->safe = oribi_canonical_is_safe(head->method);
     call->upgrades = head->upgrade;
@@ -310,7 +312,7 @@ static void take(struct oribi__door *door, struct oribi_exchange *exchange)
         code = add_trailers(call, &exchange->chunked.trailers);
     (void)oribi_conn_tells_leaving(&door->reactor, c); /* else a client that goes is found by what is sent to it */
     if (code < 0)
-        oribi__call_failed(call, 503, "out of memory");
+        oribi__call_failed(call, 503, ORIBI_REFUSAL_MEMORY, "out of memory");
     else if (!oribi__door_site_claims(door, call, head) || !oribi__door_site_submit(call))
         oribi__call_submit(call);
 }
@@ -322,8 +324,10 @@ static void on_closed(void *self, struct oribi_conn *c)
     struct oribi__call *call = call_of(c);
     if (!call)
         return;
-    if (call->state == ORIBI__CALL_QUEUED)
+    if (call->state == ORIBI__CALL_QUEUED) {
         oribi__own_log(call, STATUS_GONE, 0);
+        oribi_door_slot_count(&call->door->slot->gone_count, 1);
+    }
     c->exchange->user = NULL;
     oribi__call_destroy(call);
 }
@@ -347,6 +351,7 @@ static void on_refused(void *self, struct oribi_conn *c, enum oribi_refusal refu
                        size_t body_bytes, const char *text)
 {
     struct oribi__door *door = self;
+    oribi__count_refusal(door, oribi_refusal_status(refusal), refusal);
     if (oribi_log_limit_allows(&door->log_limit, door->reactor.now_ms))
         oribi_log(ORIBI_LOG_WARN, "door: refused a request of %.*s: %s", c->addr_len ? c->addr_len : 4,
                   c->addr_len ? c->addr : "unix", text ? text : "malformed");
@@ -366,10 +371,36 @@ static void on_refused(void *self, struct oribi_conn *c, enum oribi_refusal refu
                            oribi_parser_first_line(c->buf, c->buf ? c->len : 0), &refused);
 }
 
+static void on_timed_out(void *self, struct oribi_conn *c, enum oribi_timeout_class timeout_class)
+{
+    struct oribi__door *door = self;
+    oribi_door_slot_count(&door->slot->timeouts[timeout_class], 1);
+}
+
+static void on_read(void *self, int64_t bytes)
+{
+    struct oribi__door *door = self;
+    door->bytes_in += (uint64_t)bytes;
+}
+
+static void on_sent(void *self, int64_t bytes)
+{
+    struct oribi__door *door = self;
+    door->bytes_out += (uint64_t)bytes;
+}
+
 struct oribi_reactor_hooks oribi__h1_hooks(struct oribi__door *door)
 {
     return (struct oribi_reactor_hooks){
-        .self = door, .closed = on_closed, .leaving = on_leaving, .refused = on_refused, .page = oribi__own_page_of};
+        .self = door,
+        .closed = on_closed,
+        .leaving = on_leaving,
+        .refused = on_refused,
+        .page = oribi__own_page_of,
+        .timed_out = on_timed_out,
+        .read = on_read,
+        .sent = on_sent,
+    };
 }
 
 static void flush(struct oribi__call *call)

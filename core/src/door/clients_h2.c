@@ -104,6 +104,7 @@ static void unlist_resting(struct oribi__client *client)
     if (!client->rests)
         return;
     client->rests = false;
+    door->resting_count--;
     *(client->rest_prev ? &client->rest_prev->rest_next : &door->resting_first) = client->rest_next;
     *(client->rest_next ? &client->rest_next->rest_prev : &door->resting_last) = client->rest_prev;
 }
@@ -116,6 +117,7 @@ void oribi__client_rests(struct oribi__client *client)
         return;
     client->idle_since_ms = door->reactor.now_ms;
     client->rests = true;
+    door->resting_count++;
     client->rest_prev = door->resting_last;
     client->rest_next = NULL;
     *(door->resting_last ? &door->resting_last->rest_next : &door->resting_first) = client;
@@ -171,6 +173,7 @@ static void read_client(struct oribi__client *client)
             close_client(client);
             return;
         }
+        door->bytes_in += (uint64_t)n;
         if (n < READ_BYTES && !(client->watch.ready & ORIBI_HANGUP))
             client->watch.ready &= (uint8_t)~ORIBI_READ;
         if (!feed(client, buf, (size_t)n))
@@ -215,6 +218,7 @@ static bool send_client(struct oribi__client *client)
             return false;
         }
         client->stuck_since_ms = 0;
+        door->bytes_out += (uint64_t)sent;
         oribi_h2_sent(client->h2, (size_t)sent);
     }
     oribi__client_dirty(client); /* others first */
@@ -349,10 +353,12 @@ static void look_at(struct oribi__client *client)
     }
     oribi_h2_tick(client->h2, now_ms);
     if (client->stuck_since_ms && is_late(client->stuck_since_ms, options->write_timeout_ms, now_ms)) {
+        oribi_door_slot_count(&client->door->slot->timeouts[ORIBI_TIMEOUT_WRITE], 1);
         close_client(client);
         return;
     }
     if (!client->streams && is_late(client->idle_since_ms, options->idle_timeout_ms, now_ms)) {
+        oribi_door_slot_count(&client->door->slot->timeouts[ORIBI_TIMEOUT_IDLE], 1);
         client->idle_since_ms = now_ms; /* a request on its way is answered until then */
         oribi_h2_shutdown(client->h2, now_ms);
     } else if (!client->streams && !client->asleep && now_ms >= client->idle_since_ms + ASLEEP_AFTER_MS) {

@@ -226,12 +226,15 @@ int oribi_door_config_take(struct oribi_door_config *config, char *error)
     int tickets_fd = -1;
     int log_fd = -1;
     int access_fd = -1;
+    int slots_fd = -1;
+    unsigned own_slot = 0;
     unsigned count = 0;
-    int n = sscanf(text ? text : "", "%d %d %d %d %u %d %d %d %d %d %u %u", &version, &text_fd, &config->control_fd,
-                   &board_fd, &count, &config->handoff.take_fd, &config->handoff.give_fd, &tickets_fd, &log_fd,
-                   &access_fd, &config->channel_first, &config->channel_count);
-    if (n != 12 || version != ORIBI_DOOR_PROTOCOL || count == 0 || count > ORIBI_SLOTS_MAX ||
-        config->channel_count == 0 || config->channel_count > ORIBI_CHANNELS_MAX ||
+    int n =
+        sscanf(text ? text : "", "%d %d %d %d %u %d %d %d %d %d %u %u %d %u", &version, &text_fd, &config->control_fd,
+               &board_fd, &count, &config->handoff.take_fd, &config->handoff.give_fd, &tickets_fd, &log_fd, &access_fd,
+               &config->channel_first, &config->channel_count, &slots_fd, &own_slot);
+    if (n != 14 || own_slot >= ORIBI_DOORS_MAX || version != ORIBI_DOOR_PROTOCOL || count == 0 ||
+        count > ORIBI_SLOTS_MAX || config->channel_count == 0 || config->channel_count > ORIBI_CHANNELS_MAX ||
         config->channel_first > ORIBI_CHANNELS_MAX + 1 - config->channel_count)
         return refuse(error, "this program is started by a server's supervisor alone");
     (void)unsetenv("ORIBI_DOOR"); /* fails for names with `=` only */
@@ -248,6 +251,14 @@ int oribi_door_config_take(struct oribi_door_config *config, char *error)
         if (tickets == MAP_FAILED)
             return refuse(error, "cannot map the keys of session tickets");
         config->tickets = tickets;
+    }
+    if (slots_fd >= 0) {
+        struct oribi_door_slot *slots =
+            mmap(NULL, ORIBI_DOORS_MAX * sizeof(*slots), PROT_READ | PROT_WRITE, MAP_SHARED, slots_fd, 0);
+        oribi_os_close(slots_fd);
+        if (slots == MAP_FAILED)
+            return refuse(error, "cannot map the counters of doors");
+        config->slot = &slots[own_slot];
     }
     if (access_fd >= 0)
         take_access_log(config, access_fd);

@@ -7,6 +7,7 @@
 #include "oribi/config/listener.h"
 #include "oribi/config/options.h"
 #include "oribi/process/door_ties.h"
+#include "oribi/worker/door_slot.h"
 #include "oribi/worker/handoff.h"
 #include "oribi/worker/scoreboard.h"
 
@@ -28,6 +29,7 @@ struct oribi_door_config {
     struct oribi_scoreboard board;           /* attached; has the owner table of channels */
     struct oribi_handoff handoff;            /* only given to */
     const struct oribi_tls_tickets *tickets; /* NULL: none */
+    struct oribi_door_slot *slot;            /* what it counts; NULL: nobody reads that */
     uint32_t channel_first;                  /* numbers of this door's channels: … */
     uint32_t channel_count;
     int control_fd; /* SOCK_SEQPACKET to the supervisor; its end means that the supervisor is dead */

@@ -245,7 +245,7 @@ void oribi__dispatch(struct oribi__door *door)
             break;
         }
         if (code < 0)
-            oribi__call_failed(call, 503, "a request cannot be handed to a worker");
+            oribi__call_failed(call, 503, ORIBI_REFUSAL_MEMORY, "a request cannot be handed to a worker");
     }
     if (door->idle_count > 4)
         trim(door);

@@ -40,6 +40,7 @@ static void on_control(void *self, struct oribi_watch *watch)
 int oribi__door_init(struct oribi__door *door, struct oribi_door_config *config, char *error)
 {
     door->config = config;
+    oribi__count_init(door);
     door->log_limit.burst = LOG_BURST;
     struct oribi_reactor_config own = reactor_config(config->options);
     struct oribi_reactor_hooks hooks = oribi__h1_hooks(door);
@@ -51,6 +52,7 @@ int oribi__door_init(struct oribi__door *door, struct oribi_door_config *config,
         (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "cannot make an event loop: %s", oribi_os_error_text());
         return code;
     }
+    oribi_timeouts_count_in(&door->reactor.timeouts, door->armed);
     oribi_reactor_clock(&door->reactor, oribi_clock_us());
     oribi_h2_limits_init(&door->h2_limits);
     door->h2_limits.http = config->options->limits;
@@ -187,6 +189,7 @@ static void turn(struct oribi__door *door)
     oribi__tunnel_turn(door);
     oribi__channels_free_closed(door);
     oribi__door_site_turn(door);
+    oribi__count_turn(door);
     oribi_access_log_flush(door->access_log);
     oribi_log_flush();
 }

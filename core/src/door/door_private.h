@@ -13,6 +13,7 @@
  *   channel_answer.c  … and the answer in
  *   site.c         files and fixed answers, which need no worker
  *   own.c          answers of the door's own, and their lines in the access log
+ *   count.c        what a door counts
  *   tunnel.c       bytes both ways, after 101
  *   canonical.c    a request head written anew
  *   tls*.c         TLS
@@ -33,6 +34,7 @@
 #include "oribi/files/error_pages.h"
 #include "oribi/http/added.h"
 #include "oribi/worker/access_log.h"
+#include "oribi/worker/door_slot.h"
 #include "oribi/worker/site_thread.h"
 #include "worker/own_answers.h"
 
@@ -105,6 +107,8 @@ struct oribi__call {
     bool of_site;      /* the site is asked: it holds no worker, however slow its client is */
     bool listed;       /* clients_h1.c: its output waits for the socket */
     uint8_t framing;   /* towards the client */
+    uint8_t method;    /* enum oribi_slot_method */
+    uint16_t status;   /* of the answer that the site has begun */
     uint32_t listener; /* in config->listeners */
     int64_t complete_us;
     uint64_t path_hash; /* site.c */
@@ -162,6 +166,11 @@ struct oribi__door {
     int64_t drain_since_ms;
     int64_t drain_until_ms; /* 0: no bound */
     struct oribi_log_limit log_limit;
+    struct oribi_door_slot *slot;   /* what it counts … */
+    struct oribi_door_slot no_slot; /* … where no supervisor has given it a place for that */
+    uint64_t bytes_in;
+    uint64_t bytes_out;
+    _Atomic uint32_t armed[ORIBI_TIMEOUT_CLASSES]; /* of the reactor's timeouts */
     char hsts[32];
     struct oribi_header extra_tls; /* Strict-Transport-Security; name NULL: none */
 
@@ -213,7 +222,9 @@ struct oribi__door {
     struct oribi__client *dirty;         /* have something to send, or to be looked at */
     struct oribi__client *resting_first; /* without a stream, the one that has rested longest first */
     struct oribi__client *resting_last;
+    uint32_t resting_count;
     uint32_t client_count;
+    uint32_t stream_count;
     struct oribi__client **heap; /* by deadline */
     uint32_t heap_len;
     uint32_t heap_cap;
@@ -264,8 +275,8 @@ void oribi__call_block(struct oribi__call *call);
 void oribi__call_list(struct oribi__call *call);
 void oribi__call_unlist(struct oribi__call *call);
 
-/* There will be no answer, or none of its rest. */
-void oribi__call_failed(struct oribi__call *call, int status, const char *reason);
+/* There will be no answer, or none of its rest. It counts as refused for this; OTHER: as answered with the status. */
+void oribi__call_failed(struct oribi__call *call, int status, enum oribi_refusal refusal, const char *reason);
 
 /* --- dispatch.c --- */
 
@@ -321,6 +332,20 @@ struct oribi__refused {
 /* The line of one that is refused: with its head, or as far as that is not well-formed its first line. */
 void oribi__own_log_refused(struct oribi__door *door, const struct oribi_head *head, struct oribi_slice raw_line,
                             const struct oribi__refused *refused);
+
+/* --- count.c --- */
+
+void oribi__count_init(struct oribi__door *door);
+void oribi__count_turn(struct oribi__door *door); /* what there is now */
+void oribi__count_handshake(struct oribi__door *door, const struct oribi_tls_info *info);
+
+/* A head has come, which is a request's. Notes the method in the call. */
+void oribi__count_request(struct oribi__call *call, struct oribi_slice method, bool h2);
+
+/* The site has answered; status 0: its answer was cut. */
+void oribi__count_site(const struct oribi__call *call, int status);
+void oribi__count_refusal(struct oribi__door *door, int status, enum oribi_refusal refusal);
+void oribi__count_failed(const struct oribi__call *call, int status, enum oribi_refusal refusal);
 
 /* --- site.c --- */
 

@@ -34,6 +34,7 @@ static struct oribi__stream *create(struct oribi__client *client, struct oribi_h
     if (client->streams)
         client->streams->prev = stream;
     client->streams = stream;
+    client->door->stream_count++;
     oribi__client_rests(client);
     h2->user = stream;
     return stream;
@@ -64,6 +65,7 @@ void oribi__stream_destroy(struct oribi__stream *stream)
     *(stream->prev ? &stream->prev->next : &client->streams) = stream->next;
     if (stream->next)
         stream->next->prev = stream->prev;
+    client->door->stream_count--;
     oribi__client_rests(client);
     oribi_mem_free(stream);
 }
@@ -99,8 +101,14 @@ static struct oribi_field field_of(const char *name, const char *value, size_t l
         .name = name, .value = value, .name_len = (uint16_t)strlen(name), .value_len = (uint32_t)len};
 }
 
+static void count_reset(const struct oribi__client *client)
+{
+    oribi_door_slot_count(&client->door->slot->reset_count, 1);
+}
+
 static void reset(struct oribi__stream *stream, uint32_t code)
 {
+    count_reset(stream->client);
     oribi_h2_reset(stream->h2, code);
     end_call(stream);
     ends(stream);
@@ -133,6 +141,21 @@ static void answer_own(struct oribi__stream *stream, int status)
     stream->whole = true;
     end_call(stream);
     ends(stream);
+}
+
+static void refuse(struct oribi__stream *stream, int status, enum oribi_refusal refusal)
+{
+    oribi__count_refusal(stream->client->door, status, refusal);
+    answer_own(stream, status);
+}
+
+/* A body that cannot be kept: a code of error.h. */
+static void refuse_body(struct oribi__stream *stream, int code)
+{
+    enum oribi_refusal refusal = code == ORIBI_ELIMIT   ? ORIBI_REFUSAL_BUFFERS_FILE
+                                 : code == ORIBI_ENOMEM ? ORIBI_REFUSAL_MEMORY
+                                                        : oribi_refusal_of(code, ORIBI_REFUSAL_STORAGE);
+    refuse(stream, code == ORIBI_EFULL ? 507 : 503, refusal);
 }
 
 /* Fields behind the body, where there are some. */
@@ -199,7 +222,7 @@ static void begin(struct oribi__call *call, struct oribi_answer *answer, struct 
     }
     if (code < 0) {
         call->begun = false;
-        oribi__call_failed(call, 502, "an answer that cannot be passed on");
+        oribi__call_failed(call, 502, ORIBI_REFUSAL_OTHER, "an answer that cannot be passed on");
         return;
     }
     if (bodiless) {
@@ -248,15 +271,18 @@ static void on_request(void *self, struct oribi_h2_stream *h2, const struct orib
     struct oribi__stream *stream = create(client, h2);
     struct oribi__call *call = stream ? oribi__call_create(client->door, &ops, stream) : NULL;
     if (!stream) {
+        count_reset(client);
         oribi_h2_reset(h2, ORIBI_H2_REFUSED_STREAM);
         oribi_h2_release(h2);
         return;
     }
     stream->is_head = request->parsed->is_head;
     stream->call = call;
+    if (call)
+        oribi__count_request(call, request->parsed->method, true);
     if (!call || oribi__call_about(call, &client->peer, 20, true) < 0 ||
         oribi_buf_try_append(&call->head, request->head.p, request->framing) < 0) {
-        answer_own(stream, 503);
+        refuse(stream, 503, ORIBI_REFUSAL_MEMORY);
         return;
     }
     call->is_head = request->parsed->is_head;
@@ -302,13 +328,14 @@ static void on_refused(void *self, struct oribi_h2_stream *h2, int error, const 
     int status = oribi_error_status(error);
     if (!stream->call)
         log_refused(client, error, status ? status : 400);
-    answer_own(stream, status ? status : 400);
+    refuse(stream, status ? status : 400, oribi_refusal_of(error, ORIBI_REFUSAL_FIELD));
 }
 
 static void on_malformed(void *self, uint32_t id, const char *reason)
 {
     struct oribi__client *client = self;
     struct oribi__door *door = client->door;
+    count_reset(client);
     if (oribi_log_limit_allows(&door->log_limit, door->reactor.now_ms))
         oribi_log(ORIBI_LOG_WARN, "door: reset a stream of %.*s: %s", client->peer.addr_len ? client->peer.addr_len : 4,
                   client->peer.addr_len ? client->peer.addr : "unix", reason);
@@ -331,7 +358,7 @@ static void on_data(void *self, struct oribi_h2_stream *h2, const char *p, size_
                    : ORIBI_ELIMIT;
     oribi__stream_charge(stream);
     if (code < 0)
-        answer_own(stream, code == ORIBI_EFULL ? 507 : 503);
+        refuse_body(stream, code);
     oribi_h2_stored(h2, n);
 }
 
@@ -380,20 +407,24 @@ static void on_end(void *self, struct oribi_h2_stream *h2)
     stream->data_ms = 0;
     oribi__stream_charge(stream);
     if (code < 0)
-        answer_own(stream, code == ORIBI_EFULL ? 507 : 503);
+        refuse_body(stream, code);
     else if (!stream->of_site || !oribi__door_site_submit(stream->call))
         oribi__call_submit(stream->call);
 }
 
 static void on_reset(void *self, struct oribi_h2_stream *h2, uint32_t code)
 {
+    struct oribi__client *client = self;
     struct oribi__stream *stream = h2->user;
+    count_reset(client);
     if (!stream) {
         oribi_h2_release(h2);
         return;
     }
-    if (stream->call && stream->call->state == ORIBI__CALL_QUEUED)
+    if (stream->call && stream->call->state == ORIBI__CALL_QUEUED) {
         oribi__own_log(stream->call, STATUS_GONE, 0);
+        oribi_door_slot_count(&client->door->slot->gone_count, 1);
+    }
     end_call(stream); /* its worker sees that the client has gone when it looks or writes, and counts no longer here */
     ends(stream);
 }
@@ -451,7 +482,8 @@ int64_t oribi__streams_deadline(struct oribi__client *client, int64_t now_ms)
         if (!stream->data_ms || !stream->call)
             continue;
         if (now_ms >= stream->data_ms + timeout_ms || too_slow(stream, now_ms))
-            answer_own(stream, 408);
+            refuse(stream, 408,
+                   now_ms >= stream->data_ms + timeout_ms ? ORIBI_REFUSAL_BODY_TIMEOUT : ORIBI_REFUSAL_BODY_RATE);
         else if (stream->data_ms + timeout_ms < deadline_ms)
             deadline_ms = stream->data_ms + timeout_ms;
     }

@@ -51,12 +51,17 @@ static void close_tunnel(struct oribi__tunnel *tunnel)
 
 static ssize_t read_from(struct oribi__tunnel *tunnel, bool peer, char *p, size_t n)
 {
-    return peer ? oribi__peer_read(&tunnel->peer, p, n) : oribi_os_read(tunnel->channel_watch.fd, p, n);
+    ssize_t read = peer ? oribi__peer_read(&tunnel->peer, p, n) : oribi_os_read(tunnel->channel_watch.fd, p, n);
+    tunnel->door->bytes_in += peer && read > 0 ? (uint64_t)read : 0;
+    return read;
 }
 
 static ssize_t send_to(struct oribi__tunnel *tunnel, bool peer, struct iovec vec)
 {
-    return peer ? oribi__peer_send(&tunnel->peer, &vec, 1) : oribi_os_send_vec(tunnel->channel_watch.fd, &vec, 1);
+    ssize_t sent =
+        peer ? oribi__peer_send(&tunnel->peer, &vec, 1) : oribi_os_send_vec(tunnel->channel_watch.fd, &vec, 1);
+    tunnel->door->bytes_out += peer && sent > 0 ? (uint64_t)sent : 0;
+    return sent;
 }
 
 /* Moves what can be moved. False: the tunnel is at its end. */

@@ -6,6 +6,7 @@
 #include "oribi/base/log.h"
 #include "oribi/base/mem.h"
 #include "oribi/base/os.h"
+#include "oribi/base/os_process.h"
 
 #include <poll.h>
 #include <signal.h>
@@ -32,6 +33,7 @@ enum {
 void oribi__doors_init(struct oribi__doors *doors)
 {
     doors->tickets_fd = -1;
+    doors->slots_fd = -1;
     for (uint32_t i = 0; i < ORIBI_DOORS_MAX; i++)
         doors->items[i].control_fd = -1;
 }
@@ -50,18 +52,20 @@ static int start_program(struct oribi_supervisor *supervisor, uint32_t i, int te
     const struct oribi__ties *ties = &supervisor->ties;
     char *argv[] = {doors->program, NULL};
     struct oribi_start start = {.argv = argv, .environ = supervisor->start.environ, .dir = supervisor->start.dir};
-    char env[160];
+    char env[192];
     int log_fd = oribi_log_fd();
     int access_fd = access_log_fd(supervisor);
-    int keep[ORIBI_LISTENERS_MAX + 8] = {text,  control, ties->board.fd, ties->handoff.take_fd, ties->handoff.give_fd,
+    int keep[ORIBI_LISTENERS_MAX + 9] = {text,  control, ties->board.fd, ties->handoff.take_fd, ties->handoff.give_fd,
                                          log_fd};
     size_t count = 6;
     uint32_t share = ORIBI_CHANNELS_MAX / ORIBI_DOORS_MAX;
-    (void)snprintf(env, sizeof(env), "ORIBI_DOOR=%d %d %d %d %u %d %d %d %d %d %u %u", ORIBI_DOOR_PROTOCOL, text,
+    (void)snprintf(env, sizeof(env), "ORIBI_DOOR=%d %d %d %d %u %d %d %d %d %d %u %u %d %u", ORIBI_DOOR_PROTOCOL, text,
                    control, ties->board.fd, ties->board.count, ties->handoff.take_fd, ties->handoff.give_fd,
-                   doors->tickets_fd, log_fd, access_fd, 1 + i * share, share); /* numbers fit */
+                   doors->tickets_fd, log_fd, access_fd, 1 + i * share, share, doors->slots_fd, i); /* numbers fit */
     if (doors->tickets_fd >= 0)
         keep[count++] = doors->tickets_fd;
+    if (doors->slots_fd >= 0)
+        keep[count++] = doors->slots_fd;
     if (access_fd >= 0)
         keep[count++] = access_fd;
     for (uint32_t k = 0; k < ties->listeners->count; k++)
@@ -222,6 +226,7 @@ int oribi__doors_begin(struct oribi_supervisor *supervisor, char *error)
     if (!oribi__door_program(doors->program, sizeof(doors->program)))
         return refuse(error, "tls:// and ?door=on need " ORIBI__DOOR_NEEDS);
     oribi__doors_make_tickets(doors);
+    oribi__doors_make_slots(doors);
     uint32_t cpus = oribi_os_cpu_count();
     doors->count = options->doors ? options->doors : (cpus + CPUS_PER_DOOR - 1) / CPUS_PER_DOOR;
     if (doors->count > ORIBI_DOORS_MAX)
@@ -346,8 +351,11 @@ bool oribi__doors_ended(struct oribi_supervisor *supervisor, pid_t pid, int stat
         oribi__close(&door->control_fd);
         door->pid = 0;
         door->ready = false;
+        if (doors->slots)
+            oribi_door_slot_ended(&doors->slots[i]);
         if (doors->ending)
             return true;
+        supervisor->totals.door_exits++;
         oribi_log(ORIBI_LOG_ERROR, "door %u (pid %d) ended: %s %d%s%s", i, (int)pid,
                   WIFSIGNALED(status) ? "signal" : "exit code",
                   WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status), doors->error[0] ? ": " : "",
@@ -472,6 +480,10 @@ void oribi__doors_close(struct oribi_supervisor *supervisor, bool in_child)
     if (doors->tickets)
         (void)munmap(doors->tickets, sizeof(*doors->tickets)); /* ours: cannot fail */
     doors->tickets = NULL;
+    oribi__close(&doors->slots_fd);
+    if (doors->slots)
+        (void)munmap(doors->slots, ORIBI_DOORS_MAX * sizeof(*doors->slots)); /* as the other */
+    doors->slots = NULL;
     doors->count = 0;
     oribi_buf_deinit(&doors->site);
 }

@@ -3,7 +3,7 @@
  * told to end, and waited for, before the workers are, since it needs them for what it has begun.
  *
  * doors.c starts, hears and ends them; door_text.c writes what they are started with, door_tickets.c has the keys of
- * session tickets. */
+ * session tickets, door_slots.c what doors count. */
 #ifndef ORIBI_PROCESS_DOORS_H
 #define ORIBI_PROCESS_DOORS_H
 
@@ -11,6 +11,7 @@
 #include "oribi/config/listener.h"
 #include "oribi/config/options.h"
 #include "oribi/process/door_ties.h"
+#include "oribi/worker/door_slot.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -35,6 +36,8 @@ struct oribi__doors {
     int tickets_fd;
     struct oribi_tls_tickets *tickets; /* mapped */
     int64_t tickets_at;                /* when the keys are turned */
+    int slots_fd;
+    struct oribi_door_slot *slots; /* what each counts, mapped; NULL: no doors, or no memory for that */
     bool ending;
     int64_t end_by;        /* while they end: workers are told no later than this */
     char error[256];       /* of the last that has failed, or refused certificates; "": none */
@@ -75,6 +78,25 @@ void oribi__doors_reopen(struct oribi_supervisor *supervisor); /* logs */
 
 /* Closes what is open and ends what still runs. `in_child`: only closes. */
 void oribi__doors_close(struct oribi_supervisor *supervisor, bool in_child);
+
+/* --- door_slots.c --- */
+
+/* Without memory for them nothing of doors is counted, and a line in the log says so. */
+void oribi__doors_make_slots(struct oribi__doors *doors);
+
+/* Adds what the doors have counted: to `sums` all, to `workers` what counts as workers' does. */
+void oribi__doors_fold(const struct oribi__doors *doors, uint64_t sums[ORIBI_DOOR_COUNTERS],
+                       uint64_t workers[ORIBI_SLOT_COUNTERS]);
+
+/* What a door counts; NULL: not known. */
+const struct oribi_door_slot *oribi__doors_slot(const struct oribi__doors *doors, uint32_t i);
+
+/* Connections that doors have, and requests that wait in them, the oldest since *oldest_us (0: none). */
+uint32_t oribi__doors_open(const struct oribi__doors *doors);
+uint32_t oribi__doors_waiting(const struct oribi__doors *doors, int64_t *oldest_us);
+
+/* Adds the connections by what they do. */
+void oribi__doors_add_connections(const struct oribi__doors *doors, uint64_t sums[ORIBI_SLOT_CONN_STATES]);
 
 /* --- door_tickets.c --- */
 

@@ -29,11 +29,11 @@ static uint32_t at_least(uint32_t value, int64_t other)
     return other > (int64_t)value ? (uint32_t)(other < UINT32_MAX - 1 ? other : UINT32_MAX - 1) : value;
 }
 
-static void read_handed_off(const struct oribi_supervisor *supervisor, int64_t now_us,
-                            struct oribi__history_reading *reading)
+static void read_waiting(const struct oribi_supervisor *supervisor, int64_t now_us,
+                         struct oribi__history_reading *reading)
 {
     int64_t wait;
-    reading->values[ORIBI__HISTORY_WAITING] += oribi__handed_off(supervisor, &wait);
+    reading->values[ORIBI__HISTORY_WAITING] += oribi__waiting(supervisor, &wait);
     if (wait)
         reading->values[ORIBI__HISTORY_OLDEST_WAIT] = at_least(0, (now_us - wait) / 1000);
 }
@@ -82,7 +82,8 @@ static void take(struct oribi_supervisor *supervisor, int64_t now_ms)
     int64_t memory_bytes = 0;
     int64_t now_us = oribi_clock_us();
     oribi__status_sum(supervisor, sums);
-    read_handed_off(supervisor, now_us, &reading);
+    read_waiting(supervisor, now_us, &reading);
+    reading.values[ORIBI__HISTORY_CONNECTIONS] = oribi__doors_open(&supervisor->doors);
     for (uint32_t i = 0; i < supervisor->policy.slot_count; i++) {
         if (!oribi_policy_has_process(&supervisor->policy, i))
             continue;

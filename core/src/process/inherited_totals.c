@@ -54,6 +54,14 @@ enum grows {
 #field, offsetof(struct oribi__totals, field) / sizeof(uint64_t),                                              \
             sizeof(((struct oribi__totals *)0)->field) / sizeof(uint64_t), how                                         \
     }
+#define DOOR_AT(field)                                                                                                 \
+    (offsetof(struct oribi__totals, doors) / sizeof(uint64_t) +                                                        \
+     (offsetof(struct oribi_door_slot, field) - offsetof(struct oribi_door_slot, uncalled_count)) / sizeof(uint64_t))
+#define DOOR_RUN(field, how)                                                                                           \
+    {                                                                                                                  \
+        "door." #field, DOOR_AT(field), sizeof(((struct oribi_door_slot *)0)->field) / sizeof(uint64_t), how           \
+    }
+#define DOOR(field)      DOOR_RUN(field, GROWS_AT_END)
 #define SLOT(field)      SLOT_RUN(field, GROWS_AT_END)
 #define HISTOGRAM(field) SLOT_RUN(field, GROWS_NOT)
 #define TOTALS(field)    TOTALS_RUN(field, GROWS_AT_END)
@@ -93,6 +101,25 @@ static const struct run {
     TOTALS_RUN(exits, GROWS_BEFORE_END),
     TOTALS(reloads_done),
     TOTALS(reloads_failed),
+    TOTALS(door_exits),
+    DOOR(uncalled_count),
+    DOOR(connection_count),
+    DOOR(status_class),
+    DOOR_RUN(method_count, GROWS_BEFORE_END),
+    DOOR(refusals),
+    DOOR(timeouts),
+    DOOR(shed_count),
+    DOOR(gone_count),
+    DOOR(evicted_count),
+    DOOR(handshakes),
+    DOOR(unshaken),
+    DOOR(requests),
+    DOOR(site_count),
+    DOOR(call_count),
+    DOOR(again_count),
+    DOOR(reset_count),
+    DOOR(bytes_in),
+    DOOR(bytes_out),
 };
 
 enum { RUNS = sizeof(runs) / sizeof(runs[0]) };

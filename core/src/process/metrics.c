@@ -62,7 +62,8 @@ static const char *timeout_of(uint32_t i, char text[16])
 
 static void put_counters(struct oribi__scrape *scrape, const struct oribi__metric *metric)
 {
-    const _Atomic uint64_t *counters = (const _Atomic uint64_t *)((const char *)&scrape->all + metric->offset);
+    const char *base = metric->of_doors ? (const char *)&scrape->doors : (const char *)&scrape->all;
+    const _Atomic uint64_t *counters = (const _Atomic uint64_t *)(base + metric->offset);
     for (uint32_t i = 0; i < metric->count; i++) {
         char text[16];
         const char *value = metric->value_of ? metric->value_of(i, text) : NULL;
@@ -138,6 +139,72 @@ static void put_start(struct oribi__scrape *scrape, const struct oribi__metric *
     oribi__put_seconds(scrape, metric, NULL, scrape->supervisor->started_wall_ms * 1000);
 }
 
+/* --- of doors --- */
+
+static void put_doors(struct oribi__scrape *scrape, const struct oribi__metric *metric)
+{
+    const struct oribi__doors *doors = &scrape->supervisor->doors;
+    uint32_t ready = 0;
+    for (uint32_t i = 0; i < doors->count; i++)
+        ready += doors->items[i].ready;
+    oribi__put_count(scrape, metric, "serving", ready);
+    oribi__put_count(scrape, metric, "starting", doors->count - ready);
+}
+
+static void put_door_exits(struct oribi__scrape *scrape, const struct oribi__metric *metric)
+{
+    oribi__put_count(scrape, metric, NULL, scrape->totals.door_exits);
+}
+
+static uint64_t door_sum(const struct oribi__scrape *scrape, size_t offset)
+{
+    const struct oribi__doors *doors = &scrape->supervisor->doors;
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < doors->count; i++) {
+        const char *slot = (const char *)oribi__doors_slot(doors, i);
+        if (slot)
+            sum += atomic_load_explicit((const _Atomic uint32_t *)(const void *)(slot + offset), memory_order_relaxed);
+    }
+    return sum;
+}
+
+static void put_door_clients(struct oribi__scrape *scrape, const struct oribi__metric *metric)
+{
+    static const char *const names[ORIBI_DOOR_CLIENTS] = {"arriving", "http1", "http2", "tunnel"};
+    for (uint32_t i = 0; i < ORIBI_DOOR_CLIENTS; i++)
+        oribi__put_count(scrape, metric, names[i],
+                         door_sum(scrape, offsetof(struct oribi_door_slot, clients) + i * sizeof(uint32_t)));
+}
+
+static void put_door_gauge(struct oribi__scrape *scrape, const struct oribi__metric *metric)
+{
+    oribi__put_count(scrape, metric, NULL, door_sum(scrape, metric->offset));
+}
+
+static void put_handshakes(struct oribi__scrape *scrape, const struct oribi__metric *metric)
+{
+    static const char *const labels[ORIBI_DOOR_HANDSHAKES] = {
+        [ORIBI_DOOR_FULL_13] = "version=\"TLSv1.3\",kind=\"full\"",
+        [ORIBI_DOOR_RESUMED_13] = "version=\"TLSv1.3\",kind=\"resumed\"",
+        [ORIBI_DOOR_FULL_12] = "version=\"TLSv1.2\",kind=\"full\"",
+        [ORIBI_DOOR_RESUMED_12] = "version=\"TLSv1.2\",kind=\"resumed\"",
+    };
+    for (uint32_t i = 0; i < ORIBI_DOOR_HANDSHAKES; i++)
+        oribi_buf_print(scrape->out, "%s%s{%s} %llu\n", metric->name, suffix_of(metric), labels[i],
+                        (unsigned long long)scrape->doors.handshakes[i]);
+}
+
+static const char *unshaken_of(uint32_t i, char text[16])
+{
+    static const char *const names[ORIBI_DOOR_UNSHAKEN] = {"refused", "plain", "left", "late"};
+    return names[i];
+}
+
+static const char *protocol_of(uint32_t i, char text[16])
+{
+    return i ? "http2" : "http1";
+}
+
 /* --- of the application's metrics --- */
 
 static void app_counts(const struct oribi__scrape *scrape, struct oribi_metric_counts *counts)
@@ -177,6 +244,9 @@ static void put_app_dropped(struct oribi__scrape *scrape, const struct oribi__me
 #define OF(field)               .offset = offsetof(struct oribi_slot, field)
 #define SLOT(field, n)          .count = (n), OF(field)
 #define LABEL(called, function) .label = called, .value_of = function
+#define DOOR_AT(field)          .offset = offsetof(struct oribi_door_slot, field)
+#define DOOR(field, n)          .of_doors = true, .count = (n), DOOR_AT(field)
+#define NOW(field)              .kind = ORIBI__GAUGE, .put = put_door_gauge, DOOR_AT(field)
 #define TIMES(field)            .kind = ORIBI__HISTOGRAM, .unit = "seconds", OF(field)
 
 static const struct oribi__metric table[] = {
@@ -255,6 +325,30 @@ static const struct oribi__metric table[] = {
      .help = "Ruby objects of the worker, those included that the next collection frees"},
     {"oribi_worker_heap_pages", LABEL("worker", NULL), .kind = ORIBI__GAUGE, .of_worker = oribi__heap_pages_of,
      .help = "pages of memory in which Ruby keeps them"},
+    {"oribi_doors", LABEL("state", NULL), .kind = ORIBI__GAUGE, .put = put_doors,
+     .help = "processes that hold the clients of tls:// addresses and of those with door=on, by what they do"},
+    {"oribi_door_exits", .put = put_door_exits, .help = "doors that ended unasked, and were started again"},
+    {"oribi_door_connections_open", LABEL("protocol", NULL), .kind = ORIBI__GAUGE, .put = put_door_clients,
+     .help = "connections that doors have open now, by what is spoken"},
+    {"oribi_door_handshakes", LABEL("version, kind", NULL), .put = put_handshakes,
+     .help = "handshakes of TLS that were done, whole ones and those of resumed sessions"},
+    {"oribi_door_handshakes_failed", LABEL("reason", unshaken_of), DOOR(unshaken, ORIBI_DOOR_UNSHAKEN),
+     .help = "handshakes of TLS that were not"},
+    {"oribi_door_requests", LABEL("protocol", protocol_of), DOOR(requests, 2),
+     .help = "requests that doors have read, whoever answered them; without those that are not well-formed"},
+    {"oribi_door_site_answers", DOOR(site_count, 1),
+     .help = "requests that doors answered with files, fixed answers, redirects and health"},
+    {"oribi_door_calls", DOOR(call_count, 1), .help = "requests that doors gave to workers"},
+    {"oribi_door_calls_again", DOOR(again_count, 1),
+     .help = "those of them that were given to another worker, since the first one had ended"},
+    {"oribi_door_calls_out", NOW(calls_out), .help = "requests of doors that workers have now"},
+    {"oribi_door_requests_waiting", NOW(queue_len), .help = "whole requests that wait in doors for a worker now"},
+    {"oribi_door_streams_open", NOW(streams), .help = "streams of HTTP/2 open now"},
+    {"oribi_door_streams_reset", DOOR(reset_count, 1), .help = "streams of HTTP/2 that were reset, by either side"},
+    {"oribi_door_received_bytes", .unit = "bytes", DOOR(bytes_in, 1),
+     .help = "bytes that doors read from clients, without what TLS adds"},
+    {"oribi_door_sent_bytes", .unit = "bytes", DOOR(bytes_out, 1),
+     .help = "bytes that doors sent to clients, likewise"},
     {"oribi_worker_exits", LABEL("reason", NULL), .put = put_exits, .help = "workers that ended"},
     {"oribi_reloads", LABEL("result", NULL), .put = put_reloads, .help = "reloads that have ended"},
     {"oribi_last_reload_seconds", .unit = "seconds", .kind = ORIBI__GAUGE, .put = put_reload_time,
@@ -302,6 +396,7 @@ void oribi__metrics(const struct oribi_supervisor *supervisor, struct oribi_buf 
     struct oribi__scrape scrape = {.supervisor = supervisor, .out = out, .open_metrics = open_metrics};
     oribi__status_totals(supervisor, &scrape.totals);
     oribi_slot_unfold(scrape.totals.ended, &scrape.all);
+    oribi_door_slot_unfold(scrape.totals.doors, &scrape.doors);
     oribi__scrape_look(&scrape);
     for (size_t i = 0; i < METRICS; i++)
         put_family(&scrape, &table[i]);

@@ -61,7 +61,7 @@ void oribi__put_threads(struct oribi__scrape *scrape, const struct oribi__metric
 
 void oribi__put_open(struct oribi__scrape *scrape, const struct oribi__metric *metric)
 {
-    uint64_t sum = 0;
+    uint64_t sum = oribi__doors_open(&scrape->supervisor->doors);
     for (uint32_t i = 0; i < scrape->supervisor->policy.slot_count; i++)
         if (lives(scrape, i))
             sum += atomic_load_explicit(&slot_of(scrape, i)->connections_open, memory_order_relaxed);
@@ -92,6 +92,7 @@ void oribi__put_connections(struct oribi__scrape *scrape, const struct oribi__me
     for (uint32_t i = 0; i < scrape->supervisor->policy.slot_count; i++)
         if (lives(scrape, i))
             oribi_slot_add_connections(sums, slot_of(scrape, i));
+    oribi__doors_add_connections(&scrape->supervisor->doors, sums);
     int64_t oldest_us;
     sums[ORIBI_SLOT_CONN_WAITING] += oribi__handed_off(scrape->supervisor, &oldest_us);
     for (uint32_t k = 0; k < ORIBI_SLOT_CONN_STATES; k++)
@@ -101,7 +102,7 @@ void oribi__put_connections(struct oribi__scrape *scrape, const struct oribi__me
 void oribi__put_waiting(struct oribi__scrape *scrape, const struct oribi__metric *metric)
 {
     int64_t oldest_us;
-    uint64_t sum = oribi__handed_off(scrape->supervisor, &oldest_us);
+    uint64_t sum = oribi__waiting(scrape->supervisor, &oldest_us);
     for (uint32_t i = 0; i < scrape->supervisor->policy.slot_count; i++)
         if (lives(scrape, i))
             sum += atomic_load_explicit(&slot_of(scrape, i)->queue_len, memory_order_relaxed);
@@ -112,7 +113,7 @@ void oribi__put_oldest(struct oribi__scrape *scrape, const struct oribi__metric 
 {
     int64_t now_us = oribi_clock_us();
     int64_t oldest_us;
-    (void)oribi__handed_off(scrape->supervisor, &oldest_us);
+    (void)oribi__waiting(scrape->supervisor, &oldest_us);
     int64_t longest_us = oldest_us && oldest_us < now_us ? now_us - oldest_us : 0;
     for (uint32_t i = 0; i < scrape->supervisor->policy.slot_count; i++) {
         int64_t since_us = atomic_load_explicit(&slot_of(scrape, i)->queue_oldest_us, memory_order_relaxed);

@@ -77,6 +77,7 @@ void oribi__status_totals(const struct oribi_supervisor *supervisor, struct orib
     for (uint32_t i = 0; i < supervisor->policy.slot_count; i++)
         if (oribi_policy_has_process(&supervisor->policy, i))
             oribi_slot_fold(all->ended, &supervisor->ties.board.slots[i]);
+    oribi__doors_fold(&supervisor->doors, all->doors, all->ended);
 }
 
 void oribi__status_sum(const struct oribi_supervisor *supervisor, uint64_t sums[ORIBI_SLOT_COUNTERS])
@@ -146,6 +147,18 @@ uint32_t oribi__handed_off(const struct oribi_supervisor *supervisor, int64_t *o
     return count > 0 ? (uint32_t)count : 1;
 }
 
+uint32_t oribi__waiting(const struct oribi_supervisor *supervisor, int64_t *oldest_us)
+{
+    int64_t at_doors_us;
+    uint32_t count = oribi__handed_off(supervisor, oldest_us);
+    uint32_t at_doors = oribi__doors_waiting(&supervisor->doors, &at_doors_us);
+    if (count == 0)
+        *oldest_us = 0;
+    if (at_doors_us && (!*oldest_us || at_doors_us < *oldest_us))
+        *oldest_us = at_doors_us;
+    return count + at_doors;
+}
+
 static void put_threads(struct oribi_buf *out, const struct oribi_slot *slot)
 {
     uint32_t busy;
@@ -153,6 +166,34 @@ static void put_threads(struct oribi_buf *out, const struct oribi_slot *slot)
     oribi__worker_threads(slot, &busy, &threads);
     if (threads > 1)
         oribi_buf_print(out, "  %u/%u threads", busy, threads);
+}
+
+static void put_door(const struct oribi_supervisor *supervisor, uint32_t i, struct oribi_buf *out)
+{
+    const struct oribi__door *door = &supervisor->doors.items[i];
+    const struct oribi_door_slot *slot = oribi__doors_slot(&supervisor->doors, i);
+    oribi_buf_print(out, "door %u, pid %d, %s", i, (int)door->pid, door->ready ? "serving" : "starting");
+    if (slot)
+        oribi_buf_print(out, ", %u open, %llu requests, %llu answered by itself", oribi_door_slot_open(slot),
+                        (unsigned long long)(load(&slot->requests[0]) + load(&slot->requests[1])),
+                        (unsigned long long)load(&slot->uncalled_count));
+    oribi_buf_print(out, "\n");
+}
+
+static void put_door_json(const struct oribi_supervisor *supervisor, uint32_t i, struct oribi_buf *out)
+{
+    const struct oribi__door *door = &supervisor->doors.items[i];
+    const struct oribi_door_slot *slot = oribi__doors_slot(&supervisor->doors, i);
+    oribi_buf_print(out, "{\"pid\":%d,\"ready\":%s", (int)door->pid, door->ready ? "true" : "false");
+    if (slot)
+        oribi_buf_print(out,
+                        ",\"connections_open\":%u,\"streams\":%u,\"queued\":%u,\"calls_out\":%u,\"requests\":%llu,"
+                        "\"requests_uncalled\":%llu",
+                        oribi_door_slot_open(slot), atomic_load(&slot->streams), atomic_load(&slot->queue_len),
+                        atomic_load(&slot->calls_out),
+                        (unsigned long long)(load(&slot->requests[0]) + load(&slot->requests[1])),
+                        (unsigned long long)load(&slot->uncalled_count));
+    oribi_buf_print(out, "}");
 }
 
 void oribi__status_text(struct oribi_supervisor *supervisor, struct oribi_buf *out)
@@ -172,8 +213,7 @@ void oribi__status_text(struct oribi_supervisor *supervisor, struct oribi_buf *o
                         : supervisor->ties.listeners->items[i].door ? " (door)"
                                                                     : "");
     for (uint32_t i = 0; i < supervisor->doors.count; i++)
-        oribi_buf_print(out, "door %u, pid %d, %s\n", i, (int)supervisor->doors.items[i].pid,
-                        supervisor->doors.items[i].ready ? "serving" : "starting");
+        put_door(supervisor, i, out);
     if (supervisor->restart_file.path[0])
         oribi_buf_print(out, "a touch of %s reloads\n", supervisor->restart_file.path);
     oribi_buf_print(out, "%llu requests", (unsigned long long)requests_of(&all));
@@ -330,6 +370,7 @@ static void put_connections(struct oribi_supervisor *supervisor, struct oribi_bu
     for (uint32_t i = 0; i < supervisor->policy.slot_count; i++)
         if (oribi_policy_has_process(&supervisor->policy, i))
             oribi_slot_add_connections(sums, &supervisor->ties.board.slots[i]);
+    oribi__doors_add_connections(&supervisor->doors, sums);
     int64_t oldest_us;
     sums[ORIBI_SLOT_CONN_WAITING] += oribi__handed_off(supervisor, &oldest_us);
     oribi_buf_print(out, "\"connections_by_state\":{");
@@ -374,9 +415,10 @@ void oribi__status_json(struct oribi_supervisor *supervisor, struct oribi_buf *o
     }
     if (supervisor->doors.count > 0) {
         oribi_buf_print(out, "],\"doors\":[");
-        for (uint32_t i = 0; i < supervisor->doors.count; i++)
-            oribi_buf_print(out, "%s{\"pid\":%d,\"ready\":%s}", i ? "," : "", (int)supervisor->doors.items[i].pid,
-                            supervisor->doors.items[i].ready ? "true" : "false");
+        for (uint32_t i = 0; i < supervisor->doors.count; i++) {
+            oribi_buf_print(out, "%s", i ? "," : "");
+            put_door_json(supervisor, i, out);
+        }
     }
     oribi_buf_print(out, "],\"restart_file\":");
     put_text(out, supervisor->restart_file.path);

@@ -336,8 +336,10 @@ uint32_t oribi__workers_missing(const struct oribi_policy *policy);
 void oribi__worker_threads(const struct oribi_slot *slot, uint32_t *busy, uint32_t *threads);
 /* Requests in the hand-off queue, which no worker has at the moment, and since when the oldest waits; 0, 0: none. */
 uint32_t oribi__handed_off(const struct oribi_supervisor *supervisor, int64_t *oldest_us);
-/* The server's counters since its start: those of workers, ended ones and predecessors included, and the supervisor's
- * own. */
+/* The same with those that wait in doors: all that no worker has. */
+uint32_t oribi__waiting(const struct oribi_supervisor *supervisor, int64_t *oldest_us);
+/* The server's counters since its start: those of workers and doors, ended ones and predecessors included, and the
+ * supervisor's own. */
 void oribi__status_totals(const struct oribi_supervisor *supervisor, struct oribi__totals *all);
 /* The workers' part of them. */
 void oribi__status_sum(const struct oribi_supervisor *supervisor, uint64_t sums[ORIBI_SLOT_COUNTERS]);

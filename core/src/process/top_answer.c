@@ -54,7 +54,8 @@ static void look_at_workers(struct oribi__top_snapshot *to, const struct oribi_s
     const struct oribi_policy *policy = &supervisor->policy;
     int64_t oldest_us;
     to->workers = oribi_mem_try_alloc(policy->slot_count, sizeof(*to->workers));
-    to->waiting = oribi__handed_off(supervisor, &oldest_us);
+    to->waiting = oribi__waiting(supervisor, &oldest_us);
+    to->connections_open = oribi__doors_open(&supervisor->doors);
     to->oldest_us = since(oldest_us, oribi_clock_us());
     for (uint32_t i = 0; to->workers && i < policy->slot_count; i++) {
         const struct oribi_slot *slot = &supervisor->ties.board.slots[i];

@@ -3,6 +3,7 @@
 #ifndef ORIBI_PROCESS_TOTALS_H
 #define ORIBI_PROCESS_TOTALS_H
 
+#include "oribi/worker/door_slot.h"
 #include "oribi/worker/scoreboard.h"
 
 #include <stdint.h>
@@ -25,7 +26,9 @@ struct oribi__totals {
     uint64_t exits[ORIBI__EXIT_REASONS];
     uint64_t reloads_done;
     uint64_t reloads_failed;
-    int64_t reload_ms; /* how long the last reload took, whichever way it ended; 0: there was none */
+    uint64_t door_exits;                 /* doors that ended unasked */
+    uint64_t doors[ORIBI_DOOR_COUNTERS]; /* what doors have counted, predecessors' included */
+    int64_t reload_ms;                   /* how long the last reload took, whichever way it ended; 0: there was none */
     int64_t reload_began_ms;
 };
 

@@ -101,7 +101,7 @@ static bool is(struct oribi_slice method, enum oribi_slot_method which)
     return memcmp(method.p, method_names[which], method.n) == 0;
 }
 
-static enum oribi_slot_method method_of(struct oribi_slice method)
+enum oribi_slot_method oribi_slot_method_of(struct oribi_slice method)
 {
     switch (method.n) { /* so many bytes have these */
     case 3:
@@ -132,7 +132,7 @@ static void count_one(_Atomic uint64_t *counter)
 void oribi_slot_count_answer(struct oribi_slot *slot, struct oribi_slice method, int status)
 {
     count_one(&slot->status_class[status / 100]);
-    count_one(&slot->method_count[method_of(method)]);
+    count_one(&slot->method_count[oribi_slot_method_of(method)]);
 }
 
 void oribi_slot_count_refusal(struct oribi_slot *slot, enum oribi_refusal refusal)

@@ -285,6 +285,60 @@ static void test_stopped_workers_and_empty_places(void)
 }
 
 /* Lines of one family stand together under its HELP and TYPE, and OpenMetrics ends with EOF. */
+/* What doors answer is the server's; what they give to workers is told apart, and not counted twice. */
+static void test_doors(void)
+{
+    begin();
+    static struct oribi_door_slot slots[2];
+    struct oribi__doors *doors = &supervisor->doors;
+    supervisor->ties.board.slots[0].request_count = 5;
+    supervisor->ties.board.slots[0].status_class[2] = 5;
+    supervisor->ties.board.slots[0].connections_open = 1;
+    scrape(false);
+    ok_eq(sample("oribi_door_calls_total"), 0);
+    ok_eq(sample("oribi_doors{state=\"serving\"}"), 0);
+    doors->slots = slots;
+    doors->count = 2;
+    doors->items[1].ready = true;
+    slots[0].status_class[2] = 3;
+    slots[0].uncalled_count = slots[0].site_count = 3;
+    slots[1].method_count[ORIBI_SLOT_GET] = 3;
+    slots[1].call_count = 5;
+    slots[1].requests[1] = 8;
+    slots[1].handshakes[ORIBI_DOOR_RESUMED_13] = 2;
+    slots[1].unshaken[ORIBI_DOOR_PLAIN] = 4;
+    slots[1].bytes_in = 70;
+    slots[0].clients[ORIBI_DOOR_H1] = 2;
+    slots[1].clients[ORIBI_DOOR_H2] = 3;
+    slots[1].states[ORIBI_SLOT_CONN_CALLING] = 5;
+    slots[1].streams = 11;
+    slots[1].queue_len = 6;
+    slots[1].queue_oldest_us = oribi_clock_us() - 7000000;
+    supervisor->totals.door_exits = 9;
+    scrape(false);
+    ok_eq(sample("oribi_calls_total"), 5);
+    ok_eq(sample("oribi_requests_uncalled_total"), 3);
+    ok_eq(sample("oribi_requests_total{method=\"GET\"}"), 3);
+    ok_eq(sample("oribi_answers_total{class=\"2xx\"}"), 8);
+    ok_eq(sample("oribi_connections_open"), 6);
+    ok_eq(sample("oribi_connections_by_state{state=\"calling\"}"), 6);
+    ok_eq(sample("oribi_requests_waiting"), 6);
+    ok(sample("oribi_oldest_wait_seconds") >= 7);
+    ok_eq(sample("oribi_received_bytes_total"), 0);
+    ok_eq(sample("oribi_door_received_bytes_total"), 70);
+    ok_eq(sample("oribi_door_site_answers_total"), 3);
+    ok_eq(sample("oribi_door_calls_total"), 5);
+    ok_eq(sample("oribi_door_requests_total{protocol=\"http2\"}"), 8);
+    ok_eq(sample("oribi_door_handshakes_total{version=\"TLSv1.3\",kind=\"resumed\"}"), 2);
+    ok_eq(sample("oribi_door_handshakes_failed_total{reason=\"plain\"}"), 4);
+    ok_eq(sample("oribi_door_connections_open{protocol=\"http2\"}"), 3);
+    ok_eq(sample("oribi_door_streams_open"), 11);
+    ok_eq(sample("oribi_door_exits_total"), 9);
+    ok_eq(sample("oribi_doors{state=\"serving\"}"), 1);
+    ok_eq(sample("oribi_doors{state=\"starting\"}"), 1);
+    end();
+}
+
 static void test_both_formats(void)
 {
     if (!only_on_linux("memory of other processes is not known"))
@@ -418,6 +472,7 @@ int main(void)
     test_what_is_slow_to_measure_is_measured_in_turn();
     test_what_the_collector_has_done();
     test_stopped_workers_and_empty_places();
+    test_doors();
     test_both_formats();
     test_the_size_hangs_on_the_number_of_workers_alone();
     test_the_client_chooses_the_format();

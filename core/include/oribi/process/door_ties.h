@@ -13,8 +13,9 @@
  *   password          of the key, where that is encrypted
  *   client_ca         what that file holds
  *
- * ORIBI_DOOR in the environment: "version text control board count take give tickets log access first channels",
- * numbers, of which text, control, board, take, give, tickets (-1: none), log and access (-1: none) are descriptors. */
+ * ORIBI_DOOR in the environment: "version text control board count take give tickets log access first channels
+ * slots slot", numbers, of which text, control, board, take, give, tickets (-1: none), log, access (-1: none) and slots
+ * (-1: none; worker/door_slot.h) are descriptors. */
 #ifndef ORIBI_PROCESS_DOOR_TIES_H
 #define ORIBI_PROCESS_DOOR_TIES_H
 
@@ -22,7 +23,7 @@
 #include <stdint.h>
 
 enum {
-    ORIBI_DOOR_PROTOCOL = 1,
+    ORIBI_DOOR_PROTOCOL = 2,
     ORIBI_DOOR_TEXT_MAX = 64 * 1024 * 1024,
     ORIBI_DOOR_SITE_MAX = 1024 * 1024,
     ORIBI_DOOR_WORD_MAX = 512,

@@ -173,6 +173,9 @@ void oribi_slot_count_answer(struct oribi_slot *slot, struct oribi_slice method,
 /* Counts a request that the core itself has refused. For the worker. */
 void oribi_slot_count_refusal(struct oribi_slot *slot, enum oribi_refusal refusal);
 
+/* Which of method_count[] a method has. Borrows it. */
+enum oribi_slot_method oribi_slot_method_of(struct oribi_slice method);
+
 /* The word for method_count[i]: "GET", "other". */
 const char *oribi_slot_method_name(uint32_t i);
 
