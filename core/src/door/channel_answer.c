@@ -56,7 +56,7 @@ void oribi__channel_read(struct oribi__channel *channel)
         }
         if ((size_t)n < ORIBI__DOOR_SCRATCH_BYTES && !(channel->watch.ready & ORIBI_HANGUP))
             channel->watch.ready &= (uint8_t)~ORIBI_READ;
-        if (channel->site && !channel->answered)
+        if (channel->site)
             oribi__door_site_heard(channel);
         channel->answered = true;
         take_bytes(channel, door->scratch, (size_t)n);

@@ -368,12 +368,12 @@ bool oribi__door_site_submit(struct oribi__call *call);
 /* It has no answer: a worker is asked. */
 void oribi__door_site_passed(struct oribi__channel *channel);
 
-/* Its channels: one rests, rests no longer; its call begins, has a first byte of its answer, ends. */
+/* Its channels: one rests, rests no longer; its call begins, has bytes of its answer, ends. */
 void oribi__door_site_idle(struct oribi__channel *channel);
 void oribi__door_site_unlink(struct oribi__channel *channel);
-void oribi__door_site_begins(const struct oribi__channel *channel);
+void oribi__door_site_begins(struct oribi__channel *channel);
 void oribi__door_site_heard(const struct oribi__channel *channel);
-void oribi__door_site_ends(const struct oribi__channel *channel);
+void oribi__door_site_ends(struct oribi__channel *channel);
 
 /* --- channel.c --- */
 

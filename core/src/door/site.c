@@ -2,6 +2,9 @@
  * however busy workers are. What it has no file for passes, and goes to a worker. Which paths those were is
  * known for a while, so that an application whose files stand at `/` is not asked by way of the site each time.
  *
+ * A disk that stands still holds up its thread: then the requests that wait there go to workers, but for the one that it
+ * stands at, and so do those that come.
+ *
  * A reload with other options makes a new site. The old one answers what it has begun, and is freed then. */
 #include "door/door_private.h"
 
@@ -18,7 +21,7 @@ enum {
     IDLE_MAX = 16,
     PASSED_MS = 1000,      /* a new file is seen after this at the latest, as in a worker */
     PASSED_COUNT = 4096,   /* a power of two */
-    STUCK_US = 200 * 1000, /* it has answered nothing for so long: its disk stands still, and workers are asked */
+    STUCK_US = 200 * 1000, /* it has been at one thing, and nothing has come, for so long: its disk stands still */
     JOIN_MS = 1000,        /* at the door's end */
     LOOK_MS = 50,          /* at a thread that begins or ends */
 };
@@ -32,9 +35,11 @@ struct oribi__door_site {
     struct oribi__channel *idle;      /* linked by next */
     uint32_t idle_count;
     uint32_t out_count;
-    uint32_t waiting; /* calls of which no byte of an answer has come … */
-    int64_t heard_us; /* … and since when */
-    bool serves;      /* the thread is there and has begun */
+    struct oribi__channel *out; /* with a call, the newest first */
+    uint32_t waiting;           /* calls of which no byte of an answer has come */
+    int64_t heard_us;           /* when bytes of any have come last */
+    uint16_t numbers;           /* of channels, given in turn */
+    bool serves;                /* the thread is there and has begun */
     bool retired;
     bool ending;
     struct {
@@ -42,6 +47,8 @@ struct oribi__door_site {
         int64_t until_ms;
     } passed[PASSED_COUNT];
 };
+
+static void rescue(struct oribi__door_site *site);
 
 /* --- life --- */
 
@@ -149,7 +156,11 @@ void oribi__door_site_turn(struct oribi__door *door)
         door->site_next = NULL;
         adopt(door, site);
     }
+    if (door->site && door->site->serves)
+        rescue(door->site);
     for (struct oribi__door_site **at = &door->retired_sites; *at;) {
+        if ((*at)->serves)
+            rescue(*at);
         struct oribi__door_site *next = (*at)->next;
         if (has_ended(*at, 0))
             *at = next;
@@ -160,7 +171,7 @@ void oribi__door_site_turn(struct oribi__door *door)
 
 int64_t oribi__door_site_wait_ms(const struct oribi__door *door)
 {
-    return door->site_next || door->retired_sites ? LOOK_MS : -1;
+    return door->site_next || door->retired_sites || (door->site && door->site->waiting) ? LOOK_MS : -1;
 }
 
 /* A thread that a disk holds up ends with the process. */
@@ -200,15 +211,19 @@ static uint64_t hash_of(struct oribi_slice path)
     return hash;
 }
 
-static bool is_stuck(const struct oribi__door_site *site)
+/* Whichever of its calls that is: one whose client may have gone, or a great file on its way. */
+static bool is_stuck(const struct oribi__door_site *site, uint16_t *number)
 {
-    return site->waiting > 0 && site->door->reactor.now_us - site->heard_us > STUCK_US;
+    int64_t since_us = oribi_site_thread_busy_us(site->thread, number);
+    int64_t now_us = site->door->reactor.now_us;
+    return since_us && now_us - since_us > STUCK_US && now_us - site->heard_us > STUCK_US;
 }
 
 bool oribi__door_site_claims(struct oribi__door *door, struct oribi__call *call, const struct oribi_head *head)
 {
     const struct oribi__door_site *site = door->site;
-    if (!site || !site->serves || is_stuck(site) || !oribi_site_thread_claims(site->thread, head))
+    uint16_t number;
+    if (!site || !site->serves || is_stuck(site, &number) || !oribi_site_thread_claims(site->thread, head))
         return false;
     if (!oribi__dispatch_serves(door)) /* health does not say that all is well then, nor do files */
         return false;
@@ -225,7 +240,9 @@ static struct oribi__channel *open_channel(struct oribi__door_site *site)
     struct oribi__channel *channel = oribi__channel_open(site->door, site, &far_fd);
     if (!channel)
         return NULL;
-    if (oribi_site_thread_give(site->thread, far_fd))
+    site->numbers = (uint16_t)(site->numbers % ORIBI_CHANNELS_MAX + 1);
+    channel->number = site->numbers;
+    if (oribi_site_thread_give(site->thread, far_fd, channel->number))
         return channel;
     oribi__channel_close(channel);
     return NULL;
@@ -252,25 +269,62 @@ void oribi__door_site_idle(struct oribi__channel *channel)
         oribi__channel_close(channel);
 }
 
-void oribi__door_site_begins(const struct oribi__channel *channel)
+void oribi__door_site_begins(struct oribi__channel *channel)
 {
     struct oribi__door_site *site = channel->site;
-    if (site->waiting++ == 0)
-        site->heard_us = site->door->reactor.now_us;
+    site->waiting++;
     site->out_count++;
+    channel->prev = NULL;
+    channel->next = site->out;
+    if (site->out)
+        site->out->prev = channel;
+    site->out = channel;
 }
 
 void oribi__door_site_heard(const struct oribi__channel *channel)
 {
-    channel->site->waiting--;
+    channel->site->waiting -= !channel->answered;
     channel->site->heard_us = channel->door->reactor.now_us;
 }
 
-void oribi__door_site_ends(const struct oribi__channel *channel)
+void oribi__door_site_ends(struct oribi__channel *channel)
 {
-    channel->site->out_count--;
-    if (!channel->answered)
-        channel->site->waiting--;
+    struct oribi__door_site *site = channel->site;
+    *(channel->prev ? &channel->prev->next : &site->out) = channel->next;
+    if (channel->next)
+        channel->next->prev = channel->prev;
+    channel->prev = channel->next = NULL;
+    site->out_count--;
+    site->waiting -= !channel->answered;
+}
+
+/* The call is a worker's from now on. */
+static void submit_to_workers(struct oribi__channel *channel)
+{
+    struct oribi__call *call = channel->call;
+    oribi__channel_uncount(channel);
+    channel->call = NULL;
+    call->channel = NULL;
+    call->of_site = false;
+    call->state = ORIBI__CALL_NEW;
+}
+
+/* The thread, once it goes on, finds that nobody waits for these any more. */
+static void rescue(struct oribi__door_site *site)
+{
+    struct oribi__channel *next;
+    uint16_t number;
+    if (!site->waiting || !is_stuck(site, &number))
+        return;
+    for (struct oribi__channel *channel = site->out; channel; channel = next) {
+        struct oribi__call *call = channel->call;
+        next = channel->next;
+        if (channel->answered || channel->number == number)
+            continue;
+        submit_to_workers(channel);
+        oribi__channel_close(channel);
+        oribi__call_submit(call);
+    }
 }
 
 bool oribi__door_site_submit(struct oribi__call *call)
@@ -295,12 +349,8 @@ void oribi__door_site_passed(struct oribi__channel *channel)
     uint32_t i = (uint32_t)(call->path_hash & (PASSED_COUNT - 1));
     site->passed[i].hash = call->path_hash;
     site->passed[i].until_ms = site->door->reactor.now_ms + PASSED_MS;
-    oribi__channel_uncount(channel);
-    channel->call = NULL;
+    submit_to_workers(channel);
     channel->state = ORIBI__CHANNEL_IDLE;
-    call->channel = NULL;
-    call->of_site = false;
-    call->state = ORIBI__CALL_NEW;
     oribi__door_site_idle(channel);
     oribi__call_submit(call);
 }

@@ -15,6 +15,7 @@
 #include "oribi/files/types.h"
 #include "oribi/http/ranges.h"
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -30,6 +31,7 @@ struct oribi__site {
     struct oribi_cache *cache;
     struct oribi_fixed_set *fixed; /* NULL: none */
     int64_t refreshed_ms;
+    _Atomic uint16_t *at; /* of a thread without calls: whose request it answers (site_thread.c); NULL: a worker's */
     uint32_t count;
     struct oribi_slice prefixes[ORIBI_MOUNTS_MAX];
     struct oribi_path path;               /* of the request at hand */

@@ -4,6 +4,7 @@
 #include "worker/exchange.h"
 #include "worker/site_private.h"
 
+#include "oribi/base/clock.h"
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
 #include "oribi/base/os.h"
@@ -15,7 +16,6 @@
 #include <time.h>
 
 enum {
-    CHANNEL = 1, /* the number of all its channels: nobody looks at who has them */
     NS_PER_S = 1000 * 1000 * 1000,
 };
 
@@ -33,7 +33,9 @@ struct oribi_site_thread {
     bool ended;
     atomic_bool ending;
     atomic_bool reopens;
-    struct oribi_path path; /* of the request that is asked for */
+    _Atomic int64_t busy_us; /* since when it has been at this turn; 0: it waits */
+    _Atomic uint16_t at;     /* the channel whose request it answers; 0: none */
+    struct oribi_path path;  /* of the request that is asked for */
 };
 
 /* --- its thread --- */
@@ -56,16 +58,33 @@ static void reopen(struct oribi_site_thread *site)
         oribi_log(ORIBI_LOG_ERROR, "%s, going on with the old file", error);
 }
 
+/* The reactor's hook: whose request a disk holds up. */
+static bool answer(void *self, struct oribi_conn *c)
+{
+    const struct oribi_worker *w = self;
+    _Atomic uint16_t *at = w->site->at;
+    atomic_store_explicit(at, c->channel ? c->channel->number : 0, memory_order_relaxed);
+    bool answered = oribi__site_answer(self, c);
+    atomic_store_explicit(at, 0, memory_order_relaxed);
+    return answered;
+}
+
 static void serve(struct oribi_site_thread *site)
 {
     struct oribi_worker *w = site->worker;
+    if (w->site) {
+        w->site->at = &site->at;
+        w->reactor.hooks.answer = answer;
+    }
     while (!atomic_load_explicit(&site->ending, memory_order_acquire)) {
         struct oribi_exchange *exchange;
+        atomic_store_explicit(&site->busy_us, oribi_clock_us(), memory_order_relaxed);
         oribi__turn(w);
         while ((exchange = oribi_reactor_pop(&w->reactor)))
             pass(w, exchange);
         if (atomic_exchange(&site->reopens, false))
             reopen(site);
+        atomic_store_explicit(&site->busy_us, 0, memory_order_relaxed);
         oribi_worker_wait_for(w, -1);
     }
 }
@@ -237,12 +256,18 @@ const struct oribi_error_pages *oribi_site_thread_pages(const struct oribi_site_
     return site->worker->own_answers.pages;
 }
 
-bool oribi_site_thread_give(struct oribi_site_thread *site, int fd)
+bool oribi_site_thread_give(struct oribi_site_thread *site, int fd, uint16_t number)
 {
-    const struct oribi_handoff_item item = {.fd = fd, .body_fd = -1, .channel = CHANNEL};
+    const struct oribi_handoff_item item = {.fd = fd, .body_fd = -1, .channel = number};
     int code = oribi_handoff_give(&site->queue, &item, NULL, 0);
     oribi_os_close(fd);
     return code == 0;
+}
+
+int64_t oribi_site_thread_busy_us(const struct oribi_site_thread *site, uint16_t *number)
+{
+    *number = atomic_load_explicit(&site->at, memory_order_relaxed);
+    return atomic_load_explicit(&site->busy_us, memory_order_relaxed);
 }
 
 void oribi_site_thread_reopen(struct oribi_site_thread *site)

@@ -7,6 +7,7 @@
 
 #include <fcntl.h>
 #include <limits.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -76,13 +77,18 @@ static void close_place(struct place *place)
 }
 
 /* The near end of a channel of which it has the far one. */
-static int channel_of(struct place *place)
+static int channel_as(struct place *place, uint16_t number)
 {
     int pair[2];
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
         return -1;
     (void)fcntl(pair[1], F_SETFL, O_NONBLOCK);
-    return oribi_site_thread_give(place->site, pair[1]) ? pair[0] : -1;
+    return oribi_site_thread_give(place->site, pair[1], number) ? pair[0] : -1;
+}
+
+static int channel_of(struct place *place)
+{
+    return channel_as(place, 1);
 }
 
 static bool ask(int fd, const char *request)
@@ -199,6 +205,65 @@ static void test_it_ends_at_any_moment(void)
     ok_eq(wrong, 0);
 }
 
+/* Its disk: in the place of the C library's. */
+static atomic_bool held;
+static atomic_int reads;
+
+ssize_t pread(int fd, void *p, size_t n, off_t offset)
+{
+    atomic_fetch_add(&reads, 1);
+    while (atomic_load(&held))
+        (void)sched_yield();
+    return lseek(fd, offset, SEEK_SET) < 0 ? -1 : read(fd, p, n); /* nobody else reads it */
+}
+
+/* Meanwhile it tells whose request that is, and since when. */
+static void test_a_disk_that_stands_still(void)
+{
+    struct place place;
+    uint16_t number = 99;
+    init(&place);
+    place.options.mounts = (struct oribi_text_list){mounts, 1};
+    start(&place);
+    int fd = channel_as(&place, 7);
+    int other_fd = channel_as(&place, 8);
+    atomic_store(&reads, 0);
+    atomic_store(&held, true);
+    ok(ask(fd, "GET /s/a HTTP/1.1\r\nHost: a\r\n\r\n"));
+    while (atomic_load(&reads) == 0)
+        (void)sched_yield();
+    int64_t since_us = oribi_site_thread_busy_us(place.site, &number);
+    ok(since_us > 0 && since_us <= oribi_clock_us());
+    ok_eq(number, 7);
+    ok(ask(other_fd, "GET /s/none HTTP/1.1\r\nHost: a\r\n\r\n"));
+    ok_eq(oribi_site_thread_busy_us(place.site, &number), since_us);
+    oribi_site_thread_end(place.site);
+    ok(!oribi_site_thread_join(place.site, 1)); /* nobody waits for it */
+    atomic_store(&held, false);
+    ok(hears(fd, "of a\n"));
+    ok(oribi_site_thread_join(place.site, END_MS));
+    oribi_os_close(fd);
+    oribi_os_close(other_fd);
+    deinit(&place);
+}
+
+static void test_it_waits_for_something_to_do(void)
+{
+    struct place place;
+    uint16_t number = 99;
+    init(&place);
+    place.options.mounts = (struct oribi_text_list){mounts, 1};
+    start(&place);
+    int fd = channel_of(&place);
+    ok(ask(fd, "GET /s/a HTTP/1.1\r\nHost: a\r\n\r\n"));
+    ok(hears(fd, "of a\n"));
+    while (oribi_site_thread_busy_us(place.site, &number))
+        (void)sched_yield();
+    ok_eq(number, 0);
+    oribi_os_close(fd);
+    close_place(&place);
+}
+
 int main(void)
 {
     char path[PATH_MAX];
@@ -210,6 +275,8 @@ int main(void)
     test_nothing_to_answer_is_no_thread();
     test_what_it_answers();
     test_what_it_claims();
+    test_a_disk_that_stands_still();
+    test_it_waits_for_something_to_do();
     test_it_ends_at_any_moment();
     (void)snprintf(path, sizeof(path), "rm -rf %s", dir);
     ok_eq(system(path), 0);
