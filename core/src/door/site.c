@@ -2,8 +2,8 @@
  * however busy workers are. What it has no file for passes, and goes to a worker. Which paths those were is
  * known for a while, so that an application whose files stand at `/` is not asked by way of the site each time.
  *
- * A disk that stands still holds up its thread: then the requests that wait there go to workers, but for the one that it
- * stands at, and so do those that come.
+ * A disk that stands still holds up its thread: then the requests that wait there go to workers, but for the one that
+ * it stands at, and so do those that come.
  *
  * A reload with other options makes a new site. The old one answers what it has begun, and is freed then. */
 #include "door/door_private.h"

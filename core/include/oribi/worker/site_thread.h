@@ -41,8 +41,8 @@ const struct oribi_error_pages *oribi_site_thread_pages(const struct oribi_site_
 /* May this request be answered here? Cheap; looks at no disk. Borrows the head. */
 bool oribi_site_thread_claims(struct oribi_site_thread *site, const struct oribi_head *head);
 
-/* Gives it the far end of a channel, whose number the caller chooses (1 … ORIBI_CHANNELS_MAX). Takes fd. False: it has no
- * room for it now. */
+/* Gives it the far end of a channel, whose number the caller chooses (1 … ORIBI_CHANNELS_MAX). Takes fd.
+ * False: it has no room for it now. */
 bool oribi_site_thread_give(struct oribi_site_thread *site, int fd, uint16_t number);
 
 /* Since when it has been at what it does now, oribi_clock_us(); 0: it waits for something to do. *number: of the channel
