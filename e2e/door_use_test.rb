@@ -39,6 +39,16 @@ E2E.suite("door_use", transports: %i[tcp]) do
     assert_match(/listening on tls:\S+ \S*127\.0\.0\.1:\S+ \S*#{@dir}\/s/, @one.stderr)
   end
 
+  # A word that is none of these would be taken for the default, which may be less than was meant.
+  def test_words_that_are_none
+    assert_match(/tls.min must be one of: 1\.2 1\.3; not "1\.1"/, fails_to_start("--tls-min", "1.1"))
+    assert_match(/client.verify must be one of: required optional; not "yes"/, fails_to_start("--client-verify", "yes"))
+    assert_match(/client_verify needs client_ca/, fails_to_start("--client-verify", "required"))
+    assert_match(/\bdoor_user: there is no user 'nobody-here'/, fails_to_start("--door-user", "nobody-here"))
+    serve("--client-ca", "#{@dir}/site.pem", "--client-verify", "optional", "--tls-min", "1.3")
+    assert_match(/\A\d+\z/, curl("/pid"))
+  end
+
   # --- keys with passwords ---
 
   def test_a_command_gives_the_password_of_a_key

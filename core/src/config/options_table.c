@@ -63,11 +63,11 @@ static const struct oribi_option table[] = {
          "and prints the key's password; no shell reads it"},
     {TEXT(client_ca, LISTEN, BOTH), .argument = "FILE", .default_note = "none",
      .help = "certificates of the authorities that sign those of clients, which tls:// addresses then ask for"},
-    {TEXT(client_verify, LISTEN, BOTH), .argument = "HOW", .default_text = "required",
+    {TEXT(client_verify, LISTEN, BOTH), .argument = "HOW", .default_text = "required", .choices = "required optional",
      .help =
          "with client_ca: required refuses clients without a good certificate, optional tells the application of it "
          "in SSL_CLIENT_VERIFY"},
-    {TEXT(tls_min, LISTEN, BOTH), .argument = "VERSION", .default_text = "1.2",
+    {TEXT(tls_min, LISTEN, BOTH), .argument = "VERSION", .default_text = "1.2", .choices = "1.2 1.3",
      .help = "lowest version of TLS: 1.2 or 1.3"},
     {SWITCH(http2, LISTEN, BOTH), .default_text = "on", .help = "offer HTTP/2 to clients of tls:// addresses (ALPN)"},
     {OPTION(COUNT, hsts, LISTEN, BOTH, hsts_s), .argument = "SECONDS", .max = INT32_MAX, .default_text = "0",

@@ -221,11 +221,18 @@ static struct reading *begin(const struct oribi_options *options, struct oribi_b
     return reading;
 }
 
-/* `code`: so far. */
+/* Who says how clients are to be verified means them to be. `code`: so far. */
 static int end(struct reading *reading, int code, bool any)
 {
     if (code == 0 && any && reading->options->client_ca)
         code = add_file(reading, "client_ca", reading->options->client_ca);
+    const struct oribi_option *verify = oribi_options_find("client_verify");
+    if (code == 0 && any && !reading->options->client_ca &&
+        oribi_options_source(reading->options, verify) != ORIBI_FROM_DEFAULT) {
+        (void)snprintf(reading->error, ORIBI_ERROR_TEXT_CAP,
+                       "client_verify needs client_ca, the authorities whose certificates are good");
+        code = ORIBI_EINVAL;
+    }
     oribi_mem_free(reading);
     return code;
 }

@@ -217,6 +217,16 @@ static int await_ready(struct oribi_supervisor *supervisor, char *error)
     return 0;
 }
 
+/* What is said of a user begins with the option of workers. */
+int oribi__doors_check_user(const struct oribi_options *options, char *error)
+{
+    char reason[ORIBI_ERROR_TEXT_CAP];
+    int code = options->door_user ? oribi_process_check_user(options->door_user, NULL, reason) : 0;
+    if (code < 0)
+        (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "door_%.*s", ORIBI_ERROR_TEXT_CAP - 6, reason);
+    return code;
+}
+
 int oribi__doors_begin(struct oribi_supervisor *supervisor, char *error)
 {
     struct oribi__doors *doors = &supervisor->doors;

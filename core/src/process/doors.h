@@ -48,6 +48,9 @@ struct oribi__doors {
 
 void oribi__doors_init(struct oribi__doors *doors);
 
+/* Is door_user one that doors can become? 0, or a code with one line in `error`. */
+int oribi__doors_check_user(const struct oribi_options *options, char *error);
+
 /* Starts them, and waits until all are ready. 0 also where none are wanted; or a code with one line in `error`. Nothing
  * of a door is left then. */
 int oribi__doors_begin(struct oribi_supervisor *supervisor, char *error);

@@ -379,8 +379,8 @@ static int open_named(struct oribi_supervisor *supervisor, char *error)
 {
     const struct oribi_options *options = supervisor->ties.options;
     int code = oribi_process_check_user(options->user, options->group, error);
-    if (code == 0 && options->door_user)
-        code = oribi_process_check_user(options->door_user, NULL, error);
+    if (code == 0)
+        code = oribi__doors_check_user(options, error);
     if (code == 0)
         code = oribi_options_check_files(options, error);
     if (code == 0 && options->pid_file) {
