@@ -220,7 +220,7 @@ E2E.suite("door", transports: %i[tcp]) do
     assert status.success?, output
     assert_match(/\A\d+\z/, curl("/pid", "--http2-prior-knowledge", scheme: "http"))
     output, = ctl("status")
-    assert_match(/^listening on \S+ \(door\)\ndoor 0, pid \d+, serving$/, output)
+    assert_match(/^listening on \S+ \(door\)\ndoor 0, pid \d+, serving, \d+ open, 1 request, 0 answered by itself$/, output)
   end
 
   # A worker that has written all while the door stood still says nothing more: the door reads on by itself, however

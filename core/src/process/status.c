@@ -168,14 +168,19 @@ static void put_threads(struct oribi_buf *out, const struct oribi_slot *slot)
         oribi_buf_print(out, "  %u/%u threads", busy, threads);
 }
 
+static uint64_t read_by(const struct oribi_door_slot *slot)
+{
+    return load(&slot->requests[0]) + load(&slot->requests[1]);
+}
+
 static void put_door(const struct oribi_supervisor *supervisor, uint32_t i, struct oribi_buf *out)
 {
     const struct oribi__door *door = &supervisor->doors.items[i];
     const struct oribi_door_slot *slot = oribi__doors_slot(&supervisor->doors, i);
     oribi_buf_print(out, "door %u, pid %d, %s", i, (int)door->pid, door->ready ? "serving" : "starting");
     if (slot)
-        oribi_buf_print(out, ", %u open, %llu requests, %llu answered by itself", oribi_door_slot_open(slot),
-                        (unsigned long long)(load(&slot->requests[0]) + load(&slot->requests[1])),
+        oribi_buf_print(out, ", %u open, %llu request%s, %llu answered by itself", oribi_door_slot_open(slot),
+                        (unsigned long long)read_by(slot), oribi_log_plural(read_by(slot)),
                         (unsigned long long)load(&slot->uncalled_count));
     oribi_buf_print(out, "\n");
 }
@@ -190,8 +195,7 @@ static void put_door_json(const struct oribi_supervisor *supervisor, uint32_t i,
                         ",\"connections_open\":%u,\"streams\":%u,\"queued\":%u,\"calls_out\":%u,\"requests\":%llu,"
                         "\"requests_uncalled\":%llu",
                         oribi_door_slot_open(slot), atomic_load(&slot->streams), atomic_load(&slot->queue_len),
-                        atomic_load(&slot->calls_out),
-                        (unsigned long long)(load(&slot->requests[0]) + load(&slot->requests[1])),
+                        atomic_load(&slot->calls_out), (unsigned long long)read_by(slot),
                         (unsigned long long)load(&slot->uncalled_count));
     oribi_buf_print(out, "}");
 }
