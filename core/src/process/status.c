@@ -417,12 +417,10 @@ void oribi__status_json(struct oribi_supervisor *supervisor, struct oribi_buf *o
         oribi_buf_print(out, "%s", i ? "," : "");
         put_text(out, supervisor->ties.listeners->items[i].text);
     }
-    if (supervisor->doors.count > 0) {
-        oribi_buf_print(out, "],\"doors\":[");
-        for (uint32_t i = 0; i < supervisor->doors.count; i++) {
-            oribi_buf_print(out, "%s", i ? "," : "");
-            put_door_json(supervisor, i, out);
-        }
+    oribi_buf_print(out, "],\"doors\":[");
+    for (uint32_t i = 0; i < supervisor->doors.count; i++) {
+        oribi_buf_print(out, "%s", i ? "," : "");
+        put_door_json(supervisor, i, out);
     }
     oribi_buf_print(out, "],\"restart_file\":");
     put_text(out, supervisor->restart_file.path);
