@@ -42,6 +42,10 @@ static void check_taken(const struct oribi_options *options, bool begins, const 
         expect(take_records(&config, NULL, "key 1\nx\n", 8, error) < 0 && config.listeners[0].contexts == first);
         oribi_tls_release(first);
     }
+    if (config.site) { /* lives as long as a door's process */
+        oribi_options_deinit(config.site);
+        oribi_mem_free(config.site);
+    }
 }
 
 /* What a door is told of listeners are descriptors of its own. */
