@@ -61,10 +61,11 @@ E2E.suite("door_counts", transports: %i[tcp]) do
     growth('oribi_refusals_total{status="414",reason="target_bytes_max"}' => 1) { curl("/#{"x" * 20_000}", "--http1.1", "-i") }
   end
 
-  def tls(**options)
+  def tls(session: nil, **options)
     context = OpenSSL::SSL::SSLContext.new.tap { |one| options.each { |name, value| one.public_send("#{name}=", value) } }
     client = OpenSSL::SSL::SSLSocket.new(TCPSocket.new("127.0.0.1", @one.port), context)
     client.sync_close = true
+    client.session = session if session
     yield client.connect
   ensure
     client&.close
@@ -76,7 +77,7 @@ E2E.suite("door_counts", transports: %i[tcp]) do
     served
     session = nil
     growth(FULL12 => 1) { tls(max_version: :TLS1_2) { |client| session = client.session } }
-    growth(FULL12 => 0, FULL12.sub("full", "resumed") => 1) { again(session) }
+    growth(FULL12 => 0, FULL12.sub("full", "resumed") => 1) { tls(max_version: :TLS1_2, session:) { |client| assert client.session_reused? } }
     growth(FULL12.sub("TLSv1.2", "TLSv1.3") => 1) { tls(min_version: :TLS1_3) { |client| client } }
     growth('oribi_door_handshakes_failed_total{reason="plain"}' => 1) { plain { |tcp| tcp.write("GET / HTTP/1.1\r\n\r\n") && tcp.read } }
     growth('oribi_door_handshakes_failed_total{reason="left"}' => 1) { plain { nil } }
@@ -86,16 +87,6 @@ E2E.suite("door_counts", transports: %i[tcp]) do
   end
 
   def plain(&) = TCPSocket.open("127.0.0.1", @one.port, &)
-
-  def again(session)
-    context = OpenSSL::SSL::SSLContext.new.tap { |one| one.max_version = :TLS1_2 }
-    client = OpenSSL::SSL::SSLSocket.new(TCPSocket.new("127.0.0.1", @one.port), context)
-    client.session = session
-    client.connect
-    assert client.session_reused?
-  ensure
-    client&.close
-  end
 
   def test_what_is_open_now
     served

@@ -221,7 +221,7 @@ static struct reading *begin(const struct oribi_options *options, struct oribi_b
     return reading;
 }
 
-/* Who says how clients are to be verified means them to be. `code`: so far. */
+/* client_verify without client_ca would ask no client for a certificate: an error. `code`: so far. */
 static int end(struct reading *reading, int code, bool any)
 {
     if (code == 0 && any && reading->options->client_ca)

@@ -217,7 +217,7 @@ static int await_ready(struct oribi_supervisor *supervisor, char *error)
     return 0;
 }
 
-/* What is said of a user begins with the option of workers. */
+/* The reason begins with "user", the option of workers; this one is door_user. */
 int oribi__doors_check_user(const struct oribi_options *options, char *error)
 {
     char reason[ORIBI_ERROR_TEXT_CAP];

@@ -333,7 +333,7 @@ static const struct oribi__metric table[] = {
     {"oribi_door_handshakes", LABEL("version, kind", NULL), .put = put_handshakes,
      .help = "handshakes of TLS that were done, whole ones and those of resumed sessions"},
     {"oribi_door_handshakes_failed", LABEL("reason", unshaken_of), DOOR(unshaken, ORIBI_DOOR_UNSHAKEN),
-     .help = "handshakes of TLS that were not"},
+     .help = "handshakes of TLS that failed, or that clients broke off"},
     {"oribi_door_requests", LABEL("protocol", protocol_of), DOOR(requests, 2),
      .help = "requests that doors have read, whoever answered them; without those that are not well-formed"},
     {"oribi_door_site_answers", DOOR(site_count, 1),

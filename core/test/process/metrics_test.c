@@ -284,7 +284,6 @@ static void test_stopped_workers_and_empty_places(void)
     end();
 }
 
-/* Lines of one family stand together under its HELP and TYPE, and OpenMetrics ends with EOF. */
 /* What doors answer is the server's; what they give to workers is told apart, and not counted twice. */
 static void test_doors(void)
 {
@@ -339,6 +338,7 @@ static void test_doors(void)
     end();
 }
 
+/* Lines of one family stand together under its HELP and TYPE, and OpenMetrics ends with EOF. */
 static void test_both_formats(void)
 {
     if (!only_on_linux("memory of other processes is not known"))
