@@ -41,7 +41,7 @@ enum {
     COMPLETE_BYTES = 8,
 };
 
-static const char signature[12] = "\r\n\r\n\0\r\nQUIT\n";
+static const uint8_t signature[12] = {'\r', '\n', '\r', '\n', 0, '\r', '\n', 'Q', 'U', 'I', 'T', '\n'};
 
 /* --- writing --- */
 

@@ -11,7 +11,7 @@ bool oribi__events_push(struct oribi__events *events, const struct oribi_policy_
     events->items[at] = *event;
     if (!event->text)
         return true;
-    (void)snprintf(events->texts[at], ORIBI__EVENT_TEXT_CAP, "%s", event->text); /* cut: a reason */
+    (void)snprintf(events->texts[at], ORIBI__EVENT_TEXT_CAP, "%.*s", ORIBI__EVENT_TEXT_CAP - 1, event->text);
     events->items[at].text = events->texts[at];
     return true;
 }

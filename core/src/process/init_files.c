@@ -112,7 +112,7 @@ static int write_draft(struct oribi__init *run, const char *draft, const char *p
 static int make_folder(struct oribi__init *run, const char *path)
 {
     char name[PATH_MAX];
-    char *slash = strrchr(path, '/');
+    const char *slash = strrchr(path, '/');
     if (!slash)
         return 0;
     char folder[NAME_MAX];

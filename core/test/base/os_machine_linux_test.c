@@ -108,7 +108,7 @@ static void test_an_address_in_use(void)
 static void test_this_machine(void)
 {
     struct oribi_machine machine;
-    struct oribi_disk disk;
+    struct oribi_disk disk = {.free_bytes = 1, .is_memory = true};
     oribi_machine_look(&machine);
     ok(machine.cpus >= 1);
     ok(machine.descriptors_max >= 3);

@@ -85,13 +85,13 @@ static int look_at_reading(bool named)
     return got;
 }
 
-static int looked(int (*look)(bool named), bool named)
+static int looked(int (*probe)(bool named), bool named)
 {
     int status = -1;
     (void)fflush(stdout);
     pid_t pid = fork();
     if (pid == 0)
-        _exit(look(named));
+        _exit(probe(named));
     ok(waitpid(pid, &status, 0) == pid);
     return WIFEXITED(status) ? WEXITSTATUS(status) : 100 + WTERMSIG(status);
 }

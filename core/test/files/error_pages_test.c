@@ -53,7 +53,7 @@ static void test_lines(void)
 static void test_pages_are_found_by_status(void)
 {
     struct oribi_error_pages *pages;
-    struct oribi_slice type;
+    struct oribi_slice type = {0};
     put("e.html", 3);
     put("e.txt", 0);
     char *const lines[] = {line_of("500,502,504", "e.html"), line_of("404,504", "e.txt")};

@@ -40,7 +40,7 @@ __attribute__((unused)) static void tree_end(void)
 /* The absolute path of a name in the tree; one of eight that take turns. */
 __attribute__((unused)) static const char *at(const char *name)
 {
-    static char paths[8][PATH_MAX + 64];
+    static char paths[8][2 * PATH_MAX];
     static int turn;
     turn = (turn + 1) % 8;
     (void)snprintf(paths[turn], sizeof(paths[turn]), "%s/%s", tree_dir_, name);

@@ -28,7 +28,8 @@ static void hang(void)
     for (;;)
         (void)poll(NULL, 0, 1);
 #else
-    for (volatile unsigned i = 0;; i++)
+    volatile bool forever = true;
+    while (forever)
         continue;
 #endif
 }
