@@ -76,7 +76,7 @@ static void serve(struct oribi_site_thread *site)
         w->site->at = &site->at;
         w->reactor.hooks.answer = answer;
     }
-    while (!atomic_load_explicit(&site->ending, memory_order_acquire)) {
+    for (;;) {
         struct oribi_exchange *exchange;
         atomic_store_explicit(&site->busy_us, oribi_clock_us(), memory_order_relaxed);
         oribi__turn(w);
@@ -85,6 +85,8 @@ static void serve(struct oribi_site_thread *site)
         if (atomic_exchange(&site->reopens, false))
             reopen(site);
         atomic_store_explicit(&site->busy_us, 0, memory_order_relaxed);
+        if (atomic_load_explicit(&site->ending, memory_order_acquire))
+            return; /* asked behind the turn, which takes a wake-up: one that comes later ends the wait */
         oribi_worker_wait_for(w, -1);
     }
 }
