@@ -179,7 +179,7 @@ E2E.suite("door_counts", transports: %i[tcp]) do
 
   # The successor's doors begin at 0, and what its predecessor's have counted is added to that, once.
   def test_counters_go_on_over_an_upgrade
-    served
+    served(group: true) # its successor is no child of ours
     3.times { curl("/s/a.txt") }
     wait_until("three files") { metrics.values_at(*SITE) == [3, 3] }
     output, ended = ctl("upgrade")
