@@ -95,7 +95,6 @@ int oribi__tls_flush(struct oribi_tls_session *session)
 static bool seal(struct oribi_tls_session *session, const char *p, size_t n)
 {
     size_t done = 0;
-    ERR_clear_error();
     while (done < n) {
         int written = SSL_write(session->ssl, p + done, (int)(n - done));
         if (written <= 0) {
@@ -210,11 +209,13 @@ static ssize_t read_bytes(struct oribi_transport *self, void *dst, size_t n)
     if (session->broken)
         return ORIBI_ECLOSED;
     session->dry = false;
+    ERR_clear_error(); /* SSL_get_error(3) */
     while (got < n) {
-        ERR_clear_error();
         int read = SSL_read(session->ssl, (char *)dst + got, (int)(n - got));
         if (read > 0) {
             got += (size_t)read;
+            if (session->dry && !SSL_has_pending(session->ssl)) /* a call more would cost as much, for nothing */
+                break;
             continue;
         }
         int why = SSL_get_error(session->ssl, read);
@@ -225,9 +226,9 @@ static ssize_t read_bytes(struct oribi_transport *self, void *dst, size_t n)
                      ERR_GET_REASON(ERR_peek_error()) == SSL_R_UNEXPECTED_EOF_WHILE_READING;
         session->broken = why == SSL_ERROR_SSL;
         end = ended ? 0 : ORIBI_ECLOSED;
+        ERR_clear_error();
         break;
     }
-    ERR_clear_error();
     if (session->tls->cipher.len) /* a key update, an alert: what is not sent now is sent with the next bytes */
         (void)oribi__tls_flush(session);
     return got ? (ssize_t)got : end;
