@@ -52,6 +52,17 @@ E2E.suite("door_counts", transports: %i[tcp]) do
     end
   end
 
+  # Also of several; and what `ctl certificates` takes is what is told then.
+  def test_when_certificates_expire
+    first, second = [1000, 2000].map { |s| DoorServers.certificate(@dir, "c#{s}", ends_s: s) }
+    served("--bind", "tls://127.0.0.1:#{E2E.free_port}?certificate=#{@dir}/c2000.pem&key=#{@dir}/c2000.key")
+    expires = "oribi_door_certificate_expires_timestamp_seconds"
+    assert_equal second.not_after.to_i, metrics[expires]
+    %w[pem key].each { |kind| File.rename("#{@dir}/c1000.#{kind}", "#{@dir}/c2000.#{kind}") }
+    assert_match(/certificate/, ctl("certificates").first)
+    assert_equal first.not_after.to_i, metrics[expires]
+  end
+
   def test_refusals_are_the_doors
     served
     growth('oribi_refusals_total{status="400",reason="field"}' => 1, 'oribi_answers_total{class="4xx"}' => 1, "oribi_calls_total" => 0,

@@ -71,6 +71,19 @@ static enum oribi_tls_verify verify_of(const struct oribi_options *options)
                                                                                      : ORIBI_TLS_VERIFY_REQUIRED;
 }
 
+/* For whoever watches: the first of all certificates to expire. */
+static void tell_expiry(const struct oribi_door_config *config)
+{
+    int64_t first_s = INT64_MAX;
+    for (uint32_t i = 0; i < config->listener_count; i++) {
+        const struct oribi_tls *tls = config->listeners[i].contexts;
+        if (tls && oribi_tls_expires_s(tls) < first_s)
+            first_s = oribi_tls_expires_s(tls);
+    }
+    if (config->slot)
+        atomic_store_explicit(&config->slot->expires_s, first_s == INT64_MAX ? 0 : first_s, memory_order_relaxed);
+}
+
 /* All contexts anew, or none: a bad pair leaves what serves. `error` may hold a warning after 0. */
 static int make_contexts(struct oribi_door_config *config, const struct oribi__pairs *pairs, char *error)
 {
@@ -99,8 +112,10 @@ static int make_contexts(struct oribi_door_config *config, const struct oribi__p
             config->listeners[i].contexts = made[i];
         oribi_tls_release(old);
     }
-    if (code == 0)
+    if (code == 0) {
         (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "%s", warning);
+        tell_expiry(config);
+    }
     return code;
 }
 

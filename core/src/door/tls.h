@@ -43,7 +43,7 @@ int oribi_tls_create(const struct oribi_tls_config *config, const struct oribi_t
 void oribi_tls_retain(struct oribi_tls *tls);
 void oribi_tls_release(struct oribi_tls *tls);
 
-/* When the first of its certificates expires, seconds since 1970. For `--check`, metrics. */
+/* When the first of its certificates expires, seconds since 1970. For metrics. */
 int64_t oribi_tls_expires_s(const struct oribi_tls *tls);
 
 /* What is to be said of one certificate by itself. */

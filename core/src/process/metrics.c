@@ -181,6 +181,21 @@ static void put_door_gauge(struct oribi__scrape *scrape, const struct oribi__met
     oribi__put_count(scrape, metric, NULL, door_sum(scrape, metric->offset));
 }
 
+/* The first of all doors' certificates to expire; without a certificate no sample. */
+static void put_expiry(struct oribi__scrape *scrape, const struct oribi__metric *metric)
+{
+    const struct oribi__doors *doors = &scrape->supervisor->doors;
+    int64_t first_s = INT64_MAX;
+    for (uint32_t i = 0; i < doors->count; i++) {
+        const struct oribi_door_slot *slot = oribi__doors_slot(doors, i);
+        int64_t expires_s = slot ? atomic_load_explicit(&slot->expires_s, memory_order_relaxed) : 0;
+        if (expires_s && expires_s < first_s)
+            first_s = expires_s;
+    }
+    if (first_s != INT64_MAX)
+        oribi__put_count(scrape, metric, NULL, (uint64_t)(first_s > 0 ? first_s : 0));
+}
+
 static void put_handshakes(struct oribi__scrape *scrape, const struct oribi__metric *metric)
 {
     static const char *const labels[ORIBI_DOOR_HANDSHAKES] = {
@@ -334,6 +349,8 @@ static const struct oribi__metric table[] = {
      .help = "handshakes of TLS that were done, whole ones and those of resumed sessions"},
     {"oribi_door_handshakes_failed", LABEL("reason", unshaken_of), DOOR(unshaken, ORIBI_DOOR_UNSHAKEN),
      .help = "handshakes of TLS that failed, or that clients broke off"},
+    {"oribi_door_certificate_expires_timestamp_seconds", .kind = ORIBI__GAUGE, .unit = "seconds", .put = put_expiry,
+     .help = "when the first of the certificates that doors show expires, seconds since 1970"},
     {"oribi_door_requests", LABEL("protocol", protocol_of), DOOR(requests, 2),
      .help = "requests that doors have read, whoever answered them; without those that are not well-formed"},
     {"oribi_door_site_answers", DOOR(site_count, 1),

@@ -295,6 +295,7 @@ static void test_doors(void)
     supervisor->ties.board.slots[0].connections_open = 1;
     scrape(false);
     ok_eq(sample("oribi_door_calls_total"), 0);
+    ok_eq(sample("oribi_door_certificate_expires_timestamp_seconds"), -1);
     ok_eq(sample("oribi_doors{state=\"serving\"}"), 0);
     doors->slots = slots;
     doors->count = 2;
@@ -311,6 +312,8 @@ static void test_doors(void)
     slots[1].clients[ORIBI_DOOR_H2] = 3;
     slots[1].states[ORIBI_SLOT_CONN_CALLING] = 5;
     slots[1].streams = 11;
+    slots[0].expires_s = 1800000001;
+    slots[1].expires_s = 1800000000;
     slots[1].queue_len = 6;
     slots[1].queue_oldest_us = oribi_clock_us() - 7000000;
     supervisor->totals.door_exits = 9;
@@ -332,6 +335,7 @@ static void test_doors(void)
     ok_eq(sample("oribi_door_handshakes_failed_total{reason=\"plain\"}"), 4);
     ok_eq(sample("oribi_door_connections_open{protocol=\"http2\"}"), 3);
     ok_eq(sample("oribi_door_streams_open"), 11);
+    ok_eq(sample("oribi_door_certificate_expires_timestamp_seconds"), 1800000000);
     ok_eq(sample("oribi_door_exits_total"), 9);
     ok_eq(sample("oribi_doors{state=\"serving\"}"), 1);
     ok_eq(sample("oribi_doors{state=\"starting\"}"), 1);
@@ -345,6 +349,9 @@ static void test_both_formats(void)
         return;
     begin();
     supervisor->ties.board.slots[0].live_objects = supervisor->ties.board.slots[0].heap_pages = 1;
+    static struct oribi_door_slot door = {.expires_s = 1};
+    supervisor->doors.slots = &door;
+    supervisor->doors.count = 1;
     struct oribi_policy_event event;
     oribi__footprints_ask(supervisor);
     for (uint32_t i = 0; i < WORKERS; i++)

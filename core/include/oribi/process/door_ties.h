@@ -23,7 +23,7 @@
 #include <stdint.h>
 
 enum {
-    ORIBI_DOOR_PROTOCOL = 2,
+    ORIBI_DOOR_PROTOCOL = 3,
     ORIBI_DOOR_TEXT_MAX = 64 * 1024 * 1024,
     ORIBI_DOOR_SITE_MAX = 1024 * 1024,
     ORIBI_DOOR_WORD_MAX = 512,
