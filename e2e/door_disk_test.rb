@@ -73,6 +73,23 @@ E2E.suite("door_disk", transports: %i[tcp]) do
     end
   end
 
+  def log_lines = File.readlines("#{@dir}/access.log").map { |line| line[/GET (\S+)/, 1] }
+
+  # What workers answered in the place of the thread has no line of the thread's when that goes on.
+  def test_a_request_that_others_answer_has_one_line
+    launch("--access-log", "#{@dir}/access.log")
+    waiting = stalled("--http1.1")
+    targets = Array.new(6) { |i| "/s/a.txt?#{i}" }
+    targets.map { |target| Thread.new { curl(target) } }.each { |thread| assert_equal "0123456789", thread.value }
+    @disk.release
+    assert_equal SIZE, waiting.value.bytesize
+    before = by_itself
+    wait_until("the door to answer files again") { curl("/s/a.txt") && by_itself > before + 1 }
+    @one.stop
+    assert_equal targets.to_h { |target| [target, 1] }, log_lines.tally.slice(*targets)
+    assert_equal 1, log_lines.count("/s/stalled")
+  end
+
   # The thread is where it was when its client has gone, and others still are not held up.
   def test_a_client_that_leaves_a_stalled_file
     launch

@@ -322,6 +322,7 @@ static void rescue(struct oribi__door_site *site)
         if (channel->answered || channel->number == number)
             continue;
         submit_to_workers(channel);
+        oribi_site_thread_take_back(site->thread, channel->number);
         oribi__channel_close(channel);
         oribi__call_submit(call);
     }

@@ -35,7 +35,8 @@ struct oribi_site_thread {
     atomic_bool reopens;
     _Atomic int64_t busy_us; /* since when it has been at this turn; 0: it waits */
     _Atomic uint16_t at;     /* the channel whose request it answers; 0: none */
-    struct oribi_path path;  /* of the request that is asked for */
+    atomic_bool taken_back[ORIBI_CHANNELS_MAX + 1]; /* by channel */
+    struct oribi_path path; /* of the request that is asked for */
 };
 
 /* --- its thread --- */
@@ -58,14 +59,25 @@ static void reopen(struct oribi_site_thread *site)
         oribi_log(ORIBI_LOG_ERROR, "%s, going on with the old file", error);
 }
 
+/* The mark is behind what it tells of: the number may have been given to another channel since. */
+static bool is_taken_back(struct oribi_site_thread *site, const struct oribi_conn *c, uint16_t number)
+{
+    return atomic_load_explicit(&site->taken_back[number], memory_order_relaxed) &&
+           atomic_exchange_explicit(&site->taken_back[number], false, memory_order_relaxed) &&
+           oribi_os_peer_gone(c->watch.fd);
+}
+
 /* The reactor's hook: whose request a disk holds up. */
 static bool answer(void *self, struct oribi_conn *c)
 {
     const struct oribi_worker *w = self;
-    _Atomic uint16_t *at = w->site->at;
-    atomic_store_explicit(at, c->channel ? c->channel->number : 0, memory_order_relaxed);
+    struct oribi_site_thread *site = w->site->thread;
+    uint16_t number = c->channel ? c->channel->number : 0;
+    if (is_taken_back(site, c, number))
+        return false; /* others answer it, and have its line */
+    atomic_store_explicit(&site->at, number, memory_order_relaxed);
     bool answered = oribi__site_answer(self, c);
-    atomic_store_explicit(at, 0, memory_order_relaxed);
+    atomic_store_explicit(&site->at, 0, memory_order_relaxed);
     return answered;
 }
 
@@ -73,7 +85,7 @@ static void serve(struct oribi_site_thread *site)
 {
     struct oribi_worker *w = site->worker;
     if (w->site) {
-        w->site->at = &site->at;
+        w->site->thread = site;
         w->reactor.hooks.answer = answer;
     }
     for (;;) {
@@ -264,6 +276,11 @@ bool oribi_site_thread_give(struct oribi_site_thread *site, int fd, uint16_t num
     int code = oribi_handoff_give(&site->queue, &item, NULL, 0);
     oribi_os_close(fd);
     return code == 0;
+}
+
+void oribi_site_thread_take_back(struct oribi_site_thread *site, uint16_t number)
+{
+    atomic_store_explicit(&site->taken_back[number], true, memory_order_relaxed);
 }
 
 int64_t oribi_site_thread_busy_us(const struct oribi_site_thread *site, uint16_t *number)

@@ -45,6 +45,10 @@ bool oribi_site_thread_claims(struct oribi_site_thread *site, const struct oribi
  * False: it has no room for it now. */
 bool oribi_site_thread_give(struct oribi_site_thread *site, int fd, uint16_t number);
 
+/* The request on this channel is answered elsewhere: call it before you close your end. The thread drops it then,
+ * without a line in its access log. */
+void oribi_site_thread_take_back(struct oribi_site_thread *site, uint16_t number);
+
 /* Since when it has been at what it does now, oribi_clock_us(); 0: it waits for something to do.
  * *number: of the channel whose request it answers; 0: none, it may be sending. */
 int64_t oribi_site_thread_busy_us(const struct oribi_site_thread *site, uint16_t *number);
