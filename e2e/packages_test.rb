@@ -100,6 +100,30 @@ E2E.suite("packages", transports: %i[tcp]) do
     assert_operator compilers(E2E::RUBY ? %w[ruby extconf.rb] : %w[perl Makefile.PL]), :>=, 2
   end
 
+  RUNS_ON = "runs on Linux, builds on macOS and the BSDs"
+  INSTEAD = "use a container or a virtual machine with Linux"
+
+  # make's answer in the core's folder where uname(1) gives this name.
+  def core_made_on(system, *words)
+    Dir.mktmpdir("oribi-uname") do |dir|
+      File.write("#{dir}/uname", "#!/bin/sh\necho '#{system}'\n", perm: 0o755)
+      run!("make", "OUT=#{dir}/build", *words, dir: File.dirname(File.join(folder, CORE["core/Makefile"])),
+           env: { "PATH" => "#{dir}:#{ENV.fetch("PATH")}", "ORIBI_OS" => nil, "MAKEFLAGS" => nil })
+    end
+  end
+
+  # Plain make in the core's folder says it too. The portable build is for who brings the server there.
+  def test_the_core_on_another_system
+    ["SunOS", "MINGW64_NT-10.0-22631", ""].each do |system|
+      name = system.empty? ? "unknown" : system
+      output, code = core_made_on(system)
+      assert_match(/\AMakefile:\d+: \*\*\* OS unsupported: the server #{RUNS_ON}, and this is #{name}: #{INSTEAD}, or ORIBI_OS=portable [^\n]+\n\z/, output)
+      assert_equal 2, code
+    end
+    output, code = core_made_on("SunOS", "ORIBI_OS=portable", "-n", "libs")
+    assert_equal 0, code, output
+  end
+
   # The page as people read it, which the formatter does not stumble over.
   def page_text(path)
     env = { "MANWIDTH" => "120", "LC_ALL" => "C.UTF-8", "MAN_KEEP_FORMATTING" => nil }
@@ -171,12 +195,18 @@ E2E.suite("packages", transports: %i[tcp]) do
       assert_equal %w[gem gem:aarch64-linux gem:all gem:x86_64-linux], tasks.scan(/^rake (\S+)/).flatten
     end
 
+    # What extconf.rb says where Ruby was built for such a system.
+    def configured_on(system, path, dir: folder)
+      run!("ruby", "-e", "require 'rbconfig'; RbConfig::CONFIG['host_os'] = '#{system}'; load '#{path}'", dir: dir)
+    end
+
     def test_another_system
-      program = 'require "rbconfig"; RbConfig::CONFIG["host_os"] = "solaris2.11"; load "ext/oribi/extconf.rb"'
-      output, code = run!("ruby", "-e", program)
-      line = "oribi: OS unsupported: the server runs on Linux, builds on macOS and the BSDs, and this is solaris2.11: " \
-             "use a container or a virtual machine with Linux.\n"
-      assert_equal [line, 1], [output, code]
+      %w[solaris2.11 mingw32 mswin64_140 cygwin dragonfly6.4].each do |system|
+        assert_equal ["oribi: OS unsupported: the server #{RUNS_ON}, and this is #{system}: #{INSTEAD}.\n", 1], configured_on(system, "ext/oribi/extconf.rb")
+        refute_path_exists File.join(folder, "Makefile")
+        assert_equal ["oribi-redis: OS unsupported: it runs on Linux, and this is #{system}: #{INSTEAD}.\n", 1],
+                     configured_on(system, "redis/ruby/ext/oribi_redis/extconf.rb", dir: E2E::ROOT)
+      end
     end
 
     # RubyGems makes ri of them, one after the other, unless it is told not to.
@@ -239,11 +269,19 @@ E2E.suite("packages", transports: %i[tcp]) do
       FileUtils.rm_rf(%w[blib Makefile MYMETA.json MYMETA.yml].map { |name| File.join(folder, name) })
     end
 
+    # What Makefile.PL says where Perl was built for such a system. Exit code 0 and no Makefile: "not applicable" for
+    # testers of CPAN.
+    def configured_on(system, dir: folder)
+      run!("perl", "-e", "BEGIN { require ExtUtils::MakeMaker; require File::Temp; $^O = '#{system}' } do './Makefile.PL'; die $@ if $@", dir: dir)
+    end
+
     def test_another_system
-      output, code = run!("perl", "-e", 'BEGIN { $^O = "solaris" } do "./Makefile.PL"; die $@ if $@')
-      line = "OS unsupported: the server runs on Linux, builds on macOS and the BSDs, and this is solaris: use a container or a virtual machine with Linux.\n"
-      assert_equal [line, 0], [output, code]
-      refute File.exist?(File.join(folder, "Makefile"))
+      %w[solaris MSWin32 cygwin msys dragonfly].each do |system|
+        assert_equal ["OS unsupported: the server #{RUNS_ON}, and this is #{system}: #{INSTEAD}.\n", 0], configured_on(system)
+        refute_path_exists File.join(folder, "Makefile")
+        assert_equal ["OS unsupported: the client runs on Linux, and this is #{system}: #{INSTEAD}.\n", 0],
+                     configured_on(system, dir: File.join(E2E::ROOT, "redis/perl"))
+      end
     end
   end
 end

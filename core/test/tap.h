@@ -80,8 +80,8 @@ __attribute__((unused)) static bool tap_ok_eq_(long long got, long long want, co
 __attribute__((unused)) static bool tap_is_bytes_(const char *got, size_t got_len, const char *want, size_t want_len,
                                                   const char *file, int line, const char *text)
 {
-    bool same = got_len == want_len && (got_len == 0 || (got && want && memcmp(got, want, got_len) == 0));
-    if (tap_ok_(same, file, line, "%s", text))
+    bool equal = got_len == want_len && (got_len == 0 || (got && want && memcmp(got, want, got_len) == 0));
+    if (tap_ok_(equal, file, line, "%s", text))
         return true;
     if (got)
         tap_print_bytes_("got ", got, got_len);

@@ -179,7 +179,7 @@ class EnvTest < BindingTest
         5.times { |i| client.get("/#{i}", { "Accept" => "x", "User-Agent" => "y" * 40 }) }
         seen.each_with_index do |env, i|
           assert_equal request_id, env.key?("oribi.request_id")
-          assert_same env["oribi.request_id"], env["HTTP_X_REQUEST_ID"]
+          assert_operator env["HTTP_X_REQUEST_ID"], :equal?, env["oribi.request_id"]
           assert_match(/\A\h{8}-\h{4}-7\h{3}-[89ab]\h{3}-\h{12}\z/, env["oribi.request_id"]) if request_id
           assert_equal early_hints, env.key?("rack.early_hints")
           assert_respond_to env["rack.early_hints"], :call if early_hints

@@ -58,7 +58,7 @@ class FormTest < BindingTest
   end
 
   def assert_status(status, message = nil, &block)
-    error = assert_raises(Oribi::Form::Error, message, &block)
+    error = assert_raises(*[Oribi::Form::Error, message].compact, &block)
     assert_equal status, error.status
     refute_empty error.message
   end

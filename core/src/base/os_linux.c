@@ -117,12 +117,6 @@ ssize_t oribi_os_receive(int socket_fd, struct msghdr *message)
     }
 }
 
-int oribi_os_poll_masked(struct pollfd *fds, size_t count, int64_t timeout_us, const sigset_t *mask)
-{
-    const struct timespec timeout = {.tv_sec = timeout_us / 1000000, .tv_nsec = timeout_us % 1000000 * 1000L};
-    return ppoll(fds, count, &timeout, mask);
-}
-
 void *oribi_os_memmem(const void *in, size_t n, const void *what, size_t what_n)
 {
     return memmem(in, n, what, what_n);

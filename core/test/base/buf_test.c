@@ -84,7 +84,11 @@ static void test_a_size_that_cannot_be_had_leaves_the_buffer_alone(void)
     oribi_buf_try_append(&buf, "abc", 3);
     ok(oribi_buf_try_reserve(&buf, SIZE_MAX) == NULL);
     ok(oribi_buf_try_reserve(&buf, SIZE_MAX - 3) == NULL);
-    ok_eq(oribi_buf_try_append(&buf, "x", SIZE_MAX / 2), ORIBI_ENOMEM);
+    ok(oribi_buf_try_reserve(&buf, SIZE_MAX / 2) == NULL);
+    is_bytes(buf.p, buf.len, "abc", 3);
+    struct oribi_buf full = {.p = buf.p, .len = SIZE_MAX - 2, .cap = SIZE_MAX - 2};
+    ok_eq(oribi_buf_try_append(&full, "xyz", 3), ORIBI_ENOMEM);
+    ok(full.p == buf.p && full.len == SIZE_MAX - 2);
     is_bytes(buf.p, buf.len, "abc", 3);
     oribi_buf_deinit(&buf);
 }

@@ -4,6 +4,8 @@
 
 #include "base/os.c"
 
+#include "oribi/base/clock.h"
+
 #include "base/loopback.h"
 #include "child.h"
 #include "tap.h"
@@ -260,6 +262,25 @@ static void test_many_wakes_count_as_one(void)
     ok(!oribi_wake_clear(&wake));
     oribi_wake_destroy(&wake);
     ok_eq(wake.read_fd, -1);
+}
+
+/* Both parts of the time count, on processors with 32 bits too. */
+static void test_a_masked_wait_lasts_as_long_as_it_is_told(void)
+{
+    static const int64_t waits_us[] = {0, 20 * 1000, 1001 * 1000};
+    struct oribi_wake wake;
+    sigset_t none;
+    sigemptyset(&none);
+    ok_eq(oribi_wake_create(&wake), 0);
+    struct pollfd fd = {.fd = wake.read_fd, .events = POLLIN};
+    for (size_t i = 0; i < sizeof(waits_us) / sizeof(waits_us[0]); i++) {
+        int64_t begun_us = oribi_clock_us();
+        ok_eq(oribi_os_poll_masked(&fd, 1, waits_us[i], &none), 0);
+        ok_named(oribi_clock_us() - begun_us >= waits_us[i], "not over before %lld us", (long long)waits_us[i]);
+    }
+    oribi_wake_notify(&wake);
+    ok_eq(oribi_os_poll_masked(&fd, 1, 60 * 1000 * 1000, &none), 1);
+    oribi_wake_destroy(&wake);
 }
 
 static void test_unix_sockets_say_whether_a_process_listens(void)
@@ -570,6 +591,7 @@ int main(void)
     test_a_line_is_cut_at_its_newline_and_its_room();
     test_paths_become_absolute();
     test_many_wakes_count_as_one();
+    test_a_masked_wait_lasts_as_long_as_it_is_told();
     test_unix_sockets_say_whether_a_process_listens();
     test_peer_credentials_are_those_of_the_other_end();
     test_a_subreaper_gets_its_orphans();

@@ -7,7 +7,7 @@ require "mkmf"
 
 abort "oribi-redis: the extension needs CRuby, and this is #{RUBY_ENGINE}." unless RUBY_ENGINE == "ruby"
 host = RbConfig::CONFIG["host_os"]
-abort "oribi-redis: OS unsupported: it runs on Linux, and this is #{host}." unless host.match?(/linux/)
+abort "oribi-redis: OS unsupported: it runs on Linux, and this is #{host}: use a container or a virtual machine with Linux." unless host.match?(/linux/)
 
 packaged = File.file?(File.join(__dir__, "redis_core/Makefile"))
 client, base = (packaged ? %w[redis_core core] : %w[../../../core ../../../../core]).map { |name| File.expand_path(name, __dir__) }
