@@ -78,7 +78,7 @@ end
 class Runner
   # The machine's cores are few, and the browser wants one for itself.
   LANES = [%w[lint core core-asan core-portable core-bsd], %w[ruby perl redis-core redis-perl redis-ruby bench],
-           %w[cross fuzz sanitize], %w[e2e-oribi], %w[e2e-psgi], %w[browser], %w[files]].freeze
+           %w[cross fuzz sanitize portable], %w[e2e-oribi], %w[e2e-psgi], %w[browser], %w[files]].freeze
   LANE_COUNT = 2
 
   def initialize(request)

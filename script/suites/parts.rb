@@ -52,6 +52,21 @@ module Parts
     commands
   end
 
+  # Whole servers of the same build, in short: connections over TCP and unix sockets, hand-offs between workers,
+  # deadlines, killed and recycled workers, a reload, an upgrade. script/portable has them all.
+  PORTABLE_SERVERS = { "persistence" => "Persistence", "limits" => "Timeouts", "listeners" => "test_tcp_v4_v6_and_unix_at_once",
+                       "placement" => "test_nothing_is_lost_between_workers|test_a_call_that_sleeps", "signals" => "test_a_killed",
+                       "metrics" => "test_counts_are_exact_over_recycling",
+                       "control" => "test_reload_ends_when|test_upgrade_ends_when" }.freeze
+
+  # Its tree is built before the time of the tests runs.
+  def portable
+    built("script/portable", "--build")
+    files, patterns = PORTABLE_SERVERS.to_a.transpose
+    argv = ["script/portable", *files.map { |name| "e2e/#{name}_test.rb" }, "-n", "/#{patterns.join("|")}|check_/"]
+    [Command.new(argv: argv, count: :minitest)]
+  end
+
   # The build for macOS and the BSDs, on this system's model of kqueue: the sources that it alone has, and what stands
   # on them.
   BSD = %w[kqueue/kqueue base/os event/loop event/reactor process/message worker/handoff].freeze
@@ -163,6 +178,7 @@ module Parts
     "core" => [%w[core], { "core" => -> { core }, "core-asan" => -> { core_asan } }],
     "cross" => [[], { "cross" => -> { cross } }],
     "core-portable" => [[], { "core-portable" => -> { core_portable } }],
+    "portable" => [[], { "portable" => -> { portable } }],
     "core-bsd" => [[], { "core-bsd" => -> { core_bsd } }],
     "fuzz" => [[], { "fuzz" => -> { fuzz } }],
     "ruby" => [%w[ruby], { "ruby" => -> { ruby } }],
