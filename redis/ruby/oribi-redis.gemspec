@@ -12,7 +12,7 @@ Gem::Specification.new do |spec|
   spec.license = "MIT"
   spec.homepage = ENV.fetch("ORIBI_REPOSITORY", "").delete_suffix(".git").then { |url| url.empty? ? nil : url }
   spec.required_ruby_version = ">= 3.1"
-  spec.files = Dir["lib/**/*.rb", "ext/**/*.{c,h,rb}", "ext/**/Makefile", "README.md", "LICENSE"]
+  spec.files = Dir["lib/**/*.rb", "ext/**/*.{c,h,rb,sh}", "ext/**/Makefile", "README.md", "LICENSE"]
   spec.extensions = ["ext/oribi_redis/extconf.rb"]
   spec.metadata["rubygems_mfa_required"] = "true"
 end

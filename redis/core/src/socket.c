@@ -95,7 +95,7 @@ static int await_connect(int fd, int64_t until_ms)
 static int connect_one(const struct sockaddr *address, socklen_t size, int64_t until_ms, int *error)
 {
     *error = ORIBI_ESYS;
-    int fd = oribi_os_lift(socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    int fd = oribi_os_socket(address->sa_family, SOCK_STREAM, true);
     if (fd < 0)
         return -1;
     int one = 1;

@@ -7,7 +7,14 @@ require "mkmf"
 
 abort "oribi-redis: the extension needs CRuby, and this is #{RUBY_ENGINE}." unless RUBY_ENGINE == "ruby"
 host = RbConfig::CONFIG["host_os"]
-abort "oribi-redis: OS unsupported: it runs on Linux, and this is #{host}: use a container or a virtual machine with Linux." unless host.match?(/linux/)
+unless host.match?(/linux|darwin|freebsd|openbsd|netbsd/)
+  abort "oribi-redis: OS unsupported: it runs on Linux, builds on macOS and the BSDs, and this is #{host}: use a container or a virtual machine with Linux."
+end
+puts "oribi-redis: this is #{host}, where the makers could build the client and not run it. Please report." unless host.match?(/linux/)
+make = ENV["MAKE"] || ENV["make"] || "make"
+unless host.match?(/linux/) || IO.popen([make, "--version"], err: %i[child out], &:read).include?("GNU")
+  abort "oribi-redis: the client is built by GNU make: MAKE=gmake gem install oribi-redis"
+end
 
 packaged = File.file?(File.join(__dir__, "redis_core/Makefile"))
 client, base = (packaged ? %w[redis_core core] : %w[../../../core ../../../../core]).map { |name| File.expand_path(name, __dir__) }
