@@ -33,10 +33,10 @@ struct oribi_site_thread {
     bool ended;
     atomic_bool ending;
     atomic_bool reopens;
-    _Atomic int64_t busy_us; /* since when it has been at this turn; 0: it waits */
-    _Atomic uint16_t at;     /* the channel whose request it answers; 0: none */
+    _Atomic int64_t busy_us;                        /* since when it has been at this turn; 0: it waits */
+    _Atomic uint16_t at;                            /* the channel whose request it answers; 0: none */
     atomic_bool taken_back[ORIBI_CHANNELS_MAX + 1]; /* by channel */
-    struct oribi_path path; /* of the request that is asked for */
+    struct oribi_path path;                         /* of the request that is asked for */
 };
 
 /* --- its thread --- */
