@@ -25,23 +25,23 @@ class CrossMacos
     @count = 0
   end
 
-  # The tests of these folders; true when all went well.
-  def run(folders)
-    results = [core(folders), ruby, perl]
+  # These tests, folder/name_test; true when all went well.
+  def run(programs)
+    results = [core(programs), ruby, perl]
     puts "1..#{@count}"
     results.all?
   end
 
   private
 
-  def core(folders)
+  def core(programs)
     system("mkdir", "-p", @out)
     File.write("#{@out}/cpu_model.c", CPU_MODEL)
     system(*@cc, "-c", "-o", "#{@out}/cpu_model.o", "#{@out}/cpu_model.c", exception: true)
     make = %W[make -k -j2 -C core OUT=#{@out} ORIBI_OS=bsd NM=true CODINGS= DOOR=no CODING_LIBS=#{@out}/cpu_model.o] +
            ["CC=#{@cc.join(" ")}", "AR=#{ZIG} ar"]
     tests = IO.popen([*make, "-s", "list-tests"], chdir: ROOT, &:read).split
-    wanted = tests.select { |path| folders.include?(File.basename(File.dirname(path))) }
+    wanted = tests.select { |path| programs.include?(path.split("/").last(2).join("/")) }
     tell("the core and #{wanted.size} of its tests", *make, "all", *wanted, dir: ROOT)
   end
 

@@ -44,8 +44,9 @@ module E2E
         methods.empty? ? methods : methods + %w[check_worker_and_descriptors check_no_process_is_left]
       end
 
-      def run(reporter, options = {})
-        super
+      # The whole suite: that is run_suite since minitest 6, where run is for one test.
+      define_method(Minitest::Runnable.respond_to?(:run_suite) ? :run_suite : :run) do |reporter, options = {}|
+        super(reporter, options)
       ensure
         @server&.cleanup
         @server = nil

@@ -322,7 +322,7 @@ $pm->start(sub {
     my $w = shift;
     note('big', $$);
     until ($w->stopping) {
-        $w->job(sub { push @hoard, 'x' x 20_000_000 if @hoard < 6 });
+        $w->job(sub { push @hoard, 'x' x (20_000_000 + @hoard) if @hoard < 6 }); # a constant would be shared
         $w->wait(0.02);
     }
     note('gone', $$);

@@ -65,6 +65,7 @@ void oribi__channels_deinit(struct oribi__door *door)
 
 uint16_t oribi__channel_owner(const struct oribi__channel *channel)
 {
+    /* Partner: the release stores of placement.c, behind which the worker's pid stands in its slot (runs_on()). */
     return atomic_load_explicit(&channel->door->config->board.channels[channel->number], memory_order_acquire);
 }
 
@@ -127,7 +128,8 @@ struct oribi__channel *oribi__channel_open(struct oribi__door *door, struct orib
     channel->site = site;
     if (!site) {
         channel->number = door->free_numbers[--door->free_number_count];
-        atomic_store_explicit(&door->config->board.channels[channel->number], 0, memory_order_release);
+        /* No worker knows the number yet: it travels with the descriptor, whose socket orders what stands before. */
+        atomic_store_explicit(&door->config->board.channels[channel->number], 0, memory_order_relaxed);
     }
     channel->state = ORIBI__CHANNEL_CLOSED; /* in no list */
     door->channel_count++;

@@ -19,7 +19,8 @@ void oribi__channel_unlink_left(struct oribi__channel *channel)
 }
 
 /* The worker says whose a channel is until it has closed its end; one that has died, or has been replaced, says no
- * more. */
+ * more. The pid is at least that of the worker that has written the owner, by the acquire of oribi__channel_owner();
+ * that another follows on it may be seen later, at the next look. */
 static bool runs_on(const struct oribi__channel *channel)
 {
     const struct oribi_slot *slot = &channel->door->config->board.slots[channel->owner - 1u];

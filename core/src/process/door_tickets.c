@@ -19,6 +19,7 @@ void oribi__doors_turn_tickets(struct oribi__doors *doors, int64_t now_ms)
     if (!tickets || oribi_os_random(fresh, sizeof(fresh)) < 0)
         return;
     atomic_fetch_add(&tickets->version, 1);
+    atomic_thread_fence(memory_order_release); /* no key goes before the odd number; partner: read_keys() */
     memmove(tickets->keys[1], tickets->keys[0], (ORIBI_TLS_TICKET_KEYS - 1) * sizeof(fresh));
     memcpy(tickets->keys[0], fresh, sizeof(fresh));
     atomic_fetch_add(&tickets->version, 1);
