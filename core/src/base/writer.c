@@ -213,6 +213,11 @@ void oribi_writer_forget(struct oribi_writer *w)
     oribi_wake_destroy(&w->wake);
 }
 
+const struct oribi_wake *oribi_writer_wake(const struct oribi_writer *w)
+{
+    return &w->wake;
+}
+
 int oribi_writer_fd(const struct oribi_writer *w)
 {
     return w->wake.read_fd;

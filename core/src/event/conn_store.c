@@ -14,25 +14,24 @@ enum { UNSTORED_MAX = 8 * 1024 * 1024 };
 
 static void on_ended(void *self, struct oribi_watch *watch);
 
-static void tell_writer(const struct oribi_reactor *r, int read_fd)
+static void tell_writer(const struct oribi_reactor *r)
 {
     if (r->hooks.writer)
-        r->hooks.writer(r->hooks.self, read_fd);
+        r->hooks.writer(r->hooks.self, r->writer ? oribi_writer_wake(r->writer) : NULL);
 }
 
 static void start_writer(struct oribi_reactor *r)
 {
     r->writer = oribi_writer_try_start();
-    int fd = r->writer ? oribi_writer_fd(r->writer) : -1;
     if (r->writer) {
         r->writer_watch.handler = on_ended;
-        if (oribi_loop_add(r->loop, &r->writer_watch, fd, ORIBI_WATCH_SIGNAL, ORIBI_READ) < 0) {
+        if (oribi_loop_add(r->loop, &r->writer_watch, oribi_writer_fd(r->writer), ORIBI_WATCH_SIGNAL, ORIBI_READ) < 0) {
             oribi_writer_stop(r->writer);
             r->writer = NULL;
         }
     }
     r->writer_failed = !r->writer;
-    tell_writer(r, r->writer ? fd : -1);
+    tell_writer(r);
 }
 
 struct oribi_spill *oribi__conn_spill(struct oribi_reactor *r, struct oribi_conn *c)

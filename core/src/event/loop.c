@@ -56,6 +56,7 @@ int oribi_loop_add(struct oribi_loop *loop, struct oribi_watch *watch, int fd, e
     watch->kind = (uint8_t)kind;
     watch->interest = interest;
     watch->ready = 0;
+    watch->lost = false;
     int result = loop->ops->add(loop, watch);
     watch->added = result == 0;
     return result;

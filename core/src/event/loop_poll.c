@@ -1,12 +1,16 @@
 /* The poll(2) source: built everywhere, and run through the same tests as the native one, so that nothing above
  * leans on epoll. poll is level-triggered; watches that want nothing are masked with a negative descriptor, because
- * POLLHUP cannot be switched off otherwise and would be reported for ever. */
+ * POLLHUP cannot be switched off otherwise and would be reported for ever.
+ *
+ * poll(2) watches numbers, not open files. An application may close a descriptor of ours and open a file that gets the
+ * same number. So each entry has a mark of the file that was registered (device and inode), and before an event is
+ * told fstat(2) says whether the number is still that file's: one system call for an event, which is a percent of what
+ * the shortest request costs. If it is not, the entry is masked for good, and the owner of a stream is told. */
 #include "event/loop_source.h"
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
 #include "oribi/base/os.h"
 
-#include <fcntl.h>
 #include <poll.h>
 
 static int source_open(struct oribi_loop *loop)
@@ -19,6 +23,7 @@ static void source_close(struct oribi_loop *loop)
 {
     oribi_mem_free(loop->fds);
     oribi_mem_free(loop->watches);
+    oribi_mem_free(loop->marks);
 }
 
 static void arm(struct oribi_loop *loop, struct oribi_watch *watch)
@@ -29,7 +34,7 @@ static void arm(struct oribi_loop *loop, struct oribi_watch *watch)
         entry->events |= POLLIN;
     if (watch->interest & ORIBI_WRITE)
         entry->events |= POLLOUT;
-    entry->fd = entry->events ? watch->fd : -1;
+    entry->fd = entry->events && !watch->lost ? watch->fd : -1;
 }
 
 static int out_of_memory(void)
@@ -50,28 +55,34 @@ static int source_add(struct oribi_loop *loop, struct oribi_watch *watch)
         if (!watches)
             return out_of_memory();
         loop->watches = watches;
+        struct oribi_fd_mark *marks = oribi_mem_try_resize(loop->marks, cap, sizeof(*marks));
+        if (!marks)
+            return out_of_memory();
+        loop->marks = marks;
         loop->cap = cap;
     }
     watch->index = loop->count++;
     loop->watches[watch->index] = watch;
     loop->fds[watch->index].revents = 0;
+    oribi_os_mark(watch->fd, &loop->marks[watch->index]);
     arm(loop, watch);
     return 0;
 }
 
 static bool source_holds(struct oribi_loop *loop, struct oribi_watch *watch)
 {
-    return fcntl(watch->fd, F_GETFD) >= 0;
+    return !watch->lost && oribi_os_is_marked(watch->fd, &loop->marks[watch->index]);
 }
 
-/* poll(2) cannot tell whether the number has become another file's. */
 static bool source_remove(struct oribi_loop *loop, struct oribi_watch *watch)
 {
+    bool held = source_holds(loop, watch);
     uint32_t last = --loop->count;
     loop->fds[watch->index] = loop->fds[last];
     loop->watches[watch->index] = loop->watches[last];
+    loop->marks[watch->index] = loop->marks[last];
     loop->watches[watch->index]->index = watch->index;
-    return source_holds(loop, watch);
+    return held;
 }
 
 static void source_rotate(struct oribi_loop *loop, struct oribi_watch *watch)
@@ -90,6 +101,21 @@ static uint8_t ready_of(short revents)
     return ready;
 }
 
+/* What is closed (POLLNVAL) is told of: its owner's next call fails at once. What is another file's is not, but for
+ * streams, whose owners look at `lost` first. */
+static bool is_told(struct oribi_loop *loop, uint32_t i)
+{
+    struct oribi_watch *watch = loop->watches[i];
+    if (__builtin_expect(oribi_os_is_marked(watch->fd, &loop->marks[i]), 1))
+        return true;
+    bool stream = watch->kind == ORIBI_WATCH_STREAM;
+    if (!stream && (loop->fds[i].revents & POLLNVAL))
+        return true;
+    watch->lost = true;
+    loop->fds[i].fd = -1;
+    return stream;
+}
+
 static int source_poll(struct oribi_loop *loop, int timeout_ms, struct oribi_event *events, int max)
 {
     int left = poll(loop->fds, loop->count, timeout_ms);
@@ -103,6 +129,8 @@ static int source_poll(struct oribi_loop *loop, int timeout_ms, struct oribi_eve
         if (loop->fds[i].fd < 0 || loop->fds[i].revents == 0)
             continue;
         left--;
+        if (!is_told(loop, i))
+            continue;
         uint8_t ready = ready_of(loop->fds[i].revents);
         if (oribi__watch_ready(loop->watches[i], ready))
             events[found++] = (struct oribi_event){loop->watches[i], ready};

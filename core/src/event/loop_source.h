@@ -32,6 +32,7 @@ struct oribi_loop {
     /* poll source */
     struct pollfd *fds;
     struct oribi_watch **watches; /* same index */
+    struct oribi_fd_mark *marks;  /* same index: the files that are watched */
     uint32_t count;
     uint32_t cap;
     uint32_t next; /* index where the last poll stopped, so that no descriptor starves behind `max` */

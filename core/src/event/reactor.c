@@ -126,8 +126,15 @@ static void run_connections(struct oribi_reactor *r, int count)
 {
     for (int i = 0; i < count; i++) {
         struct oribi_watch *watch = r->events[i].watch;
-        if (watch->kind == ORIBI_WATCH_STREAM)
-            oribi__conn_on_event(r, (struct oribi_conn *)watch);
+        if (watch->kind != ORIBI_WATCH_STREAM)
+            continue;
+        struct oribi_conn *c = (struct oribi_conn *)watch;
+        if (__builtin_expect(watch->lost && watch->added, 0)) {
+            oribi__reactor_disclaim(r, c);
+            lose_descriptor(r, c);
+        } else {
+            oribi__conn_on_event(r, c);
+        }
     }
 }
 
@@ -341,7 +348,7 @@ bool oribi__reactor_claim(struct oribi_reactor *r, struct oribi_conn *c)
  * would read, answer and close another client's socket. During a call, it ends with the call. */
 static void lose_descriptor(struct oribi_reactor *r, struct oribi_conn *c)
 {
-    (void)oribi_loop_remove(r->loop, &c->watch); /* the number is not registered again yet: this only forgets */
+    (void)oribi_loop_remove(r->loop, &c->watch); /* the number is another file's: this only forgets */
     c->broken = true;
     c->lost = true;
     if (c->state == ORIBI_CONN_CALL)

@@ -76,7 +76,7 @@ static void note_own(struct oribi_mold *mold)
 {
     const struct oribi__ties *ties = &mold->ties;
     oribi__own_add(&mold->own, mold->socket_fd, "commands of the supervisor");
-    oribi__own_add(&mold->own, mold->wake.read_fd, "wake");
+    oribi__own_add_wake(&mold->own, &mold->wake, "wake");
     oribi__own_add(&mold->own, ties->message_fd, "reports to the supervisor");
     oribi__own_add(&mold->own, ties->life_fd, "supervisor's end");
     oribi__own_add(&mold->own, ties->handoff.take_fd, "connections of siblings");

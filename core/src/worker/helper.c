@@ -110,10 +110,8 @@ static void nap_until(struct oribi_helper *h, bool events, bool newcomers, int t
         return;
     bool robbed =
         (fds[1].revents & POLLNVAL) || (fds[0].revents && !oribi_os_is_marked(h->wake.read_fd, &h->wake_mark));
-    if (robbed || (count > 2 && has_failed(fds + 2, count - 2)))
+    if (robbed || (count > 2 && has_failed(fds + 2, count - 2)) || (fds[0].revents && !oribi_wake_clear(&h->wake)))
         doubt(h, timeout_ms);
-    else if (fds[0].revents)
-        (void)oribi_wake_clear(&h->wake);
 }
 
 static void nap(struct oribi_helper *h, bool events, int timeout_ms)
@@ -391,11 +389,11 @@ static void start(struct oribi_worker *w)
     }
     oribi_os_mark(h->wake.read_fd, &h->wake_mark);
     oribi_os_mark(w->wake.write_fd, &h->worker_wake_mark);
-    oribi__own_add(&w->own, h->wake.read_fd, "helper's wake");
+    oribi__own_add_wake(&w->own, &h->wake, "helper's wake");
     w->helper = h;
     if (start_thread(h))
         return;
-    oribi__own_drop(&w->own, h->wake.read_fd);
+    oribi__own_drop_wake(&w->own, &h->wake);
     oribi_wake_destroy(&h->wake);
     no_helper(w, h, "the system gives none");
 }
@@ -434,7 +432,7 @@ void oribi_helper_stop(struct oribi_worker *w)
     oribi_wake_notify(&h->wake);
     (void)pthread_join(h->thread, NULL); /* joinable, and not us */
     w->helper = NULL;
-    oribi__own_drop(&w->own, h->wake.read_fd);
+    oribi__own_drop_wake(&w->own, &h->wake);
     oribi_wake_destroy(&h->wake);
     (void)sem_destroy(&h->left);
     oribi_mem_free(h);

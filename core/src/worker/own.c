@@ -30,6 +30,20 @@ void oribi__own_drop(struct oribi__own *own, int fd)
     }
 }
 
+void oribi__own_add_wake(struct oribi__own *own, const struct oribi_wake *wake, const char *what)
+{
+    oribi__own_add(own, wake->read_fd, what);
+    if (wake->write_fd != wake->read_fd)
+        oribi__own_add(own, wake->write_fd, what);
+}
+
+void oribi__own_drop_wake(struct oribi__own *own, const struct oribi_wake *wake)
+{
+    oribi__own_drop(own, wake->read_fd);
+    if (wake->write_fd != wake->read_fd)
+        oribi__own_drop(own, wake->write_fd);
+}
+
 bool oribi__own_has(const struct oribi__own *own, int fd)
 {
     for (uint32_t i = 0; i < own->count; i++)
@@ -94,7 +108,7 @@ void oribi__own_check(struct oribi_worker *w)
 void oribi__own_begin(struct oribi_worker *w)
 {
     oribi__own_add(&w->own, oribi_loop_fd(w->reactor.loop), "event loop");
-    oribi__own_add(&w->own, w->wake.read_fd, "wake");
+    oribi__own_add_wake(&w->own, &w->wake, "wake");
     oribi__own_add(&w->own, w->setup.life_fd, "supervisor's end");
     oribi__own_add(&w->own, w->placement.queue.take_fd, "connections of siblings");
     oribi__own_add(&w->own, w->placement.queue.give_fd, "connections for siblings");

@@ -12,7 +12,7 @@
 
 enum {
     ORIBI_EXIT_DESCRIPTORS = 123, /* the exit code of such a process */
-    ORIBI__OWN_MAX = ORIBI_LISTENERS_MAX + ORIBI_THREADS_MAX + 16,
+    ORIBI__OWN_MAX = ORIBI_LISTENERS_MAX + 2 * ORIBI_THREADS_MAX + 24,
     ORIBI__OWN_CHECK_US = 1000 * 1000, /* between two checks while calls are made */
 };
 
@@ -34,6 +34,11 @@ void oribi__own_add(struct oribi__own *own, int fd, const char *what);
 
 /* … that is about to be closed. */
 void oribi__own_drop(struct oribi__own *own, int fd);
+
+/* The same for what wakes a thread: one descriptor, or both ends of a pipe. Without its other end the end that is read
+ * would be readable for ever. */
+void oribi__own_add_wake(struct oribi__own *own, const struct oribi_wake *wake, const char *what);
+void oribi__own_drop_wake(struct oribi__own *own, const struct oribi_wake *wake);
 
 /* Is this descriptor noted, and still what it was? */
 bool oribi__own_has(const struct oribi__own *own, int fd);

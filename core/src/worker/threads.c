@@ -389,7 +389,7 @@ void oribi__threads_init(struct oribi_worker *w)
 static void destroy_wakes(struct oribi_worker *w)
 {
     for (uint32_t i = 0; oribi__shared(w) && i < w->threads.count; i++) {
-        oribi__own_drop(&w->own, w->threads.list[i].own_wake.read_fd);
+        oribi__own_drop_wake(&w->own, &w->threads.list[i].own_wake);
         oribi_wake_destroy(&w->threads.list[i].own_wake);
     }
 }
@@ -440,7 +440,7 @@ int oribi_threads_open(struct oribi_worker *w, uint32_t count)
     w->threads.list = threads;
     w->threads.count = count;
     for (uint32_t i = 0; i < count; i++)
-        oribi__own_add(&w->own, threads[i].own_wake.read_fd, "thread's wake");
+        oribi__own_add_wake(&w->own, &threads[i].own_wake, "thread's wake");
     w->threads.busy_count = w->threads.coming_count = 0;
     w->threads.leader = w->threads.followers = NULL;
     atomic_store(&w->threads.unled_us, 0);

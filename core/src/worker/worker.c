@@ -89,11 +89,12 @@ static void on_lost(void *self, struct oribi_conn *c)
     oribi_worker_stop(w);
 }
 
-static void on_writer(void *self, int read_fd)
+static void on_writer(void *self, const struct oribi_wake *wake)
 {
     struct oribi_worker *w = self;
-    oribi__own_add(&w->own, read_fd, "wake of the thread that writes files");
-    if (read_fd < 0)
+    if (wake)
+        oribi__own_add_wake(&w->own, wake, "wake of the thread that writes files");
+    else
         oribi_log(ORIBI_LOG_WARN,
                   "cannot start the thread that writes files: %s; on a slow disk requests wait for others' bodies",
                   oribi_os_error_text());

@@ -395,15 +395,51 @@ static void test_a_watch_whose_number_is_anothers_is_not_held(void)
     int copy = oribi_os_dup(pair.near); /* keeps the open file, and with it what the kernel knows */
     close(pair.near);
     ok(!oribi_loop_holds(loop, &watch));
-    if (source == ORIBI_LOOP_NATIVE)
-        ok_eq(dup2(pair.far, pair.near), pair.near); /* poll(2) does not know one file from another */
+    ok_eq(dup2(pair.far, pair.near), pair.near);
+    ok(!oribi_loop_holds(loop, &watch));
     ok(!oribi_loop_remove(loop, &watch));
     ok(!oribi_loop_lost(loop));
     oribi_os_close(copy);
-    if (source == ORIBI_LOOP_NATIVE)
-        oribi_os_close(pair.near);
-    oribi_os_close(pair.far);
+    close_pair(&pair);
     oribi_loop_destroy(loop);
+}
+
+static int events_of(struct oribi_loop *loop, struct oribi_watch *watch)
+{
+    struct oribi_event events[8];
+    int count = oribi_loop_poll(loop, 0, events, 8);
+    ok(count == 0 || (count == 1 && events[0].watch == watch));
+    return count;
+}
+
+/* A number that the application has given to a socket of its own, with bytes in it. A stream is told of once at most,
+ * and then as lost; the other kinds are not told of. */
+static void test_another_file_under_a_number_is_not_told_of(void)
+{
+    static const enum oribi_watch_kind kinds[] = {ORIBI_WATCH_STREAM, ORIBI_WATCH_LISTENER, ORIBI_WATCH_SIGNAL};
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+        struct oribi_loop *loop = open_loop();
+        struct pair pair = open_pair();
+        struct pair others = open_pair();
+        struct oribi_watch watch = {0};
+        ok_eq(oribi_loop_add(loop, &watch, pair.near, kinds[i], ORIBI_READ), 0);
+        (void)told(loop, &watch, 0);
+        ok_eq(dup2(others.near, pair.near), pair.near);
+        ok_eq(write(others.far, "x", 1), 1);
+        int count = events_of(loop, &watch);
+        ok(count == 0 || (kinds[i] == ORIBI_WATCH_STREAM && watch.lost));
+        oribi_loop_interest(loop, &watch, 0);
+        oribi_loop_interest(loop, &watch, ORIBI_READ);
+        ok_eq(events_of(loop, &watch), 0);
+        ok(!oribi_loop_remove(loop, &watch));
+        ok_eq(oribi_loop_add(loop, &watch, pair.near, kinds[i], ORIBI_READ), 0); /* now it is meant */
+        ok(told(loop, &watch, ORIBI_READ));
+        ok(!watch.lost);
+        ok(oribi_loop_remove(loop, &watch));
+        close_pair(&others);
+        close_pair(&pair);
+        oribi_loop_destroy(loop);
+    }
 }
 
 /* Closed, or another file: waiting on it fails at once, which must not pass for silence. */
@@ -459,6 +495,7 @@ static void run_all(enum oribi_loop_source with)
     test_removing_one_leaves_the_others();
     test_time_out_gives_nothing();
     test_a_watch_whose_number_is_anothers_is_not_held();
+    test_another_file_under_a_number_is_not_told_of();
     if (source == ORIBI_LOOP_NATIVE)
         test_a_loop_without_its_descriptor_is_lost();
 }

@@ -61,6 +61,7 @@ void oribi_writer_forget(struct oribi_writer *writer);
 
 /* Readable when a spill may be done: oribi_writer_clear(), then oribi_writer_collect() until it gives none. */
 int oribi_writer_fd(const struct oribi_writer *writer);
+const struct oribi_wake *oribi_writer_wake(const struct oribi_writer *writer); /* with the end that the thread writes */
 void oribi_writer_clear(struct oribi_writer *writer);
 
 /* Gives a spill whose write has ended, well or not: `busy` is false again. NULL: none. */

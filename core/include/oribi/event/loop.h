@@ -37,6 +37,9 @@ struct oribi_watch {
     uint8_t ready;
     bool added;
     bool registered; /* private to the epoll and kqueue sources: for writing */
+    /* Told by the poll source with an event of a stream: the descriptor was closed by the application, and may be
+     * another file's now. It must be neither read, written nor closed; nothing more is told of the watch. */
+    bool lost;
     uint32_t index;  /* private to the poll and kqueue sources */
 };
 

@@ -71,9 +71,9 @@ struct oribi_reactor_hooks {
      * oribi_conn_finish() or oribi_conn_abort(). False: it has done nothing, the request needs its call. One of each
      * connection a turn. */
     bool (*answer)(void *self, struct oribi_conn *conn);
-    /* The writer's thread has been started; read_fd is its wake descriptor. -1: the system has given none, with the
-     * reason in oribi_os_error_text(); files are written in the reactor's thread then. Once. */
-    void (*writer)(void *self, int read_fd);
+    /* The writer's thread has been started, with what it wakes the reactor with. NULL: the system has given none, with
+     * the reason in oribi_os_error_text(); files are written in the reactor's thread then. Once. */
+    void (*writer)(void *self, const struct oribi_wake *wake);
 };
 
 struct oribi_reactor {
