@@ -57,19 +57,55 @@ static void free_list(char **list)
     oribi_mem_free(list);
 }
 
-/* A file of NUL-terminated strings, as /proc gives command lines and environments (proc(5)). */
-static int read_list(const char *path, char ***out)
+int oribi__os_read_proc(bool environment, struct oribi_buf *out)
 {
-    int fd = oribi_os_lift(open(path, O_RDONLY | O_CLOEXEC));
+    int fd = oribi_os_lift(open(environment ? "/proc/self/environ" : "/proc/self/cmdline", O_RDONLY | O_CLOEXEC));
     if (fd < 0)
         return oribi_os_fail();
-    struct oribi_buf buf = {0};
     ssize_t n;
     do {
-        n = oribi_os_read(fd, oribi_buf_reserve(&buf, 4096), 4096);
-        buf.len += n > 0 ? (size_t)n : 0;
-    } while (n > 0 && buf.len < PROC_BYTES_MAX);
+        n = oribi_os_read(fd, oribi_buf_reserve(out, 4096), 4096);
+        out->len += n > 0 ? (size_t)n : 0;
+    } while (n > 0 && out->len < PROC_BYTES_MAX);
     oribi_os_close(fd);
+    return n < 0 ? (int)n : 0;
+}
+
+/* Where the string that begins at `at` ends, behind its NUL; 0 where it does not end. */
+static size_t behind_text(struct oribi_slice all, size_t at)
+{
+    const char *end = at < all.n ? memchr(all.p + at, '\0', all.n - at) : NULL;
+    return end ? (size_t)(end - all.p) + 1 : 0;
+}
+
+int oribi__os_split_started(struct oribi_slice all, bool environment, struct oribi_buf *out)
+{
+    int words;
+    size_t at = sizeof(words);
+    if (all.n < sizeof(words))
+        return ORIBI_EINVAL;
+    memcpy(&words, all.p, sizeof(words));
+    at = behind_text(all, at); /* the path of the program */
+    while (at && at < all.n && all.p[at] == '\0')
+        at++;
+    for (int i = 0; at && i < words; i++) {
+        size_t next = behind_text(all, at);
+        if (next && !environment)
+            oribi_buf_append(out, all.p + at, next - at);
+        at = next;
+    }
+    if (!at || words < 1)
+        return ORIBI_EINVAL;
+    for (size_t next; environment && (next = behind_text(all, at)) > at + 1; at = next)
+        oribi_buf_append(out, all.p + at, next - at);
+    return 0;
+}
+
+/* NUL-terminated strings, as the system keeps command line and environment. */
+static int read_list(bool environment, char ***out)
+{
+    struct oribi_buf buf = {0};
+    int code = oribi__os_started(environment, &buf);
     size_t count = 0;
     for (size_t i = 0; i < buf.len; i++)
         count += buf.p[i] == '\0';
@@ -81,7 +117,7 @@ static int read_list(const char *path, char ***out)
     }
     oribi_buf_deinit(&buf);
     *out = list;
-    return n < 0 ? (int)n : 0;
+    return code;
 }
 
 static const char *value_of(char *const *list, const char *name)
@@ -127,9 +163,12 @@ int oribi_start_record(struct oribi_start *start, char *const *argv, bool enviro
     if (argv)
         start->argv = copy_list(argv);
     else
-        code = read_list("/proc/self/cmdline", &start->argv);
-    if ((argv && !environ_is_known) ||
-        (code == 0 && read_list("/proc/self/environ", &start->environ) < 0)) /* unreadable after a change of user */
+        code = read_list(false, &start->argv);
+    if (code == 0 && (!argv || environ_is_known) && read_list(true, &start->environ) < 0) {
+        free_list(start->environ); /* unreadable after a change of user */
+        start->environ = NULL;
+    }
+    if (code == 0 && !start->environ)
         start->environ = copy_list(environ);
     if (code < 0) {
         oribi_start_free(start);
@@ -228,6 +267,30 @@ int oribi_start_again(const struct oribi_start *start, char *const *extra, const
     if (code == 0)
         *pid = child;
     return code;
+}
+
+/* Signals are blocked, so that none ends the new program before it has handlers; those of `held` stay so in it. */
+void oribi_start_become(const struct oribi_start *start, char *const *extra, const int *keep, size_t keep_count,
+                        const int *held, size_t held_count)
+{
+    char **merged = start->argv && start->argv[0] ? try_merge_environ(start->environ, extra) : NULL;
+    sigset_t mask;
+    sigset_t before;
+    if (!merged)
+        return;
+    (void)sigemptyset(&mask);
+    for (size_t i = 0; i < held_count; i++)
+        (void)sigaddset(&mask, held[i]);
+    for (size_t i = 0; i < keep_count; i++)
+        (void)fcntl(keep[i], F_SETFD, 0);
+    (void)pthread_sigmask(SIG_SETMASK, &mask, &before);
+    if (chdir(start->dir) == 0)
+        oribi__os_exec(start->argv, merged);
+    (void)oribi_os_fail();
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    for (size_t i = 0; i < keep_count; i++)
+        (void)fcntl(keep[i], F_SETFD, FD_CLOEXEC);
+    oribi_mem_free(merged);
 }
 
 /* --- user --- */

@@ -38,6 +38,7 @@ struct oribi_child {
     int64_t titled_ms;        /* oribi_child_job_title */
     bool titled_busy;
     bool leaving_reported;
+    bool single; /* its process is the whole server */
     bool worker_has_sockets;       /* listeners and hand-off socket: its own fork handler closes them (worker_life.c) */
     struct oribi_listeners *spare; /* duplicates for a mold made of this worker, while it is forked */
     struct oribi_handoff spare_handoff; /* likewise */
@@ -119,6 +120,18 @@ struct oribi_child *oribi_child_enter(struct oribi_mold *mold)
     return child;
 }
 
+struct oribi_child *oribi_child_enter_single(const struct oribi__ties *ties, uint32_t generation)
+{
+    struct oribi_child *child = child_new(ties, 0, 1, generation);
+    child->single = true;
+    return child;
+}
+
+void oribi__child_let_go(struct oribi_child *child)
+{
+    let_go(child);
+}
+
 struct oribi_child *oribi_child_enter_managed(struct oribi_supervisor *supervisor, char *error)
 {
     struct oribi_policy_action spawn = supervisor->manager.spawn;
@@ -190,6 +203,7 @@ void oribi_child_setup(struct oribi_child *child, struct oribi_worker_setup *set
         .access_log = child->ties.access_log,
         .report_fd = child->ties.message_fd,
         .life_fd = child->ties.life_fd,
+        .shares_heap = child->single,
     };
     child->worker_has_sockets = true;
 }
@@ -400,7 +414,10 @@ size_t oribi_child_title(struct oribi_child *child, char *dst, size_t cap)
 {
     char title[sizeof(child->title)];
     struct oribi_slot *slot = oribi_child_slot(child);
-    (void)snprintf(title, sizeof(title), "%s worker %u, generation %u, %s, %llu %s", child->ties.program, child->index,
+    char role[24] = "single";
+    if (!child->single)
+        (void)snprintf(role, sizeof(role), "worker %u", child->index); /* fits */
+    (void)snprintf(title, sizeof(title), "%s %s, generation %u, %s, %llu %s", child->ties.program, role,
                    child->generation, state_text(slot, child->ties.prefork),
                    (unsigned long long)atomic_load(&slot->request_count),
                    child->ties.prefork ? "jobs" : "requests"); /* cut when longer: still a title */

@@ -274,6 +274,11 @@ static void let_go(void *owner)
     oribi__status_close(supervisor, false);
 }
 
+void oribi__supervisor_let_go(struct oribi_supervisor *supervisor)
+{
+    let_go(supervisor);
+}
+
 void oribi__supervisor_forget(struct oribi_supervisor *supervisor, int keep_fd)
 {
     oribi__children_let_go(NULL, NULL);

@@ -21,6 +21,7 @@
  *   watch_event.c          files of the application that change, in development
  *   restart_file.c         a file that asks for a reload when it is touched
  *   start.c                create, destroy, daemon, logs
+ *   single.c               one process that serves alone: the supervisor's part of it
  *   mold.c, child.c        the other processes
  *   fork_handlers.c        what children that the application forks must not keep
  * A process keeps struct oribi__ties when it is forked from supervisor to mold to worker. */
@@ -207,6 +208,15 @@ void oribi__children_ours(bool ours);
 void oribi__close(int *fd); /* leaves -1 */
 /* in such a child; hand-off socket and listeners unless a worker has them */
 void oribi__ties_let_go(struct oribi__ties *ties, bool listeners);
+
+/* For a server of one process (single.h), which has no policy. Begin alone: pid file, watched files, 0 or a code with
+ * `error`. Signalled: the next event that signals have made. Turns: what a supervisor does in each turn beside its
+ * processes. Up: the lines of a server that is up. Let go: in a child that the application forks. */
+int oribi__supervisor_begin_alone(struct oribi_supervisor *supervisor, char *error);
+bool oribi__supervisor_signalled(struct oribi_supervisor *supervisor, struct oribi_policy_event *event);
+void oribi__supervisor_turns(struct oribi_supervisor *supervisor);
+void oribi__supervisor_up(struct oribi_supervisor *supervisor);
+void oribi__supervisor_let_go(struct oribi_supervisor *supervisor);
 
 /* supervisor.c. An event of the supervisor's own, which the policy hears of next. There is room (events.h). */
 void oribi__follow(struct oribi_supervisor *supervisor, const struct oribi_policy_event *event);

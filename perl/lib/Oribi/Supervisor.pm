@@ -22,7 +22,7 @@ sub serve {
     my $self = bless { settings => $settings, source => $app, listeners => $listeners, process => $process }, __PACKAGE__;
     my $code = eval { $self->_drive };
     my $error = $@;
-    if ($process->role eq 'supervisor') {
+    if ($process->role eq 'supervisor' || $process->single) {
         die $error unless defined $code;
         $process->destroy;
         _sweep_uploads() if eval { require Oribi::Multipart::Folder };    # of workers that were killed on the way out
@@ -57,9 +57,17 @@ sub _drive {
             POSIX::_exit($code) if $at_once;
             $Oribi::process = undef;
             delete $self->{worker};
+            _flush() if $process->single;
             return $code;
         }
     }
+}
+
+# What the application has printed goes before a new program, too.
+sub _flush {
+    require IO::Handle;
+    $_->flush for *STDOUT{IO}, *STDERR{IO};
+    return;
 }
 
 # In a child: what its role needs before anything of the program's runs in it.

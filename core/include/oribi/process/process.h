@@ -71,6 +71,10 @@
  *   worker         HOOK after_fork [LOAD] OPEN HOOK after_worker_ready (RUN [HOOK before_refork, FORK intermediate])*
  *                  HOOK before_worker_exit EXIT 0. No LOAD where the process it was forked from has loaded.
  *                  When one of the first three fails: EXIT 1 at once
+ *   single         LOAD OPEN HOOK server_ready HOOK after_worker_ready RUN [HOOK before_reload] HOOK before_worker_exit
+ *                  EXIT 0. When one of the first two fails: EXIT 1. With the option `single` this is the process that
+ *                  would be the supervisor. Where RUN has ended for a reload, oribi_process_destroy() starts the
+ *                  program anew under this pid and does not return
  *   and with setup.manager:
  *   manager        [FORK daemon] (WAIT | HOOK before_fork, FORK worker, HOOK after_fork | HOOK on_worker_exit |
  *                  TRAPPED | DONE)* EXIT code, signal
@@ -257,6 +261,9 @@ void oribi_process_loading_at(struct oribi_process *p, const char *text, size_t 
 void oribi_process_files(struct oribi_process *p, const char *list, size_t len);
 
 enum oribi_role oribi_process_role(const struct oribi_process *p);
+
+/* A server of one process (`single`): its role is that of a worker, and when it ends the program goes on. */
+bool oribi_process_is_single(const struct oribi_process *p);
 
 /* What the process title should say now ("oribi supervisor, generation 1, 4 workers"), NUL-terminated, cut at cap.
  * Gives its length, or 0 if nothing has changed since the last call; intermediates and starters have none. */
