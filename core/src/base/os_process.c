@@ -269,7 +269,24 @@ int oribi_start_again(const struct oribi_start *start, char *const *extra, const
     return code;
 }
 
-/* Signals are blocked, so that none ends the new program before it has handlers; those of `held` stay so in it. */
+static void set_action(int number, void (*handler)(int))
+{
+    struct sigaction action = {.sa_handler = handler};
+    (void)sigaction(number, &action, NULL); /* fails only for numbers that do not exist */
+}
+
+void oribi_start_arrive(const int *held, size_t held_count, bool ready)
+{
+    sigset_t mask;
+    (void)sigemptyset(&mask);
+    for (size_t i = 0; i < held_count; i++)
+        (void)sigaddset(&mask, held[i]);
+    (void)pthread_sigmask(ready ? SIG_UNBLOCK : SIG_BLOCK, &mask, NULL);
+    for (size_t i = 0; !ready && i < held_count; i++)
+        set_action(held[i], SIG_DFL);
+}
+
+/* Blocked ones wait for their handlers; but Ruby unblocks all signals when it begins, and leaves alone what is ignored. */
 void oribi_start_become(const struct oribi_start *start, char *const *extra, const int *keep, size_t keep_count,
                         const int *held, size_t held_count)
 {
@@ -284,6 +301,8 @@ void oribi_start_become(const struct oribi_start *start, char *const *extra, con
     for (size_t i = 0; i < keep_count; i++)
         (void)fcntl(keep[i], F_SETFD, 0);
     (void)pthread_sigmask(SIG_SETMASK, &mask, &before);
+    for (size_t i = 0; i < held_count; i++)
+        set_action(held[i], SIG_IGN);
     if (chdir(start->dir) == 0)
         oribi__os_exec(start->argv, merged);
     (void)oribi_os_fail();

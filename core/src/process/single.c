@@ -440,15 +440,16 @@ unsigned oribi__single_arrive(void)
 {
     const char *text = getenv("ORIBI_SINGLE");
     unsigned generation = text ? (unsigned)strtoul(text, NULL, 10) : 0;
-    sigset_t mask;
-    if (!text)
-        return 0;
     (void)unsetenv("ORIBI_SINGLE"); /* fails for names with `=` only */
-    (void)sigemptyset(&mask);
-    for (size_t i = 0; i < HELD; i++)
-        (void)sigaddset(&mask, held[i]);
-    (void)pthread_sigmask(SIG_UNBLOCK, &mask, NULL);
+    if (generation)
+        oribi_start_arrive(held, HELD, false);
     return generation;
+}
+
+void oribi__single_arrived(unsigned generation)
+{
+    if (generation)
+        oribi_start_arrive(held, HELD, true);
 }
 
 /* What the status tells: one worker, of this process. */
@@ -494,7 +495,7 @@ static int start_attendant(struct oribi_single *single)
     return code ? ORIBI_ESYS : 0;
 }
 
-int oribi__single_begin(const struct oribi_supervisor_setup *setup, struct oribi_single **out,
+int oribi__single_begin(const struct oribi_supervisor_setup *setup, unsigned generation, struct oribi_single **out,
                         struct oribi_child **child, char *error)
 {
     struct oribi_supervisor *supervisor;
@@ -505,7 +506,6 @@ int oribi__single_begin(const struct oribi_supervisor_setup *setup, struct oribi
         return code;
     struct oribi_single *single = oribi_mem_alloc(1, sizeof(*single));
     struct oribi__ties ties = supervisor->ties;
-    unsigned generation = oribi__single_arrive();
     *single = (struct oribi_single){
         .supervisor = supervisor, .generation = generation ? generation : 1, .drain_until = INT64_MAX};
     single->boot_until = in_ms(setup->options->boot_timeout_ms);

@@ -21,7 +21,8 @@
  *           the worker drains, its listeners stay open ──► hooks ──► exec(2) of the command under this pid
  *
  * Connections that come meanwhile wait in the listeners' backlog. HUP, USR1 and USR2 are held back over the exec, since
- * the new program has no handlers at first. The new program finds in its environment:
+ * the new program has no handlers at first; in Ruby, which unblocks them when it begins, those of this moment are
+ * ignored. The new program finds in its environment:
  *
  *   ORIBI_SINGLE   "generation"
  *   ORIBI_LISTEN   the listening sockets (inherited.h) */
@@ -36,14 +37,15 @@
 struct oribi_child;
 struct oribi_single;
 
-/* Makes the calling process such a server. Gives it, and its worker's child (mold.h), which lives as long as the
- * process. 0 or as oribi_supervisor_create(), which it calls. */
-int oribi__single_begin(const struct oribi_supervisor_setup *setup, struct oribi_single **out,
+/* Makes the calling process such a server. `generation`: of oribi__single_arrive(). Gives it, and its worker's child
+ * (mold.h), which lives as long as the process. 0 or as oribi_supervisor_create(), which it calls. */
+int oribi__single_begin(const struct oribi_supervisor_setup *setup, unsigned generation, struct oribi_single **out,
                         struct oribi_child **child, char *error);
 
-/* In any process: what an exec of such a server has held back reaches it again, and the environment is cleared of it.
- * Gives the generation, 0 where there was no such exec. Call it when there are handlers. */
+/* In any process of ours, before and after its handlers are installed: what an exec of such a server has held back
+ * reaches it again. Gives the generation that the environment tells, and clears it of that; 0: there was no such exec. */
 unsigned oribi__single_arrive(void);
+void oribi__single_arrived(unsigned generation);
 
 /* As if the process had got this signal. Async-signal-safe. */
 void oribi__single_signal(struct oribi_single *single, int number);

@@ -45,10 +45,12 @@ int oribi_start_again(const struct oribi_start *start, char *const *extra, const
                       pid_t *pid);
 
 /* Becomes that command, in this process: with `extra`, `keep` and the working directory as above; the signals of `held`
- * (held_count of them) are blocked in it until it unblocks them, all others are not. Returns when it cannot, with
- * oribi_os_error_text(). */
+ * (held_count of them) neither end it nor, where its language does not unblock them, get lost before it has handlers.
+ * Returns when it cannot, with oribi_os_error_text(). Arrive: in that command, before handlers are installed, and again
+ * when they are (`ready`): the signals are as ever. */
 void oribi_start_become(const struct oribi_start *start, char *const *extra, const int *keep, size_t keep_count,
                         const int *held, size_t held_count);
+void oribi_start_arrive(const int *held, size_t held_count, bool ready);
 
 /* Private. Appends the strings of the command line, or of the environment, that the system has kept of this process's
  * start, each with its NUL: as this system tells them, from /proc, and out of what macOS tells (KERN_PROCARGS2). 0 or a
