@@ -304,7 +304,7 @@ E2E.suite("single") do
       one = run_to_end("--single", *options, app: @space.app)
       lines = one.stderr.lines
       assert_equal [1, 1], [one.status.exitstatus, lines.size], one.stderr
-      assert_match(/: single is one process: .*#{Regexp.escape(word)}.* others beside it$/, lines.first)
+      assert_match(/: single and .*#{Regexp.escape(word)}.* exclude each other/, lines.first)
     end
   end
 

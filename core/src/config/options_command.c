@@ -220,28 +220,26 @@ static bool needs_door(const struct oribi_options *options)
     return false;
 }
 
-/* What a single process cannot do, as the beginning of a sentence; NULL: nothing. A number of workers in the
- * environment is meant for other starts. */
+/* What a single process cannot do; NULL: nothing. A number of workers in the environment is meant for other starts. */
 static const char *against_single(const struct oribi_options *options)
 {
-    if (options->workers > 1 &&
-        oribi_options_source(options, oribi_options_find("workers")) > ORIBI_FROM_ENVIRONMENT)
-        return "more than one of workers needs";
+    if (options->workers > 1 && oribi_options_source(options, oribi_options_find("workers")) > ORIBI_FROM_ENVIRONMENT)
+        return "workers above 1";
     if (options->daemonize)
-        return "daemonize needs";
+        return "daemonize";
     if (options->user)
-        return "user needs";
+        return "user";
     if (needs_door(options))
-        return "tls:// and ?door=on need";
+        return "addresses with tls:// or door=on";
     if (options->warmup.count > 0)
-        return "warmup needs";
+        return "warmup";
     if (options->requests_max.max > 0)
-        return "requests_max needs";
+        return "requests_max";
     if (options->memory_max > 0)
-        return "memory_max needs";
+        return "memory_max";
     if (options->age_max_ms > 0)
-        return "age_max needs";
-    return options->refork_after > 0 ? "refork_after needs" : NULL;
+        return "age_max";
+    return options->refork_after > 0 ? "refork_after" : NULL;
 }
 
 bool oribi_options_prefer_single(const struct oribi_options *options, bool forks_safely)
@@ -255,7 +253,7 @@ static int finish_single(struct oribi_options *options, char *error)
         options->single = oribi_options_prefer_single(options, oribi_os_forks_safely());
     const char *against = options->single ? against_single(options) : NULL;
     if (against)
-        return oribi__refuse(error, "single is one process: %s others beside it", against);
+        return oribi__refuse(error, "single and %s exclude each other: nothing is forked", against);
     if (options->single && is_given(options, "workers"))
         options->workers = 1;
     return 0;

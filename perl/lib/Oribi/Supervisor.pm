@@ -105,12 +105,7 @@ sub _attempt {
 # record, and plackup makes one while it loads the application. Switches of perl itself are lost then; those of the
 # program are all in @ARGV. Empty: ask the kernel.
 sub command_line {
-    my @words;
-    if (open my $fh, '<', '/proc/self/cmdline') {
-        local $/;
-        @words = split /\0/, scalar(readline $fh), -1;
-        pop @words;
-    }
+    my @words = Oribi::_command_line();
     my @last = @words >= @ARGV ? @words[@words - @ARGV .. $#words] : ();
     return if @words >= @ARGV + 2 && "@last" eq "@ARGV" && grep { $_ eq $0 || $0 eq '-e' } @words;
     return -f $0 ? ($^X, $0, @ARGV) : ();

@@ -87,8 +87,8 @@
  * Hooks, who runs them, and what the step holds. The language logs what a hook raises, and goes on. Where `fatal` is
  * set it may let the exception count instead, by oribi_process_failed(): Ruby does, Perl does not.
  *
- *   server_ready         supervisor                  once it serves
- *   before_reload        supervisor
+ *   server_ready         supervisor, single          once it serves
+ *   before_reload        supervisor, single
  *   on_worker_exit       supervisor, manager         pid, status, reason
  *   before_fork          mold, manager               before each worker
  *   after_fork           worker                      index, generation; fatal
@@ -108,6 +108,7 @@
  *                  USR1: logs
  *   worker         before ready and after EXIT: TERM, QUIT, INT: the handler ends it with code 0. In between TERM and
  *                  QUIT drain, INT ends it in the handler, USR1 and USR2 make oribi_process_due() true
+ *   single         as a supervisor, whose signals another thread of the process takes (process/single.h)
  *   manager's      worker: the program's own handlers, until oribi_jobs_watch_signals() (jobs.h)
  *   starter        as any command        intermediate   held back to its end
  *   Others do nothing in molds and workers. PIPE is harmless everywhere.
