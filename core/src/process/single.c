@@ -520,6 +520,7 @@ int oribi__single_begin(const struct oribi_supervisor_setup *setup, unsigned gen
     describe(single);
     (void)sigfillset(&all);
     (void)pthread_sigmask(SIG_SETMASK, &all, &before); /* until the handler is ours */
+    oribi_signals_hold();                              /* it releases them, as after a fork */
     single->child = oribi_child_enter_single(&ties, single->generation);
     oribi__children_let_go(let_go, single);
     atomic_store(&single->attended, true);

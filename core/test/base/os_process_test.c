@@ -115,10 +115,10 @@ static void test_a_start_as_macos_tells_it(void)
     memcpy(all + sizeof(words), rest, sizeof(rest));
     is_str(split(all, sizeof(all), false), "ruby|-e||");
     is_str(split(all, sizeof(all), true), "A=1|B=|");
-    for (size_t n = 0; n < sizeof(words) + 20; n++)
+    for (size_t n = 0; n < sizeof(words) + 21; n++)
         is_str(split(all, n, false), "refused");
-    is_str(split(all, sizeof(words) + 20, false), "ruby|-e||"); /* cut: no environment */
-    is_str(split(all, sizeof(words) + 20, true), "");
+    is_str(split(all, sizeof(words) + 21, false), "ruby|-e||"); /* cut: no environment */
+    is_str(split(all, sizeof(words) + 21, true), "");
     words = 0;
     memcpy(all, &words, sizeof(words));
     is_str(split(all, sizeof(all), false), "refused");
