@@ -37,11 +37,11 @@ int oribi_process_create(const struct oribi_process_setup *setup, struct oribi_p
     p->manager = setup->manager != NULL;
     p->role = mold ? ORIBI_ROLE_MOLD : single ? ORIBI_ROLE_WORKER : ORIBI_ROLE_SUPERVISOR;
     p->stage = mold || single ? ORIBI__BEGIN : ORIBI__SERVING;
-    unsigned generation = oribi__single_arrive();
+    struct oribi__arrival arrival = oribi__single_arrive();
     int code = mold     ? oribi_mold_inherit(&inner, &p->mold, error)
-               : single ? oribi__single_begin(&inner, generation, &p->single, &p->child, error)
+               : single ? oribi__single_begin(&inner, &arrival, &p->single, &p->child, error)
                         : oribi_supervisor_create(&inner, &p->supervisor, error);
-    oribi__single_arrived(generation);
+    oribi__single_arrived(&arrival);
     if (code < 0)
         oribi_mem_free(p);
     else

@@ -125,16 +125,46 @@ static _Noreturn void cut(struct oribi_single *single, int code)
 
 /* --- a new program under this pid --- */
 
+/* A file that has changed while the application is loaded again changes it once more. -1: nothing is watched, or there is
+ * no memory for it. */
+static int export_watch(struct oribi_single *single)
+{
+    struct oribi_buf files = {0};
+    int fd = -1;
+    oribi__watch_export(&single->supervisor->watch, &files);
+    if (files.len > 0 && oribi_process_shared_memory(files.len, &fd) == 0 &&
+        pwrite(fd, files.p, files.len, 0) != (ssize_t)files.len) {
+        oribi_os_close(fd);
+        fd = -1;
+    }
+    oribi_buf_deinit(&files);
+    return fd;
+}
+
+static void import_watch(struct oribi_single *single, int fd)
+{
+    size_t bytes;
+    char *files = NULL;
+    if (fd >= 0 && oribi_process_shared_memory_size(fd, &bytes) == 0 && bytes <= ORIBI__WATCH_LIST_BYTES_MAX)
+        files = oribi_mem_try_alloc(bytes ? bytes : 1, 1);
+    if (files && pread(fd, files, bytes, 0) == (ssize_t)bytes)
+        oribi__watch_import(&single->supervisor->watch, files, bytes);
+    oribi_mem_free(files);
+}
+
 /* Returns where it cannot be started. */
 static void become(struct oribi_single *single)
 {
     struct oribi_supervisor *supervisor = single->supervisor;
     char listen[ORIBI_INHERITED_TEXT_CAP + 16];
     char generation[32];
-    int keep[ORIBI_LISTENERS_MAX];
+    int keep[ORIBI_LISTENERS_MAX + 1];
+    int watched = export_watch(single);
     sigset_t all;
     size_t count = oribi__listeners_to_keep(supervisor, listen, sizeof(listen), keep);
-    (void)snprintf(generation, sizeof(generation), "ORIBI_SINGLE=%u", single->generation + 1); /* fits */
+    (void)snprintf(generation, sizeof(generation), "ORIBI_SINGLE=%u %d", single->generation + 1, watched); /* fits */
+    if (watched >= 0)
+        keep[count++] = watched;
     char *extra[] = {listen,
                      generation,
                      (char *)"LISTEN_FDS=",
@@ -436,19 +466,24 @@ static void *attend(void *self)
 
 /* --- beginning and end --- */
 
-unsigned oribi__single_arrive(void)
+struct oribi__arrival oribi__single_arrive(void)
 {
     const char *text = getenv("ORIBI_SINGLE");
-    unsigned generation = text ? (unsigned)strtoul(text, NULL, 10) : 0;
+    struct oribi__arrival arrival = {.watched_fd = -1};
+    if (!text || sscanf(text, "%u %d", &arrival.generation, &arrival.watched_fd) != 2)
+        arrival = (struct oribi__arrival){.watched_fd = -1};
     (void)unsetenv("ORIBI_SINGLE"); /* fails for names with `=` only */
-    if (generation)
+    if (arrival.watched_fd >= 0 && oribi_os_set_cloexec(arrival.watched_fd, true) < 0)
+        arrival.watched_fd = -1;
+    if (arrival.generation)
         oribi_start_arrive(held, HELD, false);
-    return generation;
+    return arrival;
 }
 
-void oribi__single_arrived(unsigned generation)
+void oribi__single_arrived(const struct oribi__arrival *arrival)
 {
-    if (generation)
+    oribi_os_close(arrival->watched_fd);
+    if (arrival->generation)
         oribi_start_arrive(held, HELD, true);
 }
 
@@ -495,8 +530,8 @@ static int start_attendant(struct oribi_single *single)
     return code ? ORIBI_ESYS : 0;
 }
 
-int oribi__single_begin(const struct oribi_supervisor_setup *setup, unsigned generation, struct oribi_single **out,
-                        struct oribi_child **child, char *error)
+int oribi__single_begin(const struct oribi_supervisor_setup *setup, const struct oribi__arrival *arrival,
+                        struct oribi_single **out, struct oribi_child **child, char *error)
 {
     struct oribi_supervisor *supervisor;
     sigset_t all;
@@ -507,7 +542,9 @@ int oribi__single_begin(const struct oribi_supervisor_setup *setup, unsigned gen
     struct oribi_single *single = oribi_mem_alloc(1, sizeof(*single));
     struct oribi__ties ties = supervisor->ties;
     *single = (struct oribi_single){
-        .supervisor = supervisor, .generation = generation ? generation : 1, .drain_until = INT64_MAX};
+        .supervisor = supervisor,
+        .generation = arrival->generation ? arrival->generation : 1,
+        .drain_until = INT64_MAX};
     single->boot_until = in_ms(setup->options->boot_timeout_ms);
     code = oribi__supervisor_begin_alone(supervisor, error);
     if (code == 0 && (code = duplicate(single, &ties)) < 0)
@@ -518,6 +555,7 @@ int oribi__single_begin(const struct oribi_supervisor_setup *setup, unsigned gen
         return code;
     }
     describe(single);
+    import_watch(single, arrival->watched_fd);
     (void)sigfillset(&all);
     (void)pthread_sigmask(SIG_SETMASK, &all, &before); /* until the handler is ours */
     oribi_signals_hold();                              /* it releases them, as after a fork */

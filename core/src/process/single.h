@@ -24,7 +24,7 @@
  * the new program has no handlers at first; in Ruby, which unblocks them when it begins, those of this moment are
  * ignored. The new program finds in its environment:
  *
- *   ORIBI_SINGLE   "generation"
+ *   ORIBI_SINGLE   "generation descriptor", that of the watched files
  *   ORIBI_LISTEN   the listening sockets (inherited.h) */
 #ifndef ORIBI_PROCESS_SINGLE_H
 #define ORIBI_PROCESS_SINGLE_H
@@ -37,15 +37,21 @@
 struct oribi_child;
 struct oribi_single;
 
-/* Makes the calling process such a server. `generation`: of oribi__single_arrive(). Gives it, and its worker's child
- * (mold.h), which lives as long as the process. 0 or as oribi_supervisor_create(), which it calls. */
-int oribi__single_begin(const struct oribi_supervisor_setup *setup, unsigned generation, struct oribi_single **out,
-                        struct oribi_child **child, char *error);
+/* What the exec of such a server has left in the environment. */
+struct oribi__arrival {
+    unsigned generation; /* 0: there was no such exec */
+    int watched_fd;      /* the files that were watched (watch.h); -1: none */
+};
 
-/* In any process of ours, before and after its handlers are installed: what an exec of such a server has held back
- * reaches it again. Gives the generation that the environment tells, and clears it of that; 0: there was no such exec. */
-unsigned oribi__single_arrive(void);
-void oribi__single_arrived(unsigned generation);
+/* In any process of ours, before and after its handlers are installed: reads that and clears the environment of it, and
+ * what was held back reaches the process again. */
+struct oribi__arrival oribi__single_arrive(void);
+void oribi__single_arrived(const struct oribi__arrival *arrival);
+
+/* Makes the calling process such a server. Gives it, and its worker's child
+ * (mold.h), which lives as long as the process. 0 or as oribi_supervisor_create(), which it calls. */
+int oribi__single_begin(const struct oribi_supervisor_setup *setup, const struct oribi__arrival *arrival,
+                        struct oribi_single **out, struct oribi_child **child, char *error);
 
 /* As if the process had got this signal. Async-signal-safe. */
 void oribi__single_signal(struct oribi_single *single, int number);
