@@ -80,13 +80,6 @@ struct oribi_child;
 /* In the grandchild: takes mold, installs a worker's signal handlers. Never fails. */
 struct oribi_child *oribi_child_enter(struct oribi_mold *mold);
 
-/* In a server of one process (single.h): its worker's child, of record 0. Copies ties. The handlers are to be replaced. */
-struct oribi__ties;
-struct oribi_child *oribi_child_enter_single(const struct oribi__ties *ties, uint32_t generation);
-
-/* … and what a child that the application forks lets go of first. */
-void oribi__child_let_go(struct oribi_child *child);
-
 /* Fills in everything oribi_worker_create() wants. All of it lives until the process ends. */
 void oribi_child_setup(struct oribi_child *child, struct oribi_worker_setup *setup);
 

@@ -16,7 +16,7 @@ enum oribi__stage {
     ORIBI__HOOKED,
     ORIBI__LOADED,
     ORIBI__OPENED,
-    ORIBI__UP,       /* single: server_ready was given */
+    ORIBI__UP, /* single: server_ready was given */
     ORIBI__READY,
     ORIBI__SERVING,
     ORIBI__REFORK,

@@ -12,8 +12,8 @@
  * oribi__single_leave() the supervisor's state is its own; the worker has descriptors of its own of listeners and
  * hand-off queue, as a forked one would, so that each side closes what it has.
  *
- * Signals are those of a supervisor (signal_table.h). A stop drains the worker, the second one ends the process at once;
- * so does the end of shutdown_timeout. A reload and an upgrade are the same here:
+ * Signals are those of a supervisor (signal_table.h). A stop drains the worker, the second one ends the process at
+ * once; so does the end of shutdown_timeout. A reload and an upgrade are the same here (single_restart.c):
  *
  *   HUP ──► a trial: the command, started as a mold is, that loads the application and ends
  *             │ fails: one line in the log, and this process goes on as it is

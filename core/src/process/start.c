@@ -249,7 +249,7 @@ static void close_own(struct oribi_supervisor *supervisor, int keep_fd)
 }
 
 /* In a child of a hook, or of a manager's own code. */
-static void let_go(void *owner)
+void oribi__supervisor_let_go(void *owner)
 {
     struct oribi_supervisor *supervisor = owner;
     int *fds[] = {&supervisor->message_fd,
@@ -272,11 +272,6 @@ static void let_go(void *owner)
     oribi__control_close(supervisor, false);
     oribi__agent_close(supervisor, false);
     oribi__status_close(supervisor, false);
-}
-
-void oribi__supervisor_let_go(struct oribi_supervisor *supervisor)
-{
-    let_go(supervisor);
 }
 
 void oribi__supervisor_forget(struct oribi_supervisor *supervisor, int keep_fd)
@@ -454,7 +449,7 @@ int oribi_supervisor_create(const struct oribi_supervisor_setup *setup, struct o
     config.no_reopen = supervisor->ties.usr1_foreign;
     oribi_policy_init(&supervisor->policy, &config, supervisor->ties.board.slots, supervisor->ties.board.count);
     oribi_signals_install(oribi__supervisor_signal, supervisor, 1);
-    oribi__children_let_go(let_go, supervisor);
+    oribi__children_let_go(oribi__supervisor_let_go, supervisor);
     *out = supervisor;
     return 0;
 }

@@ -1,5 +1,6 @@
 /* How a process was started, and starting it again. */
 #include "base/os_process.c"
+#include "base/os_start.c"
 
 #include "tap.h"
 

@@ -1,5 +1,6 @@
 /* What this process is and how it was started: command line, environment, working directory, user; and waiting for
- * children. What differs between systems is in os_linux.c, os_usage_linux.c and os_portable.c. */
+ * children. How it was started is in os_start.c; what differs between systems is in os_linux.c, os_usage_linux.c and
+ * os_portable.c. */
 #ifndef ORIBI_BASE_OS_PROCESS_H
 #define ORIBI_BASE_OS_PROCESS_H
 
