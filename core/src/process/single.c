@@ -164,6 +164,18 @@ static void up(struct oribi_single *single)
     oribi__supervisor_up(supervisor);
     if (single->again)
         oribi__single_reload(single);
+    (void)pthread_mutex_lock(&single->lock); /* of the default kind, and not held by this thread: cannot fail */
+    single->is_up = true;
+    (void)pthread_cond_signal(&single->came_up);
+    (void)pthread_mutex_unlock(&single->lock);
+}
+
+void oribi__single_await_up(struct oribi_single *single)
+{
+    (void)pthread_mutex_lock(&single->lock); /* likewise */
+    while (!single->is_up)
+        (void)pthread_cond_wait(&single->came_up, &single->lock);
+    (void)pthread_mutex_unlock(&single->lock);
 }
 
 /* The first line, and what follows as a block. */
@@ -321,6 +333,8 @@ int oribi__single_begin(const struct oribi_supervisor_setup *setup, const struct
     *single = (struct oribi_single){.supervisor = supervisor,
                                     .generation = arrival->generation ? arrival->generation : 1,
                                     .drain_until = INT64_MAX};
+    (void)pthread_mutex_init(&single->lock, NULL); /* these cannot fail with the C libraries that we know */
+    (void)pthread_cond_init(&single->came_up, NULL);
     single->boot_until = oribi__single_in_ms(setup->options->boot_timeout_ms);
     code = oribi__supervisor_begin_alone(supervisor, error);
     if (code == 0 && (code = duplicate(single, &ties)) < 0)

@@ -26,6 +26,9 @@ struct oribi_single {
     struct oribi_listeners listeners; /* the worker's descriptors of them */
     struct oribi_handoff handoff;     /* likewise */
     pthread_t attendant;
+    pthread_mutex_t lock; /* of is_up, which the attendant sets and the worker waits for */
+    pthread_cond_t came_up;
+    bool is_up;
     uint32_t generation;
     _Atomic bool attended;       /* the attendant runs */
     _Atomic bool leaving;        /* … and is to end */

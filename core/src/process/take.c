@@ -256,6 +256,7 @@ static const struct oribi_step *take_worker(struct oribi_process *p)
     case ORIBI__OPENED:
         if (p->single) {
             p->stage = ORIBI__UP;
+            oribi__single_await_up(p->single);
             return hook(p, "server_ready");
         }
         /* fall through */
