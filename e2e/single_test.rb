@@ -296,6 +296,16 @@ E2E.suite("single") do
     assert_alone(one)
   end
 
+  def test_a_call_does_not_keep_new_code_away_in_development
+    one = workspace("--dev", "--control", @space.control)
+    client = connect(one).request("GET", "/gate")
+    wait_until("the call") { ctl("status").include?("busy") }
+    @space.write_app("second")
+    wait_for_log(one, "becomes generation 2")
+    wait_for_body(one, "second")
+    assert client.closed?
+  end
+
   def test_what_a_single_process_cannot_do
     { ["--workers", "2"] => "workers", ["--no-dev", "--daemonize"] => "daemonize", ["--requests-max", "10"] => "requests_max",
       ["--memory-max", "1G"] => "memory_max", ["--age-max", "1h"] => "age_max", ["--refork-after", "9"] => "refork_after",

@@ -27,6 +27,8 @@
 
 enum { LOOK_MS = 20 }; /* between two looks at a trial that is about to end */
 
+enum { RELOAD_MS = 1500 }; /* in development; idle connections are given a second (worker_private.h) */
+
 /* --- signals --- */
 
 void oribi__single_signal(struct oribi_single *single, int number)
@@ -79,14 +81,15 @@ static _Noreturn void cut(struct oribi_single *single, int code)
 
 /* --- what follows from an event --- */
 
+/* In development a stream or a debugger's prompt must not keep the new code away. */
 void oribi__single_drain(struct oribi_single *single, enum oribi_stop_word word)
 {
     const struct oribi_options *options = oribi__single_options(single);
-    bool waits = word == ORIBI_STOP_TOLD && options->dev;
+    int64_t left_ms = options->shutdown_timeout_ms ? options->shutdown_timeout_ms + ORIBI_KILL_MS : 0;
+    if (word == ORIBI_STOP_TOLD && options->dev && (!left_ms || left_ms > RELOAD_MS))
+        left_ms = RELOAD_MS;
     atomic_store(&oribi__single_slot(single)->stop_soon, word);
-    single->drain_until = waits || !options->shutdown_timeout_ms
-                              ? INT64_MAX
-                              : oribi__single_in_ms(options->shutdown_timeout_ms + ORIBI_KILL_MS);
+    single->drain_until = oribi__single_in_ms(left_ms);
     single->supervisor->policy.records[0].state = ORIBI_RECORD_STOPPING;
     oribi_child_signal(single->child, SIGTERM);
 }
@@ -232,7 +235,7 @@ static void deadlines(struct oribi_single *single)
         cut(single, 0);
     if (now_ms < single->drain_until)
         return;
-    oribi_log(ORIBI_LOG_WARN, "shutdown_timeout has passed: what is left is cut");
+    oribi_log(ORIBI_LOG_WARN, "its time to finish has passed (shutdown_timeout): what is left is cut");
     if (atomic_load(&single->restarts))
         oribi__single_become(single);
     cut(single, atomic_load(&single->restarts));
