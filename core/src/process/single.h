@@ -59,8 +59,8 @@ void oribi__single_signal(struct oribi_single *single, int number);
 /* Asks for a graceful stop, once. Async-signal-safe. */
 void oribi__single_stop(struct oribi_single *single);
 
-/* The worker is open and has said so: waits until the attendant has heard of that, and of all that was told before, such
- * as files to watch. */
+/* The worker is open and has said so: waits until the attendant has heard of that, and of all that was told before,
+ * such as files to watch. */
 void oribi__single_await_up(struct oribi_single *single);
 
 /* The worker has left RUN because the program is to be started anew. */
