@@ -19,6 +19,7 @@
  * the process is never freed: its scalar is kept by a reference that is never given back. */
 #include "xs/binding.h"
 
+#include "oribi/base/os_process.h"
 #include "oribi/base/buf.h"
 #include "oribi/base/os.h"
 #include "oribi/config/arguments.h"
@@ -213,6 +214,18 @@ _start_failed(text)
     const char *text
   CODE:
     oribi_process_start_failed(text);
+
+# The command line of this process, as the system has kept it; nothing where it has not.
+void
+_command_line()
+  PREINIT:
+    struct oribi_start start;
+  PPCODE:
+    if (oribi_start_record(&start, NULL, false, NULL) == 0) {
+        for (char **word = start.argv; *word; word++)
+            mXPUSHp(*word, strlen(*word));
+        oribi_start_free(&start);
+    }
 
 SV *
 _signals_keep()

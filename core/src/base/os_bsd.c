@@ -2,6 +2,7 @@
  * of them has, os_features.h says (os_features.sh); all else is os_portable.c, which is POSIX. */
 #include "oribi/base/os.h"
 
+#include "oribi/base/buf.h"
 #include "oribi/base/error.h"
 #include "oribi/base/os_process.h"
 #include "oribi/base/os_thread.h"
@@ -24,7 +25,7 @@
 #ifdef ORIBI_HAS_FIONWRITE
 #include <sys/filio.h>
 #endif
-#ifdef ORIBI_HAS_SYSCTLBYNAME
+#if defined(ORIBI_HAS_SYSCTLBYNAME) || defined(ORIBI_HAS_PROCARGS2) || defined(ORIBI_HAS_PROC_ARGS)
 #include <sys/sysctl.h>
 #endif
 #ifdef ORIBI_HAS_XUCRED_PID
@@ -45,6 +46,55 @@ const char *oribi_os_layer(void)
 {
     return "bsd";
 }
+
+bool oribi_os_forks_safely(void)
+{
+#ifdef ORIBI_HAS_SAFE_FORK
+    return true;
+#else
+    return false;
+#endif
+}
+
+/* --- how the process was started --- */
+
+#if defined(ORIBI_HAS_PROCARGS2) || defined(ORIBI_HAS_PROC_ARGS)
+static int read_mib(int *mib, unsigned count, struct oribi_buf *out)
+{
+    size_t n = 0;
+    if (sysctl(mib, count, NULL, &n, NULL, 0) < 0)
+        return oribi_os_fail();
+    char *p = oribi_buf_reserve(out, n);
+    if (sysctl(mib, count, p, &n, NULL, 0) < 0)
+        return oribi_os_fail();
+    out->len += n;
+    return 0;
+}
+#endif
+
+#if defined(ORIBI_HAS_PROCARGS2)
+int oribi__os_started(bool environment, struct oribi_buf *out)
+{
+    struct oribi_buf all = {0};
+    int mib[] = {CTL_KERN, KERN_PROCARGS2, (int)getpid()};
+    int code = read_mib(mib, 3, &all);
+    if (code == 0)
+        code = oribi__os_split_started(oribi_slice(all.p, all.len), environment, out);
+    oribi_buf_deinit(&all);
+    return code;
+}
+#elif defined(ORIBI_HAS_PROC_ARGS)
+int oribi__os_started(bool environment, struct oribi_buf *out)
+{
+    int mib[] = {CTL_KERN, KERN_PROC, environment ? KERN_PROC_ENV : KERN_PROC_ARGS, (int)getpid()};
+    return read_mib(mib, 4, out);
+}
+#else
+int oribi__os_started(bool environment, struct oribi_buf *out)
+{
+    return oribi__os_read_proc(environment, out);
+}
+#endif
 
 /* --- descriptors --- */
 

@@ -16,6 +16,16 @@ const char *oribi_os_layer(void)
     return "portable";
 }
 
+bool oribi_os_forks_safely(void)
+{
+    return true;
+}
+
+int oribi__os_started(bool environment, struct oribi_buf *out)
+{
+    return oribi__os_read_proc(environment, out);
+}
+
 /* --- descriptors: between the call and its flag another thread's fork and exec may pass them on --- */
 
 static int flagged(int fd, bool nonblock)

@@ -54,6 +54,13 @@ sockets="sys/types.h sys/socket.h sys/uio.h"
     has MKOSTEMP 'stdlib.h unistd.h fcntl.h' 'return mkostemp((char *)0, O_CLOEXEC)' "$@"
     has SPAWN_SETSID 'spawn.h' 'return POSIX_SPAWN_SETSID' "$@"
     has SYSCTLBYNAME 'sys/types.h sys/sysctl.h' 'int v; size_t n = sizeof(v); return sysctlbyname("x", &v, &n, 0, 0)' "$@"
+    has PROCARGS2 'sys/types.h sys/sysctl.h' 'int mib[] = {CTL_KERN, KERN_PROCARGS2, 1}; size_t n = 0; return sysctl(mib, 3, 0, &n, 0, 0)' "$@"
+    has PROC_ARGS 'sys/types.h sys/sysctl.h' 'int mib[] = {CTL_KERN, KERN_PROC, KERN_PROC_ARGS, KERN_PROC_ENV}; size_t n = 0; return sysctl(mib, 4, 0, &n, 0, 0)' "$@"
+    has SAFE_FORK 'sys/types.h' '
+#ifdef __APPLE__
+#error "not once Objective-C was initialised"
+#endif
+' "$@"
     has PROC_PIDINFO 'libproc.h mach/mach_time.h' 'struct proc_taskinfo t; return proc_pidinfo(1, PROC_PIDTASKINFO, 0, &t, sizeof(t))' "$@"
     has KINFO_RSSIZE 'sys/types.h sys/param.h sys/sysctl.h sys/user.h' 'struct kinfo_proc p; p.ki_rssize = 1; return (int)p.ki_runtime' "$@"
     has EXPLICIT_BZERO 'string.h strings.h' 'explicit_bzero(0, 0)' "$@"

@@ -318,6 +318,16 @@ bool oribi_os_adopts_orphans(void)
     return true;
 }
 
+int oribi__os_started(bool environment, struct oribi_buf *out)
+{
+    return oribi__os_read_proc(environment, out);
+}
+
+bool oribi_os_forks_safely(void)
+{
+    return true;
+}
+
 int oribi_os_become_subreaper(void)
 {
     return prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0 ? oribi_os_fail() : 0;

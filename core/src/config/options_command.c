@@ -208,6 +208,57 @@ static void finish_workers(struct oribi_options *options)
     options->workers = cpus < ORIBI_WORKERS_MAX ? cpus : ORIBI_WORKERS_MAX;
 }
 
+/* --- single --- */
+
+static bool needs_door(const struct oribi_options *options)
+{
+    struct oribi_address address;
+    char ignored[ORIBI_ERROR_TEXT_CAP]; /* a bind that is wrong is refused when it is opened */
+    for (size_t i = 0; i < options->bind.count; i++)
+        if (oribi_address_parse(options->bind.items[i], &address, ignored) == 0 && (address.tls || address.door))
+            return true;
+    return false;
+}
+
+/* What a single process cannot do; NULL: nothing. A number of workers in the environment is meant for other starts. */
+static const char *against_single(const struct oribi_options *options)
+{
+    if (options->workers > 1 && oribi_options_source(options, oribi_options_find("workers")) > ORIBI_FROM_ENVIRONMENT)
+        return "workers above 1";
+    if (options->daemonize)
+        return "daemonize";
+    if (options->user)
+        return "user";
+    if (needs_door(options))
+        return "addresses with tls:// or door=on";
+    if (options->warmup.count > 0)
+        return "warmup";
+    if (options->requests_max.max > 0)
+        return "requests_max";
+    if (options->memory_max > 0)
+        return "memory_max";
+    if (options->age_max_ms > 0)
+        return "age_max";
+    return options->refork_after > 0 ? "refork_after" : NULL;
+}
+
+bool oribi_options_prefer_single(const struct oribi_options *options, bool forks_safely)
+{
+    return !forks_safely && is_development(options) && !is_given(options, "workers") && !against_single(options);
+}
+
+static int finish_single(struct oribi_options *options, char *error)
+{
+    if (!is_given(options, "single"))
+        options->single = oribi_options_prefer_single(options, oribi_os_forks_safely());
+    const char *against = options->single ? against_single(options) : NULL;
+    if (against)
+        return oribi__refuse(error, "single and %s exclude each other: nothing is forked", against);
+    if (options->single && is_given(options, "workers"))
+        options->workers = 1;
+    return 0;
+}
+
 static int check_warmup(const struct oribi_options *options, char *error)
 {
     if (options->warmup.count > 0 && !options->preload)
@@ -300,7 +351,11 @@ int oribi_options_finish(struct oribi_options *options, char *error)
         return code;
     if ((code = check_combinations(options, error)) < 0)
         return code;
+    if ((code = finish_single(options, error)) < 0)
+        return code;
     finish_workers(options);
+    if (options->single)
+        options->workers = 1;
     if (!is_given(options, "early_hints")) /* what applications of either world expect to be offered */
         options->early_hints = options->lang == ORIBI_LANG_PERL;
     if (is_development(options) && !is_given(options, "call_timeout")) /* a developer stops in the middle of a call */

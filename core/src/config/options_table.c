@@ -136,6 +136,10 @@ static const struct oribi_option table[] = {
     {COUNT(threads, PROCESS, RUBY), RELOADS, .min = 1, .max = ORIBI_THREADS_MAX, .default_text = "1",
      .default_note = "1; 3 in development where workers is not given",
      .help = "calls at a time in one worker, each in a thread of its own; of 0:5 the second number counts"},
+    {SWITCH(single, PROCESS, BOTH), .default_text = "off",
+     .default_note = "off; on in development where fork is not safe (macOS) and workers is not given",
+     .help = "one process that serves by itself: nothing is forked, and a reload or an upgrade starts the program anew "
+             "under the same pid"},
     {SWITCH(helper, PROCESS, BOTH), RELOADS, .default_text = "on",
      .help = "while a call is long, a second thread of the worker reads, answers mistakes and passes requests on"},
     {SWITCH(preload, PROCESS, BOTH), RELOADS, .default_text = "on", .aliases = "preload_app",

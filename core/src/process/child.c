@@ -97,7 +97,7 @@ static void tell(struct oribi_child *child, enum oribi_message_kind kind, const 
 }
 
 /* In a child that the application has forked. An abandoned worker looks at life_fd no more. */
-static void let_go(void *owner)
+void oribi__child_let_go(void *owner)
 {
     struct oribi_child *child = owner;
     oribi__ties_let_go(&child->ties, !child->worker_has_sockets);
@@ -106,12 +106,9 @@ static void let_go(void *owner)
     oribi__close(&child->wait_fd);
 }
 
-static struct oribi_child *child_new(const struct oribi__ties *ties, uint32_t index, uint32_t ticket,
-                                     uint32_t generation);
-
 struct oribi_child *oribi_child_enter(struct oribi_mold *mold)
 {
-    struct oribi_child *child = child_new(&mold->ties, mold->slot, mold->ticket, mold->generation);
+    struct oribi_child *child = oribi__child_new(&mold->ties, mold->slot, mold->ticket, mold->generation);
     oribi_os_close(mold->socket_fd);
     oribi_wake_destroy(&mold->wake);
     oribi__keepers_free(&mold->keepers);
@@ -125,7 +122,7 @@ struct oribi_child *oribi_child_enter_managed(struct oribi_supervisor *superviso
     bool dies_with_parent = !supervisor->manager.can_outlive_thread;
     struct oribi__ties ties = supervisor->ties;
     oribi__supervisor_forget(supervisor, -1);
-    struct oribi_child *child = child_new(&ties, spawn.slot, spawn.ticket, spawn.generation);
+    struct oribi_child *child = oribi__child_new(&ties, spawn.slot, spawn.ticket, spawn.generation);
     if (oribi_process_switch_user(ties.options->user, ties.options->group, error) < 0) {
         oribi_child_failed(child, error, strlen(error));
         return NULL;
@@ -148,7 +145,7 @@ static void choose_signals(bool usr1_foreign)
     oribi_signals_choose(numbers, count);
 }
 
-static struct oribi_child *child_new(const struct oribi__ties *ties, uint32_t index, uint32_t ticket,
+struct oribi_child *oribi__child_new(const struct oribi__ties *ties, uint32_t index, uint32_t ticket,
                                      uint32_t generation)
 {
     struct oribi_child *child = oribi_mem_alloc(1, sizeof(*child));
@@ -173,7 +170,7 @@ static struct oribi_child *child_new(const struct oribi__ties *ties, uint32_t in
     }
     /* The intermediate reports this worker too. The first report counts; if the intermediate was killed, this one. */
     tell(child, ORIBI_MESSAGE_WORKER_FORKED, "", 0);
-    oribi__children_let_go(let_go, child);
+    oribi__children_let_go(oribi__child_let_go, child);
     oribi_signals_install(on_signal, child, 0);
     oribi_signals_release(); /* held back before the fork: the handler runs here for a stop sent meanwhile */
     return child;
@@ -190,6 +187,7 @@ void oribi_child_setup(struct oribi_child *child, struct oribi_worker_setup *set
         .access_log = child->ties.access_log,
         .report_fd = child->ties.message_fd,
         .life_fd = child->ties.life_fd,
+        .shares_heap = child->ties.single,
     };
     child->worker_has_sockets = true;
 }
@@ -400,7 +398,10 @@ size_t oribi_child_title(struct oribi_child *child, char *dst, size_t cap)
 {
     char title[sizeof(child->title)];
     struct oribi_slot *slot = oribi_child_slot(child);
-    (void)snprintf(title, sizeof(title), "%s worker %u, generation %u, %s, %llu %s", child->ties.program, child->index,
+    char role[24] = "single";
+    if (!child->ties.single)
+        (void)snprintf(role, sizeof(role), "worker %u", child->index); /* fits */
+    (void)snprintf(title, sizeof(title), "%s %s, generation %u, %s, %llu %s", child->ties.program, role,
                    child->generation, state_text(slot, child->ties.prefork),
                    (unsigned long long)atomic_load(&slot->request_count),
                    child->ties.prefork ? "jobs" : "requests"); /* cut when longer: still a title */

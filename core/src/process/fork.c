@@ -32,12 +32,16 @@ int oribi_process_create(const struct oribi_process_setup *setup, struct oribi_p
                                                  .prefork = setup->manager};
     struct oribi_process *p = oribi_mem_alloc(1, sizeof(*p));
     bool mold = oribi_mold_inherited();
+    bool single = !mold && !setup->manager && setup->options->single;
     p->pid = getpid();
     p->manager = setup->manager != NULL;
-    p->role = mold ? ORIBI_ROLE_MOLD : ORIBI_ROLE_SUPERVISOR;
-    p->stage = mold ? ORIBI__BEGIN : ORIBI__SERVING;
-    int code =
-        mold ? oribi_mold_inherit(&inner, &p->mold, error) : oribi_supervisor_create(&inner, &p->supervisor, error);
+    p->role = mold ? ORIBI_ROLE_MOLD : single ? ORIBI_ROLE_WORKER : ORIBI_ROLE_SUPERVISOR;
+    p->stage = mold || single ? ORIBI__BEGIN : ORIBI__SERVING;
+    struct oribi__arrival arrival = oribi__single_arrive();
+    int code = mold     ? oribi_mold_inherit(&inner, &p->mold, error)
+               : single ? oribi__single_begin(&inner, &arrival, &p->single, &p->child, error)
+                        : oribi_supervisor_create(&inner, &p->supervisor, error);
+    oribi__single_arrived(&arrival);
     if (code < 0)
         oribi_mem_free(p);
     else
@@ -48,6 +52,8 @@ int oribi_process_create(const struct oribi_process_setup *setup, struct oribi_p
 /* The handlers of a worker look at its child until the process is gone, and its language may still ask. */
 void oribi_process_destroy(struct oribi_process *p)
 {
+    if (getpid() == p->pid && p->single)
+        oribi__single_end(p->single);
     if (getpid() != p->pid || p->role == ORIBI_ROLE_WORKER)
         return;
     if (p->role == ORIBI_ROLE_SUPERVISOR && p->supervisor)

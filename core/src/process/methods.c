@@ -129,6 +129,12 @@ METHOD(role)
     return 0;
 }
 
+METHOD(single)
+{
+    *result = truth(oribi_process_is_single(p));
+    return 0;
+}
+
 METHOD(title)
 {
     if (oribi_process_title(p, p->text, sizeof(p->text)) > 0)
@@ -247,6 +253,7 @@ static const struct oribi_method methods[] = {
     {"loading_at", ORIBI_VALUE_TEXT, ORIBI_VALUE_NONE, call_loading_at},
     {"files", ORIBI_VALUE_TEXT, ORIBI_VALUE_NONE, call_files},
     {"role", ORIBI_VALUE_NONE, ORIBI_VALUE_TEXT, call_role},
+    {"single", ORIBI_VALUE_NONE, ORIBI_VALUE_BOOL, call_single},
     {"title", ORIBI_VALUE_NONE, ORIBI_VALUE_TEXT, call_title},
     {"stopping", ORIBI_VALUE_NONE, ORIBI_VALUE_BOOL, call_stopping},
     {"stop", ORIBI_VALUE_NONE, ORIBI_VALUE_NONE, call_stop},

@@ -7,6 +7,7 @@
 #include "oribi/process/title.h"
 
 #include "process/mold.h"
+#include "process/single.h"
 
 /* What the next take gives. A mold runs from BEGIN to SERVING, one made of a worker begins at SERVING; a worker runs
  * from BEGIN to LEFT. A supervisor is SERVING always. HOOKED: the hook that comes before this one's fork was given. */
@@ -15,9 +16,11 @@ enum oribi__stage {
     ORIBI__HOOKED,
     ORIBI__LOADED,
     ORIBI__OPENED,
+    ORIBI__UP, /* single: server_ready was given */
     ORIBI__READY,
     ORIBI__SERVING,
     ORIBI__REFORK,
+    ORIBI__RESTARTS, /* single: before_reload was given */
     ORIBI__LEFT,
 };
 
@@ -25,6 +28,7 @@ struct oribi_process {
     struct oribi_child *child;           /* of a worker; first, because the worker's loop reads it in each round */
     struct oribi_supervisor *supervisor; /* of a supervisor and its starter */
     struct oribi_mold *mold;             /* of a mold and its intermediate */
+    struct oribi_single *single;         /* of a server of one process, whose role is that of a worker; NULL: others */
     enum oribi_role role;
     enum oribi__stage stage;
     pid_t pid;

@@ -249,7 +249,7 @@ static void close_own(struct oribi_supervisor *supervisor, int keep_fd)
 }
 
 /* In a child of a hook, or of a manager's own code. */
-static void let_go(void *owner)
+void oribi__supervisor_let_go(void *owner)
 {
     struct oribi_supervisor *supervisor = owner;
     int *fds[] = {&supervisor->message_fd,
@@ -449,7 +449,7 @@ int oribi_supervisor_create(const struct oribi_supervisor_setup *setup, struct o
     config.no_reopen = supervisor->ties.usr1_foreign;
     oribi_policy_init(&supervisor->policy, &config, supervisor->ties.board.slots, supervisor->ties.board.count);
     oribi_signals_install(oribi__supervisor_signal, supervisor, 1);
-    oribi__children_let_go(let_go, supervisor);
+    oribi__children_let_go(oribi__supervisor_let_go, supervisor);
     *out = supervisor;
     return 0;
 }

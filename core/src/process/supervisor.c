@@ -120,19 +120,25 @@ static bool signal_event(struct oribi_supervisor *supervisor, char byte, struct 
     return oribi__signal_event(oribi__signal_effect(byte, ORIBI__IN_SUPERVISOR), event);
 }
 
-static bool next_signal(struct oribi_supervisor *supervisor)
+bool oribi__supervisor_signalled(struct oribi_supervisor *supervisor, struct oribi_policy_event *event)
 {
     char byte;
-    struct oribi_policy_event event;
     while (oribi_os_read(supervisor->signal_fds[0], &byte, 1) == 1) {
         if (only_wakes(byte))
             atomic_store(&supervisor->wakes_up, false); /* before the look for what it was about */
-        if (!signal_event(supervisor, byte, &event))
-            continue;
-        feed(supervisor, &event);
-        return true;
+        if (signal_event(supervisor, byte, event))
+            return true;
     }
     return false;
+}
+
+static bool next_signal(struct oribi_supervisor *supervisor)
+{
+    struct oribi_policy_event event;
+    if (!oribi__supervisor_signalled(supervisor, &event))
+        return false;
+    feed(supervisor, &event);
+    return true;
 }
 
 static bool next_message(struct oribi_supervisor *supervisor)
@@ -266,6 +272,29 @@ static void pat_watchdog(struct oribi_supervisor *supervisor)
     (void)oribi_sd_watchdog(); /* a lost one is followed by another in time */
 }
 
+static void begin_watches(struct oribi_supervisor *supervisor)
+{
+    char path[ORIBI__RESTART_PATH_CAP];
+    if (supervisor->ties.options->dev && !supervisor->ties.prefork)
+        oribi__watch_begin(&supervisor->watch, &supervisor->ties.options->watch);
+    if (supervisor->ties.prefork)
+        return;
+    oribi__restart_path(supervisor->ties.options, path);
+    oribi__restart_watch(&supervisor->restart_file, path);
+}
+
+int oribi__supervisor_begin_alone(struct oribi_supervisor *supervisor, char *error)
+{
+    supervisor->begun = true;
+    supervisor->keepers_look_at = INT64_MAX;
+    int code = supervisor->pid_file.fd >= 0 ? oribi_pid_file_write(&supervisor->pid_file, error) : 0;
+    if (code < 0)
+        return code;
+    begin_watches(supervisor);
+    oribi__boot_log_begin(supervisor);
+    return 0;
+}
+
 static bool begin(struct oribi_supervisor *supervisor)
 {
     if (supervisor->daemonize) {
@@ -293,13 +322,7 @@ static bool begin(struct oribi_supervisor *supervisor)
     if (oribi_os_adopts_orphans() && oribi_os_become_subreaper() < 0)
         oribi_log(ORIBI_LOG_WARN, "cannot become the parent of orphaned workers (PR_SET_CHILD_SUBREAPER): %s",
                   oribi_os_error_text());
-    if (supervisor->ties.options->dev && !supervisor->ties.prefork)
-        oribi__watch_begin(&supervisor->watch, &supervisor->ties.options->watch);
-    if (!supervisor->ties.prefork) {
-        char path[ORIBI__RESTART_PATH_CAP];
-        oribi__restart_path(supervisor->ties.options, path);
-        oribi__restart_watch(&supervisor->restart_file, path);
-    }
+    begin_watches(supervisor);
     oribi__boot_log_begin(supervisor);
     feed(supervisor, &(struct oribi_policy_event){.type = ORIBI_EVENT_START});
     return false;
@@ -339,6 +362,19 @@ static bool act(struct oribi_supervisor *supervisor)
     return false;
 }
 
+void oribi__supervisor_turns(struct oribi_supervisor *supervisor)
+{
+    oribi__listening_turn(supervisor);
+    oribi__control_deferred_turn(supervisor);
+    oribi__history_turn(supervisor);
+    oribi__stacks_turn(supervisor);
+    oribi__status_turn(supervisor);
+    oribi__agent_turn(supervisor);
+    pat_watchdog(supervisor);
+    oribi__notify_turn(supervisor);
+    oribi_log_flush();
+}
+
 const struct oribi_supervisor_action *oribi_supervisor_take(struct oribi_supervisor *supervisor)
 {
     assert(supervisor->pid == getpid());
@@ -352,16 +388,8 @@ const struct oribi_supervisor_action *oribi_supervisor_take(struct oribi_supervi
     } while (next_event(supervisor));
     oribi__doors_turn(supervisor);
     oribi__upgrade_relieve(supervisor);
-    oribi__listening_turn(supervisor);
-    oribi__control_deferred_turn(supervisor);
-    oribi__history_turn(supervisor);
-    oribi__stacks_turn(supervisor);
-    oribi__status_turn(supervisor);
-    oribi__agent_turn(supervisor);
+    oribi__supervisor_turns(supervisor);
     oribi__bequeath(supervisor);
-    pat_watchdog(supervisor);
-    oribi__notify_turn(supervisor);
-    oribi_log_flush();
     if (supervisor->manager.trapped)
         supervisor->action =
             (struct oribi_supervisor_action){.type = ORIBI_SUPERVISOR_TRAPPED, .signal = supervisor->manager.trapped};

@@ -113,11 +113,16 @@ static void log_timeout_hint(const struct oribi_options *options)
               value);
 }
 
-static void up(struct oribi_supervisor *supervisor, const struct oribi_policy_action *action)
+void oribi__supervisor_up(struct oribi_supervisor *supervisor)
 {
     log_start_line(supervisor);
     log_timeout_hint(supervisor->ties.options);
     oribi__terminal_up(supervisor);
+}
+
+static void up(struct oribi_supervisor *supervisor, const struct oribi_policy_action *action)
+{
+    oribi__supervisor_up(supervisor);
     oribi__release_starter(supervisor, 0);
     hook(supervisor, "server_ready", action);
 }

@@ -21,6 +21,7 @@
  *   watch_event.c          files of the application that change, in development
  *   restart_file.c         a file that asks for a reload when it is touched
  *   start.c                create, destroy, daemon, logs
+ *   single.c, single_restart.c  one process that serves alone; its reload
  *   mold.c, child.c        the other processes
  *   fork_handlers.c        what children that the application forks must not keep
  * A process keeps struct oribi__ties when it is forked from supervisor to mold to worker. */
@@ -74,6 +75,7 @@ struct oribi__ties {
     int life_fd;    /* never written to: at its end the supervisor is dead */
     pid_t supervisor;
     bool prefork;      /* a library's: prefork.h */
+    bool single;       /* this process is the whole server: single.h */
     bool usr1_foreign; /* … whose program uses USR1 itself, so that it is sent to no process */
 };
 
@@ -208,6 +210,15 @@ void oribi__close(int *fd); /* leaves -1 */
 /* in such a child; hand-off socket and listeners unless a worker has them */
 void oribi__ties_let_go(struct oribi__ties *ties, bool listeners);
 
+/* For a server of one process (single.h), which has no policy. Begin alone: pid file, watched files, 0 or a code with
+ * `error`. Signalled: the next event that signals have made. Turns: what a supervisor does in each turn beside its
+ * processes. Up: the lines of a server that is up. Let go: in a child that the application forks. */
+int oribi__supervisor_begin_alone(struct oribi_supervisor *supervisor, char *error);
+bool oribi__supervisor_signalled(struct oribi_supervisor *supervisor, struct oribi_policy_event *event);
+void oribi__supervisor_turns(struct oribi_supervisor *supervisor);
+void oribi__supervisor_up(struct oribi_supervisor *supervisor);
+void oribi__supervisor_let_go(void *supervisor);
+
 /* supervisor.c. An event of the supervisor's own, which the policy hears of next. There is room (events.h). */
 void oribi__follow(struct oribi_supervisor *supervisor, const struct oribi_policy_event *event);
 
@@ -288,8 +299,12 @@ void oribi__mold_start_failed(const char *text);
 /* control.c */
 int oribi__control_open(struct oribi_supervisor *supervisor, bool replace, char *error);
 
-/* child.c */
+/* child.c. New: the child of a worker that this process is now, with a worker's signal handlers; the signals are held
+ * back before (signals.h). Copies ties. Let go: what a child that the application forks does first. */
 struct oribi_child;
+struct oribi_child *oribi__child_new(const struct oribi__ties *ties, uint32_t index, uint32_t ticket,
+                                     uint32_t generation);
+void oribi__child_let_go(void *child);
 const struct oribi__ties *oribi__child_ties(const struct oribi_child *child);
 
 /* watch_event.c. Takes the descriptor with the paths that an application was loaded from. */

@@ -131,12 +131,19 @@ static const struct oribi_step *mold_exit(struct oribi_process *p)
     return leave(p, 0, p->manager);
 }
 
+/* A single process tries the new program in a mold; what does not load is a page in development, so that configuration
+ * alone is tried there. */
+static bool mold_loads(const struct oribi_options *options)
+{
+    return options->single ? !options->dev : options->preload;
+}
+
 /* A manager's next mold is ready when made: what its program has done before start is its loading. */
 static const struct oribi_step *take_mold(struct oribi_process *p)
 {
     if (p->failed)
         return leave(p, 1, false);
-    if (p->stage == ORIBI__BEGIN && oribi_mold_options(p->mold)->preload && !p->manager) {
+    if (p->stage == ORIBI__BEGIN && mold_loads(oribi_mold_options(p->mold)) && !p->manager) {
         p->stage = ORIBI__LOADED;
         return give_type(p, ORIBI_STEP_LOAD);
     }
@@ -191,8 +198,13 @@ static const struct oribi_step *take_intermediate(struct oribi_process *p)
 
 /* --- worker --- */
 
+/* Nothing was forked, so there is no hook about that. */
 static const struct oribi_step *worker_begins(struct oribi_process *p)
 {
+    if (p->single) {
+        p->stage = ORIBI__LOADED;
+        return give_type(p, ORIBI_STEP_LOAD);
+    }
     p->stage = ORIBI__HOOKED;
     (void)hook(p, "after_fork");
     p->step.fatal = true;
@@ -208,8 +220,17 @@ static const struct oribi_step *worker_ran(struct oribi_process *p)
     return hook(p, name);
 }
 
+static const struct oribi_step *single_ran(struct oribi_process *p)
+{
+    bool restarts = p->stage == ORIBI__SERVING && oribi__single_restarts(p->single);
+    p->stage = restarts ? ORIBI__RESTARTS : ORIBI__LEFT;
+    return hook(p, restarts ? "before_reload" : "before_worker_exit");
+}
+
 static const struct oribi_step *worker_exit(struct oribi_process *p)
 {
+    if (p->single)
+        return leave(p, oribi__single_leave(p->single, p->failed), false);
     oribi_child_leave(p->child);
     return leave(p, 0, false);
 }
@@ -217,7 +238,7 @@ static const struct oribi_step *worker_exit(struct oribi_process *p)
 static const struct oribi_step *take_worker(struct oribi_process *p)
 {
     if (p->failed)
-        return leave(p, 1, true);
+        return p->single ? worker_exit(p) : leave(p, 1, true);
     if (p->manager)
         return give_type(p, ORIBI_STEP_RUN);
     switch (p->stage) {
@@ -233,13 +254,21 @@ static const struct oribi_step *take_worker(struct oribi_process *p)
         p->stage = ORIBI__OPENED;
         return give_type(p, ORIBI_STEP_OPEN);
     case ORIBI__OPENED:
+        if (p->single) {
+            p->stage = ORIBI__UP;
+            oribi__single_await_up(p->single);
+            return hook(p, "server_ready");
+        }
+        /* fall through */
+    case ORIBI__UP:
         p->stage = ORIBI__READY;
         return hook(p, "after_worker_ready");
     case ORIBI__READY:
         p->stage = ORIBI__SERVING;
         return give_type(p, ORIBI_STEP_RUN);
     case ORIBI__SERVING:
-        return worker_ran(p);
+    case ORIBI__RESTARTS:
+        return p->single ? single_ran(p) : worker_ran(p);
     case ORIBI__REFORK:
         p->stage = ORIBI__READY;
         return ask_for_fork(p, ORIBI_FORK_INTERMEDIATE);

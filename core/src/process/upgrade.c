@@ -62,6 +62,7 @@ struct oribi_policy_event oribi__upgrade_start(struct oribi_supervisor *supervis
                      (char *)"LISTEN_PID=",
                      (char *)"WATCHDOG_PID=", /* the service manager watches the successor from now on */
                      (char *)"ORIBI_MOLD=",
+                     (char *)"ORIBI_SINGLE=",
                      (char *)"ORIBI_UPGRADE_WHY=2",
                      NULL};
     keep[count++] = fds[1];

@@ -3,6 +3,7 @@
 #include "process/watch.h"
 #include "process/watch_private.h"
 
+#include "oribi/base/buf.h"
 #include "oribi/base/error.h"
 #include "oribi/base/log.h"
 #include "oribi/base/mem.h"
@@ -184,6 +185,48 @@ void oribi__watch_files(struct oribi__watch *watch, const char *list, size_t len
     drop_doubles(watch);
     count_lost(watch);
     oribi_log(ORIBI_LOG_DEBUG, "watching %zu files in %zu folders", watch->count, watch->folder_count);
+}
+
+/* Each file as its state and its path. */
+void oribi__watch_export(const struct oribi__watch *watch, struct oribi_buf *out)
+{
+    for (size_t i = 0; i < watch->count; i++) {
+        oribi_buf_append(out, &watch->files[i].state, sizeof(watch->files[i].state));
+        oribi_buf_append(out, watch->files[i].path, strlen(watch->files[i].path) + 1);
+    }
+}
+
+/* Gives what follows, and the state and path of the first one; NULL: there is none. */
+static const char *next_exported(const char *at, const char *end, struct oribi__watched_state *state, const char **path)
+{
+    if ((size_t)(end - at) <= sizeof(*state))
+        return NULL;
+    memcpy(state, at, sizeof(*state));
+    *path = at + sizeof(*state);
+    const char *nul = memchr(*path, '\0', (size_t)(end - *path));
+    return nul ? nul + 1 : NULL;
+}
+
+void oribi__watch_import(struct oribi__watch *watch, const char *bytes, size_t len)
+{
+    struct oribi__watched_state state;
+    struct oribi_buf paths = {0};
+    const char *end = bytes + len;
+    const char *path;
+    for (const char *at = bytes, *next; (next = next_exported(at, end, &state, &path)) != NULL; at = next)
+        oribi_buf_append(&paths, path, strlen(path) + 1);
+    oribi__watch_files(watch, paths.p, paths.len);
+    oribi_buf_deinit(&paths);
+    for (const char *at = bytes, *next; (next = next_exported(at, end, &state, &path)) != NULL; at = next) {
+        const struct oribi__watched_file key = {.path = (char *)(uintptr_t)path};
+        struct oribi__watched_file *file =
+            watch->count ? bsearch(&key, watch->files, watch->count, sizeof(key), by_path) : NULL;
+        if (!file)
+            continue;
+        file->state = state;
+        watch->folders[file->folder].dirty = true;
+        watch->due_ms = 1; /* long ago */
+    }
 }
 
 /* --- changes --- */

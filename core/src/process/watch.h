@@ -25,6 +25,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct oribi_buf;
+
 enum {
     ORIBI__WATCH_FILES_MAX = 20000,
     ORIBI__WATCH_FOLDERS_MAX = 4000,
@@ -93,6 +95,12 @@ void oribi__watch_begin_touch(struct oribi__watch *watch, const char *path);
 /* Adds paths, each followed by NUL, of files that are there or may come into a folder that is there; those that are
  * known stay as they are. */
 void oribi__watch_files(struct oribi__watch *watch, const char *list, size_t len);
+
+/* For a program that is started anew: appends the files as they were when they were last looked at; and watches them as
+ * that tells (borrows bytes), so that the next turn reports what has changed since. Bytes that break off count as
+ * far as they are whole. */
+void oribi__watch_export(const struct oribi__watch *watch, struct oribi_buf *out);
+void oribi__watch_import(struct oribi__watch *watch, const char *bytes, size_t len);
 
 /* Readable when there are reports; -1: none, or the time to look at them is set already (oribi__watch_deadline()). */
 int oribi__watch_fd(const struct oribi__watch *watch);

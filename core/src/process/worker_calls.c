@@ -13,6 +13,11 @@ void oribi_process_worker_setup(struct oribi_process *p, struct oribi_worker_set
         oribi_child_setup(p->child, setup);
 }
 
+bool oribi_process_is_single(const struct oribi_process *p)
+{
+    return p->single != NULL;
+}
+
 void oribi_process_ready(struct oribi_process *p, struct oribi_worker *worker)
 {
     oribi_child_ready(p->child, worker);
@@ -35,13 +40,17 @@ bool oribi_process_stop_soon(const struct oribi_process *p)
 
 void oribi_process_signalled(struct oribi_process *p, int number)
 {
-    if (p->child)
+    if (p->single)
+        oribi__single_signal(p->single, number);
+    else if (p->child)
         oribi_child_signal(p->child, number);
 }
 
 void oribi_process_stop(struct oribi_process *p)
 {
-    if (p->role == ORIBI_ROLE_SUPERVISOR && p->supervisor && !p->over)
+    if (p->single)
+        oribi__single_stop(p->single);
+    else if (p->role == ORIBI_ROLE_SUPERVISOR && p->supervisor && !p->over)
         oribi_supervisor_stop(p->supervisor);
 }
 

@@ -27,7 +27,7 @@ static const struct {
     uint32_t door;
     uint32_t worker;
     uint32_t count;
-} same[] = {
+} alike[] = {
     SAME(uncalled_count), SAME(connection_count), SAME(status_class), SAME(method_count),  SAME(refusals),
     SAME(timeouts),       SAME(shed_count),       SAME(gone_count),   SAME(evicted_count),
 };
@@ -40,9 +40,9 @@ void oribi_door_slot_fold(uint64_t sums[ORIBI_DOOR_COUNTERS], uint64_t workers[O
         own[i] = atomic_load_explicit(&counters(slot)[i], memory_order_relaxed);
         sums[i] += own[i];
     }
-    for (size_t i = 0; i < sizeof(same) / sizeof(same[0]); i++)
-        for (uint32_t k = 0; k < same[i].count; k++)
-            workers[same[i].worker + k] += own[same[i].door + k];
+    for (size_t i = 0; i < sizeof(alike) / sizeof(alike[0]); i++)
+        for (uint32_t k = 0; k < alike[i].count; k++)
+            workers[alike[i].worker + k] += own[alike[i].door + k];
 }
 
 void oribi_door_slot_unfold(const uint64_t sums[ORIBI_DOOR_COUNTERS], struct oribi_door_slot *slot)

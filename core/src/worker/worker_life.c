@@ -270,7 +270,7 @@ void oribi_worker_destroy(struct oribi_worker *w)
     oribi_access_log_drain(w->setup.access_log, ORIBI_LOG_DRAIN_MS);
     oribi_reactor_deinit(&w->reactor);
     oribi_wake_destroy(&w->wake);
-    bool alone = w->setup.life_fd >= 0; /* the only user of this heap since it was created */
+    bool alone = w->setup.life_fd >= 0 && !w->setup.shares_heap; /* the only user of this heap since it was created */
     int64_t blocks_before = w->blocks_before;
     free_worker(w);
     if (alone && oribi_mem_blocks() != blocks_before)

@@ -1,5 +1,6 @@
 /* How a process was started, and starting it again. */
 #include "base/os_process.c"
+#include "base/os_start.c"
 
 #include "tap.h"
 
@@ -42,6 +43,89 @@ static void test_a_given_command_line_counts(void)
     ok_eq(oribi_process_reap(pid, true, &status), pid);
     ok_eq(status, 3 << 8);
     oribi_start_free(&start);
+}
+
+/* A shell that is told to end by signals that are held. */
+static void test_a_process_becomes_its_command(void)
+{
+    static const int held[] = {SIGHUP, SIGUSR1};
+    struct oribi_start start;
+    int status = -1;
+    int fds[2];
+    char number[16];
+    char text[16] = "";
+    char *extra[] = {number, NULL};
+    char *argv[] = {(char *)"/bin/sh", (char *)"-c",
+                    (char *)"kill -HUP $$; kill -USR1 $$; eval \"echo kept >&$NUMBER\"; exit 3", NULL};
+    ok(pipe(fds) == 0);
+    (void)fcntl(fds[1], F_SETFD, FD_CLOEXEC);
+    (void)snprintf(number, sizeof(number), "NUMBER=%d", fds[1]);
+    ok_eq(oribi_start_record(&start, argv, false, NULL), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        oribi_start_become(&start, extra, &fds[1], 1, held, 2);
+        _exit(9);
+    }
+    ok_eq(oribi_process_reap(pid, true, &status), pid);
+    ok_eq(status, 3 << 8);
+    ok_eq(read(fds[0], text, sizeof(text) - 1), 5);
+    is_str(text, "kept\n");
+    start.argv[0][0] = '?';
+    oribi_start_become(&start, extra, NULL, 0, held, 0);
+    ok(true); /* it goes on where there is no such command */
+    start.argv[0][0] = '/';
+    oribi_start_free(&start);
+    close(fds[0]);
+    close(fds[1]);
+}
+
+static void test_held_signals_reach_who_has_arrived(void)
+{
+    static const int held[] = {SIGHUP};
+    sigset_t mask;
+    (void)signal(SIGHUP, SIG_IGN);
+    oribi_start_arrive(held, 1, false);
+    struct sigaction action;
+    ok(sigaction(SIGHUP, NULL, &action) == 0 && action.sa_handler == SIG_DFL);
+    ok(pthread_sigmask(SIG_SETMASK, NULL, &mask) == 0 && sigismember(&mask, SIGHUP) == 1);
+    (void)signal(SIGHUP, SIG_IGN); /* a handler of ours */
+    oribi_start_arrive(held, 1, true);
+    ok(pthread_sigmask(SIG_SETMASK, NULL, &mask) == 0 && sigismember(&mask, SIGHUP) == 0);
+    (void)signal(SIGHUP, SIG_DFL);
+}
+
+static const char *split(const char *p, size_t n, bool environment)
+{
+    static char text[64];
+    struct oribi_buf buf = {0};
+    int code = oribi__os_split_started(oribi_slice(p, n), environment, &buf);
+    for (size_t i = 0; i < buf.len; i++)
+        text[i] = buf.p[i] ? buf.p[i] : '|';
+    text[buf.len] = '\0';
+    oribi_buf_deinit(&buf);
+    return code < 0 ? "refused" : text;
+}
+
+/* A number of words, the program's path with any number of NULs, the words, the environment, an empty string. */
+static void test_a_start_as_macos_tells_it(void)
+{
+    static const char rest[] = "/bin/ruby\0\0\0ruby\0-e\0\0A=1\0B=\0\0more";
+    char all[sizeof(int) + sizeof(rest)];
+    int words = 3;
+    memcpy(all, &words, sizeof(words));
+    memcpy(all + sizeof(words), rest, sizeof(rest));
+    is_str(split(all, sizeof(all), false), "ruby|-e||");
+    is_str(split(all, sizeof(all), true), "A=1|B=|");
+    for (size_t n = 0; n < sizeof(words) + 21; n++)
+        is_str(split(all, n, false), "refused");
+    is_str(split(all, sizeof(words) + 21, false), "ruby|-e||"); /* cut: no environment */
+    is_str(split(all, sizeof(words) + 21, true), "");
+    words = 0;
+    memcpy(all, &words, sizeof(words));
+    is_str(split(all, sizeof(all), false), "refused");
+    words = 100;
+    memcpy(all, &words, sizeof(words));
+    is_str(split(all, sizeof(all), true), "refused");
 }
 
 static void test_a_child_that_has_ended_is_seen_before_it_is_reaped(void)
@@ -267,6 +351,9 @@ static void test_which_processes_are_below_us(void)
 int main(int argc, char **argv)
 {
     test_the_start_is_what_the_kernel_recorded(argc, argv);
+    test_a_process_becomes_its_command();
+    test_held_signals_reach_who_has_arrived();
+    test_a_start_as_macos_tells_it();
     test_a_given_command_line_counts();
     test_which_processes_are_below_us();
     test_a_child_that_has_ended_is_seen_before_it_is_reaped();

@@ -220,6 +220,61 @@ static const char *finished(enum oribi_option_lang lang, const char *option, con
 #define VARIABLES(...) ((const char *const[8][2]){__VA_ARGS__}) /* the rest is NULL */
 #define NO_VARIABLES   VARIABLES({NULL, NULL})
 
+/* Is one process preferred with this option set, where fork is not safe, and where it is? */
+static void check_single(bool expected, const char *env, const char *name, const char *value)
+{
+    struct oribi_options options;
+    oribi_options_init(&options);
+    options.lang = ORIBI_LANG_BOTH;
+    ok_eq(oribi_options_set(&options, "env", env, error), 0);
+    if (name)
+        ok_eq(oribi_options_set(&options, name, value, error), 0);
+    ok_named(oribi_options_prefer_single(&options, false) == expected, "%s: %s %s", env, name ? name : "", value);
+    ok(!oribi_options_prefer_single(&options, true));
+    oribi_options_deinit(&options);
+}
+
+static void test_development_is_one_process_where_fork_is_not_safe(void)
+{
+    check_single(true, "development", NULL, "");
+    check_single(true, "development", "threads", "5");
+    check_single(true, "development", "preload", "off");
+    check_single(true, "development", "bind", "127.0.0.1:1");
+    check_single(false, "production", NULL, "");
+    check_single(false, "test", NULL, "");
+    check_single(false, "development", "workers", "1");
+    check_single(false, "development", "workers", "4");
+    check_single(false, "development", "daemonize", "on");
+    check_single(false, "development", "user", "nobody");
+    check_single(false, "development", "bind", "tls://127.0.0.1:1");
+    check_single(false, "development", "bind", "127.0.0.1:1?door=on");
+    check_single(false, "development", "warmup", "/");
+    check_single(false, "development", "requests_max", "9");
+    check_single(false, "development", "memory_max", "1G");
+    check_single(false, "development", "age_max", "1h");
+    check_single(false, "development", "refork_after", "9");
+}
+
+static void test_a_single_process_is_one_worker(void)
+{
+    is_str(finished(ORIBI_LANG_RUBY, "single", NO_VARIABLES, NULL), "off");
+    is_str(finished(ORIBI_LANG_RUBY, "single", NO_VARIABLES, "on"), "on");
+    is_str(finished(ORIBI_LANG_RUBY, "single", VARIABLES({"WEB_CONCURRENCY", "7"}), "on"), "on");
+    struct oribi_options options;
+    oribi_options_init(&options);
+    options.lang = ORIBI_LANG_PERL;
+    ok_eq(PARSE(&options, "--single", "-E", "production"), 0);
+    ok_eq(oribi_options_finish(&options, error), 0);
+    ok_eq(options.workers, 1);
+    oribi_options_deinit(&options);
+    oribi_options_init(&options);
+    options.lang = ORIBI_LANG_RUBY;
+    ok_eq(PARSE(&options, "--single", "-w", "2"), 0);
+    ok_eq(oribi_options_finish(&options, error), ORIBI_EINVAL);
+    is_str(error, "single and workers above 1 exclude each other: nothing is forked");
+    oribi_options_deinit(&options);
+}
+
 static void test_words_of_other_commands_are_no_application(void)
 {
     struct oribi_options options;
@@ -434,6 +489,8 @@ int main(void)
     test_bind_comes_from_host_port_and_environment();
     test_a_bind_wins_over_host_and_port();
     test_the_environment_is_the_languages_own();
+    test_development_is_one_process_where_fork_is_not_safe();
+    test_a_single_process_is_one_worker();
     test_words_of_other_commands_are_no_application();
     test_frameworks_variables_decide_the_environment();
     test_variables_set_workers_and_threads_of_oribi();

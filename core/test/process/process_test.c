@@ -35,6 +35,7 @@ static struct {
 static const char
     *trouble; /* "load", "open", "after_fork": what fails; "refork": the first worker is to become a mold */
 static char steps[LINE_CAP];
+static bool single; /* the option */
 
 static void note(const char *what, const char *detail)
 {
@@ -166,6 +167,7 @@ static struct oribi_process *create(bool preload, bool daemonize)
     options->workers = 1;
     options->preload = preload;
     options->daemonize = daemonize;
+    options->single = single;
     const struct oribi_process_setup setup = {.options = options, .program = "test"};
     if (oribi_process_create(&setup, &p, error) < 0)
         _exit(99);
@@ -287,6 +289,20 @@ static void test_forks_that_fail(void)
     ok_eq(in_child(fork_without_an_answer), 0);
 }
 
+static void test_a_single_process_forks_nothing(void)
+{
+    single = true;
+    ok_eq(serve(true, NULL, 1, 0), 0);
+    ok(has("worker: LOAD, OPEN, HOOK server_ready, HOOK after_worker_ready, RUN, HOOK before_worker_exit, EXIT 0"));
+    ok_eq(atomic_load(&shared->count), 1);
+    ok_eq(atomic_load(&shared->forked), 1); /* what the application forks ends with 0, as in every role */
+    ok_eq(serve(false, "load", 0, 2), 1);
+    ok(has("worker: LOAD, EXIT 1"));
+    ok_eq(serve(false, "open", 0, 2), 1);
+    ok(has("worker: LOAD, OPEN, EXIT 1"));
+    single = false;
+}
+
 int main(void)
 {
     shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -296,5 +312,6 @@ int main(void)
     test_a_mold_made_of_a_worker_does_not_load();
     test_what_fails_is_followed_by_exit_1();
     test_forks_that_fail();
+    test_a_single_process_forks_nothing();
     return done_testing();
 }

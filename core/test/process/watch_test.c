@@ -1,6 +1,7 @@
 /* Files that change: as editors save them, in folders that come and go, beside each other, with and without inotify. */
 #include "process/watch.h"
 
+#include "oribi/base/buf.h"
 #include "oribi/base/clock.h"
 #include "oribi/base/os.h"
 #include "oribi/base/os_process.h"
@@ -379,6 +380,33 @@ static void test_off(void)
     oribi__watch_end(&off);
 }
 
+/* A program that is started anew knows what its files were like. */
+static void test_what_was_known_before(void)
+{
+    struct oribi_buf known = {0};
+    begin(NULL);
+    NAME("lib/a.rb", "lib/b.rb");
+    oribi__watch_export(&watch, &known);
+    oribi__watch_end(&watch);
+    put("lib/b.rb", "more");
+    watch = (struct oribi__watch){.os = {-1}};
+    oribi__watch_begin(&watch, &(struct oribi_text_list){0});
+    oribi__watch_import(&watch, known.p, known.len - 1); /* the last one has no end */
+    ok_eq(watch.count, 1);
+    is_str(changed(), "");
+    oribi__watch_import(&watch, known.p, known.len);
+    ok_eq(watch.count, 2);
+    is_str(changed(), "lib/b.rb");
+    ok_eq(watch.changed_count, 1);
+    is_str(changed(), "");
+    put("lib/a.rb", "more");
+    is_str(changed(), "lib/a.rb");
+    oribi__watch_import(&watch, known.p, 0);
+    ok_eq(watch.count, 2);
+    oribi_buf_deinit(&known);
+    end();
+}
+
 int main(void)
 {
     if (!only_on_linux("files are looked at once a second"))
@@ -396,6 +424,7 @@ int main(void)
     test_what_is_no_file_is_touched();
     test_without_inotify_a_file_is_looked_at();
     test_a_storm_of_touches();
+    test_what_was_known_before();
     test_off();
     return done_testing();
 }

@@ -22,7 +22,7 @@ sub serve {
     my $self = bless { settings => $settings, source => $app, listeners => $listeners, process => $process }, __PACKAGE__;
     my $code = eval { $self->_drive };
     my $error = $@;
-    if ($process->role eq 'supervisor') {
+    if ($process->role eq 'supervisor' || $process->single) {
         die $error unless defined $code;
         $process->destroy;
         _sweep_uploads() if eval { require Oribi::Multipart::Folder };    # of workers that were killed on the way out
@@ -57,9 +57,17 @@ sub _drive {
             POSIX::_exit($code) if $at_once;
             $Oribi::process = undef;
             delete $self->{worker};
+            _flush() if $process->single;
             return $code;
         }
     }
+}
+
+# What the application has printed goes before a new program, too.
+sub _flush {
+    require IO::Handle;
+    $_->flush for *STDOUT{IO}, *STDERR{IO};
+    return;
 }
 
 # In a child: what its role needs before anything of the program's runs in it.
@@ -97,12 +105,7 @@ sub _attempt {
 # record, and plackup makes one while it loads the application. Switches of perl itself are lost then; those of the
 # program are all in @ARGV. Empty: ask the kernel.
 sub command_line {
-    my @words;
-    if (open my $fh, '<', '/proc/self/cmdline') {
-        local $/;
-        @words = split /\0/, scalar(readline $fh), -1;
-        pop @words;
-    }
+    my @words = Oribi::_command_line();
     my @last = @words >= @ARGV ? @words[@words - @ARGV .. $#words] : ();
     return if @words >= @ARGV + 2 && "@last" eq "@ARGV" && grep { $_ eq $0 || $0 eq '-e' } @words;
     return -f $0 ? ($^X, $0, @ARGV) : ();

@@ -5,6 +5,7 @@
 
 #include "oribi/http/compress.h"
 #include "oribi/base/os.h"
+#include "oribi/base/os_process.h"
 #include "oribi/base/signals.h"
 #include "oribi/process/methods.h"
 #include "oribi/process/prefork.h"
@@ -228,6 +229,19 @@ static VALUE layer(VALUE self)
     return rb_utf8_str_new_cstr(oribi_os_layer());
 }
 
+/* @return [Array<String>] of this process, as the system has kept it; empty where it has not */
+static VALUE command_line(VALUE self)
+{
+    struct oribi_start start;
+    VALUE words = rb_ary_new();
+    if (oribi_start_record(&start, NULL, false, NULL) < 0)
+        return words;
+    for (char **word = start.argv; *word; word++)
+        rb_ary_push(words, rb_str_new_cstr(*word));
+    oribi_start_free(&start);
+    return words;
+}
+
 /* This process ends before it has become anything: the server that started it hears why. */
 static VALUE start_failed(VALUE self, VALUE text)
 {
@@ -249,6 +263,7 @@ void ext_process_setup(void)
     rb_define_singleton_method(core, "start_failed", start_failed, 1);
     rb_define_singleton_method(core, "codings", codings, 0);
     rb_define_singleton_method(core, "layer", layer, 0);
+    rb_define_singleton_method(core, "command_line", command_line, 0);
     rb_define_singleton_method(core, "give_signals_back", give_signals_back, 0);
     process_class = rb_define_class_under(core, "Process", rb_cObject);
     rb_undef_alloc_func(process_class);

@@ -20,11 +20,7 @@ module Oribi
     end
 
     # This process's command line; rackup has taken its own words out of ARGV.
-    def self.command_line
-      File.binread("/proc/self/cmdline").split("\0")
-    rescue SystemCallError
-      []
-    end
+    def self.command_line = Core.command_line
 
     # @return [Symbol] :command, :environment or :launcher
     def source(name)

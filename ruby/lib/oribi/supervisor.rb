@@ -13,7 +13,9 @@ module Oribi
   class Supervisor
     # Those that the core acts on in a worker.
     SIGNALS = %w[TERM QUIT INT USR1 USR2].freeze
-    private_constant :SIGNALS
+    # … and in a process that is the whole server.
+    ALONE = %w[HUP].freeze
+    private_constant :SIGNALS, :ALONE
 
     # @param options [Options] after #finish
     # @param loader [#load] gives the application
@@ -98,7 +100,7 @@ module Oribi
         Oribi.process = @worker = nil
         @app ? Memory.settle : Processes.forget_at_exit # one with an application was a worker
       when "worker"
-        trap_signals
+        trap_signals(@core.single? ? SIGNALS + ALONE : SIGNALS)
         Memory.collect_between_requests(@options)
       end
     end
@@ -106,9 +108,9 @@ module Oribi
     # The core's handlers know of no Ruby. These traps stand behind them, so that code which traps a signal for a while
     # finds something to call and to put back. In a child that the application forks they do what Ruby does without a
     # trap.
-    def trap_signals
+    def trap_signals(names)
       worker = Process.pid
-      SIGNALS.each do |name|
+      names.each do |name|
         number = Signal.list.fetch(name)
         Trap.call(name) { Process.pid == worker ? heed(number) : raise(SignalException, name) }
         @core.retake(number)
@@ -175,12 +177,20 @@ module Oribi
       worker
     end
 
+    # What the application has printed goes before a new program, too.
+    def flush
+      [$stdout, $stderr].each(&:flush)
+    rescue SystemCallError, IOError
+      nil
+    end
+
     def leave(code, at_once, _signal)
       exit!(code) if at_once
       @left = true
       Oribi.process = nil
       @worker&.close
-      @core.destroy
+      flush if @core.single?
+      @core.destroy # of a single process that is to be started anew: does not return
       code
     end
   end

@@ -301,6 +301,10 @@ int oribi_os_become_subreaper(void);
  * parent, and reports its end (process/keeper.h). */
 bool oribi_os_adopts_orphans(void);
 
+/* May a process of this system fork and go on in the child whatever libraries it has loaded? Not on macOS, which ends
+ * such children once Objective-C was initialised in their parent. */
+bool oribi_os_forks_safely(void);
+
 /* The kernel sends us `signal_number` when the thread that forked us ends. Returns ORIBI_ECLOSED when our parent is
  * already not `parent`. No signal comes where the system has no such thing. */
 int oribi_os_signal_on_parent_death(int signal_number, pid_t parent);

@@ -1,12 +1,17 @@
 /* What this process is and how it was started: command line, environment, working directory, user; and waiting for
- * children. What differs between systems is in os_linux.c, os_usage_linux.c and os_portable.c. */
+ * children. How it was started is in os_start.c; what differs between systems is in os_linux.c, os_usage_linux.c and
+ * os_portable.c. */
 #ifndef ORIBI_BASE_OS_PROCESS_H
 #define ORIBI_BASE_OS_PROCESS_H
+
+#include "oribi/base/slice.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
+
+struct oribi_buf;
 
 enum { ORIBI_POLL_MAX = 64 };
 
@@ -39,6 +44,21 @@ void oribi_start_free(struct oribi_start *start);
  * 0, ORIBI_ENOMEM or ORIBI_ESYS. A command that cannot be executed ends with code 127 and a line on stderr. */
 int oribi_start_again(const struct oribi_start *start, char *const *extra, const int *keep, size_t keep_count,
                       pid_t *pid);
+
+/* Becomes that command, in this process: with `extra`, `keep` and the working directory as above; the signals of `held`
+ * (held_count of them) neither end it nor, where its language does not unblock them, get lost before it has handlers.
+ * Returns when it cannot, with oribi_os_error_text(). Arrive: in that command, before handlers are installed, and again
+ * when they are (`ready`): the signals are as ever. */
+void oribi_start_become(const struct oribi_start *start, char *const *extra, const int *keep, size_t keep_count,
+                        const int *held, size_t held_count);
+void oribi_start_arrive(const int *held, size_t held_count, bool ready);
+
+/* Private. Appends the strings of the command line, or of the environment, that the system has kept of this process's
+ * start, each with its NUL: as this system tells them, from /proc, and out of what macOS tells (KERN_PROCARGS2). 0 or a
+ * code of os.h; ORIBI_EINVAL for what cannot be read. */
+int oribi__os_started(bool environment, struct oribi_buf *out);
+int oribi__os_read_proc(bool environment, struct oribi_buf *out);
+int oribi__os_split_started(struct oribi_slice all, bool environment, struct oribi_buf *out);
 
 /* Changes to the group and user given by name or number (NULL: leave; the group defaults to the user's), for good.
  * 0, or ORIBI_EINVAL, ORIBI_ESYS with one line in `error` (ORIBI_ERROR_TEXT_CAP). */

@@ -153,6 +153,7 @@ struct oribi_options {
 
     uint32_t workers; /* 0 until oribi_options_finish(): usable CPUs */
     uint32_t threads;
+    bool single; /* one process, without fork */
     bool preload;
     bool helper;
     bool daemonize;
@@ -334,6 +335,11 @@ int oribi_options_enter_dir(struct oribi_options *options, char *error);
  * address) unless a bind of the same or a stronger source is there; access_log from env. Then checks combinations.
  * Same results as set. */
 int oribi_options_finish(struct oribi_options *options, char *error);
+
+/* Is this server one process (`single`) where nobody has said so? In development, where the system's fork is not safe
+ * (oribi_os_forks_safely()), `workers` is not given, and no other option needs further processes. Pure; finish asks
+ * it. */
+bool oribi_options_prefer_single(const struct oribi_options *options, bool forks_safely);
 
 /* After that: does a developer sit at a terminal from which the server was started, and which it did not leave? */
 bool oribi_options_at_terminal(const struct oribi_options *options);

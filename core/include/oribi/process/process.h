@@ -71,6 +71,10 @@
  *   worker         HOOK after_fork [LOAD] OPEN HOOK after_worker_ready (RUN [HOOK before_refork, FORK intermediate])*
  *                  HOOK before_worker_exit EXIT 0. No LOAD where the process it was forked from has loaded.
  *                  When one of the first three fails: EXIT 1 at once
+ *   single         LOAD OPEN HOOK server_ready HOOK after_worker_ready RUN [HOOK before_reload] HOOK before_worker_exit
+ *                  EXIT 0. When one of the first two fails: EXIT 1. With the option `single` this is the process that
+ *                  would be the supervisor. Where RUN has ended for a reload, oribi_process_destroy() starts the
+ *                  program anew under this pid and does not return
  *   and with setup.manager:
  *   manager        [FORK daemon] (WAIT | HOOK before_fork, FORK worker, HOOK after_fork | HOOK on_worker_exit |
  *                  TRAPPED | DONE)* EXIT code, signal
@@ -83,8 +87,8 @@
  * Hooks, who runs them, and what the step holds. The language logs what a hook raises, and goes on. Where `fatal` is
  * set it may let the exception count instead, by oribi_process_failed(): Ruby does, Perl does not.
  *
- *   server_ready         supervisor                  once it serves
- *   before_reload        supervisor
+ *   server_ready         supervisor, single          once it serves
+ *   before_reload        supervisor, single
  *   on_worker_exit       supervisor, manager         pid, status, reason
  *   before_fork          mold, manager               before each worker
  *   after_fork           worker                      index, generation; fatal
@@ -104,6 +108,7 @@
  *                  USR1: logs
  *   worker         before ready and after EXIT: TERM, QUIT, INT: the handler ends it with code 0. In between TERM and
  *                  QUIT drain, INT ends it in the handler, USR1 and USR2 make oribi_process_due() true
+ *   single         as a supervisor, whose signals another thread of the process takes (process/single.h)
  *   manager's      worker: the program's own handlers, until oribi_jobs_watch_signals() (jobs.h)
  *   starter        as any command        intermediate   held back to its end
  *   Others do nothing in molds and workers. PIPE is harmless everywhere.
@@ -257,6 +262,9 @@ void oribi_process_loading_at(struct oribi_process *p, const char *text, size_t 
 void oribi_process_files(struct oribi_process *p, const char *list, size_t len);
 
 enum oribi_role oribi_process_role(const struct oribi_process *p);
+
+/* A server of one process (`single`): its role is that of a worker, and when it ends the program goes on. */
+bool oribi_process_is_single(const struct oribi_process *p);
 
 /* What the process title should say now ("oribi supervisor, generation 1, 4 workers"), NUL-terminated, cut at cap.
  * Gives its length, or 0 if nothing has changed since the last call; intermediates and starters have none. */

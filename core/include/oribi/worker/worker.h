@@ -38,7 +38,8 @@ struct oribi_worker_setup {
     int deadline_signal;
     /* borrowed: what else the process needs to be open, for what it tells its supervisor; 0: none */
     int report_fd;
-    int life_fd; /* reaches EOF when the supervisor dies: then drain and end; -1: none */
+    bool shares_heap; /* others use the core's memory too, so that what a worker gives back cannot be counted */
+    int life_fd;      /* reaches EOF when the supervisor dies: then drain and end; -1: none */
 };
 
 /* How many descriptors a worker with these options wants to be allowed. */
