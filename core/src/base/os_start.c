@@ -281,6 +281,7 @@ void oribi_start_become(const struct oribi_start *start, char *const *extra, con
                         const int *held, size_t held_count)
 {
     char **merged = start->argv && start->argv[0] ? try_merge_environ(start->environ, extra) : NULL;
+    char **own = environ;
     sigset_t mask;
     sigset_t before;
     if (!merged)
@@ -296,6 +297,7 @@ void oribi_start_become(const struct oribi_start *start, char *const *extra, con
     if (chdir(start->dir) == 0)
         oribi__os_exec(start->argv, merged);
     (void)oribi_os_fail();
+    environ = own; /* where there is no execvpe(3) it is another one now */
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     for (size_t i = 0; i < keep_count; i++)
         (void)fcntl(keep[i], F_SETFD, FD_CLOEXEC);
