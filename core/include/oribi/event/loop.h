@@ -40,7 +40,7 @@ struct oribi_watch {
     /* Told by the poll source with an event of a stream: the descriptor was closed by the application, and may be
      * another file's now. It must be neither read, written nor closed; nothing more is told of the watch. */
     bool lost;
-    uint32_t index;  /* private to the poll and kqueue sources */
+    uint32_t index; /* private to the poll and kqueue sources */
 };
 
 struct oribi_event {
