@@ -90,6 +90,7 @@ E2E.suite("lifecycle", transports: %i[tcp]) do
     wait_until("the first processes to go: #{one.stderr}") { (one.descendants & first).empty? }
     # The new workers go on counting where the warm one was.
     assert_operator one.get("/calls").body.to_i, :>, 49
+    skip_without "memory of other processes to tell of, and has a warm mold below init, where this test does not look"
     wait_until("lines about memory before and after: #{one.stderr}") do
       one.stderr.match?(/memory of a worker before the refork.*\n(.*\n)*.*come from a warm mold.*\n(.*\n)*.*memory of a worker after the refork/)
     end
