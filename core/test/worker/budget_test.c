@@ -325,8 +325,8 @@ static bool live_through(struct site *site)
         "GET /big/8000000 HTTP/1.1\r\nHost: a\r\n\r\n",
         "GET /large HTTP/1.1\r\nHost: a\r\n\r\n",
         "GET /cut HTTP/1.1\r\nHost: a\r\n\r\n",
-        "POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
-        "1\r\nx\r\n0\r\nX-Sum: 1\r\nX-Sum: 2\r\n\r\n",
+        ("POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
+         "1\r\nx\r\n0\r\nX-Sum: 1\r\nX-Sum: 2\r\n\r\n"),
     };
     bool all = true;
     for (size_t i = 0; i < sizeof(requests) / sizeof(requests[0]); i++) {

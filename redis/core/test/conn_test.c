@@ -587,7 +587,7 @@ static void test_long_strings_go_where_they_will_lie(void)
     struct oribi_buf text = {0};
     oribi_buf_print(&text, "*2\r\n$%d\r\n", N);
     for (int i = 0; i < N; i++)
-        oribi_buf_append(&text, "abcdefg" + i % 7, 1);
+        oribi_buf_append(&text, &"abcdefg"[i % 7], 1);
     oribi_buf_append(&text, "\r\n:5\r\n+OK\r\n", 11);
     conn.transport = &SCRIPTED;
     script.text = text.p;

@@ -210,13 +210,13 @@ static void test_long_strings_are_told_before_their_end(void)
     struct oribi_buf text = {0};
     oribi_buf_print(&text, "*2\r\n$%zu\r\n", n);
     for (size_t i = 0; i < n; i++)
-        oribi_buf_append(&text, "abcdefgh" + i % 8, 1);
+        oribi_buf_append(&text, &"abcdefgh"[i % 8], 1);
     oribi_buf_append(&text, "\r\n:5\r\n", 6);
     check(text.p, text.len, ORIBI_AGAIN, "array 2, string abcdefgh...16385, int 5.");
     text.len = 0;
     oribi_buf_print(&text, "=%zu\r\ntxt:", n + 4);
     for (size_t i = 0; i < n; i++)
-        oribi_buf_append(&text, "abcdefgh" + i % 8, 1);
+        oribi_buf_append(&text, &"abcdefgh"[i % 8], 1);
     oribi_buf_append(&text, "\r\n", 2);
     check(text.p, text.len, ORIBI_AGAIN, "txt:abcdefgh...16385.");
     text.len -= 2;
