@@ -332,16 +332,20 @@ static void test_a_draft_is_nobodys_to_lock_and_then_everybodys_to_read(void)
 
 /* --- two at a time --- */
 
-static int start(int ready_fd)
+/* Begins when the gate's other end is closed; one that has the file lives until all have said that they have come so
+ * far, which closes the end. */
+static int start(int gate_fd, int said_fd, int end_fd)
 {
     struct oribi_pid_file file;
-    char byte;
-    (void)!read(ready_fd, &byte, 1); /* both begin when the other end is closed */
+    char byte = '.';
+    (void)!read(gate_fd, &byte, 1);
     int code = oribi_pid_file_lock(&file, path, error);
     if (code == 0)
         code = oribi_pid_file_write(&file, error);
+    (void)!write(said_fd, &byte, 1);
+    oribi_os_close(said_fd);
     if (code == 0)
-        poll(NULL, 0, 50); /* a server that lives for a while */
+        (void)!read(end_fd, &byte, 1);
     return code == 0 ? 0 : code == ORIBI_ELIMIT ? 1 : 2;
 }
 
@@ -355,19 +359,29 @@ static void test_of_two_who_find_a_stale_one_the_first_has_it(void)
     for (int round = 0; round < ROUNDS; round++) {
         pid_t pids[SERVERS];
         int gate[2];
+        int said[2];
+        int end_of[2];
         int won = 0;
+        char byte;
         leave("1234\n");
-        if (pipe2(gate, O_CLOEXEC) < 0)
+        if (pipe2(gate, O_CLOEXEC) < 0 || pipe2(said, O_CLOEXEC) < 0 || pipe2(end_of, O_CLOEXEC) < 0)
             exit(2);
         for (int i = 0; i < SERVERS; i++) {
             pids[i] = fork();
             if (pids[i] == 0) {
                 oribi_os_close(gate[1]);
-                _exit(start(gate[0]));
+                oribi_os_close(end_of[1]);
+                _exit(start(gate[0], said[1], end_of[0]));
             }
         }
         oribi_os_close(gate[0]);
+        oribi_os_close(said[1]);
+        oribi_os_close(end_of[0]);
         oribi_os_close(gate[1]);
+        while (read(said[0], &byte, 1) == 1)
+            continue;
+        oribi_os_close(end_of[1]);
+        oribi_os_close(said[0]);
         for (int i = 0; i < SERVERS; i++) {
             int status = -1;
             (void)waitpid(pids[i], &status, 0);

@@ -187,6 +187,7 @@ module Oribi
 
         result = @words.map(call.name, values(chunk, call))
         return leave(chunk, result.reason, number) if result.reason
+        return leave(chunk, "#{call.name} takes no block here", number) if call.block && call.name == "single" # Puma's
 
         take(chunk, call, result, inner.equal?(node) ? "" : parts(chunk, call).last, number)
       end
