@@ -42,6 +42,7 @@ int oribi__door_init(struct oribi__door *door, struct oribi_door_config *config,
     door->config = config;
     oribi__count_init(door);
     door->log_limit.burst = LOG_BURST;
+    oribi__ids_seed(&door->ids);
     struct oribi_reactor_config own = reactor_config(config->options);
     struct oribi_reactor_hooks hooks = oribi__h1_hooks(door);
     int code = oribi_trust_parse(&config->options->trusted_proxies, &door->trust, error);

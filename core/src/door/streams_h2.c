@@ -145,6 +145,8 @@ static void answer_own(struct oribi__stream *stream, int status)
 
 static void refuse(struct oribi__stream *stream, int status, enum oribi_refusal refusal)
 {
+    if (stream->call)
+        stream->call->refusal = (uint8_t)refusal;
     oribi__count_refusal(stream->client->door, status, refusal);
     answer_own(stream, status);
 }
@@ -280,7 +282,7 @@ static void on_request(void *self, struct oribi_h2_stream *h2, const struct orib
     stream->call = call;
     if (call)
         oribi__count_request(call, request->parsed->method, true);
-    if (!call || oribi__call_about(call, &client->peer, 20, true) < 0 ||
+    if (!call || oribi__call_about(call, &client->peer, request->parsed, 20, true) < 0 ||
         oribi_buf_try_append(&call->head, request->head.p, request->framing) < 0) {
         refuse(stream, 503, ORIBI_REFUSAL_MEMORY);
         return;
@@ -294,14 +296,22 @@ static void on_request(void *self, struct oribi_h2_stream *h2, const struct orib
         (void)oribi_h2_interim(h2, 100, NULL, 0); /* a client that waits in vain sends its body some time */
 }
 
-static void log_refused(struct oribi__client *client, int error, int status)
+/* Bytes of a field block have no columns, and no line that could be shown. */
+static void log_refused(struct oribi__client *client, int status, enum oribi_refusal refusal, const char *reason,
+                        const struct oribi_fault *fault)
 {
+    struct oribi_fault field = fault ? *fault : (struct oribi_fault){0};
+    if (!field.field.p)
+        field.at = NULL;
     const struct oribi__peer *peer = &client->peer;
     const struct oribi__refused refused = {.listener = &client->door->config->listeners[peer->listener].listener,
                                            .addr = oribi_slice(peer->addr, peer->addr_len),
                                            .port = oribi_slice(peer->port, peer->port_len),
                                            .tls = peer->tls != NULL,
                                            .status = status,
+                                           .refusal = refusal,
+                                           .reason = reason,
+                                           .fault = &field,
                                            .requests = 1};
     oribi__own_log_refused(client->door, NULL, oribi_slice("", 0), &refused);
 }
@@ -311,10 +321,13 @@ static void on_refused(void *self, struct oribi_h2_stream *h2, int error, const 
     struct oribi__client *client = self;
     struct oribi__door *door = client->door;
     struct oribi__stream *stream = h2->user ? h2->user : create(client, h2);
-    if (oribi_log_limit_allows(&door->log_limit, door->reactor.now_ms))
-        oribi_log(ORIBI_LOG_WARN, "door: refused a request of %.*s: %s",
-                  client->peer.addr_len ? client->peer.addr_len : 4, client->peer.addr_len ? client->peer.addr : "unix",
-                  fault && fault->reason ? fault->reason : oribi_error_text(error));
+    const char *reason = fault && fault->reason ? fault->reason : oribi_error_text(error);
+    enum oribi_refusal refusal = oribi_refusal_of(error, ORIBI_REFUSAL_FIELD);
+    int status = oribi_error_status(error) ? oribi_error_status(error) : 400;
+    if (!stream || !stream->call)
+        log_refused(client, status, refusal, reason, fault);
+    else if (oribi_log_limit_allows(&door->log_limit, door->reactor.now_ms))
+        oribi__own_say_failed(stream->call, status, refusal, reason);
     if (!stream) {
         oribi_h2_reset(h2, ORIBI_H2_REFUSED_STREAM);
         oribi_h2_release(h2);
@@ -325,10 +338,7 @@ static void on_refused(void *self, struct oribi_h2_stream *h2, int error, const 
         return;
     }
     stream->is_head = is_head;
-    int status = oribi_error_status(error);
-    if (!stream->call)
-        log_refused(client, error, status ? status : 400);
-    refuse(stream, status ? status : 400, oribi_refusal_of(error, ORIBI_REFUSAL_FIELD));
+    refuse(stream, status, refusal);
 }
 
 static void on_malformed(void *self, uint32_t id, const char *reason)
