@@ -90,7 +90,8 @@ E2E.suite("door_counts", transports: %i[tcp]) do
     growth(FULL12 => 1) { tls(max_version: :TLS1_2) { |client| session = client.session } }
     growth(FULL12 => 0, FULL12.sub("full", "resumed") => 1) { tls(max_version: :TLS1_2, session:) { |client| assert client.session_reused? } }
     growth(FULL12.sub("TLSv1.2", "TLSv1.3") => 1) { tls(min_version: :TLS1_3) { |client| client } }
-    growth('oribi_door_handshakes_failed_total{reason="plain"}' => 1) { plain { |tcp| tcp.write("GET / HTTP/1.1\r\n\r\n") && tcp.read } }
+    growth('oribi_door_handshakes_failed_total{reason="plain"}' => 1, 'oribi_refusals_total{status="400",reason="request_line"}' => 1,
+           'oribi_answers_total{class="4xx"}' => 1) { plain { |tcp| tcp.write("GET / HTTP/1.1\r\n\r\n") && tcp.read } }
     growth('oribi_door_handshakes_failed_total{reason="left"}' => 1) { plain { nil } }
     growth('oribi_door_handshakes_failed_total{reason="refused"}' => 1) do
       assert_raises(OpenSSL::SSL::SSLError) { tls(max_version: :TLS1_1, security_level: 0) { nil } }

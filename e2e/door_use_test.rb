@@ -290,6 +290,17 @@ E2E.suite("door_use", transports: %i[tcp]) do
     assert_equal "mine", logged.last["request_id"]
   end
 
+  def test_plain_http_has_its_lines
+    served_with_logs
+    TCPSocket.open("127.0.0.1", @one.port) do |tcp|
+      tcp.write("GET /plain HTTP/1.1\r\nHost: a\r\n\r\n")
+      assert_match(/\AHTTP\/1.1 400 .*https:/m, tcp.read)
+    end
+    answered, refused = both_lines(400, /\Arequest from 127\.0\.0\.1 refused with 400: HTTP without TLS.*"GET \/plain HTTP\/1\.1"/)
+    assert_equal ["GET /plain HTTP/1.1", "request_line"], answered.values_at("line", "refused")
+    assert_equal answered["request_id"], refused["request_id"]
+  end
+
   # --- renewal ---
 
   # As certbot leaves it: links in live/ to files with a number in archive/, and a hook once all links are new.
