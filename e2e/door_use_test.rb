@@ -301,6 +301,24 @@ E2E.suite("door_use", transports: %i[tcp]) do
     assert_equal answered["request_id"], refused["request_id"]
   end
 
+  # The address is the one that the operator wrote.
+  def test_an_address_is_called_tls_everywhere
+    served_with_logs
+    address = "tls://127.0.0.1:#{@one.port}"
+    curl("/pid")
+    plain_http
+    wait_until("two lines") { logged.size == 2 }
+    assert_equal [address], logged.map { |line| line["listener"] }.uniq
+    assert_equal [address], told(/\Alistening on #{address},/)["addresses"]
+    assert_match(/^listening on #{address} \(door, TLS\)$/, ctl("status").first)
+    assert_equal [address], JSON.parse(ctl("status", "--json").first)["listeners"]
+    assert_match(/cannot listen on #{address}: /, fails_to_start(address: "#{address}?certificate=#{@dir}/site.pem&key=#{@dir}/site.key"))
+  end
+
+  def plain_http
+    TCPSocket.open("127.0.0.1", @one.port) { |tcp| tcp.write("GET / HTTP/1.1\r\n\r\n") && tcp.read }
+  end
+
   # --- renewal ---
 
   # As certbot leaves it: links in live/ to files with a number in archive/, and a hook once all links are new.

@@ -89,10 +89,13 @@ uint32_t oribi__own_fields(const struct oribi__door *door, struct oribi_field *f
 static void add_line(struct oribi__door *door, struct oribi_access_entry *entry, const struct oribi_listener *listener,
                      int64_t complete_us)
 {
+    bool tls = ((const struct oribi_door_listener *)listener)->tls; /* its first member */
+    char room[ORIBI_ADDRESS_TEXT_CAP];
+    const char *shown = oribi_address_shown(listener->text, tls, room);
     const char *colon = listener->is_unix ? NULL : strrchr(listener->text, ':');
     const char *port = colon ? colon + 1 : "";
     entry->port = oribi_slice(port, strlen(port));
-    entry->listener = oribi_slice(listener->text, strlen(listener->text));
+    entry->listener = oribi_slice(shown, strlen(shown));
     entry->upstream_us = -1;
     entry->wall_ms = oribi_clock_wall_ms();
     entry->queue_us = entry->total_us = complete_us ? oribi_clock_us() - complete_us : 0;

@@ -139,6 +139,7 @@ void oribi__on_refused(void *self, struct oribi_conn *c, enum oribi_refusal refu
     if (!w->setup.access_log || status == 0)
         return;
     const struct oribi_listener *listener = c->listener;
+    const char *shown = oribi_listener_shown(listener);
     static const struct oribi_head nothing; /* a head of which not even the first line is known */
     struct oribi_access_entry entry = {
         .head = c->exchange ? &c->exchange->head : &nothing,
@@ -147,7 +148,7 @@ void oribi__on_refused(void *self, struct oribi_conn *c, enum oribi_refusal refu
         .remote_port = oribi_slice(c->port, c->port_len),
         .scheme = c->proxy_tls ? ORIBI_SLICE("https") : ORIBI_SLICE("http"),
         .port = oribi_slice(listener->port, strlen(listener->port)),
-        .listener = oribi_slice(listener->text, strlen(listener->text)),
+        .listener = oribi_slice(shown, strlen(shown)),
         .worker = w->setup.board ? (uint32_t)(w->slot - w->setup.board->slots) : 0,
         .connection_requests = c->request_count,
         .request_id = id,
