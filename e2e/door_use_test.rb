@@ -319,6 +319,20 @@ E2E.suite("door_use", transports: %i[tcp]) do
     TCPSocket.open("127.0.0.1", @one.port) { |tcp| tcp.write("GET / HTTP/1.1\r\n\r\n") && tcp.read }
   end
 
+  def test_a_reload_changes_the_form_of_a_doors_lines
+    address = E2E::RUBY ? %(bind "tls://127.0.0.1:%{port}", certificate: "#{@dir}/site.pem", key: "#{@dir}/site.key"\n)
+                        : %(bind 'tls://127.0.0.1:%{port}', certificate => '#{@dir}/site.pem', key => '#{@dir}/site.key';\n)
+    serve_file(address + (E2E::RUBY ? %(error_log_format "json"\n) : %(error_log_format 'json';\n)))
+    ctl("certificates")
+    wait_until("a door's line") { told(/\Adoor: new certificates serve\z/) }
+    File.write("#{@dir}/oribi.#{E2E::RUBY ? "rb" : "pl"}", address.gsub("%{port}", @one.port.to_s))
+    output, status = ctl("reload")
+    assert status.success?, output
+    ctl("certificates")
+    wait_until("a line of text: #{@one.stderr}") { @one.stderr.match?(/oribi\[\d+\] info: door: new certificates serve$/) }
+    pass
+  end
+
   # --- renewal ---
 
   # As certbot leaves it: links in live/ to files with a number in archive/, and a hook once all links are new.
