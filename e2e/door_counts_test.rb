@@ -114,6 +114,25 @@ E2E.suite("door_counts", transports: %i[tcp]) do
     assert_equal [1, 0], metrics.values_at('oribi_doors{state="serving"}', 'oribi_doors{state="starting"}')
   end
 
+  def states
+    metrics.filter_map { |name, value| [name[/state="(\w+)"/, 1], value.to_i] if name.start_with?("oribi_connections_by_state") && value.positive? }.to_h
+  end
+
+  # Five requests, two workers: over either protocol.
+  def test_connections_whose_requests_wait
+    served("--workers", "2")
+    %w[--http1.1 --http2].each do |flag|
+      clients = Array.new(5) { |i| Thread.new { curl("/gate?name=#{flag}#{i}", flag) } }
+      wait_until("two calls, three that wait: #{states}") { states == { "calling" => 2, "waiting" => 3 } }
+      assert_equal 2, metrics["oribi_door_calls_out"]
+      assert_match(/^door 0, .*, 3 waiting$/, ctl("status").first)
+      5.times { |i| FileUtils.touch("#{@one.dir}/#{flag}#{i}.open") }
+      assert_equal ["gate passed"], clients.map(&:value).uniq
+      wait_until("none: #{states}") { states.empty? }
+      refute_match(/ waiting$/, ctl("status").first)
+    end
+  end
+
   def test_none_without_a_door
     @metrics_port = E2E.free_port
     serve("--status", "127.0.0.1:#{@metrics_port}", address: "tcp://127.0.0.1:%{port}")

@@ -213,6 +213,11 @@ static int64_t pending(const struct oribi__call *call)
     return oribi_conn_pending(conn_of(call));
 }
 
+static void waits(struct oribi__call *call, int change)
+{
+    call->door->waiting_h1 += (uint32_t)change;
+}
+
 /* 101: the head goes out, and from then on bytes. */
 static void tunnel(struct oribi__call *call, struct oribi_answer *answer, struct oribi_slice rest)
 {
@@ -248,7 +253,7 @@ static void tunnel(struct oribi__call *call, struct oribi_answer *answer, struct
 }
 
 static const struct oribi__call_ops ops = {
-    .interim = interim, .begin = begin, .more = more, .fail = fail, .pending = pending, .tunnel = tunnel};
+    .interim = interim, .begin = begin, .more = more, .fail = fail, .pending = pending, .waits = waits, .tunnel = tunnel};
 
 /* --- requests --- */
 

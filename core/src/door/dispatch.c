@@ -34,6 +34,7 @@ void oribi__dispatch_add(struct oribi__call *call, bool first)
     *(call->prev ? &call->prev->next : &door->queue_first) = call;
     *(call->next ? &call->next->prev : &door->queue_last) = call;
     door->queue_len++;
+    call->ops->waits(call, 1);
 }
 
 void oribi__dispatch_remove(struct oribi__call *call)
@@ -44,6 +45,7 @@ void oribi__dispatch_remove(struct oribi__call *call)
     call->prev = call->next = NULL;
     call->state = ORIBI__CALL_NEW;
     door->queue_len--;
+    call->ops->waits(call, -1);
 }
 
 /* --- who is free --- */

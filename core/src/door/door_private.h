@@ -69,6 +69,8 @@ struct oribi__call_ops {
     void (*fail)(struct oribi__call *call, int status, const char *reason);
     /* Bytes of the answer that the client has not taken: the channel is read while they are few. */
     int64_t (*pending)(const struct oribi__call *call);
+    /* It waits in the queue now (1), or does no longer (-1). */
+    void (*waits)(struct oribi__call *call, int change);
     /* The answer is 101: gives the client's connection to a tunnel; the head is sent. `rest` stands behind it. */
     void (*tunnel)(struct oribi__call *call, struct oribi_answer *answer, struct oribi_slice rest);
 };
@@ -227,6 +229,8 @@ struct oribi__door {
     struct oribi__client *resting_first; /* without a stream, the one that has rested longest first */
     struct oribi__client *resting_last;
     uint32_t resting_count;
+    uint32_t waiting_h1; /* connections whose request waits for a worker … */
+    uint32_t waiting_h2; /* … and those of which each request does */
     uint32_t client_count;
     uint32_t stream_count;
     struct oribi__client **heap; /* by deadline */

@@ -35,6 +35,8 @@ static struct oribi__stream *create(struct oribi__client *client, struct oribi_h
         client->streams->prev = stream;
     client->streams = stream;
     client->door->stream_count++;
+    client->stream_count++;
+    oribi__client_waits(client);
     oribi__client_rests(client);
     h2->user = stream;
     return stream;
@@ -66,6 +68,8 @@ void oribi__stream_destroy(struct oribi__stream *stream)
     if (stream->next)
         stream->next->prev = stream->prev;
     client->door->stream_count--;
+    client->stream_count--;
+    oribi__client_waits(client);
     oribi__client_rests(client);
     oribi_mem_free(stream);
 }
@@ -262,8 +266,15 @@ static int64_t pending(const struct oribi__call *call)
     return oribi__stream_pending(stream_of(call));
 }
 
+static void waits(struct oribi__call *call, int change)
+{
+    struct oribi__client *client = stream_of(call)->client;
+    client->waiting_count += (uint32_t)change;
+    oribi__client_waits(client);
+}
+
 static const struct oribi__call_ops ops = {
-    .interim = interim, .begin = begin, .more = more, .fail = fail, .pending = pending};
+    .interim = interim, .begin = begin, .more = more, .fail = fail, .pending = pending, .waits = waits};
 
 /* --- requests --- */
 
