@@ -133,6 +133,13 @@ E2E.suite("door_counts", transports: %i[tcp]) do
     end
   end
 
+  def test_what_doors_give_is_given_and_taken
+    served("--workers", "2")
+    4.times { curl("/pid") }
+    wait_until("both to be the same") { metrics.values_at("oribi_handoffs_given_total", "oribi_handoffs_taken_total").uniq.size == 1 }
+    assert_operator metrics["oribi_handoffs_given_total"], :>, 0
+  end
+
   def test_none_without_a_door
     @metrics_port = E2E.free_port
     serve("--status", "127.0.0.1:#{@metrics_port}", address: "tcp://127.0.0.1:%{port}")

@@ -197,6 +197,7 @@ static int give(struct oribi__call *call)
         oribi__channel_close(channel);
         return code == ORIBI_ELIMIT ? ORIBI_ENOMEM : ORIBI_AGAIN;
     }
+    oribi_door_slot_count(&door->slot->passed_count, 1);
     (void)oribi__channel_call(channel, call, false);
     return 0;
 }
