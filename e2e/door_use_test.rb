@@ -279,6 +279,9 @@ E2E.suite("door_use", transports: %i[tcp]) do
     answered, refused = both_lines(413, /\Arequest from 127\.0\.0\.1 refused with 413: /)
     assert_equal ["POST", "/echo", "body_bytes_max"], answered.values_at("method", "target", "refused")
     assert_equal answered["request_id"], refused["request_id"]
+    assert_match(/ 413/, curl("/upload?2", "--http2", "-i", "-d", "x" * 2000).lines.first)
+    wait_until("both lines: #{@one.stderr}") { logged.size == 3 && told(/refused with 413: .*field "content-length: 2000"\z/) }
+    assert_equal ["POST /upload?2 HTTP/2.0", "body_bytes_max"], logged.last.values_at("line", "refused")
   ensure
     tls&.close
   end
@@ -299,6 +302,13 @@ E2E.suite("door_use", transports: %i[tcp]) do
     answered, refused = both_lines(400, /\Arequest from 127\.0\.0\.1 refused with 400: HTTP without TLS.*"GET \/plain HTTP\/1\.1"/)
     assert_equal ["GET /plain HTTP/1.1", "request_line"], answered.values_at("line", "refused")
     assert_equal answered["request_id"], refused["request_id"]
+  end
+
+  def test_the_version_names_what_doors_are_built_with
+    version, = Open3.capture2(E2E::Server.binary, "--version")
+    assert_match(/^door: OpenSSL 3\.\d+\.\d+\S*, nghttp2 1\.\d+\.\d+$/, version)
+    version, = Open3.capture2({ "ORIBI_DOOR_PROGRAM" => "/nowhere" }, E2E::Server.binary, "--version")
+    assert_match(/^door: none$/, version)
   end
 
   # The address is the one that the operator wrote.

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { STATUS_GONE = 499 };
+enum { STATUS_GONE = 499, LINE_CAP = 4096 };
 
 static const struct oribi__call_ops ops;
 
@@ -307,10 +307,11 @@ static void on_request(void *self, struct oribi_h2_stream *h2, const struct orib
         (void)oribi_h2_interim(h2, 100, NULL, 0); /* a client that waits in vain sends its body some time */
 }
 
-/* Bytes of a field block have no columns, and no line that could be shown. */
+/* Bytes of a field block have no columns. */
 static void log_refused(struct oribi__client *client, int status, enum oribi_refusal refusal, const char *reason,
                         const struct oribi_fault *fault)
 {
+    char line[LINE_CAP];
     struct oribi_fault field = fault ? *fault : (struct oribi_fault){0};
     if (!field.field.p)
         field.at = NULL;
@@ -324,7 +325,8 @@ static void log_refused(struct oribi__client *client, int status, enum oribi_ref
                                            .reason = reason,
                                            .fault = &field,
                                            .requests = 1};
-    oribi__own_log_refused(client->door, NULL, oribi_slice("", 0), &refused);
+    oribi__own_log_refused(client->door, NULL, oribi_slice(line, oribi_h2_request_line(client->h2, line, sizeof(line))),
+                           &refused);
 }
 
 static void on_refused(void *self, struct oribi_h2_stream *h2, int error, const struct oribi_fault *fault, bool is_head)
