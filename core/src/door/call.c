@@ -98,8 +98,9 @@ int oribi__call_about(struct oribi__call *call, const struct oribi__peer *peer, 
     };
     memcpy(about.addr, peer->addr, peer->addr_len);
     memcpy(about.port, peer->port, peer->port_len);
-    size_t room = 256 + about.request_id.n + about.sni.n + about.subject.n + about.issuer.n + about.serial.n + about.pem.n + about.verify.n +
-                  about.begins.n + about.ends.n + about.alpn.n + about.tls_version.n + about.cipher.n;
+    size_t room = 256 + about.request_id.n + about.sni.n + about.subject.n + about.issuer.n + about.serial.n +
+                  about.pem.n + about.verify.n + about.begins.n + about.ends.n + about.alpn.n + about.tls_version.n +
+                  about.cipher.n;
     char *p = oribi_buf_try_reserve(&call->head, room);
     size_t n = p ? oribi_channel_head_write(&about, p, room) : 0;
     if (p && n == 0) { /* a certificate that is too long to be told */

@@ -252,8 +252,13 @@ static void tunnel(struct oribi__call *call, struct oribi_answer *answer, struct
     oribi_conn_release(&door->reactor, c);
 }
 
-static const struct oribi__call_ops ops = {
-    .interim = interim, .begin = begin, .more = more, .fail = fail, .pending = pending, .waits = waits, .tunnel = tunnel};
+static const struct oribi__call_ops ops = {.interim = interim,
+                                           .begin = begin,
+                                           .more = more,
+                                           .fail = fail,
+                                           .pending = pending,
+                                           .waits = waits,
+                                           .tunnel = tunnel};
 
 /* --- requests --- */
 

@@ -79,8 +79,7 @@ static void put_states(const struct oribi__door *door)
     sums[ORIBI_SLOT_CONN_READING] += door->arrival_count;
     sums[ORIBI_SLOT_CONN_IDLE] += door->resting_count;
     sums[ORIBI_SLOT_CONN_WAITING] += door->waiting_h2;
-    sums[ORIBI_SLOT_CONN_CALLING] +=
-        door->client_count - door->resting_count - door->waiting_h2 + door->tunnel_count;
+    sums[ORIBI_SLOT_CONN_CALLING] += door->client_count - door->resting_count - door->waiting_h2 + door->tunnel_count;
     for (uint32_t i = 0; i < ORIBI_SLOT_CONN_STATES; i++)
         set(&door->slot->states[i], (uint32_t)sums[i]);
 }

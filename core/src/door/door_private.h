@@ -340,7 +340,7 @@ struct oribi__refused {
     struct oribi_slice port;
     bool tls;
     bool closes;
-    int status;       /* 0: no answer, and no line */
+    int status; /* 0: no answer, and no line */
     enum oribi_refusal refusal;
     const char *reason;
     const struct oribi_fault *fault; /* NULL: no byte or field of its head */

@@ -27,7 +27,8 @@ static void settle_signals(void)
 /* For --version of the server. */
 static int tell_version(void)
 {
-    return printf("OpenSSL %s, nghttp2 %s\n", OpenSSL_version(OPENSSL_VERSION_STRING), nghttp2_version(0)->version_str) < 0;
+    return printf("OpenSSL %s, nghttp2 %s\n", OpenSSL_version(OPENSSL_VERSION_STRING),
+                  nghttp2_version(0)->version_str) < 0;
 }
 
 /* All that opens files is behind it, but the site, which opens more of them later. */

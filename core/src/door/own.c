@@ -124,8 +124,8 @@ static size_t read_call(struct oribi__call *call, struct oribi_channel_head *abo
         ssize_t n = oribi_channel_head_read(call->head.p, call->head.len, about);
         if (n <= 0)
             break;
-        ssize_t code = oribi_parser_head(&parser, &call->door->answer_limits, call->head.p + n,
-                                         call->head.len - (size_t)n, head);
+        ssize_t code =
+            oribi_parser_head(&parser, &call->door->answer_limits, call->head.p + n, call->head.len - (size_t)n, head);
         call->head.len = len;
         if (code > 0)
             return (size_t)n;
@@ -144,20 +144,19 @@ void oribi__own_log(struct oribi__call *call, int status, int64_t body_bytes)
     size_t n = door->access_log ? read_call(call, &about, &head) : 0;
     if (n == 0)
         return;
-    struct oribi_access_entry entry = {.head = &head,
-                                       .remote_addr = oribi_slice(about.addr, about.addr_len),
-                                       .remote_port = oribi_slice(about.port, about.port_len),
-                                       .scheme = about.tls ? ORIBI_SLICE("https") : ORIBI_SLICE("http"),
-                                       .client = &about,
-                                       .status = status,
-                                       .body_bytes = body_bytes,
-                                       .bytes_out = body_bytes,
-                                       .bytes_in = (int64_t)(call->head.len - n) + call->body_len,
-                                       .request_id = about.request_id,
-                                       .refused = call->refusal != ORIBI_REFUSAL_OTHER
-                                                      ? oribi_refusal_name((enum oribi_refusal)call->refusal)
-                                                      : NULL,
-                                       .connection_requests = 1};
+    struct oribi_access_entry entry = {
+        .head = &head,
+        .remote_addr = oribi_slice(about.addr, about.addr_len),
+        .remote_port = oribi_slice(about.port, about.port_len),
+        .scheme = about.tls ? ORIBI_SLICE("https") : ORIBI_SLICE("http"),
+        .client = &about,
+        .status = status,
+        .body_bytes = body_bytes,
+        .bytes_out = body_bytes,
+        .bytes_in = (int64_t)(call->head.len - n) + call->body_len,
+        .request_id = about.request_id,
+        .refused = call->refusal != ORIBI_REFUSAL_OTHER ? oribi_refusal_name((enum oribi_refusal)call->refusal) : NULL,
+        .connection_requests = 1};
     add_line(door, &entry, &door->config->listeners[call->listener].listener, call->complete_us);
 }
 

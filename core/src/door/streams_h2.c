@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { STATUS_GONE = 499, LINE_CAP = 4096 };
+enum { STATUS_GONE = 499 };
 
 static const struct oribi__call_ops ops;
 
@@ -307,28 +307,6 @@ static void on_request(void *self, struct oribi_h2_stream *h2, const struct orib
         (void)oribi_h2_interim(h2, 100, NULL, 0); /* a client that waits in vain sends its body some time */
 }
 
-/* Bytes of a field block have no columns. */
-static void log_refused(struct oribi__client *client, int status, enum oribi_refusal refusal, const char *reason,
-                        const struct oribi_fault *fault)
-{
-    char line[LINE_CAP];
-    struct oribi_fault field = fault ? *fault : (struct oribi_fault){0};
-    if (!field.field.p)
-        field.at = NULL;
-    const struct oribi__peer *peer = &client->peer;
-    const struct oribi__refused refused = {.listener = &client->door->config->listeners[peer->listener].listener,
-                                           .addr = oribi_slice(peer->addr, peer->addr_len),
-                                           .port = oribi_slice(peer->port, peer->port_len),
-                                           .tls = peer->tls != NULL,
-                                           .status = status,
-                                           .refusal = refusal,
-                                           .reason = reason,
-                                           .fault = &field,
-                                           .requests = 1};
-    oribi__own_log_refused(client->door, NULL, oribi_slice(line, oribi_h2_request_line(client->h2, line, sizeof(line))),
-                           &refused);
-}
-
 static void on_refused(void *self, struct oribi_h2_stream *h2, int error, const struct oribi_fault *fault, bool is_head)
 {
     struct oribi__client *client = self;
@@ -338,7 +316,7 @@ static void on_refused(void *self, struct oribi_h2_stream *h2, int error, const 
     enum oribi_refusal refusal = oribi_refusal_of(error, ORIBI_REFUSAL_FIELD);
     int status = oribi_error_status(error) ? oribi_error_status(error) : 400;
     if (!stream || !stream->call)
-        log_refused(client, status, refusal, reason, fault);
+        oribi__client_log_refused(client, status, refusal, reason, fault);
     else if (oribi_log_limit_allows(&door->log_limit, door->reactor.now_ms))
         oribi__own_say_failed(stream->call, status, refusal, reason);
     if (!stream) {

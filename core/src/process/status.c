@@ -215,8 +215,7 @@ void oribi__status_text(struct oribi_supervisor *supervisor, struct oribi_buf *o
                     policy->target, oribi_log_plural(policy->target),
                     (long long)(now_ms - supervisor->started_ms) / 1000);
     for (uint32_t i = 0; i < supervisor->ties.listeners->count; i++)
-        oribi_buf_print(out, "listening on %s%s\n",
-                        oribi_listener_shown(&supervisor->ties.listeners->items[i]),
+        oribi_buf_print(out, "listening on %s%s\n", oribi_listener_shown(&supervisor->ties.listeners->items[i]),
                         supervisor->ties.listeners->items[i].tls    ? " (door, TLS)"
                         : supervisor->ties.listeners->items[i].door ? " (door)"
                                                                     : "");

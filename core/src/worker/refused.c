@@ -77,15 +77,15 @@ void oribi__refused_say(const struct oribi__refusal_line *line)
 static void log_refusal(const struct oribi_conn *c, int status, const char *reason, struct oribi_slice first_line,
                         struct oribi_slice id)
 {
-    const struct oribi__refusal_line line = {
-        .addr = oribi_slice(c->addr, c->addr_len),
-        .status = status,
-        .reason = reason,
-        .fault = c->exchange ? &c->exchange->parser.fault : NULL,
-        .first_line = first_line,
-        .id = id,
-        .trace_id = c->exchange ? oribi__trace_id(&c->exchange->head) : oribi_slice(NULL, 0),
-        .closes = true};
+    const struct oribi__refusal_line line = {.addr = oribi_slice(c->addr, c->addr_len),
+                                             .status = status,
+                                             .reason = reason,
+                                             .fault = c->exchange ? &c->exchange->parser.fault : NULL,
+                                             .first_line = first_line,
+                                             .id = id,
+                                             .trace_id = c->exchange ? oribi__trace_id(&c->exchange->head)
+                                                                     : oribi_slice(NULL, 0),
+                                             .closes = true};
     oribi__refused_say(&line);
 }
 

@@ -161,7 +161,8 @@ struct oribi_slice oribi__id_trusted(const struct oribi_trust *trust, const stru
 {
     const struct oribi_field *field = oribi_head_field(head, ORIBI_FIELD_X_REQUEST_ID);
     struct oribi_slice given = field ? oribi_slice(field->value, field->value_len) : oribi_slice(NULL, 0);
-    bool kept = field && oribi__id_is_good(given) && (trust->count || trust->unix_peers) && oribi_trust_has(trust, peer);
+    bool kept =
+        field && oribi__id_is_good(given) && (trust->count || trust->unix_peers) && oribi_trust_has(trust, peer);
     return kept ? given : oribi_slice(NULL, 0);
 }
 
