@@ -319,6 +319,8 @@ E2E.suite("door_use", transports: %i[tcp]) do
     plain_http
     wait_until("two lines") { logged.size == 2 }
     assert_equal [address], logged.map { |line| line["listener"] }.uniq
+    assert_match(/\ATLSv1\.[23]\z/, logged.first["tls_protocol"])
+    assert_match(/\ATLS_|\AECDHE-/, logged.first["tls_cipher"])
     assert_equal [address], told(/\Alistening on #{address},/)["addresses"]
     assert_match(/^listening on #{address} \(door, TLS\)$/, ctl("status").first)
     assert_equal [address], JSON.parse(ctl("status", "--json").first)["listeners"]

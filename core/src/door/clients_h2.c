@@ -14,7 +14,6 @@ enum {
     SEND_BYTES = 64 * 1024,
     SENDS_MAX = 8,         /* a turn */
     ASLEEP_AFTER_MS = 500, /* of rest */
-    LINE_CAP = 4096,       /* of a request line for the logs */
 };
 
 /* --- the heap of deadlines: a client is looked at no later than its own --- */
@@ -199,27 +198,6 @@ static void log_error(struct oribi__client *client)
         oribi_log(ORIBI_LOG_WARN, "door: ended a connection of %.*s: %s (error %u of HTTP/2)",
                   client->peer.addr_len ? client->peer.addr_len : 4, client->peer.addr_len ? client->peer.addr : "unix",
                   reason, code);
-}
-
-void oribi__client_log_refused(struct oribi__client *client, int status, enum oribi_refusal refusal, const char *reason,
-                               const struct oribi_fault *fault)
-{
-    char line[LINE_CAP];
-    struct oribi_fault field = fault ? *fault : (struct oribi_fault){0};
-    if (!field.field.p)
-        field.at = NULL; /* bytes of a field block have no columns */
-    const struct oribi__peer *peer = &client->peer;
-    const struct oribi__refused refused = {.listener = &client->door->config->listeners[peer->listener].listener,
-                                           .addr = oribi_slice(peer->addr, peer->addr_len),
-                                           .port = oribi_slice(peer->port, peer->port_len),
-                                           .tls = peer->tls != NULL,
-                                           .status = status,
-                                           .refusal = refusal,
-                                           .reason = reason,
-                                           .fault = &field,
-                                           .requests = 1};
-    oribi__own_log_refused(client->door, NULL, oribi_slice(line, oribi_h2_request_line(client->h2, line, sizeof(line))),
-                           &refused);
 }
 
 /* Sends what there is. False: the client is closed. */

@@ -70,10 +70,6 @@ void oribi__client_rests(struct oribi__client *client);
 /* Its requests wait for workers, or not all of them any longer: as its counts say. */
 void oribi__client_waits(struct oribi__client *client);
 
-/* The lines of a request whose head is refused, in the event of h2.h. */
-void oribi__client_log_refused(struct oribi__client *client, int status, enum oribi_refusal refusal, const char *reason,
-                               const struct oribi_fault *fault);
-
 /* Frees what belongs to the stream; its h2 stream is released or gone. */
 void oribi__stream_destroy(struct oribi__stream *stream);
 

@@ -352,6 +352,11 @@ struct oribi__refused {
 void oribi__own_log_refused(struct oribi__door *door, const struct oribi_head *head, struct oribi_slice raw_line,
                             const struct oribi__refused *refused);
 
+/* The same of one of HTTP/2, whose connection goes on. */
+void oribi__own_log_refused_h2(struct oribi__door *door, const struct oribi__peer *peer, struct oribi_slice line,
+                               int status, enum oribi_refusal refusal, const char *reason,
+                               const struct oribi_fault *fault);
+
 /* --- count.c --- */
 
 void oribi__count_init(struct oribi__door *door);

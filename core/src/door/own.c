@@ -229,3 +229,22 @@ void oribi__own_log_refused(struct oribi__door *door, const struct oribi_head *h
                                        .connection_requests = refused->requests};
     add_line(door, &entry, refused->listener, 0);
 }
+
+void oribi__own_log_refused_h2(struct oribi__door *door, const struct oribi__peer *peer, struct oribi_slice line,
+                               int status, enum oribi_refusal refusal, const char *reason,
+                               const struct oribi_fault *fault)
+{
+    struct oribi_fault field = fault ? *fault : (struct oribi_fault){0};
+    if (!field.field.p)
+        field.at = NULL; /* bytes of a field block have no columns */
+    const struct oribi__refused refused = {.listener = &door->config->listeners[peer->listener].listener,
+                                           .addr = oribi_slice(peer->addr, peer->addr_len),
+                                           .port = oribi_slice(peer->port, peer->port_len),
+                                           .tls = peer->tls != NULL,
+                                           .status = status,
+                                           .refusal = refusal,
+                                           .reason = reason,
+                                           .fault = &field,
+                                           .requests = 1};
+    oribi__own_log_refused(door, NULL, line, &refused);
+}

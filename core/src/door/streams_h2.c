@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { STATUS_GONE = 499 };
+enum { STATUS_GONE = 499, LINE_CAP = 4096 };
 
 static const struct oribi__call_ops ops;
 
@@ -307,6 +307,14 @@ static void on_request(void *self, struct oribi_h2_stream *h2, const struct orib
         (void)oribi_h2_interim(h2, 100, NULL, 0); /* a client that waits in vain sends its body some time */
 }
 
+static void log_refused(struct oribi__client *client, int status, enum oribi_refusal refusal, const char *reason,
+                        const struct oribi_fault *fault)
+{
+    char line[LINE_CAP];
+    size_t n = oribi_h2_request_line(client->h2, line, sizeof(line));
+    oribi__own_log_refused_h2(client->door, &client->peer, oribi_slice(line, n), status, refusal, reason, fault);
+}
+
 static void on_refused(void *self, struct oribi_h2_stream *h2, int error, const struct oribi_fault *fault, bool is_head)
 {
     struct oribi__client *client = self;
@@ -316,7 +324,7 @@ static void on_refused(void *self, struct oribi_h2_stream *h2, int error, const 
     enum oribi_refusal refusal = oribi_refusal_of(error, ORIBI_REFUSAL_FIELD);
     int status = oribi_error_status(error) ? oribi_error_status(error) : 400;
     if (!stream || !stream->call)
-        oribi__client_log_refused(client, status, refusal, reason, fault);
+        log_refused(client, status, refusal, reason, fault);
     else if (oribi_log_limit_allows(&door->log_limit, door->reactor.now_ms))
         oribi__own_say_failed(stream->call, status, refusal, reason);
     if (!stream) {
