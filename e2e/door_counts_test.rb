@@ -11,12 +11,17 @@ require "net/http"
 E2E.suite("door_counts", transports: %i[tcp]) do
   include DoorServers
 
-  def served(*options, **more)
+  def served(...)
+    counted(...)
+    curl("/pid")
+  end
+
+  # No call has been made yet.
+  def counted(*options, **more)
     @metrics_port = E2E.free_port
     FileUtils.mkdir_p("#{@dir}/s")
     File.write("#{@dir}/s/a.txt", "0123456789")
     serve("--static", "/s=#{@dir}/s", "--health", "/up", "--status", "127.0.0.1:#{@metrics_port}", *options, **more)
-    curl("/pid")
   end
 
   def metrics
@@ -118,9 +123,10 @@ E2E.suite("door_counts", transports: %i[tcp]) do
     metrics.filter_map { |name, value| [name[/state="(\w+)"/, 1], value.to_i] if name.start_with?("oribi_connections_by_state") && value.positive? }.to_h
   end
 
-  # Five requests, two workers: over either protocol.
+  # Five requests, two workers: over either protocol. After short calls a worker would be given several at a time.
   def test_connections_whose_requests_wait
-    served("--workers", "2")
+    counted("--workers", "2")
+    wait_until("both workers") { ctl("status").first.include?("2 of 2 workers") }
     %w[--http1.1 --http2].each do |flag|
       clients = Array.new(5) { |i| Thread.new { curl("/gate?name=#{flag}#{i}", flag) } }
       wait_until("two calls, three that wait: #{states}") { states == { "calling" => 2, "waiting" => 3 } }
