@@ -122,6 +122,22 @@ E2E.suite("control", transports: %i[tcp]) do
     end
   end
 
+  # The socket is that of a `control` in front of the mistake, else the folder's.
+  def test_a_broken_configuration_keeps_nobody_from_a_stop
+    one = serve
+    broken = @space.config
+    File.write(broken, E2E::RUBY ? "control #{@space.control.inspect}\nnonsense 1\n" : "control '#{@space.control}';\n{ nonsense => 1 };\n")
+    code, text, errors = ctl("-C", broken, "status", socket: nil)
+    assert_equal 0, code, errors
+    assert_match(/pid #{one.pid}, serving/, text)
+    assert_match(/\A#{E2E::COMMAND}: ctl: going on to #{@space.control}, since the configuration file cannot be read: .*nonsense.*\n\z/, errors)
+    File.write(broken, E2E::RUBY ? "nonsense 1\n" : "{ nonsense => 1 };\n")
+    assert_match(/going on to the server of this folder, .*nonsense/, ctl("-C", broken, "status", socket: nil)[2])
+    File.write(broken, E2E::RUBY ? "control #{@space.control.inspect}\nnonsense 1\n" : "control '#{@space.control}';\n{ nonsense => 1 };\n")
+    assert_equal [0, "stopped\n"], ctl("-C", broken, "stop", socket: nil).first(2)
+    assert_equal 0, one.wait.exitstatus
+  end
+
   def test_upgrade_ends_when_the_successor_serves
     one = serve("--pid-file", "#{@space.dir}/pid", group: true)
     @space.write_app("second")

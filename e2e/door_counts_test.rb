@@ -11,12 +11,17 @@ require "net/http"
 E2E.suite("door_counts", transports: %i[tcp]) do
   include DoorServers
 
-  def served(*options, **more)
+  def served(...)
+    counted(...)
+    curl("/pid")
+  end
+
+  # No call has been made yet.
+  def counted(*options, **more)
     @metrics_port = E2E.free_port
     FileUtils.mkdir_p("#{@dir}/s")
     File.write("#{@dir}/s/a.txt", "0123456789")
     serve("--static", "/s=#{@dir}/s", "--health", "/up", "--status", "127.0.0.1:#{@metrics_port}", *options, **more)
-    curl("/pid")
   end
 
   def metrics
@@ -90,7 +95,8 @@ E2E.suite("door_counts", transports: %i[tcp]) do
     growth(FULL12 => 1) { tls(max_version: :TLS1_2) { |client| session = client.session } }
     growth(FULL12 => 0, FULL12.sub("full", "resumed") => 1) { tls(max_version: :TLS1_2, session:) { |client| assert client.session_reused? } }
     growth(FULL12.sub("TLSv1.2", "TLSv1.3") => 1) { tls(min_version: :TLS1_3) { |client| client } }
-    growth('oribi_door_handshakes_failed_total{reason="plain"}' => 1) { plain { |tcp| tcp.write("GET / HTTP/1.1\r\n\r\n") && tcp.read } }
+    growth('oribi_door_handshakes_failed_total{reason="plain"}' => 1, 'oribi_refusals_total{status="400",reason="request_line"}' => 1,
+           'oribi_answers_total{class="4xx"}' => 1) { plain { |tcp| tcp.write("GET / HTTP/1.1\r\n\r\n") && tcp.read } }
     growth('oribi_door_handshakes_failed_total{reason="left"}' => 1) { plain { nil } }
     growth('oribi_door_handshakes_failed_total{reason="refused"}' => 1) do
       assert_raises(OpenSSL::SSL::SSLError) { tls(max_version: :TLS1_1, security_level: 0) { nil } }
@@ -111,6 +117,33 @@ E2E.suite("door_counts", transports: %i[tcp]) do
     end
     wait_until("none") { metrics["oribi_connections_open"].zero? }
     assert_equal [1, 0], metrics.values_at('oribi_doors{state="serving"}', 'oribi_doors{state="starting"}')
+  end
+
+  def states
+    metrics.filter_map { |name, value| [name[/state="(\w+)"/, 1], value.to_i] if name.start_with?("oribi_connections_by_state") && value.positive? }.to_h
+  end
+
+  # Five requests, two workers: over either protocol. After short calls a worker would be given several at a time.
+  def test_connections_whose_requests_wait
+    counted("--workers", "2")
+    wait_until("both workers") { ctl("status").first.include?("2 of 2 workers") }
+    %w[--http1.1 --http2].each do |flag|
+      clients = Array.new(5) { |i| Thread.new { curl("/gate?name=#{flag}#{i}", flag) } }
+      wait_until("two calls, three that wait: #{states}") { states == { "calling" => 2, "waiting" => 3 } }
+      assert_equal 2, metrics["oribi_door_calls_out"]
+      assert_match(/^door 0, .*, 3 waiting$/, ctl("status").first)
+      5.times { |i| FileUtils.touch("#{@one.dir}/#{flag}#{i}.open") }
+      assert_equal ["gate passed"], clients.map(&:value).uniq
+      wait_until("none: #{states}") { states.empty? }
+      refute_match(/ waiting$/, ctl("status").first)
+    end
+  end
+
+  def test_what_doors_give_is_given_and_taken
+    served("--workers", "2")
+    4.times { curl("/pid") }
+    wait_until("both to be the same") { metrics.values_at("oribi_handoffs_given_total", "oribi_handoffs_taken_total").uniq.size == 1 }
+    assert_operator metrics["oribi_handoffs_given_total"], :>, 0
   end
 
   def test_none_without_a_door

@@ -236,6 +236,116 @@ E2E.suite("door_use", transports: %i[tcp]) do
     assert_match(/no such user|unknown user|no user/i, fails_to_start("--door-user", "nobody-of-that-name"))
   end
 
+  # --- what the logs say ---
+
+  def logged(file = "#{@dir}/access") = File.readlines(file).map { |line| JSON.parse(line) }
+
+  def told(words) = @one.stderr.lines.map { |line| JSON.parse(line) }.find { |line| line["message"].match?(words) }
+
+  # The lines of the one answer with this status: in the access log, and in the error log.
+  def both_lines(status, words)
+    wait_until("both lines: #{@one.stderr}") { logged.any? { |line| line["status"] == status } && told(words) }
+    [logged.find { |line| line["status"] == status }, told(words)]
+  end
+
+  def served_with_logs(*options)
+    serve("--access-log", "#{@dir}/access", "--access-log-format", "json", "--error-log-format", "json", "--workers", "1", *options)
+  end
+
+  # The worker's lines have the same id: the door has made it.
+  def test_a_request_whose_worker_ends_has_one_id
+    served_with_logs("--request-id")
+    %w[--http1.1 --http2].each do |protocol|
+      FileUtils.rm_f("#{@dir}/access") && @one.signal(:USR1) && wait_until("another log") { File.exist?("#{@dir}/access") }
+      target = "/exit?#{protocol}"
+      assert_match(/ 502/, curl(target, protocol, "-i", "-d", "x").lines.first)
+      answered, failed = both_lines(502, /door: POST \/exit\?#{protocol} from 127\.0\.0\.1: the worker ended in the call; answering with 502/)
+      assert_equal ["POST", target], answered.values_at("method", "target")
+      assert_match(/\A\h{8}-\h{4}-7/, answered["request_id"])
+      assert_equal answered["request_id"], failed["request_id"]
+      died = wait_until("the supervisor's line: #{@one.stderr}") { told(/worker 0 .*POST #{Regexp.escape(target)}/) }
+      assert_equal answered["request_id"], died["request_id"]
+    end
+  end
+
+  def test_a_request_that_a_door_refuses_is_told_of_as_by_a_worker
+    served_with_logs("--body-bytes-max", "1000")
+    tls = OpenSSL::SSL::SSLSocket.new(TCPSocket.new("127.0.0.1", @one.port)).connect
+    tls.write("GET / HTTP/1.1\r\nHost: a\r\nbad field: 1\r\n\r\n")
+    assert_match(/\AHTTP\/1.1 400/, tls.read)
+    answered, refused = both_lines(400, /\Arequest from 127\.0\.0\.1 refused with 400: .*; closing its connection\z/)
+    assert_match(/\A\h{8}-\h{4}-7/, answered["request_id"])
+    assert_equal [answered["request_id"], "field"], [refused["request_id"], answered["refused"]]
+    assert_match(/ 413/, curl("/echo", "--http1.1", "-i", "-d", "x" * 2000).lines.first)
+    answered, refused = both_lines(413, /\Arequest from 127\.0\.0\.1 refused with 413: /)
+    assert_equal ["POST", "/echo", "body_bytes_max"], answered.values_at("method", "target", "refused")
+    assert_equal answered["request_id"], refused["request_id"]
+    assert_match(/ 413/, curl("/upload?2", "--http2", "-i", "-d", "x" * 2000).lines.first)
+    wait_until("both lines: #{@one.stderr}") { logged.size == 3 && told(/refused with 413: .*field "content-length: 2000"\z/) }
+    assert_equal ["POST /upload?2 HTTP/2.0", "body_bytes_max"], logged.last.values_at("line", "refused")
+  ensure
+    tls&.close
+  end
+
+  def test_a_trusted_proxy_says_the_id
+    served_with_logs("--request-id", "--trusted-proxies", "127.0.0.1")
+    curl("/pid", "-H", "X-Request-Id: mine")
+    wait_until("a line") { logged.any? }
+    assert_equal "mine", logged.last["request_id"]
+  end
+
+  def test_plain_http_has_its_lines
+    served_with_logs
+    TCPSocket.open("127.0.0.1", @one.port) do |tcp|
+      tcp.write("GET /plain HTTP/1.1\r\nHost: a\r\n\r\n")
+      assert_match(/\AHTTP\/1.1 400 .*https:/m, tcp.read)
+    end
+    answered, refused = both_lines(400, /\Arequest from 127\.0\.0\.1 refused with 400: HTTP without TLS.*"GET \/plain HTTP\/1\.1"/)
+    assert_equal ["GET /plain HTTP/1.1", "request_line"], answered.values_at("line", "refused")
+    assert_equal answered["request_id"], refused["request_id"]
+  end
+
+  def test_the_version_names_what_doors_are_built_with
+    version, = Open3.capture2(E2E::Server.binary, "--version")
+    assert_match(/^door: OpenSSL 3\.\d+\.\d+\S*, nghttp2 1\.\d+\.\d+$/, version)
+    version, = Open3.capture2({ "ORIBI_DOOR_PROGRAM" => "/nowhere" }, E2E::Server.binary, "--version")
+    assert_match(/^door: none$/, version)
+  end
+
+  # The address is the one that the operator wrote.
+  def test_an_address_is_called_tls_everywhere
+    served_with_logs
+    address = "tls://127.0.0.1:#{@one.port}"
+    curl("/pid")
+    plain_http
+    wait_until("two lines") { logged.size == 2 }
+    assert_equal [address], logged.map { |line| line["listener"] }.uniq
+    assert_match(/\ATLSv1\.[23]\z/, logged.first["tls_protocol"])
+    assert_match(/\ATLS_|\AECDHE-/, logged.first["tls_cipher"])
+    assert_equal [address], told(/\Alistening on #{address},/)["addresses"]
+    assert_match(/^listening on #{address} \(door, TLS\)$/, ctl("status").first)
+    assert_equal [address], JSON.parse(ctl("status", "--json").first)["listeners"]
+    assert_match(/cannot listen on #{address}: /, fails_to_start(address: "#{address}?certificate=#{@dir}/site.pem&key=#{@dir}/site.key"))
+  end
+
+  def plain_http
+    TCPSocket.open("127.0.0.1", @one.port) { |tcp| tcp.write("GET / HTTP/1.1\r\n\r\n") && tcp.read }
+  end
+
+  def test_a_reload_changes_the_form_of_a_doors_lines
+    address = E2E::RUBY ? %(bind "tls://127.0.0.1:%{port}", certificate: "#{@dir}/site.pem", key: "#{@dir}/site.key"\n)
+                        : %(bind 'tls://127.0.0.1:%{port}', certificate => '#{@dir}/site.pem', key => '#{@dir}/site.key';\n)
+    serve_file(address + (E2E::RUBY ? %(error_log_format "json"\n) : %(error_log_format 'json';\n)))
+    ctl("certificates")
+    wait_until("a door's line") { told(/\Adoor: new certificates serve\z/) }
+    File.write("#{@dir}/oribi.#{E2E::RUBY ? "rb" : "pl"}", address.gsub("%{port}", @one.port.to_s))
+    output, status = ctl("reload")
+    assert status.success?, output
+    ctl("certificates")
+    wait_until("a line of text: #{@one.stderr}") { @one.stderr.match?(/oribi\[\d+\] info: door: new certificates serve$/) }
+    pass
+  end
+
   # --- renewal ---
 
   # As certbot leaves it: links in live/ to files with a number in archive/, and a hook once all links are new.

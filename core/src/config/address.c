@@ -264,6 +264,14 @@ int oribi_address_parse(const char *text, struct oribi_address *address, char *e
     return code;
 }
 
+const char *oribi_address_shown(const char *text, bool tls, char room[ORIBI_ADDRESS_TEXT_CAP])
+{
+    if (!tls || strncmp(text, "tcp://", 6) != 0)
+        return text;
+    (void)snprintf(room, ORIBI_ADDRESS_TEXT_CAP, "tls%s", text + 3); /* as long as before */
+    return room;
+}
+
 size_t oribi_address_format_tcp(const char *host, uint16_t port, char *dst, size_t cap)
 {
     bool is_v6 = strchr(host, ':') != NULL;

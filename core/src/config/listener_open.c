@@ -113,8 +113,10 @@ static int open_tcp_one(struct opening *opening, const struct oribi_address *add
         ((struct sockaddr_in *)&where)->sin_port = htons(port);
 
     item.fd = oribi_os_socket(info->ai_family, SOCK_STREAM, true);
+    char shown[ORIBI_ADDRESS_TEXT_CAP];
+    const char *text = oribi_address_shown(address->text, address->tls, shown);
     if (item.fd < 0)
-        return refuse_system(opening->error, address->text);
+        return refuse_system(opening->error, text);
     bool failed = set_option(item.fd, SOL_SOCKET, SO_REUSEADDR, 1) < 0;
     if (opening->options->reuse_port)
         failed = failed || set_option(item.fd, SOL_SOCKET, SO_REUSEPORT, 1) < 0;
@@ -124,7 +126,7 @@ static int open_tcp_one(struct opening *opening, const struct oribi_address *add
     failed = failed || bind(item.fd, (struct sockaddr *)&where, info->ai_addrlen) < 0;
     failed = failed || listen(item.fd, (int)backlog_of(opening, address)) < 0;
     if (failed) {
-        int code = refuse_system(opening->error, address->text);
+        int code = refuse_system(opening->error, text);
         oribi_os_close(item.fd);
         return code;
     }
@@ -274,6 +276,8 @@ static int open_address(struct opening *opening, const char *text)
         item->proxy |= address.proxy;
         item->door |= address.door;
         item->tls |= address.tls;
+        if (item->tls)
+            (void)oribi_address_shown(item->text, true, item->shown);
     }
     return code;
 }

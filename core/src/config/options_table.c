@@ -34,7 +34,8 @@ static const struct oribi_option table[] = {
     {LIST(bind, LISTEN, BOTH), RELOADS, .short_flag = "b", .argument = "ADDR",
      COMPOSED("1?", "ADDR", "certificate key ocsp door? proxy?"),
      .help = "address to listen on, may be repeated: tcp://host:port, tcp://[::1]:port, host:port, :port, "
-             "unix:///path?umask=007, /path, fd://3; with ?proxy=on trusted proxies begin with a PROXY header",
+             "unix:///path?umask=007, /path, fd://3, tls://host:port?certificate=FILE&key=FILE; with ?door=on HTTP/2 "
+             "without TLS, with ?proxy=on trusted proxies begin with a PROXY header",
      .default_note = "127.0.0.1:9292; 0.0.0.0:9292 in production", .aliases = "listen l"},
     {TEXT(host, LISTEN, BOTH), RELOADS, .short_flag = "o", .argument = "HOST",
      .help = "host to listen on when bind is not given", .default_note = "127.0.0.1; 0.0.0.0 in production"},

@@ -6,6 +6,8 @@
 #include "oribi/base/mem.h"
 #include "oribi/base/os.h"
 #include "oribi/config/trust.h"
+#include "oribi/http/parser.h"
+#include "oribi/http/refusal.h"
 
 #include <arpa/inet.h>
 #include <stdio.h>
@@ -143,14 +145,40 @@ static void look_at_first(struct oribi__arrival *arrival)
     }
 }
 
+/* Its lines in both logs, as of any other that is refused. */
+static void log_plain(const struct oribi__arrival *arrival, struct oribi_slice came, size_t head_bytes,
+                      size_t body_bytes)
+{
+    const struct oribi__peer *peer = &arrival->peer;
+    const struct oribi__refused refused = {
+        .listener = &arrival->door->config->listeners[peer->listener].listener,
+        .addr = oribi_slice(peer->addr, peer->addr_len),
+        .port = oribi_slice(peer->port, peer->port_len),
+        .closes = true,
+        .status = 400,
+        .refusal = ORIBI_REFUSAL_REQUEST_LINE,
+        .reason = "HTTP without TLS at an address of tls://",
+        .body_bytes = (int64_t)body_bytes,
+        .bytes_in = (int64_t)came.n,
+        .bytes_out = (int64_t)(head_bytes + body_bytes),
+        .requests = 1,
+    };
+    oribi__count_refusal(arrival->door, 400, ORIBI_REFUSAL_REQUEST_LINE);
+    oribi__own_log_refused(arrival->door, NULL, oribi_parser_first_line(came.p, came.n), &refused);
+}
+
 static void answer_plain(const struct oribi__arrival *arrival)
 {
-    static const char answer[] = "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nContent-Length: 58\r\n"
-                                 "Connection: close\r\n\r\n"
-                                 "This port speaks HTTPS: use https:// in front of its name\n";
+    static const char head[] = "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nContent-Length: 58\r\n"
+                               "Connection: close\r\n\r\n";
+    static const char body[] = "This port speaks HTTPS: use https:// in front of its name\n";
     char rest[FIRST_BYTES];
-    struct iovec vec = {(void *)answer, sizeof(answer) - 1};
-    (void)oribi_os_send_vec(arrival->peer.fd, &vec, 1); /* who has gone needs no answer */
+    struct oribi_slice first = oribi_tls_first(arrival->session);
+    memcpy(rest, first.p, first.n); /* a few bytes */
+    ssize_t n = oribi_os_read(arrival->peer.fd, rest + first.n, sizeof(rest) - first.n);
+    log_plain(arrival, oribi_slice(rest, first.n + (n > 0 ? (size_t)n : 0)), sizeof(head) - 1, sizeof(body) - 1);
+    struct iovec vec[2] = {{(void *)head, sizeof(head) - 1}, {(void *)body, sizeof(body) - 1}};
+    (void)oribi_os_send_vec(arrival->peer.fd, vec, 2); /* who has gone needs no answer */
     (void)shutdown(arrival->peer.fd, SHUT_WR);
     for (int i = 0; i < PLAIN_READS_MAX && oribi_os_read(arrival->peer.fd, rest, sizeof(rest)) > 0; i++)
         continue; /* unread bytes would reset the answer */

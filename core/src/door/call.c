@@ -69,8 +69,10 @@ static struct oribi_slice tls_of(const struct oribi_tls_info *tls, size_t offset
 
 #define OF(field) tls_of(peer->tls, offsetof(struct oribi_tls_info, field))
 
-int oribi__call_about(struct oribi__call *call, const struct oribi__peer *peer, uint8_t protocol, bool keeps)
+int oribi__call_about(struct oribi__call *call, const struct oribi__peer *peer, const struct oribi_head *head,
+                      uint8_t protocol, bool keeps)
 {
+    char id[ORIBI__ID_LEN];
     const struct oribi_door_listener *listener = &call->door->config->listeners[peer->listener];
     struct oribi_channel_head about = {
         .addr_len = peer->addr_len,
@@ -81,6 +83,7 @@ int oribi__call_about(struct oribi__call *call, const struct oribi__peer *peer, 
         .listener = (uint16_t)listener->index,
         .listener_hash = listener->hash,
         .complete_us = call->door->reactor.now_us,
+        .request_id = oribi__own_id(call->door, head, oribi_slice(peer->addr, peer->addr_len), id),
         .alpn = OF(alpn),
         .sni = OF(sni),
         .tls_version = OF(version),
@@ -95,8 +98,9 @@ int oribi__call_about(struct oribi__call *call, const struct oribi__peer *peer, 
     };
     memcpy(about.addr, peer->addr, peer->addr_len);
     memcpy(about.port, peer->port, peer->port_len);
-    size_t room = 256 + about.sni.n + about.subject.n + about.issuer.n + about.serial.n + about.pem.n + about.verify.n +
-                  about.begins.n + about.ends.n + about.alpn.n + about.tls_version.n + about.cipher.n;
+    size_t room = 256 + about.request_id.n + about.sni.n + about.subject.n + about.issuer.n + about.serial.n +
+                  about.pem.n + about.verify.n + about.begins.n + about.ends.n + about.alpn.n + about.tls_version.n +
+                  about.cipher.n;
     char *p = oribi_buf_try_reserve(&call->head, room);
     size_t n = p ? oribi_channel_head_write(&about, p, room) : 0;
     if (p && n == 0) { /* a certificate that is too long to be told */
@@ -132,8 +136,8 @@ void oribi__call_failed(struct oribi__call *call, int status, enum oribi_refusal
         oribi__dispatch_remove(call);
     call->state = ORIBI__CALL_ENDED;
     if (!call->finished && oribi_log_limit_allows(&door->log_limit, door->reactor.now_ms)) /* else nobody misses it */
-        oribi_log(status == 503 ? ORIBI_LOG_WARN : ORIBI_LOG_ERROR, "door: %s%s", reason,
-                  call->begun ? ": the answer breaks off" : "");
+        oribi__own_say_failed(call, status, refusal, reason);
+    call->refusal = (uint8_t)refusal;
     call->ops->fail(call, status, reason);
 }
 

@@ -213,6 +213,11 @@ static int64_t pending(const struct oribi__call *call)
     return oribi_conn_pending(conn_of(call));
 }
 
+static void waits(struct oribi__call *call, int change)
+{
+    call->door->waiting_h1 += (uint32_t)change;
+}
+
 /* 101: the head goes out, and from then on bytes. */
 static void tunnel(struct oribi__call *call, struct oribi_answer *answer, struct oribi_slice rest)
 {
@@ -247,8 +252,13 @@ static void tunnel(struct oribi__call *call, struct oribi_answer *answer, struct
     oribi_conn_release(&door->reactor, c);
 }
 
-static const struct oribi__call_ops ops = {
-    .interim = interim, .begin = begin, .more = more, .fail = fail, .pending = pending, .tunnel = tunnel};
+static const struct oribi__call_ops ops = {.interim = interim,
+                                           .begin = begin,
+                                           .more = more,
+                                           .fail = fail,
+                                           .pending = pending,
+                                           .waits = waits,
+                                           .tunnel = tunnel};
 
 /* --- requests --- */
 
@@ -306,7 +316,7 @@ static void take(struct oribi__door *door, struct oribi_exchange *exchange)
     call->upgrades = head->upgrade;
     int64_t len = body_of(call, exchange);
     bool trailers = head->chunked && exchange->chunked.trailers.len > 0;
-    int code = oribi__call_about(call, &peer, head->minor ? 11 : 10, head->keep_alive);
+    int code = oribi__call_about(call, &peer, head, head->minor ? 11 : 10, head->keep_alive);
     code = code < 0 ? code : oribi_canonical_head(&call->head, head, len, trailers);
     if (code == 0 && trailers)
         code = add_trailers(call, &exchange->chunked.trailers);
@@ -352,9 +362,6 @@ static void on_refused(void *self, struct oribi_conn *c, enum oribi_refusal refu
 {
     struct oribi__door *door = self;
     oribi__count_refusal(door, oribi_refusal_status(refusal), refusal);
-    if (oribi_log_limit_allows(&door->log_limit, door->reactor.now_ms))
-        oribi_log(ORIBI_LOG_WARN, "door: refused a request of %.*s: %s", c->addr_len ? c->addr_len : 4,
-                  c->addr_len ? c->addr : "unix", text ? text : "malformed");
     const struct oribi_door_listener *listener = c->listener;
     const struct oribi__refused refused = {.listener = &listener->listener,
                                            .addr = oribi_slice(c->addr, c->addr_len),
@@ -362,7 +369,9 @@ static void on_refused(void *self, struct oribi_conn *c, enum oribi_refusal refu
                                            .tls = c->transport != NULL,
                                            .closes = true,
                                            .status = oribi_refusal_status(refusal),
-                                           .word = oribi_refusal_name(refusal),
+                                           .refusal = refusal,
+                                           .reason = text ? text : "malformed",
+                                           .fault = c->exchange ? &c->exchange->parser.fault : NULL,
                                            .body_bytes = (int64_t)body_bytes,
                                            .bytes_in = c->buf ? c->len : 0,
                                            .bytes_out = (int64_t)(head_bytes + body_bytes),

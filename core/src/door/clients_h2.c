@@ -145,6 +145,14 @@ static void close_client(struct oribi__client *client)
     oribi__client_dirty(client); /* freed by the next turn, when nothing names it any more */
 }
 
+void oribi__client_waits(struct oribi__client *client)
+{
+    bool waits = client->waiting_count > 0 && client->waiting_count == client->stream_count;
+    if (waits != client->waits)
+        client->door->waiting_h2 += waits ? 1 : (uint32_t)-1;
+    client->waits = waits;
+}
+
 /* --- bytes --- */
 
 /* Gives the session what it is to be given now, and closes what is over. False: it is closed. */

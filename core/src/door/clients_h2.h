@@ -25,8 +25,11 @@ struct oribi__client {
     bool dirty;
     bool asleep;
     bool rests;
-    bool over;    /* to be closed once all is sent */
-    bool lingers; /* all is sent, and the socket shut: what the client had sent before is read and dropped */
+    bool waits;             /* each of its requests waits for a worker */
+    uint32_t stream_count;  /* of `streams` … */
+    uint32_t waiting_count; /* … and those that wait */
+    bool over;              /* to be closed once all is sent */
+    bool lingers;           /* all is sent, and the socket shut: what the client had sent before is read and dropped */
     int64_t linger_since_ms;
     int64_t linger_until_ms;
     uint32_t linger_left; /* bytes */
@@ -63,6 +66,9 @@ void oribi__client_dirty(struct oribi__client *client);
 
 /* It has a stream, or none any longer: as client->streams says. */
 void oribi__client_rests(struct oribi__client *client);
+
+/* Its requests wait for workers, or not all of them any longer: as its counts say. */
+void oribi__client_waits(struct oribi__client *client);
 
 /* Frees what belongs to the stream; its h2 stream is released or gone. */
 void oribi__stream_destroy(struct oribi__stream *stream);

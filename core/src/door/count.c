@@ -65,19 +65,21 @@ static void set(_Atomic uint32_t *gauge, uint32_t value)
 }
 
 /* Connections of HTTP/1.1 by their deadlines, as a worker has them; of the others those that have a request are in a
- * call. Those whose request waits for a worker count as in a call, too: a connection of HTTP/2 may have many. */
+ * call, but for those of which each request waits for a worker: a connection of HTTP/2 may have many. */
 static void put_states(const struct oribi__door *door)
 {
     struct oribi_slot as_worker;
     uint64_t sums[ORIBI_SLOT_CONN_STATES] = {0};
     memset(&as_worker, 0, offsetof(struct oribi_slot, request_count));
     as_worker.connections_open = door->reactor.conn_count;
+    as_worker.queue_len = door->waiting_h1;
     for (int c = 0; c < ORIBI_TIMEOUT_CLASSES; c++)
         as_worker.armed[c] = door->reactor.timeouts.armed[c];
     oribi_slot_add_connections(sums, &as_worker);
     sums[ORIBI_SLOT_CONN_READING] += door->arrival_count;
     sums[ORIBI_SLOT_CONN_IDLE] += door->resting_count;
-    sums[ORIBI_SLOT_CONN_CALLING] += door->client_count - door->resting_count + door->tunnel_count;
+    sums[ORIBI_SLOT_CONN_WAITING] += door->waiting_h2;
+    sums[ORIBI_SLOT_CONN_CALLING] += door->client_count - door->resting_count - door->waiting_h2 + door->tunnel_count;
     for (uint32_t i = 0; i < ORIBI_SLOT_CONN_STATES; i++)
         set(&door->slot->states[i], (uint32_t)sums[i]);
 }

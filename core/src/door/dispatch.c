@@ -34,6 +34,7 @@ void oribi__dispatch_add(struct oribi__call *call, bool first)
     *(call->prev ? &call->prev->next : &door->queue_first) = call;
     *(call->next ? &call->next->prev : &door->queue_last) = call;
     door->queue_len++;
+    call->ops->waits(call, 1);
 }
 
 void oribi__dispatch_remove(struct oribi__call *call)
@@ -44,6 +45,7 @@ void oribi__dispatch_remove(struct oribi__call *call)
     call->prev = call->next = NULL;
     call->state = ORIBI__CALL_NEW;
     door->queue_len--;
+    call->ops->waits(call, -1);
 }
 
 /* --- who is free --- */
@@ -195,6 +197,7 @@ static int give(struct oribi__call *call)
         oribi__channel_close(channel);
         return code == ORIBI_ELIMIT ? ORIBI_ENOMEM : ORIBI_AGAIN;
     }
+    oribi_door_slot_count(&door->slot->passed_count, 1);
     (void)oribi__channel_call(channel, call, false);
     return 0;
 }

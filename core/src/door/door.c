@@ -30,6 +30,7 @@ static struct oribi_reactor_config reactor_config(const struct oribi_options *op
     return config;
 }
 
+static void follow_log(const struct oribi__door *door);
 static void take_order(struct oribi__door *door);
 
 static void on_control(void *self, struct oribi_watch *watch)
@@ -42,6 +43,8 @@ int oribi__door_init(struct oribi__door *door, struct oribi_door_config *config,
     door->config = config;
     oribi__count_init(door);
     door->log_limit.burst = LOG_BURST;
+    oribi__ids_seed(&door->ids);
+    follow_log(door);
     struct oribi_reactor_config own = reactor_config(config->options);
     struct oribi_reactor_hooks hooks = oribi__h1_hooks(door);
     int code = oribi_trust_parse(&config->options->trusted_proxies, &door->trust, error);
@@ -109,10 +112,22 @@ static void drain(struct oribi__door *door, int64_t timeout_ms)
         door->drain_until_ms = now_ms + timeout_ms;
 }
 
+/* The form of lines is that of the newest generation, whatever the door was started with. */
+static void follow_log(const struct oribi__door *door)
+{
+    const struct oribi_options *site = door->config->site;
+    if (!site)
+        return;
+    oribi_log_set_json(site->error_log_format && strcmp(site->error_log_format, "json") == 0);
+    oribi_log_set_level(site->verbose ? ORIBI_LOG_DEBUG : site->quiet ? ORIBI_LOG_WARN : ORIBI_LOG_INFO);
+}
+
 static void take_order(struct oribi__door *door)
 {
     for (;;) {
-        switch (oribi_door_control_take(door->config)) {
+        enum oribi_door_command command = oribi_door_control_take(door->config);
+        follow_log(door); /* also where only the log's descriptor is another one */
+        switch (command) {
         case ORIBI_DOOR_NOTHING:
             return;
         case ORIBI_DOOR_CERTIFICATES:

@@ -37,6 +37,7 @@
 #include "oribi/worker/door_slot.h"
 #include "oribi/worker/site_thread.h"
 #include "worker/own_answers.h"
+#include "worker/request_id.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -68,6 +69,8 @@ struct oribi__call_ops {
     void (*fail)(struct oribi__call *call, int status, const char *reason);
     /* Bytes of the answer that the client has not taken: the channel is read while they are few. */
     int64_t (*pending)(const struct oribi__call *call);
+    /* It waits in the queue now (1), or does no longer (-1). */
+    void (*waits)(struct oribi__call *call, int change);
     /* The answer is 101: gives the client's connection to a tunnel; the head is sent. `rest` stands behind it. */
     void (*tunnel)(struct oribi__call *call, struct oribi_answer *answer, struct oribi_slice rest);
 };
@@ -108,6 +111,7 @@ struct oribi__call {
     bool listed;       /* clients_h1.c: its output waits for the socket */
     uint8_t framing;   /* towards the client */
     uint8_t method;    /* enum oribi_slot_method */
+    uint8_t refusal;   /* enum oribi_refusal; OTHER: it was not refused */
     uint16_t status;   /* of the answer that the site has begun */
     uint32_t listener; /* in config->listeners */
     int64_t complete_us;
@@ -166,6 +170,8 @@ struct oribi__door {
     int64_t drain_since_ms;
     int64_t drain_until_ms; /* 0: no bound */
     struct oribi_log_limit log_limit;
+    struct oribi__id_source ids;
+    bool names_requests;            /* each has an id: request_id, or a log shows it */
     struct oribi_door_slot *slot;   /* what it counts … */
     struct oribi_door_slot no_slot; /* … where no supervisor has given it a place for that */
     uint64_t bytes_in;
@@ -223,6 +229,8 @@ struct oribi__door {
     struct oribi__client *resting_first; /* without a stream, the one that has rested longest first */
     struct oribi__client *resting_last;
     uint32_t resting_count;
+    uint32_t waiting_h1; /* connections whose request waits for a worker … */
+    uint32_t waiting_h2; /* … and those of which each request does */
     uint32_t client_count;
     uint32_t stream_count;
     struct oribi__client **heap; /* by deadline */
@@ -260,7 +268,8 @@ struct oribi__call *oribi__call_create(struct oribi__door *door, const struct or
 void oribi__call_destroy(struct oribi__call *call);
 
 /* Writes the channel head to call->head, which is empty. 0 or ORIBI_ENOMEM. */
-int oribi__call_about(struct oribi__call *call, const struct oribi__peer *peer, uint8_t protocol, bool keeps);
+int oribi__call_about(struct oribi__call *call, const struct oribi__peer *peer, const struct oribi_head *head,
+                      uint8_t protocol, bool keeps);
 
 /* Puts the request, which is complete, into the queue. What of it does not fit fails at once (503). */
 void oribi__call_submit(struct oribi__call *call);
@@ -314,8 +323,16 @@ struct oribi_slice oribi__own_text(struct oribi__door *door, int status, char te
 /* The operator's headers; returns their number. */
 uint32_t oribi__own_fields(const struct oribi__door *door, struct oribi_field *fields, uint32_t room);
 
-/* The line of a request whose head is complete, and that no worker answers. */
-void oribi__own_log(const struct oribi__call *call, int status, int64_t body_bytes);
+/* What a request from this address is called: as a trusted proxy says in its head (NULL: that is refused), else a new
+ * id, written to `room`. n 0: requests have none. */
+struct oribi_slice oribi__own_id(struct oribi__door *door, const struct oribi_head *head, struct oribi_slice addr,
+                                 char room[ORIBI__ID_LEN]);
+
+/* The access log's line of a request whose head is complete, and that no worker answers. */
+void oribi__own_log(struct oribi__call *call, int status, int64_t body_bytes);
+
+/* The error log's line of one that fails, or is refused for this, as a worker would say it. */
+void oribi__own_say_failed(struct oribi__call *call, int status, enum oribi_refusal refusal, const char *reason);
 
 struct oribi__refused {
     const struct oribi_listener *listener;
@@ -323,15 +340,22 @@ struct oribi__refused {
     struct oribi_slice port;
     bool tls;
     bool closes;
-    int status;       /* 0: no answer, and no line */
-    const char *word; /* http/refusal.h; NULL: none */
+    int status; /* 0: no answer, and no line */
+    enum oribi_refusal refusal;
+    const char *reason;
+    const struct oribi_fault *fault; /* NULL: no byte or field of its head */
     int64_t body_bytes, bytes_in, bytes_out;
     uint32_t requests;
 };
 
-/* The line of one that is refused: with its head, or as far as that is not well-formed its first line. */
+/* The lines of one that is refused: with its head, or as far as that is not well-formed its first line. */
 void oribi__own_log_refused(struct oribi__door *door, const struct oribi_head *head, struct oribi_slice raw_line,
                             const struct oribi__refused *refused);
+
+/* The same of one of HTTP/2, whose connection goes on. */
+void oribi__own_log_refused_h2(struct oribi__door *door, const struct oribi__peer *peer, struct oribi_slice line,
+                               int status, enum oribi_refusal refusal, const char *reason,
+                               const struct oribi_fault *fault);
 
 /* --- count.c --- */
 

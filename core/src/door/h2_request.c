@@ -4,6 +4,8 @@
 #include "oribi/http/parser.h"
 #include "oribi/http/scan.h"
 
+#include <stdio.h>
+
 enum pseudo { METHOD, SCHEME, AUTHORITY, PATH, PSEUDOS };
 
 static const struct oribi_slice pseudo_names[PSEUDOS] = {
@@ -225,6 +227,17 @@ static int read_head(struct oribi_h2 *h2, struct oribi_head *parsed, struct orib
         !oribi_slice_equal(parsed->target, pseudo_of(block, PATH)))
         return ORIBI_EBAD;
     return 0;
+}
+
+size_t oribi_h2_request_line(const struct oribi_h2 *h2, char *dst, size_t cap)
+{
+    const struct h2_block *block = &h2->block;
+    struct oribi_slice method = pseudo_of(block, METHOD);
+    struct oribi_slice path = pseudo_of(block, PATH);
+    if (method.n == 0 || path.n == 0)
+        return 0;
+    int n = snprintf(dst, cap, "%.*s %.*s HTTP/2.0", (int)method.n, method.p, (int)path.n, path.p);
+    return n < 0 ? 0 : (size_t)n < cap ? (size_t)n : cap - 1;
 }
 
 static struct h2_stream *open_stream(struct oribi_h2 *h2)

@@ -6,6 +6,8 @@
 #include "oribi/base/mem.h"
 #include "oribi/base/os.h"
 
+#include <nghttp2/nghttp2.h>
+#include <openssl/crypto.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,6 +22,13 @@ static void settle_signals(void)
                                   SIGPIPE, SIGTTIN, SIGTTOU, SIGWINCH, SIGXFSZ};
     for (size_t i = 0; i < sizeof(ignored) / sizeof(ignored[0]); i++)
         (void)signal(ignored[i], SIG_IGN); /* cannot fail for these */
+}
+
+/* For --version of the server. */
+static int tell_version(void)
+{
+    return printf("OpenSSL %s, nghttp2 %s\n", OpenSSL_version(OPENSSL_VERSION_STRING),
+                  nghttp2_version(0)->version_str) < 0;
 }
 
 /* All that opens files is behind it, but the site, which opens more of them later. */
@@ -39,6 +48,8 @@ int main(int argc, char **argv)
     oribi_confine_memory(); /* keys are in it */
     if (argc == 2 && strcmp(argv[1], "--check") == 0)
         return oribi_door_check();
+    if (argc == 2 && strcmp(argv[1], "--version") == 0)
+        return tell_version();
     struct oribi_door_config *config = oribi_mem_alloc(1, sizeof(*config));
     if (oribi_door_config_take(config, error) < 0) {
         if (config->control_fd > 0)

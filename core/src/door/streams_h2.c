@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { STATUS_GONE = 499 };
+enum { STATUS_GONE = 499, LINE_CAP = 4096 };
 
 static const struct oribi__call_ops ops;
 
@@ -35,6 +35,8 @@ static struct oribi__stream *create(struct oribi__client *client, struct oribi_h
         client->streams->prev = stream;
     client->streams = stream;
     client->door->stream_count++;
+    client->stream_count++;
+    oribi__client_waits(client);
     oribi__client_rests(client);
     h2->user = stream;
     return stream;
@@ -66,6 +68,8 @@ void oribi__stream_destroy(struct oribi__stream *stream)
     if (stream->next)
         stream->next->prev = stream->prev;
     client->door->stream_count--;
+    client->stream_count--;
+    oribi__client_waits(client);
     oribi__client_rests(client);
     oribi_mem_free(stream);
 }
@@ -145,6 +149,8 @@ static void answer_own(struct oribi__stream *stream, int status)
 
 static void refuse(struct oribi__stream *stream, int status, enum oribi_refusal refusal)
 {
+    if (stream->call)
+        stream->call->refusal = (uint8_t)refusal;
     oribi__count_refusal(stream->client->door, status, refusal);
     answer_own(stream, status);
 }
@@ -260,8 +266,15 @@ static int64_t pending(const struct oribi__call *call)
     return oribi__stream_pending(stream_of(call));
 }
 
+static void waits(struct oribi__call *call, int change)
+{
+    struct oribi__client *client = stream_of(call)->client;
+    client->waiting_count += (uint32_t)change;
+    oribi__client_waits(client);
+}
+
 static const struct oribi__call_ops ops = {
-    .interim = interim, .begin = begin, .more = more, .fail = fail, .pending = pending};
+    .interim = interim, .begin = begin, .more = more, .fail = fail, .pending = pending, .waits = waits};
 
 /* --- requests --- */
 
@@ -280,7 +293,7 @@ static void on_request(void *self, struct oribi_h2_stream *h2, const struct orib
     stream->call = call;
     if (call)
         oribi__count_request(call, request->parsed->method, true);
-    if (!call || oribi__call_about(call, &client->peer, 20, true) < 0 ||
+    if (!call || oribi__call_about(call, &client->peer, request->parsed, 20, true) < 0 ||
         oribi_buf_try_append(&call->head, request->head.p, request->framing) < 0) {
         refuse(stream, 503, ORIBI_REFUSAL_MEMORY);
         return;
@@ -294,16 +307,12 @@ static void on_request(void *self, struct oribi_h2_stream *h2, const struct orib
         (void)oribi_h2_interim(h2, 100, NULL, 0); /* a client that waits in vain sends its body some time */
 }
 
-static void log_refused(struct oribi__client *client, int error, int status)
+static void log_refused(struct oribi__client *client, int status, enum oribi_refusal refusal, const char *reason,
+                        const struct oribi_fault *fault)
 {
-    const struct oribi__peer *peer = &client->peer;
-    const struct oribi__refused refused = {.listener = &client->door->config->listeners[peer->listener].listener,
-                                           .addr = oribi_slice(peer->addr, peer->addr_len),
-                                           .port = oribi_slice(peer->port, peer->port_len),
-                                           .tls = peer->tls != NULL,
-                                           .status = status,
-                                           .requests = 1};
-    oribi__own_log_refused(client->door, NULL, oribi_slice("", 0), &refused);
+    char line[LINE_CAP];
+    size_t n = oribi_h2_request_line(client->h2, line, sizeof(line));
+    oribi__own_log_refused_h2(client->door, &client->peer, oribi_slice(line, n), status, refusal, reason, fault);
 }
 
 static void on_refused(void *self, struct oribi_h2_stream *h2, int error, const struct oribi_fault *fault, bool is_head)
@@ -311,10 +320,13 @@ static void on_refused(void *self, struct oribi_h2_stream *h2, int error, const 
     struct oribi__client *client = self;
     struct oribi__door *door = client->door;
     struct oribi__stream *stream = h2->user ? h2->user : create(client, h2);
-    if (oribi_log_limit_allows(&door->log_limit, door->reactor.now_ms))
-        oribi_log(ORIBI_LOG_WARN, "door: refused a request of %.*s: %s",
-                  client->peer.addr_len ? client->peer.addr_len : 4, client->peer.addr_len ? client->peer.addr : "unix",
-                  fault && fault->reason ? fault->reason : oribi_error_text(error));
+    const char *reason = fault && fault->reason ? fault->reason : oribi_error_text(error);
+    enum oribi_refusal refusal = oribi_refusal_of(error, ORIBI_REFUSAL_FIELD);
+    int status = oribi_error_status(error) ? oribi_error_status(error) : 400;
+    if (!stream || !stream->call)
+        log_refused(client, status, refusal, reason, fault);
+    else if (oribi_log_limit_allows(&door->log_limit, door->reactor.now_ms))
+        oribi__own_say_failed(stream->call, status, refusal, reason);
     if (!stream) {
         oribi_h2_reset(h2, ORIBI_H2_REFUSED_STREAM);
         oribi_h2_release(h2);
@@ -325,10 +337,7 @@ static void on_refused(void *self, struct oribi_h2_stream *h2, int error, const 
         return;
     }
     stream->is_head = is_head;
-    int status = oribi_error_status(error);
-    if (!stream->call)
-        log_refused(client, error, status ? status : 400);
-    refuse(stream, status ? status : 400, oribi_refusal_of(error, ORIBI_REFUSAL_FIELD));
+    refuse(stream, status, refusal);
 }
 
 static void on_malformed(void *self, uint32_t id, const char *reason)

@@ -76,6 +76,9 @@ enum oribi_tls_step {
 enum oribi_tls_step oribi_tls_handshake(struct oribi_tls_session *session);
 const char *oribi_tls_reason(const struct oribi_tls_session *session); /* one line, static words of OpenSSL */
 
+/* After PLAIN: what was read of the socket. Valid as long as the session. */
+struct oribi_slice oribi_tls_first(const struct oribi_tls_session *session);
+
 /* After DONE. Slices are valid as long as the session; empty where there is nothing. */
 struct oribi_tls_info {
     bool h2; /* ALPN said so */

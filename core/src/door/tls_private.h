@@ -35,7 +35,8 @@ struct oribi_tls {
     bool h2;
     bool asks_client;
     struct oribi_buf cipher;             /* records on their way to the socket, within one call */
-    char plain[ORIBI__TLS_RECORD_BYTES]; /* what becomes one record, likewise */
+    char plain[ORIBI__TLS_RECORD_BYTES]; /* what becomes one record, likewise; in a handshake what has come … */
+    size_t plain_len;                    /* … and how much of it */
 };
 
 struct oribi_tls_session {

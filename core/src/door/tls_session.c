@@ -170,6 +170,8 @@ static bool is_plain(const struct oribi_tls_session *session)
 enum oribi_tls_step oribi_tls_handshake(struct oribi_tls_session *session)
 {
     session->dry = false;
+    memcpy(session->tls->plain, session->first, session->first_len); /* has room for far more */
+    session->tls->plain_len = session->first_len;
     ERR_clear_error();
     int result = SSL_do_handshake(session->ssl);
     int why = result == 1 ? SSL_ERROR_NONE : SSL_get_error(session->ssl, result);
@@ -192,6 +194,11 @@ enum oribi_tls_step oribi_tls_handshake(struct oribi_tls_session *session)
     default:
         return ORIBI_TLS_GONE;
     }
+}
+
+struct oribi_slice oribi_tls_first(const struct oribi_tls_session *session)
+{
+    return oribi_slice(session->tls->plain, session->tls->plain_len);
 }
 
 const char *oribi_tls_reason(const struct oribi_tls_session *session)

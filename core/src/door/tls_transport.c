@@ -21,6 +21,11 @@ static int bio_read(BIO *bio, char *dst, int n)
     }
     if (got <= 0)
         return got == 0 ? 0 : -1;
+    size_t room = sizeof(session->tls->plain) - session->tls->plain_len;
+    if (got > 0 && !session->accepted && (size_t)got <= room) {
+        memcpy(session->tls->plain + session->tls->plain_len, dst, (size_t)got);
+        session->tls->plain_len += (size_t)got;
+    }
     for (ssize_t i = 0; i < got && session->first_len < sizeof(session->first) && !session->accepted; i++)
         session->first[session->first_len++] = dst[i];
     session->dry = got < n; /* a short read has emptied the socket (epoll(7)) */

@@ -229,12 +229,12 @@ void oribi__announced_commit(struct oribi_supervisor *supervisor)
     for (uint32_t i = 0; i < listeners->count; i++) {
         struct oribi_listener *item = &listeners->items[i];
         if (supervisor->announced.named_count > 0 && !is_named(supervisor, item)) {
-            oribi_log(ORIBI_LOG_INFO, "no longer listening on %s", item->text);
+            oribi_log(ORIBI_LOG_INFO, "no longer listening on %s", oribi_listener_shown(item));
             oribi_listener_close(item, true);
             continue;
         }
         if (i >= supervisor->announced.adopted_from)
-            oribi_log(ORIBI_LOG_INFO, "listening on %s as well", item->text);
+            oribi_log(ORIBI_LOG_INFO, "listening on %s as well", oribi_listener_shown(item));
         listeners->items[kept++] = *item;
     }
     listeners->count = kept;

@@ -67,7 +67,7 @@ void oribi__boot_log_up(struct oribi_supervisor *supervisor, const char *line)
     const struct oribi_listeners *listeners = supervisor->ties.listeners;
     oribi_buf_print(&json, "\"addresses\":[");
     for (uint32_t i = 0; i < listeners->count; i++) {
-        const char *text = listeners->items[i].text;
+        const char *text = oribi_listener_shown(&listeners->items[i]);
         oribi_buf_print(&json, "%s", i ? "," : "");
         oribi_escape_append_json(&json, oribi_slice(text, strlen(text)));
     }

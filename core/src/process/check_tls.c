@@ -18,7 +18,7 @@
 #define WRONG ORIBI_CHECK_WRONG
 #define RISK  ORIBI_CHECK_RISK
 
-enum { ANSWER_BYTES = 256 * 1024, ANSWER_MS = 20 * 1000, FIELDS = 5 };
+enum { VERSION_CAP = 128, ANSWER_BYTES = 256 * 1024, ANSWER_MS = 20 * 1000, FIELDS = 5 };
 
 static const char no_start[] = "The server does not start";
 
@@ -104,6 +104,18 @@ static void ask_door(struct oribi_check *check, char *program, const struct orib
     if (command.input_fd >= 0)
         oribi_os_close(command.input_fd);
     oribi_mem_free(command.output);
+}
+
+void oribi_check_door(char *dst, size_t cap)
+{
+    char program[PATH_MAX];
+    char *argv[] = {program, (char *)"--version", NULL};
+    char error[ORIBI_ERROR_TEXT_CAP];
+    char output[VERSION_CAP] = "";
+    struct oribi_command command = {
+        .argv = argv, .input_fd = -1, .timeout_ms = ANSWER_MS, .output = output, .cap = sizeof(output) - 1};
+    bool told = oribi__door_program(program, sizeof(program)) && oribi_os_run_command(&command, error) == 0;
+    (void)snprintf(dst, cap, "%.*s", told ? (int)strcspn(output, "\n") : 4, told ? output : "none");
 }
 
 static bool asks_for_door(const struct oribi_options *options)

@@ -182,6 +182,9 @@ static void put_door(const struct oribi_supervisor *supervisor, uint32_t i, stru
         oribi_buf_print(out, ", %u open, %llu request%s, %llu answered by itself", oribi_door_slot_open(slot),
                         (unsigned long long)read_by(slot), oribi_log_plural(read_by(slot)),
                         (unsigned long long)load(&slot->uncalled_count));
+    uint32_t waiting = slot ? atomic_load(&slot->queue_len) : 0;
+    if (waiting)
+        oribi_buf_print(out, ", %u waiting", waiting);
     oribi_buf_print(out, "\n");
 }
 
@@ -212,7 +215,7 @@ void oribi__status_text(struct oribi_supervisor *supervisor, struct oribi_buf *o
                     policy->target, oribi_log_plural(policy->target),
                     (long long)(now_ms - supervisor->started_ms) / 1000);
     for (uint32_t i = 0; i < supervisor->ties.listeners->count; i++)
-        oribi_buf_print(out, "listening on %s%s\n", supervisor->ties.listeners->items[i].text,
+        oribi_buf_print(out, "listening on %s%s\n", oribi_listener_shown(&supervisor->ties.listeners->items[i]),
                         supervisor->ties.listeners->items[i].tls    ? " (door, TLS)"
                         : supervisor->ties.listeners->items[i].door ? " (door)"
                                                                     : "");
@@ -415,7 +418,7 @@ void oribi__status_json(struct oribi_supervisor *supervisor, struct oribi_buf *o
     oribi_buf_print(out, "},\"listeners\":[");
     for (uint32_t i = 0; i < supervisor->ties.listeners->count; i++) {
         oribi_buf_print(out, "%s", i ? "," : "");
-        put_text(out, supervisor->ties.listeners->items[i].text);
+        put_text(out, oribi_listener_shown(&supervisor->ties.listeners->items[i]));
     }
     oribi_buf_print(out, "],\"doors\":[");
     for (uint32_t i = 0; i < supervisor->doors.count; i++) {

@@ -81,9 +81,10 @@ static void worker_exited(struct oribi_supervisor *supervisor, const struct orib
 
 static size_t name_listener(const struct oribi_listener *item, bool more, char *dst, size_t cap)
 {
-    bool tls = item->tls && strncmp(item->text, "tcp://", 6) == 0;
-    return (size_t)snprintf(dst, cap, "%s%s%s%s", more ? ", " : "listening on ", tls ? "tls://" : "",
-                            item->text + (tls ? 6 : 0), item->door && !tls ? " (door)" : "");
+    const char *shown = oribi_listener_shown(item);
+    bool is_tls = strncmp(shown, "tls://", 6) == 0;
+    return (size_t)snprintf(dst, cap, "%s%s%s", more ? ", " : "listening on ", shown,
+                            item->door && !is_tls ? " (door)" : "");
 }
 
 static void log_start_line(struct oribi_supervisor *supervisor)

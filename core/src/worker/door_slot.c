@@ -29,7 +29,7 @@ static const struct {
     uint32_t count;
 } alike[] = {
     SAME(uncalled_count), SAME(connection_count), SAME(status_class), SAME(method_count),  SAME(refusals),
-    SAME(timeouts),       SAME(shed_count),       SAME(gone_count),   SAME(evicted_count),
+    SAME(timeouts),       SAME(shed_count),       SAME(gone_count),   SAME(evicted_count), SAME(passed_count),
 };
 
 void oribi_door_slot_fold(uint64_t sums[ORIBI_DOOR_COUNTERS], uint64_t workers[ORIBI_SLOT_COUNTERS],

@@ -199,6 +199,7 @@ struct oribi_access_entry oribi__logged_entry(struct oribi__exchange *exchange, 
     const struct oribi_worker *w = exchange->worker;
     const struct oribi_conn *c = exchange->base.conn;
     const struct oribi_listener *listener = c->listener;
+    const char *shown = oribi_listener_shown(listener);
     int64_t total_us = now_us - exchange->base.complete_us;
     int64_t wall_ms = oribi_clock_wall_ms();
     return (struct oribi_access_entry){
@@ -208,7 +209,7 @@ struct oribi_access_entry oribi__logged_entry(struct oribi__exchange *exchange, 
         .scheme = exchange->req.scheme,
         .client = c->channel ? &c->channel->head : NULL,
         .port = oribi_slice(listener->port, strlen(listener->port)),
-        .listener = oribi_slice(listener->text, strlen(listener->text)),
+        .listener = oribi_slice(shown, strlen(shown)),
         .worker = w->setup.board ? (uint32_t)(w->slot - w->setup.board->slots) : 0,
         .connection_requests = c->request_count,
         .request_id = w->log_wants & ORIBI_ACCESS_WANTS_ID ? oribi__request_id(exchange) : oribi_slice("", 0),

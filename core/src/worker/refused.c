@@ -58,20 +58,35 @@ static void describe(char *dst, size_t cap, struct oribi_slice line, const char 
                    part.p + part.n < line.p + line.n ? "..." : "", empty ? "" : "\"");
 }
 
-static void log_refusal(const struct oribi_conn *c, int status, const char *reason, struct oribi_slice first_line,
-                        struct oribi_slice id)
+void oribi__refused_say(const struct oribi__refusal_line *line)
 {
     static const struct oribi_fault none;
-    const struct oribi_fault *fault = c->exchange ? &c->exchange->parser.fault : &none;
+    const struct oribi_fault *fault = line->fault ? line->fault : &none;
+    struct oribi_slice addr = line->addr.n ? line->addr : ORIBI_SLICE("a unix socket");
     char detail[DETAIL_CAP];
     if (fault->field.p)
         describe(detail, sizeof(detail), fault->field, fault->at, "field ");
     else
-        describe(detail, sizeof(detail), first_line, fault->at, "");
-    oribi_log_about(id, c->exchange ? oribi__trace_id(&c->exchange->head) : oribi_slice(NULL, 0));
-    oribi_log(ORIBI_LOG_WARN, "request from %.*s refused with %d: %s%s; closing its connection",
-              c->addr_len ? c->addr_len : 13, c->addr_len ? c->addr : "a unix socket", status, reason, detail);
+        describe(detail, sizeof(detail), line->first_line, fault->at, "");
+    oribi_log_about(line->id, line->trace_id);
+    oribi_log(ORIBI_LOG_WARN, "request from %.*s refused with %d: %s%s%s", (int)addr.n, addr.p, line->status,
+              line->reason, detail, line->closes ? "; closing its connection" : "");
     oribi_log_about(oribi_slice(NULL, 0), oribi_slice(NULL, 0));
+}
+
+static void log_refusal(const struct oribi_conn *c, int status, const char *reason, struct oribi_slice first_line,
+                        struct oribi_slice id)
+{
+    const struct oribi__refusal_line line = {.addr = oribi_slice(c->addr, c->addr_len),
+                                             .status = status,
+                                             .reason = reason,
+                                             .fault = c->exchange ? &c->exchange->parser.fault : NULL,
+                                             .first_line = first_line,
+                                             .id = id,
+                                             .trace_id = c->exchange ? oribi__trace_id(&c->exchange->head)
+                                                                     : oribi_slice(NULL, 0),
+                                             .closes = true};
+    oribi__refused_say(&line);
 }
 
 int64_t oribi__body_taken(const struct oribi__exchange *exchange)
@@ -124,6 +139,7 @@ void oribi__on_refused(void *self, struct oribi_conn *c, enum oribi_refusal refu
     if (!w->setup.access_log || status == 0)
         return;
     const struct oribi_listener *listener = c->listener;
+    const char *shown = oribi_listener_shown(listener);
     static const struct oribi_head nothing; /* a head of which not even the first line is known */
     struct oribi_access_entry entry = {
         .head = c->exchange ? &c->exchange->head : &nothing,
@@ -132,7 +148,7 @@ void oribi__on_refused(void *self, struct oribi_conn *c, enum oribi_refusal refu
         .remote_port = oribi_slice(c->port, c->port_len),
         .scheme = c->proxy_tls ? ORIBI_SLICE("https") : ORIBI_SLICE("http"),
         .port = oribi_slice(listener->port, strlen(listener->port)),
-        .listener = oribi_slice(listener->text, strlen(listener->text)),
+        .listener = oribi_slice(shown, strlen(shown)),
         .worker = w->setup.board ? (uint32_t)(w->slot - w->setup.board->slots) : 0,
         .connection_requests = c->request_count,
         .request_id = id,

@@ -156,15 +156,22 @@ struct oribi_slice oribi__trace_id(const struct oribi_head *head)
 
 /* --- the id --- */
 
+struct oribi_slice oribi__id_trusted(const struct oribi_trust *trust, const struct oribi_head *head,
+                                     struct oribi_slice peer)
+{
+    const struct oribi_field *field = oribi_head_field(head, ORIBI_FIELD_X_REQUEST_ID);
+    struct oribi_slice given = field ? oribi_slice(field->value, field->value_len) : oribi_slice(NULL, 0);
+    bool kept =
+        field && oribi__id_is_good(given) && (trust->count || trust->unix_peers) && oribi_trust_has(trust, peer);
+    return kept ? given : oribi_slice(NULL, 0);
+}
+
 struct oribi_slice oribi__id_given(const struct oribi_worker *w, const struct oribi_conn *c)
 {
-    const struct oribi_trust *trust = &w->trust;
-    const struct oribi_field *field =
-        c->exchange ? oribi_head_field(&c->exchange->head, ORIBI_FIELD_X_REQUEST_ID) : NULL;
-    struct oribi_slice given = field ? oribi_slice(field->value, field->value_len) : oribi_slice(NULL, 0);
-    bool kept = field && oribi__id_is_good(given) && (trust->count || trust->unix_peers) &&
-                oribi_trust_has(trust, oribi_slice(c->addr, c->addr_len));
-    return kept ? given : oribi_slice(NULL, 0);
+    if (c->channel && c->channel->head.request_id.n)
+        return c->channel->head.request_id; /* the door has logged it, or may yet */
+    return c->exchange ? oribi__id_trusted(&w->trust, &c->exchange->head, oribi_slice(c->addr, c->addr_len))
+                       : oribi_slice(NULL, 0);
 }
 
 struct oribi_slice oribi__request_id(struct oribi__exchange *exchange)

@@ -13,6 +13,7 @@
 
 struct oribi__exchange;
 struct oribi_conn;
+struct oribi_trust;
 struct oribi_worker;
 
 enum { ORIBI__ID_LEN = 36 };
@@ -33,7 +34,11 @@ void oribi__id_make(struct oribi__id_source *ids, int64_t now_us, char dst[ORIBI
 /* 1 to ORIBI_REQUEST_ID_MAX letters, digits and any of -._~+/=:@ */
 bool oribi__id_is_good(struct oribi_slice text);
 
-/* The X-Request-Id of the request at hand, where a trusted proxy has sent it and it is well-formed; else n 0. */
+/* The X-Request-Id of a head, where the peer of this address is trusted and it is well-formed; else n 0. */
+struct oribi_slice oribi__id_trusted(const struct oribi_trust *trust, const struct oribi_head *head,
+                                     struct oribi_slice peer);
+
+/* What a door calls the request at hand; else the X-Request-Id that a trusted proxy has sent. n 0: neither. */
 struct oribi_slice oribi__id_given(const struct oribi_worker *worker, const struct oribi_conn *conn);
 
 /* The id of an exchange whose worker is set. Lives as long as its head. */

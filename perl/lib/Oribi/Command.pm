@@ -24,7 +24,7 @@ sub run {
 }
 
 sub _version {
-    return 'oribi-psgi ' . Oribi::release() . " (Oribi $Oribi::VERSION, perl $^V)\ncompression: " . Oribi::Options->codings . "\nsystem calls: " . Oribi::Options->_layer . "\n";
+    return 'oribi-psgi ' . Oribi::release() . " (Oribi $Oribi::VERSION, perl $^V)\ncompression: " . Oribi::Options->codings . "\nsystem calls: " . Oribi::Options->_layer . "\ndoor: " . Oribi::Options->_door . "\n";
 }
 
 # -Mmodule, -Idir and -ecode are cuddled by old habit; the core's parser knows that for every short flag.
@@ -53,8 +53,25 @@ sub _control {
     my $command = $settings->core->_parse_control(@argv);
     return _say(Oribi::Options->control_help) if $settings->is_on('help');
     $settings->enter_dir;
-    _read_config($settings) unless length $settings->get('control');
+    _find_control($settings) unless length $settings->get('control');
     return $settings->core->_control($command);
+}
+
+# Whoever has to stop a server need not mend its configuration file first: without it, the server is that of the folder,
+# or that of the file's `control` if it stands before the mistake.
+sub _find_control {
+    my ($settings) = @_;
+    my $why;
+    {
+        local $@;
+        $why = $@ unless eval { _read_config($settings); 1 };
+    }
+    return unless defined $why;
+    my ($line) = split /\n/, $why;
+    my $control = $settings->get('control');
+    my $where = length $control ? $control : 'the server of this folder';
+    print STDERR "oribi-psgi: ctl: going on to $where, since the configuration file cannot be read: $line\n";
+    return;
 }
 
 # oribi-psgi import: the modules are loaded for it alone.

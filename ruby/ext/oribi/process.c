@@ -7,6 +7,7 @@
 #include "oribi/base/os.h"
 #include "oribi/base/os_process.h"
 #include "oribi/base/signals.h"
+#include "oribi/process/check.h"
 #include "oribi/process/methods.h"
 #include "oribi/process/prefork.h"
 
@@ -242,6 +243,14 @@ static VALUE command_line(VALUE self)
     return words;
 }
 
+/* @return [String] what doors are built with, or "none" */
+static VALUE door(VALUE self)
+{
+    char text[ORIBI_ERROR_TEXT_CAP];
+    oribi_check_door(text, sizeof(text));
+    return rb_utf8_str_new_cstr(text);
+}
+
 /* This process ends before it has become anything: the server that started it hears why. */
 static VALUE start_failed(VALUE self, VALUE text)
 {
@@ -264,6 +273,7 @@ void ext_process_setup(void)
     rb_define_singleton_method(core, "codings", codings, 0);
     rb_define_singleton_method(core, "layer", layer, 0);
     rb_define_singleton_method(core, "command_line", command_line, 0);
+    rb_define_singleton_method(core, "door", door, 0);
     rb_define_singleton_method(core, "give_signals_back", give_signals_back, 0);
     process_class = rb_define_class_under(core, "Process", rb_cObject);
     rb_undef_alloc_func(process_class);

@@ -27,7 +27,7 @@ module Oribi
 
       options = Options.new.parse(argv)
       return say(Options.help) if options["help"] == "on"
-      return say("oribi #{VERSION}\ncompression: #{Core.codings}\nsystem calls: #{Core.layer}\n") if options["version"] == "on"
+      return say("oribi #{VERSION}\ncompression: #{Core.codings}\nsystem calls: #{Core.layer}\ndoor: #{Core.door}\n") if options["version"] == "on"
       return say(Options.completion(options["completion"])) unless options["completion"].empty?
 
       configure(options)
@@ -45,9 +45,18 @@ module Oribi
       return say(Options.control_help) if options["help"] == "on"
 
       options.enter_dir
-      Config.load(options) if options["control"].empty?
+      find_control(options) if options["control"].empty?
       trap(:INT, "SYSTEM_DEFAULT") # the answer may take long, and nothing of Ruby is to run meanwhile
       options.control(command)
+    end
+
+    # Whoever has to stop a server need not mend its configuration file first: without it, the server is that of the
+    # folder, or that of the file's `control` if it stands before the mistake.
+    def find_control(options)
+      Config.load(options)
+    rescue Error => e
+      where = options["control"].empty? ? "the server of this folder" : options["control"]
+      @err.puts "oribi: ctl: going on to #{where}, since the configuration file cannot be read: #{e.message.lines.first.chomp}"
     end
 
     def import(argv)

@@ -48,6 +48,9 @@ struct oribi_address {
 /* Parses `text`. 0, or ORIBI_EINVAL with one line in `error` (ORIBI_ERROR_TEXT_CAP) saying what is wrong with it. */
 int oribi_address_parse(const char *text, struct oribi_address *address, char *error);
 
+/* `text` as it was asked for: "tls://…" in `room` where TLS is spoken, else text itself. */
+const char *oribi_address_shown(const char *text, bool tls, char room[ORIBI_ADDRESS_TEXT_CAP]);
+
 /* Writes "tcp://host:port", with brackets around an IPv6 host, to dst. Returns the length, cut at cap. */
 size_t oribi_address_format_tcp(const char *host, uint16_t port, char *dst, size_t cap);
 

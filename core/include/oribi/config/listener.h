@@ -30,6 +30,7 @@ struct oribi_listener {
     enum oribi_listener_origin origin;
     /* "tcp://127.0.0.1:9292", "tcp://[::1]:9292", "unix:///run/x.sock": for logs and matching */
     char text[ORIBI_ADDRESS_TEXT_CAP];
+    char shown[ORIBI_ADDRESS_TEXT_CAP]; /* the same, "tls://…" where tls; oribi_listener_shown() */
     /* as asked for, canonical: "tcp://localhost:0"; text again where no bind asked for it */
     char spec[ORIBI_ADDRESS_TEXT_CAP];
     /* SERVER_NAME when the request has none, brackets around IPv6; "localhost" for unix */
@@ -41,6 +42,12 @@ struct oribi_listener {
     uint64_t file_device; /* which file `path` was, so that a successor's under the same name stays */
     uint64_t file_inode;
 };
+
+/* Its address, for eyes. */
+static inline const char *oribi_listener_shown(const struct oribi_listener *item)
+{
+    return item->shown[0] ? item->shown : item->text;
+}
 
 struct oribi_listeners {
     struct oribi_listener items[ORIBI_LISTENERS_MAX];

@@ -91,6 +91,9 @@ void oribi_check_machine(struct oribi_check *check, const struct oribi_options *
  * passwords of keys. */
 int oribi_check_certificates(const struct oribi_options *options, struct oribi_buf *advice, char *error);
 
+/* What doors are built with, "OpenSSL 3.0.15, nghttp2 1.52.0", or "none" where there is no oribi-door. Runs it. */
+void oribi_check_door(char *dst, size_t cap);
+
 /* Appends the report, as text or as one line of JSON, and gives the exit code: 0 nothing is wrong, 1 something is. */
 int oribi_check_report(const struct oribi_check *check, struct oribi_buf *out, struct oribi_check_asked asked,
                        const char *program, const struct oribi_check_version *versions, size_t version_count);

@@ -57,6 +57,7 @@ struct oribi_door_slot {
     _Atomic uint64_t shed_count;
     _Atomic uint64_t gone_count;
     _Atomic uint64_t evicted_count;
+    _Atomic uint64_t passed_count; /* requests given to the hand-off queue, each with a new channel */
     /* … and those that only doors have */
     _Atomic uint64_t handshakes[ORIBI_DOOR_HANDSHAKES];
     _Atomic uint64_t unshaken[ORIBI_DOOR_UNSHAKEN];
