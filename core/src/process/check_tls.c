@@ -121,7 +121,7 @@ static void look_at_unused(struct oribi_check *check, const struct oribi_options
     if (any)
         return;
     if (options->certificates.count)
-        oribi__check_say(check, RISK, "certificate-unused", "Nothing is served by TLS", "bind tls://0.0.0.0:443",
+        oribi__check_say(check, WRONG, "certificate-unused", no_start, "bind tls://0.0.0.0:443",
                          "certificate is set, and no address begins with tls://");
     if (options->https_redirect && options->trusted_proxies.count == 0)
         oribi__check_say(check, RISK, "https-redirect", "Every request is sent elsewhere, for ever",
