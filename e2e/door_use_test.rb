@@ -57,6 +57,27 @@ E2E.suite("door_use", transports: %i[tcp]) do
     end
   end
 
+  def test_what_does_nothing_is_a_warning
+    serve("--hsts", "60", "--doors", "1", "--https-redirect", "443", address: "tcp://127.0.0.1:%{port}")
+    assert_equal ["hsts is set, and no address begins with tls://", "doors is set, and no address has a door (tls://, ?door=on)",
+                  "https_redirect is set, and nothing here is known to speak HTTPS"], @one.stderr.scan(/warn\S*: (.*)/).flatten, @one.stderr
+    assert_equal({ "door-option-unused" => "risk" }, look("--door-user", "root", address: "127.0.0.1:0")) if Process.uid.zero?
+  end
+
+  def test_a_user_that_is_not_there_is_found_beforehand
+    address = "tls://127.0.0.1:0?certificate=#{@dir}/site.pem&key=#{@dir}/site.key"
+    assert_equal "wrong", look("--door-user", "nobody-here")["door-user"]
+    { "door-user" => /door_user: there is no user 'nobody-here'/, "user" => /user: there is no user 'nobody-here'/ }.each do |option, line|
+      output, status = Open3.capture2e(E2E::Server.binary, "--check", "-b", address, "--#{option}", "nobody-here", File.expand_path(E2E.differing(:app), E2E::ROOT))
+      assert_equal 1, status.exitstatus, output
+      assert_match line, output
+    end
+  end
+
+  def test_authorities_that_are_none_are_named
+    assert_match(/client_ca #{@dir}\/site\.key: there is no certificate in it/, fails_to_start("--client-ca", "#{@dir}/site.key"))
+  end
+
   # --- sockets that are handed down ---
 
   # Starts the command with a socket as start_server (or, with names, systemd) hands it down; %{port} in a word is its

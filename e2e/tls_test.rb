@@ -51,6 +51,25 @@ E2E.suite("door", transports: %i[tcp]) do
     assert_includes output, "Cert Status: good"
   end
 
+  # Clients that ask for a response, and get something else, refuse the connection.
+  def test_an_ocsp_response_that_is_none_is_an_error
+    wrong = /site\.pem: its third file is no OCSP response \(DER\)/
+    argv = [E2E::Server.binary, "--bind", "#{bind}&ocsp=#{@dir}/site.pem", "--no-dev", File.expand_path(E2E.differing(:app), E2E::ROOT)]
+    one = E2E::Server.new(argv: argv).run_to_end
+    assert_equal 1, one.wait.exitstatus
+    assert_match wrong, one.stderr
+    output, status = Open3.capture2e(E2E::Server.binary, "--check", *argv.drop(1).map { |word| word.gsub("%{port}", "0") })
+    refute status.success?
+    assert_match wrong, output
+    test_ocsp_responses_are_stapled
+    FileUtils.cp("#{@dir}/site.pem", "#{@dir}/site.ocsp")
+    output, status = ctl("certificates")
+    refute status.success?
+    assert_match wrong, output
+  ensure
+    one&.cleanup
+  end
+
   def test_renewed_certificates_end_no_connection
     serve
     before = peer_certificate("localhost").serial
@@ -215,6 +234,11 @@ E2E.suite("door", transports: %i[tcp]) do
     output, status = ctl("reload")
     refute status.success?
     assert_match(/what a door listens on .* is changed by an upgrade/, output)
+    assert_includes output, "the new configuration cannot be taken over: tcp://127.0.0.1:#{port}: "
+    refute_includes @one.stderr, "did not load"
+    write.("tls://127.0.0.1:#{port}?certificate=#{@dir}/site.pem&key=#{@dir}/site.key")
+    assert_includes ctl("reload").first, "the new configuration cannot be taken over: tls://127.0.0.1:#{port}: "
+    write.("tcp://127.0.0.1:#{port}?door=on")
     assert_match(/\A\d+\z/, @one.get("/pid").body)
     output, status = ctl("upgrade")
     assert status.success?, output

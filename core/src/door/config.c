@@ -94,6 +94,7 @@ static int make_contexts(struct oribi_door_config *config, const struct oribi__p
         struct oribi_tls_config tls = {.certificates = pairs->items[i],
                                        .count = pairs->counts[i],
                                        .client_ca = pairs->client_ca,
+                                       .client_ca_name = pairs->client_ca_name,
                                        .verify = verify_of(config->options),
                                        .h2 = config->options->http2,
                                        .tls12 =

@@ -6,6 +6,7 @@
 #include "oribi/base/mem.h"
 
 #include <openssl/err.h>
+#include <openssl/ocsp.h>
 #include <openssl/pem.h>
 #include <openssl/x509v3.h>
 #include <stdio.h>
@@ -117,12 +118,26 @@ static void check_time(struct oribi_tls *tls, const struct oribi_tls_certificate
     }
 }
 
+/* Clients that ask for a response refuse the connection when they get something else. */
+static int check_staple(const struct oribi_tls_certificate *certificate, char *error)
+{
+    const unsigned char *at = (const unsigned char *)certificate->ocsp.p;
+    if (certificate->ocsp.n == 0)
+        return 0;
+    OCSP_RESPONSE *response = d2i_OCSP_RESPONSE(NULL, &at, (long)certificate->ocsp.n);
+    bool is_whole = response && at == (const unsigned char *)certificate->ocsp.p + certificate->ocsp.n;
+    OCSP_RESPONSE_free(response);
+    return is_whole ? 0 : refuse(certificate, error, "its third file is no OCSP response (DER)");
+}
+
 static int read_pair(const struct oribi_tls_certificate *certificate, struct pair *pair, char *error)
 {
     int code = read_chain(certificate, pair, error);
     if (code == 0)
         code = read_key(certificate, pair, error);
-    return code < 0 ? code : check_order(certificate, pair, error);
+    if (code == 0)
+        code = check_order(certificate, pair, error);
+    return code < 0 ? code : check_staple(certificate, error);
 }
 
 static int64_t second_of(const ASN1_TIME *time)

@@ -221,11 +221,17 @@ static struct reading *begin(const struct oribi_options *options, struct oribi_b
     return reading;
 }
 
+static int add_authorities(const struct reading *reading, const char *path)
+{
+    int code = add_file(reading, "client_ca", path);
+    return code < 0 ? code : add(reading, "client_ca_name", path, oribi_slice(path, strlen(path)));
+}
+
 /* client_verify without client_ca would ask no client for a certificate: an error. `code`: so far. */
 static int end(struct reading *reading, int code, bool any)
 {
     if (code == 0 && any && reading->options->client_ca)
-        code = add_file(reading, "client_ca", reading->options->client_ca);
+        code = add_authorities(reading, reading->options->client_ca);
     const struct oribi_option *verify = oribi_options_find("client_verify");
     if (code == 0 && any && !reading->options->client_ca &&
         oribi_options_source(reading->options, verify) != ORIBI_FROM_DEFAULT) {

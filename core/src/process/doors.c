@@ -231,6 +231,7 @@ int oribi__doors_begin(struct oribi_supervisor *supervisor, char *error)
 {
     struct oribi__doors *doors = &supervisor->doors;
     const struct oribi_options *options = supervisor->ties.options;
+    oribi__doors_warn_of_unused(options, supervisor->ties.listeners);
     if (!oribi__doors_wanted(supervisor->ties.listeners) || supervisor->ties.prefork)
         return 0;
     if (!oribi__door_program(doors->program, sizeof(doors->program)))

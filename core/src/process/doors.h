@@ -3,11 +3,12 @@
  * told to end, and waited for, before the workers are, since it needs them for what it has begun.
  *
  * doors.c starts, hears and ends them; door_text.c writes what they are started with, door_tickets.c has the keys of
- * session tickets, door_slots.c what doors count. */
+ * session tickets, door_slots.c what doors count, door_unused.c what is set for none. */
 #ifndef ORIBI_PROCESS_DOORS_H
 #define ORIBI_PROCESS_DOORS_H
 
 #include "oribi/base/buf.h"
+#include "oribi/base/error.h"
 #include "oribi/config/listener.h"
 #include "oribi/config/options.h"
 #include "oribi/process/door_ties.h"
@@ -148,6 +149,15 @@ int oribi__door_text_fd(const struct oribi_buf *text, char *error);
 
 /* Frees such a text, and leaves no key behind. */
 void oribi__door_wipe(struct oribi_buf *text);
+
+/* --- door_unused.c --- */
+
+/* The next option that is set for doors, or for TLS, where no address has a door or speaks TLS: a line of it, with *at
+ * as the place, 0 at first. False: no more. */
+bool oribi__door_unused(const struct oribi_options *options, bool tls, bool door, size_t *at, char *line);
+
+/* Logs them. */
+void oribi__doors_warn_of_unused(const struct oribi_options *options, const struct oribi_listeners *listeners);
 
 /* --- door_certificates.c --- */
 

@@ -12,6 +12,7 @@
  *   chain, key, ocsp  what its files hold
  *   password          of the key, where that is encrypted
  *   client_ca         what that file holds
+ *   client_ca_name    what it is called
  *
  * ORIBI_DOOR in the environment: "version text control board count take give tickets log access first channels
  * slots slot", numbers, of which text, control, board, take, give, tickets (-1: none), log, access (-1: none) and slots
