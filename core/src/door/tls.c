@@ -238,6 +238,11 @@ void oribi_tls_release(struct oribi_tls *tls)
     oribi_mem_free(tls);
 }
 
+int64_t oribi_tls_ends_s(const struct oribi_tls *tls, uint32_t i)
+{
+    return i < tls->end_count ? tls->ends_s[i] : INT64_MAX;
+}
+
 int64_t oribi_tls_expires_s(const struct oribi_tls *tls)
 {
     return tls->expires_s;

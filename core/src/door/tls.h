@@ -41,6 +41,10 @@ struct oribi_tls;
  * ORIBI_ENOMEM. */
 int oribi_tls_create(const struct oribi_tls_config *config, const struct oribi_tls_tickets *tickets,
                      struct oribi_tls **out, char *error);
+
+/* When the certificate of that index in the configuration expires, as below. */
+int64_t oribi_tls_ends_s(const struct oribi_tls *tls, uint32_t i);
+
 void oribi_tls_retain(struct oribi_tls *tls);
 void oribi_tls_release(struct oribi_tls *tls);
 

@@ -111,11 +111,14 @@ static void check_time(struct oribi_tls *tls, const struct oribi_tls_certificate
         (void)refuse(certificate, warning, "it has expired");
     else if (X509_cmp_current_time(X509_get0_notBefore(pair->leaf)) > 0)
         (void)refuse(certificate, warning, "it is not valid yet");
+    tls->ends_s[tls->end_count] = INT64_MAX;
     if (ASN1_TIME_to_tm(X509_get0_notAfter(pair->leaf), &when) == 1) {
         int64_t expires_s = (int64_t)timegm(&when);
         if (expires_s < tls->expires_s)
             tls->expires_s = expires_s;
+        tls->ends_s[tls->end_count] = expires_s;
     }
+    tls->end_count++;
 }
 
 /* Clients that ask for a response refuse the connection when they get something else. */

@@ -341,6 +341,18 @@ static bool resize(struct oribi_supervisor *supervisor, struct oribi__client *cl
     return event->delta != 0;
 }
 
+/* `why`: of a refusal, or a warning, or "". */
+static void answer_certificates(struct oribi__client *client, bool done, const char *why)
+{
+    char line[ORIBI_ERROR_TEXT_CAP + 64];
+    if (!done)
+        (void)snprintf(line, sizeof(line), "%s: those that serve go on", why); /* fits */
+    else
+        (void)snprintf(line, sizeof(line), "new handshakes have the new certificates%s%s", *why ? "; warning: " : "",
+                       why); /* as this */
+    answer(client, done, line);
+}
+
 static bool set_command(struct oribi__client *client, enum oribi__command what, bool later,
                         enum oribi_policy_event_type type, struct oribi_policy_event *event)
 {
@@ -392,7 +404,7 @@ static bool command(struct oribi_supervisor *supervisor, struct oribi__client *c
         if (supervisor->doors.count == 0)
             answer(client, false, "no address speaks TLS");
         else
-            answer(client, done, done ? "new handshakes have the new certificates" : error);
+            answer_certificates(client, done, error);
         return false;
     }
     if (strcmp(line, "reopen") == 0) {

@@ -11,6 +11,7 @@
  *   certificate I     the name of a certificate of listener I; then, in this order:
  *   chain, key, ocsp  what its files hold
  *   password          of the key, where that is encrypted
+ *   strict            nothing: certificates that have expired are refused
  *   client_ca         what that file holds
  *   client_ca_name    what it is called
  *
