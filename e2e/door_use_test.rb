@@ -68,7 +68,8 @@ E2E.suite("door_use", transports: %i[tcp]) do
     address = "tls://127.0.0.1:0?certificate=#{@dir}/site.pem&key=#{@dir}/site.key"
     assert_equal "wrong", look("--door-user", "nobody-here")["door-user"]
     { "door-user" => /door_user: there is no user 'nobody-here'/, "user" => /user: there is no user 'nobody-here'/ }.each do |option, line|
-      output, status = Open3.capture2e(E2E::Server.binary, "--check", "-b", address, "--#{option}", "nobody-here", File.expand_path(E2E.differing(:app), E2E::ROOT))
+      output, status = Open3.capture2e(E2E::Server.binary, "--check", "-b", address, "--#{option}", "nobody-here",
+                                       File.expand_path(E2E.differing(:app), E2E::ROOT))
       assert_equal 1, status.exitstatus, output
       assert_match line, output
     end
@@ -121,9 +122,10 @@ E2E.suite("door_use", transports: %i[tcp]) do
   def test_what_cannot_be_tls_of_a_socket_that_is_handed_down_is_an_error
     pair = "#{@dir}/site.pem,#{@dir}/site.key"
     named = /certificate is set, and no bind names a socket that is handed down by tls:\/\/, such as tls:\/\/127\.0\.0\.1:\d+$/
-    { [nil, "--certificate", pair] => named, ["web", "--certificate", pair] => named, ["web", "--bind", "fd://web", "--certificate", pair] => named,
+    { [nil, "--certificate", pair] => named, ["web", "--certificate", pair] => named,
+      ["web", "--bind", "fd://web", "--certificate", pair] => named,
       [nil, "--bind", "127.0.0.1:%{port}", "--certificate", pair] => named,
-      [nil, "--bind", "tls://127.0.0.1:1", "--certificate", pair] => /cannot listen on tls:\/\/127\.0\.0\.1:1: SERVER_STARTER_PORT hands no such socket down$/,
+      [nil, "--bind", "tls://127.0.0.1:1", "--certificate", pair] => /listen on tls:\/\/127\.0\.0\.1:1: SERVER_STARTER_PORT hands no such socket down$/,
       [nil, "--bind", "127.0.0.1:1?door=on"] => /cannot listen on 127\.0\.0\.1:1: SERVER_STARTER_PORT hands no such socket down$/ }.each do |(names, *words), line|
       with_socket(*words, names: names) do |_port, pid|
         @ended = true

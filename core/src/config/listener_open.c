@@ -353,9 +353,9 @@ static int check_tls(const struct opening *opening)
         if (oribi_options_source(opening->options, oribi_options_find(names[i])) == ORIBI_FROM_DEFAULT)
             continue;
         if (inherited)
-            return oribi__refuse(opening->error,
-                                 "%s is set, and no bind names a socket that is handed down by tls://, such as tls://%s",
-                                 names[i], inherited->text + strlen("tcp://"));
+            return oribi__refuse(
+                opening->error, "%s is set, and no bind names a socket that is handed down by tls://, such as tls://%s",
+                names[i], inherited->text + strlen("tcp://"));
         return oribi__refuse(opening->error, "%s is set, and no address begins with tls://", names[i]);
     }
     return 0;

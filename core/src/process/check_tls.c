@@ -121,8 +121,8 @@ static void look_at_unused(struct oribi_check *check, const struct oribi_options
     char line[ORIBI_ERROR_TEXT_CAP];
     size_t at = 0;
     while (oribi__door_unused(options, any, asks_for_door(options), &at, line))
-        oribi__check_say(check, RISK, "door-option-unused", "It does nothing", "bind tls://0.0.0.0:443, or leave it out",
-                         "%s", line);
+        oribi__check_say(check, RISK, "door-option-unused", "It does nothing",
+                         "bind tls://0.0.0.0:443, or leave it out", "%s", line);
     if (any)
         return;
     if (options->certificates.count)

@@ -2,8 +2,9 @@
  * place of its own: started before any worker serves, started again when it dies, kept through reloads and recycling;
  * told to end, and waited for, before the workers are, since it needs them for what it has begun.
  *
- * doors.c hears and ends them, door_start.c starts them, door_files.c keeps their certificates; door_text.c writes what they are started with, door_tickets.c has the keys of
- * session tickets, door_slots.c what doors count, door_unused.c what is set for none. */
+ * doors.c hears and ends them, door_start.c starts them, door_files.c keeps their certificates; door_text.c writes what
+ * they are started with, door_tickets.c has the keys of session tickets, door_slots.c what doors count, door_unused.c
+ * what is set for none. */
 #ifndef ORIBI_PROCESS_DOORS_H
 #define ORIBI_PROCESS_DOORS_H
 
@@ -34,11 +35,11 @@ struct oribi__door {
     pid_t pid;      /* 0: none */
     int control_fd; /* -1: none */
     bool ready;
-    int64_t start_at;  /* when it is started again; 0: it is there */
-    int64_t ready_by;  /* it is killed then */
-    uint32_t failures; /* in a row */
+    int64_t start_at;               /* when it is started again; 0: it is there */
+    int64_t ready_by;               /* it is killed then */
+    uint32_t failures;              /* in a row */
     struct oribi__door_files files; /* that it was started with, until it serves */
-    char refused[128]; /* why it did not serve with what the files have now; "": it did */
+    char refused[128];              /* why it did not serve with what the files have now; "": it did */
 };
 
 struct oribi__doors {
@@ -51,14 +52,14 @@ struct oribi__doors {
     int slots_fd;
     struct oribi_door_slot *slots; /* what each counts, mapped; NULL: no doors, or no memory for that */
     bool ending;
-    int64_t end_by;        /* while they end: workers are told no later than this */
-    char error[256];       /* of the last that has failed, or refused certificates; "": none */
-    uint32_t taken;        /* doors that have taken new certificates … */
-    uint32_t sites_taken;  /* … and a new site */
-    char warning[256];     /* of the last that has taken certificates; "": none */
-    char renewal[256];     /* why a reload has not renewed certificates; "": it has */
+    int64_t end_by;                /* while they end: workers are told no later than this */
+    char error[256];               /* of the last that has failed, or refused certificates; "": none */
+    uint32_t taken;                /* doors that have taken new certificates … */
+    uint32_t sites_taken;          /* … and a new site */
+    char warning[256];             /* of the last that has taken certificates; "": none */
+    char renewal[256];             /* why a reload has not renewed certificates; "": it has */
     struct oribi__door_files kept; /* of the certificates that doors have taken last */
-    struct oribi_buf site; /* oribi__door_text_site() of the generation in force */
+    struct oribi_buf site;         /* oribi__door_text_site() of the generation in force */
 };
 
 void oribi__doors_init(struct oribi__doors *doors);

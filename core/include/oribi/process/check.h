@@ -86,9 +86,9 @@ void oribi_check_help(struct oribi_buf *out, const char *program);
  * together. `options` after oribi_options_finish(). */
 void oribi_check_machine(struct oribi_check *check, const struct oribi_options *options);
 
-/* For --check: users that are not there, and what is wrong with tls:// addresses and their certificates, are an error, what is risky a line of advice
- * each, appended with its newline. 0, or ORIBI_EINVAL with one line in `error`. Runs oribi-door, and the command for
- * passwords of keys. */
+/* For --check: users that are not there, and what is wrong with tls:// addresses and their certificates, are an error,
+ * what is risky a line of advice each, appended with its newline. 0, or ORIBI_EINVAL with one line in `error`. Runs
+ * oribi-door, and the command for passwords of keys. */
 int oribi_check_certificates(const struct oribi_options *options, struct oribi_buf *advice, char *error);
 
 /* Appends the report, as text or as one line of JSON, and gives the exit code: 0 nothing is wrong, 1 something is. */
