@@ -125,7 +125,7 @@ E2E.suite("door_use", transports: %i[tcp]) do
     { [nil, "--certificate", pair] => named, ["web", "--certificate", pair] => named,
       ["web", "--bind", "fd://web", "--certificate", pair] => named,
       [nil, "--bind", "127.0.0.1:%{port}", "--certificate", pair] => named,
-      [nil, "--bind", "tls://127.0.0.1:1", "--certificate", pair] => /listen on tls:\/\/127\.0\.0\.1:1: SERVER_STARTER_PORT hands no such socket down$/,
+      [nil, "--bind", "tls://127.0.0.1:1", "--certificate", pair] => %r{ tls://127\.0\.0\.1:1: SERVER_STARTER_PORT hands no such socket},
       [nil, "--bind", "127.0.0.1:1?door=on"] => /cannot listen on 127\.0\.0\.1:1: SERVER_STARTER_PORT hands no such socket down$/ }.each do |(names, *words), line|
       with_socket(*words, names: names) do |_port, pid|
         @ended = true
