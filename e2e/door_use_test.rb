@@ -49,6 +49,93 @@ E2E.suite("door_use", transports: %i[tcp]) do
     assert_match(/\A\d+\z/, curl("/pid"))
   end
 
+  def test_a_certificate_without_tls_is_an_error
+    { %W[--certificate #{@dir}/site.pem,#{@dir}/site.key] => "certificate", %W[--client-ca #{@dir}/site.pem] => "client_ca",
+      %w[--client-verify optional] => "client_verify" }.each do |options, name|
+      error = fails_to_start(*options, address: "tcp://127.0.0.1:%{port}?door=on")
+      assert_match(/\A[^\n]*: #{name} is set, and no address begins with tls:\/\/\n\z/, error)
+    end
+  end
+
+  def test_what_does_nothing_is_a_warning
+    serve("--hsts", "60", "--doors", "1", "--https-redirect", "443", address: "tcp://127.0.0.1:%{port}")
+    assert_equal ["hsts is set, and no address begins with tls://", "doors is set, and no address has a door (tls://, ?door=on)",
+                  "https_redirect is set, and nothing here is known to speak HTTPS"], @one.stderr.scan(/warn\S*: (.*)/).flatten, @one.stderr
+    assert_equal({ "door-option-unused" => "risk" }, look("--door-user", "root", address: "127.0.0.1:0")) if Process.uid.zero?
+  end
+
+  def test_a_user_that_is_not_there_is_found_beforehand
+    address = "tls://127.0.0.1:0?certificate=#{@dir}/site.pem&key=#{@dir}/site.key"
+    assert_equal "wrong", look("--door-user", "nobody-here")["door-user"]
+    { "door-user" => /door_user: there is no user 'nobody-here'/, "user" => /user: there is no user 'nobody-here'/ }.each do |option, line|
+      output, status = Open3.capture2e(E2E::Server.binary, "--check", "-b", address, "--#{option}", "nobody-here",
+                                       File.expand_path(E2E.differing(:app), E2E::ROOT))
+      assert_equal 1, status.exitstatus, output
+      assert_match line, output
+    end
+  end
+
+  def test_authorities_that_are_none_are_named
+    assert_match(/client_ca #{@dir}\/site\.key: there is no certificate in it/, fails_to_start("--client-ca", "#{@dir}/site.key"))
+  end
+
+  # --- sockets that are handed down ---
+
+  # Starts the command with a socket as start_server (or, with names, systemd) hands it down; %{port} in a word is its
+  # port. Gives that, and where the process writes to.
+  def with_socket(*words, names: nil)
+    listener = TCPServer.new("127.0.0.1", 0)
+    port = listener.addr[1]
+    env = names ? { "LISTEN_FDS" => "1", "LISTEN_FDNAMES" => names } : { "SERVER_STARTER_PORT" => "127.0.0.1:#{port}=3" }
+    words = words.map { |word| word.gsub("%{port}", port.to_s) }
+    pid = spawn({ "PORT" => nil, **env }, "/bin/sh", "-c", 'LISTEN_PID=$$ exec "$@"', "sh", E2E::Server.binary, "--workers", "1", "--no-dev",
+                *words, File.expand_path(E2E.differing(:app), E2E::ROOT), 3 => listener, in: File::NULL, %i[out err] => "#{@dir}/said")
+    yield port, pid
+  ensure
+    listener&.close
+    pid && Process.kill(:TERM, pid) && Process.wait(pid) unless @ended
+  end
+
+  def said = File.read("#{@dir}/said")
+
+  def test_sockets_that_are_handed_down_speak_tls
+    address = "tls://127.0.0.1:%{port}?certificate=#{@dir}/site.pem&key=#{@dir}/site.key"
+    apart = ["--bind", "tls://127.0.0.1:%{port}", "--certificate", "#{@dir}/site.pem,#{@dir}/site.key"]
+    [nil, "web"].product([["--bind", address], apart]).each do |names, words|
+      with_socket(*words, names: names) do |port|
+        E2E.wait_until("the server to be up: #{said}") { said.include?("listening on") }
+        assert_match(/listening on tls:\/\/127\.0\.0\.1:#{port}/, said)
+        tls = OpenSSL::SSL::SSLSocket.new(TCPSocket.new("127.0.0.1", port)).connect
+        ask(tls)
+        tls.close
+        refute_includes said, "bind is not used"
+      end
+    end
+  end
+
+  def ask(tls)
+    tls.write("GET /pid HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    assert_match(/\AHTTP\/1.1 200/, tls.readpartial(4096))
+  end
+
+  # Never plain HTTP where TLS was asked for.
+  def test_what_cannot_be_tls_of_a_socket_that_is_handed_down_is_an_error
+    pair = "#{@dir}/site.pem,#{@dir}/site.key"
+    named = /certificate is set, and no bind names a socket that is handed down by tls:\/\/, such as tls:\/\/127\.0\.0\.1:\d+$/
+    { [nil, "--certificate", pair] => named, ["web", "--certificate", pair] => named,
+      ["web", "--bind", "fd://web", "--certificate", pair] => named,
+      [nil, "--bind", "127.0.0.1:%{port}", "--certificate", pair] => named,
+      [nil, "--bind", "tls://127.0.0.1:1", "--certificate", pair] => %r{ tls://127\.0\.0\.1:1: SERVER_STARTER_PORT hands no such socket},
+      [nil, "--bind", "127.0.0.1:1?door=on"] => /127\.0\.0\.1:1: SERVER_STARTER_PORT hands no such socket/ }.each do |(names, *words), line|
+      with_socket(*words, names: names) do |_port, pid|
+        @ended = true
+        assert_equal 1, Process.wait2(pid)[1].exitstatus, words.inspect
+        assert_match line, said
+        assert_equal 1, said.lines.size, said
+      end
+    end
+  end
+
   # --- keys with passwords ---
 
   def test_a_command_gives_the_password_of_a_key
@@ -169,7 +256,7 @@ E2E.suite("door_use", transports: %i[tcp]) do
     assert_equal({ "certificate" => "wrong" }, look(address: "tls://127.0.0.1:0?certificate=#{@dir}/site.pem&key=#{@dir}/other.key"))
     assert_equal({ "certificate" => "wrong" }, look(address: "tls://127.0.0.1:0?certificate=#{@dir}/none.pem"))
     assert_equal({ "certificate" => "wrong" }, look(address: "tls://127.0.0.1:0"))
-    assert_equal({ "certificate-unused" => "risk" }, look("--certificate", "#{@dir}/site.pem,#{@dir}/site.key", address: "127.0.0.1:0"))
+    assert_equal({ "certificate-unused" => "wrong" }, look("--certificate", "#{@dir}/site.pem,#{@dir}/site.key", address: "127.0.0.1:0"))
     assert_equal({ "https-redirect" => "risk" }, look("--https-redirect", "443", address: "127.0.0.1:0"))
   end
 

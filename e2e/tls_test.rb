@@ -2,6 +2,7 @@
 
 require_relative "support"
 require_relative "support/doors"
+require "net/http"
 
 # The door: TLS, HTTP/2 and connections that outlive reloads. Certificates are made here.
 E2E.suite("door", transports: %i[tcp]) do
@@ -59,6 +60,25 @@ E2E.suite("door", transports: %i[tcp]) do
     assert_includes output, "Cert Status: good"
   end
 
+  # Clients that ask for a response, and get something else, refuse the connection.
+  def test_an_ocsp_response_that_is_none_is_an_error
+    wrong = /site\.pem: its third file is no OCSP response \(DER\)/
+    argv = [E2E::Server.binary, "--bind", "#{bind}&ocsp=#{@dir}/site.pem", "--no-dev", File.expand_path(E2E.differing(:app), E2E::ROOT)]
+    one = E2E::Server.new(argv: argv).run_to_end
+    assert_equal 1, one.wait.exitstatus
+    assert_match wrong, one.stderr
+    output, status = Open3.capture2e(E2E::Server.binary, "--check", *argv.drop(1).map { |word| word.gsub("%{port}", "0") })
+    refute status.success?
+    assert_match wrong, output
+    test_ocsp_responses_are_stapled
+    FileUtils.cp("#{@dir}/site.pem", "#{@dir}/site.ocsp")
+    output, status = ctl("certificates")
+    refute status.success?
+    assert_match wrong, output
+  ensure
+    one&.cleanup
+  end
+
   def test_renewed_certificates_end_no_connection
     serve
     before = peer_certificate("localhost").serial
@@ -73,8 +93,25 @@ E2E.suite("door", transports: %i[tcp]) do
     File.write("#{@dir}/site.key", OpenSSL::PKey::EC.generate("prime256v1").to_pem)
     output, status = ctl("certificates")
     refute status.success?
-    assert_match(/site\.pem: the key is not this certificate's/, output)
+    refused = /site\.pem: the key is not this certificate's: those that serve go on$/
+    assert_match refused, output
+    assert_match(/error\S*: certificates: \S+#{refused}/, @one.stderr)
     assert_equal now, peer_certificate("localhost").serial
+    output, status = ctl("reload")
+    assert_equal 1, status.exitstatus, output
+    assert_match(/generation 2, \d+ workers?; certificates: \S+#{refused}/, output)
+    ask(kept)
+    DoorServers.certificate(@dir, "site", ends_s: -30)
+    output, status = ctl("certificates")
+    refute status.success?
+    assert_match(/site\.pem: it has expired: those that serve go on$/, output)
+    assert_equal now, peer_certificate("localhost").serial
+    DoorServers.certificate(@dir, "site", begins_s: -3600)
+    output, status = ctl("certificates")
+    assert status.success?, output
+    assert_match(/new handshakes have the new certificates; warning: \S+site\.pem: it is not valid yet$/, output)
+    output, status = ctl("reload")
+    assert status.success?, output
     ask(kept)
   ensure
     kept&.close
@@ -195,6 +232,57 @@ E2E.suite("door", transports: %i[tcp]) do
     assert_equal 0, @one.wait.exitstatus
   end
 
+  def another_door
+    first = door
+    Process.kill(:KILL, first)
+    E2E.wait_until("another door: #{@one.stderr}") { @one.stderr.scan("serves again").size > @again.to_i }
+    @again = @again.to_i + 1
+    refute_equal first, door
+  end
+
+  # Whatever has become of the files meanwhile.
+  def test_a_door_that_is_started_again_has_what_served_last
+    serve
+    serials = [peer_certificate("localhost").serial]
+    others = @one.descendants - [door]
+    key = File.read("#{@dir}/site.key").lines[1]
+    others.each { |pid| refute DoorServers.memory_has?(pid, key), "the key is in #{pid}" } if Process.uid.zero?
+    File.rename("#{@dir}/site.pem", "#{@dir}/away.pem")
+    another_door
+    assert_equal serials, [peer_certificate("localhost").serial]
+    assert_match(/warn\S*: door 0 gets the certificates that served last: cannot read #{@dir}\/site\.pem: no such file/, @one.stderr)
+    File.rename("#{@dir}/away.pem", "#{@dir}/site.pem")
+    File.write("#{@dir}/site.key", OpenSSL::PKey::EC.generate("prime256v1").to_pem)
+    another_door
+    assert_equal serials, [peer_certificate("localhost").serial]
+    assert_match(/door 0 gets the certificates that served last: \S+site\.pem: the key is not this certificate's/, @one.stderr)
+    DoorServers.certificate(@dir, "site", ends_s: -30)
+    another_door
+    assert_equal serials, [peer_certificate("localhost").serial]
+    assert_match(/door 0 gets the certificates that served last: \S+site\.pem: it has expired/, @one.stderr)
+    renewed = DoorServers.certificate(@dir, "site")
+    another_door
+    File.delete("#{@dir}/site.pem")
+    another_door
+    assert_equal renewed.serial, peer_certificate("localhost").serial
+  end
+
+  def test_without_a_door_the_server_is_not_ready
+    program = "#{@dir}/oribi-door"
+    FileUtils.cp(File.join(E2E::ROOT, E2E::RUBY ? "ruby/lib/oribi/oribi-door" : "perl/blib/arch/auto/Oribi/oribi-door"), program)
+    status = E2E.free_port
+    ready = -> { Net::HTTP.get_response(URI("http://127.0.0.1:#{status}/ready")).then { |answer| [answer.code, answer.body] } }
+    serve("--status", "127.0.0.1:#{status}", env: { "ORIBI_DOOR_PROGRAM" => program })
+    assert_equal ["200", "ready\n"], ready.call
+    assert_match(/\A[^\n]*, serving, generation 1/, ctl("status").first)
+    File.rename(program, "#{program}.away")
+    Process.kill(:KILL, door)
+    wait_until("no door to serve") { ready.call == ["503", "not ready: no door serves\n"] }
+    assert_match(/\A[^\n]*, no door serves, generation 1/, ctl("status").first)
+    File.rename("#{program}.away", program)
+    wait_until("a door to serve") { ready.call == ["200", "ready\n"] }
+  end
+
   def test_an_upgrade_ends_the_old_door_without_a_loss
     serve(group: true)
     old = door
@@ -223,6 +311,11 @@ E2E.suite("door", transports: %i[tcp]) do
     output, status = ctl("reload")
     refute status.success?
     assert_match(/what a door listens on .* is changed by an upgrade/, output)
+    assert_includes output, "the new configuration cannot be taken over: tcp://127.0.0.1:#{port}: "
+    refute_includes @one.stderr, "did not load"
+    write.("tls://127.0.0.1:#{port}?certificate=#{@dir}/site.pem&key=#{@dir}/site.key")
+    assert_includes ctl("reload").first, "the new configuration cannot be taken over: tls://127.0.0.1:#{port}: "
+    write.("tcp://127.0.0.1:#{port}?door=on")
     assert_match(/\A\d+\z/, @one.get("/pid").body)
     output, status = ctl("upgrade")
     assert status.success?, output

@@ -261,7 +261,25 @@ static int open_parsed(struct opening *opening, const struct oribi_address *addr
     return ORIBI_EINVAL;
 }
 
-/* What is set for an address holds for its sockets wherever they come from: opened just now, or handed down before. */
+/* What is set for an address holds for its sockets wherever they come from: opened just now, which are those from
+ * `from` on, or handed down before. Returns how many it has. */
+static uint32_t settle(struct oribi_listeners *listeners, const struct oribi_address *address, uint32_t from)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < listeners->count; i++) {
+        struct oribi_listener *item = &listeners->items[i];
+        if (i < from && strcmp(item->spec, address->text) != 0 && strcmp(item->text, address->text) != 0)
+            continue;
+        item->proxy |= address->proxy;
+        item->door |= address->door;
+        item->tls |= address->tls;
+        if (item->tls)
+            (void)oribi_address_shown(item->text, true, item->shown);
+        count++;
+    }
+    return count;
+}
+
 static int open_address(struct opening *opening, const char *text)
 {
     struct oribi_address address;
@@ -269,17 +287,32 @@ static int open_address(struct opening *opening, const char *text)
     int code = oribi_address_parse(text, &address, opening->error);
     if (code == 0)
         code = open_parsed(opening, &address);
-    for (uint32_t i = 0; code == 0 && (address.proxy || address.door) && i < opening->listeners->count; i++) {
-        struct oribi_listener *item = &opening->listeners->items[i];
-        if (i < before && strcmp(item->spec, address.text) != 0 && strcmp(item->text, address.text) != 0)
-            continue;
-        item->proxy |= address.proxy;
-        item->door |= address.door;
-        item->tls |= address.tls;
-        if (item->tls)
-            (void)oribi_address_shown(item->text, true, item->shown);
-    }
+    if (code == 0)
+        (void)settle(opening->listeners, &address, before); /* a name may be open already, under numbers */
     return code;
+}
+
+/* Under start_server a bind opens nothing, but says what a socket is to speak. One that asks for a door, and names no
+ * socket that there is, is an error: who asks for TLS is never given plain HTTP. */
+static int settle_given(struct opening *opening)
+{
+    const struct oribi_text_list *bind = &opening->options->bind;
+    bool unused = false;
+    for (size_t i = 0; i < bind->count; i++) {
+        struct oribi_address address;
+        int code = oribi_address_parse(bind->items[i], &address, opening->error);
+        if (code < 0)
+            return code;
+        if (settle(opening->listeners, &address, opening->listeners->count) > 0)
+            continue;
+        if (address.door)
+            return oribi__refuse(opening->error, "cannot listen on %.*s: SERVER_STARTER_PORT hands no such socket down",
+                                 (int)strcspn(bind->items[i], "?"), bind->items[i]);
+        unused = true;
+    }
+    if (unused)
+        oribi_log(ORIBI_LOG_INFO, "bind is not used: SERVER_STARTER_PORT hands the sockets down");
+    return 0;
 }
 
 /* What is taken whether or not a bind asks for it. Returns 1 when bind is not to be looked at any more, 0, or a
@@ -302,9 +335,34 @@ static int take_given(struct opening *opening)
         from_outside = true;
         from_starter = from_starter || item->origin == ORIBI_ORIGIN_STARTER;
     }
-    if (from_starter && bind_given)
-        oribi_log(ORIBI_LOG_INFO, "bind is not used: SERVER_STARTER_PORT hands the sockets down");
+    int code = from_starter && bind_given ? settle_given(opening) : 0;
+    if (code < 0)
+        return code;
     return from_starter || (from_outside && !bind_given);
+}
+
+/* Who names a certificate, or authorities for those of clients, expects TLS. */
+static int check_tls(const struct opening *opening)
+{
+    static const char *const names[] = {"certificate", "client_ca", "client_verify"};
+    const struct oribi_listeners *listeners = opening->listeners;
+    const struct oribi_listener *inherited = NULL;
+    for (uint32_t i = 0; i < listeners->count; i++) {
+        if (listeners->items[i].tls)
+            return 0;
+        if (!inherited && listeners->items[i].inherited && !listeners->items[i].is_unix)
+            inherited = &listeners->items[i];
+    }
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        if (oribi_options_source(opening->options, oribi_options_find(names[i])) == ORIBI_FROM_DEFAULT)
+            continue;
+        if (inherited)
+            return oribi__refuse(
+                opening->error, "%s is set, and no bind names a socket that is handed down by tls://, such as tls://%s",
+                names[i], inherited->text + strlen("tcp://"));
+        return oribi__refuse(opening->error, "%s is set, and no address begins with tls://", names[i]);
+    }
+    return 0;
 }
 
 /* Sockets of the process that we replace which the new configuration no longer has are closed; a service manager's
@@ -352,6 +410,8 @@ int oribi_listeners_open(struct oribi_listeners *listeners, const struct oribi_o
         for (size_t i = 0; i < options->bind.count && code == 0; i++)
             code = open_address(&opening, options->bind.items[i]);
     }
+    if (code >= 0)
+        code = check_tls(&opening);
     if (code < 0) {
         abandon(listeners);
         oribi_signals_keep_not();

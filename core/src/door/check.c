@@ -118,6 +118,7 @@ static void look_at_listener(const struct oribi__pairs *pairs, uint32_t i, int64
     struct oribi_tls_config config = {.certificates = pairs->items[i],
                                       .count = pairs->counts[i],
                                       .client_ca = pairs->client_ca,
+                                      .client_ca_name = pairs->client_ca_name,
                                       .verify = ORIBI_TLS_VERIFY_REQUIRED,
                                       .tls12 = true};
     char error[ORIBI_ERROR_TEXT_CAP];

@@ -3,6 +3,7 @@
 
 #include "door/pairs.h"
 
+#include "oribi/base/clock.h"
 #include "oribi/base/error.h"
 #include "oribi/base/log.h"
 #include "oribi/base/mem.h"
@@ -84,8 +85,23 @@ static void tell_expiry(const struct oribi_door_config *config)
         atomic_store_explicit(&config->slot->expires_s, first_s == INT64_MAX ? 0 : first_s, memory_order_relaxed);
 }
 
+/* The first one that has expired in `made` and is good in `now`, or any that has expired where `now` is NULL. */
+static int check_expiry(const struct oribi__pairs *pairs, uint32_t i, const struct oribi_tls *made,
+                        const struct oribi_tls *now, char *error)
+{
+    int64_t now_s = oribi_clock_wall_s();
+    for (uint32_t k = 0; k < pairs->counts[i]; k++) {
+        struct oribi_slice name = pairs->items[i][k].name;
+        if (oribi_tls_ends_s(made, k) > now_s || (now && oribi_tls_ends_s(now, k) <= now_s))
+            continue;
+        (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "%.*s: it has expired", (int)(name.n < 140 ? name.n : 140), name.p);
+        return ORIBI_EINVAL;
+    }
+    return 0;
+}
+
 /* All contexts anew, or none: a bad pair leaves what serves. `error` may hold a warning after 0. */
-static int make_contexts(struct oribi_door_config *config, const struct oribi__pairs *pairs, char *error)
+static int make_contexts(struct oribi_door_config *config, const struct oribi__pairs *pairs, bool strict, char *error)
 {
     struct oribi_tls *made[ORIBI_LISTENERS_MAX] = {NULL};
     char warning[ORIBI_ERROR_TEXT_CAP] = "";
@@ -94,6 +110,7 @@ static int make_contexts(struct oribi_door_config *config, const struct oribi__p
         struct oribi_tls_config tls = {.certificates = pairs->items[i],
                                        .count = pairs->counts[i],
                                        .client_ca = pairs->client_ca,
+                                       .client_ca_name = pairs->client_ca_name,
                                        .verify = verify_of(config->options),
                                        .h2 = config->options->http2,
                                        .tls12 =
@@ -103,6 +120,8 @@ static int make_contexts(struct oribi_door_config *config, const struct oribi__p
         code = oribi_tls_create(&tls, config->tickets, &made[i], error);
         if (code == 0 && error[0])
             (void)snprintf(warning, sizeof(warning), "%s", error);
+        if (code == 0 && (strict || config->listeners[i].contexts))
+            code = check_expiry(pairs, i, made[i], config->listeners[i].contexts, error);
     }
     for (uint32_t i = 0; i < config->listener_count; i++) {
         if (!made[i])
@@ -165,6 +184,7 @@ static int take_records(struct oribi_door_config *config, struct oribi_options *
     struct oribi__record record;
     struct oribi_slice name;
     int code = 0;
+    bool strict = false;
     struct oribi__pairs *pairs = oribi_mem_try_alloc(1, sizeof(*pairs));
     if (!pairs)
         return ORIBI_ENOMEM;
@@ -175,13 +195,15 @@ static int take_records(struct oribi_door_config *config, struct oribi_options *
             code = take_site(config, record.value, error);
         else if (options && oribi__record_is(&record, "listener"))
             code = add_listener(config, record.value, error);
+        else if (options && oribi__record_is(&record, "strict"))
+            strict = true;
         else if (!oribi__pairs_add(pairs, &record))
             code = refuse(error, "a record that no supervisor of this version writes");
     }
     if (code == 0 && at != end)
         code = refuse(error, "what the supervisor has written cannot be read");
     if (code == 0)
-        code = make_contexts(config, pairs, error);
+        code = make_contexts(config, pairs, strict, error);
     oribi_mem_free(pairs);
     return code;
 }

@@ -76,6 +76,8 @@ bool oribi__pairs_add(struct oribi__pairs *pairs, const struct oribi__record *re
         return begin_pair(pairs, rest, record->value);
     if (oribi__record_is(record, "client_ca"))
         pairs->client_ca = record->value;
+    else if (oribi__record_is(record, "client_ca_name"))
+        pairs->client_ca_name = record->value;
     else if (last && oribi__record_is(record, "chain"))
         last->chain = record->value;
     else if (last && oribi__record_is(record, "key"))

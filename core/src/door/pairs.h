@@ -27,6 +27,7 @@ struct oribi__pairs {
     uint32_t counts[ORIBI_LISTENERS_MAX];
     uint32_t current; /* listener of the last certificate */
     struct oribi_slice client_ca;
+    struct oribi_slice client_ca_name;
 };
 
 /* Takes a record of a certificate; its slices point into the text. False: it is none, or one too many. */

@@ -119,7 +119,7 @@ static int accept_any(int good, X509_STORE_CTX *chain)
     return 1; /* optional: what is wrong with it is told to the application (SSL_get_verify_result()) */
 }
 
-static int add_authorities(SSL_CTX *context, struct oribi_slice pem, char *error)
+static int add_authorities(SSL_CTX *context, struct oribi_slice pem, struct oribi_slice name, char *error)
 {
     BIO *bio = BIO_new_mem_buf(pem.p, (int)pem.n);
     X509_STORE *store = SSL_CTX_get_cert_store(context);
@@ -134,7 +134,8 @@ static int add_authorities(SSL_CTX *context, struct oribi_slice pem, char *error
     ERR_clear_error(); /* the end of the text looks like an error */
     if (count > 0)
         return 0;
-    (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "client_ca: there is no certificate in it");
+    (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "client_ca %.*s: there is no certificate in it (PEM)",
+                   (int)(name.n < 140 ? name.n : 140), name.p);
     return ORIBI_EINVAL;
 }
 
@@ -160,7 +161,7 @@ static int ask_client(SSL_CTX *context, const struct oribi_tls_config *config, c
         SSL_CTX_set_verify(context, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, NULL);
     else
         SSL_CTX_set_verify(context, SSL_VERIFY_PEER, accept_any);
-    return add_authorities(context, config->client_ca, error);
+    return add_authorities(context, config->client_ca, config->client_ca_name, error);
 }
 
 /* --- life --- */
@@ -235,6 +236,11 @@ void oribi_tls_release(struct oribi_tls *tls)
     oribi_buf_deinit(&tls->cipher);
     BIO_meth_free(tls->method);
     oribi_mem_free(tls);
+}
+
+int64_t oribi_tls_ends_s(const struct oribi_tls *tls, uint32_t i)
+{
+    return i < tls->end_count ? tls->ends_s[i] : INT64_MAX;
 }
 
 int64_t oribi_tls_expires_s(const struct oribi_tls *tls)

@@ -26,7 +26,8 @@ enum oribi_tls_verify { ORIBI_TLS_VERIFY_NONE, ORIBI_TLS_VERIFY_OPTIONAL, ORIBI_
 struct oribi_tls_config {
     const struct oribi_tls_certificate *certificates; /* the first one serves names that no other one has */
     uint32_t count;
-    struct oribi_slice client_ca; /* PEM; n 0: client certificates are not asked for */
+    struct oribi_slice client_ca;      /* PEM; n 0: client certificates are not asked for */
+    struct oribi_slice client_ca_name; /* what the file is called, for errors */
     enum oribi_tls_verify verify;
     bool h2;    /* offer h2 before http/1.1 (ALPN) */
     bool tls12; /* TLS 1.2 besides 1.3, AEAD with ECDHE only */
@@ -40,6 +41,10 @@ struct oribi_tls;
  * ORIBI_ENOMEM. */
 int oribi_tls_create(const struct oribi_tls_config *config, const struct oribi_tls_tickets *tickets,
                      struct oribi_tls **out, char *error);
+
+/* When the certificate of that index in the configuration expires, as below. */
+int64_t oribi_tls_ends_s(const struct oribi_tls *tls, uint32_t i);
+
 void oribi_tls_retain(struct oribi_tls *tls);
 void oribi_tls_release(struct oribi_tls *tls);
 

@@ -6,6 +6,7 @@
 #include "oribi/base/mem.h"
 
 #include <openssl/err.h>
+#include <openssl/ocsp.h>
 #include <openssl/pem.h>
 #include <openssl/x509v3.h>
 #include <stdio.h>
@@ -110,11 +111,26 @@ static void check_time(struct oribi_tls *tls, const struct oribi_tls_certificate
         (void)refuse(certificate, warning, "it has expired");
     else if (X509_cmp_current_time(X509_get0_notBefore(pair->leaf)) > 0)
         (void)refuse(certificate, warning, "it is not valid yet");
+    tls->ends_s[tls->end_count] = INT64_MAX;
     if (ASN1_TIME_to_tm(X509_get0_notAfter(pair->leaf), &when) == 1) {
         int64_t expires_s = (int64_t)timegm(&when);
         if (expires_s < tls->expires_s)
             tls->expires_s = expires_s;
+        tls->ends_s[tls->end_count] = expires_s;
     }
+    tls->end_count++;
+}
+
+/* Clients that ask for a response refuse the connection when they get something else. */
+static int check_staple(const struct oribi_tls_certificate *certificate, char *error)
+{
+    const unsigned char *at = (const unsigned char *)certificate->ocsp.p;
+    if (certificate->ocsp.n == 0)
+        return 0;
+    OCSP_RESPONSE *response = d2i_OCSP_RESPONSE(NULL, &at, (long)certificate->ocsp.n);
+    bool is_whole = response && at == (const unsigned char *)certificate->ocsp.p + certificate->ocsp.n;
+    OCSP_RESPONSE_free(response);
+    return is_whole ? 0 : refuse(certificate, error, "its third file is no OCSP response (DER)");
 }
 
 static int read_pair(const struct oribi_tls_certificate *certificate, struct pair *pair, char *error)
@@ -122,7 +138,9 @@ static int read_pair(const struct oribi_tls_certificate *certificate, struct pai
     int code = read_chain(certificate, pair, error);
     if (code == 0)
         code = read_key(certificate, pair, error);
-    return code < 0 ? code : check_order(certificate, pair, error);
+    if (code == 0)
+        code = check_order(certificate, pair, error);
+    return code < 0 ? code : check_staple(certificate, error);
 }
 
 static int64_t second_of(const ASN1_TIME *time)

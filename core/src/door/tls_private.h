@@ -32,6 +32,8 @@ struct oribi_tls {
     BIO_METHOD *method;
     const struct oribi_tls_tickets *tickets;
     int64_t expires_s;
+    int64_t ends_s[ORIBI_TLS_CERTIFICATES_MAX]; /* of each certificate */
+    uint32_t end_count;
     bool h2;
     bool asks_client;
     struct oribi_buf cipher;             /* records on their way to the socket, within one call */

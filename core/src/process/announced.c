@@ -23,9 +23,11 @@ static void tell(struct oribi__ties *ties, struct oribi_message *message, int pa
 }
 
 /* What of a listener a reload cannot change. */
+enum { KIND_DOOR = 1, KIND_TLS = 2 };
+
 static uint32_t kind_of(const struct oribi_listener *item)
 {
-    return (uint32_t)item->door | (uint32_t)item->tls << 1;
+    return (item->door ? KIND_DOOR : 0u) | (item->tls ? KIND_TLS : 0u);
 }
 
 /* In as many records as it takes. */
@@ -151,11 +153,12 @@ static void check_door(struct oribi_supervisor *supervisor, const char *spec, ui
     for (uint32_t i = 0; i < supervisor->announced.adopted_from; i++)
         if (strcmp(listeners->items[i].spec, spec) == 0)
             now = kind_of(&listeners->items[i]);
+    bool tls = kind & KIND_TLS && strncmp(spec, "tcp://", 6) == 0;
     if (now != kind)
         (void)snprintf(supervisor->announced.error, sizeof(supervisor->announced.error),
-                       "%.100s: what a door listens on (tls://, ?door=on) is changed by an upgrade (USR2), not by a "
+                       "%s%.100s: what a door listens on (tls://, ?door=on) is changed by an upgrade (USR2), not by a "
                        "reload",
-                       spec);
+                       tls ? "tls://" : "", spec + (tls ? 6 : 0));
 }
 
 static void keep_listener(struct oribi_supervisor *supervisor, const char *spec, uint32_t kind, int passed)
@@ -198,6 +201,7 @@ void oribi__announced_ready(struct oribi_supervisor *supervisor, struct oribi_po
         return;
     if (supervisor->announced.error[0]) {
         event->type = ORIBI_EVENT_MOLD_FAILED;
+        event->refused = true;
         event->text = supervisor->announced.error;
         oribi__mold_socket_close(supervisor, event->pid); /* it believes itself to be wanted, and is to leave */
     } else if (supervisor->announced.has_config) {

@@ -130,10 +130,15 @@ static bool asks_for_door(const struct oribi_options *options)
 
 static void look_at_unused(struct oribi_check *check, const struct oribi_options *options, bool any)
 {
+    char line[ORIBI_ERROR_TEXT_CAP];
+    size_t at = 0;
+    while (oribi__door_unused(options, any, asks_for_door(options), &at, line))
+        oribi__check_say(check, RISK, "door-option-unused", "It does nothing",
+                         "bind tls://0.0.0.0:443, or leave it out", "%s", line);
     if (any)
         return;
     if (options->certificates.count)
-        oribi__check_say(check, RISK, "certificate-unused", "Nothing is served by TLS", "bind tls://0.0.0.0:443",
+        oribi__check_say(check, WRONG, "certificate-unused", no_start, "bind tls://0.0.0.0:443",
                          "certificate is set, and no address begins with tls://");
     if (options->https_redirect && options->trusted_proxies.count == 0)
         oribi__check_say(check, RISK, "https-redirect", "Every request is sent elsewhere, for ever",
@@ -148,6 +153,8 @@ void oribi__check_tls(struct oribi_check *check, const struct oribi_options *opt
     struct oribi_buf text = {0};
     bool any = look_at_files(check, options);
     look_at_unused(check, options, any);
+    if (oribi__doors_check_user(options, error) < 0)
+        oribi__check_say(check, WRONG, "door-user", no_start, "make the user, or name one that is there", "%s", error);
     if (asks_for_door(options) && !oribi__door_program(program, sizeof(program)))
         oribi__check_say(check, WRONG, "door-program", no_start, "install those packages and build anew",
                          "tls:// and ?door=on need " ORIBI__DOOR_NEEDS);
@@ -162,7 +169,7 @@ void oribi__check_tls(struct oribi_check *check, const struct oribi_options *opt
 int oribi_check_certificates(const struct oribi_options *options, struct oribi_buf *advice, char *error)
 {
     struct oribi_check *check = oribi_check_create();
-    int code = 0;
+    int code = oribi_process_check_user(options->user, options->group, error);
     oribi__check_tls(check, options);
     for (size_t i = 0; i < check->count; i++) {
         const struct oribi_finding *finding = &check->findings[i];

@@ -341,6 +341,22 @@ static bool resize(struct oribi_supervisor *supervisor, struct oribi__client *cl
     return event->delta != 0;
 }
 
+/* False: no event follows. */
+static bool answer_certificates(struct oribi_supervisor *supervisor, struct oribi__client *client)
+{
+    char why[ORIBI_ERROR_TEXT_CAP] = "no address speaks TLS";
+    char line[ORIBI_ERROR_TEXT_CAP + 64];
+    bool none = supervisor->doors.count == 0;
+    bool done = !none && oribi__doors_certificates(supervisor, why) == 0;
+    (void)snprintf(line, sizeof(line), "%s%s%s", done ? "new handshakes have the new certificates" : why,
+                   !done  ? none ? "" : ": those that serve go on"
+                   : *why ? "; warning: "
+                          : "",
+                   done ? why : ""); /* fits */
+    answer(client, done, line);
+    return false;
+}
+
 static bool set_command(struct oribi__client *client, enum oribi__command what, bool later,
                         enum oribi_policy_event_type type, struct oribi_policy_event *event)
 {
@@ -386,15 +402,8 @@ static bool command(struct oribi_supervisor *supervisor, struct oribi__client *c
     }
     if (strncmp(line, "workers ", 8) == 0)
         return resize(supervisor, client, line + 8, event);
-    if (strcmp(line, "certificates") == 0) {
-        char error[ORIBI_ERROR_TEXT_CAP];
-        bool done = supervisor->doors.count > 0 && oribi__doors_certificates(supervisor, error) == 0;
-        if (supervisor->doors.count == 0)
-            answer(client, false, "no address speaks TLS");
-        else
-            answer(client, done, done ? "new handshakes have the new certificates" : error);
-        return false;
-    }
+    if (strcmp(line, "certificates") == 0)
+        return answer_certificates(supervisor, client);
     if (strcmp(line, "reopen") == 0) {
         *event = (struct oribi_policy_event){.type = ORIBI_EVENT_REOPEN};
         answer(client, true, "log files are reopened");

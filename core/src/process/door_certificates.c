@@ -21,6 +21,8 @@ enum {
 
 struct reading {
     const struct oribi_options *options;
+    const struct oribi__door_files *from; /* instead of the disk; NULL: none */
+    struct oribi__door_files *keep;       /* gets what is read; NULL: nothing is kept */
     struct oribi_buf *out;
     char *error;
     int64_t until_ms;
@@ -35,10 +37,20 @@ static int complain(const struct reading *reading, const char *path, const char 
 
 /* --- a file --- */
 
+static int read_kept(const struct reading *reading, const char *path, struct oribi_buf *text)
+{
+    struct oribi_slice kept;
+    if (!oribi__door_files_find(reading->from, path, &kept))
+        return complain(reading, path, "it is not among those that served last");
+    return oribi_buf_try_append(text, kept.p, kept.n) < 0 ? complain(reading, path, "out of memory") : 0;
+}
+
 /* Gives what the file holds in `text`, the caller's, who wipes it. */
 static int read_file(const struct reading *reading, const char *path, struct oribi_buf *text)
 {
     int64_t size = 0;
+    if (reading->from)
+        return read_kept(reading, path, text);
     int fd;
     if (oribi_os_open_read(path, &fd) < 0)
         return complain(reading, path, oribi_os_error_text());
@@ -54,6 +66,8 @@ static int read_file(const struct reading *reading, const char *path, struct ori
     else
         text->len = (size_t)size;
     oribi_os_close(fd);
+    if (code == 0 && reading->keep && !oribi__door_files_add(reading->keep, path, oribi_slice(text->p, text->len)))
+        code = complain(reading, path, "out of memory");
     return code;
 }
 
@@ -221,11 +235,17 @@ static struct reading *begin(const struct oribi_options *options, struct oribi_b
     return reading;
 }
 
+static int add_authorities(const struct reading *reading, const char *path)
+{
+    int code = add_file(reading, "client_ca", path);
+    return code < 0 ? code : add(reading, "client_ca_name", path, oribi_slice(path, strlen(path)));
+}
+
 /* client_verify without client_ca would ask no client for a certificate: an error. `code`: so far. */
 static int end(struct reading *reading, int code, bool any)
 {
     if (code == 0 && any && reading->options->client_ca)
-        code = add_file(reading, "client_ca", reading->options->client_ca);
+        code = add_authorities(reading, reading->options->client_ca);
     const struct oribi_option *verify = oribi_options_find("client_verify");
     if (code == 0 && any && !reading->options->client_ca &&
         oribi_options_source(reading->options, verify) != ORIBI_FROM_DEFAULT) {
@@ -238,9 +258,12 @@ static int end(struct reading *reading, int code, bool any)
 }
 
 int oribi__door_text_certificates(const struct oribi_options *options, const struct oribi_listeners *listeners,
+                                  const struct oribi__door_files *from, struct oribi__door_files *keep,
                                   struct oribi_buf *out, char *error)
 {
     struct reading *reading = begin(options, out, error);
+    reading->from = from;
+    reading->keep = keep;
     uint32_t index = 0; /* among those of doors, in their order */
     int code = 0;
     bool any = false;

@@ -1,4 +1,4 @@
-/* Starting, hearing and ending doors. */
+/* Hearing and ending doors, and starting them again. */
 #include "process/supervisor_private.h"
 
 #include "oribi/base/clock.h"
@@ -18,7 +18,6 @@
 #include <unistd.h>
 
 enum {
-    READY_MS = 30 * 1000,        /* from the start of a door until it serves */
     CERTIFICATES_MS = 10 * 1000, /* until a door has taken new ones */
     SITE_MS = 2 * 1000,          /* until it answers by what a reload says */
     BACKOFF_MS = 100,            /* doubled with each failure … */
@@ -36,84 +35,6 @@ void oribi__doors_init(struct oribi__doors *doors)
     doors->slots_fd = -1;
     for (uint32_t i = 0; i < ORIBI_DOORS_MAX; i++)
         doors->items[i].control_fd = -1;
-}
-
-/* -1: there is none. */
-static int access_log_fd(const struct oribi_supervisor *supervisor)
-{
-    return supervisor->ties.access_log ? oribi_access_log_fd(supervisor->ties.access_log) : -1;
-}
-
-/* --- starting --- */
-
-static int start_program(struct oribi_supervisor *supervisor, uint32_t i, int text, int control, pid_t *pid)
-{
-    struct oribi__doors *doors = &supervisor->doors;
-    const struct oribi__ties *ties = &supervisor->ties;
-    char *argv[] = {doors->program, NULL};
-    struct oribi_start start = {.argv = argv, .environ = supervisor->start.environ, .dir = supervisor->start.dir};
-    char env[192];
-    int log_fd = oribi_log_fd();
-    int access_fd = access_log_fd(supervisor);
-    int keep[ORIBI_LISTENERS_MAX + 9] = {text,  control, ties->board.fd, ties->handoff.take_fd, ties->handoff.give_fd,
-                                         log_fd};
-    size_t count = 6;
-    uint32_t share = ORIBI_CHANNELS_MAX / ORIBI_DOORS_MAX;
-    (void)snprintf(env, sizeof(env), "ORIBI_DOOR=%d %d %d %d %u %d %d %d %d %d %u %u %d %u", ORIBI_DOOR_PROTOCOL, text,
-                   control, ties->board.fd, ties->board.count, ties->handoff.take_fd, ties->handoff.give_fd,
-                   doors->tickets_fd, log_fd, access_fd, 1 + i * share, share, doors->slots_fd, i); /* numbers fit */
-    if (doors->tickets_fd >= 0)
-        keep[count++] = doors->tickets_fd;
-    if (doors->slots_fd >= 0)
-        keep[count++] = doors->slots_fd;
-    if (access_fd >= 0)
-        keep[count++] = access_fd;
-    for (uint32_t k = 0; k < ties->listeners->count; k++)
-        if (ties->listeners->items[k].door)
-            keep[count++] = ties->listeners->items[k].fd;
-    char *extra[] = {env, (char *)"ORIBI_MOLD=", (char *)"ORIBI_UPGRADE=", NULL};
-    oribi__children_ours(true);
-    int code = oribi_start_again(&start, extra, keep, count, pid);
-    oribi__children_ours(false);
-    return code;
-}
-
-static int start_door(struct oribi_supervisor *supervisor, uint32_t i, char *error)
-{
-    struct oribi__door *door = &supervisor->doors.items[i];
-    struct oribi_buf text = {0};
-    int fds[2];
-    const struct oribi_buf *site = &supervisor->doors.site;
-    int code =
-        oribi__door_text(supervisor->ties.options, oribi_slice(site->p, site->len), supervisor->ties.listeners, &text);
-    if (code < 0)
-        (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "out of memory");
-    else
-        code = oribi__door_text_certificates(supervisor->ties.options, supervisor->ties.listeners, &text, error);
-    int text_memory = code < 0 ? code : oribi__door_text_fd(&text, error);
-    oribi__door_wipe(&text);
-    if (text_memory < 0)
-        return text_memory;
-    if (oribi_message_pair(fds) < 0) {
-        (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "a door cannot be started: %s", oribi_os_error_text());
-        oribi_os_close(text_memory);
-        return ORIBI_ESYS;
-    }
-    (void)oribi_os_set_nonblock(fds[0], true); /* it is open: cannot fail */
-    code = start_program(supervisor, i, text_memory, fds[1], &door->pid);
-    oribi_os_close(text_memory);
-    oribi_os_close(fds[1]);
-    if (code < 0) {
-        (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "a door cannot be started: %s", oribi_os_error_text());
-        oribi_os_close(fds[0]);
-        door->pid = 0;
-        return ORIBI_ESYS;
-    }
-    door->control_fd = fds[0];
-    door->ready = false;
-    door->start_at = 0;
-    door->ready_by = oribi_clock_ms() + READY_MS;
-    return 0;
 }
 
 /* --- hearing --- */
@@ -136,11 +57,12 @@ static bool hear(struct oribi_supervisor *supervisor, struct oribi__door *door)
     case ORIBI_DOOR_SAYS_READY:
         door->ready = true;
         door->failures = 0;
+        if (door->files.len > 0)
+            oribi__door_files_move(&doors->kept, &door->files);
         break;
     case ORIBI_DOOR_SAYS_TAKEN:
         doors->taken++;
-        if (line[1])
-            oribi_log(ORIBI_LOG_WARN, "certificate %s", line + 1);
+        (void)snprintf(doors->warning, sizeof(doors->warning), "%.*s", (int)sizeof(doors->warning) - 1, line + 1);
         break;
     case ORIBI_DOOR_SAYS_SITE:
         doors->sites_taken++;
@@ -184,6 +106,11 @@ static uint32_t count_ready(const struct oribi__doors *doors)
     return ready;
 }
 
+bool oribi__doors_missing(const struct oribi__doors *doors)
+{
+    return doors->count > 0 && count_ready(doors) == 0;
+}
+
 static bool all_open(const struct oribi__doors *doors)
 {
     for (uint32_t i = 0; i < doors->count; i++)
@@ -203,7 +130,7 @@ static int refuse(char *error, const char *text)
 static int await_ready(struct oribi_supervisor *supervisor, char *error)
 {
     struct oribi__doors *doors = &supervisor->doors;
-    int64_t until_ms = oribi_clock_ms() + READY_MS;
+    int64_t until_ms = oribi_clock_ms() + ORIBI__DOOR_READY_MS;
     while (count_ready(doors) < doors->count) {
         int64_t left_ms = until_ms - oribi_clock_ms();
         await(supervisor, left_ms);
@@ -231,6 +158,7 @@ int oribi__doors_begin(struct oribi_supervisor *supervisor, char *error)
 {
     struct oribi__doors *doors = &supervisor->doors;
     const struct oribi_options *options = supervisor->ties.options;
+    oribi__doors_warn_of_unused(options, supervisor->ties.listeners);
     if (!oribi__doors_wanted(supervisor->ties.listeners) || supervisor->ties.prefork)
         return 0;
     if (!oribi__door_program(doors->program, sizeof(doors->program)))
@@ -245,7 +173,7 @@ int oribi__doors_begin(struct oribi_supervisor *supervisor, char *error)
     if (code < 0)
         (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "out of memory");
     for (uint32_t i = 0; i < doors->count && code == 0; i++)
-        code = start_door(supervisor, i, error);
+        code = oribi__door_start(supervisor, i, error);
     if (code == 0)
         code = await_ready(supervisor, error);
     if (code < 0)
@@ -266,15 +194,16 @@ static int give_certificates(struct oribi__door *door, const struct oribi_buf *t
     return code < 0 ? refuse(error, "a door does not take messages") : 0;
 }
 
-int oribi__doors_certificates(struct oribi_supervisor *supervisor, char *error)
+static int renew(struct oribi_supervisor *supervisor, struct oribi__door_files *files, char *error)
 {
     struct oribi__doors *doors = &supervisor->doors;
     uint32_t given = 0;
     error[0] = '\0';
     struct oribi_buf text = {0};
-    doors->error[0] = '\0';
+    doors->error[0] = doors->warning[0] = '\0';
     doors->taken = 0;
-    int code = oribi__door_text_certificates(supervisor->ties.options, supervisor->ties.listeners, &text, error);
+    int code =
+        oribi__door_text_certificates(supervisor->ties.options, supervisor->ties.listeners, NULL, files, &text, error);
     for (uint32_t i = 0; i < doors->count && code == 0; i++) {
         struct oribi__door *door = &doors->items[i];
         if (!door->ready || door->control_fd < 0)
@@ -292,7 +221,24 @@ int oribi__doors_certificates(struct oribi_supervisor *supervisor, char *error)
             return refuse(error, "a door does not answer");
         await(supervisor, left_ms);
     }
-    return doors->error[0] ? refuse(error, doors->error) : 0;
+    if (doors->error[0])
+        return refuse(error, doors->error);
+    if (given > 0)
+        oribi__door_files_move(&doors->kept, files);
+    (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "%s", given > 0 ? doors->warning : "no door serves now");
+    return 0;
+}
+
+int oribi__doors_certificates(struct oribi_supervisor *supervisor, char *error)
+{
+    struct oribi__door_files files = {NULL, 0, 0};
+    int code = renew(supervisor, &files, error);
+    oribi__door_files_free(&files, false);
+    if (code < 0)
+        oribi_log(ORIBI_LOG_ERROR, "certificates: %s: those that serve go on", error);
+    else if (error[0])
+        oribi_log(ORIBI_LOG_WARN, "certificates: %s", error);
+    return code;
 }
 
 /* --- what is answered without the application --- */
@@ -360,6 +306,9 @@ bool oribi__doors_ended(struct oribi_supervisor *supervisor, pid_t pid, int stat
         hear_some(supervisor, door);
         oribi__close(&door->control_fd);
         door->pid = 0;
+        if (!door->ready && door->files.len > 0) /* it was to have new ones */
+            (void)snprintf(door->refused, sizeof(door->refused), "%.*s", (int)sizeof(door->refused) - 1, doors->error);
+        oribi__door_files_free(&door->files, false);
         door->ready = false;
         if (doors->slots)
             oribi_door_slot_ended(&doors->slots[i]);
@@ -393,7 +342,7 @@ static void look_at(struct oribi_supervisor *supervisor, uint32_t i, int64_t now
     }
     if (door->pid || doors->ending || !door->start_at || now_ms < door->start_at)
         return;
-    if (start_door(supervisor, i, error) < 0) {
+    if (oribi__door_start(supervisor, i, error) < 0) {
         oribi_log(ORIBI_LOG_ERROR, "door %u cannot be started: %s", i, error);
         plan_start(door, now_ms);
     }
@@ -442,7 +391,7 @@ static void tell_all(struct oribi__doors *doors, char kind)
 void oribi__doors_reopen(struct oribi_supervisor *supervisor)
 {
     struct oribi__doors *doors = &supervisor->doors;
-    int access_fd = access_log_fd(supervisor);
+    int access_fd = oribi__doors_access_log_fd(supervisor);
     for (uint32_t i = 0; i < doors->count; i++)
         if (doors->items[i].control_fd >= 0 &&
             (oribi__door_text_send(doors->items[i].control_fd, ORIBI_DOOR_TOLD_REOPEN, oribi_log_fd()) < 0 ||
@@ -485,7 +434,9 @@ void oribi__doors_close(struct oribi_supervisor *supervisor, bool in_child)
         }
         door->pid = 0;
         door->ready = false;
+        oribi__door_files_free(&door->files, in_child);
     }
+    oribi__door_files_free(&doors->kept, in_child);
     oribi__close(&doors->tickets_fd);
     if (doors->tickets)
         (void)munmap(doors->tickets, sizeof(*doors->tickets)); /* ours: cannot fail */

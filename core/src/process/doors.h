@@ -2,12 +2,14 @@
  * place of its own: started before any worker serves, started again when it dies, kept through reloads and recycling;
  * told to end, and waited for, before the workers are, since it needs them for what it has begun.
  *
- * doors.c starts, hears and ends them; door_text.c writes what they are started with, door_tickets.c has the keys of
- * session tickets, door_slots.c what doors count. */
+ * doors.c hears and ends them, door_start.c starts them, door_files.c keeps their certificates; door_text.c writes what
+ * they are started with, door_tickets.c has the keys of session tickets, door_slots.c what doors count, door_unused.c
+ * what is set for none. */
 #ifndef ORIBI_PROCESS_DOORS_H
 #define ORIBI_PROCESS_DOORS_H
 
 #include "oribi/base/buf.h"
+#include "oribi/base/error.h"
 #include "oribi/config/listener.h"
 #include "oribi/config/options.h"
 #include "oribi/process/door_ties.h"
@@ -20,13 +22,24 @@
 
 struct oribi_supervisor;
 
+enum { ORIBI__DOOR_READY_MS = 30 * 1000 }; /* from the start of a door until it serves */
+
+/* Files by their names, keys among them. Passwords are not kept. */
+struct oribi__door_files {
+    char *p;
+    size_t len;
+    size_t cap;
+};
+
 struct oribi__door {
     pid_t pid;      /* 0: none */
     int control_fd; /* -1: none */
     bool ready;
-    int64_t start_at;  /* when it is started again; 0: it is there */
-    int64_t ready_by;  /* it is killed then */
-    uint32_t failures; /* in a row */
+    int64_t start_at;               /* when it is started again; 0: it is there */
+    int64_t ready_by;               /* it is killed then */
+    uint32_t failures;              /* in a row */
+    struct oribi__door_files files; /* that it was started with, until it serves */
+    char refused[128];              /* why it did not serve with what the files have now; "": it did */
 };
 
 struct oribi__doors {
@@ -39,11 +52,14 @@ struct oribi__doors {
     int slots_fd;
     struct oribi_door_slot *slots; /* what each counts, mapped; NULL: no doors, or no memory for that */
     bool ending;
-    int64_t end_by;        /* while they end: workers are told no later than this */
-    char error[256];       /* of the last that has failed, or refused certificates; "": none */
-    uint32_t taken;        /* doors that have taken new certificates … */
-    uint32_t sites_taken;  /* … and a new site */
-    struct oribi_buf site; /* oribi__door_text_site() of the generation in force */
+    int64_t end_by;                /* while they end: workers are told no later than this */
+    char error[256];               /* of the last that has failed, or refused certificates; "": none */
+    uint32_t taken;                /* doors that have taken new certificates … */
+    uint32_t sites_taken;          /* … and a new site */
+    char warning[256];             /* of the last that has taken certificates; "": none */
+    char renewal[256];             /* why a reload has not renewed certificates; "": it has */
+    struct oribi__door_files kept; /* of the certificates that doors have taken last */
+    struct oribi_buf site;         /* oribi__door_text_site() of the generation in force */
 };
 
 void oribi__doors_init(struct oribi__doors *doors);
@@ -55,8 +71,11 @@ int oribi__doors_check_user(const struct oribi_options *options, char *error);
  * of a door is left then. */
 int oribi__doors_begin(struct oribi_supervisor *supervisor, char *error);
 
+/* Wanted, and none is there. */
+bool oribi__doors_missing(const struct oribi__doors *doors);
+
 /* Reads the files of the certificates and gives them to all doors; waits until they have answered. 0, with a warning in
- * `error` or ""; or a code with one line: then every door has what it had. */
+ * `error` or ""; or a code with one line: then every door has what it had. The log has either as well. */
 int oribi__doors_certificates(struct oribi_supervisor *supervisor, char *error);
 
 /* What their messages say; starts again what has died; turns ticket keys. */
@@ -81,6 +100,28 @@ void oribi__doors_reopen(struct oribi_supervisor *supervisor); /* logs */
 
 /* Closes what is open and ends what still runs. `in_child`: only closes. */
 void oribi__doors_close(struct oribi_supervisor *supervisor, bool in_child);
+
+/* --- door_start.c --- */
+
+/* Starts door i. One that is started again gets the certificates that served last, where the files have none that are
+ * good. 0, or a code with one line in `error`. */
+int oribi__door_start(struct oribi_supervisor *supervisor, uint32_t i, char *error);
+
+/* The descriptor of the access log, -1: there is none. */
+int oribi__doors_access_log_fd(const struct oribi_supervisor *supervisor);
+
+/* --- door_files.c --- */
+
+/* False: out of memory. */
+bool oribi__door_files_add(struct oribi__door_files *files, const char *path, struct oribi_slice text);
+
+/* False: it is not there. The text is valid until the next change. */
+bool oribi__door_files_find(const struct oribi__door_files *files, const char *path, struct oribi_slice *text);
+
+void oribi__door_files_move(struct oribi__door_files *to, struct oribi__door_files *from);
+
+/* Wipes them, but not in a child, which does not have them. */
+void oribi__door_files_free(struct oribi__door_files *files, bool in_child);
 
 /* --- door_slots.c --- */
 
@@ -149,11 +190,22 @@ int oribi__door_text_fd(const struct oribi_buf *text, char *error);
 /* Frees such a text, and leaves no key behind. */
 void oribi__door_wipe(struct oribi_buf *text);
 
+/* --- door_unused.c --- */
+
+/* The next option that is set for doors, or for TLS, where no address has a door or speaks TLS: a line of it, with *at
+ * as the place, 0 at first. False: no more. */
+bool oribi__door_unused(const struct oribi_options *options, bool tls, bool door, size_t *at, char *line);
+
+/* Logs them. */
+void oribi__doors_warn_of_unused(const struct oribi_options *options, const struct oribi_listeners *listeners);
+
 /* --- door_certificates.c --- */
 
-/* Appends certificates, read from their files now; keys that are encrypted have their passwords by the command that the
- * options name. 0, or a code with one line in `error` that names the file. */
+/* Appends certificates, read from their files now, or from what `from` has of these; keys that are encrypted have their
+ * passwords by the command that the options name. `keep` gets what is read. Both may be NULL. 0, or a code with one
+ * line in `error` that names the file. */
 int oribi__door_text_certificates(const struct oribi_options *options, const struct oribi_listeners *listeners,
+                                  const struct oribi__door_files *from, struct oribi__door_files *keep,
                                   struct oribi_buf *out, char *error);
 
 /* The same for the tls:// addresses of the options, none of which is open: for a look (process/check_tls.c). */

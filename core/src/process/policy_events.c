@@ -87,9 +87,10 @@ void oribi__policy_mold_failed(struct oribi_policy *policy, const struct oribi_p
         return;
     mold->state = ORIBI_MOLD_IS_STOPPING; /* it is on its way out */
     mold->until = now_ms + ORIBI_MOLD_STOP_MS;
-    say(policy, ORIBI_LOG_ERROR, "the application did not load: %s", oribi__policy_text_of(event));
+    const char *what = event->refused ? "the new configuration cannot be taken over" : "the application did not load";
+    say(policy, ORIBI_LOG_ERROR, "%s: %s", what, oribi__policy_text_of(event));
     oribi__policy_keep_why(policy, mold->generation, event);
-    mold_lost(policy, mold->generation, "the application did not load", now_ms);
+    mold_lost(policy, mold->generation, what, now_ms);
 }
 
 void oribi__policy_mold_at(struct oribi_policy *policy, const struct oribi_policy_event *event)

@@ -55,8 +55,9 @@ uint32_t oribi__workers_missing(const struct oribi_policy *policy)
     return there < policy->target ? policy->target - there : 0;
 }
 
-const char *oribi__server_state(const struct oribi_policy *policy)
+const char *oribi__server_state(const struct oribi_supervisor *supervisor)
 {
+    const struct oribi_policy *policy = &supervisor->policy;
     if (policy->stopping)
         return "stopping";
     if (policy->stop_at)
@@ -67,6 +68,8 @@ const char *oribi__server_state(const struct oribi_policy *policy)
         return "replacing workers";
     if (policy->upgrade_pid)
         return "upgrading";
+    if (policy->up && oribi__doors_missing(&supervisor->doors))
+        return "no door serves";
     return policy->up ? "serving" : "starting";
 }
 
@@ -211,7 +214,7 @@ void oribi__status_text(struct oribi_supervisor *supervisor, struct oribi_buf *o
     int64_t now_ms = oribi_clock_ms();
     sum(supervisor, &totals, &all);
     oribi_buf_print(out, "%s, pid %d, %s, generation %u, %u of %u worker%s, up %lld s\n", supervisor->ties.program,
-                    supervisor->pid, oribi__server_state(policy), policy->generation, oribi_policy_serving(policy),
+                    supervisor->pid, oribi__server_state(supervisor), policy->generation, oribi_policy_serving(policy),
                     policy->target, oribi_log_plural(policy->target),
                     (long long)(now_ms - supervisor->started_ms) / 1000);
     for (uint32_t i = 0; i < supervisor->ties.listeners->count; i++)
@@ -395,7 +398,7 @@ void oribi__status_json(struct oribi_supervisor *supervisor, struct oribi_buf *o
     sum(supervisor, &totals, &all);
     oribi_buf_print(
         out, "{\"program\":\"%s\",\"pid\":%d,\"state\":\"%s\",\"generation\":%u,\"workers\":%u,\"workers_wanted\":%u,",
-        supervisor->ties.program, supervisor->pid, oribi__server_state(policy), policy->generation,
+        supervisor->ties.program, supervisor->pid, oribi__server_state(supervisor), policy->generation,
         oribi_policy_serving(policy), policy->target);
     oribi_buf_print(out, "\"version\":");
     put_text(out, supervisor->boot_log.version);

@@ -107,7 +107,10 @@ static bool may_ask(const struct oribi_supervisor *supervisor, const struct orib
 static void answer_ready(const struct oribi_supervisor *supervisor, struct answer *answer)
 {
     const struct oribi_policy *policy = &supervisor->policy;
-    if (policy->up && !policy->stopping && !policy->stop_at && oribi_policy_serving(policy) > 0)
+    bool ready = policy->up && !policy->stopping && !policy->stop_at && oribi_policy_serving(policy) > 0;
+    if (ready && oribi__doors_missing(&supervisor->doors))
+        refuse(answer, 503, "not ready: no door serves\n");
+    else if (ready)
         put(answer, "ready\n");
     else
         refuse(answer, 503, policy->up ? "not ready: the server stops, or has no worker\n" : "not ready: starting\n");

@@ -5,6 +5,7 @@
 #include "process/terminal.h"
 
 #include "oribi/base/clock.h"
+#include "oribi/base/error.h"
 #include "oribi/base/log.h"
 #include "oribi/process/sd_notify.h"
 
@@ -130,7 +131,9 @@ static void up(struct oribi_supervisor *supervisor, const struct oribi_policy_ac
 
 static void reloaded(struct oribi_supervisor *supervisor, const struct oribi_policy_action *action)
 {
-    char text[160];
+    char text[ORIBI_ERROR_TEXT_CAP + 160];
+    const char *renewal = supervisor->doors.renewal;
+    bool refused = action->code == 0 && renewal[0];
     oribi__totals_reloaded(&supervisor->totals, action->code != 0, oribi_clock_ms());
     oribi__announced_drop(supervisor); /* no generation is being loaded any more, whichever way this one ended */
     (void)snprintf(text, sizeof(text), "generation %u, %u worker%s", action->generation,
@@ -138,15 +141,22 @@ static void reloaded(struct oribi_supervisor *supervisor, const struct oribi_pol
                    oribi_log_plural(oribi_policy_serving(&supervisor->policy))); /* fits */
     if (supervisor->policy.up && !supervisor->policy.stopping)
         oribi__notify(supervisor, ORIBI__READY_NOTICE, text);
-    oribi__control_reloaded(supervisor, action->code, action->code ? action->text : text);
+    if (refused) {
+        size_t n = strlen(text);
+        (void)snprintf(text + n, sizeof(text) - n, "; certificates: %s: those that serve go on", renewal); /* fits */
+    }
+    oribi__control_reloaded(supervisor, refused ? 1 : action->code, action->code ? action->text : text);
+    supervisor->doors.renewal[0] = '\0';
 }
 
-/* A reload has them read anew as well; a bad pair keeps nothing from going on. */
+/* A reload has them read anew as well; a bad pair keeps nothing from going on, and is named in the answer. */
 static void renew_certificates(struct oribi_supervisor *supervisor)
 {
+    struct oribi__doors *doors = &supervisor->doors;
     char error[ORIBI_ERROR_TEXT_CAP];
-    if (supervisor->doors.count > 0 && oribi__doors_certificates(supervisor, error) < 0)
-        oribi_log(ORIBI_LOG_ERROR, "certificates: %s: those that serve go on", error);
+    bool refused = doors->count > 0 && oribi__doors_certificates(supervisor, error) < 0;
+    (void)snprintf(doors->renewal, sizeof(doors->renewal), "%.*s", (int)sizeof(doors->renewal) - 1,
+                   refused ? error : "");
 }
 
 static void upgraded(struct oribi_supervisor *supervisor, const struct oribi_policy_action *action)

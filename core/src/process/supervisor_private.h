@@ -10,7 +10,7 @@
  *   status_listener.c      the status listener: HTTP for those who watch the server
  *   side_listener.c        the address of it, and of:
  *   agent.c                what a load balancer is told
- *   doors.c, door_text.c   processes that hold clients of TLS and HTTP/2
+ *   doors.c, door_start.c, door_files.c, door_text.c   processes that hold clients of TLS and HTTP/2
  *   stacks.c               where every call stands
  *   metrics.c, totals.c    what it says; counters that outlive workers
  *   inherited_totals.c     … and the supervisor, at an upgrade
@@ -339,7 +339,7 @@ void oribi__status_text(struct oribi_supervisor *supervisor, struct oribi_buf *o
 /* `quick`: without what takes long to find out, which is how memory is shared. */
 void oribi__status_json(struct oribi_supervisor *supervisor, struct oribi_buf *out, bool quick);
 /* What the server does: "serving", "reloading" … */
-const char *oribi__server_state(const struct oribi_policy *policy);
+const char *oribi__server_state(const struct oribi_supervisor *supervisor);
 /* "starting", "idle", "busy", "draining", "killed", "held"; NULL: there is no worker. */
 const char *oribi__worker_state(const struct oribi_worker_record *record, const struct oribi_slot *slot);
 /* The same with what a look at the process says: "stopped", for one that a signal has stopped. */

@@ -113,7 +113,7 @@ void oribi__top_answer(const struct oribi_supervisor *supervisor, struct oribi_b
     };
     (void)snprintf(snapshot.program, sizeof(snapshot.program), "%s", supervisor->ties.program); /* fits */
     (void)snprintf(snapshot.version, sizeof(snapshot.version), "%s", supervisor->boot_log.version);
-    (void)snprintf(snapshot.state, sizeof(snapshot.state), "%s", oribi__server_state(policy)); /* fits */
+    (void)snprintf(snapshot.state, sizeof(snapshot.state), "%s", oribi__server_state(supervisor)); /* fits */
     look_at_counters(&snapshot, supervisor);
     look_at_workers(&snapshot, supervisor);
     oribi__top_write(&snapshot, out);

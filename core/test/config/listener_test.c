@@ -451,6 +451,36 @@ static void test_server_starter_sockets_are_served_and_bind_is_not(void)
     listeners.count = 0;
 }
 
+static void test_a_bind_says_what_a_socket_of_server_starter_speaks(void)
+{
+    char address[64];
+    char value[256];
+    char tls[128];
+    char plain[128];
+    int fd = make_socket(address);
+    snprintf(value, sizeof(value), "%s=%d", address, fd);
+    snprintf(tls, sizeof(tls), "tls://%s?certificate=/a", address);
+    snprintf(plain, sizeof(plain), "tcp://%s?proxy=on", address);
+    setenv("SERVER_STARTER_PORT", value, 1);
+    int code = OPEN_PROXY(&listeners, plain, in_dir("unwanted"));
+    ok_named(code == 0, "%s", code < 0 ? error : "it opens");
+    ok_eq(listeners.count, 1);
+    ok(!listeners.items[0].tls && !listeners.items[0].door && listeners.items[0].proxy);
+    oribi_mem_free(listeners.items[0].path);
+    listeners.count = 0;
+    ok_eq(OPEN(&listeners, in_dir("unwanted"), tls), 0);
+    ok_eq(listeners.count, 1);
+    ok(listeners.items[0].tls && listeners.items[0].door && listeners.items[0].fd == fd);
+    ok(access(in_dir("unwanted"), F_OK) < 0);
+    int copy = dup(fd);
+    oribi_listeners_close(&listeners, true);
+    snprintf(value, sizeof(value), "%s=%d", address, copy);
+    setenv("SERVER_STARTER_PORT", value, 1);
+    ok_eq(OPEN(&listeners, "tls://127.0.0.1:1?certificate=/a"), ORIBI_EINVAL);
+    is_str(error, "cannot listen on tls://127.0.0.1:1: SERVER_STARTER_PORT hands no such socket down");
+    clear_environment();
+}
+
 /* LISTEN_FDS starts at descriptor 3: played in a child, which owns its table. */
 struct systemd_case {
     const char *bind; /* NULL: none */
@@ -633,6 +663,7 @@ int main(void)
     test_a_path_of_107_bytes_works();
     test_64_sockets_can_be_open_and_no_more();
     test_server_starter_sockets_are_served_and_bind_is_not();
+    test_a_bind_says_what_a_socket_of_server_starter_speaks();
     test_systemd_sockets_are_served();
     test_our_own_hand_over_keeps_what_is_still_wanted();
     test_a_failed_hand_over_leaves_the_files_of_the_living();

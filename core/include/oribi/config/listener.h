@@ -56,9 +56,12 @@ struct oribi_listeners {
 
 /* Opens every address of options->bind, taking over descriptors that the environment hands down (inherited.h):
  *
- *   SERVER_STARTER_PORT   all of them, and bind is not looked at, as with the other servers that run under it
+ *   SERVER_STARTER_PORT   all of them, and bind opens none, as with the other servers that run under it; it says which
+ *                         of them have a door, and asking for one with any other address is an error
  *   LISTEN_FDS            all of them when no bind was given, else those that a bind asks for
  *   ORIBI_LISTEN          those that a bind asks for and all that came from outside; the rest is closed
+ *
+ * A certificate, or what is asked of clients' certificates, is an error where no address speaks TLS.
  *
  * A stale unix socket file is replaced, one that answers is "in use". Port 0 gets a free port, seen in text. On
  * success the variables are removed from the environment (but SERVER_STARTER_PORT, which programs may look for), and

@@ -86,9 +86,9 @@ void oribi_check_help(struct oribi_buf *out, const char *program);
  * together. `options` after oribi_options_finish(). */
 void oribi_check_machine(struct oribi_check *check, const struct oribi_options *options);
 
-/* For --check: what is wrong with tls:// addresses and their certificates is an error, what is risky a line of advice
- * each, appended with its newline. 0, or ORIBI_EINVAL with one line in `error`. Runs oribi-door, and the command for
- * passwords of keys. */
+/* For --check: users that are not there, and what is wrong with tls:// addresses and their certificates, are an error,
+ * what is risky a line of advice each, appended with its newline. 0, or ORIBI_EINVAL with one line in `error`. Runs
+ * oribi-door, and the command for passwords of keys. */
 int oribi_check_certificates(const struct oribi_options *options, struct oribi_buf *advice, char *error);
 
 /* What doors are built with, "OpenSSL 3.0.15, nghttp2 1.52.0", or "none" where there is no oribi-door. Runs it. */

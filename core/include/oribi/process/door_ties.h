@@ -11,7 +11,9 @@
  *   certificate I     the name of a certificate of listener I; then, in this order:
  *   chain, key, ocsp  what its files hold
  *   password          of the key, where that is encrypted
+ *   strict            nothing: certificates that have expired are refused
  *   client_ca         what that file holds
+ *   client_ca_name    what it is called
  *
  * ORIBI_DOOR in the environment: "version text control board count take give tickets log access first channels
  * slots slot", numbers, of which text, control, board, take, give, tickets (-1: none), log, access (-1: none) and slots

@@ -130,6 +130,7 @@ struct oribi_policy_event {
     uint32_t ticket; /* names one spawn, so that a late message about an earlier one is recognised */
     int32_t delta;
     int64_t bytes;
+    bool refused;                             /* MOLD_FAILED: it has loaded, and the supervisor does not take it */
     const char *text;                         /* borrowed; may be NULL */
     const struct oribi_policy_config *config; /* borrowed; may be NULL */
 };
