@@ -111,6 +111,7 @@ static const struct run {
     DOOR(shed_count),
     DOOR(gone_count),
     DOOR(evicted_count),
+    DOOR(passed_count),
     DOOR(handshakes),
     DOOR(unshaken),
     DOOR(requests),
