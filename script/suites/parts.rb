@@ -5,6 +5,7 @@ require_relative "suite"
 # Which commands make the parts, and which of them a file is. Reading order: the commands of each kind, PARTS, FILES.
 module Parts
   E2E_COMMANDS = ENV.key?("E2E_COMMAND") ? [ENV["E2E_COMMAND"]] : %w[oribi oribi-psgi]
+  E2E_BUILDS = E2E_COMMANDS.flat_map { |command| command == "oribi" ? %w[ruby redis-ruby] : %w[perl redis-perl] }.freeze
   # What runs with oribi alone: files about Ruby; and one whose subject is the same C code in both commands, and which
   # waits for another server (Prometheus looks for its targets every 5 seconds); and the site of the documents;
   # and Debian packages, of which one build makes both; and the pages for users of Ruby servers.
@@ -53,7 +54,8 @@ module Parts
   end
 
   # Whole servers of the same build, in short: connections over TCP and unix sockets, hand-offs between workers,
-  # deadlines, killed and recycled workers, a reload, an upgrade. script/portable has them all.
+  # deadlines, killed and recycled workers, a reload, an upgrade; with oribi alone, since it is the same C.
+  # script/portable has them all, with both.
   PORTABLE_SERVERS = { "persistence" => "Persistence", "limits" => "Timeouts", "listeners" => "test_tcp_v4_v6_and_unix_at_once",
                        "placement" => "test_nothing_is_lost_between_workers|test_a_call_that_sleeps", "signals" => "test_a_killed",
                        "metrics" => "test_counts_are_exact_over_recycling",
@@ -61,9 +63,10 @@ module Parts
 
   # Its tree is built before the time of the tests runs.
   def portable
-    built("env", "OPTIM=-O1 -g", "script/portable", "--build") # half the time of -O2
+    env = ["env", "E2E_COMMAND=oribi", "OPTIM=-O1 -g"] # half the time of -O2
+    built(*env, "script/portable", "--build")
     files, patterns = PORTABLE_SERVERS.to_a.transpose
-    argv = ["script/portable", *files.map { |name| "e2e/#{name}_test.rb" }, "-n", "/#{patterns.join("|")}|check_/"]
+    argv = [*env, "script/portable", *files.map { |name| "e2e/#{name}_test.rb" }, "-n", "/#{patterns.join("|")}|check_/"]
     [Command.new(argv: argv, count: :minitest)]
   end
 
@@ -182,7 +185,7 @@ module Parts
     "ruby" => [%w[ruby], { "ruby" => -> { ruby } }],
     "perl" => [%w[perl], { "perl" => -> { perl } }],
     "redis" => [%w[redis-perl redis-ruby], { "redis-perl" => -> { redis_perl }, "redis-ruby" => -> { redis_ruby_all } }],
-    "e2e" => [%w[ruby perl redis-perl redis-ruby], E2E_COMMANDS.to_h { |command| ["e2e-#{command.delete_prefix("oribi-")}", -> { e2e(command) }] }],
+    "e2e" => [E2E_BUILDS, E2E_COMMANDS.to_h { |command| ["e2e-#{command.delete_prefix("oribi-")}", -> { e2e(command) }] }],
     "sanitize" => [[], { "sanitize" => -> { sanitize } }],
     "bench" => [%w[ruby perl redis-perl redis-ruby], { "bench" => -> { bench } }],
     "browser" => [%w[ruby perl], { "browser" => -> { browser } }],
