@@ -372,6 +372,13 @@ int oribi_os_random(void *dst, size_t n)
     return getrandom(dst, n, 0) == (ssize_t)n ? 0 : oribi_os_fail();
 }
 
+void oribi_os_seclude(void *p, size_t n)
+{
+    (void)mlock(p, n); /* beyond RLIMIT_MEMLOCK it fails, as the header says */
+    (void)madvise(p, n, MADV_DONTFORK);
+    (void)madvise(p, n, MADV_DONTDUMP);
+}
+
 int oribi_process_shared_memory(size_t bytes, int *fd)
 {
     int got = oribi_os_lift(memfd_create("oribi", MFD_CLOEXEC));

@@ -225,6 +225,12 @@ int oribi_os_random(void *dst, size_t n)
     return getentropy(dst, n) == 0 ? 0 : oribi_os_fail();
 }
 
+/* Children have it, and close what they have no use for by themselves. */
+void oribi_os_seclude(void *p, size_t n)
+{
+    (void)mlock(p, n); /* as the header says */
+}
+
 /* --- processes --- */
 
 /* POLLHUP says that both directions are shut; of one that has only finished sending, a look at what it has sent. */

@@ -1,8 +1,8 @@
-/* Files of certificates and keys, kept for doors that are started again. Memory that is in no core file, in no child,
- * and, as far as the system lets us, not swapped out. */
+/* Files of certificates and keys, kept for doors that are started again, in memory that the system keeps to this
+ * process as far as it can (oribi_os_seclude()). */
 #include "process/doors.h"
 
-#include "oribi/base/mem.h"
+#include "oribi/base/os.h"
 
 #include <string.h>
 #include <sys/mman.h>
@@ -13,18 +13,6 @@ struct head {
     size_t path_len;
     size_t len;
 };
-
-/* Each may fail: then the memory is as any other of this process. */
-static void seclude(void *p, size_t n)
-{
-    (void)mlock(p, n);
-#ifdef MADV_DONTFORK
-    (void)madvise(p, n, MADV_DONTFORK);
-#endif
-#ifdef MADV_DONTDUMP
-    (void)madvise(p, n, MADV_DONTDUMP);
-#endif
-}
 
 void oribi__door_files_free(struct oribi__door_files *files, bool in_child)
 {
@@ -52,7 +40,7 @@ static bool make_room(struct oribi__door_files *files, size_t more)
     void *p = mmap(NULL, bigger.cap, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (p == MAP_FAILED)
         return false;
-    seclude(p, bigger.cap);
+    oribi_os_seclude(p, bigger.cap);
     bigger.p = p;
     if (files->len)
         memcpy(bigger.p, files->p, files->len);

@@ -73,6 +73,10 @@ uint64_t oribi_os_want_descriptors(uint64_t count);
 /* Fills dst with random bytes (getrandom(2)), at most 256. 0, or ORIBI_ESYS. */
 int oribi_os_random(void *dst, size_t n);
 
+/* Keeps whole pages with secrets, of a mapping of the caller's, out of the swap (mlock(2)), and where the system can
+ * out of children and core files (madvise(2)). Each may fail: then they are as any other memory of the process. */
+void oribi_os_seclude(void *p, size_t n);
+
 /* memmem(3) and memrchr(3), which not every system has. */
 void *oribi_os_memmem(const void *in, size_t n, const void *what, size_t what_n);
 void *oribi_os_memrchr(const void *in, int byte, size_t n);
