@@ -73,12 +73,7 @@ E2E.suite("single") do
     client = enter_gate(one, "only")
     one.signal(:TERM)
     wait_for_log(one, "stopping")
-    wait_until("newcomers to be refused") do
-      one.connect.close
-      false
-    rescue Errno::ECONNREFUSED, Errno::ENOENT
-      true
-    end
+    wait_until_refused(one)
     open_gate(one, "only")
     assert_equal "gate passed", client.read_response.body
     assert_equal 0, one.wait.exitstatus

@@ -31,12 +31,7 @@ E2E.suite("stops") do
   # The kernel sends the first packet of a TCP connection again after a second: one that came while others were let in
   # is refused then.
   def assert_newcomers_refused(one)
-    wait_until("newcomers to be refused") do
-      one.connect.close
-      false
-    rescue Errno::ECONNREFUSED, Errno::ENOENT
-      true
-    end
+    wait_until_refused(one)
     3.times { assert_raises(Errno::ECONNREFUSED, Errno::ENOENT) { one.connect } }
   end
 

@@ -110,6 +110,16 @@ module E2E
       client
     end
 
+    # Its listeners are closed, or it has ended.
+    def wait_until_refused(one)
+      wait_until("newcomers to be refused") do
+        one.connect.close
+        false
+      rescue Errno::ECONNREFUSED, Errno::ENOENT
+        true
+      end
+    end
+
     # A server of the test's own.
     def start(*options, **more)
       one = Server.new(transport: transport, options: options, **more)

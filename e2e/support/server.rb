@@ -140,6 +140,7 @@ module E2E
     def cleanup
       stop(:KILL) unless ended?
       group.each { |pid| Processes.kill(pid) } if @group && @pid
+      Processes.writing_to(File.join(@dir, "stderr")).each { |pid| Processes.kill(pid) } if @own_dir # successors, too
       FileUtils.remove_entry(@dir) if @own_dir && File.directory?(@dir)
       SERVERS.delete(self)
     end
@@ -197,6 +198,15 @@ module E2E
       Dir.children("/proc").grep(/\A\d+\z/).map(&:to_i).select do |pid|
         state, _, its_group = stat(pid)
         its_group.to_i == group && state != "Z"
+      end
+    end
+
+    # Whose standard error is this file, whoever their parents are.
+    def self.writing_to(path)
+      Dir.glob("/proc/[0-9]*/fd/2").filter_map do |link|
+        link[/\d+/].to_i if File.readlink(link) == path
+      rescue SystemCallError
+        nil # it has ended
       end
     end
 
