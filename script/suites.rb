@@ -11,6 +11,7 @@ LOGS = File.join(ROOT, "build/test")
 Dir.chdir(ROOT)
 
 require_relative "suites/busy"
+require_relative "suites/compiler_cache"
 require_relative "suites/parts"
 
 # What the command line asks for: `suites`, and what make builds for them.
@@ -141,4 +142,5 @@ class Runner
   end
 end
 
+CompilerCache.use
 exit Runner.new(Request.new(ARGV)).run
