@@ -194,7 +194,7 @@ module Parts
   }.freeze
 
   # suite => how many of its commands run at a time: these wait for most of their time.
-  WIDTHS = { "core" => 2, "core-asan" => 2, "core-portable" => 2, "core-bsd" => 2, "fuzz" => 2, "e2e-oribi" => 3, "e2e-psgi" => 3 }.freeze
+  WIDTHS = { "core" => 2, "core-asan" => 2, "core-portable" => 2, "core-bsd" => 2, "fuzz" => 2, "e2e-oribi" => 4, "e2e-psgi" => 4 }.freeze
 
   # Which file => [part, its commands]. Of whole servers there are two to run it against.
   FILES = {
