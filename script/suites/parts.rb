@@ -46,8 +46,9 @@ module Parts
   QUICK = { OPTIM: "-O1 -g" }.freeze # compiled in half the time
 
   # The build for other systems, on this one: what differs, and what stands on it.
-  PORTABLE = %w[base/log base/os base/os_process base/sink base/writer event/loop event/reactor files/root process/generation
-                process/keeper process/pid_file process/process process/supervisor worker/own].freeze
+  PORTABLE = %w[base/log base/os base/os_process base/sink base/writer event/loop event/parts event/reactor files/root
+                process/generation process/keeper process/pid_file process/prefork process/process process/supervisor
+                worker/own].freeze
 
   def core_portable(files = PORTABLE.map { |name| "core/test/#{name}_test.c" })
     commands = files.map { |file| c_test("portable", file) }
