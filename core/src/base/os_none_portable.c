@@ -218,6 +218,11 @@ pid_t oribi_os_thread_self(void)
 
 /* --- os_watch.h --- */
 
+bool oribi_os_watches(void)
+{
+    return false;
+}
+
 int oribi_os_watch_open(struct oribi_os_watch *watch)
 {
     watch->fd = -1;
