@@ -15,6 +15,7 @@ class CrossMacos
   PERL_HEADERS = { "crypt.h" => "", "shadow.h" => "struct spwd { int unused; };\n#define HAS_UNION_SEMUN\n" }.freeze
   # Of the compiler's own library, where __builtin_cpu_supports() looks: zig's lacks them, Apple's has them.
   CPU_MODEL = "int __cpu_indicator_init(void);\nint __cpu_indicator_init(void) { return 0; }\nstruct { unsigned parts[4]; } __cpu_model;\n"
+  BENCHES = %w[parser_bench hello_server placement_server].freeze # which make builds with the tests
   COMMON = %w[-D_DARWIN_C_SOURCE -Wall -fPIC -fvisibility=hidden].freeze
 
   # What has extensions: their sources in both languages, and what they are compiled and linked with.
@@ -45,17 +46,18 @@ class CrossMacos
     system("mkdir", "-p", @out)
     File.write("#{@out}/cpu_model.c", CPU_MODEL)
     system(*@cc, "-c", "-o", "#{@out}/cpu_model.o", "#{@out}/cpu_model.c", exception: true)
-    made("the core", "core", @out, programs, *%W[NM=true CODINGS= DOOR=no CODING_LIBS=#{@out}/cpu_model.o])
+    made("the core", "core", @out, programs, *%W[NM=true CODINGS= DOOR=no CODING_LIBS=#{@out}/cpu_model.o PEER=bench/peer_none.c PEER_LIB=],
+         more: BENCHES.map { |name| "#{@out}/bench/#{name}" })
   end
 
   def redis_core(programs) = made("the Redis client", "redis/core", "#{@out}/redis", programs)
 
   # A tree of C with those of its tests that this system builds.
-  def made(name, tree, out, programs, *variables)
+  def made(name, tree, out, programs, *variables, more: [])
     make = %W[make -k -j2 -C #{tree} OUT=#{out} ORIBI_OS=bsd] + ["CC=#{@cc.join(" ")}", "AR=#{ZIG} ar", *variables]
     tests = IO.popen([*make, "-s", "list-tests"], chdir: ROOT, &:read).split
     wanted = tests.select { |path| programs.include?((tree == "core" ? path.split("/").last(2) : ["redis", File.basename(path)]).join("/")) }
-    tell("#{name} and #{wanted.size} of its tests", *make, "all", *wanted, dir: ROOT)
+    tell("#{name} and #{wanted.size} of its tests", *make, "all", *wanted, *more, dir: ROOT)
   end
 
   def ruby(part)
