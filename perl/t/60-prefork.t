@@ -87,8 +87,14 @@ sub wait_for {
 
 sub alive {
     my ($pid) = @_;
-    my ($state) = slurp("/proc/$pid/stat") =~ /\) (\S)/;
+    my ($state) = -e '/proc/self/stat' ? slurp("/proc/$pid/stat") =~ /\) (\S)/ : told($pid, 'stat') =~ /(\S)/;
     return defined $state && $state ne 'Z';
+}
+
+# What ps says of a process, on any system; '' when it is gone.
+sub told {
+    my ($pid, $column) = @_;
+    return scalar `ps -ww -o $column= -p $pid`;
 }
 
 sub reap {
@@ -409,8 +415,8 @@ behaves 'daemonize' => sub {
     my $daemon = slurp("$dir/pid") + 0;
     isnt $daemon, $pid, 'another process';
     wait_for(sub { count('up') == 1 });
-    my ($ours, $its) = map { slurp("/proc/$_/stat") =~ /\) \S \d+ \d+ (\d+)/ } $$, $daemon;
-    isnt $its, $ours, 'a session of its own';
+    my ($ours, $its) = map { told($_, 'pgid') + 0 } $$, $daemon;
+    ok $its && $its != $ours, 'a session of its own, which is a group of its own';
     kill TERM => $daemon;
     wait_for(sub { count('left') == 1 && !alive($daemon) });
     is_deeply [words('left')], [0], 'nobody left';
@@ -447,7 +453,7 @@ behaves 'pid file, control socket, titles' => sub {
     open my $fh, '>', "$notes.go" or die;
     close $fh;
     my ($worker) = words('up');
-    wait_for(sub { slurp("/proc/$worker/cmdline") =~ /eater worker 0, generation 1, idle, 1 jobs/ });
+    wait_for(sub { told($worker, 'command') =~ /eater worker 0, generation 1, idle, 1 jobs/ });
     $ctl->('stop');
     is reap($pid), 0, 'ends well';
     is_deeply [lines('back')], [[qw(TERM 1)]], 'stop is TERM';

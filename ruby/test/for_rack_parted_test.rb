@@ -17,7 +17,8 @@ class ForRackPartedTest < BindingTest
   def file(name, content, filename = "#{name}.bin") = part(name, content, "; filename=\"#{filename}\"", "application/octet-stream")
   def body(*parts) = "#{parts.join}--b--\r\n".b
 
-  def written = File.read("/proc/self/io")[/^wchar: (\d+)/, 1].to_i
+  # Where nobody tells, nothing is said of what was copied.
+  def written = File.exist?("/proc/self/io") ? File.read("/proc/self/io")[/^wchar: (\d+)/, 1].to_i : 0
 
   # Parameters as text: what a Tempfile is, and all it holds.
   def told(value)
