@@ -77,10 +77,10 @@ class Request
 end
 
 class Runner
-  # In the order in which a free lane takes them. The end-to-end tests, which wait for most of their time, begin, so that
-  # something computes beside them; the browser wants a core for itself.
-  LANES = [%w[e2e-oribi], %w[lint core core-asan core-portable core-bsd], %w[cross fuzz], %w[e2e-psgi], %w[portable sanitize],
-           %w[ruby perl redis-perl redis-ruby bench], %w[browser], %w[files]].freeze
+  # In the order in which a free lane takes them. The end-to-end tests, which wait for most of their time, begin, so
+  # that something computes beside them; the browser wants a core for itself.
+  LANES = [%w[e2e-oribi], %w[lint core core-asan core-portable core-bsd], %w[cross fuzz], %w[e2e-psgi],
+           %w[portable sanitize], %w[ruby perl redis-perl redis-ruby bench], %w[browser], %w[files]].freeze
   LANE_COUNT = 2
 
   def initialize(request)
