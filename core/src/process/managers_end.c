@@ -45,7 +45,7 @@ static int start_thread(int life_fd)
     pthread_attr_t attributes;
     if (pthread_attr_init(&attributes) != 0)
         return ORIBI_ENOMEM;
-    (void)pthread_attr_setstacksize(&attributes, STACK_BYTES);                   /* a valid size */
+    (void)pthread_attr_setstacksize(&attributes, STACK_BYTES);               /* a valid size */
     (void)pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED); /* a valid state */
     (void)sigfillset(&all);
     (void)pthread_sigmask(SIG_SETMASK, &all, &before); /* handlers of the application belong to its own threads */

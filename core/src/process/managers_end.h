@@ -1,5 +1,5 @@
-/* The end of a manager, for its workers (prefork.h): whatever their program does, it gets SIGTERM then. Linux sends that
- * by itself; elsewhere a thread of the worker waits for the end of life_fd. */
+/* The end of a manager, for its workers (prefork.h): they get SIGTERM then, whatever their program does. Linux sends
+ * that by itself; elsewhere a thread of the worker waits for the end of life_fd. */
 #ifndef ORIBI_PROCESS_MANAGERS_END_H
 #define ORIBI_PROCESS_MANAGERS_END_H
 

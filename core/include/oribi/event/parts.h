@@ -8,8 +8,8 @@
  * The frame with the data put in at its places is the body, byte for byte. No data has the delimiter in it, whichever
  * of the parser's rules reads it: what could be a delimiter to one of them and none to another is refused.
  *
- * The frame belongs to the caller, the files to the struct: oribi_parts_give() gives one for longer. Memory: the struct,
- * ORIBI_PARTS_FILE_BYTES of the file at hand, and one part's head. */
+ * The frame belongs to the caller, the files to the struct: oribi_parts_give() gives one for longer. Memory: the
+ * struct, ORIBI_PARTS_FILE_BYTES of the file at hand, and one part's head. */
 #ifndef ORIBI_EVENT_PARTS_H
 #define ORIBI_EVENT_PARTS_H
 
