@@ -1,7 +1,8 @@
 # frozen_string_literal: true
 
 # What tools/cross does for macOS, on which nothing can be run here: it compiles and links the core with its tests, the
-# Redis client's C with its own, and the extensions of both for both languages, by `zig cc`, which has the headers and the list of functions of macOS' own library. A warning fails.
+# Redis client's C with its own, and the extensions of both for both languages, by `zig cc`, which has the headers and
+# the list of functions of macOS' own library. A warning fails.
 require "rbconfig"
 require "shellwords"
 

@@ -208,8 +208,8 @@ static void check_budget(const char *name, const char *request)
     ok_named(calls_of[SYS_epoll_ctl] == 0, "%s: %s: no epoll_ctl: %u", where_name, name, calls_of[SYS_epoll_ctl]);
     /* poll(2) knows numbers only: the source looks whether an event is of the file that it was asked about. */
     uint32_t looks = calls_of[SYS_newfstatat] + calls_of[SYS_fstat];
-    ok_named(looks <= (polls ? REQUESTS + 2 : 0) + OWN_LOOKS, "%s: %s: a look at the file for each event of poll alone: %u",
-             where_name, name, looks);
+    ok_named(looks <= (polls ? REQUESTS + 2 : 0) + OWN_LOOKS,
+             "%s: %s: a look at the file for each event of poll alone: %u", where_name, name, looks);
     ok_named(total - looks <= 3 * REQUESTS, "%s: %s: %u calls for %d requests%s%s", where_name, name, total, REQUESTS,
              list, polls ? " (poll)" : "");
     uint32_t waits = calls_of[SYS_epoll_wait] + calls_of[SYS_poll];
@@ -217,8 +217,8 @@ static void check_budget(const char *name, const char *request)
         waits += calls_of[SYS_epoll_pwait];
     uint32_t memory = calls_of[SYS_brk] + calls_of[SYS_mmap]; /* of malloc and of sanitizers, for `allocated` */
     uint32_t pids = calls_of[SYS_getpid] < OWN_LOOKS ? calls_of[SYS_getpid] : 0;
-    ok_named(total - calls_of[SYS_read] - sends - memory - looks - pids == waits, "%s: %s: nothing but read, send and waiting",
-             where_name, name);
+    ok_named(total - calls_of[SYS_read] - sends - memory - looks - pids == waits,
+             "%s: %s: nothing but read, send and waiting", where_name, name);
     /* A buffer and a call for each client, should they all have come at once for the first time. */
     ok_named(allocated <= 2 * CLIENTS, "%s: %s: no allocation a request: %d in all", where_name, name, allocated);
 }
