@@ -281,6 +281,13 @@ E2E.suite("door", transports: %i[tcp]) do
     assert_match(/\A[^\n]*, no door serves, generation 1/, ctl("status").first)
     File.rename("#{program}.away", program)
     wait_until("a door to serve") { ready.call == ["200", "ready\n"] }
+    Process.kill(:STOP, stopped = door)
+    wait_until("the door to stand still") { ready.call == ["503", "not ready: no door serves\n"] }
+    assert_match(/^door 0, pid #{stopped}, stopped, /, ctl("status").first)
+    assert_match(/^doors        0 of 1 serve  /, ctl("top").first)
+    Process.kill(:CONT, stopped)
+    wait_until("the door to go on") { ready.call == ["200", "ready\n"] }
+    assert_match(/^doors        1 of 1 serve  0 open  0 HTTP\/2  0 streams  0 with workers  handshakes 0\/s$/, ctl("top").first)
   end
 
   def test_an_upgrade_ends_the_old_door_without_a_loss

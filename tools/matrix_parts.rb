@@ -40,7 +40,13 @@ class Part
     [total.passed, total.failed, total.skipped, told]
   end
 
+  # The names that failed, of TAP and of minitest, whose -v tells of what passes too.
+  def self.failures(output) = output.scan(/^not ok.*|^\s+\d+\) (?:Failure|Error):\n(?:\w+#\w+)/).map { |text| text.lines.last.strip }
+
   private
+
+  # A command in short: its test, or all of it.
+  def named(argv) = argv.find { |word| word.match?(/_test(\.rb)?\z/) }&.delete_prefix("#{ROOT}/") || argv.join(" ")
 
   def log = "#{ROOT}/build/matrix/#{@name}.log"
   def make(*argv) = system("make", "--no-print-directory", "-C", ROOT, *argv, out: [log, "a"], err: %i[child out])
@@ -53,8 +59,7 @@ class Part
   def counted(argv, env, dir, format, told)
     output, ok = capture(argv, env, dir)
     tally = Tally.public_send(format, output, ok)
-    lines = output.lines.grep(/^not ok|^\s+\d+\) (Failure|Error):|^\w+#\w+/).first(TOLD_MAX).map(&:strip)
-    told << "#{argv.last.delete_prefix("#{ROOT}/")}: #{lines.join("; ")}" if tally.failed.positive?
+    told << "#{named(argv)}: #{Part.failures(output).first(TOLD_MAX).join("; ")}" if tally.failed.positive?
     tally
   end
 

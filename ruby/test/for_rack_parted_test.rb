@@ -58,7 +58,7 @@ class ForRackPartedTest < BindingTest
     given = served(body, type: type, **settings)
     assert given.b.start_with?("[#{expected.inspect}, ".b), "#{given.b[0, 2000]}\ninstead of\n#{expected.inspect.b[0, 2000]}"
     bytes = given[/, (\d+)\]\z/, 1].to_i
-    return unless File.exist?("/proc/self/io")
+    return if Oribi::Core.layer != "linux" # elsewhere a file that has no name gets none: Rack's file is a copy
 
     copies ? assert_operator(bytes, :>=, BIG.size) : assert_operator(bytes, :<, BIG.size / 2)
   end

@@ -279,6 +279,7 @@ class PreforkTest < Minitest::Test
   end
 
   def test_memory_max_looks_between_jobs
+    skip "the portable build has no memory of other processes" if `#{RbConfig.ruby} -I#{LIBRARY} -roribi -e 'print Oribi::Core.layer'` == "portable"
     pid = run_manager(<<~RUBY)
       pm = Oribi::Prefork.new(max_workers: 1, memory_max: "60M")
       pm.start do |worker|

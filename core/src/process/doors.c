@@ -106,9 +106,26 @@ static uint32_t count_ready(const struct oribi__doors *doors)
     return ready;
 }
 
+const char *oribi__door_state(const struct oribi__door *door)
+{
+    struct oribi_process_look look;
+    if (!door->ready)
+        return "starting";
+    oribi_process_look(door->pid, &look);
+    return look.stopped ? "stopped" : "serving";
+}
+
+uint32_t oribi__doors_serving(const struct oribi__doors *doors)
+{
+    uint32_t serving = 0;
+    for (uint32_t i = 0; i < doors->count; i++)
+        serving += strcmp(oribi__door_state(&doors->items[i]), "serving") == 0;
+    return serving;
+}
+
 bool oribi__doors_missing(const struct oribi__doors *doors)
 {
-    return doors->count > 0 && count_ready(doors) == 0;
+    return doors->count > 0 && oribi__doors_serving(doors) == 0;
 }
 
 static bool all_open(const struct oribi__doors *doors)

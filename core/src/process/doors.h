@@ -71,7 +71,13 @@ int oribi__doors_check_user(const struct oribi_options *options, char *error);
  * of a door is left then. */
 int oribi__doors_begin(struct oribi_supervisor *supervisor, char *error);
 
-/* Wanted, and none is there. */
+/* What a door does: "serving", "starting", or "stopped": by a signal or a tracer. */
+const char *oribi__door_state(const struct oribi__door *door);
+
+/* How many of them are serving. Looks into /proc for each. */
+uint32_t oribi__doors_serving(const struct oribi__doors *doors);
+
+/* Wanted, and none is serving. */
 bool oribi__doors_missing(const struct oribi__doors *doors);
 
 /* Reads the files of the certificates and gives them to all doors; waits until they have answered. 0, with a warning in
