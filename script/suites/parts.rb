@@ -176,7 +176,7 @@ module Parts
   # The core for a processor of 64 bits, one of 32 and macOS: all of it is compiled, and of the tests those of pure
   # functions and their neighbours run, or some; make soak-cross has the rest, with s390x and musl.
   CROSS_SOME = %w[base/os base/log http/parser http/fields http/chunked form/urlencoded process/message].freeze
-  CROSS = { "aarch64" => %w[base http], "armhf" => CROSS_SOME, "macos-arm64" => %w[event] }.freeze
+  CROSS = { "aarch64" => %w[base http], "armhf" => CROSS_SOME, "macos-arm64" => %w[event redis] }.freeze
   def cross = CROSS.map { |target, tests| Command.new(argv: ["tools/cross", target, "--quick", *tests], count: :tap) }
 
   # part => [what make builds for it, { suite => its commands }]
