@@ -272,7 +272,7 @@ class ImportTest < Minitest::Test
     "preload_app!(false)" => "# preload_app! in Puma\npreload false",
     "quiet if ENV['Q'] && (a unless b)" =>
       "# quiet in Puma; quiet is about warnings here; in Puma it is about requests\naccess_log \"off\" if ENV['Q'] && (a unless b)",
-    "workers 0" => "# 0 is a single process in Puma, and one worker for each CPU here\nworkers 1",
+    "workers 0" => "# 0 is a single process in Puma, and one worker for each CPU here; `single true` instead is one process here\nworkers 1",
     "workers ENV.fetch('W', 0)" => "# 0 is a single process in Puma, and one worker for each CPU here: give it 1\nworkers ENV.fetch('W', 0)",
     "listen ENV['A'], backlog: 5" => "# listen in Puma\nbind \"\#{ENV['A']}?backlog=5\"",
     "workers = 3" => "workers = 3",
