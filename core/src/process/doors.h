@@ -35,6 +35,7 @@ struct oribi__door {
     pid_t pid;      /* 0: none */
     int control_fd; /* -1: none */
     bool ready;
+    bool owes;                      /* an answer to new certificates */
     int64_t start_at;               /* when it is started again; 0: it is there */
     int64_t ready_by;               /* it is killed then */
     uint32_t failures;              /* in a row */
@@ -53,7 +54,8 @@ struct oribi__doors {
     struct oribi_door_slot *slots; /* what each counts, mapped; NULL: no doors, or no memory for that */
     bool ending;
     int64_t end_by;                /* while they end: workers are told no later than this */
-    char error[256];               /* of the last that has failed, or refused certificates; "": none */
+    char error[256];               /* of the last that has failed at its start; "": none */
+    char refusal[256];             /* of the last that has refused new certificates; "": none */
     uint32_t taken;                /* doors that have taken new certificates … */
     uint32_t sites_taken;          /* … and a new site */
     char warning[256];             /* of the last that has taken certificates; "": none */
