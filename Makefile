@@ -32,7 +32,7 @@ redis-ruby:
 	@mkdir -p $(BUILD)/redis-ruby
 	@cd $(BUILD)/redis-ruby && { [ Makefile -nt $(CURDIR)/redis/ruby/ext/oribi_redis ] && [ Makefile -nt $(CURDIR)/redis/ruby/ext/oribi_redis/extconf.rb ] || $(RUBY) $(CURDIR)/redis/ruby/ext/oribi_redis/extconf.rb; }
 	@$(MAKE) --no-print-directory -C $(BUILD)/redis-ruby
-	@for lib in $(BUILD)/redis-ruby/*.so; do cmp -s $$lib redis/ruby/lib/oribi/redis/$${lib##*/} || cp --remove-destination $$lib redis/ruby/lib/oribi/redis/; done
+	@for lib in $(BUILD)/redis-ruby/*.so $(BUILD)/redis-ruby/*.bundle; do [ ! -e $$lib ] || cmp -s $$lib redis/ruby/lib/oribi/redis/$${lib##*/} || { rm -f redis/ruby/lib/oribi/redis/$${lib##*/} && cp $$lib redis/ruby/lib/oribi/redis/; }; done
 
 redis-perl:
 	@cd redis/perl && { [ Makefile -nt Makefile.PL ] && [ -z "$$(find lib -type d -newer Makefile)" ] || $(PERL) Makefile.PL; }
@@ -206,7 +206,7 @@ ci: lint all
 	@script/test
 
 clean:
-	@rm -rf $(BUILD)/core $(BUILD)/ruby $(BUILD)/asan $(BUILD)/tsan $(BUILD)/fuzz $(BUILD)/bench ruby/lib/oribi/*.so
+	@rm -rf $(BUILD)/core $(BUILD)/ruby $(BUILD)/asan $(BUILD)/tsan $(BUILD)/fuzz $(BUILD)/bench ruby/lib/oribi/*.so ruby/lib/oribi/*.bundle
 	@rm -rf redis/core/build* $(BUILD)/redis $(BUILD)/redis-asan $(BUILD)/redis-tsan $(BUILD)/redis-fuzz
 	@if [ -f redis/perl/Makefile ]; then $(MAKE) --no-print-directory -C redis/perl distclean >/dev/null 2>&1 || true; fi
 	@if [ -f perl/Makefile ]; then $(MAKE) --no-print-directory -C perl distclean >/dev/null 2>&1 || true; fi

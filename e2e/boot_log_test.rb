@@ -48,6 +48,6 @@ E2E.suite("boot_log", transports: [:tcp]) do
     assert_equal "reload: call_timeout 30s → 1m, error_log_format text → json", entry["message"]
     assert_equal({ "call_timeout" => %w[30s 1m], "error_log_format" => %w[text json] }, entry["changed"])
     loaded = one.stderr.lines.grep(/generation 2: the application has loaded/).first
-    assert_match(/loaded in 0\.\d\d s/, loaded)
+    assert_match(/loaded in [0-4]\.\d\d s/, loaded) # and not in 5.4
   end
 end

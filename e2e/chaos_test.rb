@@ -13,7 +13,7 @@ require_relative "support"
 # Silence costs its client the whole timeout, so few of them are silent.
 E2E.suite("chaos", options: ["--body-memory-max", "8K", "--head-timeout", "4s", "--body-timeout", "4s"]) do
   wanted = ENV["CHAOS_REQUESTS"]&.then { |text| Integer(text) }
-  seconds = wanted ? Float::INFINITY : Float(ENV.fetch("CHAOS_SECONDS", "15"))
+  seconds = wanted ? Float::INFINITY : Float(ENV.fetch("CHAOS_SECONDS", "10"))
   clients = 8
   refusals = %w[request chunked].flat_map { |folder| E2E::SpecCase.in(folder) }
                                 .select { |one| one.limits.empty? && !one.ok? && !one.again? && one.bytes.bytesize < 20_000 }

@@ -39,7 +39,7 @@ E2E.suite("development", transports: [:tcp]) do
             $DB::single = 1;
             return [200, ['Content-Type' => 'text/plain'], ["value $value"]];
         }
-        if ($path eq '/slow') { print STDERR "the call has begun\n"; sleep }
+        if ($path eq '/slow') { print STDERR "the call has begun\n"; sleep while 1 }
         return undef if $path eq '/bad';
         return [200, ['Content-Type' => 'text/plain'], ['fine']] if $path eq '/fine';
         return buy($env);

@@ -103,24 +103,32 @@ E2E.suite("packages", transports: %i[tcp]) do
   RUNS_ON = "runs on Linux, builds on macOS and the BSDs"
   INSTEAD = "use a container or a virtual machine with Linux"
 
-  # make's answer in the core's folder where uname(1) gives this name.
-  def core_made_on(system, *words)
-    Dir.mktmpdir("oribi-uname") do |dir|
-      File.write("#{dir}/uname", "#!/bin/sh\necho '#{system}'\n", perm: 0o755)
-      run!("make", "OUT=#{dir}/build", *words, dir: File.dirname(File.join(folder, CORE["core/Makefile"])),
-           env: { "PATH" => "#{dir}:#{ENV.fetch("PATH")}", "ORIBI_OS" => nil, "MAKEFLAGS" => nil })
+  # make's answer in a folder where uname(1) gives this name.
+  def made_on(system, *words, dir: File.dirname(File.join(folder, CORE["core/Makefile"])))
+    Dir.mktmpdir("oribi-uname") do |target|
+      File.write("#{target}/uname", "#!/bin/sh\necho '#{system}'\n", perm: 0o755)
+      run!("make", "--no-print-directory", "OUT=#{target}/build", *words, dir: dir,
+           env: { "PATH" => "#{target}:#{ENV.fetch("PATH")}", "ORIBI_OS" => nil, "MAKEFLAGS" => nil })
     end
   end
 
-  # Plain make in the core's folder says it too. The portable build is for who brings the server there.
+  # Plain make says it too: in the core's folder, in that of the Redis client, and where everything is built. The
+  # portable build is for who brings the server there.
   def test_the_core_on_another_system
-    ["SunOS", "MINGW64_NT-10.0-22631", ""].each do |system|
+    ["SunOS", "MINGW64_NT-10.0-22631", "DragonFly", ""].each do |system|
       name = system.empty? ? "unknown" : system
-      output, code = core_made_on(system)
-      assert_match(/\AMakefile:\d+: \*\*\* OS unsupported: the server #{RUNS_ON}, and this is #{name}: #{INSTEAD}, or ORIBI_OS=portable [^\n]+\n\z/, output)
+      said = ->(what) { /\AMakefile:\d+: \*\*\* OS unsupported: the #{what} #{RUNS_ON}, and this is #{name}: #{INSTEAD}, or ORIBI_OS=portable [^\n]+\n/ }
+      output, code = made_on(system)
+      assert_match(/#{said.("server")}\z/, output)
+      assert_equal 2, code
+      output, code = made_on(system, dir: File.join(E2E::ROOT, "redis/core"))
+      assert_match(/#{said.("client")}\z/, output)
+      assert_equal 2, code
+      output, code = made_on(system, dir: E2E::ROOT)
+      assert_match(/#{said.("server")}make: \*\*\* [^\n]+\n\z/, output)
       assert_equal 2, code
     end
-    output, code = core_made_on("SunOS", "ORIBI_OS=portable", "-n", "libs")
+    output, code = made_on("SunOS", "ORIBI_OS=portable", "-n", "libs")
     assert_equal 0, code, output
   end
 

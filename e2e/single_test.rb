@@ -192,7 +192,7 @@ E2E.suite("single") do
     one = workspace
     @space.write_app("second")
     over = false
-    sender = Thread.new { %i[HUP USR1 USR2].cycle { |name| over ? break : one.signal(name) && sleep(0.002) } }
+    sender = Thread.new { %i[HUP USR1 USR2 TTIN TTOU].cycle { |name| over ? break : one.signal(name) && sleep(0.002) } }
     wait_for_body(one, "second")
     wait_until("a third generation") { E2E::Processes.title(one.pid)[/ generation (\d+),/, 1].to_i >= 3 }
     over = true
@@ -203,6 +203,44 @@ E2E.suite("single") do
   ensure
     over = true
     sender&.join
+  end
+
+  def test_sockets_with_relative_names_are_removed_wherever_the_application_is
+    names = %w[control status socket]
+    @space.write_app("first", ruby: 'Dir.chdir("/")', perl: "chdir '/';")
+    one = workspace("--control", "control", "--status", "unix://status", "--bind", "unix://socket", env: { "E2E_CHDIR" => @space.dir })
+    @space.write_app("second", ruby: 'Dir.chdir("/")', perl: "chdir '/';")
+    one.signal(:HUP)
+    wait_for_body(one, "second")
+    assert_equal names, names.select { |name| File.socket?(File.join(@space.dir, name)) }
+    assert_equal 0, one.stop.exitstatus, one.stderr
+    assert_empty names & Dir.children(@space.dir)
+  end
+
+  def test_a_reload_in_a_folder_that_is_gone
+    folder = File.join(@space.dir, "release").tap { |path| Dir.mkdir(path) }
+    one = workspace("--control", @space.control, env: { "E2E_CHDIR" => folder })
+    Dir.rmdir(folder)
+    assert_includes ctl("reload", fails: true), "the folder that it was started in cannot be entered: #{folder}"
+    assert_equal "first", body_of(one)
+    Dir.mkdir(folder)
+    assert_match(/generation 2/, ctl("reload"))
+  end
+
+  # Each generation leaves one that it has not waited for; the one after it knows nothing of that.
+  def test_a_reload_leaves_no_children_that_have_ended
+    more = { ruby: 'spawn("true")', perl: 'fork or exec "true";' }
+    @space.write_app("first", **more)
+    one = workspace
+    %w[second third fourth].each do |text|
+      wait_until("the child's end") { E2E::Processes.below(one.pid).any? { |pid| !E2E::Processes.alive?(pid) } }
+      @space.write_app(text, **more)
+      one.signal(:HUP)
+      wait_for_body(one, text)
+    end
+    ended = -> { E2E::Processes.below(one.pid).reject { |pid| E2E::Processes.alive?(pid) } }
+    wait_until("the last child's end") { ended.call.any? }
+    assert_equal 1, ended.call.size
   end
 
   def test_a_broken_application_is_refused_at_a_reload

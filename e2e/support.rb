@@ -1,8 +1,8 @@
 # frozen_string_literal: true
 
 # Harness of the end-to-end tests: real commands, raw sockets, strict reading of answers. Reading order: this file
-# (suites), support/server.rb (a running command), support/client.rb (a raw connection), support/response.rb (what came
-# back).
+# (suites), support/server.rb (a running command), support/processes.rb (facts about its processes), support/client.rb
+# (a raw connection), support/response.rb (what came back).
 #
 #   E2E_COMMAND=oribi|oribi-psgi   the command under test (default: oribi)
 #   E2E_TRANSPORT=tcp|unix|door    each suite over this one; by far not all hold through a door

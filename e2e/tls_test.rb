@@ -241,6 +241,42 @@ E2E.suite("door", transports: %i[tcp]) do
   end
 
   # Whatever has become of the files meanwhile.
+  def door_pids = @one.descendants.select { |pid| File.read("/proc/#{pid}/cmdline").include?("oribi-door") }
+
+  # Each door says why it refuses: the second one's words are not taken for its answer to what comes next.
+  def test_what_doors_have_refused_is_forgotten
+    serve("--doors", "2")
+    good = File.read("#{@dir}/site.key")
+    5.times do
+      File.write("#{@dir}/site.key", OpenSSL::PKey::EC.generate("prime256v1").to_pem)
+      refute ctl("certificates").last.success?
+      File.write("#{@dir}/site.key", good)
+      output, status = ctl("certificates")
+      assert status.success?, output
+    end
+    File.write("#{@dir}/site.key", "half")
+    refute ctl("certificates").last.success?
+    File.write("#{@dir}/site.key", good)
+    Process.kill(:KILL, door_pids.first)
+    wait_until("the door's end") { @one.stderr.include?("serves again") }
+    assert_match(/ended: signal 9$/, @one.stderr)
+  end
+
+  def test_a_door_that_dies_while_it_is_asked_owes_no_answer
+    serve("--doors", "2")
+    slow = door_pids.first
+    Process.kill(:STOP, slow)
+    asked = Thread.new { ctl("certificates") }
+    wait_until("the other's") { @one.stderr.include?("new certificates serve") }
+    Process.kill(:KILL, slow)
+    began = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+    output, status = asked.value
+    assert status.success?, output
+    assert_operator Process.clock_gettime(Process::CLOCK_MONOTONIC) - began, :<, 5
+  ensure
+    asked&.join
+  end
+
   def test_a_door_that_is_started_again_has_what_served_last
     serve
     serials = [peer_certificate("localhost").serial]
@@ -281,6 +317,13 @@ E2E.suite("door", transports: %i[tcp]) do
     assert_match(/\A[^\n]*, no door serves, generation 1/, ctl("status").first)
     File.rename("#{program}.away", program)
     wait_until("a door to serve") { ready.call == ["200", "ready\n"] }
+    Process.kill(:STOP, stopped = door)
+    wait_until("the door to stand still") { ready.call == ["503", "not ready: no door serves\n"] }
+    assert_match(/^door 0, pid #{stopped}, stopped, /, ctl("status").first)
+    assert_match(/^doors        0 of 1 serve  /, ctl("top").first)
+    Process.kill(:CONT, stopped)
+    wait_until("the door to go on") { ready.call == ["200", "ready\n"] }
+    assert_match(/^doors        1 of 1 serve  0 open  0 HTTP\/2  0 streams  0 with workers  handshakes 0\/s$/, ctl("top").first)
   end
 
   def test_an_upgrade_ends_the_old_door_without_a_loss

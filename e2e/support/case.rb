@@ -177,9 +177,9 @@ module E2E
     end
 
     # What wakes the thread that writes files, which is there from the first file on: an eventfd, or both ends of a
-    # pipe.
+    # pipe; in the words of /proc or of lsof.
     def started(before)
-      kind, count = E2E.portable? ? [/\Apipe:/, 2] : [/\Aanon_inode:\[eventfd\]\z/, 1]
+      kind, count = E2E.portable? ? [/\A(pipe|->0x)/, 2] : [/\A(anon_inode:)?\[eventfd/, 1]
       there, then_there = [Processes.descriptors(worker), before].map { |all| all.values.grep(kind).size }
       (there - then_there).clamp(0, count)
     end

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "free_port"
+require_relative "processes"
 
 module E2E
   # A running command with the processes below it. Started on a free port or socket, ended by pid.
@@ -161,88 +162,6 @@ module E2E
     def spawn_command
       @pid = spawn(@env, *@argv, in: File::NULL, out: File.join(@dir, "stdout"), err: File.join(@dir, "stderr"),
                                  chdir: @env["E2E_CHDIR"] || ROOT, pgroup: @group || nil)
-    end
-  end
-
-  # Facts about processes from /proc.
-  module Processes
-    # "pid (comm) state ppid ..."; comm may hold blanks and parentheses.
-    def self.stat(pid)
-      text = File.read("/proc/#{pid}/stat")
-      text.rindex(")")&.then { |at| text[(at + 2)..].split } # empty while the process goes
-    rescue Errno::ENOENT, Errno::ESRCH
-      nil
-    end
-
-    def self.alive?(pid)
-      state = stat(pid)&.first
-      !state.nil? && state != "Z"
-    end
-
-    # Waits for something, with all its threads: one that only waits for a processor is not asleep.
-    def self.asleep?(pid)
-      Dir["/proc/#{pid}/task/*/stat"].all? { |path| File.read(path)[/.*\) (\S)/m, 1] == "S" }
-    rescue Errno::ENOENT, Errno::ESRCH
-      false # a thread has just ended
-    end
-
-    def self.below(pid)
-      parents = Dir.children("/proc").grep(/\A\d+\z/).to_h { |child| [child.to_i, stat(child)&.at(1).to_i] }
-      found = [pid]
-      found.each { |one| found.concat(parents.filter_map { |child, parent| child if parent == one }) }
-      found.drop(1)
-    end
-
-    # Those that live, of a process group.
-    def self.in_group(group)
-      Dir.children("/proc").grep(/\A\d+\z/).map(&:to_i).select do |pid|
-        state, _, its_group = stat(pid)
-        its_group.to_i == group && state != "Z"
-      end
-    end
-
-    # Whose standard error is this file, whoever their parents are.
-    def self.writing_to(path)
-      Dir.glob("/proc/[0-9]*/fd/2").filter_map do |link|
-        link[/\d+/].to_i if File.readlink(link) == path
-      rescue SystemCallError
-        nil # it has ended
-      end
-    end
-
-    def self.title(pid)
-      File.read("/proc/#{pid}/cmdline").tr("\0", " ").strip
-    rescue Errno::ENOENT, Errno::ESRCH
-      ""
-    end
-
-    # Has the signal been sent to the process, and not been taken by it yet?
-    def self.pending?(pid, signal)
-      File.read("/proc/#{pid}/status").scan(/^S(?:ig|hd)Pnd:\s+(\h+)/).any? { |mask,| mask.hex[Signal.list.fetch(signal.to_s) - 1] == 1 }
-    rescue Errno::ENOENT, Errno::ESRCH
-      false
-    end
-
-    # Open descriptors and what they point to.
-    def self.descriptors(pid)
-      Dir.children("/proc/#{pid}/fd").to_h do |fd|
-        [fd, File.readlink("/proc/#{pid}/fd/#{fd}")]
-      rescue Errno::ENOENT
-        [fd, "closed meanwhile"]
-      end
-    end
-
-    # User and system time in clock ticks, and the times it went to sleep: both stand still while a process sleeps.
-    def self.activity(pid)
-      fields = stat(pid) or return nil
-      switches = File.read("/proc/#{pid}/status")[/^voluntary_ctxt_switches:\s+(\d+)/, 1]
-      [fields[11].to_i + fields[12].to_i, switches]
-    end
-
-    def self.kill(pid)
-      Process.kill(:KILL, pid) if alive?(pid)
-    rescue Errno::ESRCH
-      nil
     end
   end
 end

@@ -38,7 +38,8 @@ sub parsed {
     return "@$params " . join ' ', map { "$_ $upload{$_}{filename} $upload{$_}{size} " . (slurp($upload{$_}{tempname}) eq ($_ eq 'big' ? $big : 's' x 1000) ? 'same' : 'other') } sort keys %upload;
 }
 
-sub written { slurp('/proc/self/io') =~ /^wchar: (\d+)/m; return $1 }
+# Where nobody tells, nothing is said of what was copied.
+sub written { return -e '/proc/self/io' && slurp('/proc/self/io') =~ /^wchar: (\d+)/m ? $1 : 0 }
 
 my @kept;
 my %ROUTE = (
@@ -93,7 +94,10 @@ sub ask {
 my $expected = 'title Holidays end x big big.bin 300000 same small s.bin 1000 same';
 
 is ask('/parse'), $expected;
-is ask('/written'), 'no copy', 'the file that the core has written is the upload\'s';
+SKIP: {
+    skip 'elsewhere a file that has no name gets none: the upload is a copy', 1 if Oribi::Options->_layer ne 'linux';
+    is ask('/written'), 'no copy', 'the file that the core has written is the upload\'s';
+}
 is ask('/read'), "5 --b\r\n 5 1 1 1 1 1 1" =~ s/ 5 1/ ' ' . (5 + length(($body =~ m{\A.{5}(.*?\n)}s)[0])) . ' 1'/er, 'it reads as a file';
 is ask('/both'), "$expected 1 $expected", 'parsed, then read, then parsed';
 is ask('/twice'), 'same';

@@ -17,7 +17,8 @@ class ForRackPartedTest < BindingTest
   def file(name, content, filename = "#{name}.bin") = part(name, content, "; filename=\"#{filename}\"", "application/octet-stream")
   def body(*parts) = "#{parts.join}--b--\r\n".b
 
-  def written = File.read("/proc/self/io")[/^wchar: (\d+)/, 1].to_i
+  # Where nobody tells, nothing is said of what was copied.
+  def written = File.exist?("/proc/self/io") ? File.read("/proc/self/io")[/^wchar: (\d+)/, 1].to_i : 0
 
   # Parameters as text: what a Tempfile is, and all it holds.
   def told(value)
@@ -57,6 +58,8 @@ class ForRackPartedTest < BindingTest
     given = served(body, type: type, **settings)
     assert given.b.start_with?("[#{expected.inspect}, ".b), "#{given.b[0, 2000]}\ninstead of\n#{expected.inspect.b[0, 2000]}"
     bytes = given[/, (\d+)\]\z/, 1].to_i
+    return if Oribi::Core.layer != "linux" # elsewhere a file that has no name gets none: Rack's file is a copy
+
     copies ? assert_operator(bytes, :>=, BIG.size) : assert_operator(bytes, :<, BIG.size / 2)
   end
 

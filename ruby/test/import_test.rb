@@ -132,6 +132,7 @@ class ImportTest < Minitest::Test
     assert_equal "oribi: puma.rb: is empty", refused("puma.rb", "\uFEFF\n")
     assert_equal "oribi: puma.rb: is empty", refused("puma.rb", "\n")
     assert_match(/\Aoribi: puma\.rb: is longer than 1048576 bytes/, refused("puma.rb", "#" * 1_048_577))
+    assert_includes import_text("other.rb", "workers 0\nthreads 2, 2\nbind 'tcp://127.0.0.1:3000'\n"), "(Puma)."
     assert_equal "oribi: other.rb: has no word of Puma, Unicorn, Pitchfork, Rainbows or Rhebok", refused("other.rb", "foo 1\n")
     assert_match(/\Aoribi: Procfile: starts no server that import knows, which are Puma, .*; its first command is falcon serve$/,
                  refused("Procfile", "web: falcon serve\n"))
@@ -272,7 +273,7 @@ class ImportTest < Minitest::Test
     "preload_app!(false)" => "# preload_app! in Puma\npreload false",
     "quiet if ENV['Q'] && (a unless b)" =>
       "# quiet in Puma; quiet is about warnings here; in Puma it is about requests\naccess_log \"off\" if ENV['Q'] && (a unless b)",
-    "workers 0" => "# 0 is a single process in Puma, and one worker for each CPU here\nworkers 1",
+    "workers 0" => "# 0 is a single process in Puma, and one worker for each CPU here; `single true` instead is one process here\nworkers 1",
     "workers ENV.fetch('W', 0)" => "# 0 is a single process in Puma, and one worker for each CPU here: give it 1\nworkers ENV.fetch('W', 0)",
     "listen ENV['A'], backlog: 5" => "# listen in Puma\nbind \"\#{ENV['A']}?backlog=5\"",
     "workers = 3" => "workers = 3",

@@ -42,6 +42,7 @@ class PartedInputTest < BindingTest
 
   # The file that the core has written is the upload's.
   def test_no_byte_of_a_large_file_is_copied
+    skip "this system does not tell what a process writes" unless File.exist?("/proc/self/io")
     given = told do |input, _|
       before = File.read("/proc/self/io")[/^wchar: (\d+)/, 1].to_i
       Oribi::Multipart.parse(input, TYPE)

@@ -26,8 +26,11 @@ module Parts
     built("make", "-C", "core", "-j2", "OUT=#{ROOT}/build/#{build}", *variables.map { |name, value| "#{name}=#{value}" }, *targets)
   end
 
+  # Of sources that the system of ORIBI_OS does not have.
+  OTHER_SYSTEMS = ENV.fetch("ORIBI_OS", "linux") == "linux" ? %r{/kqueue/} : %r{/kqueue/|_linux_test}
+
   def c_test(build, file) = Command.new(argv: ["#{ROOT}/build/#{build}/#{file[%r{\Acore/(test/.*)\.c\z}, 1]}"], count: :tap, dir: "#{ROOT}/core")
-  def c_tests(build) = Dir["core/test/*/*_test.c"].grep_v(%r{/kqueue/}).sort.map { |file| c_test(build, file) }
+  def c_tests(build) = Dir["core/test/*/*_test.c"].grep_v(OTHER_SYSTEMS).sort.map { |file| c_test(build, file) }
 
   SANITIZED = { HARDEN: "", OPTIM: "-O1 -g1 -fno-omit-frame-pointer", SANITIZE: "-fsanitize=address,undefined -fno-sanitize-recover=all" }.freeze
 
@@ -46,8 +49,9 @@ module Parts
   QUICK = { OPTIM: "-O1 -g" }.freeze # compiled in half the time
 
   # The build for other systems, on this one: what differs, and what stands on it.
-  PORTABLE = %w[base/log base/os base/os_process base/sink base/writer event/loop event/reactor files/root process/generation
-                process/keeper process/pid_file process/process process/supervisor worker/own].freeze
+  PORTABLE = %w[base/log base/os base/os_process base/sink base/writer event/loop event/parts event/reactor files/root
+                process/generation process/keeper process/pid_file process/prefork process/process process/supervisor
+                worker/own].freeze
 
   def core_portable(files = PORTABLE.map { |name| "core/test/#{name}_test.c" })
     commands = files.map { |file| c_test("portable", file) }
@@ -172,7 +176,7 @@ module Parts
   # The core for a processor of 64 bits, one of 32 and macOS: all of it is compiled, and of the tests those of pure
   # functions and their neighbours run, or some; make soak-cross has the rest, with s390x and musl.
   CROSS_SOME = %w[base/os base/log http/parser http/fields http/chunked form/urlencoded process/message].freeze
-  CROSS = { "aarch64" => %w[base http], "armhf" => CROSS_SOME, "macos-arm64" => %w[event] }.freeze
+  CROSS = { "aarch64" => %w[base http], "armhf" => CROSS_SOME, "macos-arm64" => %w[event redis] }.freeze
   def cross = CROSS.map { |target, tests| Command.new(argv: ["tools/cross", target, "--quick", *tests], count: :tap) }
 
   # part => [what make builds for it, { suite => its commands }]
@@ -194,7 +198,7 @@ module Parts
   }.freeze
 
   # suite => how many of its commands run at a time: these wait for most of their time.
-  WIDTHS = { "core" => 2, "core-asan" => 2, "core-portable" => 2, "core-bsd" => 2, "fuzz" => 2, "e2e-oribi" => 3, "e2e-psgi" => 3 }.freeze
+  WIDTHS = { "core" => 2, "core-asan" => 2, "core-portable" => 2, "core-bsd" => 2, "fuzz" => 2, "e2e-oribi" => 4, "e2e-psgi" => 4 }.freeze
 
   # Which file => [part, its commands]. Of whole servers there are two to run it against.
   FILES = {

@@ -255,8 +255,6 @@ int oribi_os_reopen(int fd)
     char path[32];
     (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
     int copy = oribi_os_lift(open(path, O_RDWR | O_CLOEXEC));
-    if (copy < 0)
-        copy = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
     return copy < 0 ? oribi_os_fail() : copy;
 }
 

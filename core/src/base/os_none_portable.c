@@ -39,6 +39,11 @@ int oribi__os_open_unnamed(const char *dir)
     return absent("file without a name");
 }
 
+int oribi_os_reopen(int fd)
+{
+    return absent("second open file for a file without a name");
+}
+
 int oribi_os_link(int fd, const char *path)
 {
     return absent("name for a file that has none");
@@ -212,6 +217,11 @@ pid_t oribi_os_thread_self(void)
 }
 
 /* --- os_watch.h --- */
+
+bool oribi_os_watches(void)
+{
+    return false;
+}
 
 int oribi_os_watch_open(struct oribi_os_watch *watch)
 {

@@ -162,11 +162,6 @@ int oribi_os_lock_try(int fd, struct flock *lock)
     return flock(fd, LOCK_EX | LOCK_NB) < 0 ? oribi_os_fail() : 0;
 }
 
-int oribi_os_reopen(int fd)
-{
-    return oribi_os_dup(fd);
-}
-
 /* Has a name until it is open. Descriptors of shm_open(3) are CLOEXEC (POSIX). */
 int oribi_process_shared_memory(size_t bytes, int *fd)
 {

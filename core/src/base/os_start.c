@@ -240,6 +240,8 @@ int oribi_start_again(const struct oribi_start *start, char *const *extra, const
 {
     if (!start->argv || !start->argv[0])
         return ORIBI_EINVAL;
+    if (access(start->dir, X_OK) < 0)
+        return oribi_os_fail_saying("the folder that it was started in cannot be entered: %.160s", start->dir);
     char **merged = try_merge_environ(start->environ, extra);
     if (!merged)
         return ORIBI_ENOMEM;

@@ -14,6 +14,11 @@ enum {
     ENDS = IN_DELETE_SELF | IN_MOVE_SELF,
 };
 
+bool oribi_os_watches(void)
+{
+    return true;
+}
+
 int oribi_os_watch_open(struct oribi_os_watch *watch)
 {
     watch->fd = oribi_os_lift(inotify_init1(IN_NONBLOCK | IN_CLOEXEC));

@@ -9,6 +9,7 @@
 #include "oribi/base/os.h"
 #include "config/options_private.h"
 
+#include <limits.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -80,13 +81,17 @@ static bool describe(struct oribi_listener *item, const char *asked_host)
     }
 }
 
-/* Remembers which file a unix socket of ours has. False when there is no memory for its name. */
+/* Remembers which file a unix socket of ours has, by its whole name: an application may change the working directory.
+ * False when there is no memory for that. */
 static bool own_file(struct oribi_listener *item)
 {
     const char *path = item->text + strlen("unix://");
+    char whole[PATH_MAX];
     struct stat file;
     if (!*path || lstat(path, &file) < 0 || !S_ISSOCK(file.st_mode))
         return true;
+    if (oribi_os_absolute_path(path, whole, sizeof(whole)) == 0)
+        path = whole;
     size_t n = strlen(path) + 1;
     item->path = oribi_mem_try_alloc(n, 1);
     if (!item->path)

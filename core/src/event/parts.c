@@ -116,7 +116,7 @@ static int end_file(struct oribi_parts *parts, struct oribi_body *frame, const s
     }
     error = oribi_body_finish(part);
     struct oribi_parts_file *file = &parts->files[parts->file_count++];
-    *file = (struct oribi_parts_file){*part, frame->len};
+    *file = (struct oribi_parts_file){.body = *part, .at = frame->len};
     oribi_body_init(part);
     if (!file->body.spill)
         rewind_file(&file->body);
@@ -262,6 +262,33 @@ static int copy_piece(int to, const struct oribi_body_piece *piece)
         done += n;
     }
     return 0;
+}
+
+/* A new file with all of the piece, which stands at 0. Takes fd, which is negative when there is none. */
+static int copied(int fd, const struct oribi_body_piece *piece)
+{
+    int error = fd < 0 ? oribi_os_store_failed() : copy_piece(fd, piece);
+    if (error < 0) {
+        oribi_os_close(fd);
+        return error;
+    }
+    (void)lseek(fd, 0, SEEK_SET); /* a regular file of ours: cannot fail */
+    return fd;
+}
+
+int oribi_parts_give(struct oribi_parts *parts, uint32_t index)
+{
+    int copy;
+    struct oribi_parts_file *file = parts->files + index / 2;
+    const struct oribi_body_piece all = {.fd = file->body.fd, .len = file->body.len};
+    int fd = oribi_os_reopen(all.fd);
+    if (fd >= 0)
+        return fd;
+    if (file->given)
+        return copied(oribi_os_temp_file(&copy) < 0 ? -1 : copy, &all);
+    fd = oribi_os_dup(all.fd);
+    file->given = fd >= 0;
+    return fd;
 }
 
 static int join(const struct oribi_parts *parts, const struct oribi_body *frame, int fd, int *out)

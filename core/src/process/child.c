@@ -1,5 +1,6 @@
 /* A worker's ties to its supervisor: signals, its slot on the scoreboard, what it reports. */
 #include "process/keeper.h"
+#include "process/managers_end.h"
 #include "process/mold.h"
 #include "process/process_private.h"
 #include "process/signal_table.h"
@@ -410,26 +411,11 @@ size_t oribi_child_title(struct oribi_child *child, char *dst, size_t cap)
 
 /* --- a loop that is no HTTP worker: prefork.h --- */
 
-/* A worker of a mold becomes the supervisor's child when the process between is gone, which it is after its next few
- * instructions; only then can the kernel be asked to tell of the supervisor's end. Should that last,
- * oribi_child_asked() still sees the end of life_fd. */
-static void wait_for_parent(const struct oribi_child *child)
-{
-    enum { PATIENCE_MS = 10000 };
-    int64_t end_ms = oribi_clock_ms() + PATIENCE_MS;
-    while (getppid() != child->ties.supervisor && oribi_clock_ms() < end_ms)
-        oribi_process_poll(&child->ties.life_fd, 1, 1);
-    if (getppid() == child->ties.supervisor &&
-        oribi_os_signal_on_parent_death(SIGTERM, child->ties.supervisor) == ORIBI_ECLOSED)
-        (void)raise(SIGTERM); /* it was faster than we */
-}
-
 void oribi_child_begin(struct oribi_child *child)
 {
     child->jobs_limit = oribi_options_draw_limit(child->ties.options);
     tell(child, ORIBI_MESSAGE_WORKER_READY, "", 0);
-    if (getppid() != child->ties.supervisor && oribi_os_adopts_orphans())
-        wait_for_parent(child);
+    oribi__managers_end_expect(&child->ties);
 }
 
 void oribi_child_watch_signals(struct oribi_child *child)

@@ -48,8 +48,10 @@ static bool hear(struct oribi_supervisor *supervisor, struct oribi__door *door)
         return false;
     ssize_t n = oribi_os_read(door->control_fd, line, sizeof(line) - 1);
     if (n <= 0) {
-        if (n != ORIBI_AGAIN)
+        if (n != ORIBI_AGAIN) {
             oribi__close(&door->control_fd); /* its death is told by waitpid(2) */
+            door->owes = false;
+        }
         return false;
     }
     line[n] = '\0';
@@ -61,14 +63,18 @@ static bool hear(struct oribi_supervisor *supervisor, struct oribi__door *door)
             oribi__door_files_move(&doors->kept, &door->files);
         break;
     case ORIBI_DOOR_SAYS_TAKEN:
+        door->owes = false;
         doors->taken++;
         (void)snprintf(doors->warning, sizeof(doors->warning), "%.*s", (int)sizeof(doors->warning) - 1, line + 1);
         break;
     case ORIBI_DOOR_SAYS_SITE:
         doors->sites_taken++;
         break;
-    case ORIBI_DOOR_SAYS_FAILED:
     case ORIBI_DOOR_SAYS_REFUSED:
+        door->owes = false;
+        (void)snprintf(doors->refusal, sizeof(doors->refusal), "%.*s", (int)sizeof(doors->refusal) - 1, line + 1);
+        break;
+    case ORIBI_DOOR_SAYS_FAILED:
         (void)snprintf(doors->error, sizeof(doors->error), "%.*s", (int)sizeof(doors->error) - 1, line + 1);
         break;
     default:
@@ -106,9 +112,26 @@ static uint32_t count_ready(const struct oribi__doors *doors)
     return ready;
 }
 
+const char *oribi__door_state(const struct oribi__door *door)
+{
+    struct oribi_process_look look;
+    if (!door->ready)
+        return "starting";
+    oribi_process_look(door->pid, &look);
+    return look.stopped ? "stopped" : "serving";
+}
+
+uint32_t oribi__doors_serving(const struct oribi__doors *doors)
+{
+    uint32_t serving = 0;
+    for (uint32_t i = 0; i < doors->count; i++)
+        serving += strcmp(oribi__door_state(&doors->items[i]), "serving") == 0;
+    return serving;
+}
+
 bool oribi__doors_missing(const struct oribi__doors *doors)
 {
-    return doors->count > 0 && count_ready(doors) == 0;
+    return doors->count > 0 && oribi__doors_serving(doors) == 0;
 }
 
 static bool all_open(const struct oribi__doors *doors)
@@ -194,38 +217,54 @@ static int give_certificates(struct oribi__door *door, const struct oribi_buf *t
     return code < 0 ? refuse(error, "a door does not take messages") : 0;
 }
 
+static bool any_owes(const struct oribi__doors *doors)
+{
+    for (uint32_t i = 0; i < doors->count; i++)
+        if (doors->items[i].owes)
+            return true;
+    return false;
+}
+
+/* All answers are heard: one that came later would be taken for the next renewal's. A door that dies owes none. */
+static int await_answers(struct oribi_supervisor *supervisor, char *error)
+{
+    struct oribi__doors *doors = &supervisor->doors;
+    int64_t until_ms = oribi_clock_ms() + CERTIFICATES_MS;
+    while (any_owes(doors)) {
+        int64_t left_ms = until_ms - oribi_clock_ms();
+        if (left_ms <= 0)
+            return refuse(error, doors->refusal[0] ? doors->refusal : "a door does not answer");
+        await(supervisor, left_ms);
+    }
+    return doors->refusal[0] ? refuse(error, doors->refusal) : 0;
+}
+
 static int renew(struct oribi_supervisor *supervisor, struct oribi__door_files *files, char *error)
 {
     struct oribi__doors *doors = &supervisor->doors;
-    uint32_t given = 0;
     error[0] = '\0';
     struct oribi_buf text = {0};
-    doors->error[0] = doors->warning[0] = '\0';
+    await(supervisor, 0); /* what is there is of before */
+    doors->refusal[0] = doors->warning[0] = '\0';
     doors->taken = 0;
     int code =
         oribi__door_text_certificates(supervisor->ties.options, supervisor->ties.listeners, NULL, files, &text, error);
     for (uint32_t i = 0; i < doors->count && code == 0; i++) {
         struct oribi__door *door = &doors->items[i];
+        door->owes = false;
         if (!door->ready || door->control_fd < 0)
             continue; /* it reads them itself when it starts */
         code = give_certificates(door, &text, error);
-        given++;
+        door->owes = code == 0;
     }
     oribi__door_wipe(&text);
+    if (code == 0)
+        code = await_answers(supervisor, error);
     if (code < 0)
         return code;
-    int64_t until_ms = oribi_clock_ms() + CERTIFICATES_MS;
-    while (doors->taken < given && !doors->error[0]) {
-        int64_t left_ms = until_ms - oribi_clock_ms();
-        if (left_ms <= 0)
-            return refuse(error, "a door does not answer");
-        await(supervisor, left_ms);
-    }
-    if (doors->error[0])
-        return refuse(error, doors->error);
-    if (given > 0)
+    if (doors->taken > 0)
         oribi__door_files_move(&doors->kept, files);
-    (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "%s", given > 0 ? doors->warning : "no door serves now");
+    (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "%s", doors->taken > 0 ? doors->warning : "no door serves now");
     return 0;
 }
 
@@ -306,6 +345,7 @@ bool oribi__doors_ended(struct oribi_supervisor *supervisor, pid_t pid, int stat
         hear_some(supervisor, door);
         oribi__close(&door->control_fd);
         door->pid = 0;
+        door->owes = false;
         if (!door->ready && door->files.len > 0) /* it was to have new ones */
             (void)snprintf(door->refused, sizeof(door->refused), "%.*s", (int)sizeof(door->refused) - 1, doors->error);
         oribi__door_files_free(&door->files, false);

@@ -35,6 +35,7 @@ struct oribi__door {
     pid_t pid;      /* 0: none */
     int control_fd; /* -1: none */
     bool ready;
+    bool owes;                      /* an answer to new certificates */
     int64_t start_at;               /* when it is started again; 0: it is there */
     int64_t ready_by;               /* it is killed then */
     uint32_t failures;              /* in a row */
@@ -53,7 +54,8 @@ struct oribi__doors {
     struct oribi_door_slot *slots; /* what each counts, mapped; NULL: no doors, or no memory for that */
     bool ending;
     int64_t end_by;                /* while they end: workers are told no later than this */
-    char error[256];               /* of the last that has failed, or refused certificates; "": none */
+    char error[256];               /* of the last that has failed at its start; "": none */
+    char refusal[256];             /* of the last that has refused new certificates; "": none */
     uint32_t taken;                /* doors that have taken new certificates … */
     uint32_t sites_taken;          /* … and a new site */
     char warning[256];             /* of the last that has taken certificates; "": none */
@@ -71,7 +73,13 @@ int oribi__doors_check_user(const struct oribi_options *options, char *error);
  * of a door is left then. */
 int oribi__doors_begin(struct oribi_supervisor *supervisor, char *error);
 
-/* Wanted, and none is there. */
+/* What a door does: "serving", "starting", or "stopped": by a signal or a tracer. */
+const char *oribi__door_state(const struct oribi__door *door);
+
+/* How many of them are serving. Looks into /proc for each. */
+uint32_t oribi__doors_serving(const struct oribi__doors *doors);
+
+/* Wanted, and none is serving. */
 bool oribi__doors_missing(const struct oribi__doors *doors);
 
 /* Reads the files of the certificates and gives them to all doors; waits until they have answered. 0, with a warning in

@@ -143,12 +143,14 @@ static void put_start(struct oribi__scrape *scrape, const struct oribi__metric *
 
 static void put_doors(struct oribi__scrape *scrape, const struct oribi__metric *metric)
 {
+    static const char *const states[] = {"serving", "starting", "stopped"};
     const struct oribi__doors *doors = &scrape->supervisor->doors;
-    uint32_t ready = 0;
-    for (uint32_t i = 0; i < doors->count; i++)
-        ready += doors->items[i].ready;
-    oribi__put_count(scrape, metric, "serving", ready);
-    oribi__put_count(scrape, metric, "starting", doors->count - ready);
+    for (size_t k = 0; k < sizeof(states) / sizeof(states[0]); k++) {
+        uint32_t count = 0;
+        for (uint32_t i = 0; i < doors->count; i++)
+            count += strcmp(oribi__door_state(&doors->items[i]), states[k]) == 0;
+        oribi__put_count(scrape, metric, states[k], count);
+    }
 }
 
 static void put_door_exits(struct oribi__scrape *scrape, const struct oribi__metric *metric)

@@ -60,9 +60,17 @@ static void let_go(void *owner)
 
 /* --- the end without the language --- */
 
+/* Sockets may have relative names, and the application may have changed the working directory. */
+static void enter_folder(const char *folder)
+{
+    char ignored[ORIBI_ERROR_TEXT_CAP]; /* where it is gone, so are they */
+    (void)oribi_process_enter_dir(folder, ignored);
+}
+
 static void remove_files(struct oribi_single *single)
 {
     struct oribi_supervisor *supervisor = single->supervisor;
+    enter_folder(single->folder);
     oribi_listeners_unlink(supervisor->ties.listeners);
     oribi__control_stopped(supervisor);
     oribi__control_close(supervisor, true);
@@ -335,7 +343,8 @@ int oribi__single_begin(const struct oribi_supervisor_setup *setup, const struct
     ties.single = true;
     *single = (struct oribi_single){.supervisor = supervisor,
                                     .generation = arrival->generation ? arrival->generation : 1,
-                                    .drain_until = INT64_MAX};
+                                    .drain_until = INT64_MAX,
+                                    .folder = oribi_process_dir()};
     (void)pthread_mutex_init(&single->lock, NULL); /* these cannot fail with the C libraries that we know */
     (void)pthread_cond_init(&single->came_up, NULL);
     single->boot_until = oribi__single_in_ms(setup->options->boot_timeout_ms);
@@ -396,5 +405,9 @@ void oribi__single_end(struct oribi_single *single)
         oribi__single_become(single);
         cut(single, 1);
     }
+    char *here = oribi_process_dir(); /* of what the program does at its end */
+    enter_folder(single->folder);
     oribi_supervisor_destroy(single->supervisor);
+    enter_folder(here);
+    oribi_mem_free(here);
 }

@@ -20,9 +20,9 @@
  *             ▼
  *           the worker drains, its listeners stay open ──► hooks ──► exec(2) of the command under this pid
  *
- * Connections that come meanwhile wait in the listeners' backlog. HUP, USR1 and USR2 are held back over the exec, since
- * the new program has no handlers at first; in Ruby, which unblocks them when it begins, those of this moment are
- * ignored. The new program finds in its environment:
+ * Connections that come meanwhile wait in the listeners' backlog. HUP, USR1, USR2, TTIN and TTOU are held back over the
+ * exec, since the new program has no handlers at first; in Ruby, which unblocks them when it begins, those of this
+ * moment are ignored. The new program finds in its environment:
  *
  *   ORIBI_SINGLE   "generation descriptor", that of the watched files
  *   ORIBI_LISTEN   the listening sockets (inherited.h) */

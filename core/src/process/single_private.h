@@ -30,6 +30,7 @@ struct oribi_single {
     pthread_cond_t came_up;
     bool is_up;
     uint32_t generation;
+    char *folder;                /* of the start, before the application has loaded */
     _Atomic bool attended;       /* the attendant runs */
     _Atomic bool leaving;        /* … and is to end */
     _Atomic bool failed;         /* … because the worker could not begin */

@@ -17,7 +17,8 @@
 #include <string.h>
 #include <unistd.h>
 
-static const int held[] = {SIGHUP, SIGUSR1, SIGUSR2}; /* over an exec */
+/* Over an exec. TTIN and TTOU, which a supervisor counts workers by, would stop the process. */
+static const int held[] = {SIGHUP, SIGUSR1, SIGUSR2, SIGTTIN, SIGTTOU};
 
 enum { HELD = sizeof(held) / sizeof(held[0]) };
 
@@ -133,6 +134,14 @@ static int export_watch(struct oribi_single *single)
     return fd;
 }
 
+/* The program has ended: what it has not waited for, the next one knows nothing of. */
+static void reap_all(void)
+{
+    int status;
+    while (oribi_process_reap(-1, false, &status) > 0)
+        continue;
+}
+
 /* Returns where it cannot be started. */
 void oribi__single_become(struct oribi_single *single)
 {
@@ -158,6 +167,7 @@ void oribi__single_become(struct oribi_single *single)
                      NULL};
     (void)sigfillset(&all);
     (void)pthread_sigmask(SIG_SETMASK, &all, NULL);
+    reap_all();
     oribi__control_close(supervisor, true);
     oribi__agent_close(supervisor, true);
     oribi__status_close(supervisor, true);

@@ -180,7 +180,7 @@ static void put_door(const struct oribi_supervisor *supervisor, uint32_t i, stru
 {
     const struct oribi__door *door = &supervisor->doors.items[i];
     const struct oribi_door_slot *slot = oribi__doors_slot(&supervisor->doors, i);
-    oribi_buf_print(out, "door %u, pid %d, %s", i, (int)door->pid, door->ready ? "serving" : "starting");
+    oribi_buf_print(out, "door %u, pid %d, %s", i, (int)door->pid, oribi__door_state(door));
     if (slot)
         oribi_buf_print(out, ", %u open, %llu request%s, %llu answered by itself", oribi_door_slot_open(slot),
                         (unsigned long long)read_by(slot), oribi_log_plural(read_by(slot)),
@@ -195,7 +195,9 @@ static void put_door_json(const struct oribi_supervisor *supervisor, uint32_t i,
 {
     const struct oribi__door *door = &supervisor->doors.items[i];
     const struct oribi_door_slot *slot = oribi__doors_slot(&supervisor->doors, i);
-    oribi_buf_print(out, "{\"pid\":%d,\"ready\":%s", (int)door->pid, door->ready ? "true" : "false");
+    const char *state = oribi__door_state(door);
+    oribi_buf_print(out, "{\"pid\":%d,\"state\":\"%s\",\"ready\":%s", (int)door->pid, state,
+                    strcmp(state, "serving") == 0 ? "true" : "false");
     if (slot)
         oribi_buf_print(out,
                         ",\"connections_open\":%u,\"streams\":%u,\"queued\":%u,\"calls_out\":%u,\"requests\":%llu,"

@@ -70,6 +70,32 @@ static void look_at_workers(struct oribi__top_snapshot *to, const struct oribi_s
     }
 }
 
+static void look_at_doors(struct oribi__top_snapshot *to, const struct oribi__doors *doors)
+{
+    to->doors = doors->count;
+    to->doors_serving = oribi__doors_serving(doors);
+    for (uint32_t i = 0; i < doors->count; i++) {
+        const struct oribi_door_slot *slot = oribi__doors_slot(doors, i);
+        if (!slot)
+            continue;
+        to->door_clients += oribi_door_slot_open(slot);
+        to->door_clients_h2 += atomic_load_explicit(&slot->clients[ORIBI_DOOR_H2], memory_order_relaxed);
+        to->door_streams += atomic_load_explicit(&slot->streams, memory_order_relaxed);
+        to->door_calls_out += atomic_load_explicit(&slot->calls_out, memory_order_relaxed);
+    }
+}
+
+static void look_at_handshakes(struct oribi__top_snapshot *to, const struct oribi__totals *totals)
+{
+    struct oribi_door_slot all;
+    oribi_door_slot_unfold(totals->doors, &all);
+    for (uint32_t i = 0; i < ORIBI_DOOR_HANDSHAKES; i++)
+        to->handshakes += all.handshakes[i];
+    to->handshakes_resumed = all.handshakes[ORIBI_DOOR_RESUMED_13] + all.handshakes[ORIBI_DOOR_RESUMED_12];
+    for (uint32_t i = 0; i < ORIBI_DOOR_UNSHAKEN; i++)
+        to->handshakes_failed += all.unshaken[i];
+}
+
 /* Ends that nobody asked for. */
 static uint64_t deaths_of(const struct oribi__totals *totals)
 {
@@ -82,6 +108,7 @@ static void look_at_counters(struct oribi__top_snapshot *to, const struct oribi_
     struct oribi_slot all;
     oribi__status_totals(supervisor, &totals);
     oribi_slot_unfold(totals.ended, &all);
+    look_at_handshakes(to, &totals);
     to->deaths = deaths_of(&totals);
     to->requests = all.request_count + all.uncalled_count;
     to->uncalled = all.uncalled_count;
@@ -116,6 +143,7 @@ void oribi__top_answer(const struct oribi_supervisor *supervisor, struct oribi_b
     (void)snprintf(snapshot.state, sizeof(snapshot.state), "%s", oribi__server_state(supervisor)); /* fits */
     look_at_counters(&snapshot, supervisor);
     look_at_workers(&snapshot, supervisor);
+    look_at_doors(&snapshot, &supervisor->doors);
     oribi__top_write(&snapshot, out);
     oribi__top_deinit(&snapshot);
 }

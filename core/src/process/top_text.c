@@ -52,6 +52,15 @@ static const struct field server_fields[] = {
     OF_SERVER(connections_open),
     OF_SERVER(bytes_in),
     OF_SERVER(bytes_out),
+    OF_SERVER(doors),
+    OF_SERVER(doors_serving),
+    OF_SERVER(door_clients),
+    OF_SERVER(door_clients_h2),
+    OF_SERVER(door_streams),
+    OF_SERVER(door_calls_out),
+    OF_SERVER(handshakes),
+    OF_SERVER(handshakes_resumed),
+    OF_SERVER(handshakes_failed),
 };
 
 static const struct field worker_fields[] = {

@@ -47,11 +47,13 @@ static void poll_from_now_on(struct oribi__watch *watch, const char *why)
     if (watch->told)
         return;
     watch->told = true;
-    oribi_log(
-        ORIBI_LOG_WARN,
-        "files cannot be watched (%s; the limits are fs.inotify.max_user_watches and max_user_instances): they are "
-        "looked at once a second",
-        why);
+    if (!oribi_os_watches())
+        oribi_log(ORIBI_LOG_INFO, "files are looked at once a second: %s", why);
+    else
+        oribi_log(ORIBI_LOG_WARN,
+                  "files cannot be watched (%s; the limits are fs.inotify.max_user_watches and max_user_instances): "
+                  "they are looked at once a second",
+                  why);
 }
 
 static void tell_of_maximum(struct oribi__watch *watch, const char *what, size_t max)

@@ -12,6 +12,11 @@ bool oribi_req_piece(const struct oribi_req *req, uint32_t index, struct oribi_b
     return base->parts && oribi_parts_piece(base->parts, &base->body, index, piece);
 }
 
+int oribi_req_part_file(const struct oribi_req *req, uint32_t index)
+{
+    return oribi_parts_give(oribi__exchange_of(req)->base.parts, index);
+}
+
 bool oribi_req_parted_by(const struct oribi_req *req, const struct oribi_form_data *form)
 {
     const struct oribi_exchange *base = &oribi__exchange_of(req)->base;

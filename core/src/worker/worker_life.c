@@ -118,14 +118,15 @@ static void set_config(const struct oribi_options *options, struct oribi_reactor
 
 static int watch_all(struct oribi_worker *w)
 {
-    if (oribi_wake_create(&w->wake) < 0)
-        return ORIBI_ESYS;
+    int code = oribi_wake_create(&w->wake);
+    if (code < 0)
+        return code;
     oribi__worker_handlers(w);
-    if (oribi_loop_add(w->reactor.loop, &w->wake_watch, w->wake.read_fd, ORIBI_WATCH_SIGNAL, ORIBI_READ) < 0)
-        return ORIBI_ESYS;
-    if (w->setup.life_fd >= 0 &&
-        oribi_loop_add(w->reactor.loop, &w->life_watch, w->setup.life_fd, ORIBI_WATCH_SIGNAL, ORIBI_READ) < 0)
-        return ORIBI_ESYS;
+    code = oribi_loop_add(w->reactor.loop, &w->wake_watch, w->wake.read_fd, ORIBI_WATCH_SIGNAL, ORIBI_READ);
+    if (code == 0 && w->setup.life_fd >= 0)
+        code = oribi_loop_add(w->reactor.loop, &w->life_watch, w->setup.life_fd, ORIBI_WATCH_SIGNAL, ORIBI_READ);
+    if (code < 0)
+        return code;
     uint32_t count = w->setup.listeners ? w->setup.listeners->count : 0;
     w->acceptor.watches = oribi_mem_alloc(count ? count : 1, sizeof(*w->acceptor.watches));
     for (uint32_t i = 0; i < count; i++)

@@ -97,7 +97,7 @@ static void lab_note_text(struct lab *lab, struct oribi_slice text)
         if (text.p[i] == '\r' && i + 1 < text.n && text.p[i + 1] == '\n') {
             oribi_buf_append(&lab->events, "|", 1);
             i++;
-        } else if (text.p[i] < ' ' || text.p[i] == 0x7f) {
+        } else if ((uint8_t)text.p[i] < ' ' || (uint8_t)text.p[i] >= 0x7f) { /* char has no sign on ARM */
             oribi_buf_print(&lab->events, "\\x%02x", (uint8_t)text.p[i]);
         } else {
             oribi_buf_append(&lab->events, text.p + i, 1);

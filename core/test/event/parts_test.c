@@ -183,6 +183,29 @@ static void test_files_beyond_the_maximum_are_in_the_frame(void)
     }
 }
 
+/* Whoever reads one of them, the others stand where they stood. */
+static void test_files_are_given_with_offsets_of_their_own(void)
+{
+    enum { GIVEN = 3 };
+    int fds[GIVEN];
+    char back[16];
+    struct taken taken = take(FIELD HEAD("f") "01234\r\n" HEAD("g") "56789\r\n" END, 7);
+    for (int i = 0; i < GIVEN; i++) {
+        fds[i] = oribi_parts_give(taken.parts, 3);
+        ok(fds[i] > 2 && lseek(fds[i], 0, SEEK_CUR) == 0);
+        ok(read(fds[i], back, sizeof(back)) == 5 && memcmp(back, "56789", 5) == 0);
+    }
+    for (int i = 0; i < GIVEN; i++) {
+        ok(lseek(fds[i], i, SEEK_SET) == i);
+        ok(write(fds[i], "x", 1) == 1);
+    }
+    for (int i = 0; i < GIVEN; i++) {
+        ok_eq(lseek(fds[i], 0, SEEK_CUR), i + 1);
+        close(fds[i]);
+    }
+    give_back(&taken);
+}
+
 /* --- what is refused --- */
 
 static void refused(const char *body, int error, const char *reason)
@@ -280,6 +303,7 @@ int main(void)
     test_a_file_name_of_another_kind_counts();
     test_the_frame_moves_to_a_file_as_any_body();
     test_files_beyond_the_maximum_are_in_the_frame();
+    test_files_are_given_with_offsets_of_their_own();
     test_a_cut_body_is_refused_at_every_byte();
     test_a_delimiter_that_goes_on_is_refused();
     test_parts_max();

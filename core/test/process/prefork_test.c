@@ -180,7 +180,7 @@ enum { BALLAST_MB = 64 };
 /* Runs jobs, or one that lasts as long as it may. */
 static void work(struct oribi_process *p)
 {
-    struct pollfd fds[2] = {{oribi_jobs_wake_fd(p), POLLIN, 0}, {oribi_process_life_fd(p), POLLIN, 0}};
+    struct pollfd wake = {oribi_jobs_wake_fd(p), POLLIN, 0};
     bool busy = atomic_load(&lab->ballast_mb) > 0;
     lab_carry_ballast();
     oribi_jobs_watch_signals(p);
@@ -189,7 +189,7 @@ static void work(struct oribi_process *p)
     atomic_store(&lab->pretend_requests, (int)getuid());
     atomic_store(&lab->worker_pids[atomic_fetch_add(&lab->worker_count, 1) % PIDS_MAX], getpid());
     while (busy ? !oribi_process_stopping(p) : !oribi_jobs_stopping(p))
-        (void)poll(fds, 2, -1);
+        (void)poll(&wake, 1, -1);
     if (busy)
         oribi_jobs_end(p);
     atomic_fetch_add(&lab->answers, 1); /* it ended by itself */

@@ -88,8 +88,8 @@ static void test_sentinels_have_a_maximum(void)
 static const char *found_text(int code, const struct oribi_redis_place *master)
 {
     static char text[ORIBI_REDIS_HOST_MAX + 16];
-    snprintf(text, sizeof(text), code == 0 ? "%s:%d" : "", master->host, master->port);
-    return text;
+    snprintf(text, sizeof(text), "%s:%d", master->host, master->port);
+    return code == 0 ? text : "";
 }
 
 /* Asks one Sentinel that answers so and then ends. */

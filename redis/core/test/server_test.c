@@ -1,5 +1,6 @@
 /* A real redis-server, on a unix socket of the test's own: every kind of reply in both protocols. */
 #include "oribi/base/mem.h"
+#include "oribi/base/os.h"
 #include "oribi/redis/conn.h"
 #include "tap.h"
 #include "told.h"
@@ -7,7 +8,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -24,10 +24,10 @@ static bool start_server(void)
         exit(2);
     snprintf(place.path, sizeof(place.path), "%s/socket", folder);
     fflush(stdout);
+    pid_t test = getpid();
     server = fork();
     if (server == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-        if (!freopen("/dev/null", "w", stdout))
+        if (oribi_os_signal_on_parent_death(SIGKILL, test) < 0 || !freopen("/dev/null", "w", stdout))
             _exit(2);
         execl("/usr/bin/redis-server", "redis-server", "--port", "0", "--unixsocket", place.path, "--save", "", "--dir",
               folder, "--enable-debug-command", "yes", (char *)NULL);

@@ -39,12 +39,13 @@ isa_ok reply_to("*1\r\n" x 129 . ":1\r\n"), 'Oribi::Redis::Error::Protocol', 'on
 isa_ok reply_to("\$536870913\r\n"), 'Oribi::Redis::Error::Protocol', 'a string of 512 MiB and a byte';
 isa_ok reply_to("*2147483648\r\n"), 'Oribi::Redis::Error::Protocol', 'an array of 2^31';
 
-my $before = memory_kb('VmSize');
+my $has_proc = -r '/proc/self/status';
+my $before   = $has_proc && memory_kb('VmSize');
 isa_ok reply_to("\$536870912\r\nabc"),     'Oribi::Redis::Error::Connection', 'a string of 512 MiB that does not come';
 isa_ok reply_to("*2147483647\r\n:1\r\n"),  'Oribi::Redis::Error::Connection', 'an array of 2^31 - 1 that does not come';
 isa_ok reply_to("%2147483647\r\n:1\r\n"),  'Oribi::Redis::Error::Connection', 'a map';
 isa_ok reply_to("*2147483647\r\n" x 128),  'Oribi::Redis::Error::Connection', 'arrays within arrays';
-cmp_ok memory_kb('VmPeak') - $before, '<', 64 * 1024, 'what is announced takes no memory';
+cmp_ok memory_kb('VmPeak') - $before, '<', 64 * 1024, 'what is announced takes no memory' if $has_proc;
 
 subtest 'arguments' => sub {
     my $server = BadServer->start(sub { my ($client) = @_; my $all = 0; while (my $n = sysread $client, my $part, 1 << 20) { $all += $n; last if $part =~ /end\r\n\z/ } syswrite $client, ":$all\r\n"; 1 while sysread $client, my $rest, 100 });

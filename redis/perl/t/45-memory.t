@@ -10,6 +10,7 @@ use Time::HiRes ();
 
 # Whatever is done again and again leaves nothing behind: memory after many times is what it was after some.
 
+plan skip_all => 'needs /proc' unless -r '/proc/self/status';
 plan skip_all => 'a sanitizer keeps what was freed' if ($ENV{LD_PRELOAD} // '') =~ /asan/;
 my $server = RedisServer->start or plan skip_all => 'redis-server is not installed';
 my $redis  = Oribi::Redis->new(path => $server->path);

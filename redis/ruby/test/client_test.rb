@@ -58,6 +58,7 @@ class ClientTest < RedisTest
   end
 
   def test_a_text_that_is_only_announced_takes_no_room
+    skip "this system does not tell how much room a process takes" unless File.exist?("/proc/self/status")
     room_kb = -> { File.read("/proc/self/status")[/^VmPeak:\s+(\d+)/, 1].to_i }
     one, = against(read_timeout_ms: 20_000, reconnect_attempts: 0) do |socket|
       read_command(socket)

@@ -297,7 +297,7 @@ static VALUE pieces_of(VALUE self, VALUE input, VALUE boundary)
         if (piece.fd < 0)
             rb_ary_push(pieces, ext_bytes(piece.bytes));
         else if (piece.is_part)
-            rb_ary_push(pieces, file_of(oribi_os_reopen(piece.fd), "r+b"));
+            rb_ary_push(pieces, file_of(oribi_req_part_file(call->req, i), "r+b"));
         else
             rb_ary_push(pieces, rb_ary_new_from_args(3, file_of(rb_cloexec_dup(piece.fd), "rb"), LL2NUM(piece.offset),
                                                      LL2NUM(piece.len)));

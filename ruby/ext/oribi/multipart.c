@@ -228,6 +228,7 @@ struct feeding {
     off_t offset;
     struct ext_call *call;               /* of a body that was taken apart, or NULL */
     const struct oribi_body_piece *next; /* the file that follows the bytes at hand, if the sink takes files; or NULL */
+    uint32_t next_index;                 /* its number, oribi_req_piece() */
 };
 
 /* A head is followed by a file that has all of the part's body: the sink takes it, and it is not read. */
@@ -238,7 +239,7 @@ static void give_file(struct feeding *feeding)
     if (mistake)
         fail(ORIBI_EBAD, mistake);
     VALUE head = part_array(&reader->form.part);
-    int fd = oribi_os_reopen(feeding->next->fd); /* each parse gives files of its own */
+    int fd = oribi_req_part_file(feeding->call->req, feeding->next_index); /* each parse gives files of its own */
     if (fd < 0)
         rb_sys_fail("cannot keep an upload");
     rb_update_max_fd(fd);
@@ -314,6 +315,7 @@ static void feed_parts(struct feeding *feeding)
     for (uint32_t i = 0; oribi_req_piece(feeding->call->req, i, &piece); i++) {
         bool offers = takes && oribi_req_piece(feeding->call->req, i + 1, &next) && next.is_part;
         feeding->next = offers ? &next : NULL;
+        feeding->next_index = i + 1;
         if (piece.fd < 0)
             feed_bytes(feeding, piece.bytes);
         else

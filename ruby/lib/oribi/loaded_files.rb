@@ -56,7 +56,9 @@ module Oribi
 
     def own(paths)
       reloaded = reloaded_by_rails
-      paths.reject { |path| path.end_with?(".so") || path.start_with?(*LIBRARIES) || path.start_with?(*reloaded) || path.include?("/vendor/bundle/") }
+      paths.reject do |path|
+        path.end_with?(".so", ".bundle") || path.start_with?(*LIBRARIES, *reloaded) || path.include?("/vendor/bundle/")
+      end
     end
 
     # Bootsnap loads files without compiling them, so the initializers are named here.

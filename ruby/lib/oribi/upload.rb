@@ -63,7 +63,8 @@ module Oribi
     def rewind = @file.rewind
 
     # For programs that want a path, as long as this process has the file open. Renaming it moves nothing: see #save.
-    def path = "/proc/#{Process.pid}/fd/#{@file.fileno}"
+    # Where there is no /proc, it is a name in /dev/fd, for this process alone.
+    def path = File.exist?("/proc/self/fd") ? "/proc/#{Process.pid}/fd/#{@file.fileno}" : "/dev/fd/#{@file.fileno}"
 
     # Copies the file to `path`; file systems that can share the blocks do.
     #

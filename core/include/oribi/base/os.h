@@ -216,8 +216,8 @@ void oribi_os_listen_end(int listen_fd);
  * code. */
 int oribi_os_unix_answers(const char *path);
 
-/* Gives another descriptor for reading and writing of a file of ours, which may be unlinked, with an offset of its own;
- * where there is no /proc, one that shares its offset. A descriptor, or ORIBI_ESYS. */
+/* Gives another descriptor for reading and writing of a file of ours, which may be unlinked, with an offset of its own.
+ * A descriptor, or ORIBI_ESYS, as where there is no /proc. */
 int oribi_os_reopen(int fd);
 
 /* Gives an unlinked file of ours a name, where its file system can. 0, or ORIBI_ESYS. */

@@ -3,9 +3,14 @@
 #ifndef ORIBI_BASE_OS_WATCH_H
 #define ORIBI_BASE_OS_WATCH_H
 
+#include <stdbool.h>
+
 struct oribi_os_watch {
     int fd; /* readable when there are reports; -1: none */
 };
+
+/* Does this system report changes at all? */
+bool oribi_os_watches(void);
 
 /* 0, or ORIBI_ESYS (ORIBI_ELIMIT for descriptors) with oribi_os_error_text(): the kernel has no such thing, or a user's
  * instances are used up (fs.inotify.max_user_instances). */

@@ -8,8 +8,8 @@
  * The frame with the data put in at its places is the body, byte for byte. No data has the delimiter in it, whichever
  * of the parser's rules reads it: what could be a delimiter to one of them and none to another is refused.
  *
- * The frame belongs to the caller, the files to the struct: who wants one for longer duplicates its descriptor. Memory:
- * the struct, ORIBI_PARTS_FILE_BYTES of the file at hand, and one part's head. */
+ * The frame belongs to the caller, the files to the struct: oribi_parts_give() gives one for longer. Memory: the
+ * struct, ORIBI_PARTS_FILE_BYTES of the file at hand, and one part's head. */
 #ifndef ORIBI_EVENT_PARTS_H
 #define ORIBI_EVENT_PARTS_H
 
@@ -28,6 +28,7 @@ enum {
 struct oribi_parts_file {
     struct oribi_body body; /* its file's offset is 0 when it is settled; private but for fd and len */
     int64_t at;             /* offset in the frame where the data belong */
+    bool given;             /* private: by its own descriptor, whose offset is another's now */
 };
 
 struct oribi_parts {
@@ -97,6 +98,11 @@ struct oribi_body_piece {
 /* The piece of this number, from 0 on, of a complete body; they are never empty. False: there are no more. */
 bool oribi_parts_piece(const struct oribi_parts *parts, const struct oribi_body *frame, uint32_t index,
                        struct oribi_body_piece *piece);
+
+/* Gives a descriptor, for reading and writing, of the file of a piece that is a part: at its beginning, with an offset
+ * that no other one shares. Where the system opens no file again that has no name, all but the first given are copies.
+ * A descriptor, ORIBI_ESYS, ORIBI_EFULL or ORIBI_ESTORE. */
+int oribi_parts_give(struct oribi_parts *parts, uint32_t index);
 
 /* Writes the whole body to a new unlinked file, which stands at 0; gives its descriptor. 0, ORIBI_EFULL or
  * ORIBI_ESTORE. */

@@ -78,6 +78,9 @@ uint32_t oribi_req_client_variables(const struct oribi_req *req,
  * live until the request ends or is joined. */
 bool oribi_req_piece(const struct oribi_req *req, uint32_t index, struct oribi_body_piece *piece);
 
+/* Gives the file of a piece that is a part, as oribi_parts_give() does. */
+int oribi_req_part_file(const struct oribi_req *req, uint32_t index);
+
 /* True when such a body was taken apart at the delimiters that this parser looks for, so that the data of its parts
  * has none of them. */
 bool oribi_req_parted_by(const struct oribi_req *req, const struct oribi_form_data *form);

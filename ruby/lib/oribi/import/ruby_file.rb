@@ -62,6 +62,7 @@ module Oribi
 
         owners = names.filter_map { |name| Options.find_foreign(name)&.fetch(:server) }.flat_map { |text| text.split(", ") } & SERVERS.values
         return owners.first if owners.any?
+        return "Puma" if names.include?("threads") # the others have none
         return "Unicorn" if names.intersect?(%w[preload_app listen pid])
         return "Rhebok" if names.any? { |name| Words.known?(name) }
 

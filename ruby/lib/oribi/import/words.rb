@@ -132,7 +132,7 @@ module Oribi
 
       def workers(_name, values)
         return unless puma?
-        return take("workers", [Value.new("1", true, 1)], ZERO) if ["0", 0].include?(values.first&.value)
+        return take("workers", [Value.new("1", true, 1)], "#{ZERO}; `single true` instead is one process here") if ["0", 0].include?(values.first&.value)
         take("workers", values, "#{ZERO}: give it 1") if values.one? && values.first.source.match?(/\b0\b/)
       end
 
