@@ -197,7 +197,11 @@ E2E.suite("single") do
     wait_until("a third generation") { E2E::Processes.title(one.pid)[/ generation (\d+),/, 1].to_i >= 3 }
     over = true
     sender.join
-    wait_until("the last reload: #{one.stderr}") { one.descendants.empty? }
+    # Between exec and the new handlers TERM would end it as it ends any program that starts.
+    wait_until("the last reload: #{one.stderr}") do
+      tried = one.stderr.scan(/generation (\d+) is tried/).flatten.last
+      one.descendants.empty? && E2E::Processes.title(one.pid).include?(" generation #{tried},")
+    end
     wait_for_body(one, "second")
     assert_equal 0, one.stop.exitstatus, one.stderr
   ensure
