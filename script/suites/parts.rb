@@ -32,7 +32,8 @@ module Parts
   def c_test(build, file) = Command.new(argv: ["#{ROOT}/build/#{build}/#{file[%r{\Acore/(test/.*)\.c\z}, 1]}"], count: :tap, dir: "#{ROOT}/core")
   def c_tests(build) = Dir["core/test/*/*_test.c"].grep_v(OTHER_SYSTEMS).sort.map { |file| c_test(build, file) }
 
-  SANITIZED = { HARDEN: "", OPTIM: "-O1 -g1 -fno-omit-frame-pointer", SANITIZE: "-fsanitize=address,undefined -fno-sanitize-recover=all" }.freeze
+  # As script/sanitize has it, so that the core is compiled once for both.
+  SANITIZED = { HARDEN: "", OPTIM: "-O1 -g -fno-omit-frame-pointer", CC: "gcc -fsanitize=address,undefined -fno-sanitize-recover=undefined" }.freeze
 
   def core
     core_make("core", "tests")
