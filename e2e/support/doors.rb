@@ -33,7 +33,8 @@ module DoorServers
   # What a sanitizer keeps about memory is longer than any machine's.
   SHADOW_BYTES_MIN = 1 << 34
 
-  # Is the text anywhere in the memory that the process writes? For root.
+  # Is the text anywhere in the memory that the process writes? Not when it has ended meanwhile, as the process between
+  # a mold and its worker does. For root.
   def self.memory_has?(pid, text)
     File.open("/proc/#{pid}/mem", "rb") do |memory|
       File.readlines("/proc/#{pid}/maps").grep(/\A\S+ rw/).any? do |line|
@@ -45,6 +46,8 @@ module DoorServers
         false # what the kernel keeps for itself
       end
     end
+  rescue Errno::ENOENT, Errno::ESRCH
+    false
   end
 
   def self.here? = @here ||= File.executable?(File.join(E2E::ROOT, E2E::RUBY ? "ruby/lib/oribi/oribi-door" : "perl/blib/arch/auto/Oribi/oribi-door"))
