@@ -145,12 +145,15 @@ static void put_doors(struct oribi__scrape *scrape, const struct oribi__metric *
 {
     static const char *const states[] = {"serving", "starting", "stopped"};
     const struct oribi__doors *doors = &scrape->supervisor->doors;
-    for (size_t k = 0; k < sizeof(states) / sizeof(states[0]); k++) {
-        uint32_t count = 0;
-        for (uint32_t i = 0; i < doors->count; i++)
-            count += strcmp(oribi__door_state(&doors->items[i]), states[k]) == 0;
-        oribi__put_count(scrape, metric, states[k], count);
+    enum { STATES = sizeof(states) / sizeof(states[0]) };
+    uint32_t counts[STATES] = {0};
+    for (uint32_t i = 0; i < doors->count; i++) {
+        const char *state = oribi__door_state(&doors->items[i]);
+        for (size_t k = 0; k < STATES; k++)
+            counts[k] += strcmp(state, states[k]) == 0;
     }
+    for (size_t k = 0; k < STATES; k++)
+        oribi__put_count(scrape, metric, states[k], counts[k]);
 }
 
 static void put_door_exits(struct oribi__scrape *scrape, const struct oribi__metric *metric)
