@@ -14,17 +14,19 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static const char begin[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0\0\0\0\4\1\0\0\0\0";
 
-enum { RAW = 1, ACTS = 2, SMALL = 4, SLEEPS = 8, KEEPS = 16, CALM = 32, NO_TABLE = 64 };
+enum { RAW = 1, ACTS = 2, SMALL = 4, SLEEPS = 8, KEEPS = 16, CALM = 32, NO_TABLE = 64, TRUSTED = 128 };
 
 static void set_up(struct lab *lab, uint8_t options)
 {
     lab_init(lab);
     lab->limits.sleeps = options & SLEEPS;
+    lab->limits.trusted = options & TRUSTED;
     if (options & NO_TABLE)
         lab->limits.table_bytes = 0;
     lab->stores = !(options & KEEPS);
     if (options & SMALL) {
         lab->limits.streams_max = 2;
+        lab->limits.left_max = 1;
         lab->limits.http.head_bytes_max = 300;
         lab->limits.http.body_bytes_max = 40;
         lab->limits.http.fields_max = 5;
@@ -42,7 +44,8 @@ static void feed(struct lab *lab, const char *p, size_t n)
     memcpy(copy, p, n);
     int result = lab_feed(lab, copy, n);
     oribi_mem_free(copy);
-    if ((result == ORIBI_ECLOSED) != oribi_h2_is_over(lab->h2) || oribi_h2_streams(lab->h2) > lab->limits.streams_max)
+    if ((result == ORIBI_ECLOSED) != oribi_h2_is_over(lab->h2) ||
+        oribi_h2_streams(lab->h2) > lab->limits.streams_max + lab->limits.left_max)
         abort();
 }
 

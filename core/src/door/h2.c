@@ -15,6 +15,7 @@ void oribi_h2_limits_init(struct oribi_h2_limits *limits)
 {
     *limits = (struct oribi_h2_limits){
         .streams_max = ORIBI_H2_STREAMS_DEFAULT,
+        .left_max = ORIBI_H2_LEFT_DEFAULT,
         .stream_window = ORIBI_H2_STREAM_WINDOW_DEFAULT,
         .connection_window = ORIBI_H2_CONNECTION_WINDOW_DEFAULT,
         .head_timeout_ms = ORIBI_H2_HEAD_TIMEOUT_MS_DEFAULT,
@@ -37,6 +38,7 @@ struct oribi_h2 *oribi_h2_create(const struct oribi_h2_limits *limits, const str
                                  int64_t now_ms)
 {
     assert(limits->streams_max > 0 && limits->streams_max <= ORIBI_H2_STREAMS_CAP);
+    assert(limits->left_max > 0 && limits->left_max <= ORIBI_H2_STREAMS_CAP);
     assert(limits->stream_window >= ORIBI_H2_WINDOW_MIN && limits->stream_window <= H2_WINDOW_MAX);
     assert(limits->connection_window >= ORIBI_H2_WINDOW_MIN && limits->connection_window <= H2_WINDOW_MAX);
     assert(limits->table_bytes <= ORIBI_H2_TABLE_BYTES_MAX);
@@ -107,7 +109,7 @@ uint32_t oribi_h2_streams(const struct oribi_h2 *h2)
 
 bool oribi_h2_is_over(const struct oribi_h2 *h2)
 {
-    return h2->over || (h2->final_id != UINT32_MAX && h2->stream_count == 0 && !h2->block.open);
+    return h2->over || (h2->final_id != UINT32_MAX && h2->stream_count == h2->left_count && !h2->block.open);
 }
 
 uint32_t oribi_h2_error(const struct oribi_h2 *h2, const char **reason)
@@ -118,7 +120,7 @@ uint32_t oribi_h2_error(const struct oribi_h2 *h2, const char **reason)
 
 bool oribi_h2_wants_input(const struct oribi_h2 *h2)
 {
-    return h2_unsent(h2) < ORIBI_H2_UNSENT_BYTES_MAX;
+    return h2_unsent(h2) < ORIBI_H2_UNSENT_BYTES_MAX && h2->slow_until_ms == 0;
 }
 
 /* ---- input ---- */

@@ -13,19 +13,20 @@
  *        │  refused: answer it with its status; no more data comes
  *        ├──► oribi_h2_interim()* ──► oribi_h2_answer() ──► pull* ──► (trailers)     what is answered
  *        │  reset: over, whoever wanted that; nothing more comes and nothing is sent
- *        └──► oribi_h2_release()       always, and last: until then the stream counts against streams_max
+ *        └──► oribi_h2_release()       always, and last
  *
  * Where the answer has ended before the request has, the rest of the request is thrown away, within its window and for
  * two seconds; then the stream is reset with NO_ERROR (RFC 9113 8.1).
  *
- * So a client that resets its streams, or has us reset them (CVE-2023-44487, CVE-2025-8671), has no more streams at a
- * time than one that waits for its answers, if the caller releases a stream with the end of its call. The door does so
- * earlier, with the reset; resets_max and resets_per_s bound what that leaves to its workers.
+ * A stream counts against streams_max until it is reset, by either side (RFC 9113 5.1.2), or released; one that was
+ * reset counts against left_max until it is released. So a client that resets its streams, or has us reset them
+ * (CVE-2023-44487, CVE-2025-8671), leaves no more calls to run on than that, if the caller releases such a stream with
+ * the end of its call. resets_max and resets_per_s bound how fast one client may do so.
  *
  * The frames and streams are ours; HPACK (RFC 7541) is nghttp2's. Sources: h2.c (life, bytes to frames), h2_frames.c
  * (what each frame does), h2_stream.c (streams and their errors), h2_block.c (field blocks), h2_request.c (fields to a
  * request head), h2_priority.c (RFC 9218), h2_answer.c (answers to frames), h2_output.c (whose data goes first),
- * h2_clock.c (what takes too long), h2_sleep.c (rest).
+ * h2_clock.c (what takes too long), h2_flood.c (what is too much), h2_sleep.c (rest).
  *
  * Not here: server push, Upgrade: h2c, the priority trees of RFC 7540, extended CONNECT (RFC 8441). */
 #ifndef ORIBI_DOOR_H2_H
@@ -42,6 +43,7 @@
 enum {
     ORIBI_H2_STREAMS_CAP = 1000,
     ORIBI_H2_STREAMS_DEFAULT = 100,
+    ORIBI_H2_LEFT_DEFAULT = 100,
     ORIBI_H2_STREAM_WINDOW_DEFAULT = 256 * 1024,
     ORIBI_H2_CONNECTION_WINDOW_DEFAULT = 1024 * 1024,
     ORIBI_H2_WINDOW_MIN = 65535, /* clients may send so much before they know our settings, RFC 9113 6.9.2 */
@@ -83,15 +85,19 @@ struct oribi_h2_limits {
     /* head_bytes_max (decoded; each field counts 32 bytes more, RFC 9113 6.5.2), fields_max, target_bytes_max,
      * body_bytes_max, underscores_allow, strict_target. connect_allow is taken for false. */
     struct oribi_limits http;
-    uint32_t streams_max;       /* at a time, released ones excepted; 1 … ORIBI_H2_STREAMS_CAP */
+    uint32_t streams_max;       /* at a time, those that were reset or released excepted; 1 … ORIBI_H2_STREAMS_CAP */
+    uint32_t left_max;          /* that were reset and are not released: beyond it no new ones; 1 … the same */
     uint32_t stream_window;     /* bytes of a body that may be under way; ORIBI_H2_WINDOW_MIN … 2^31-1 */
     uint32_t connection_window; /* of all bodies together; the same bounds */
     int64_t head_timeout_ms;    /* for the preface, for a field block, for a frame without DATA; 0: none */
     int64_t write_timeout_ms;   /* how long a window may stand still while data waits for it; 0: none */
     uint32_t resets_max;        /* resets by either side that are the client's doing, at once … */
     uint32_t resets_per_s;      /* … and how fast they are forgiven */
-    uint32_t frames_max;        /* PING, SETTINGS, WINDOW_UPDATE, empty and other such frames, at once … */
-    uint32_t frames_per_s;      /* … and how fast; four WINDOW_UPDATE are free for each frame of DATA sent */
+    uint32_t frames_max;        /* PING, SETTINGS, empty and other such frames, and again WINDOW_UPDATE, at once … */
+    uint32_t frames_per_s;      /* … and how fast, beyond those that the frames of answers pay for (h2_private.h) */
+    /* The client is a balancer, whose connection carries the requests of many clients. Its resets are not counted; too
+     * many other frames have it wait, until oribi_h2_deadline(); a field block of any length is refused with 431. */
+    bool trusted;
     /* The client's dynamic table, 0 … ORIBI_H2_TABLE_BYTES_MAX. Less than the maximum ends connections of clients that
      * do not heed it (RFC 9113 4.3.1). */
     uint32_t table_bytes;
@@ -176,7 +182,8 @@ void oribi_h2_destroy(struct oribi_h2 *h2);
  * and close. */
 int oribi_h2_feed(struct oribi_h2 *h2, const char *p, size_t n, int64_t now_ms);
 
-/* False while much is unsent: then read nothing from the client (it has a window of its own, TCP's). */
+/* False while much is unsent, and while a trusted client has to wait: then read nothing from the client (it has a
+ * window of its own, TCP's). */
 bool oribi_h2_wants_input(const struct oribi_h2 *h2);
 
 /* What is to be sent now: all there is but DATA, then DATA until `want` bytes are reached. Borrowed, until the next
@@ -195,8 +202,8 @@ int64_t oribi_h2_deadline(const struct oribi_h2 *h2);
 /* Streams that are not released. */
 uint32_t oribi_h2_streams(const struct oribi_h2 *h2);
 
-/* True when the connection is over: by an error, or because a shutdown was begun and every stream is released. What
- * oribi_h2_output() still gives is to be sent before the socket is closed. */
+/* True when the connection is over: by an error, or because a shutdown was begun and every stream is reset or released.
+ * What oribi_h2_output() still gives is to be sent before the socket is closed. */
 bool oribi_h2_is_over(const struct oribi_h2 *h2);
 
 /* Why it is over: what the GOAWAY said, and static words; ORIBI_H2_NO_ERROR and NULL when there was no error. */
@@ -242,8 +249,8 @@ void oribi_h2_stored(struct oribi_h2_stream *stream, size_t n);
 /* Ends the stream: RST_STREAM unless both sides have ended. Nothing more comes of it but its release. */
 void oribi_h2_reset(struct oribi_h2_stream *stream, uint32_t code);
 
-/* Takes the stream: its call has ended, and oribi_h2_is_answered(). Earlier it resets the stream with CANCEL. Not in
- * `pull`. */
+/* Takes the stream: its call has ended, and oribi_h2_is_answered(). Before its answer's end this resets it with CANCEL.
+ * Not in `pull`. */
 void oribi_h2_release(struct oribi_h2_stream *stream);
 
 /* In the event `refused` of a head: writes "GET /path HTTP/2.0" to dst as far as that has come, cut at cap. Returns the

@@ -110,6 +110,7 @@ static int put_block(struct h2_stream *stream, const nghttp2_nv *fields, size_t 
         uint8_t flags = (uint8_t)((i + 1 == pieces ? H2_END_HEADERS : 0) | (i == 0 && last ? H2_END_STREAM : 0));
         (void)oribi__h2_put_frame(h2, i ? H2_CONTINUATION : H2_HEADERS, flags, stream->to.id, n);
     }
+    h2->free_frames += H2_FREE_FRAMES;
     return 0;
 }
 

@@ -100,13 +100,19 @@ void oribi__h2_block_begin(struct oribi_h2 *h2, enum h2_use use, uint32_t refuse
         oribi__h2_fail(h2, ORIBI_H2_INTERNAL_ERROR, "out of memory");
 }
 
+/* A trusted client passes on what one of its clients has sent: the others keep their connection, until head_timeout. */
+static uint64_t block_bytes_max(const struct oribi_h2 *h2)
+{
+    return h2->limits->trusted ? UINT64_MAX : (uint64_t)ORIBI_H2_BLOCK_TIMES * h2->limits->http.head_bytes_max;
+}
+
 static void take_field(struct oribi_h2 *h2, const nghttp2_nv *nv)
 {
     struct h2_block *block = &h2->block;
     uint64_t max = block->use == H2_USE_TRAILERS ? ORIBI_TRAILER_BYTES_MAX : h2->limits->http.head_bytes_max;
     block->bytes += nv->namelen + nv->valuelen + 32;
     block->fields++;
-    if (block->bytes > (uint64_t)ORIBI_H2_BLOCK_TIMES * h2->limits->http.head_bytes_max) {
+    if (block->bytes > block_bytes_max(h2)) {
         oribi__h2_fail(h2, ORIBI_H2_ENHANCE_YOUR_CALM, "field block far over head_bytes_max");
         return;
     }
@@ -147,7 +153,7 @@ static void decode(struct oribi_h2 *h2, const char *p, size_t n, bool last)
 
 void oribi__h2_block_piece(struct oribi_h2 *h2, const char *p, size_t n)
 {
-    uint64_t room = (uint64_t)ORIBI_H2_BLOCK_TIMES * h2->limits->http.head_bytes_max - h2->block.encoded;
+    uint64_t room = block_bytes_max(h2) - h2->block.encoded;
     size_t len = n < room ? n : (size_t)room; /* which error comes first must not depend on the cuts */
     h2->block.encoded += len;
     decode(h2, p, len, false);

@@ -23,6 +23,7 @@ int64_t oribi_h2_deadline(const struct oribi_h2 *h2)
         return INT64_MAX;
     int64_t at = sooner(input_due(h2), h2->goaway_ms ? h2->goaway_ms : INT64_MAX);
     at = sooner(at, due(h2->blocked_ms, h2->limits->write_timeout_ms));
+    at = sooner(at, h2->slow_until_ms ? h2->slow_until_ms : INT64_MAX);
     for (uint32_t i = 0; i < h2->stream_count; i++) {
         const struct h2_stream *stream = h2->streams[i];
         if (stream->closed)
@@ -57,6 +58,7 @@ static void end_lingering(struct oribi_h2 *h2)
             continue;
         oribi__h2_put_reset(h2, stream->to.id, ORIBI_H2_NO_ERROR);
         oribi__h2_close(stream, false, ORIBI_H2_NO_ERROR);
+        h2->free_resets++;
     }
 }
 
@@ -73,6 +75,8 @@ void oribi_h2_tick(struct oribi_h2 *h2, int64_t now_ms)
     if (h2->over)
         return;
     h2->depth++;
+    if (h2->slow_until_ms <= now_ms)
+        h2->slow_until_ms = 0;
     if (h2->goaway_ms && h2->goaway_ms <= now_ms)
         oribi__h2_go_away(h2);
     if (input_due(h2) <= now_ms)

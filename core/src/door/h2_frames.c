@@ -6,13 +6,6 @@ static void fail(struct oribi_h2 *h2, uint32_t code, const char *reason)
     oribi__h2_fail(h2, code, reason);
 }
 
-/* A frame that costs us something and brings a request no further. */
-static void count_frame(struct oribi_h2 *h2)
-{
-    if (!oribi__h2_rate_take(&h2->frames, h2->limits->frames_max, h2->limits->frames_per_s, h2->now_ms))
-        fail(h2, ORIBI_H2_ENHANCE_YOUR_CALM, "too many frames that carry nothing");
-}
-
 /* The padding's length is the payload's first byte, and padding the rest behind the body. Returns whether there is room
  * for `wanted` bytes in front of the body. */
 static bool begin_padded(struct oribi_h2 *h2, uint32_t wanted)
@@ -83,7 +76,7 @@ static void check_data(struct oribi_h2 *h2)
     struct h2_stream *stream = h2->data;
     uint32_t n = h2->body_left;
     if (n == 0 && !(h2->flags & H2_END_STREAM))
-        count_frame(h2);
+        oribi__h2_count_frame(h2);
     if (!stream || h2->over)
         return;
     oribi__h2_give_back(h2, stream, (int64_t)h2->len - n); /* padding is stored at once */
@@ -132,7 +125,7 @@ static void end_data(struct oribi_h2 *h2)
 /* For a stream that is over, or that a GOAWAY has excluded: decoded for what it does to the table. */
 static void ignore_headers(struct oribi_h2 *h2)
 {
-    count_frame(h2);
+    oribi__h2_count_frame(h2);
     if (!h2->over)
         oribi__h2_block_begin(h2, H2_USE_DISCARD, ORIBI_H2_NO_ERROR);
 }
@@ -157,7 +150,7 @@ static void begin_headers(struct oribi_h2 *h2)
         ignore_headers(h2);
     } else {
         oribi__h2_note_opened(h2, h2->id);
-        bool room = h2->stream_count < h2->limits->streams_max;
+        bool room = oribi__h2_has_room(h2);
         oribi__h2_block_begin(h2, room ? H2_USE_REQUEST : H2_USE_DISCARD, ORIBI_H2_REFUSED_STREAM);
     }
 }
@@ -166,7 +159,7 @@ static void begin_continuation(struct oribi_h2 *h2)
 {
     h2->body_left = h2->len;
     if (h2->len == 0)
-        count_frame(h2);
+        oribi__h2_count_frame(h2);
 }
 
 /* ---- SETTINGS ---- */
@@ -180,7 +173,7 @@ static void begin_settings(struct oribi_h2 *h2)
     if (h2->len % 6 || (h2->flags & H2_ACK && h2->len))
         return fail(h2, ORIBI_H2_FRAME_SIZE_ERROR, "SETTINGS of a wrong length");
     h2->prefix_len = h2->len ? 6 : 0;
-    count_frame(h2);
+    oribi__h2_count_frame(h2);
 }
 
 /* Every stream's window moves by the difference, and may become negative (RFC 9113 6.9.2). */
@@ -268,10 +261,7 @@ static void begin_fixed(struct oribi_h2 *h2, uint32_t len, bool on_stream)
 static void begin_window_update(struct oribi_h2 *h2)
 {
     begin_fixed(h2, 4, h2->id > 0);
-    if (h2->free_updates > 0)
-        h2->free_updates--;
-    else if (!oribi__h2_rate_take(&h2->updates, h2->limits->frames_max, h2->limits->frames_per_s, h2->now_ms))
-        fail(h2, ORIBI_H2_ENHANCE_YOUR_CALM, "too many WINDOW_UPDATE");
+    oribi__h2_count_update(h2);
 }
 
 static void window_update(struct oribi_h2 *h2)
@@ -300,13 +290,23 @@ static void window_update(struct oribi_h2 *h2)
         oribi__h2_list(stream);
 }
 
+/* Whether the stream's answer has ended, which the client may not know yet; or was reset by us. */
+static bool resets_nothing(struct oribi_h2 *h2, const struct h2_stream *stream)
+{
+    if (stream)
+        return stream->answer_ended;
+    bool paid = h2->free_resets > 0;
+    h2->free_resets -= paid;
+    return paid;
+}
+
 static void rst_stream(struct oribi_h2 *h2)
 {
     struct h2_stream *stream = oribi__h2_find(h2, h2->id);
     if (oribi__h2_is_idle(h2, h2->id))
         return fail(h2, ORIBI_H2_PROTOCOL_ERROR, "RST_STREAM on an idle stream");
-    if (!oribi__h2_rate_take(&h2->resets, h2->limits->resets_max, h2->limits->resets_per_s, h2->now_ms))
-        return fail(h2, ORIBI_H2_ENHANCE_YOUR_CALM, "too many resets");
+    if (!resets_nothing(h2, stream) && !oribi__h2_count_reset(h2, "too many resets"))
+        return;
     if (stream)
         oribi__h2_close(stream, true, h2_read32(h2->small));
 }
@@ -337,7 +337,7 @@ static void begin_goaway(struct oribi_h2 *h2)
     if (h2->len < 8)
         return fail(h2, ORIBI_H2_FRAME_SIZE_ERROR, "GOAWAY of a wrong length");
     h2->skip_left = h2->len;
-    count_frame(h2);
+    oribi__h2_count_frame(h2);
 }
 
 static void begin_priority_update(struct oribi_h2 *h2)
@@ -348,7 +348,7 @@ static void begin_priority_update(struct oribi_h2 *h2)
         return fail(h2, ORIBI_H2_FRAME_SIZE_ERROR, "PRIORITY_UPDATE of a wrong length");
     h2->prefix_len = h2->len < H2_PREFIX_MAX ? h2->len : H2_PREFIX_MAX;
     h2->skip_left = h2->len - h2->prefix_len;
-    count_frame(h2);
+    oribi__h2_count_frame(h2);
 }
 
 static void priority_update(struct oribi_h2 *h2)
@@ -393,7 +393,7 @@ void oribi__h2_frame_begin(struct oribi_h2 *h2)
         return begin_continuation(h2);
     case H2_PRIORITY:
         begin_fixed(h2, 5, true);
-        return count_frame(h2);
+        return oribi__h2_count_frame(h2);
     case H2_RST_STREAM:
         return begin_fixed(h2, 4, true);
     case H2_SETTINGS:
@@ -402,7 +402,7 @@ void oribi__h2_frame_begin(struct oribi_h2 *h2)
         return fail(h2, ORIBI_H2_PROTOCOL_ERROR, "PUSH_PROMISE of a client");
     case H2_PING:
         begin_fixed(h2, 8, false);
-        return count_frame(h2);
+        return oribi__h2_count_frame(h2);
     case H2_GOAWAY:
         return begin_goaway(h2);
     case H2_WINDOW_UPDATE:
@@ -411,7 +411,7 @@ void oribi__h2_frame_begin(struct oribi_h2 *h2)
         return begin_priority_update(h2);
     default:
         h2->skip_left = h2->len; /* RFC 9113 5.5 */
-        return count_frame(h2);
+        return oribi__h2_count_frame(h2);
     }
 }
 

@@ -74,8 +74,8 @@ static void send_piece(struct h2_stream *stream, size_t cap)
         (void)oribi__h2_put_frame(h2, H2_DATA, ends ? H2_END_STREAM : 0, stream->to.id, n);
     stream->send_window -= (int64_t)n;
     h2->send_window -= (int64_t)n;
-    if (n >= H2_PAYING_BYTES && h2->free_updates < H2_FREE_UPDATES_MAX)
-        h2->free_updates += H2_FREE_UPDATES;
+    h2->free_updates += H2_FREE_UPDATES;
+    h2->free_frames += H2_FREE_FRAMES;
     if (last) {
         end_answer(stream);
     } else if (stream->incremental) { /* to the end of its queue */

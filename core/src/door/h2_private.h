@@ -35,9 +35,10 @@ enum {
     H2_RECENT = 256,           /* streams whose end we remember */
     H2_BUFFER_KEPT = 4 * 1024, /* bytes of a buffer that is kept for the next field block */
     H2_SETTINGS_MAX = 32,      /* in one frame */
-    H2_FREE_UPDATES = 4,       /* WINDOW_UPDATE that a frame of DATA pays for, … */
-    H2_PAYING_BYTES = 256,     /* … if it has so many bytes */
-    H2_FREE_UPDATES_MAX = 1000 * 1000,
+    /* What a frame of an answer pays for, however short it is: a client may open both windows again for each frame of
+     * DATA, and ask by PING how long that took. So floods cost the client as many answers. */
+    H2_FREE_UPDATES = 4, /* WINDOW_UPDATE, for each frame of DATA */
+    H2_FREE_FRAMES = 1,  /* PING and other frames that carry nothing, for each HEADERS and each frame of DATA */
 };
 
 /* How many of something are allowed at once and per second. */
@@ -110,6 +111,7 @@ struct h2_stream {
     bool answer_ended;  /* END_STREAM has gone */
     bool closed;        /* nothing more is sent or told */
     bool held;          /* not released */
+    bool left;          /* among left_count */
     bool refused;       /* the body is thrown away */
     bool listed;        /* among the ready ones */
     bool asked;         /* pulled without room since it became ready */
@@ -159,7 +161,10 @@ struct oribi_h2 {
     struct h2_rate resets;
     struct h2_rate frames;
     struct h2_rate updates;
-    uint32_t free_updates; /* WINDOW_UPDATE that DATA has paid for */
+    uint64_t free_updates; /* WINDOW_UPDATE, … */
+    uint64_t free_frames;  /* … other frames that carry nothing, … */
+    uint64_t free_resets;  /* … and RST_STREAM behind the end of a stream that answers have paid for */
+    int64_t slow_until_ms; /* a trusted client has to wait; 0: it does not */
     uint32_t recent_opened[H2_RECENT / 32];
     uint32_t recent_ours[H2_RECENT / 32]; /* … and we have reset them: frames may still be on their way */
 
@@ -167,6 +172,7 @@ struct oribi_h2 {
     struct h2_stream **streams;
     uint32_t stream_count;
     uint32_t stream_cap;
+    uint32_t left_count; /* closed before their answer had ended, and not released: calls that run on */
     uint32_t dead_count; /* closed and released, and not yet freed */
     struct h2_stream *free_streams;
     uint32_t depth; /* of our functions that have called an event: no stream is freed meanwhile */
@@ -202,10 +208,23 @@ static inline void h2_write32(char *p, uint32_t value)
     p[3] = (char)value;
 }
 
+/* ---- h2_flood.c ---- */
+
 /* Counts one; false when there have been too many. */
 bool oribi__h2_rate_take(struct h2_rate *rate, uint32_t max, uint32_t per_s, int64_t now_ms);
 
+/* A frame that costs us something and brings a request no further: WINDOW_UPDATE, or another. The connection ends when
+ * there are too many; a trusted client has to wait then. */
+void oribi__h2_count_update(struct oribi_h2 *h2);
+void oribi__h2_count_frame(struct oribi_h2 *h2);
+
+/* A stream's reset that is the client's doing. False: there are too many, and the connection has ended. */
+bool oribi__h2_count_reset(struct oribi_h2 *h2, const char *reason);
+
 /* ---- h2_stream.c ---- */
+
+/* Whether the client may open one more. */
+bool oribi__h2_has_room(const struct oribi_h2 *h2);
 
 /* The stream while it is not closed, or NULL. */
 struct h2_stream *oribi__h2_find(const struct oribi_h2 *h2, uint32_t id);

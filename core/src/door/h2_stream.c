@@ -76,6 +76,12 @@ struct h2_stream *oribi__h2_find(const struct oribi_h2 *h2, uint32_t id)
 
 /* ---- life ---- */
 
+bool oribi__h2_has_room(const struct oribi_h2 *h2)
+{
+    uint32_t count = h2->stream_count - h2->left_count - h2->dead_count;
+    return count < h2->limits->streams_max && h2->left_count < h2->limits->left_max;
+}
+
 struct h2_stream *oribi__h2_open(struct oribi_h2 *h2, uint32_t id)
 {
     if (h2->stream_count == h2->stream_cap) {
@@ -112,6 +118,8 @@ void oribi__h2_close(struct h2_stream *stream, bool tell, uint32_t code)
     if (stream->closed)
         return;
     stream->closed = true;
+    stream->left = stream->held && !stream->answer_ended;
+    h2->left_count += stream->left;
     h2->dead_count += !stream->held;
     oribi__h2_unlist(stream);
     if (h2->data == stream) { /* the rest of the frame at hand is thrown away */
@@ -127,8 +135,10 @@ void oribi__h2_close(struct h2_stream *stream, bool tell, uint32_t code)
 
 void oribi__h2_close_if_ended(struct h2_stream *stream)
 {
-    if (stream->request_ended && stream->answer_ended)
-        oribi__h2_close(stream, false, ORIBI_H2_NO_ERROR);
+    if (!stream->request_ended || !stream->answer_ended || stream->closed)
+        return;
+    stream->to.h2->free_resets++;
+    oribi__h2_close(stream, false, ORIBI_H2_NO_ERROR);
 }
 
 void oribi__h2_sweep(struct oribi_h2 *h2)
@@ -160,22 +170,6 @@ void oribi__h2_sweep_between(struct oribi_h2 *h2)
 
 /* ---- errors ---- */
 
-bool oribi__h2_rate_take(struct h2_rate *rate, uint32_t max, uint32_t per_s, int64_t now_ms)
-{
-    int64_t full = (int64_t)max * 1000;
-    int64_t passed = now_ms - rate->at_ms;
-    if (passed > 0) {
-        rate->level = passed >= full / (per_s ? per_s : 1) + 1 && per_s ? full : rate->level + passed * per_s;
-        rate->at_ms = now_ms;
-    }
-    if (rate->level > full)
-        rate->level = full;
-    if (rate->level < 1000)
-        return false;
-    rate->level -= 1000;
-    return true;
-}
-
 void oribi__h2_fail(struct oribi_h2 *h2, uint32_t code, const char *reason)
 {
     if (h2->over)
@@ -195,10 +189,8 @@ void oribi__h2_stream_error(struct oribi_h2 *h2, uint32_t id, uint32_t code)
     struct h2_stream *stream = oribi__h2_find(h2, id);
     if (h2->over)
         return;
-    if (!oribi__h2_rate_take(&h2->resets, h2->limits->resets_max, h2->limits->resets_per_s, h2->now_ms)) {
-        oribi__h2_fail(h2, ORIBI_H2_ENHANCE_YOUR_CALM, "too many streams reset for what the client does");
+    if (!oribi__h2_count_reset(h2, "too many streams reset for what the client does"))
         return;
-    }
     oribi__h2_put_reset(h2, id, code);
     if (stream)
         oribi__h2_close(stream, true, code);
@@ -211,6 +203,7 @@ void oribi_h2_reset(struct oribi_h2_stream *to, uint32_t code)
         return;
     oribi__h2_put_reset(to->h2, to->id, code);
     oribi__h2_close(stream, false, code);
+    to->h2->free_resets++; /* the client's may be on its way */
     oribi__h2_sweep(to->h2);
 }
 
@@ -221,6 +214,8 @@ void oribi_h2_release(struct oribi_h2_stream *to)
     assert(stream->held);
     stream->held = false;
     h2->dead_count += stream->closed;
+    h2->left_count -= stream->left;
+    stream->left = false;
     if (!stream->closed && !stream->answer_ended) {
         oribi__h2_put_reset(h2, to->id, ORIBI_H2_CANCEL);
         oribi__h2_close(stream, false, ORIBI_H2_CANCEL);

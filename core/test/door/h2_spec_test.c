@@ -15,6 +15,10 @@ static void set_limit(struct oribi_slice raw)
     int64_t value = (int64_t)frame_number(raw);
     if (frame_is(word, "streams_max"))
         lab.limits.streams_max = (uint32_t)value;
+    else if (frame_is(word, "left_max"))
+        lab.limits.left_max = (uint32_t)value;
+    else if (frame_is(word, "trusted"))
+        lab.limits.trusted = value != 0;
     else if (frame_is(word, "stream_window"))
         lab.limits.stream_window = (uint32_t)value;
     else if (frame_is(word, "connection_window"))

@@ -501,6 +501,34 @@ static void test_unread_acknowledgements_have_an_end(void)
     end();
 }
 
+/* A read may bring many frames too many: they are taken, and then nothing is read until one more is due. */
+static void test_a_trusted_client_that_floods_waits(void)
+{
+    lab_init(&lab);
+    lab.limits.trusted = true;
+    lab.limits.frames_max = 4; /* SETTINGS and its acknowledgement are two */
+    lab.limits.frames_per_s = 100;
+    begin(LAB_ANSWERS);
+    for (int i = 0; i < 2; i++)
+        send_line("PING 0 zero:8");
+    ok(oribi_h2_wants_input(lab.h2));
+    ok(oribi_h2_deadline(lab.h2) == INT64_MAX);
+    for (int i = 0; i < 1000; i++)
+        send_line("PING 0 zero:8");
+    lab_drain(&lab, 1);
+    ok(!oribi_h2_wants_input(lab.h2));
+    ok_eq(oribi_h2_deadline(lab.h2), lab.now_ms + 10);
+    lab.now_ms += 9;
+    oribi_h2_tick(lab.h2, lab.now_ms);
+    ok(!oribi_h2_wants_input(lab.h2));
+    lab.now_ms += 1;
+    oribi_h2_tick(lab.h2, lab.now_ms);
+    ok(oribi_h2_wants_input(lab.h2));
+    ok(oribi_h2_deadline(lab.h2) == INT64_MAX);
+    ok(!oribi_h2_is_over(lab.h2));
+    end();
+}
+
 /* ---- the rest ---- */
 
 static void test_rates(void)
@@ -590,6 +618,7 @@ int main(void)
     test_memory_of_one_client_is_bounded();
     test_no_input_is_wanted_while_much_is_unsent();
     test_unread_acknowledgements_have_an_end();
+    test_a_trusted_client_that_floods_waits();
     test_rates();
     test_priority_fields();
     test_settings_are_what_the_limits_say();
