@@ -234,7 +234,7 @@ static void check_door(void)
         n++;
     expect(n == door->idle_count && n <= door->channel_count);
     for (const struct oribi__client *client = door->clients; client; client = client->next)
-        expect(!client->h2 || oribi_h2_streams(client->h2) <= door->h2_limits.streams_max);
+        expect(!client->h2 || oribi_h2_streams(client->h2) <= door->h2_limits.streams_max + door->h2_limits.left_max);
 }
 
 /* Turns until nobody has anything to read. */
@@ -295,8 +295,10 @@ static void open_door(uint8_t flags)
     expect(oribi__door_init(door, &config, error) == 0);
     if (flags & 8)
         door->h2_limits.streams_max = 2;
-    if (flags & 16)
+    if (flags & 16) {
         door->h2_limits.resets_max = 3;
+        door->h2_limits.left_max = 1;
+    }
 }
 
 /* --- steps --- */

@@ -55,13 +55,14 @@ module DoorServers
   def setup
     super
     skip "no oribi-door here: it needs libssl-dev, libnghttp2-dev and pkg-config" unless DoorServers.here?
-    @dir = Dir.mktmpdir("oribi-e2e")
+    @dir ||= Dir.mktmpdir("oribi-e2e")
     DoorServers.certificate(@dir, "site")
   end
 
   def teardown
     @one&.cleanup
     FileUtils.remove_entry(@dir) if @dir
+    @dir = nil
     super
   end
 

@@ -1,8 +1,8 @@
 /* Calls that run on without their client.
  *
  * A client may give up its request at any time, a worker that has begun the call ends it when it can. Until then the
- * channel stays in a list of the door, without a call, and counts as out.
- */
+ * channel stays in a list of the door, without a call, and counts as out; a stream of HTTP/2 that was reset counts
+ * against the left_max of its connection as long. */
 
 #include "door/door_private.h"
 
@@ -16,6 +16,9 @@ void oribi__channel_unlink_left(struct oribi__channel *channel)
         channel->next->prev = channel->prev;
     channel->prev = channel->next = NULL;
     oribi__channel_uncount(channel);
+    if (channel->left_by)
+        oribi__h2_left_ended(channel->left_by);
+    channel->left_by = NULL;
 }
 
 /* The worker says whose a channel is until it has closed its end; one that has died, or has been replaced, says no
@@ -68,6 +71,13 @@ void oribi__channels_look(struct oribi__door *door)
         next = channel->next;
         oribi__channel_look(channel);
     }
+}
+
+void oribi__channels_forget(struct oribi__door *door, const struct oribi_h2 *h2)
+{
+    for (struct oribi__channel *channel = door->left_first; channel; channel = channel->next)
+        if (channel->left_by && channel->left_by->h2 == h2)
+            channel->left_by = NULL;
 }
 
 void oribi__channels_close_left(struct oribi__door *door)

@@ -124,16 +124,24 @@ void oribi__client_rests(struct oribi__client *client)
     door->resting_last = client;
 }
 
+static void end_session(struct oribi__client *client)
+{
+    while (client->streams)
+        oribi__stream_destroy(client->streams);
+    if (client->left_count)
+        oribi__channels_forget(client->door, client->h2);
+    client->left_count = 0;
+    oribi_h2_destroy(client->h2);
+    client->h2 = NULL;
+}
+
 static void close_client(struct oribi__client *client)
 {
     struct oribi__door *door = client->door;
     if (client->watch.fd < 0)
         return;
-    while (client->streams)
-        oribi__stream_destroy(client->streams);
+    end_session(client);
     unlist_resting(client);
-    oribi_h2_destroy(client->h2);
-    client->h2 = NULL;
     heap_remove(client);
     (void)oribi_loop_remove(door->reactor.loop, &client->watch); /* ours */
     client->watch.fd = -1;
@@ -243,10 +251,7 @@ static int64_t sooner(int64_t a, int64_t b)
 static void linger(struct oribi__client *client)
 {
     int64_t now_ms = client->door->reactor.now_ms;
-    while (client->streams)
-        oribi__stream_destroy(client->streams);
-    oribi_h2_destroy(client->h2);
-    client->h2 = NULL;
+    end_session(client);
     if (client->peer.transport)
         client->peer.transport->shut(client->peer.transport);
     (void)shutdown(client->peer.fd, SHUT_WR); /* fails where the client has gone, which its read tells */
@@ -309,7 +314,9 @@ void oribi__h2_begin(struct oribi__door *door, struct oribi__peer *peer, struct 
     door->client_count++;
     oribi__client_rests(client);
     client->watch.fd = peer->fd;
-    client->h2 = oribi_h2_create(&door->h2_limits, &oribi__stream_events, client, door->reactor.now_ms);
+    bool trusted = oribi_trust_has(&door->trust, oribi_slice(peer->addr, peer->addr_len));
+    client->h2 = oribi_h2_create(trusted ? &door->h2_trusted : &door->h2_limits, &oribi__stream_events, client,
+                                 door->reactor.now_ms);
     if (!client->h2 || oribi_loop_add(door->reactor.loop, &client->watch, peer->fd, ORIBI_WATCH_PEER, ORIBI_READ) < 0) {
         close_client(client);
         return;

@@ -25,6 +25,7 @@ struct oribi__client {
     bool dirty;
     bool asleep;
     bool rests;
+    uint32_t left_count;    /* streams that were reset, and whose calls run on */
     bool waits;             /* each of its requests waits for a worker */
     uint32_t stream_count;  /* of `streams` … */
     uint32_t waiting_count; /* … and those that wait */
@@ -38,7 +39,7 @@ struct oribi__client {
 /* A request, from its head until its answer has left. */
 struct oribi__stream {
     struct oribi__client *client;
-    struct oribi_h2_stream *h2; /* NULL: reset, and only the call is left */
+    struct oribi_h2_stream *h2; /* NULL: it was reset, and nothing of it is left here */
     struct oribi__stream *prev;
     struct oribi__stream *next;
     struct oribi__stream *ended_next;

@@ -62,6 +62,8 @@ int oribi__door_init(struct oribi__door *door, struct oribi_door_config *config,
     door->h2_limits.head_timeout_ms = config->options->head_timeout_ms;
     door->h2_limits.write_timeout_ms = config->options->write_timeout_ms;
     door->h2_limits.sleeps = true;
+    door->h2_trusted = door->h2_limits;
+    door->h2_trusted.trusted = true;
     if (config->options->hsts_s) {
         int n = snprintf(door->hsts, sizeof(door->hsts), "max-age=%u", config->options->hsts_s); /* fits */
         door->extra_tls = (struct oribi_header){"strict-transport-security", door->hsts, 25, (uint32_t)n};

@@ -142,7 +142,8 @@ struct oribi__channel {
     struct oribi_chunked chunked;
     int64_t left; /* of a body with a length */
     int64_t sent_us;
-    int32_t left_pid; /* whose worker runs on */
+    int32_t left_pid;                /* whose worker runs on */
+    struct oribi_h2_stream *left_by; /* the stream that has left it; NULL: of HTTP/1.1, or gone */
     uint16_t number;
     uint16_t owner; /* slot + 1 that its calls count for in door->out, 0: none */
     uint8_t state;
@@ -161,6 +162,7 @@ struct oribi__door {
     struct oribi_reactor reactor;
     struct oribi_door_config *config;
     struct oribi_h2_limits h2_limits;
+    struct oribi_h2_limits h2_trusted; /* the same of balancers, which trusted_proxies names */
     struct oribi_limits answer_limits; /* of chunked answers: no maximum of the body */
     struct oribi_watch control_watch;
     struct oribi_watch listener_watches[ORIBI_LISTENERS_MAX];
@@ -423,8 +425,9 @@ void oribi__channel_close(struct oribi__channel *channel);
 /* channel_left.c. The same for a worker, which finds its client gone. But while the call runs on, in a worker that has
  * begun it, it counts as out: who gives up requests gets no more workers by that. */
 void oribi__channel_leave(struct oribi__channel *channel);
-void oribi__channel_look(struct oribi__channel *channel); /* closes it if the call has ended */
-void oribi__channels_look(struct oribi__door *door);      /* all of them */
+void oribi__channel_look(struct oribi__channel *channel);                         /* closes it if the call has ended */
+void oribi__channels_look(struct oribi__door *door);                              /* all of them */
+void oribi__channels_forget(struct oribi__door *door, const struct oribi_h2 *h2); /* its streams go */
 void oribi__channels_close_left(struct oribi__door *door);
 void oribi__channel_unlink_left(struct oribi__channel *channel); /* of oribi__channel_release() only */
 
@@ -458,7 +461,11 @@ bool oribi__h2_make_room(struct oribi__door *door);
 void oribi__h2_drain(struct oribi__door *door);
 void oribi__h2_close_all(struct oribi__door *door);
 
-/* What is left to its caller of a stream's client. */
+/* The call that a stream has left (oribi__channel_leave) has ended in its worker. */
+void oribi__h2_left_ended(struct oribi_h2_stream *h2);
+
+/* --- arrive.c --- */
+
 int oribi__arrive_init(struct oribi__door *door);
 void oribi__arrive_turn(struct oribi__door *door);
 void oribi__arrive_stop(struct oribi__door *door); /* no new clients */

@@ -110,12 +110,41 @@ static void count_reset(const struct oribi__client *client)
     oribi_door_slot_count(&client->door->slot->reset_count, 1);
 }
 
-static void reset(struct oribi__stream *stream, uint32_t code)
+/* It was reset, and counts no longer; where its worker has begun the call and goes on with it, until that has ended. */
+static void let_go(struct oribi__stream *stream)
 {
-    count_reset(stream->client);
-    oribi_h2_reset(stream->h2, code);
+    struct oribi__channel *channel = stream->call ? stream->call->channel : NULL;
+    struct oribi_h2_stream *h2 = stream->h2;
+    stream->h2 = NULL;
     end_call(stream);
     ends(stream);
+    if (!h2)
+        return;
+    if (!channel || channel->state != ORIBI__CHANNEL_LEFT) {
+        oribi_h2_release(h2);
+        return;
+    }
+    h2->user = stream->client;
+    channel->left_by = h2;
+    stream->client->left_count++;
+}
+
+void oribi__h2_left_ended(struct oribi_h2_stream *h2)
+{
+    struct oribi__client *client = h2->user;
+    client->left_count--;
+    client->asleep = false; /* it may now */
+    oribi_h2_release(h2);
+    oribi__client_dirty(client);
+}
+
+static void reset(struct oribi__stream *stream, uint32_t code)
+{
+    if (!stream->h2)
+        return; /* its connection has ended in what was tried last */
+    count_reset(stream->client);
+    oribi_h2_reset(stream->h2, code);
+    let_go(stream);
 }
 
 /* An answer of our own: its status in words. */
@@ -434,8 +463,7 @@ static void on_reset(void *self, struct oribi_h2_stream *h2, uint32_t code)
         oribi__own_log(stream->call, STATUS_GONE, 0);
         oribi_door_slot_count(&client->door->slot->gone_count, 1);
     }
-    end_call(stream); /* its worker sees that the client has gone when it looks or writes, and counts no longer here */
-    ends(stream);
+    let_go(stream); /* its worker sees that the client has gone when it looks or writes */
 }
 
 const struct oribi_h2_events oribi__stream_events = {
@@ -468,10 +496,13 @@ void oribi__streams_turn(struct oribi__client *client)
     struct oribi__stream *stream = client->ended;
     while (stream) {
         struct oribi__stream *next = stream->ended_next;
-        if (oribi_h2_is_answered(stream->h2)) {
-            oribi_h2_release(stream->h2);
-            oribi__stream_destroy(stream);
+        if (stream->h2 && !oribi_h2_is_answered(stream->h2)) {
+            stream = next;
+            continue;
         }
+        if (stream->h2)
+            oribi_h2_release(stream->h2);
+        oribi__stream_destroy(stream);
         stream = next;
     }
 }
