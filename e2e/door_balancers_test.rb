@@ -148,4 +148,14 @@ E2E.suite("door_balancers", transports: %i[tcp]) do
     leave
     assert_answered(one, 1, *(22..120).map { |i| 2 * i - 1 })
   end
+
+  # More than a first read of a head would hold.
+  def test_much_plain_http_at_a_port_of_tls
+    serve("--doors", "1")
+    before = door
+    answer = connect.send_raw("GET /#{"x" * 9000} HTTP/1.1\r\nHost: a\r\n\r\n").read_to_end
+    wait_until("a door that serves") { curl("/pid") rescue false }
+    assert_equal before, door, @one.stderr
+    assert_match(/\AHTTP\/1.1 400 /, answer)
+  end
 end

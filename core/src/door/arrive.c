@@ -174,7 +174,8 @@ static void answer_plain(const struct oribi__arrival *arrival)
     static const char body[] = "This port speaks HTTPS: use https:// in front of its name\n";
     char rest[FIRST_BYTES];
     struct oribi_slice first = oribi_tls_first(arrival->session);
-    memcpy(rest, first.p, first.n); /* a few bytes */
+    first.n = first.n < sizeof(rest) ? first.n : sizeof(rest);
+    memcpy(rest, first.p, first.n);
     ssize_t n = oribi_os_read(arrival->peer.fd, rest + first.n, sizeof(rest) - first.n);
     log_plain(arrival, oribi_slice(rest, first.n + (n > 0 ? (size_t)n : 0)), sizeof(head) - 1, sizeof(body) - 1);
     struct iovec vec[2] = {{(void *)head, sizeof(head) - 1}, {(void *)body, sizeof(body) - 1}};
