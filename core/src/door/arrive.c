@@ -1,5 +1,6 @@
 /* Clients from the listener until it is known what they speak: TLS shakes hands, and without it the first bytes say
- * whether HTTP/2 is spoken by prior knowledge (RFC 9113 3.3). */
+ * whether HTTP/2 is spoken by prior knowledge (RFC 9113 3.3). A PROXY header stands before either: nothing that is said
+ * within TLS, or later, can be one. */
 #include "door/door_private.h"
 
 #include "oribi/base/error.h"
@@ -7,6 +8,7 @@
 #include "oribi/base/os.h"
 #include "oribi/config/trust.h"
 #include "oribi/http/parser.h"
+#include "oribi/http/proxy.h"
 #include "oribi/http/refusal.h"
 
 #include <arpa/inet.h>
@@ -23,6 +25,9 @@ enum {
     PLAIN_READS_MAX = 16, /* of FIRST_BYTES, behind the answer to who speaks no TLS */
 };
 
+_Static_assert((int)FIRST_BYTES >= (int)ORIBI_PROXY_BINARY_BYTES_MAX, "a PROXY header is read whole");
+_Static_assert((int)FIRST_BYTES >= (int)ORIBI_PROXY_LINE_BYTES_MAX, "a PROXY line is read whole");
+
 static const char preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 enum { PREFACE_BYTES = sizeof(preface) - 1 };
 
@@ -32,7 +37,9 @@ struct oribi__arrival {
     struct oribi__arrival *prev;
     struct oribi__arrival *next;
     struct oribi__peer peer;
-    struct oribi_tls_session *session; /* NULL: without TLS */
+    struct oribi_tls_session *session; /* NULL: without TLS, or its PROXY header has not come */
+    bool proxy_awaited;
+    struct oribi_buf proxy; /* … and has come as far as this */
     int64_t since_ms;
     int64_t deadline_ms;
     uint32_t len; /* bytes of a preface that have come */
@@ -71,6 +78,7 @@ static void forget(struct oribi__arrival *arrival)
     *(arrival->prev ? &arrival->prev->next : &door->arrivals) = arrival->next;
     *(arrival->next ? &arrival->next->prev : &door->arrivals_last) = arrival->prev;
     arrival->watch.fd = -1;
+    oribi_buf_deinit(&arrival->proxy);
     door->arrival_count--;
     arrival->next = door->closed_arrivals;
     door->closed_arrivals = arrival;
@@ -89,6 +97,7 @@ static void become_h1(struct oribi__arrival *arrival, struct oribi_slice first)
     struct oribi__door *door = arrival->door;
     struct oribi__peer peer = arrival->peer;
     const struct oribi_door_listener *listener = &door->config->listeners[peer.listener];
+    bool proxy_awaited = arrival->proxy_awaited;
     forget(arrival);
     struct oribi_conn *c = oribi_conn_open(&door->reactor, peer.fd, listener);
     if (!c) {
@@ -101,8 +110,8 @@ static void become_h1(struct oribi__arrival *arrival, struct oribi_slice first)
     c->port_len = peer.port_len;
     memcpy(c->addr, peer.addr, sizeof(c->addr));
     memcpy(c->port, peer.port, sizeof(c->port));
-    c->proxy_awaited = (listener->listener.proxy || door->config->options->proxy_protocol) &&
-                       oribi_trust_has(&door->trust, oribi_slice(c->addr, c->addr_len));
+    c->proxy_awaited = proxy_awaited;
+    c->proxy_tls = peer.proxy_tls;
     if (first.n)
         oribi_conn_resume(&door->reactor, c, first, -1, 0, 0);
     if (c->state == ORIBI_CONN_IDLE || c->state == ORIBI_CONN_HEAD || c->state == ORIBI_CONN_BODY)
@@ -119,30 +128,42 @@ static void become_h2(struct oribi__arrival *arrival, struct oribi_slice first)
 
 /* --- the first bytes --- */
 
+/* Reads behind the `len` bytes that are in `first`. 0: nothing has come, or the client is dropped. */
+static size_t read_first(struct oribi__arrival *arrival, char first[FIRST_BYTES], size_t len)
+{
+    ssize_t n = oribi_os_read(arrival->peer.fd, first + len, FIRST_BYTES - len);
+    if (n == ORIBI_AGAIN) {
+        arrival->watch.ready &= (uint8_t)~ORIBI_READ;
+        return 0;
+    }
+    if (n <= 0) {
+        drop(arrival);
+        return 0;
+    }
+    arrival->door->bytes_in += (uint64_t)n;
+    return (size_t)n;
+}
+
+static void choose(struct oribi__arrival *arrival, struct oribi_slice first)
+{
+    size_t known = first.n < PREFACE_BYTES ? first.n : PREFACE_BYTES;
+    if (memcmp(first.p, preface, known) != 0) {
+        become_h1(arrival, first);
+    } else if (known == PREFACE_BYTES) {
+        become_h2(arrival, first);
+    } else {
+        memcpy(arrival->first, first.p, first.n);
+        arrival->len = (uint32_t)first.n;
+    }
+}
+
 static void look_at_first(struct oribi__arrival *arrival)
 {
     char first[FIRST_BYTES];
     memcpy(first, arrival->first, arrival->len);
-    ssize_t n = oribi_os_read(arrival->peer.fd, first + arrival->len, sizeof(first) - arrival->len);
-    if (n == ORIBI_AGAIN) {
-        arrival->watch.ready &= (uint8_t)~ORIBI_READ;
-        return;
-    }
-    if (n <= 0) {
-        drop(arrival);
-        return;
-    }
-    arrival->door->bytes_in += (uint64_t)n;
-    size_t len = arrival->len + (size_t)n;
-    size_t known = len < PREFACE_BYTES ? len : PREFACE_BYTES;
-    if (memcmp(first, preface, known) != 0) {
-        become_h1(arrival, oribi_slice(first, len));
-    } else if (known == PREFACE_BYTES) {
-        become_h2(arrival, oribi_slice(first, len));
-    } else {
-        memcpy(arrival->first, first, len);
-        arrival->len = (uint32_t)len;
-    }
+    size_t n = read_first(arrival, first, arrival->len);
+    if (n > 0)
+        choose(arrival, oribi_slice(first, arrival->len + n));
 }
 
 /* Its lines in both logs, as of any other that is refused. */
@@ -185,6 +206,16 @@ static void answer_plain(const struct oribi__arrival *arrival)
         continue; /* unread bytes would reset the answer */
 }
 
+static void log_unshaken(const struct oribi__arrival *arrival, const char *reason)
+{
+    struct oribi__door *door = arrival->door;
+    oribi_door_slot_count(&door->slot->unshaken[ORIBI_DOOR_REFUSED], 1);
+    if (oribi_log_limit_allows(&door->log_limit, door->reactor.now_ms))
+        oribi_log(ORIBI_LOG_INFO, "door: a handshake with %.*s failed: %s",
+                  arrival->peer.addr_len ? arrival->peer.addr_len : 4,
+                  arrival->peer.addr_len ? arrival->peer.addr : "unix", reason);
+}
+
 static void shake_hands(struct oribi__arrival *arrival)
 {
     struct oribi__door *door = arrival->door;
@@ -212,11 +243,7 @@ static void shake_hands(struct oribi__arrival *arrival)
         answer_plain(arrival);
         break;
     case ORIBI_TLS_FAILED:
-        oribi_door_slot_count(&door->slot->unshaken[ORIBI_DOOR_REFUSED], 1);
-        if (oribi_log_limit_allows(&door->log_limit, door->reactor.now_ms))
-            oribi_log(ORIBI_LOG_INFO, "door: a handshake with %.*s failed: %s",
-                      arrival->peer.addr_len ? arrival->peer.addr_len : 4,
-                      arrival->peer.addr_len ? arrival->peer.addr : "unix", oribi_tls_reason(arrival->session));
+        log_unshaken(arrival, oribi_tls_reason(arrival->session));
         break;
     case ORIBI_TLS_GONE:
         oribi_door_slot_count(&door->slot->unshaken[ORIBI_DOOR_LEFT], 1);
@@ -225,9 +252,101 @@ static void shake_hands(struct oribi__arrival *arrival)
     drop(arrival);
 }
 
+/* --- the PROXY header --- */
+
+static const struct oribi_door_listener *listener_of(const struct oribi__arrival *arrival)
+{
+    return &arrival->door->config->listeners[arrival->peer.listener];
+}
+
+/* The handshake begins, with what has been read of it. */
+static void begin_tls(struct oribi__arrival *arrival, struct oribi_slice early)
+{
+    arrival->session = oribi_tls_accept(listener_of(arrival)->contexts, arrival->peer.fd);
+    if (arrival->session && oribi_tls_early(arrival->session, early) == 0)
+        shake_hands(arrival);
+    else
+        drop(arrival);
+}
+
+/* Without TLS it is answered 400, as workers do. Within it no answer could be read. */
+static void refuse_proxy(struct oribi__arrival *arrival, struct oribi_slice first, const char *reason)
+{
+    if (!listener_of(arrival)->tls) {
+        become_h1(arrival, first);
+        return;
+    }
+    oribi_door_slot_count(&arrival->door->slot->refusals[ORIBI_REFUSAL_PROXY_HEADER], 1);
+    log_unshaken(arrival, reason);
+    drop(arrival);
+}
+
+static void take_proxy(struct oribi__arrival *arrival, const struct oribi_proxy *proxy)
+{
+    struct oribi__peer *peer = &arrival->peer;
+    int64_t idle_ms = arrival->door->config->options->idle_timeout_ms;
+    arrival->proxy_awaited = false;
+    oribi_buf_deinit(&arrival->proxy);
+    if (!listener_of(arrival)->tls)
+        arrival->deadline_ms = idle_ms ? arrival->door->reactor.now_ms + idle_ms : INT64_MAX;
+    peer->proxy_tls = proxy->tls;
+    if (!proxy->known)
+        return;
+    memcpy(peer->addr, proxy->addr, proxy->addr_len);
+    memcpy(peer->port, proxy->port, proxy->port_len);
+    peer->addr_len = proxy->addr_len;
+    peer->port_len = proxy->port_len;
+}
+
+/* It has come in part, and has the time of a head for the rest. False: out of memory. */
+static bool keep_proxy(struct oribi__arrival *arrival, const char *p, size_t n)
+{
+    int64_t timeout_ms = arrival->door->config->options->head_timeout_ms;
+    int64_t until_ms = timeout_ms ? arrival->door->reactor.now_ms + timeout_ms : INT64_MAX;
+    if (!arrival->proxy.len && until_ms < arrival->deadline_ms)
+        arrival->deadline_ms = until_ms;
+    return oribi_buf_try_append(&arrival->proxy, p, n) == 0;
+}
+
+static void read_proxy(struct oribi__arrival *arrival)
+{
+    char first[FIRST_BYTES];
+    struct oribi_proxy proxy;
+    size_t len = arrival->proxy.len;
+    if (len)
+        memcpy(first, arrival->proxy.p, len);
+    for (;;) {
+        size_t n = read_first(arrival, first, len);
+        if (n == 0)
+            return;
+        ssize_t head = oribi_proxy_parse(first, len + n, &proxy);
+        if (head != ORIBI_AGAIN) {
+            len += n;
+            if (head < 0) {
+                refuse_proxy(arrival, oribi_slice(first, len), proxy.reason);
+                return;
+            }
+            take_proxy(arrival, &proxy);
+            struct oribi_slice rest = oribi_slice(first + head, len - (size_t)head);
+            if (listener_of(arrival)->tls)
+                begin_tls(arrival, rest);
+            else if (rest.n)
+                choose(arrival, rest);
+            return;
+        }
+        if (!keep_proxy(arrival, first + len, n)) {
+            drop(arrival);
+            return;
+        }
+        len += n;
+    }
+}
+
 static void go_on(struct oribi__arrival *arrival)
 {
-    if (arrival->session)
+    if (arrival->proxy_awaited)
+        read_proxy(arrival);
+    else if (arrival->session)
         shake_hands(arrival);
     else
         look_at_first(arrival);
@@ -278,9 +397,12 @@ static void arrive(struct oribi__door *door, uint32_t index, int fd, const struc
     set_address(&arrival->peer, from);
     int64_t patience_ms = listener->tls ? options->head_timeout_ms : options->idle_timeout_ms;
     arrival->deadline_ms = patience_ms ? door->reactor.now_ms + patience_ms : INT64_MAX;
-    if (listener->tls)
+    arrival->proxy_awaited = (listener->listener.proxy || options->proxy_protocol) &&
+                             oribi_trust_has(&door->trust, oribi_slice(arrival->peer.addr, arrival->peer.addr_len));
+    bool tls = listener->tls && !arrival->proxy_awaited;
+    if (tls)
         arrival->session = oribi_tls_accept(listener->contexts, fd);
-    if ((listener->tls && !arrival->session) ||
+    if ((tls && !arrival->session) ||
         oribi_loop_add(door->reactor.loop, &arrival->watch, fd, ORIBI_WATCH_PEER, ORIBI_READ) < 0) {
         oribi_tls_session_destroy(arrival->session);
         oribi_os_close(fd);
@@ -404,7 +526,7 @@ void oribi__arrive_turn(struct oribi__door *door)
         next = arrival->next;
         if (now_ms < arrival->deadline_ms)
             continue;
-        if (arrival->session)
+        if (listener_of(arrival)->tls)
             oribi_door_slot_count(&door->slot->unshaken[ORIBI_DOOR_LATE], 1);
         oribi_door_slot_count(&door->slot->timeouts[ORIBI_TIMEOUT_FIRST], 1);
         drop(arrival);

@@ -366,7 +366,7 @@ static void on_refused(void *self, struct oribi_conn *c, enum oribi_refusal refu
     const struct oribi__refused refused = {.listener = &listener->listener,
                                            .addr = oribi_slice(c->addr, c->addr_len),
                                            .port = oribi_slice(c->port, c->port_len),
-                                           .tls = c->transport != NULL,
+                                           .tls = c->transport || c->proxy_tls,
                                            .closes = true,
                                            .status = oribi_refusal_status(refusal),
                                            .refusal = refusal,

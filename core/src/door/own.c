@@ -240,7 +240,7 @@ void oribi__own_log_refused_h2(struct oribi__door *door, const struct oribi__pee
     const struct oribi__refused refused = {.listener = &door->config->listeners[peer->listener].listener,
                                            .addr = oribi_slice(peer->addr, peer->addr_len),
                                            .port = oribi_slice(peer->port, peer->port_len),
-                                           .tls = peer->tls != NULL,
+                                           .tls = peer->tls || peer->proxy_tls,
                                            .status = status,
                                            .refusal = refusal,
                                            .reason = reason,

@@ -68,6 +68,9 @@ struct oribi_tls_session;
 /* Begins a session on a connected, non-blocking socket. Borrows fd; holds tls. NULL: out of memory. */
 struct oribi_tls_session *oribi_tls_accept(struct oribi_tls *tls, int fd);
 
+/* Before the first step of the handshake: bytes that were read from the socket already; copied. 0 or ORIBI_ENOMEM. */
+int oribi_tls_early(struct oribi_tls_session *session, struct oribi_slice bytes);
+
 enum oribi_tls_step {
     ORIBI_TLS_DONE,
     ORIBI_TLS_READS,  /* wait until the socket can be read */

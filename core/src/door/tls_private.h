@@ -46,6 +46,7 @@ struct oribi_tls_session {
     struct oribi_tls *tls;
     SSL *ssl;
     struct oribi_buf unsent; /* records that the socket has not taken */
+    struct oribi_buf early;  /* what was read from the socket before the handshake */
     int fd;
     bool dry;      /* the last read(2) has emptied the socket */
     bool owed;     /* the next byte to be written is in a record already */

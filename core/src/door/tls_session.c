@@ -30,6 +30,11 @@ struct oribi_tls_session *oribi_tls_accept(struct oribi_tls *tls, int fd)
     return session;
 }
 
+int oribi_tls_early(struct oribi_tls_session *session, struct oribi_slice bytes)
+{
+    return bytes.n ? oribi_buf_try_append(&session->early, bytes.p, bytes.n) : 0;
+}
+
 void oribi_tls_session_destroy(struct oribi_tls_session *session)
 {
     if (!session)
@@ -37,6 +42,7 @@ void oribi_tls_session_destroy(struct oribi_tls_session *session)
     SSL_free(session->ssl);
     ERR_clear_error();
     oribi_buf_deinit(&session->unsent);
+    oribi_buf_deinit(&session->early);
     oribi_mem_free(session->text);
     oribi_mem_free(session->name);
     oribi_tls_release(session->tls);

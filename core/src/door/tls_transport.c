@@ -10,11 +10,24 @@
 
 /* --- what OpenSSL reads from and writes to --- */
 
+static ssize_t read_early(struct oribi_tls_session *session, char *dst, size_t n)
+{
+    size_t got = session->early.len < n ? session->early.len : n;
+    memcpy(dst, session->early.p, got);
+    oribi_buf_consume(&session->early, got);
+    if (!session->early.len)
+        oribi_buf_deinit(&session->early);
+    return (ssize_t)got;
+}
+
 static int bio_read(BIO *bio, char *dst, int n)
 {
     struct oribi_tls_session *session = BIO_get_data(bio);
+    bool early = session->early.len > 0;
     BIO_clear_retry_flags(bio);
-    ssize_t got = session->dry ? ORIBI_AGAIN : oribi_os_read(session->fd, dst, (size_t)n);
+    ssize_t got = early          ? read_early(session, dst, (size_t)n)
+                  : session->dry ? ORIBI_AGAIN
+                                 : oribi_os_read(session->fd, dst, (size_t)n);
     if (got == ORIBI_AGAIN) {
         BIO_set_retry_read(bio);
         return -1;
@@ -28,7 +41,7 @@ static int bio_read(BIO *bio, char *dst, int n)
     }
     for (ssize_t i = 0; i < got && session->first_len < sizeof(session->first) && !session->accepted; i++)
         session->first[session->first_len++] = dst[i];
-    session->dry = got < n; /* a short read has emptied the socket (epoll(7)) */
+    session->dry = got < n && !early; /* a short read has emptied the socket (epoll(7)) */
     return (int)got;
 }
 

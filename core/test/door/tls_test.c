@@ -321,6 +321,34 @@ static void test_what_is_no_tls(void)
     oribi_tls_release(tls);
 }
 
+/* A PROXY header is read before the handshake, and some of what stands behind it with it. */
+static void test_bytes_that_were_read_before_the_handshake(void)
+{
+    struct made made = make("DNS:a.test", EVP_PKEY_EC, 30);
+    struct oribi_tls_certificate certificate = pair(&made, &made);
+    struct oribi_tls *tls = contexts(&certificate, 1, true);
+    char hello[4096];
+    for (int part = 0; part <= 4; part++) {
+        struct both both;
+        begin(&both, tls, "a.test", TLS1_3_VERSION, NULL, NULL);
+        (void)SSL_do_handshake(both.client);
+        ssize_t n = read(both.fds[0], hello, sizeof(hello));
+        size_t early = n > 0 ? (size_t)n * (size_t)part / 4 : 0;
+        ok_eq(oribi_tls_early(both.server, oribi_slice(hello, early)), 0);
+        ok_eq(write(both.fds[1], hello + early, (size_t)n - early), n - (ssize_t)early);
+        shake(&both);
+        ok_eq(both.step, ORIBI_TLS_DONE);
+        end(&both);
+    }
+    struct both plain;
+    begin(&plain, tls, "a.test", TLS1_3_VERSION, NULL, NULL);
+    ok_eq(oribi_tls_early(plain.server, ORIBI_SLICE("GET / HTTP/1.1\r\n\r\n")), 0);
+    ok_eq(oribi_tls_handshake(plain.server), ORIBI_TLS_PLAIN);
+    is_bytes(oribi_tls_first(plain.server).p, oribi_tls_first(plain.server).n, "GET / HTTP/1.1\r\n\r\n", 18);
+    end(&plain);
+    oribi_tls_release(tls);
+}
+
 static void test_what_is_wrong_is_said(void)
 {
     struct made made = make("DNS:a.test", EVP_PKEY_EC, 30);
@@ -362,6 +390,7 @@ int main(void)
     test_tickets_of_all_doors();
     test_many_bytes();
     test_what_is_no_tls();
+    test_bytes_that_were_read_before_the_handshake();
     test_what_is_wrong_is_said();
     ok_eq(oribi_mem_blocks(), 0);
     return done_testing();
