@@ -1,27 +1,20 @@
 /* Clients from the listener until it is known what they speak: TLS shakes hands, and without it the first bytes say
  * whether HTTP/2 is spoken by prior knowledge (RFC 9113 3.3). A PROXY header stands before either: nothing that is said
  * within TLS, or later, can be one. */
-#include "door/door_private.h"
+#include "door/arrive.h"
 
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
 #include "oribi/base/os.h"
-#include "oribi/config/trust.h"
 #include "oribi/http/parser.h"
 #include "oribi/http/proxy.h"
 #include "oribi/http/refusal.h"
 
-#include <arpa/inet.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 
 enum {
-    ACCEPT_BATCH = 64,
-    PAUSE_MS = 100,      /* without descriptors, or beyond connections_max */
-    LOOK_EVERY_MS = 250, /* at deadlines */
     FIRST_BYTES = 4096,
-    ROOM_LOOKS_MAX = 16,  /* clients that turn out not to rest */
     PLAIN_READS_MAX = 16, /* of FIRST_BYTES, behind the answer to who speaks no TLS */
 };
 
@@ -29,22 +22,7 @@ _Static_assert((int)FIRST_BYTES >= (int)ORIBI_PROXY_BINARY_BYTES_MAX, "a PROXY h
 _Static_assert((int)FIRST_BYTES >= (int)ORIBI_PROXY_LINE_BYTES_MAX, "a PROXY line is read whole");
 
 static const char preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-enum { PREFACE_BYTES = sizeof(preface) - 1 };
-
-struct oribi__arrival {
-    struct oribi_watch watch; /* first: the handler casts */
-    struct oribi__door *door;
-    struct oribi__arrival *prev;
-    struct oribi__arrival *next;
-    struct oribi__peer peer;
-    struct oribi_tls_session *session; /* NULL: without TLS, or its PROXY header has not come */
-    bool proxy_awaited;
-    struct oribi_buf proxy; /* … and has come as far as this */
-    int64_t since_ms;
-    int64_t deadline_ms;
-    uint32_t len; /* bytes of a preface that have come */
-    char first[PREFACE_BYTES];
-};
+_Static_assert(sizeof(preface) - 1 == ORIBI__PREFACE_BYTES, "room for all of it");
 
 /* --- a client's socket --- */
 
@@ -84,7 +62,7 @@ static void forget(struct oribi__arrival *arrival)
     door->closed_arrivals = arrival;
 }
 
-static void drop(struct oribi__arrival *arrival)
+void oribi__arrival_drop(struct oribi__arrival *arrival)
 {
     oribi_tls_session_destroy(arrival->session);
     arrival->session = NULL;
@@ -137,7 +115,7 @@ static size_t read_first(struct oribi__arrival *arrival, char first[FIRST_BYTES]
         return 0;
     }
     if (n <= 0) {
-        drop(arrival);
+        oribi__arrival_drop(arrival);
         return 0;
     }
     arrival->door->bytes_in += (uint64_t)n;
@@ -146,10 +124,10 @@ static size_t read_first(struct oribi__arrival *arrival, char first[FIRST_BYTES]
 
 static void choose(struct oribi__arrival *arrival, struct oribi_slice first)
 {
-    size_t known = first.n < PREFACE_BYTES ? first.n : PREFACE_BYTES;
+    size_t known = first.n < ORIBI__PREFACE_BYTES ? first.n : ORIBI__PREFACE_BYTES;
     if (memcmp(first.p, preface, known) != 0) {
         become_h1(arrival, first);
-    } else if (known == PREFACE_BYTES) {
+    } else if (known == ORIBI__PREFACE_BYTES) {
         become_h2(arrival, first);
     } else {
         memcpy(arrival->first, first.p, first.n);
@@ -249,36 +227,31 @@ static void shake_hands(struct oribi__arrival *arrival)
         oribi_door_slot_count(&door->slot->unshaken[ORIBI_DOOR_LEFT], 1);
         break;
     }
-    drop(arrival);
+    oribi__arrival_drop(arrival);
 }
 
 /* --- the PROXY header --- */
 
-static const struct oribi_door_listener *listener_of(const struct oribi__arrival *arrival)
-{
-    return &arrival->door->config->listeners[arrival->peer.listener];
-}
-
 /* The handshake begins, with what has been read of it. */
 static void begin_tls(struct oribi__arrival *arrival, struct oribi_slice early)
 {
-    arrival->session = oribi_tls_accept(listener_of(arrival)->contexts, arrival->peer.fd);
+    arrival->session = oribi_tls_accept(oribi__arrival_listener(arrival)->contexts, arrival->peer.fd);
     if (arrival->session && oribi_tls_early(arrival->session, early) == 0)
         shake_hands(arrival);
     else
-        drop(arrival);
+        oribi__arrival_drop(arrival);
 }
 
 /* Without TLS it is answered 400, as workers do. Within it no answer could be read. */
 static void refuse_proxy(struct oribi__arrival *arrival, struct oribi_slice first, const char *reason)
 {
-    if (!listener_of(arrival)->tls) {
+    if (!oribi__arrival_listener(arrival)->tls) {
         become_h1(arrival, first);
         return;
     }
     oribi_door_slot_count(&arrival->door->slot->refusals[ORIBI_REFUSAL_PROXY_HEADER], 1);
     log_unshaken(arrival, reason);
-    drop(arrival);
+    oribi__arrival_drop(arrival);
 }
 
 static void take_proxy(struct oribi__arrival *arrival, const struct oribi_proxy *proxy)
@@ -287,7 +260,7 @@ static void take_proxy(struct oribi__arrival *arrival, const struct oribi_proxy 
     int64_t idle_ms = arrival->door->config->options->idle_timeout_ms;
     arrival->proxy_awaited = false;
     oribi_buf_deinit(&arrival->proxy);
-    if (!listener_of(arrival)->tls)
+    if (!oribi__arrival_listener(arrival)->tls)
         arrival->deadline_ms = idle_ms ? arrival->door->reactor.now_ms + idle_ms : INT64_MAX;
     peer->proxy_tls = proxy->tls;
     if (!proxy->known)
@@ -328,21 +301,21 @@ static void read_proxy(struct oribi__arrival *arrival)
             }
             take_proxy(arrival, &proxy);
             struct oribi_slice rest = oribi_slice(first + head, len - (size_t)head);
-            if (listener_of(arrival)->tls)
+            if (oribi__arrival_listener(arrival)->tls)
                 begin_tls(arrival, rest);
             else if (rest.n)
                 choose(arrival, rest);
             return;
         }
         if (!keep_proxy(arrival, first + len, n)) {
-            drop(arrival);
+            oribi__arrival_drop(arrival);
             return;
         }
         len += n;
     }
 }
 
-static void go_on(struct oribi__arrival *arrival)
+void oribi__arrival_go_on(struct oribi__arrival *arrival)
 {
     if (arrival->proxy_awaited)
         read_proxy(arrival);
@@ -352,209 +325,8 @@ static void go_on(struct oribi__arrival *arrival)
         look_at_first(arrival);
 }
 
-static void on_ready(void *self, struct oribi_watch *watch)
+void oribi__arrival_on_ready(void *self, struct oribi_watch *watch)
 {
     if (watch->fd >= 0)
-        go_on((struct oribi__arrival *)watch);
-}
-
-/* --- accepting --- */
-
-static void set_address(struct oribi__peer *peer, const struct sockaddr_storage *from)
-{
-    char text[INET6_ADDRSTRLEN] = "";
-    uint16_t port = 0;
-    if (from->ss_family == AF_INET) {
-        const struct sockaddr_in *in = (const struct sockaddr_in *)from;
-        (void)inet_ntop(AF_INET, &in->sin_addr, text, sizeof(text)); /* cannot fail: family and room are right */
-        port = ntohs(in->sin_port);
-    } else if (from->ss_family == AF_INET6) {
-        const struct sockaddr_in6 *in = (const struct sockaddr_in6 *)from;
-        (void)inet_ntop(AF_INET6, &in->sin6_addr, text, sizeof(text));
-        port = ntohs(in->sin6_port);
-    } else {
-        return;
-    }
-    char digits[ORIBI_CONN_PORT_CAP + 1];
-    peer->addr_len = (uint8_t)strnlen(text, ORIBI_CONN_ADDR_CAP);
-    memcpy(peer->addr, text, peer->addr_len);
-    peer->port_len = (uint8_t)snprintf(digits, sizeof(digits), "%u", port);
-    memcpy(peer->port, digits, peer->port_len);
-}
-
-static void arrive(struct oribi__door *door, uint32_t index, int fd, const struct sockaddr_storage *from)
-{
-    const struct oribi_door_listener *listener = &door->config->listeners[index];
-    const struct oribi_options *options = door->config->options;
-    struct oribi__arrival *arrival = oribi_mem_try_alloc(1, sizeof(*arrival));
-    if (!arrival) {
-        oribi_os_close(fd);
-        return;
-    }
-    arrival->door = door;
-    arrival->peer = (struct oribi__peer){.fd = fd, .listener = index};
-    arrival->watch.handler = on_ready;
-    set_address(&arrival->peer, from);
-    int64_t patience_ms = listener->tls ? options->head_timeout_ms : options->idle_timeout_ms;
-    arrival->deadline_ms = patience_ms ? door->reactor.now_ms + patience_ms : INT64_MAX;
-    arrival->proxy_awaited = (listener->listener.proxy || options->proxy_protocol) &&
-                             oribi_trust_has(&door->trust, oribi_slice(arrival->peer.addr, arrival->peer.addr_len));
-    bool tls = listener->tls && !arrival->proxy_awaited;
-    if (tls)
-        arrival->session = oribi_tls_accept(listener->contexts, fd);
-    if ((tls && !arrival->session) ||
-        oribi_loop_add(door->reactor.loop, &arrival->watch, fd, ORIBI_WATCH_PEER, ORIBI_READ) < 0) {
-        oribi_tls_session_destroy(arrival->session);
-        oribi_os_close(fd);
-        oribi_mem_free(arrival);
-        return;
-    }
-    arrival->since_ms = door->reactor.now_ms;
-    arrival->next = door->arrivals;
-    *(door->arrivals ? &door->arrivals->prev : &door->arrivals_last) = arrival;
-    door->arrivals = arrival;
-    door->arrival_count++;
-    oribi_door_slot_count(&door->slot->connection_count, 1);
-    go_on(arrival); /* what the client has sent is often there */
-}
-
-static uint32_t held(const struct oribi__door *door)
-{
-    return door->reactor.conn_count + door->client_count + door->arrival_count + door->tunnel_count;
-}
-
-/* Closes, for a new one, the connection that has brought nothing for the longest time: between two requests, or before
- * its first. False: there is none that may be closed, as oribi_reactor_make_room() has it. */
-static bool make_room(struct oribi__door *door)
-{
-    struct oribi_room room;
-    for (int looks = 0; looks < ROOM_LOOKS_MAX; looks++) {
-        int64_t h1_ms = oribi_reactor_rested_ms(&door->reactor);
-        int64_t h2_ms = oribi__h2_rested_ms(door);
-        int64_t new_ms = door->arrivals_last ? door->reactor.now_ms - door->arrivals_last->since_ms : -1;
-        if (h1_ms >= h2_ms && h1_ms >= new_ms)
-            return oribi_reactor_make_room(&door->reactor, &room);
-        if (h2_ms < ORIBI_ROOM_IDLE_MS_MIN && new_ms < ORIBI_ROOM_IDLE_MS_MIN)
-            return false;
-        if (new_ms >= h2_ms) {
-            drop(door->arrivals_last);
-            return true;
-        }
-        if (oribi__h2_make_room(door))
-            return true;
-    }
-    return false;
-}
-
-static void pause_accepting(struct oribi__door *door)
-{
-    for (uint32_t i = 0; i < door->config->listener_count; i++)
-        (void)oribi_loop_remove(door->reactor.loop, &door->listener_watches[i]);
-    door->accepting = false;
-    door->accept_pause_until_ms = door->reactor.now_ms + PAUSE_MS;
-}
-
-static void on_listener(void *self, struct oribi_watch *watch)
-{
-    struct oribi__door *door = self;
-    uint32_t index = (uint32_t)(watch - door->listener_watches);
-    uint32_t max = door->config->options->connections_max;
-    for (int i = 0; i < ACCEPT_BATCH && door->accepting; i++) {
-        struct sockaddr_storage from;
-        socklen_t len = sizeof(from);
-        int fd;
-        if (max && held(door) >= max) {
-            if (!make_room(door)) {
-                pause_accepting(door);
-                return;
-            }
-            oribi_door_slot_count(&door->slot->evicted_count, 1);
-        }
-        int code = oribi_os_accept(watch->fd, &fd, &from, &len);
-        if (code == ORIBI_ECLOSED)
-            continue;
-        if (code == ORIBI_AGAIN)
-            return;
-        if (code < 0) {
-            if (oribi_log_limit_allows(&door->log_limit, door->reactor.now_ms))
-                oribi_log(ORIBI_LOG_ERROR, "door: cannot accept from %s: %s",
-                          door->config->listeners[index].listener.text, oribi_os_error_text());
-            pause_accepting(door);
-            return;
-        }
-        arrive(door, index, fd, &from);
-    }
-}
-
-static int listen_on(struct oribi__door *door)
-{
-    door->accepting = true;
-    for (uint32_t i = 0; i < door->config->listener_count; i++) {
-        door->listener_watches[i].handler = on_listener;
-        if (oribi_loop_add(door->reactor.loop, &door->listener_watches[i], door->config->listeners[i].listener.fd,
-                           ORIBI_WATCH_LISTENER, ORIBI_READ) < 0)
-            return ORIBI_ESYS;
-    }
-    return 0;
-}
-
-int oribi__arrive_init(struct oribi__door *door)
-{
-    return listen_on(door);
-}
-
-static void free_closed(struct oribi__door *door)
-{
-    while (door->closed_arrivals) {
-        struct oribi__arrival *arrival = door->closed_arrivals;
-        door->closed_arrivals = arrival->next;
-        oribi_mem_free(arrival);
-    }
-}
-
-void oribi__arrive_turn(struct oribi__door *door)
-{
-    int64_t now_ms = door->reactor.now_ms;
-    free_closed(door);
-    if (!door->accepting && !door->draining && now_ms >= door->accept_pause_until_ms)
-        (void)listen_on(door); /* tried again with the next pause */
-    if (now_ms < door->arrivals_look_ms)
-        return;
-    door->arrivals_look_ms = now_ms + LOOK_EVERY_MS;
-    struct oribi__arrival *next;
-    for (struct oribi__arrival *arrival = door->arrivals; arrival; arrival = next) {
-        next = arrival->next;
-        if (now_ms < arrival->deadline_ms)
-            continue;
-        if (listener_of(arrival)->tls)
-            oribi_door_slot_count(&door->slot->unshaken[ORIBI_DOOR_LATE], 1);
-        oribi_door_slot_count(&door->slot->timeouts[ORIBI_TIMEOUT_FIRST], 1);
-        drop(arrival);
-    }
-}
-
-int64_t oribi__arrive_wait_ms(const struct oribi__door *door)
-{
-    if (!door->accepting && !door->draining)
-        return PAUSE_MS;
-    return door->arrivals ? LOOK_EVERY_MS : -1;
-}
-
-void oribi__arrive_stop(struct oribi__door *door)
-{
-    if (door->accepting)
-        for (uint32_t i = 0; i < door->config->listener_count; i++)
-            (void)oribi_loop_remove(door->reactor.loop, &door->listener_watches[i]);
-    door->accepting = false;
-    for (uint32_t i = 0; i < door->config->listener_count; i++) {
-        oribi_os_close(door->config->listeners[i].listener.fd);
-        door->config->listeners[i].listener.fd = -1;
-    }
-}
-
-void oribi__arrive_close_all(struct oribi__door *door)
-{
-    while (door->arrivals)
-        drop(door->arrivals);
-    free_closed(door);
+        oribi__arrival_go_on((struct oribi__arrival *)watch);
 }

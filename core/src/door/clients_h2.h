@@ -71,8 +71,25 @@ void oribi__client_rests(struct oribi__client *client);
 /* Its requests wait for workers, or not all of them any longer: as its counts say. */
 void oribi__client_waits(struct oribi__client *client);
 
+/* --- stream_life_h2.c --- */
+
+/* NULL: out of memory. */
+struct oribi__stream *oribi__stream_create(struct oribi__client *client, struct oribi_h2_stream *h2);
+
 /* Frees what belongs to the stream; its h2 stream is released or gone. */
 void oribi__stream_destroy(struct oribi__stream *stream);
+
+/* No more is to come: it is released when its answer has left. */
+void oribi__stream_ends(struct oribi__stream *stream);
+
+/* Its call is over, or is given up. */
+void oribi__stream_end_call(struct oribi__stream *stream);
+
+/* It was reset, and counts no longer; where its worker has begun the call and goes on with it, until that has ended. */
+void oribi__stream_let_go(struct oribi__stream *stream);
+
+/* After output: lets workers go on, releases what has been answered. */
+void oribi__streams_turn(struct oribi__client *client);
 
 /* --- stream_bytes_h2.c --- */
 
@@ -90,9 +107,6 @@ size_t oribi__stream_pull(void *self, struct oribi_h2_stream *h2, char *dst, siz
 void oribi__stream_charge(struct oribi__stream *stream);
 
 /* --- streams_h2.c --- */
-
-/* After output: lets workers go on, releases what has been answered. */
-void oribi__streams_turn(struct oribi__client *client);
 
 /* Until when a body has to go on, INT64_MAX: none is on its way; resets those that are late. */
 int64_t oribi__streams_deadline(struct oribi__client *client, int64_t now_ms);

@@ -3,10 +3,11 @@
  *
  *   main.c         the program: config, user, signals
  *   door.c         create, turn, drain, end
- *   arrive.c       listeners, and a client until it is known what it speaks
+ *   accept.c       listeners
+ *   arrive.c       a client until it is known what it speaks
  *   clients_h1.c   HTTP/1.1: requests of the reactor become calls, answers go to its connections
  *   clients_h2.c   HTTP/2: sessions (h2.h) over their sockets
- *   streams_h2.c   … and their streams as calls; stream_bytes_h2.c: the bytes of their answers
+ *   streams_h2.c   … and their streams as calls; stream_life_h2.c: until when; stream_bytes_h2.c: the bytes of answers
  *   call.c         calls: what both have in common
  *   dispatch.c     the queue of complete requests, and which channel gets the next one
  *   channel.c      a channel: its life, the request out …
@@ -464,7 +465,7 @@ void oribi__h2_close_all(struct oribi__door *door);
 /* The call that a stream has left (oribi__channel_leave) has ended in its worker. */
 void oribi__h2_left_ended(struct oribi_h2_stream *h2);
 
-/* --- arrive.c --- */
+/* --- accept.c --- */
 
 int oribi__arrive_init(struct oribi__door *door);
 void oribi__arrive_turn(struct oribi__door *door);

@@ -19,84 +19,6 @@ static struct oribi__stream *stream_of(const struct oribi__call *call)
     return call->owner;
 }
 
-/* --- life --- */
-
-static struct oribi__stream *create(struct oribi__client *client, struct oribi_h2_stream *h2)
-{
-    struct oribi__stream *stream = oribi_mem_try_alloc(1, sizeof(*stream));
-    if (!stream)
-        return NULL;
-    stream->client = client;
-    stream->h2 = h2;
-    oribi_body_init(&stream->body);
-    oribi_body_init(&stream->file);
-    stream->next = client->streams;
-    if (client->streams)
-        client->streams->prev = stream;
-    client->streams = stream;
-    client->door->stream_count++;
-    client->stream_count++;
-    oribi__client_waits(client);
-    oribi__client_rests(client);
-    h2->user = stream;
-    return stream;
-}
-
-static void unlist_ended(struct oribi__stream *stream)
-{
-    struct oribi__stream **at = &stream->client->ended;
-    if (!stream->is_ended)
-        return;
-    while (*at != stream)
-        at = &(*at)->ended_next;
-    *at = stream->ended_next;
-    stream->is_ended = false;
-}
-
-void oribi__stream_destroy(struct oribi__stream *stream)
-{
-    struct oribi__client *client = stream->client;
-    unlist_ended(stream);
-    if (stream->call) {
-        oribi__call_destroy(stream->call);
-    }
-    oribi_body_deinit(&stream->body);
-    oribi_body_deinit(&stream->file);
-    oribi_buf_deinit(&stream->out);
-    oribi_budget_set(&client->door->reactor.budget, &stream->charge, 0, 0);
-    *(stream->prev ? &stream->prev->next : &client->streams) = stream->next;
-    if (stream->next)
-        stream->next->prev = stream->prev;
-    client->door->stream_count--;
-    client->stream_count--;
-    oribi__client_waits(client);
-    oribi__client_rests(client);
-    oribi_mem_free(stream);
-}
-
-/* No more is to come: it is released when its answer has left. */
-static void ends(struct oribi__stream *stream)
-{
-    if (stream->is_ended)
-        return;
-    stream->is_ended = true;
-    stream->ended_next = stream->client->ended;
-    stream->client->ended = stream;
-    oribi__client_dirty(stream->client);
-}
-
-static void end_call(struct oribi__stream *stream)
-{
-    struct oribi__call *call = stream->call;
-    if (!call)
-        return;
-    stream->call = NULL;
-    oribi__call_destroy(call);
-    stream->data_ms = 0;
-    oribi_body_deinit(&stream->body);
-    oribi_body_init(&stream->body);
-}
-
 /* --- answers --- */
 
 static struct oribi_field field_of(const char *name, const char *value, size_t len)
@@ -110,41 +32,13 @@ static void count_reset(const struct oribi__client *client)
     oribi_door_slot_count(&client->door->slot->reset_count, 1);
 }
 
-/* It was reset, and counts no longer; where its worker has begun the call and goes on with it, until that has ended. */
-static void let_go(struct oribi__stream *stream)
-{
-    struct oribi__channel *channel = stream->call ? stream->call->channel : NULL;
-    struct oribi_h2_stream *h2 = stream->h2;
-    stream->h2 = NULL;
-    end_call(stream);
-    ends(stream);
-    if (!h2)
-        return;
-    if (!channel || channel->state != ORIBI__CHANNEL_LEFT) {
-        oribi_h2_release(h2);
-        return;
-    }
-    h2->user = stream->client;
-    channel->left_by = h2;
-    stream->client->left_count++;
-}
-
-void oribi__h2_left_ended(struct oribi_h2_stream *h2)
-{
-    struct oribi__client *client = h2->user;
-    client->left_count--;
-    client->asleep = false; /* it may now */
-    oribi_h2_release(h2);
-    oribi__client_dirty(client);
-}
-
 static void reset(struct oribi__stream *stream, uint32_t code)
 {
     if (!stream->h2)
         return; /* its connection has ended in what was tried last */
     count_reset(stream->client);
     oribi_h2_reset(stream->h2, code);
-    let_go(stream);
+    oribi__stream_let_go(stream);
 }
 
 /* An answer of our own: its status in words. */
@@ -172,8 +66,8 @@ static void answer_own(struct oribi__stream *stream, int status)
     if (stream->call)
         oribi__own_log(stream->call, status, stream->is_head ? 0 : (int64_t)body.n);
     stream->whole = true;
-    end_call(stream);
-    ends(stream);
+    oribi__stream_end_call(stream);
+    oribi__stream_ends(stream);
 }
 
 static void refuse(struct oribi__stream *stream, int status, enum oribi_refusal refusal)
@@ -213,8 +107,8 @@ static void more(struct oribi__call *call, struct oribi_slice body, bool last)
     if (last) {
         stream->whole = true;
         add_trailers(stream, &call->tail);
-        end_call(stream);
-        ends(stream);
+        oribi__stream_end_call(stream);
+        oribi__stream_ends(stream);
     } else if (!call->blocked && !stream->has_length && oribi__stream_pending(stream) > ORIBI__DOOR_HIGH_BYTES) {
         oribi__call_block(call);
         stream->client->has_blocked = true;
@@ -262,8 +156,8 @@ static void begin(struct oribi__call *call, struct oribi_answer *answer, struct 
     }
     if (bodiless) {
         stream->whole = true;
-        end_call(stream);
-        ends(stream);
+        oribi__stream_end_call(stream);
+        oribi__stream_ends(stream);
         return;
     }
     stream->has_length = answer->content_length >= 0 && !call->of_site;
@@ -310,7 +204,7 @@ static const struct oribi__call_ops ops = {
 static void on_request(void *self, struct oribi_h2_stream *h2, const struct oribi_h2_request *request)
 {
     struct oribi__client *client = self;
-    struct oribi__stream *stream = create(client, h2);
+    struct oribi__stream *stream = oribi__stream_create(client, h2);
     struct oribi__call *call = stream ? oribi__call_create(client->door, &ops, stream) : NULL;
     if (!stream) {
         count_reset(client);
@@ -348,7 +242,7 @@ static void on_refused(void *self, struct oribi_h2_stream *h2, int error, const 
 {
     struct oribi__client *client = self;
     struct oribi__door *door = client->door;
-    struct oribi__stream *stream = h2->user ? h2->user : create(client, h2);
+    struct oribi__stream *stream = h2->user ? h2->user : oribi__stream_create(client, h2);
     const char *reason = fault && fault->reason ? fault->reason : oribi_error_text(error);
     enum oribi_refusal refusal = oribi_refusal_of(error, ORIBI_REFUSAL_FIELD);
     int status = oribi_error_status(error) ? oribi_error_status(error) : 400;
@@ -463,7 +357,7 @@ static void on_reset(void *self, struct oribi_h2_stream *h2, uint32_t code)
         oribi__own_log(stream->call, STATUS_GONE, 0);
         oribi_door_slot_count(&client->door->slot->gone_count, 1);
     }
-    let_go(stream); /* its worker sees that the client has gone when it looks or writes */
+    oribi__stream_let_go(stream); /* its worker sees that the client has gone when it looks or writes */
 }
 
 const struct oribi_h2_events oribi__stream_events = {
@@ -477,35 +371,7 @@ const struct oribi_h2_events oribi__stream_events = {
     .pull = oribi__stream_pull,
 };
 
-/* --- turns --- */
-
-static void let_workers_go_on(struct oribi__client *client)
-{
-    client->has_blocked = false;
-    for (struct oribi__stream *stream = client->streams; stream; stream = stream->next) {
-        if (stream->call && stream->call->blocked)
-            oribi__call_taken(stream->call); /* may end the call; the stream stays */
-        client->has_blocked |= stream->call && stream->call->blocked;
-    }
-}
-
-void oribi__streams_turn(struct oribi__client *client)
-{
-    if (client->has_blocked)
-        let_workers_go_on(client);
-    struct oribi__stream *stream = client->ended;
-    while (stream) {
-        struct oribi__stream *next = stream->ended_next;
-        if (stream->h2 && !oribi_h2_is_answered(stream->h2)) {
-            stream = next;
-            continue;
-        }
-        if (stream->h2)
-            oribi_h2_release(stream->h2);
-        oribi__stream_destroy(stream);
-        stream = next;
-    }
-}
+/* --- deadlines --- */
 
 static bool too_slow(const struct oribi__stream *stream, int64_t now_ms)
 {
