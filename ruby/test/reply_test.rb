@@ -214,6 +214,19 @@ class ReplyTest < BindingTest
     end
   end
 
+  # /proc says 0 bytes of files that have some; /sys says a page of files that have fewer.
+  def test_files_whose_size_is_not_their_content_are_read
+    sys = ["/sys/kernel/mm/transparent_hugepage/enabled", *Dir["/sys/kernel/mm/*/*"]].find { |path| File.readable?(path) && File.size(path) == 4096 }
+    paths = ["/proc/version", sys].select { |path| path && File.readable?(path) }
+    skip "neither /proc nor /sys is here" if paths.empty?
+    paths.each do |path|
+      assert_equal File.read(path), answer(text(File.open(path)), lint: false).body, path
+      body = Parts.new("from each")
+      body.define_singleton_method(:to_path) { path }
+      assert_equal "from each", answer(text(body), lint: false).body, path
+    end
+  end
+
   def test_file_from_where_it_stands
     Tempfile.create("body") do |file|
       file.write("0123456789")
