@@ -122,6 +122,20 @@ E2E.suite("control", transports: %i[tcp]) do
     end
   end
 
+  def test_a_reason_is_told_once
+    config = "#{@space.dir}/conf#{E2E::RUBY ? ".rb" : ".pl"}"
+    File.write(config, E2E::RUBY ? "" : "{}")
+    one = serve("--config", config, "--workers", "2", group: true)
+    File.write(config, E2E::RUBY ? "wrokers 3\n" : "{ wrokers => 3 }\n")
+    ctl("reload")
+    wait_until("the end of the reload") { one.stderr.match?(/reload failed/) }
+    assert_equal 1, one.stderr.scan("unknown option wrokers").size, one.stderr
+    File.write(config, E2E::RUBY ? "after_fork { raise 'no worker' }\n" : "{ after_fork => sub { kill 9, $$ } }\n")
+    code, _, errors = ctl("upgrade")
+    assert_equal [1, 1], [code, errors.lines.size]
+    assert_operator errors.scan(/worker \d/).size, :<=, 1, errors
+  end
+
   # The socket is that of a `control` in front of the mistake, else the folder's.
   def test_a_broken_configuration_keeps_nobody_from_a_stop
     one = serve

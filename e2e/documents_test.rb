@@ -24,6 +24,20 @@ E2E.suite("documents", transports: %i[tcp]) do
     rows.lines.drop(1).flat_map { |row| row.split("|")[1].scan(/`(\w+)`/).flatten }
   end
 
+  # What looks for packages, or installs them, would be one of these.
+  def test_help_of_the_scripts_installs_nothing
+    Dir.mktmpdir do |dir|
+      %w[apt-get dpkg-query sudo gem npm make].each do |name|
+        File.write("#{dir}/#{name}", "#!/bin/sh\necho #{name} >>#{dir}/called\nexit 1\n", perm: 0o755)
+      end
+      %w[script/test script/server].product(%w[--help -h]).each do |script, flag|
+        output, status = Open3.capture2e({ "PATH" => "#{dir}:#{ENV.fetch("PATH")}" }, File.join(E2E::ROOT, script), flag)
+        assert_match(/#{script}.*\[/, output)
+        assert_equal [true, false], [status.success?, File.exist?("#{dir}/called")], "#{script} #{flag}: #{output}"
+      end
+    end
+  end
+
   def test_keys_of_status_json
     serve("--workers", "1")
     keys = section("doc/monitoring.md", "### The keys of /status.json")

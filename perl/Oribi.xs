@@ -209,11 +209,14 @@ _log(level, text)
         n--;
     oribi_log((enum oribi_log_level)level, "%.*s", (int)n, p);
 
-void
+# True: the server that has started this process logs the text.
+bool
 _start_failed(text)
     const char *text
   CODE:
-    oribi_process_start_failed(text);
+    RETVAL = oribi_process_start_failed(text);
+  OUTPUT:
+    RETVAL
 
 # The command line of this process, as the system has kept it; nothing where it has not.
 void

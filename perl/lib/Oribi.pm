@@ -259,6 +259,8 @@ the answer need not say C<Connection: close>. A value that dies when it is asked
 =item psgix.cleanup, psgix.cleanup.handlers
 
 Code that is pushed there is called with the environment after the answer was handed over. Handlers may push others, 1,024 at most run.
+The array is emptied after that, so that a handler may have the environment in its closure; one of the application's own is left alone if anything else
+refers to it.
 
 =item psgix.input.buffered
 
@@ -268,7 +270,7 @@ True.
 
 =head1 RESPONSES
 
-Arrays of strings are sent from where they lie. Handles on files, and objects with a C<path> method, are sent by the kernel. Other handles and objects with
+Arrays of strings are sent from where they lie. Handles on files, and objects with a C<path> method, are sent by the kernel; files whose size is not that of their content (F</proc>, F</sys>) are read. Other handles and objects with
 C<getline> are read in records of 64 KiB. C<close> is called in every case. Delayed responses and streaming writers work as the PSGI specification
 says; there is no C<poll_cb>. C<< $writer->write >> waits while the client is slow, and dies when the client has gone, so that endless streams end.
 

@@ -14,6 +14,15 @@ package Dies;
 use overload '""' => sub { die "cannot be printed\n" }, fallback => 1;
 sub new { bless [], $_[0] }
 
+package Does;    # printed as 200, which some code follows
+use overload '""' => sub { $_[0][0]->(); 200 }, fallback => 1;
+sub new { bless [$_[1]], $_[0] }
+
+package TiedDoes;
+sub TIESCALAR { bless [$_[1]], $_[0] }
+sub FETCH { $_[0][0]->(); 200 }
+sub STORE { }
+
 package TiedArray;
 require Tie::Array;
 our @ISA = 'Tie::StdArray';
@@ -75,6 +84,9 @@ my %GOOD = (
     header_line_end => [[200, [@TEXT, 'X-A' => "a\r\n"], ['x']], 200, 'x'],
     header_folded => [[200, [@TEXT, 'X-A' => "a\n b"], ['x']], 200, 'x'],
     not_modified => [[304, [], ['ignored']], 304, ''],
+    status_classless => [[600, [@TEXT], ['x']], 600, 'x'],
+    status_last => [[999, [@TEXT], ['x']], 999, 'x'],
+    no_content_length => [[204, ['Content-Length' => 0], []], 204, ''],
 );
 $GOOD{tied_text} = [[200, [@TEXT], ['a ', $tied_text]], 200, 'a tied text'];
 
@@ -91,7 +103,7 @@ my %BAD = (
     status_undef => [[undef, [], []], qr/the status is undefined/],
     status_low => [[99, [], []], qr/the status is no integer from 100 to 999/],
     status_high => [[1000, [], []], qr/the status is no integer from 100 to 999/],
-    status_range => [[600, [], []], qr/answer not valid/],
+    status_range => [[103, [], []], qr/answer not valid/],
     status_ref => [[[], [], []], qr/the status is no integer/],
     headers_hash => [[200, {}, []], qr/the headers are no array reference/],
     headers_undef => [[200, undef, []], qr/the headers are no array reference/],
@@ -165,6 +177,62 @@ subtest 'and what the log says of it' => sub {
     get($talking, "/$_") for (sort keys %said) x 20;
     cmp_ok scalar(() = $talking->log_text =~ /^.*of the answer.*$/mg), '<=', 10, 'and not for ever';
     is $talking->stop, 0;
+};
+
+subtest 'and what it says nothing of' => sub {
+    my $mark = length $server->log_text;
+    get($server, "/good/$_") for qw(no_content_length status_classless status_last);
+    is substr($server->log_text, $mark), '', 'a length of 0, a status without a class';
+};
+
+subtest 'a WebSocket that the application does not know gets a line' => sub {
+    my $asked = serve(sub { $_[0]{PATH_INFO} eq '/page' ? [200, [@TEXT], ['x']] : [404, [@TEXT], ['none']] }, lint => 0);
+    my @ask  = ('Connection: Upgrade', 'Upgrade: websocket', 'Sec-WebSocket-Version: 13', 'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==');
+    is get($asked, '/socket', @ask)->{status}, 404;
+    like $asked->log_text, qr{info: GET /socket: the client asked for websocket, and the application answered 404};
+    my $mark = length $asked->log_text;
+    get($asked, '/none');
+    get($asked, '/page', @ask);
+    is substr($asked->log_text, $mark), '', 'and nothing else does';
+    is $asked->stop, 0;
+};
+
+# Code of a value that lets go of what the answer consists of, and fills the memory that this frees.
+subtest 'whatever the code of its values does meanwhile, an answer is whole' => sub {
+    my $letting = serve(
+        sub {
+            my ($env) = @_;
+            my ($what) = $env->{PATH_INFO} =~ m{(\w+)\z};
+            my @fill;
+            my ($res, $headers, $body);
+            my $let_go = sub {
+                undef $res->[$_] for 0 .. 2;
+                undef @$res;
+                undef @$headers;
+                undef @$body;
+                undef $_ for $headers, $body, $res;
+                @fill = map { [('spoilt') x 8] } 1 .. 500;
+            };
+            my $value = Does->new($let_go);
+            tie my $tied, 'TiedDoes', $let_go;
+            $body    = [$what eq 'element' ? $value : 'a', 'b'];
+            $headers = [@TEXT, 'X-A' => $what eq 'header' ? $value : $what eq 'tied_header' ? $tied : 'v', 'X-B' => 'b'];
+            $headers->[3] = $value if $what eq 'header';
+            if ($what eq 'tied_header') { tie $headers->[3], 'TiedDoes', $let_go }
+            $res = [$what eq 'status' ? $value : 200, $headers, $body];
+            tie $res->[0], 'TiedDoes', $let_go if $what eq 'tied_status';
+            return $what =~ /delayed/ ? sub { $_[0]->($res) } : $res if $what !~ /delayed/;
+            $headers->[3] = $value;
+            return sub { my ($respond) = @_; $respond->($res); };
+        },
+        lint => 0
+    );
+    for my $what (qw(header tied_header status tied_status element delayed)) {
+        my $res = get($letting, "/$what");
+        ok $res->{status} == 200 || $res->{status} == 500, "$what: one or the other";
+        is get($letting, '/none')->{body}, 'ab', 'the worker serves on';
+    }
+    is $letting->stop, 0;
 };
 
 subtest 'HEAD sends no body and its length' => sub {

@@ -66,6 +66,7 @@ $wide->flush;
 
 sub handle { my ($path, $layer) = @_; open my $fh, '<' . ($layer || ':raw'), $path or die "$path: $!"; return $fh }
 
+my ($sys) = grep { -r $_ && -s $_ == 4096 } '/sys/kernel/mm/transparent_hugepage/enabled', glob('/sys/kernel/mm/*/*'), glob('/sys/kernel/*');
 my @CHUNKED = ('Transfer-Encoding' => 'chunked');    # the application's own framing; more in spec/response/framed.case
 my $framed = File::Temp->new;
 print {$framed} "3\r\none\r\n0\r\n\r\n";
@@ -101,6 +102,9 @@ my %ROUTE = (
     bad_header => sub { [200, ['X-A' => []], Body->new('x')] },
     bad_status => sub { ['x', [], Body->new('x')] },
     refused => sub { [200, ['X A' => 'b'], Body->new('x')] },
+    proc => sub { [200, [@TEXT], handle('/proc/self/comm')] },
+    proc_path => sub { my $body = Body::Path->new('records'); $body->{path} = '/proc/self/comm'; [200, [@TEXT], $body] },
+    sys => sub { [200, [@TEXT], handle($sys)] },
     big => sub { my $n = 0; [200, [@TEXT], Body->new(('x' x 65536) x 100)] },
     framed => sub { [200, [@TEXT, @CHUNKED], Body->new("3\r\none\r\n", "4\r", "\n two\r\n", "0\r\n\r\n")] },
     framed_file => sub { [200, [@TEXT, @CHUNKED], handle($framed->filename)] },
@@ -150,6 +154,17 @@ gives(own_getline => uc $text, 0, 'what its getline gives');
 ok !gives(memory => $text, 0)->{fields}{'content-length'}, 'read in records';
 gives(layered => "caf\xe9\n", 0, 'what its layers give');
 gives(crlf => $text, 0);
+SKIP: {
+    skip 'there is no /proc here', 8 unless -r '/proc/self/comm';
+    my $res = get($server, '/proc');
+    like $res->{body}, qr/\A.+\n\z/, 'a file that says it is empty and is not';
+    ok $res->{complete};
+    gives(proc_path => 'records', 1, 'by its name it is left to getline');
+}
+SKIP: {
+    skip 'there is no /sys here', 4 unless $sys;
+    gives(sys => do { open my $fh, '<', $sys or die; local $/; <$fh> }, 0, 'a file that is shorter than it says');
+}
 gives(pipe => "through a pipe\n", 0);
 gives(tied => 'tied tied tied ', 1);
 gives(glob => $text, 0);

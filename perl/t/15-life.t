@@ -22,10 +22,16 @@ package TiedDeaf;
 sub TIEARRAY { return bless [] }
 sub FETCHSIZE { die "no size\n" }
 
+package Guard;    # how many there are
+our $count = 0;
+sub new { $count++; return bless [], $_[0] }
+sub DESTROY { $count-- }
+
 package main;
 
 my @TEXT = ('Content-Type' => 'text/plain');
 my (@log, $alarms) = ();
+my @for_all = (sub { push @log, 'for all' });
 my %ROUTE = (
     hello => sub { [200, [@TEXT], ['hello']] },
     pid => sub { [200, [@TEXT], [$$]] },
@@ -36,6 +42,32 @@ my %ROUTE = (
             sub { push @log, 'three' };
         [200, [@TEXT], ['x']];
     },
+    cleanup_circle => sub {
+        my ($env) = @_;
+        $env->{guard} = Guard->new;
+        push @{ $env->{'psgix.cleanup.handlers'} }, sub { push @log, "with $env->{PATH_INFO}" };
+        [200, [@TEXT], ['x']];
+    },
+    cleanup_circle_of_its_own => sub {
+        my ($env) = @_;
+        $env->{guard} = Guard->new;
+        $env->{'psgix.cleanup.handlers'} = [sub { push @log, "with $env->{PATH_INFO}" }];
+        [200, [@TEXT], ['x']];
+    },
+    cleanup_for_all => sub { my ($env) = @_; $env->{'psgix.cleanup.handlers'} = \@for_all; [200, [@TEXT], ['x']] },
+    cleanup_lets_go => sub {
+        my ($env) = @_;
+        my $lets_go = sub {
+            my @handlers = @{ delete $_[0]{'psgix.cleanup.handlers'} };
+            @handlers = ();
+            push @log, 'first';
+            my @fill = map { [1 .. 8] } 1 .. 500;
+            undef $env;
+        };
+        $env->{'psgix.cleanup.handlers'} = [$lets_go, sub { push @log, 'second' }];
+        [200, [@TEXT], ['x']];
+    },
+    guards => sub { [200, [@TEXT], [$Guard::count]] },
     cleanup_replaced => sub { my ($env) = @_; $env->{'psgix.cleanup.handlers'} = [sub { push @log, 'mine' }]; [200, [@TEXT], ['x']] },
     cleanup_after_death => sub { my ($env) = @_; push @{ $env->{'psgix.cleanup.handlers'} }, sub { push @log, 'after death' }; die "dead\n" },
     cleanup_grows => sub {
@@ -110,6 +142,15 @@ subtest 'cleanup handlers' => sub {
     is body('cleanup_for_ever'), 'x';
     is scalar(split /,/, body('log')), 1024, 'those that go on adding come to an end';
     like $server->log_text, qr{GET /cleanup_for_ever: 1024 cleanup handlers of one request have run, the others are left out};
+    for my $route (qw(cleanup_circle cleanup_circle_of_its_own)) {
+        is body($route), 'x' for 1 .. 3;
+        is body('log'), join(',', ("with /$route") x 3), "$route: a handler with the environment in its closure";
+        is body('guards'), 0, 'keeps no environment when it has run';
+    }
+    is body('cleanup_for_all'), 'x' for 1, 2;
+    is body('log'), 'for all,for all', "a list that the application keeps stays the application's";
+    is body('cleanup_lets_go'), 'x';
+    is body('log'), 'first,second', 'a handler that takes the list away';
     is body('cleanup_tied'), 'x';
     is body('log'), 'tied', 'a tied list';
     my $pid = body('pid');

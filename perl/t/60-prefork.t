@@ -476,6 +476,16 @@ PERL
     like slurp("$dir/log"), qr/cannot fork worker 0: .*unavailable/, 'told';
 };
 
+behaves 'what no option is called is kept and logged' => sub {
+    my $pid = run_manager(<<'PERL');
+my $pm = Oribi::Prefork->new(fork_delay => 0, process => 'mine', max_workers => 1);
+note('made', $pm->{fork_delay}, $pm->max_workers);
+PERL
+    is reap($pid), 0;
+    is_deeply [words('made')], [0, 1];
+    like slurp("$dir/log"), qr/warn: Oribi::Prefork: no option is called fork_delay: it is kept and changes nothing/;
+};
+
 behaves 'mistakes are told' => sub {
     my %message = (
         'max_worker => 3'                        => qr/unknown option max_worker: did you mean max_workers\?/,

@@ -312,7 +312,23 @@ int psgi_reply_any(pTHX_ struct psgi_worker *w, SV *res);
 /* Converts status and headers into w->status and w->headers. May run Perl code. PSGI_DONE or PSGI_BAD. */
 int psgi_reply_headers(pTHX_ struct psgi_worker *w, SV *status, SV *headers);
 
-/* Bytes of a plain scalar. PSGI_SLOW: overloaded or magical. PSGI_BAD: w->reason starts with `what`. An undefined
+/* Does reading this value run Perl code? Overloading and magic do, but not that which only says that a value is
+ * tainted. */
+static inline bool psgi_runs_code(SV *sv)
+{
+    if (LIKELY(!SvGMAGICAL(sv) && !(SvROK(sv) && SvAMAGIC(sv))))
+        return false;
+    if (SvROK(sv) && SvAMAGIC(sv))
+        return true;
+    const MAGIC *magic = SvMAGIC(sv);
+    return !magic || magic->mg_type != PERL_MAGIC_taint || magic->mg_moremagic;
+}
+
+/* A mortal scalar with what `sv` says: tied values are read, overloaded objects printed. Runs Perl code, which may free
+ * `sv`. */
+SV *psgi_settled(pTHX_ SV *sv);
+
+/* Bytes of a plain scalar. PSGI_SLOW: reading it runs code. PSGI_BAD: w->reason starts with `what`. An undefined
  * value gives NULL. */
 int psgi_bytes(pTHX_ struct psgi_worker *w, SV *sv, const char **p, STRLEN *n, const char *what, IV index);
 

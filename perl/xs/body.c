@@ -177,12 +177,12 @@ SV *psgi_body_path(pTHX_ SV *body)
     SPAGAIN;
     SV *said = POPs;
     PUTBACK;
-    SvGETMAGIC(said);
+    said = psgi_settled(aTHX_ said);
     if (!SvOK(said))
         return NULL;
     STRLEN n;
     const char *p = SvPV_nomg(said, n);
-    return sv_2mortal(newSVpvn(p, n));
+    return newSVpvn_flags(p, n, SVs_TEMP);
 }
 
 /* --- streams --- */
@@ -258,15 +258,10 @@ static SV *getline_of(pTHX_ SV *body)
 /* Bytes of a record; dies for what is none. */
 static const char *record_bytes(pTHX_ struct psgi_worker *w, SV *record, STRLEN *n, const char *what, IV index)
 {
-    const char *p;
-    SV *plain = record;
-    if (SvGMAGICAL(record) || (SvROK(record) && SvAMAGIC(record))) {
-        p = SvPV(record, *n);
-        plain = sv_2mortal(newSVpvn(p, *n));
-        if (SvUTF8(record))
-            SvUTF8_on(plain);
-    }
-    if (psgi_bytes(aTHX_ w, plain, &p, n, what, index) != PSGI_DONE)
+    const char *p = NULL;
+    if (psgi_runs_code(record))
+        record = psgi_settled(aTHX_ record);
+    if (psgi_bytes(aTHX_ w, record, &p, n, what, index) != PSGI_DONE)
         croak("Oribi: %s", w->reason);
     return p;
 }

@@ -32,9 +32,22 @@ static int bytes_of_utf8(pTHX_ struct psgi_worker *w, const char **p, STRLEN *n,
     return PSGI_DONE;
 }
 
+SV *psgi_settled(pTHX_ SV *sv)
+{
+    SV *copy = sv_mortalcopy(sv);
+    if (!SvROK(copy) || !SvAMAGIC(copy))
+        return copy;
+    STRLEN n;
+    const char *p = SvPV(copy, n);
+    SV *text = newSVpvn_flags(p, n, SVs_TEMP);
+    if (SvUTF8(copy))
+        SvUTF8_on(text);
+    return text;
+}
+
 int psgi_bytes(pTHX_ struct psgi_worker *w, SV *sv, const char **p, STRLEN *n, const char *what, IV index)
 {
-    if (SvGMAGICAL(sv) || (SvROK(sv) && SvAMAGIC(sv)))
+    if (psgi_runs_code(sv))
         return PSGI_SLOW;
     if (SvROK(sv))
         return bad(w, "%s %" IVdf " is a reference (%s)", what, index, sv_reftype(SvRV(sv), 1));
@@ -49,7 +62,7 @@ int psgi_bytes(pTHX_ struct psgi_worker *w, SV *sv, const char **p, STRLEN *n, c
 /* An integer, or text that looks like one or begins with one: "200 OK". */
 static int take_status(pTHX_ struct psgi_worker *w, SV *sv)
 {
-    if (SvGMAGICAL(sv) || (SvROK(sv) && SvAMAGIC(sv)))
+    if (psgi_runs_code(sv))
         return PSGI_SLOW;
     if (SvIOK(sv) && SvIVX(sv) >= 100 && SvIVX(sv) <= 999) {
         w->status = (int)SvIVX(sv);
@@ -73,7 +86,7 @@ static int take_status(pTHX_ struct psgi_worker *w, SV *sv)
 static AV *plain_array(SV *sv, int *rc)
 {
     *rc = PSGI_BAD;
-    if (SvGMAGICAL(sv)) {
+    if (SvGMAGICAL(sv) && psgi_runs_code(sv)) {
         *rc = PSGI_SLOW;
         return NULL;
     }
@@ -87,11 +100,11 @@ static AV *plain_array(SV *sv, int *rc)
     return (AV *)SvRV(sv);
 }
 
-/* A mortal reference to a copy of the array behind `sv`: ties read, overloaded objects printed. Runs Perl code. `sv`
- * itself if it is none. */
+/* A mortal reference to a copy of the array behind `sv`, with settled values. Runs Perl code, which may let go of the
+ * array or change it. `sv` itself if it is none. */
 static SV *copied_array(pTHX_ SV *sv)
 {
-    SvGETMAGIC(sv);
+    sv = sv_mortalcopy(sv); /* holds the array */
     if (!SvROK(sv) || SvTYPE(SvRV(sv)) != SVt_PVAV)
         return sv;
     AV *from = (AV *)SvRV(sv);
@@ -99,16 +112,8 @@ static SV *copied_array(pTHX_ SV *sv)
     SV *ref = sv_2mortal(newRV_noinc((SV *)to));
     for (SSize_t i = 0; i <= av_len(from); i++) {
         SV **slot = av_fetch(from, i, 0);
-        SV *copy = slot ? newSVsv(*slot) : newSV(0);
-        av_push(to, copy);
-        if (SvROK(copy) && SvAMAGIC(copy)) {
-            STRLEN n;
-            const char *p = SvPV(copy, n);
-            SV *text = newSVpvn(p, n);
-            if (SvUTF8(copy))
-                SvUTF8_on(text);
-            (void)av_store(to, i, text);
-        }
+        SV *settled = slot ? psgi_settled(aTHX_ * slot) : sv_newmortal();
+        av_push(to, SvREFCNT_inc_simple_NN(settled));
     }
     return ref;
 }
@@ -231,7 +236,7 @@ int psgi_reply_plain(pTHX_ struct psgi_worker *w, SV *res)
     if (!av || AvFILLp(av) != 2)
         return PSGI_SLOW; /* code, or a mistake */
     SV *body = item(aTHX_ av, 2);
-    if (SvGMAGICAL(body) || !is_array(body) || SvOBJECT(SvRV(body)))
+    if (!is_array(body) || SvGMAGICAL(body) || SvOBJECT(SvRV(body)))
         return PSGI_SLOW;
     rc = take_status(aTHX_ w, item(aTHX_ av, 0));
     if (rc == PSGI_DONE)
@@ -244,21 +249,19 @@ int psgi_reply_plain(pTHX_ struct psgi_worker *w, SV *res)
 
 int psgi_reply_headers(pTHX_ struct psgi_worker *w, SV *status, SV *headers)
 {
-    if (SvGMAGICAL(status) || (SvROK(status) && SvAMAGIC(status)))
-        status = sv_2mortal(newSVpv(SvPV_nolen(status), 0));
+    headers = sv_mortalcopy(headers); /* holds the array while code of the status runs */
+    status = psgi_settled(aTHX_ status);
     int rc = take_headers(aTHX_ w, headers);
     if (rc == PSGI_SLOW)
         rc = take_headers(aTHX_ w, copied_array(aTHX_ headers));
     return rc == PSGI_DONE ? take_status(aTHX_ w, status) : rc;
 }
 
+/* A mortal copy: what reads or prints the others may let go of this one. */
 static SV *element(pTHX_ AV *av, SSize_t i)
 {
     SV **slot = av_fetch(av, i, 0);
-    if (!slot)
-        return &PL_sv_undef;
-    SvGETMAGIC(*slot);
-    return *slot;
+    return slot ? sv_mortalcopy(*slot) : &PL_sv_undef;
 }
 
 /* The array itself if it can be read without running Perl code, else a copy. */
@@ -277,10 +280,13 @@ static SV *settled_array(pTHX_ struct psgi_worker *w, SV *body)
  * they point to, or send an interim answer, whose headers are converted in the same place. */
 static int reply_array(pTHX_ struct psgi_worker *w, AV *av, bool streaming)
 {
+    sv_2mortal(SvREFCNT_inc_simple_NN((SV *)av));
     SSize_t len = av_len(av) + 1;
     if (len != 3 && !(streaming && len == 2))
         return bad(w, "the response has %d elements, not 3", (int)len);
-    SV *body = len == 3 ? sv_mortalcopy(element(aTHX_ av, 2)) : NULL;
+    SV *status = element(aTHX_ av, 0);
+    SV *headers = element(aTHX_ av, 1);
+    SV *body = len == 3 ? element(aTHX_ av, 2) : NULL;
     SV *path = NULL;
     if (body)
         psgi_body_keep(aTHX_ w, body); /* before anything can go wrong */
@@ -292,7 +298,7 @@ static int reply_array(pTHX_ struct psgi_worker *w, AV *av, bool streaming)
         body = settled_array(aTHX_ w, body);
     else if (body)
         path = psgi_body_path(aTHX_ body);
-    int rc = psgi_reply_headers(aTHX_ w, element(aTHX_ av, 0), element(aTHX_ av, 1));
+    int rc = psgi_reply_headers(aTHX_ w, status, headers);
     if (rc != PSGI_DONE)
         return rc;
     rc = reply_named(w);

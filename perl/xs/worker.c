@@ -223,27 +223,44 @@ static AV *list_of(pTHX_ struct psgi_worker *w, SV *ref)
     return ref && SvROK(ref) ? (AV *)SvRV(ref) : NULL;
 }
 
+/* Handlers may replace the array and the elements that they are called from, so both are held. */
 static void run_cleanup_handlers(pTHX_ struct psgi_worker *w, SV *env, AV *handlers)
 {
+    sv_2mortal(SvREFCNT_inc_simple_NN((SV *)handlers));
     for (SSize_t i = 0; i <= av_len(handlers); i++) {
-        SV **handler = av_fetch(handlers, i, 0);
+        SV **slot = av_fetch(handlers, i, 0);
         if (i == CLEANUP_MAX) {
             oribi_log(ORIBI_LOG_ERROR, "%s: %d cleanup handlers of one request have run, the others are left out",
                       psgi_line(w), CLEANUP_MAX);
             return;
         }
-        if (!handler || !SvOK(*handler))
+        if (!slot || !SvOK(*slot))
             continue;
+        SV *handler = sv_2mortal(SvREFCNT_inc_simple_NN(*slot));
         dSP;
         psgi_after(w);
         PUSHMARK(SP);
         XPUSHs(env);
         PUTBACK;
-        call_sv(*handler, G_VOID | G_DISCARD | G_EVAL);
+        call_sv(handler, G_VOID | G_DISCARD | G_EVAL);
         psgi_leave_child(aTHX_ w);
         if (exception_pending(aTHX))
             psgi_log_failure(aTHX_ w, ORIBI_LOG_ERROR, "a cleanup handler died");
     }
+}
+
+/* A handler that has the environment in its closure is part of a circle: environment, array, handler. The handlers
+ * have run, so the array lets go of them: our own array, and one of the application's that nothing but the environment
+ * refers to. */
+static void drop_cleanup_handlers(pTHX_ struct psgi_worker *w, AV *handlers)
+{
+    bool ours = handlers == w->lent.cleanup_handlers.array;
+    if (SvRMAGICAL((SV *)handlers) || SvREADONLY((SV *)handlers) || (!ours && SvREFCNT((SV *)handlers) > 2))
+        return; /* 2: the environment's and the one that is held here */
+    if (AvMAX(handlers) > CLEANUP_MAX)
+        av_undef(handlers);
+    else
+        av_clear(handlers);
 }
 
 /* A tied environment or value, an object with overloading: asking runs code of the application's, which may die. */
@@ -277,8 +294,10 @@ static void heed_harakiri(pTHX_ struct psgi_worker *w, SV *env)
 static void after_reply(pTHX_ struct psgi_worker *w, SV *env)
 {
     AV *handlers = list_of(aTHX_ w, psgi_env_get(aTHX_ w, (HV *)SvRV(env), PSGI_KEY_CLEANUP_HANDLERS));
-    if (handlers && av_len(handlers) >= 0)
+    if (handlers && av_len(handlers) >= 0) {
         run_cleanup_handlers(aTHX_ w, env, handlers);
+        drop_cleanup_handlers(aTHX_ w, handlers);
+    }
     heed_harakiri(aTHX_ w, env);
 }
 

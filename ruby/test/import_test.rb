@@ -223,7 +223,7 @@ class ImportTest < Minitest::Test
     text = import_text("puma.rb", "# caf\xe9\nworkers 2\n".b)
     assert_includes text, "# The file was Latin-1; this one is UTF-8.\n"
     assert_includes text, "# café\nworkers 2\n"
-    assert_includes import_text("puma.rb", "# -*- coding: latin-1 -*-\nworkers 2 # \xe9\n".b), "# -*- encoding: utf-8 -*-\n# é\nworkers 2\n"
+    assert_includes import_text("puma.rb", "# -*- coding: latin-1 -*-\nworkers 2 # \xe9\n".b), "# -*- encoding: utf-8 -*-\nworkers 2 # é\n"
   end
 
   def test_what_is_evaluated_stays_as_a_comment
@@ -269,7 +269,7 @@ class ImportTest < Minitest::Test
   STATEMENTS = {
     "threads(1, 5)" => "threads 1, 5",
     "workers(ENV['X']\n  .to_i)" => "workers ENV['X']\n  .to_i",
-    "port 3000 # as nginx has it" => "# as nginx has it\nport 3000",
+    "port 3000 # as nginx has it" => "port 3000 # as nginx has it", "threads 1, # few\n  5 # many" => "# few\n# many\nthreads 1, 5",
     "preload_app!(false)" => "# preload_app! in Puma\npreload false",
     "quiet if ENV['Q'] && (a unless b)" =>
       "# quiet in Puma; quiet is about warnings here; in Puma it is about requests\naccess_log \"off\" if ENV['Q'] && (a unless b)",

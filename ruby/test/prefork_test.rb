@@ -522,6 +522,13 @@ class PreforkTest < Minitest::Test
     assert_equal 2, words("job").count(words("down").first)
   end
 
+  def test_what_no_option_is_called_is_logged
+    pid = run_manager("pm = Oribi::Prefork.new(fork_delay: 0, max_workers: 1)\nnote 'made', pm.max_workers")
+    assert reap(pid).success?
+    assert_equal ["made 1"], File.readlines(@notes, chomp: true)
+    assert_match(/warn: Oribi::Prefork: no option is called fork_delay: it changes nothing/, File.read("#{@dir}/log"))
+  end
+
   def test_mistakes_are_told
     { "max_worker: 3" => /unknown option max_worker: did you mean max_workers\?/, "idle_timeout: 3" => /idle_timeout is an option of the server/,
       "spawn_interval: 'soon'" => /spawn_interval/, "trap_signals: { 'KILL' => 'TERM' }" => /KILL|cannot be trapped/i,

@@ -214,6 +214,19 @@ class ReplyTest < BindingTest
     end
   end
 
+  # /proc says 0 bytes of files that have some; /sys says a page of files that have fewer.
+  def test_files_whose_size_is_not_their_content_are_read
+    sys = ["/sys/kernel/mm/transparent_hugepage/enabled", *Dir["/sys/kernel/mm/*/*"]].find { |path| File.readable?(path) && File.size(path) == 4096 }
+    paths = ["/proc/version", sys].select { |path| path && File.readable?(path) }
+    skip "neither /proc nor /sys is here" if paths.empty?
+    paths.each do |path|
+      assert_equal File.read(path), answer(text(File.open(path)), lint: false).body, path
+      body = Parts.new("from each")
+      body.define_singleton_method(:to_path) { path }
+      assert_equal "from each", answer(text(body), lint: false).body, path
+    end
+  end
+
   def test_file_from_where_it_stands
     Tempfile.create("body") do |file|
       file.write("0123456789")
@@ -311,13 +324,13 @@ class ReplyTest < BindingTest
   # --- status ---
 
   def test_statuses
-    { 200 => 200, 299 => 299, 404 => 404, 599 => 599, "201" => 201 }.each do |given, sent|
+    { 200 => 200, 299 => 299, 404 => 404, 599 => 599, 600 => 600, 999 => 999, "201" => 201 }.each do |given, sent|
       assert_equal sent, answer([given, {}, []], lint: false).status
     end
   end
 
   def test_bad_statuses_are_500
-    [0, 99, 100, 101, 600, 1000, -1, "word", nil, 2**40, Object.new].each do |status|
+    [0, 99, 100, 101, 1000, -1, "word", nil, 2**40, Object.new].each do |status|
       capture_log { assert_equal 500, answer([status, {}, ["x"]], lint: false).status, status.inspect }
     end
   end

@@ -176,34 +176,47 @@ static void consider(const char *words, const char *name, char nearest[OPTION_NA
     }
 }
 
-int oribi__options_unknown(enum oribi_option_lang lang, const char *name, char *error)
+/* The name of an option, an alias or a hook that `name` was probably meant for. */
+static bool find_nearest(enum oribi_option_lang lang, const char *name, char nearest[OPTION_NAME_CAP])
 {
     char squeezed[OPTION_NAME_CAP];
-    char nearest[OPTION_NAME_CAP] = "";
     uint32_t best = UINT32_MAX;
     size_t count;
     const struct oribi_option *table = oribi_options_table(&count);
+    if (!squeeze(name, strlen(name), squeezed))
+        return false;
+    for (size_t i = 0; i < count; i++) {
+        if (!(table[i].lang & lang))
+            continue;
+        consider(table[i].name, squeezed, nearest, &best);
+        consider(table[i].aliases, squeezed, nearest, &best);
+    }
+    for (size_t i = 0; i < ALIAS_COUNT; i++)
+        consider(aliases[i].name, squeezed, nearest, &best);
+    if (name[0] != '-')
+        consider(oribi__options_hook_names(), squeezed, nearest, &best);
+    return best != UINT32_MAX && oribi_suggest_likely(squeezed, best);
+}
+
+bool oribi__options_resembles(enum oribi_option_lang lang, const char *name)
+{
+    char nearest[OPTION_NAME_CAP] = "";
+    char error[ORIBI_ERROR_TEXT_CAP];
+    return oribi__options_refuse_foreign(name, error) < 0 || find_nearest(lang, name, nearest);
+}
+
+int oribi__options_unknown(enum oribi_option_lang lang, const char *name, char *error)
+{
+    char nearest[OPTION_NAME_CAP] = "";
     bool as_flag = name[0] == '-';
     int code = oribi__options_refuse_foreign(name, error);
     if (code < 0)
         return code;
-    if (squeeze(name, strlen(name), squeezed)) {
-        for (size_t i = 0; i < count; i++) {
-            if (!(table[i].lang & lang))
-                continue;
-            consider(table[i].name, squeezed, nearest, &best);
-            consider(table[i].aliases, squeezed, nearest, &best);
-        }
-        for (size_t i = 0; i < ALIAS_COUNT; i++)
-            consider(aliases[i].name, squeezed, nearest, &best);
-        if (!as_flag)
-            consider(oribi__options_hook_names(), squeezed, nearest, &best);
-    }
+    if (!find_nearest(lang, name, nearest))
+        return oribi__refuse(error, "unknown option %.60s: --help lists all", name);
     for (char *p = nearest; as_flag && *p; p++)
         *p = *p == '_' ? '-' : *p;
-    if (best != UINT32_MAX && oribi_suggest_likely(squeezed, best))
-        return oribi__refuse(error, "unknown option %.60s: did you mean %s%s?", name, as_flag ? "--" : "", nearest);
-    return oribi__refuse(error, "unknown option %.60s: --help lists all", name);
+    return oribi__refuse(error, "unknown option %.60s: did you mean %s%s?", name, as_flag ? "--" : "", nearest);
 }
 
 /* Setting */

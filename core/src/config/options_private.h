@@ -45,6 +45,9 @@ const char *oribi__options_hook_names(void);
  * Returns ORIBI_EINVAL. */
 int oribi__options_unknown(enum oribi_option_lang lang, const char *name, char *error);
 
+/* Is an unknown name one of another server, or nearly that of an option? Then somebody means an option. */
+bool oribi__options_resembles(enum oribi_option_lang lang, const char *name);
+
 /* Parses `value` into the option's field, whatever its source. `name` is what the user wrote, for the error. 0 or
  * ORIBI_EINVAL. */
 int oribi__option_assign(struct oribi_options *options, const struct oribi_option *option, const char *name,

@@ -3,6 +3,7 @@
 #include "door/door_private.h"
 
 #include "oribi/http/refusal.h"
+#include "oribi/http/status.h"
 
 #include <string.h>
 
@@ -30,7 +31,7 @@ void oribi__count_request(struct oribi__call *call, struct oribi_slice method, b
 /* Status 0: cut. */
 static void answered(struct oribi__door *door, uint8_t method, int status)
 {
-    oribi_door_slot_count(&door->slot->status_class[status / 100], 1);
+    oribi_door_slot_count(&door->slot->status_class[oribi_status_class(status)], 1);
     oribi_door_slot_count(&door->slot->method_count[method], 1);
     oribi_door_slot_count(&door->slot->uncalled_count, 1);
 }
@@ -43,7 +44,7 @@ void oribi__count_site(const struct oribi__call *call, int status)
 
 void oribi__count_refusal(struct oribi__door *door, int status, enum oribi_refusal refusal)
 {
-    oribi_door_slot_count(&door->slot->status_class[status / 100], 1);
+    oribi_door_slot_count(&door->slot->status_class[oribi_status_class(status)], 1);
     oribi_door_slot_count(&door->slot->refusals[refusal], 1);
     if (status == 503 || status == 507)
         oribi_door_slot_count(&door->slot->shed_count, 1);

@@ -184,6 +184,7 @@ static void fill_info(const struct stat *file, struct oribi_file_info *info)
         .mtime_ns = (uint32_t)file->st_mtim.tv_nsec,
         .ctime_s = (int64_t)file->st_ctim.tv_sec,
         .ctime_ns = (uint32_t)file->st_ctim.tv_nsec,
+        .stored = file->st_blocks > 0,
     };
 }
 
@@ -214,6 +215,16 @@ ssize_t oribi__beneath_read(int fd, void *dst, size_t n, int64_t offset)
         if (errno != EINTR)
             return oribi_os_fail();
     }
+}
+
+/* An empty file has no byte, another one has its last. A file that is one hole has no blocks either, and passes. */
+bool oribi_file_size_is_doubtful(int fd, const struct oribi_file_info *info)
+{
+    char byte;
+    if (info->stored)
+        return false;
+    int64_t last = info->size > 0 ? info->size - 1 : 0;
+    return oribi__beneath_read(fd, &byte, 1, last) != (info->size > 0);
 }
 
 /* --- folders --- */

@@ -231,6 +231,8 @@ enum oribi_file_verdict oribi_root_open(struct oribi_root *root, const char *pat
     if (code != ORIBI_FILE_OK)
         return refused(root, path[0] ? path : ".", code);
     enum oribi_file_verdict kind = oribi__beneath_kind(got, info);
+    if (kind == ORIBI_FILE_OK && oribi_file_size_is_doubtful(got, info))
+        kind = ORIBI_FILE_DEVICE; /* the system's, made while it is read: /proc, /sys */
     if (kind == ORIBI_FILE_OK)
         *fd = got;
     else

@@ -41,6 +41,7 @@ struct wishes {
     bool connection; /* any Connection field */
     bool close;
     bool upgrade;
+    bool keep_alive;
     bool framed; /* Transfer-Encoding: chunked */
 };
 
@@ -186,6 +187,7 @@ static void read_connection(const struct oribi_header *header, struct wishes *wi
         struct oribi_slice option = oribi_slice(start, (size_t)(p - start));
         wishes->close |= oribi_slice_equal_fold(option, ORIBI_SLICE("close"));
         wishes->upgrade |= oribi_slice_equal_fold(option, ORIBI_SLICE("upgrade"));
+        wishes->keep_alive |= oribi_slice_equal_fold(option, ORIBI_SLICE("keep-alive"));
         p += p < end;
     }
 }
@@ -231,13 +233,13 @@ static bool take_own(struct oribi_response *res, const struct oribi_header *head
         read_connection(header, wishes);
         if (res->detached)
             return true;
-        /* The header's options, not its text, decide what we write; only an option that we do not follow counts as
-         * dropped. */
-        res->dropped_count += !wishes->close && !wishes->upgrade;
+        /* Options decide what we write; dropped is what we do not follow. keep-alive asks for what we do if we can. */
+        res->dropped_count += !wishes->close && !wishes->upgrade && !wishes->keep_alive;
         return false;
     case OWN_CONTENT_LENGTH:
         *fault = read_content_length(res, header, mended, wishes);
-        if (!res->detached && (res->status < 200 || res->status == 204))
+        /* a length of 0 says of a 204 what is so */
+        if (!res->detached && (res->status < 200 || res->status == 204) && wishes->content_length > 0)
             res->dropped_count++;
         return false;
     case OWN_TRANSFER_ENCODING:
@@ -373,7 +375,8 @@ ssize_t oribi_response_head(struct oribi_response *res, char *dst, size_t cap)
     res->reason_index = UINT32_MAX;
     res->dropped_count = 0;
     res->mended = 0;
-    if ((res->status < 200 && !(res->status == 101 && res->detached)) || res->status < 100 || res->status > 599)
+    if ((res->status < 200 && !(res->status == 101 && res->detached)) || res->status < 100 ||
+        res->status > ORIBI_STATUS_MAX)
         return refuse(res, "status out of range", UINT32_MAX);
     if (res->header_count > ORIBI_RESPONSE_FIELDS_MAX)
         return refuse(res, "too many headers", UINT32_MAX);

@@ -15,9 +15,9 @@ bool oribi_process_is_next_mold(void)
     return oribi_mold_inherited();
 }
 
-void oribi_process_start_failed(const char *text)
+bool oribi_process_start_failed(const char *text)
 {
-    oribi_start_failed(text);
+    return oribi_start_failed(text);
 }
 
 int oribi_process_create(const struct oribi_process_setup *setup, struct oribi_process **out, char *error)

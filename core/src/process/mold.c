@@ -195,15 +195,15 @@ int oribi_mold_inherit(const struct oribi_supervisor_setup *setup, struct oribi_
     return code;
 }
 
-void oribi__mold_start_failed(const char *text)
+bool oribi__mold_start_failed(const char *text)
 {
     char error[ORIBI_ERROR_TEXT_CAP];
     struct oribi__handed_down from;
     if (oribi__handed_down_read(&from, error) < 0)
-        return; /* the supervisor sees this process end */
+        return false; /* the supervisor sees this process end */
     struct oribi_message message = {.kind = ORIBI_MESSAGE_MOLD_FAILED, .generation = from.generation, .pid = getpid()};
     oribi_message_set_text(&message, text, strlen(text));
-    (void)oribi_message_send(from.message_fd, &message, 1); /* likewise */
+    return oribi_message_send(from.message_fd, &message, 1) == 0;
 }
 
 /* --- loading --- */

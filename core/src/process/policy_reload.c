@@ -37,8 +37,20 @@ void oribi__policy_reload(struct oribi_policy *policy)
     oribi__policy_push(policy, ORIBI_ACTION_RELOADING)->generation = policy->next_generation;
 }
 
+/* How many workers there are to be under the next generation: as many as an operator has asked for (TTIN, TTOU), unless
+ * the configuration has changed its number. Having none (WINCH) ends with a reload. */
+static uint32_t next_workers(const struct oribi_policy *policy)
+{
+    uint32_t before = policy->config.workers;
+    uint32_t next = policy->has_next_config ? policy->next_config.workers : before;
+    if (next > policy->config.workers_max)
+        next = policy->config.workers_max;
+    return next == before && policy->target > 0 ? policy->target : next;
+}
+
 static void commit(struct oribi_policy *policy)
 {
+    uint32_t workers = next_workers(policy);
     policy->generation = policy->next_generation;
     policy->next_generation = 0;
     policy->left_generation = 0;
@@ -57,7 +69,10 @@ static void commit(struct oribi_policy *policy)
             policy->config.workers = most;
         }
     }
-    policy->target = policy->config.workers;
+    if (workers != policy->config.workers)
+        say(policy, ORIBI_LOG_INFO, "workers: %u as asked for, not the %u of the configuration, which has not changed",
+            workers, policy->config.workers);
+    policy->target = workers;
     say(policy, ORIBI_LOG_INFO, "reload: generation %u serves, replacing the workers before it", policy->generation);
     push(policy, ORIBI_ACTION_COMMITTED)->generation = policy->generation;
 }
@@ -72,7 +87,7 @@ bool oribi__policy_step_trial(struct oribi_policy *policy, int64_t now_ms)
     if (!mold || mold->state != ORIBI_MOLD_IS_READY)
         return false;
     struct oribi__tally tally = oribi__policy_tally(policy);
-    uint32_t workers = policy->has_next_config ? policy->next_config.workers : policy->config.workers;
+    uint32_t workers = next_workers(policy);
     uint32_t trial = oribi__policy_roll_max(policy) < workers ? oribi__policy_roll_max(policy) : workers;
     if (tally.next_serving >= trial) {
         commit(policy);

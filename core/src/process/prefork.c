@@ -66,8 +66,10 @@ int oribi_prefork_set(struct oribi_options *options, const char *name, const cha
         if (strcmp(name, own_names[i].name) == 0)
             name = own_names[i].option;
     struct oribi__option_name found = oribi__options_resolve(name);
-    if (!found.option && !found.alias)
-        return oribi__options_unknown(options->lang, name, error);
+    if (!found.option && !found.alias) {
+        int code = oribi__options_unknown(options->lang, name, error);
+        return oribi__options_resembles(options->lang, name) ? code : 1;
+    }
     for (size_t i = 0; found.option && i < sizeof(known) / sizeof(known[0]); i++)
         if (strcmp(found.option->name, known[i]) == 0)
             return oribi_options_set(options, name, value, error);

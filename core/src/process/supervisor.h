@@ -54,9 +54,9 @@ struct oribi_supervisor_action {
 };
 
 /* In a command that ends with `text` before it has become a supervisor or a mold: the server that started it for a
- * reload or an upgrade tells the line to the client that asked. Nothing happens where no server started it. Borrows
- * text. */
-void oribi_start_failed(const char *text);
+ * reload or an upgrade tells the line to the client that asked. Nothing happens where no server started it. True: that
+ * server logs the line, so that this command need not print it. Borrows text. */
+bool oribi_start_failed(const char *text);
 
 /* Makes the calling process the supervisor: remembers how it was started, becomes child subreaper, maps the
  * scoreboard, opens pipes and installs the signal handlers. Call it before anything changes the process's title.

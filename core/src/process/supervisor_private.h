@@ -294,7 +294,7 @@ struct oribi__handed_down {
 /* Takes what ORIBI_MOLD says and clears it; 0 or ORIBI_EINVAL with `error`. */
 int oribi__handed_down_read(struct oribi__handed_down *from, char *error);
 /* In a command that is to become a mold, and ends before: tells the supervisor why. */
-void oribi__mold_start_failed(const char *text);
+bool oribi__mold_start_failed(const char *text);
 
 /* control.c */
 int oribi__control_open(struct oribi_supervisor *supervisor, bool replace, char *error);

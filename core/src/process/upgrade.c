@@ -77,6 +77,7 @@ struct oribi_policy_event oribi__upgrade_start(struct oribi_supervisor *supervis
     }
     supervisor->upgrade.why[0] = '\0';
     supervisor->upgrade.why_len = 0;
+    supervisor->upgrade.why_known = false;
     supervisor->upgrade.failure_follows = false;
     supervisor->upgrade.stop = 0;
     step_aside(supervisor);
@@ -94,13 +95,15 @@ struct oribi_policy_event oribi__upgrade_start(struct oribi_supervisor *supervis
 }
 
 /* A byte of the line about the successor's failure. Only the first failure is kept: it has led to the others. */
-static void keep_why(struct oribi_supervisor *supervisor, char byte)
+static void keep_why(struct oribi__upgrade *upgrade, char byte)
 {
-    if (!byte)
-        supervisor->upgrade.failure_follows = false;
-    else if (supervisor->upgrade.why_len + 1 < sizeof(supervisor->upgrade.why))
-        supervisor->upgrade.why[supervisor->upgrade.why_len++] = byte;
-    supervisor->upgrade.why[supervisor->upgrade.why_len] = '\0';
+    if (!byte) {
+        upgrade->failure_follows = false;
+        upgrade->why_known = true;
+    } else if (!upgrade->why_known && upgrade->why_len + 1 < sizeof(upgrade->why)) {
+        upgrade->why[upgrade->why_len++] = byte;
+        upgrade->why[upgrade->why_len] = '\0';
+    }
 }
 
 /* The successor's death closes the pipe as well; waitpid(2) reports it. */
@@ -112,7 +115,7 @@ bool oribi__upgrade_ready(struct oribi_supervisor *supervisor)
     ssize_t n;
     while ((n = oribi_os_read(supervisor->upgrade.successor_fd, &byte, 1)) == 1) {
         if (supervisor->upgrade.failure_follows)
-            keep_why(supervisor, byte);
+            keep_why(&supervisor->upgrade, byte);
         else if (byte == 'E')
             supervisor->upgrade.failure_follows = true;
         else if (byte == 'S' || byte == 'N')
@@ -202,12 +205,13 @@ void oribi__upgrade_relieve(struct oribi_supervisor *supervisor)
 }
 
 /* The environment tells as long as no supervisor or mold of ours has taken it over. */
-void oribi_start_failed(const char *text)
+bool oribi_start_failed(const char *text)
 {
     const char *fd = getenv("ORIBI_UPGRADE");
     const char *why = getenv("ORIBI_UPGRADE_WHY");
     if (oribi_mold_inherited())
-        oribi__mold_start_failed(text);
-    else if (fd && *fd && why && *why)
+        return oribi__mold_start_failed(text);
+    if (fd && *fd && why && *why)
         tell_predecessor((int)strtol(fd, NULL, 10), text);
+    return false;
 }

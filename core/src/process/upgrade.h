@@ -30,6 +30,7 @@ struct oribi__upgrade {
     bool failure_follows; /* what comes now is the line about the failure */
     char why[256];        /* that line; "": none came */
     size_t why_len;
+    bool why_known; /* the line is complete: later failures follow from the first */
 };
 
 /* Starts the successor, and gives UPGRADE_STARTED: its pid, or -1 and why not. The pid file is renamed to make room. */

@@ -91,6 +91,14 @@ void oribi__note_line(char line[ORIBI_SLOT_LINE_CAP], const struct oribi_head *h
     line[method_n + 1 + target_n] = '\0';
 }
 
+/* Of several threads each may be in a call: the last call of requests_max is known when it begins, and no other follows
+ * it. */
+static void count_begun(struct oribi_worker *w)
+{
+    if (w->request_limit && ++w->begun_count == w->request_limit && !oribi__retiring(w))
+        oribi_worker_retire(w);
+}
+
 struct oribi_req *oribi__exchange_begin(struct oribi__exchange *exchange, struct oribi_worker *w,
                                         struct oribi_thread *thread, int64_t now_us)
 {
@@ -131,9 +139,10 @@ struct oribi_req *oribi__exchange_begin(struct oribi__exchange *exchange, struct
     oribi__note_line(thread->line, &exchange->base.head);
     oribi__publish_queue(w); /* without this one */
     oribi__clock_begin(thread, w->options->call_timeout_ms, now_us);
-    if (oribi__shared(w))
+    if (oribi__shared(w)) {
         oribi__thread_begin(thread);
-    else if (!w->stopping)
+        count_begun(w);
+    } else if (!w->stopping)
         atomic_store_explicit(&slot->state, ORIBI_SLOT_BUSY, memory_order_release);
     oribi__call_begins(w, now_us);
     oribi__leave(w);
@@ -269,7 +278,7 @@ static inline __attribute__((always_inline)) void end_call(struct oribi__exchang
     }
     oribi__call_took(w, call_us, now_us);
     if (w->request_limit && w->request_count == w->request_limit && !oribi__retiring(w))
-        oribi_worker_stop(w);
+        oribi_worker_retire(w);
 }
 
 void oribi__exchange_end(struct oribi__exchange *exchange, int status)

@@ -78,6 +78,34 @@ static void log_mended(struct oribi__exchange *exchange, const struct oribi_resp
     }
 }
 
+static void log_dropped(struct oribi__exchange *exchange, const struct oribi_response *res)
+{
+    struct oribi_worker *w = exchange->worker;
+    if (!oribi_log_limit_allows(&w->mended_log_limit, w->reactor.now_ms))
+        return;
+    oribi__log_about(exchange);
+    oribi_log(ORIBI_LOG_WARN, "%s: %u header%s of the answer dropped: framing and persistence are the server's",
+              exchange->thread->line, res->dropped_count, oribi_log_plural(res->dropped_count));
+    oribi__log_about(NULL);
+}
+
+/* Frameworks that speak WebSocket by a server of their own (Mojolicious) have no route for it here. */
+static __attribute__((noinline)) void log_not_upgraded(struct oribi__exchange *exchange)
+{
+    struct oribi_worker *w = exchange->worker;
+    const struct oribi_head *head = &exchange->base.head;
+    struct oribi_slice wanted = ORIBI_SLICE("another protocol");
+    for (uint32_t i = 0; i < head->field_count; i++)
+        if (head->fields[i].id == ORIBI_FIELD_UPGRADE)
+            wanted = oribi_slice(head->fields[i].value, head->fields[i].value_len);
+    if (!oribi_log_limit_allows(&w->mended_log_limit, w->reactor.now_ms))
+        return;
+    oribi__log_about(exchange);
+    oribi_log(ORIBI_LOG_INFO, "%s: the client asked for %.*s, and the application answered 404: it has none here",
+              exchange->thread->line, wanted.n < 64 ? (int)wanted.n : 64, wanted.p);
+    oribi__log_about(NULL);
+}
+
 int oribi_req_read_status(struct oribi_req *req, struct oribi_slice text)
 {
     struct oribi__exchange *exchange = oribi__exchange_of(req);
@@ -145,9 +173,10 @@ int oribi__reply_head(struct oribi__exchange *exchange, int status, const struct
     bool comes_again = res.framed && body_len >= 0; /* with the length of the content */
     if (__builtin_expect(res.mended, 0) && !comes_again)
         log_mended(exchange, &res);
-    if (res.dropped_count && !comes_again)
-        oribi__log_app(exchange, "dropped %u header(s) of the application: framing and persistence are the server's",
-                       res.dropped_count);
+    if (__builtin_expect(res.dropped_count > 0, 0) && !comes_again)
+        log_dropped(exchange, &res);
+    if (__builtin_expect(status == 404, 0) && exchange->base.head.upgrade)
+        log_not_upgraded(exchange);
     head->n = (size_t)n;
     oribi__logged_head(exchange, oribi_slice(head->p, head->n));
     exchange->overhead = n;

@@ -376,7 +376,7 @@ int oribi_reply_rest_of_file(struct oribi_req *req, int status, const struct ori
                              uint32_t header_count, int fd, int64_t offset)
 {
     struct oribi_file_info info;
-    if (!oribi_file_look(fd, &info))
+    if (!oribi_file_look(fd, &info) || oribi_file_size_is_doubtful(fd, &info))
         return 1;
     int64_t len = info.size > offset ? info.size - offset : 0;
     const struct oribi__file file = {.fd = fd, .offset = offset, .len = len, .mtime_s = info.mtime_s};

@@ -6,6 +6,7 @@
 #include "oribi/base/error.h"
 #include "oribi/base/os.h"
 #include "oribi/base/os_process.h"
+#include "oribi/http/status.h"
 #include "oribi/worker/handoff.h"
 
 #include <assert.h>
@@ -131,7 +132,7 @@ static void count_one(_Atomic uint64_t *counter)
 
 void oribi_slot_count_answer(struct oribi_slot *slot, struct oribi_slice method, int status)
 {
-    count_one(&slot->status_class[status / 100]);
+    count_one(&slot->status_class[oribi_status_class(status)]);
     count_one(&slot->method_count[oribi_slot_method_of(method)]);
 }
 

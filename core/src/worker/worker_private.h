@@ -79,6 +79,7 @@ struct oribi_worker {
     int64_t turned_us; /* time of the last turn */
     uint64_t request_count;
     uint64_t request_limit; /* 0: none */
+    uint64_t begun_count;   /* calls of a worker with several threads that has a limit */
     uint64_t bytes_in;
     uint64_t bytes_out;
     struct oribi__id_source ids;

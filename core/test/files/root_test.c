@@ -321,6 +321,24 @@ static void test_magic_links_are_read_as_text(void)
     tree_end();
 }
 
+/* What such a file says of its size is not what reading it gives. */
+static void test_files_that_are_made_while_they_are_read(void)
+{
+    struct oribi_root *root = NULL;
+    int fd;
+    struct oribi_file_info info;
+    ok_eq(oribi_root_create(&root, "/proc/self", NULL, 0, NULL), 0);
+    refuses(root, "stat", ORIBI_FILE_DEVICE);
+    oribi_root_destroy(root);
+    make_site();
+    make_file("site/empty", "");
+    root = root_of("site", NULL, 0);
+    ok_eq(oribi_root_open(root, "empty", &fd, &info), ORIBI_FILE_OK);
+    close(fd);
+    oribi_root_destroy(root);
+    tree_end();
+}
+
 static void test_a_root_behind_links(void)
 {
     make_site();
@@ -718,6 +736,7 @@ int main(void)
     test_links_that_end_nowhere();
     test_folders_that_links_may_lead_to();
     test_magic_links_are_read_as_text();
+    test_files_that_are_made_while_they_are_read();
     test_a_root_behind_links();
     test_the_whole_system_as_root();
     test_what_may_not_be_read();

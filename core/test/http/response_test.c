@@ -108,15 +108,20 @@ static void test_faults_name_the_header(void)
 
 static void test_status_range(void)
 {
-    static const int wrong[] = {-1, 0, 99, 100, 101, 103, 199, 600, 1000};
+    static const int wrong[] = {-1, 0, 99, 100, 101, 103, 199, 1000};
     for (size_t i = 0; i < COUNT(wrong); i++) {
         struct oribi_response res = response(wrong[i], NULL, 0, 0);
         ok_eq(oribi_response_head(&res, dst, sizeof(dst)), ORIBI_EAPP);
         ok_eq(res.reason_index, UINT32_MAX);
     }
-    struct oribi_response res = response(599, NULL, 0, 0);
-    ok(oribi_response_head(&res, dst, sizeof(dst)) > 0);
-    ok(memcmp(dst, "HTTP/1.1 599 \r\n", 15) == 0);
+    static const int right[] = {599, 600, 999};
+    for (size_t i = 0; i < COUNT(right); i++) {
+        struct oribi_response res = response(right[i], NULL, 0, 0);
+        char line[16];
+        (void)snprintf(line, sizeof(line), "HTTP/1.1 %d \r\n", right[i]); /* fits */
+        ok(oribi_response_head(&res, dst, sizeof(dst)) > 0);
+        ok(memcmp(dst, line, 15) == 0);
+    }
 }
 
 static void test_head_limits(void)

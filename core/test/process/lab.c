@@ -112,7 +112,7 @@ static void open_worker(struct oribi_process *p)
 int lab_fail_start(const char *error)
 {
     (void)dprintf(STDERR_FILENO, "test: %s\n", error);
-    oribi_process_start_failed(error);
+    (void)oribi_process_start_failed(error);
     return 1;
 }
 

@@ -154,6 +154,41 @@ static void test_reload_takes_the_new_config(void)
     ok_eq(w.policy.config.shutdown_timeout_ms, 7000);
 }
 
+static void resize(int32_t delta)
+{
+    feed((struct oribi_policy_event){.type = ORIBI_EVENT_RESIZE, .delta = delta});
+    settle();
+}
+
+static void test_reload_keeps_the_number_of_workers_that_was_asked_for(void)
+{
+    start(3);
+    resize(1);
+    just(ORIBI_EVENT_RELOAD);
+    settle();
+    ok_eq(serving_of(2), 4);
+    ok(logged("workers: 4 as asked for, not the 3 of the configuration, which has not changed"));
+    resize(-3);
+    just(ORIBI_EVENT_RELOAD);
+    settle();
+    ok_eq(serving_of(3), 1);
+}
+
+static void test_reload_with_another_number_of_workers_takes_that(void)
+{
+    start(3);
+    resize(1);
+    struct oribi_policy_config config = w.policy.config;
+    config.workers = 2;
+    w.next_config = &config;
+    just(ORIBI_EVENT_RELOAD);
+    settle();
+    ok_eq(serving_of(2), 2);
+    just(ORIBI_EVENT_RELOAD);
+    settle();
+    ok_eq(serving_of(3), 2);
+}
+
 static void test_reload_with_more_workers_than_there_is_room_for(void)
 {
     start(2);
@@ -356,6 +391,8 @@ int main(void)
     test_reload_that_loads_too_long_changes_nothing();
     test_a_second_reload_waits_for_the_first();
     test_reload_takes_the_new_config();
+    test_reload_keeps_the_number_of_workers_that_was_asked_for();
+    test_reload_with_another_number_of_workers_takes_that();
     test_reload_with_more_workers_than_there_is_room_for();
     test_reload_brings_workers_back_after_winch();
     test_reload_with_spawn_interval_is_slow();

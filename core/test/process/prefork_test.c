@@ -39,6 +39,8 @@ static void test_names_are_those_of_a_library(void)
     is_str(error, "idle_timeout is an option of the server: it has no meaning here");
     ok(oribi_prefork_set(&options, "max_worker", "5", error) < 0);
     ok(strstr(error, "max_workers") != NULL);
+    ok_eq(oribi_prefork_set(&options, "fork_delay", "0", error), 1);
+    is_str(error, "unknown option fork_delay: --help lists all");
     ok(oribi_prefork_set(&options, "jobs_max", "few", error) < 0);
     oribi_options_deinit(&options);
 }

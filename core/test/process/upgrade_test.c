@@ -70,6 +70,9 @@ static void test_a_stop_is_handed_on(void)
     ok(oribi__upgrade_hand_stop(&new_server, false));
     ok_eq(stop_heard(), ORIBI_EVENT_STOP);
     is_str(old_server.upgrade.why, "Stop: No");
+    oribi__upgrade_tell(&new_server, "another worker, for the same reason");
+    ok(!oribi__upgrade_ready(&old_server));
+    is_str(old_server.upgrade.why, "Stop: No");
     end();
 }
 

@@ -544,6 +544,34 @@ static void test_a_file_by_its_name(void)
     (void)unlink(file);
 }
 
+/* /proc says 0 bytes of files that have some, /sys says a page of files that have fewer; a file with a hole has all. */
+static void test_a_file_whose_size_is_not_its_content_is_left_to_be_read(void)
+{
+    static const char *const paths[] = {"/proc/self/stat", "/sys/kernel/mm/transparent_hugepage/enabled"};
+    char hole[] = "/tmp/oribi-reply-XXXXXX";
+    struct answer answer = {0};
+    int fd = mkstemp(hole);
+    if (fd < 0 || ftruncate(fd, 4096) < 0)
+        exit(2);
+    oribi_os_close(fd);
+    for (int i = 0; i < 2; i++) {
+        struct site site;
+        app_path = paths[i];
+        if (access(app_path, R_OK) != 0)
+            continue;
+        struct client *c = ask(&site, reply_what_is_there, GET("/"));
+        ok_answer(&site, c, 500, NULL);
+        ok_eq(app_result, 1);
+        site_close(&site);
+    }
+    struct site site;
+    app_path = hole;
+    struct client *c = ask(&site, reply_what_is_there, GET("/"));
+    ok(next_answer(&site, c, &answer) && answer.status == 200 && answer.body_len == 4096);
+    site_close(&site);
+    (void)unlink(hole);
+}
+
 static void test_a_file_that_is_too_short_ends_the_connection(void)
 {
     static const char *const requests[] = {GET("/shorter"), GET("/beyond")};
@@ -752,6 +780,7 @@ int main(void)
     run_everywhere(test_files_whole_and_in_part);
     run_everywhere(test_the_rest_of_a_file);
     run_everywhere(test_a_file_by_its_name);
+    run_everywhere(test_a_file_whose_size_is_not_its_content_is_left_to_be_read);
     run_everywhere(test_a_file_that_is_too_short_ends_the_connection);
     run_everywhere(test_a_slow_reader_gets_a_file_that_is_closed_meanwhile);
     run_everywhere(test_a_file_cut_while_it_is_sent_ends_the_connection);

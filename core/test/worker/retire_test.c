@@ -201,6 +201,38 @@ static void test_a_stop_of_the_server_makes_a_retiring_worker_serve_the_rest(voi
     two_close(&two);
 }
 
+/* The request that is complete behind the last one of requests_max is another worker's. */
+static void test_requests_max_is_no_request_more(void)
+{
+    struct two two;
+    struct client *c[3];
+    two_open(&two);
+    two.workers[0]->request_limit = 2;
+    accept_all(&two, c, 3, GET("/hello"));
+    struct oribi_req *req;
+    uint32_t begun = 0;
+    while ((req = oribi_worker_take(two.workers[0]))) {
+        begun++;
+        reply_text(req, 200, "hello\n");
+    }
+    ok_eq(begun, 2);
+    turn_retired(&two);
+    two.site.worker = two.workers[1];
+    uint32_t closed = 0;
+    for (int i = 0; i < 3; i++) {
+        bool closes = ok_answer(&two.site, c[i], 200, "hello\n").closes;
+        closed += closes;
+        if (closes)
+            client_close(&two.site, c[i]);
+    }
+    ok_eq(closed, 1); /* the last one says so */
+    two.site.worker = two.workers[0];
+    two.site.app = never;
+    ok(pump_until(&two.site, oribi_worker_done(two.workers[0])));
+    ok_eq(oribi_worker_request_count(two.workers[0]), 2);
+    two_close(&two);
+}
+
 static void test_without_a_pool_to_retire_is_to_stop(void)
 {
     struct site site;
@@ -226,6 +258,7 @@ int main(void)
     run_everywhere(test_a_worker_that_retires_waits_for_room);
     run_everywhere(test_what_cannot_travel_is_refused_by_a_worker_that_retires);
     run_everywhere(test_a_stop_of_the_server_makes_a_retiring_worker_serve_the_rest);
+    run_everywhere(test_requests_max_is_no_request_more);
     run_everywhere(test_without_a_pool_to_retire_is_to_stop);
     return done_testing();
 }

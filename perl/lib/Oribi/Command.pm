@@ -18,8 +18,7 @@ sub run {
     my $code = eval { _run(@argv) };
     return $code if defined $code;
     my @lines = Oribi::App::lines_of($@);
-    print STDERR map {"oribi-psgi: $_\n"} @lines;
-    Oribi::_start_failed(join "\n", @lines);
+    Oribi::_start_failed(join "\n", @lines) or print STDERR map {"oribi-psgi: $_\n"} @lines;
     return 1;
 }
 

@@ -16,6 +16,7 @@ our $VERSION = '0.100';
 
 my @ACCESSORS = qw(trap_signals before_fork after_fork on_child_reap);
 my %DEFAULT = (max_workers => 10, spawn_interval => 0, err_respawn_interval => 1);
+my %INNER = map { $_ => 1 } qw(options given signal_received process manager_pid worker finished);
 my @OWN_SIGNALS = qw(TERM QUIT INT HUP USR1 TTIN TTOU);
 
 for my $name (@ACCESSORS) {
@@ -99,7 +100,10 @@ sub _set {
     my ($self, $name, $value) = @_;
     $self->{given}{$name} = $value if exists $DEFAULT{$name};
     return if $name eq 'max_workers' && $value eq '0';    # would mean: as many as there are CPUs
-    return $self->{options}->_prefork_set($name, $value);
+    return if $self->{options}->_prefork_set($name, $value);
+    $self->{$name} = $value unless $INNER{$name};    # as Parallel::Prefork keeps what it does not know, for the program or a subclass
+    Oribi::_log(2, "Oribi::Prefork: no option is called $name: it is kept and changes nothing");
+    return;
 }
 
 sub _finish_options {

@@ -10,13 +10,15 @@ static VALUE options_prefork_defaults(VALUE self)
     return self;
 }
 
-/* Sets one option from text; those of the server that have no meaning for a library are refused. */
+/* Sets one option from text; those of the server that have no meaning for a library are refused. False for a name that
+ * no option has. */
 static VALUE options_prefork_set(VALUE self, VALUE name, VALUE value)
 {
     char error[ORIBI_ERROR_TEXT_CAP];
-    if (oribi_prefork_set(ext_options_get(self), StringValueCStr(name), StringValueCStr(value), error) < 0)
+    int code = oribi_prefork_set(ext_options_get(self), StringValueCStr(name), StringValueCStr(value), error);
+    if (code < 0)
         rb_raise(ext_error, "%s", error);
-    return self;
+    return code == 0 ? Qtrue : Qfalse;
 }
 
 void ext_prefork_fill(struct oribi_prefork *prefork, VALUE manager)

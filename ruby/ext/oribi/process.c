@@ -251,11 +251,10 @@ static VALUE door(VALUE self)
     return rb_utf8_str_new_cstr(text);
 }
 
-/* This process ends before it has become anything: the server that started it hears why. */
+/* This process ends before it has become anything: the server that started it hears why. True: it logs that. */
 static VALUE start_failed(VALUE self, VALUE text)
 {
-    oribi_process_start_failed(StringValueCStr(text));
-    return Qnil;
+    return oribi_process_start_failed(StringValueCStr(text)) ? Qtrue : Qfalse;
 }
 
 /* For a program that goes on after its server. */

@@ -32,8 +32,7 @@ module Oribi
 
       configure(options)
     rescue Error => e
-      @err.puts Failure.lines_of(e)
-      Core.start_failed(e.message.delete("\0"))
+      @err.puts Failure.lines_of(e) unless Core.start_failed(e.message.delete("\0"))
       1
     end
 

@@ -40,7 +40,7 @@ module Oribi
         exit(code) unless code.zero?
         Core.give_signals_back
       rescue Error => e
-        Core.start_failed(e.message.delete("\0"))
+        exit(1) if Core.start_failed(e.message.delete("\0"))
         abort Failure.lines_of(e).join("\n")
       ensure
         relaunch&.finish

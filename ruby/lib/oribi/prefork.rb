@@ -40,7 +40,7 @@ module Oribi
     # @param settings names as symbols or strings: max_workers, spawn_interval, err_respawn_interval, trap_signals,
     #   before_fork, after_fork, on_child_reap, program (name in titles and logs), titles (false leaves process titles
     #   alone), and the options of the table in doc/prefork.md
-    # @raise [Oribi::Error] for an unknown name or a bad value
+    # @raise [Oribi::Error] for a name that is nearly an option's, or a bad value; any other name is logged
     def initialize(settings = {}, **more)
       @settings = Settings.new
       @signal_received = ""

@@ -48,6 +48,7 @@ struct oribi_file_info {
     int64_t ctime_s;
     uint32_t mtime_ns;
     uint32_t ctime_ns;
+    bool stored; /* it has blocks of its own */
 };
 
 struct oribi_root;
@@ -82,6 +83,11 @@ uint32_t oribi_root_generation(const struct oribi_root *root);
 
 /* What an open file is now: false when the system cannot tell. */
 bool oribi_file_look(int fd, struct oribi_file_info *info);
+
+/* Does the file have another length than its size says? /proc has files of 0 bytes with content, /sys has files of a
+ * page with less. A file with blocks of its own costs no system call; any other is read at one place. Of one that
+ * cannot be read the answer is true. */
+bool oribi_file_size_is_doubtful(int fd, const struct oribi_file_info *info);
 
 /* Are both the same state of the same file, as far as the file system's clock can tell? */
 bool oribi_file_info_equal(const struct oribi_file_info *a, const struct oribi_file_info *b);

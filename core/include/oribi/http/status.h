@@ -6,6 +6,16 @@
 
 #include <stdbool.h>
 
+/* The largest status of an answer. Those from 600 on have no class: clients take them for errors of the server
+ * (RFC 9110 15), and so do our counters. */
+enum { ORIBI_STATUS_MAX = 999 };
+
+/* 1 (1xx) to 5 (5xx) for a status from 100 to ORIBI_STATUS_MAX; 0 for 0. */
+static inline int oribi_status_class(int status)
+{
+    return status < 600 ? status / 100 : 5;
+}
+
 /* "OK", "Not Found" …; an empty slice for codes without a registered phrase. Static storage. */
 struct oribi_slice oribi_status_reason(int status);
 

@@ -53,7 +53,9 @@ struct oribi_prefork {
 /* After oribi_options_init(): a library's defaults (ten workers, no deadline for a stop, quiet). */
 void oribi_prefork_defaults(struct oribi_options *options);
 
-/* As oribi_options_set(). An option of the server that has no meaning here is refused with a reason. */
+/* As oribi_options_set(). An option of the server that has no meaning here is refused with a reason. 1, with `error`:
+ * no option has such a name or nearly such a name. The libraries that this one succeeds keep such settings for the
+ * program, and heed none of them. */
 int oribi_prefork_set(struct oribi_options *options, const char *name, const char *value, char *error);
 
 /* Adds a trap: at `signal` the loop ends, after `send` (0: nothing) was sent to the workers, one each interval_ms. 0,

@@ -213,8 +213,9 @@ struct oribi_step {
 bool oribi_process_is_next_mold(void);
 
 /* In a command that ends with `text` before oribi_process_create(): the server that has started it for a reload or an
- * upgrade tells the line to the client that asked. Nothing happens where no server has started it. Borrows text. */
-void oribi_process_start_failed(const char *text);
+ * upgrade tells the line to the client that asked. Nothing happens where no server has started it. True: that server
+ * logs the line, so that this command need not print it. Borrows text. */
+bool oribi_process_start_failed(const char *text);
 
 /* Makes the calling process a supervisor or, where oribi_process_is_next_mold(), that mold. A supervisor remembers
  * how it was started, becomes child subreaper, maps the scoreboard, opens pipes and installs its signal handlers; a

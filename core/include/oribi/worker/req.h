@@ -126,7 +126,8 @@ void oribi_reply_failure(struct oribi_req *req, int status, const char *type, st
 int oribi_reply_file(struct oribi_req *req, int status, const struct oribi_header *headers, uint32_t header_count,
                      int fd, int64_t offset, int64_t len);
 
-/* As oribi_reply_file, from `offset` to the end of whatever fd is. 1 also when that is no regular file. */
+/* As oribi_reply_file, from `offset` to the end of whatever fd is. 1 also when that is no regular file, or one whose
+ * size is not that of its content (/proc, /sys): it must be read. */
 int oribi_reply_rest_of_file(struct oribi_req *req, int status, const struct oribi_header *headers,
                              uint32_t header_count, int fd, int64_t offset);
 

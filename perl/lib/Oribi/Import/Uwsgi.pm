@@ -65,7 +65,8 @@ sub _read {
     my ($section, $found, $number, $condition) = ('', 0, 0, undef);
     for my $line (split /\n/, $source) {
         $number++;
-        next if $line =~ /\A\s*(?:[#;].*)?\z/;
+        if ($line =~ /\A\s*[#;]+\s?(.*?)\s*\z/) { push @{ $self->{options} }, $1 if $section eq 'uwsgi' || !$found; next }
+        next if $line =~ /\A\s*\z/;
         if ($line =~ /\A\s*\[([^\]]*)\]\s*\z/) { $section = $1; $found ||= $section eq 'uwsgi'; next }
         die "$path:$number: neither a section nor a line as in name = value\n" unless $line =~ /\A\s*([\w.-]+)\s*=\s*(.*?)\s*\z/;
         next if $section ne 'uwsgi';
@@ -110,12 +111,13 @@ sub _named {
 
 sub _take {
     my ($self) = @_;
-    my %value = map { ($_->[0] =~ tr/-/_/r) => $_->[1] } @{ $self->{options} };
+    my @options = grep {ref} @{ $self->{options} };    # the others are comments
+    my %value = map { ($_->[0] =~ tr/-/_/r) => $_->[1] } @options;
     $self->{speaks_http} = grep { defined $value{$_} } qw(http http_socket);
     $self->{mode} = $value{chmod_socket};
-    $self->_option(@$_) for @{ $self->{options} };
+    ref $_ ? $self->_option(@$_) : $self->{words}->said($_) for @{ $self->{options} };
     die "$self->{path}: uWSGI serves something else than PSGI with it\n" if $self->{other};
-    $self->{words}->setting('default of uWSGI', workers => 1) unless grep { $_->[0] =~ /\A(?:workers|processes|p)\z/ } @{ $self->{options} };
+    $self->{words}->setting('default of uWSGI', workers => 1) unless grep { $_->[0] =~ /\A(?:workers|processes|p)\z/ } @options;
     return;
 }
 

@@ -106,6 +106,13 @@ sub remark {
     return;
 }
 
+# A comment of the file's author, as it stands.
+sub said {
+    my ($self, $text) = @_;
+    push @{ $self->{entries} }, { said => $text };
+    return;
+}
+
 sub quoted {
     my ($text) = @_;
     return $text if $text =~ /\A(?:0|[1-9][0-9]{0,14})\z/;
@@ -173,6 +180,7 @@ sub text {
 
 sub _entry {
     my ($entry) = @_;
+    return "    # $entry->{said}" =~ s/\s+\z//r . "\n" if defined $entry->{said};
     if (!defined $entry->{name}) {
         my $kept = $entry->{kept};
         return join '', _comment($entry->{comment}), defined $kept ? map {"    #   $_\n"} split /\n/, $kept : ();

@@ -205,6 +205,7 @@ module Oribi
         remarks = Sexp.tokens(chunk.join).filter_map { |_, kind, token, _| "#{indent}#{token.chomp}\n" if kind == :on_comment }
         renamed = lines.first[/\w+!?/] == call.name ? nil : "#{call.name} in #{@server}"
         note = [renamed, result.note].compact.join("; ")
+        lines = ["#{lines.first.chomp} #{remarks.shift.lstrip}"] if chunk.one? && remarks.one? && lines.one? # it stays on its line
         [*remarks, *(Import.comment("#{indent}# ", note) unless note.empty?), *lines]
       end
 

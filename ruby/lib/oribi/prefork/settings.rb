@@ -60,7 +60,8 @@ module Oribi
         @given[name] = value if @given.key?(name)
         return if name == :max_workers && value == 0 # would mean: as many as there are CPUs
 
-        @options.prefork_set(name.to_s, text(value))
+        @options.prefork_set(name.to_s, text(value)) and return
+        Oribi.log(:warn, "Oribi::Prefork: no option is called #{name}: it changes nothing") # prefork_engine says nothing
       end
 
       def text(value)
