@@ -83,6 +83,50 @@ static void stream(struct oribi_req *req, long us)
     (void)oribi_reply_end(req);
 }
 
+/* As a runtime waits: by oribi_reply_wait(), without its lock. */
+static void pour(struct oribi_req *req, long bytes)
+{
+    char *text = big_text((size_t)bytes);
+    if (oribi_reply_begin(req, 200, &text_type, 1, bytes) < 0)
+        abort();
+    int result = 0;
+    for (long at = 0; at < bytes && result >= 0; at += 100000) {
+        struct iovec vec = {text + at, (size_t)(bytes - at < 100000 ? bytes - at : 100000)};
+        result = oribi_reply_write(req, &vec, 1);
+        vm_unlock();
+        while (result == 1)
+            result = oribi_reply_wait(req);
+        vm_lock();
+    }
+    if (result < 0)
+        oribi_reply_abort(req);
+    else
+        (void)oribi_reply_end(req);
+    free(text);
+}
+
+/* Takes the socket over behind a head and more bytes of a body than it takes. */
+static void pour_and_take(struct oribi_req *req, long bytes)
+{
+    char *text = big_text((size_t)bytes);
+    struct iovec vec = {text, (size_t)bytes};
+    struct oribi_slice rest;
+    int fd = -1;
+    if (oribi_reply_begin(req, 200, &text_type, 1, bytes + 1) < 0)
+        abort();
+    (void)oribi_reply_write(req, &vec, 1);
+    vm_unlock();
+    int result = oribi_req_detach(req, &fd, &rest);
+    vm_lock();
+    free(text);
+    if (result < 0)
+        return;
+    oribi_req_detached(req);
+    if (send(fd, &(char){big_byte((size_t)bytes)}, 1, MSG_NOSIGNAL) < 0)
+        diag("taken over: %s", strerror(errno));
+    oribi_os_close(fd);
+}
+
 static void hijack(struct oribi_req *req)
 {
     struct oribi_slice rest;
@@ -147,6 +191,10 @@ static void app(struct oribi_req *req)
         route(req);
     } else if ((us = path_number(req, "/stream/")) >= 0) {
         stream(req, us);
+    } else if ((us = path_number(req, "/pour/")) >= 0) {
+        pour(req, us);
+    } else if ((us = path_number(req, "/pour-and-take/")) >= 0) {
+        pour_and_take(req, us);
     } else if ((us = path_number(req, "/overdue/")) >= 0) {
         be_overdue(req, (int)us);
     } else if (path_is(req, "/hold")) {
@@ -494,6 +542,47 @@ static void test_a_slow_reader_holds_its_own_hand_only(void)
     stage_close(&stage);
 }
 
+/* The clock of a call stands still while its client is waited for, and the supervisor sees that: with the reactor. */
+static void test_a_clock_that_stops_for_a_client(const char *target, size_t bytes)
+{
+    enum { MEMORY = 64 * 1024 };
+    struct stage stage;
+    struct answer answer = {0};
+    stage_init(&stage);
+    stage.site.options.call_timeout_ms = 60000;
+    stage.site.options.response_memory_max = MEMORY;
+    stage_start(&stage);
+    struct client *slow = client_open(&stage.site);
+    client_hold_little(slow);
+    ok(say(slow, target));
+    ok(wait_for(poll(&(struct pollfd){.fd = slow->fd, .events = POLLIN}, 1, 0) == 1)); /* its answer has begun */
+    struct client *c = ask(&stage, GET("/hello"));
+    for (int i = 0; i < 20; i++) {
+        ok_eq(status_of(c), 200);
+        ok(say(c, GET("/hello")));
+    }
+    ok_eq(status_of(c), 200);
+    ok_eq(heard(slow, &answer), 200);
+    ok_eq(answer.body_len, bytes);
+    ok(is_big_text(answer.body, answer.body_len));
+    stage_close(&stage);
+}
+
+static void test_a_long_answer_that_nobody_reads(void)
+{
+    test_a_clock_that_stops_for_a_client(GET("/big/20000000"), 20000000);
+}
+
+static void test_a_stream_that_waits_for_its_client(void)
+{
+    test_a_clock_that_stops_for_a_client(GET("/pour/4000000"), 4000000);
+}
+
+static void test_a_socket_that_is_taken_over_behind_a_body(void)
+{
+    test_a_clock_that_stops_for_a_client(GET("/pour-and-take/4000000"), 4000001);
+}
+
 static void test_a_stop_waits_for_all_calls(void)
 {
     struct stage stage;
@@ -735,6 +824,9 @@ int main(void)
     run_everywhere(test_answers_of_one_connection_keep_their_order);
     run_everywhere(test_streams_and_hijacked_sockets);
     run_everywhere(test_a_slow_reader_holds_its_own_hand_only);
+    run_everywhere(test_a_long_answer_that_nobody_reads);
+    run_everywhere(test_a_stream_that_waits_for_its_client);
+    run_everywhere(test_a_socket_that_is_taken_over_behind_a_body);
     run_everywhere(test_a_stop_waits_for_all_calls);
     run_everywhere(test_requests_max_is_counted_once_for_all);
     run_everywhere(test_a_hand_is_woken_whether_it_leads_or_follows);
