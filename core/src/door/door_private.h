@@ -440,6 +440,9 @@ void oribi__channel_count(struct oribi__channel *channel);
 void oribi__channel_uncount(struct oribi__channel *channel);
 uint16_t oribi__channel_owner(const struct oribi__channel *channel);
 
+/* An application has had its descriptor, and may write there after its answer: nothing more may be asked on it. */
+bool oribi__channel_is_lent(const struct oribi__channel *channel);
+
 /* --- clients --- */
 
 struct oribi_reactor_hooks oribi__h1_hooks(struct oribi__door *door);
