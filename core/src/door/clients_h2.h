@@ -52,6 +52,7 @@ struct oribi__stream {
     struct oribi_body file; /* … what goes to a file: a great answer, or one that memory has no room for */
     int64_t file_at;
     bool in_file;    /* more of the answer goes there */
+    bool unstored;   /* the disk does not take it: it stays in memory, and the worker waits for the client */
     bool has_length; /* the answer's worker never waits for the client */
     bool whole;      /* the answer's last byte is here */
     bool is_ended;
@@ -75,8 +76,8 @@ void oribi__stream_destroy(struct oribi__stream *stream);
 
 /* --- stream_bytes_h2.c --- */
 
-/* Keeps a copy of the next bytes of the answer. 0, ORIBI_ENOMEM, or ORIBI_EFULL, ORIBI_ESTORE or ORIBI_ELIMIT when no
- * file takes them. */
+/* Keeps a copy of the next bytes of the answer. 0, ORIBI_ENOMEM, or ORIBI_EFULL, ORIBI_ESTORE or ORIBI_ELIMIT when
+ * neither a file nor memory takes them. */
 int oribi__stream_keep(struct oribi__stream *stream, struct oribi_slice body);
 
 /* Bytes of the answer that the client has not taken. */
@@ -89,6 +90,11 @@ size_t oribi__stream_pull(void *self, struct oribi_h2_stream *h2, char *dst, siz
 void oribi__stream_charge(struct oribi__stream *stream);
 
 /* --- streams_h2.c --- */
+
+/* Answers by itself. reason: for the error log; NULL: that has it. */
+void oribi__stream_refuse(struct oribi__stream *stream, int status, enum oribi_refusal refusal, const char *reason);
+
+/* --- streams_turn_h2.c --- */
 
 /* After output: lets workers go on, releases what has been answered. */
 void oribi__streams_turn(struct oribi__client *client);

@@ -6,7 +6,7 @@
  *   arrive.c       listeners, and a client until it is known what it speaks
  *   clients_h1.c   HTTP/1.1: requests of the reactor become calls, answers go to its connections
  *   clients_h2.c   HTTP/2: sessions (h2.h) over their sockets
- *   streams_h2.c   … and their streams as calls; stream_bytes_h2.c: the bytes of their answers
+ *   streams_h2.c   … and their streams as calls; stream_bytes_h2.c: the bytes of their answers; streams_turn_h2.c
  *   call.c         calls: what both have in common
  *   dispatch.c     the queue of complete requests, and which channel gets the next one
  *   channel.c      a channel: its life, the request out …
@@ -50,6 +50,7 @@ enum {
     ORIBI__DOOR_RETRY_MS = 5,            /* a full hand-off queue is tried again */
     ORIBI__DOOR_QUEUE_MAX = 100 * 1000,  /* requests that wait; beyond it 503 */
     ORIBI__DOOR_CLOSED_KEEP = 64,        /* pooled structs */
+    ORIBI__OWN_REASON_CAP = 320,         /* of a line */
 };
 
 struct oribi__door;
@@ -333,6 +334,12 @@ void oribi__own_log(struct oribi__call *call, int status, int64_t body_bytes);
 
 /* The error log's line of one that fails, or is refused for this, as a worker would say it. */
 void oribi__own_say_failed(struct oribi__call *call, int status, enum oribi_refusal refusal, const char *reason);
+
+/* … of one whose answer breaks off, since its rest cannot be kept until the client takes it: a code of error.h. */
+void oribi__own_say_cut(struct oribi__call *call, int error);
+
+/* Why that is, for a line. */
+void oribi__own_why_unkept(int error, char reason[ORIBI__OWN_REASON_CAP]);
 
 struct oribi__refused {
     const struct oribi_listener *listener;

@@ -432,9 +432,8 @@ bool oribi_req_is_unix(const struct oribi_req *req)
 /* Behind a door the socket is not that of one client. */
 static void lend_channel(const struct oribi__exchange *exchange)
 {
-    const struct oribi_channel *channel = exchange->base.conn->channel;
-    if (channel)
-        oribi__lend_channel(exchange->worker, channel->number);
+    if (exchange->base.conn->channel)
+        oribi__lend_channel(exchange->worker, exchange->base.conn->channel->number);
 }
 
 void oribi_req_lend_fd(struct oribi_req *req)
