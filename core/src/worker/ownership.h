@@ -23,13 +23,13 @@ void oribi__leave_shared(struct oribi_worker *worker); /* one of several threads
 /* Of a thread that has entered; of one that has not. A worker's only thread has the reactor without it too. */
 #ifdef ORIBI_CHECKED
 extern _Thread_local const struct oribi_worker *oribi__entered; /* where this thread has entered; NULL: nowhere */
-#define oribi__check_entered(w) assert(!oribi__shared(w) || oribi__entered == (w))
+#define oribi__check_entered(w)     assert(!oribi__shared(w) || oribi__entered == (w))
 #define oribi__check_not_entered(w) assert(oribi__entered != (w))
-#define oribi__note_entered(w) ((void)(oribi__entered = (w)))
+#define oribi__note_entered(w)      ((void)(oribi__entered = (w)))
 #else
-#define oribi__check_entered(w) ((void)0)
+#define oribi__check_entered(w)     ((void)0)
 #define oribi__check_not_entered(w) ((void)0)
-#define oribi__note_entered(w) ((void)0)
+#define oribi__note_entered(w)      ((void)0)
 #endif
 
 /* Takes the reactor from the helper; among threads the lock is held already. */
