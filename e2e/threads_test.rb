@@ -105,6 +105,21 @@ if E2E::RUBY
   E2E.suite("threads_life") do
     include Threads
 
+    # Until the client reads, the rest of its answer goes to a file, and the call's clock stands still.
+    { "answer" => "/big?size=20000000", "stream" => "/flood?count=400" }.each do |what, target|
+      define_method("test_a_long_#{what}_that_nobody_reads_holds_nobody_else") do
+        one = serve("--call-timeout", "60s", "--health", "/up")
+        slow = one.connect(receive_buffer: 4096)
+        slow.request("GET", target)
+        wait_until("the answer to begin") { slow.readable? }
+        clients = Array.new(8) { connect(one) }
+        clients.each { |client| assert_equal ["Hello, World!", 200], [client.get("/").body, client.get("/up").status] }
+        assert_operator slow.read_response.body.bytesize, :>=, 20_000_000
+      ensure
+        slow&.close
+      end
+    end
+
     %i[TERM HUP].each do |signal|
       define_method("test_#{signal.downcase}_waits_for_all_calls") do
         one = serve

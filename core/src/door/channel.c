@@ -63,10 +63,20 @@ void oribi__channels_deinit(struct oribi__door *door)
 
 /* --- who has it --- */
 
+/* Partner: the release stores of placement.c, behind which the worker's pid stands in its slot (runs_on()). */
+static uint16_t read_place(const struct oribi__channel *channel)
+{
+    return atomic_load_explicit(&channel->door->config->board.channels[channel->number], memory_order_acquire);
+}
+
 uint16_t oribi__channel_owner(const struct oribi__channel *channel)
 {
-    /* Partner: the release stores of placement.c, behind which the worker's pid stands in its slot (runs_on()). */
-    return atomic_load_explicit(&channel->door->config->board.channels[channel->number], memory_order_acquire);
+    return (uint16_t)(read_place(channel) & ~ORIBI_CHANNEL_LENT);
+}
+
+bool oribi__channel_is_lent(const struct oribi__channel *channel)
+{
+    return !channel->site && (read_place(channel) & ORIBI_CHANNEL_LENT);
 }
 
 void oribi__channel_count(struct oribi__channel *channel)

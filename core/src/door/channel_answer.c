@@ -156,7 +156,8 @@ static void finish(struct oribi__channel *channel)
     call->state = ORIBI__CALL_ENDED;
     if (channel->site)
         oribi__count_site(call, call->status);
-    if (channel->closes || channel->finished || channel->unsent.len || (channel->watch.ready & ORIBI_HANGUP)) {
+    if (channel->closes || channel->finished || channel->unsent.len || (channel->watch.ready & ORIBI_HANGUP) ||
+        oribi__channel_is_lent(channel)) {
         oribi__channel_close(channel);
         return;
     }

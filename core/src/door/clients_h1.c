@@ -5,6 +5,7 @@
 #include "oribi/base/error.h"
 #include "oribi/base/os.h"
 #include "oribi/http/fields.h"
+#include "worker/exchange.h"
 
 #include <string.h>
 
@@ -174,6 +175,8 @@ static void interim(struct oribi__call *call, const struct oribi_answer *answer)
     struct oribi__door *door = door_of(call);
     struct oribi_conn *c = conn_of(call);
     if (c->exchange->head.minor == 0 || answer->status == 100) /* the connection has said that by itself */
+        return;
+    if (oribi_conn_pending(c) > ORIBI_INTERIM_UNSENT_BYTES_MAX)
         return;
     ssize_t n = oribi_response_interim(answer->status, answer->headers, answer->count, door->text,
                                        ORIBI_RESPONSE_HEAD_BYTES_MAX, NULL);
@@ -380,6 +383,23 @@ static void on_refused(void *self, struct oribi_conn *c, enum oribi_refusal refu
                            oribi_parser_first_line(c->buf, c->buf ? c->len : 0), &refused);
 }
 
+/* The call may be over: its answer is on its way to the client, or to a file. */
+static void on_unkept(void *self, struct oribi_conn *c, int error)
+{
+    struct oribi__door *door = self;
+    char reason[ORIBI__OWN_REASON_CAP];
+    char line[ORIBI_SLOT_LINE_CAP];
+    if (call_of(c)) {
+        oribi__own_say_cut(call_of(c), error);
+        return;
+    }
+    oribi__own_why_unkept(error, reason);
+    oribi__note_line(line, &c->exchange->head);
+    if (oribi_log_limit_allows(&door->log_limit, door->reactor.now_ms))
+        oribi_log(ORIBI_LOG_ERROR, "door: %s from %.*s: %s: the answer breaks off", line,
+                  c->addr_len ? c->addr_len : 13, c->addr_len ? c->addr : "a unix socket", reason);
+}
+
 static void on_timed_out(void *self, struct oribi_conn *c, enum oribi_timeout_class timeout_class)
 {
     struct oribi__door *door = self;
@@ -405,6 +425,7 @@ struct oribi_reactor_hooks oribi__h1_hooks(struct oribi__door *door)
         .closed = on_closed,
         .leaving = on_leaving,
         .refused = on_refused,
+        .unkept = on_unkept,
         .page = oribi__own_page_of,
         .timed_out = on_timed_out,
         .read = on_read,

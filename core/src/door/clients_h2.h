@@ -53,6 +53,7 @@ struct oribi__stream {
     struct oribi_body file; /* … what goes to a file: a great answer, or one that memory has no room for */
     int64_t file_at;
     bool in_file;    /* more of the answer goes there */
+    bool unstored;   /* the disk does not take it: it stays in memory, and the worker waits for the client */
     bool has_length; /* the answer's worker never waits for the client */
     bool whole;      /* the answer's last byte is here */
     bool is_ended;
@@ -93,8 +94,8 @@ void oribi__streams_turn(struct oribi__client *client);
 
 /* --- stream_bytes_h2.c --- */
 
-/* Keeps a copy of the next bytes of the answer. 0, ORIBI_ENOMEM, or ORIBI_EFULL, ORIBI_ESTORE or ORIBI_ELIMIT when no
- * file takes them. */
+/* Keeps a copy of the next bytes of the answer. 0, ORIBI_ENOMEM, or ORIBI_EFULL, ORIBI_ESTORE or ORIBI_ELIMIT when
+ * neither a file nor memory takes them. */
 int oribi__stream_keep(struct oribi__stream *stream, struct oribi_slice body);
 
 /* Bytes of the answer that the client has not taken. */
@@ -106,7 +107,10 @@ size_t oribi__stream_pull(void *self, struct oribi_h2_stream *h2, char *dst, siz
 /* Tells the budget what the stream holds now. */
 void oribi__stream_charge(struct oribi__stream *stream);
 
-/* --- streams_h2.c --- */
+/* Answers by itself. reason: for the error log; NULL: that has it. */
+void oribi__stream_refuse(struct oribi__stream *stream, int status, enum oribi_refusal refusal, const char *reason);
+
+/* --- stream_life_h2.c --- */
 
 /* Until when a body has to go on, INT64_MAX: none is on its way; resets those that are late. */
 int64_t oribi__streams_deadline(struct oribi__client *client, int64_t now_ms);

@@ -51,6 +51,7 @@ enum {
     ORIBI__DOOR_RETRY_MS = 5,            /* a full hand-off queue is tried again */
     ORIBI__DOOR_QUEUE_MAX = 100 * 1000,  /* requests that wait; beyond it 503 */
     ORIBI__DOOR_CLOSED_KEEP = 64,        /* pooled structs */
+    ORIBI__OWN_REASON_CAP = 320,         /* of a line */
 };
 
 struct oribi__door;
@@ -337,6 +338,12 @@ void oribi__own_log(struct oribi__call *call, int status, int64_t body_bytes);
 /* The error log's line of one that fails, or is refused for this, as a worker would say it. */
 void oribi__own_say_failed(struct oribi__call *call, int status, enum oribi_refusal refusal, const char *reason);
 
+/* … of one whose answer breaks off, since its rest cannot be kept until the client takes it: a code of error.h. */
+void oribi__own_say_cut(struct oribi__call *call, int error);
+
+/* Why that is, for a line. */
+void oribi__own_why_unkept(int error, char reason[ORIBI__OWN_REASON_CAP]);
+
 struct oribi__refused {
     const struct oribi_listener *listener;
     struct oribi_slice addr; /* of the client … */
@@ -443,6 +450,9 @@ void oribi__channels_free_closed(struct oribi__door *door);
 void oribi__channel_count(struct oribi__channel *channel);
 void oribi__channel_uncount(struct oribi__channel *channel);
 uint16_t oribi__channel_owner(const struct oribi__channel *channel);
+
+/* An application has had its descriptor, and may write there after its answer: nothing more may be asked on it. */
+bool oribi__channel_is_lent(const struct oribi__channel *channel);
 
 /* --- clients --- */
 

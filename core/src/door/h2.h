@@ -224,7 +224,8 @@ bool oribi_h2_sleep(struct oribi_h2 *h2);
 /* ---- a stream's answer: each returns 0; ORIBI_ECLOSED when the stream is over, which is no mistake; ORIBI_EAPP for a
  * status, name or value that may not be sent, of which nothing is sent; or ORIBI_ENOMEM ---- */
 
-/* An interim answer: 100 … 199, not 101 (RFC 9113 8.6). Left out are the fields that oribi_h2_answer() leaves out. */
+/* An interim answer: 100 … 199, not 101 (RFC 9113 8.6). Left out are the fields that oribi_h2_answer() leaves out.
+ * ORIBI_ELIMIT, and nothing is sent, while more than ORIBI_INTERIM_UNSENT_BYTES_MAX of the session are unsent. */
 int oribi_h2_interim(struct oribi_h2_stream *stream, int status, const struct oribi_field *fields, uint32_t count);
 
 /* The head: 200 … 999. Names become lower case; Connection, what it names, Keep-Alive, Proxy-Connection,

@@ -207,6 +207,8 @@ int oribi_h2_interim(struct oribi_h2_stream *to, int status, const struct oribi_
         return ORIBI_ECLOSED;
     if (stream->answered || status < 100 || status > 199 || status == 101)
         return ORIBI_EAPP;
+    if (h2_unsent(stream->to.h2) > ORIBI_INTERIM_UNSENT_BYTES_MAX)
+        return ORIBI_ELIMIT;
     return put_fields(stream, status, fields, count, false);
 }
 

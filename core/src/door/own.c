@@ -196,6 +196,25 @@ void oribi__own_say_failed(struct oribi__call *call, int status, enum oribi_refu
     oribi_log_about(oribi_slice("", 0), oribi_slice("", 0));
 }
 
+void oribi__own_why_unkept(int error, char reason[ORIBI__OWN_REASON_CAP])
+{
+    if (error == ORIBI_ENOMEM)
+        (void)snprintf(reason, ORIBI__OWN_REASON_CAP, "no memory for the rest");
+    else if (error == ORIBI_ELIMIT)
+        (void)snprintf(reason, ORIBI__OWN_REASON_CAP, "no room for the rest: buffers_file_max is used up");
+    else
+        (void)snprintf(reason, ORIBI__OWN_REASON_CAP, "the rest cannot be stored in %.100s: %s", oribi_os_temp_dir(),
+                       oribi_os_error_text());
+}
+
+void oribi__own_say_cut(struct oribi__call *call, int error)
+{
+    char reason[ORIBI__OWN_REASON_CAP];
+    oribi__own_why_unkept(error, reason);
+    if (oribi_log_limit_allows(&call->door->log_limit, call->door->reactor.now_ms))
+        oribi__own_say_failed(call, 502, ORIBI_REFUSAL_OTHER, reason);
+}
+
 void oribi__own_log_refused(struct oribi__door *door, const struct oribi_head *head, struct oribi_slice raw_line,
                             const struct oribi__refused *refused)
 {

@@ -28,6 +28,29 @@ static int keep_in_file(struct oribi__stream *stream, struct oribi_slice body)
                              fits ? ORIBI_BODY_BATCH_BYTES : 0);
 }
 
+/* A full disk makes the worker wait for the client, as that of a stream without a length does: what is here until it
+ * waits has room in memory, as far as the budget has. Gives `code`, why the disk takes no more, when it has not. */
+static int keep_unstored(struct oribi__stream *stream, struct oribi_slice body, int code)
+{
+    const struct oribi_budget *budget = &stream->client->door->reactor.budget;
+    struct oribi_buf *memory = &stream->file.memory;
+    int64_t wanted = (int64_t)(memory->len + body.n);
+    if (wanted > (int64_t)memory->cap &&
+        oribi_budget_memory(budget, (int64_t)oribi_body_memory(&stream->file), wanted) < wanted)
+        return code;
+    if (oribi_buf_try_append(memory, body.p, body.n) < 0)
+        return ORIBI_ENOMEM;
+    stream->file.len += (int64_t)body.n;
+    stream->unstored = true;
+    return 0;
+}
+
+static int keep_behind(struct oribi__stream *stream, struct oribi_slice body)
+{
+    int code = stream->unstored ? ORIBI_EFULL : keep_in_file(stream, body);
+    return code == 0 || code == ORIBI_ENOMEM ? code : keep_unstored(stream, body, code);
+}
+
 int oribi__stream_keep(struct oribi__stream *stream, struct oribi_slice body)
 {
     const struct oribi_budget *budget = &stream->client->door->reactor.budget;
@@ -36,7 +59,7 @@ int oribi__stream_keep(struct oribi__stream *stream, struct oribi_slice body)
     size_t cap = stream->out.len + body.n; /* what it grows by at least */
     if (!stream->in_file && cap > stream->out.cap)
         stream->in_file = oribi_budget_memory(budget, (int64_t)stream->out.cap, (int64_t)cap) < (int64_t)cap;
-    int code = stream->in_file ? keep_in_file(stream, body) : oribi_buf_try_append(&stream->out, body.p, body.n);
+    int code = stream->in_file ? keep_behind(stream, body) : oribi_buf_try_append(&stream->out, body.p, body.n);
     oribi__stream_charge(stream);
     return code;
 }
@@ -74,6 +97,15 @@ static void log_unread(const struct oribi__stream *stream, ssize_t got)
                   got < 0 ? oribi_os_error_text() : "it has become shorter");
 }
 
+/* Of what the disk does not take only that is in memory which the client has not taken. */
+static void forget_pulled(struct oribi__stream *stream)
+{
+    struct oribi_buf *memory = &stream->file.memory;
+    int64_t pulled = stream->file_at - (stream->file.len - (int64_t)memory->len);
+    if (stream->unstored && pulled >= ORIBI__DOOR_LOW_BYTES)
+        oribi_buf_consume(memory, (size_t)pulled);
+}
+
 /* The end of the body stands in memory until there is a batch of it. */
 static size_t pull_file(struct oribi__stream *stream, char *dst, size_t cap)
 {
@@ -95,16 +127,18 @@ static size_t pull_file(struct oribi__stream *stream, char *dst, size_t cap)
         memcpy(dst, file->memory.p + (stream->file_at - written), n);
     }
     stream->file_at += (int64_t)n;
+    forget_pulled(stream);
     return n;
 }
 
-/* A stream without an end would keep all that it ever sent. */
+/* A stream without an end would keep all that it ever sent. The disk may have room again. */
 static void empty_file(struct oribi__stream *stream)
 {
     oribi_body_deinit(&stream->file);
     oribi_body_init(&stream->file);
     stream->file_at = 0;
-    stream->in_file = false;
+    stream->in_file = stream->has_length;
+    stream->unstored = false;
 }
 
 size_t oribi__stream_pull(void *self, struct oribi_h2_stream *h2, char *dst, size_t cap, bool *last)
@@ -115,7 +149,7 @@ size_t oribi__stream_pull(void *self, struct oribi_h2_stream *h2, char *dst, siz
     if (n == ORIBI_H2_PULL_FAILED)
         return n;
     *last = stream->whole && oribi__stream_pending(stream) == 0;
-    if (!stream->has_length && stream->file.len && stream->file_at == stream->file.len)
+    if ((!stream->has_length || stream->unstored) && stream->file.len && stream->file_at == stream->file.len)
         empty_file(stream);
     oribi__stream_charge(stream);
     return n;

@@ -130,3 +130,29 @@ void oribi__streams_turn(struct oribi__client *client)
         stream = next;
     }
 }
+
+/* --- deadlines --- */
+
+static bool too_slow(const struct oribi__stream *stream, int64_t now_ms)
+{
+    const struct oribi_options *options = stream->client->door->config->options;
+    return oribi_body_too_slow(stream->body.len, now_ms - stream->began_ms, options->body_timeout_ms,
+                               options->body_rate_min);
+}
+
+int64_t oribi__streams_deadline(struct oribi__client *client, int64_t now_ms)
+{
+    int64_t timeout_ms = client->door->config->options->body_timeout_ms;
+    int64_t deadline_ms = INT64_MAX;
+    for (struct oribi__stream *stream = timeout_ms ? client->streams : NULL; stream; stream = stream->next) {
+        if (!stream->data_ms || !stream->call)
+            continue;
+        bool late = now_ms >= stream->data_ms + timeout_ms;
+        if (late || too_slow(stream, now_ms))
+            oribi__stream_refuse(stream, 408, late ? ORIBI_REFUSAL_BODY_TIMEOUT : ORIBI_REFUSAL_BODY_RATE,
+                                 late ? "body without progress" : "body slower than the minimum rate");
+        else if (stream->data_ms + timeout_ms < deadline_ms)
+            deadline_ms = stream->data_ms + timeout_ms;
+    }
+    return deadline_ms;
+}

@@ -70,11 +70,14 @@ static void answer_own(struct oribi__stream *stream, int status)
     oribi__stream_ends(stream);
 }
 
-static void refuse(struct oribi__stream *stream, int status, enum oribi_refusal refusal)
+void oribi__stream_refuse(struct oribi__stream *stream, int status, enum oribi_refusal refusal, const char *reason)
 {
+    struct oribi__door *door = stream->client->door;
+    if (reason && stream->call && oribi_log_limit_allows(&door->log_limit, door->reactor.now_ms))
+        oribi__own_say_failed(stream->call, status, refusal, reason);
     if (stream->call)
         stream->call->refusal = (uint8_t)refusal;
-    oribi__count_refusal(stream->client->door, status, refusal);
+    oribi__count_refusal(door, status, refusal);
     answer_own(stream, status);
 }
 
@@ -84,7 +87,15 @@ static void refuse_body(struct oribi__stream *stream, int code)
     enum oribi_refusal refusal = code == ORIBI_ELIMIT   ? ORIBI_REFUSAL_BUFFERS_FILE
                                  : code == ORIBI_ENOMEM ? ORIBI_REFUSAL_MEMORY
                                                         : oribi_refusal_of(code, ORIBI_REFUSAL_STORAGE);
-    refuse(stream, code == ORIBI_EFULL ? 507 : 503, refusal);
+    char reason[ORIBI__OWN_REASON_CAP];
+    if (code == ORIBI_ENOMEM)
+        (void)snprintf(reason, sizeof(reason), "no memory for the request body");
+    else if (code == ORIBI_ELIMIT)
+        (void)snprintf(reason, sizeof(reason), "no room for the request body: buffers_file_max is used up");
+    else
+        (void)snprintf(reason, sizeof(reason), "request body cannot be stored in %.100s: %s", oribi_os_temp_dir(),
+                       oribi_os_error_text());
+    oribi__stream_refuse(stream, code == ORIBI_EFULL ? 507 : 503, refusal, reason);
 }
 
 /* Fields behind the body, where there are some. */
@@ -100,7 +111,9 @@ static void add_trailers(struct oribi__stream *stream, const struct oribi_buf *l
 static void more(struct oribi__call *call, struct oribi_slice body, bool last)
 {
     struct oribi__stream *stream = stream_of(call);
-    if (oribi__stream_keep(stream, body) < 0) {
+    int code = oribi__stream_keep(stream, body);
+    if (code < 0) {
+        oribi__own_say_cut(call, code);
         reset(stream, ORIBI_H2_INTERNAL_ERROR);
         return;
     }
@@ -109,7 +122,8 @@ static void more(struct oribi__call *call, struct oribi_slice body, bool last)
         add_trailers(stream, &call->tail);
         oribi__stream_end_call(stream);
         oribi__stream_ends(stream);
-    } else if (!call->blocked && !stream->has_length && oribi__stream_pending(stream) > ORIBI__DOOR_HIGH_BYTES) {
+    } else if (!call->blocked && (!stream->has_length || stream->unstored) &&
+               oribi__stream_pending(stream) > ORIBI__DOOR_HIGH_BYTES) {
         oribi__call_block(call);
         stream->client->has_blocked = true;
     }
@@ -218,7 +232,7 @@ static void on_request(void *self, struct oribi_h2_stream *h2, const struct orib
         oribi__count_request(call, request->parsed->method, true);
     if (!call || oribi__call_about(call, &client->peer, request->parsed, 20, true) < 0 ||
         oribi_buf_try_append(&call->head, request->head.p, request->framing) < 0) {
-        refuse(stream, 503, ORIBI_REFUSAL_MEMORY);
+        oribi__stream_refuse(stream, 503, ORIBI_REFUSAL_MEMORY, "out of memory");
         return;
     }
     call->is_head = request->parsed->is_head;
@@ -260,7 +274,7 @@ static void on_refused(void *self, struct oribi_h2_stream *h2, int error, const 
         return;
     }
     stream->is_head = is_head;
-    refuse(stream, status, refusal);
+    oribi__stream_refuse(stream, status, refusal, NULL);
 }
 
 static void on_malformed(void *self, uint32_t id, const char *reason)
@@ -370,28 +384,3 @@ const struct oribi_h2_events oribi__stream_events = {
     .reset = on_reset,
     .pull = oribi__stream_pull,
 };
-
-/* --- deadlines --- */
-
-static bool too_slow(const struct oribi__stream *stream, int64_t now_ms)
-{
-    const struct oribi_options *options = stream->client->door->config->options;
-    return oribi_body_too_slow(stream->body.len, now_ms - stream->began_ms, options->body_timeout_ms,
-                               options->body_rate_min);
-}
-
-int64_t oribi__streams_deadline(struct oribi__client *client, int64_t now_ms)
-{
-    int64_t timeout_ms = client->door->config->options->body_timeout_ms;
-    int64_t deadline_ms = INT64_MAX;
-    for (struct oribi__stream *stream = timeout_ms ? client->streams : NULL; stream; stream = stream->next) {
-        if (!stream->data_ms || !stream->call)
-            continue;
-        if (now_ms >= stream->data_ms + timeout_ms || too_slow(stream, now_ms))
-            refuse(stream, 408,
-                   now_ms >= stream->data_ms + timeout_ms ? ORIBI_REFUSAL_BODY_TIMEOUT : ORIBI_REFUSAL_BODY_RATE);
-        else if (stream->data_ms + timeout_ms < deadline_ms)
-            deadline_ms = stream->data_ms + timeout_ms;
-    }
-    return deadline_ms;
-}

@@ -8,6 +8,7 @@
 
 #include <assert.h>
 #include <sys/uio.h>
+#include <unistd.h>
 
 void oribi_body_init(struct oribi_body *body)
 {
@@ -43,15 +44,27 @@ static int write_both(int fd, struct oribi_slice first, struct oribi_slice secon
     return 0;
 }
 
+/* Takes back what a write that failed has left behind the first `len` bytes of the file. Gives the error of the write;
+ * ORIBI_ENOMEM when the bytes of the body are no longer all there. */
+static int take_back(int fd, int64_t len, int error)
+{
+    struct oribi_os_error saved = oribi_os_error_save();
+    bool done = ftruncate(fd, len) == 0 && lseek(fd, len, SEEK_SET) == len;
+    oribi_os_error_restore(saved);
+    return done ? error : ORIBI_ENOMEM;
+}
+
 /* Writes what is in memory to the file; the memory stays for the next batch. */
 static int write_out(struct oribi_body *body)
 {
     int result = write_both(body->fd, oribi_slice(body->memory.p, body->memory.len), oribi_slice(NULL, 0));
+    if (result < 0)
+        return take_back(body->fd, body->len - (int64_t)body->memory.len, result);
     body->memory.len = 0;
-    return result;
+    return 0;
 }
 
-/* From memory to a file in TMPDIR. On an error with fd >= 0 its bytes are lost. */
+/* From memory to a file in TMPDIR; on an error the bytes stay in memory. */
 static int move_to_file(struct oribi_body *body)
 {
     int fd;
@@ -59,7 +72,12 @@ static int move_to_file(struct oribi_body *body)
     if (oribi_os_temp_file(&fd) < 0)
         return oribi_os_store_failed();
     body->fd = fd;
-    return oribi_body_finish(body);
+    int result = oribi_body_finish(body);
+    if (result < 0) {
+        oribi_os_close(fd);
+        body->fd = -1;
+    }
+    return result;
 }
 
 int oribi_body_spool(struct oribi_body *body)
@@ -93,12 +111,15 @@ static int append_to_file(struct oribi_body *body, const char *p, size_t n, uint
     }
     assert(rest <= n); /* no batch ends among the collected bytes */
     int result = write_both(body->fd, oribi_slice(body->memory.p, collected), oribi_slice(p, n - rest));
+    if (result < 0)
+        return take_back(body->fd, body->len - (int64_t)collected, result);
     body->memory.len = 0;
     if (batch_max == 0)
         oribi_buf_deinit(&body->memory);
-    if (result < 0 || rest == 0 || oribi_buf_try_append(&body->memory, p + n - rest, rest) == 0)
-        return result;
-    return write_both(body->fd, oribi_slice(p + n - rest, rest), oribi_slice(NULL, 0));
+    if (rest == 0 || oribi_buf_try_append(&body->memory, p + n - rest, rest) == 0)
+        return 0;
+    result = write_both(body->fd, oribi_slice(p + n - rest, rest), oribi_slice(NULL, 0));
+    return result < 0 ? ORIBI_ENOMEM : 0; /* neither memory nor the disk takes the end of it */
 }
 
 /* --- with a spill --- */
@@ -195,7 +216,8 @@ int oribi_body_finish(struct oribi_body *body)
     if (body->fd < 0)
         return 0;
     int result = write_out(body);
-    oribi_buf_deinit(&body->memory);
+    if (result == 0)
+        oribi_buf_deinit(&body->memory);
     return result;
 }
 

@@ -20,8 +20,15 @@ static bool has_clock(const struct oribi_thread *thread)
     return thread->worker->options->call_timeout_ms > 0;
 }
 
-/* What the supervisor sees of several calls follows their clocks. The reactor is not held. */
+/* What the supervisor sees of several calls follows their clocks. With the reactor. */
 static void publish(const struct oribi_thread *thread)
+{
+    if (oribi__shared(thread->worker))
+        oribi__threads_publish(thread->worker);
+}
+
+/* For the application, which does not have the reactor. */
+static void enter_and_publish(const struct oribi_thread *thread)
 {
     struct oribi_worker *w = thread->worker;
     if (!oribi__shared(w))
@@ -47,8 +54,7 @@ void oribi__clock_anew_at(struct oribi_thread *thread, int64_t now_us)
     if (!has_clock(thread))
         return;
     wind(thread, now_us);
-    if (oribi__shared(thread->worker))
-        oribi__threads_publish(thread->worker);
+    publish(thread);
 }
 
 void oribi__clock_anew(struct oribi_thread *thread)
@@ -62,7 +68,7 @@ void oribi_thread_begin_anew(struct oribi_thread *thread)
     if (!has_clock(thread) || !atomic_load(thread->started_us))
         return;
     wind(thread, oribi_clock_us());
-    publish(thread);
+    enter_and_publish(thread);
 }
 
 /* --- waiting for the client --- */
@@ -107,7 +113,7 @@ void oribi_thread_extend_deadline(struct oribi_thread *thread, int64_t ms)
     atomic_store(thread->deadline_us, until_us);
     if (atomic_load(&thread->waits)) /* it has begun just now */
         atomic_store(thread->deadline_us, 0);
-    publish(thread);
+    enter_and_publish(thread);
 }
 
 int64_t oribi_thread_overdue(const struct oribi_thread *thread)
@@ -130,8 +136,7 @@ void oribi_thread_after(struct oribi_thread *thread)
         oribi__enter(w);
     thread->after = true;
     oribi__clock_begin(thread, w->options->call_timeout_ms, now_us);
-    if (oribi__shared(w))
-        oribi__threads_publish(w);
+    publish(thread);
     oribi__call_begins(w, now_us);
     oribi__leave(w);
 }
@@ -147,8 +152,6 @@ void oribi_thread_back(struct oribi_thread *thread)
     int64_t us = now_us - atomic_load_explicit(thread->started_us, memory_order_relaxed);
     oribi__clock_end(thread);
     oribi__call_took(w, us, now_us);
-    if (oribi__shared(w)) {
-        oribi__threads_publish(w);
-        oribi__leave(w);
-    }
+    publish(thread);
+    oribi__end(w);
 }

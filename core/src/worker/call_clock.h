@@ -27,7 +27,7 @@ static inline void oribi__clock_end(struct oribi_thread *thread)
 void oribi__clock_anew(struct oribi_thread *thread);
 void oribi__clock_anew_at(struct oribi_thread *thread, int64_t now_us);
 
-/* The call waits for its client, and has done so. Without the reactor. */
+/* The call waits for its client, and has done so. With the reactor. */
 void oribi__clock_stop(struct oribi_thread *thread);
 void oribi__clock_go_on(struct oribi_thread *thread);
 

@@ -35,22 +35,49 @@ static uint32_t listener_hash(const struct oribi_listener *listener)
 
 _Static_assert((int)ORIBI_WIRE_VECS_MAX <= (int)ORIBI_HANDOFF_VECS_MAX, "what travels fits into a message");
 
+_Static_assert((int)ORIBI_SLOTS_MAX < (int)ORIBI_CHANNEL_LENT, "an owner leaves room for the flag");
+
+/* What the door of a channel reads of it; NULL: there is no door. */
+static _Atomic uint16_t *place_of(const struct oribi_worker *w, uint16_t number)
+{
+    const struct oribi_scoreboard *board = w->setup.board;
+    return board && number <= ORIBI_CHANNELS_MAX ? &board->channels[number] : NULL;
+}
+
+static uint16_t own_place(const struct oribi_worker *w)
+{
+    return (uint16_t)(w->slot - w->setup.board->slots + 1);
+}
+
 /* Tells a channel's door whose it is now: ours, or nobody's on its way. */
 static void set_owner(const struct oribi_worker *w, uint16_t number, bool ours)
 {
-    const struct oribi_scoreboard *board = w->setup.board;
-    uint32_t owner = ours && board ? (uint32_t)(w->slot - board->slots) + 1 : 0;
-    if (board && number <= ORIBI_CHANNELS_MAX)
-        atomic_store_explicit(&board->channels[number], (uint16_t)owner, memory_order_release);
+    _Atomic uint16_t *place = place_of(w, number);
+    if (!place)
+        return;
+    uint32_t lent = atomic_load_explicit(place, memory_order_relaxed) & ORIBI_CHANNEL_LENT;
+    atomic_store_explicit(place, (uint16_t)(lent | (ours ? own_place(w) : 0)), memory_order_release);
+}
+
+/* Changes what stands there if it is ours: the door may have given the number to another channel. */
+static void change_own(const struct oribi_worker *w, uint16_t number, uint32_t kept, uint32_t added)
+{
+    _Atomic uint16_t *place = place_of(w, number);
+    uint16_t was = place ? atomic_load_explicit(place, memory_order_relaxed) : 0;
+    while (place && (was & ~ORIBI_CHANNEL_LENT) == own_place(w) &&
+           !atomic_compare_exchange_weak_explicit(place, &was, (uint16_t)((was & kept) | added), memory_order_release,
+                                                  memory_order_relaxed))
+        continue;
 }
 
 void oribi__disown_channel(const struct oribi_worker *w, uint16_t number)
 {
-    const struct oribi_scoreboard *board = w->setup.board;
-    uint16_t own = board ? (uint16_t)(w->slot - board->slots + 1) : 0;
-    if (board && number <= ORIBI_CHANNELS_MAX) /* not, where the door has lent the number again */
-        (void)atomic_compare_exchange_strong_explicit(&board->channels[number], &own, 0, memory_order_release,
-                                                      memory_order_relaxed);
+    change_own(w, number, ORIBI_CHANNEL_LENT, 0);
+}
+
+void oribi__lend_channel(const struct oribi_worker *w, uint16_t number)
+{
+    change_own(w, number, UINT16_MAX, ORIBI_CHANNEL_LENT);
 }
 
 /* 0; ORIBI_AGAIN: the hand-off queue is full; or a code: it cannot travel. */

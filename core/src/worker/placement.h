@@ -52,6 +52,10 @@ bool oribi__should_pass(struct oribi_worker *worker);
 /* Tells a channel's door that we close our end of it: what runs there for a client that has gone has ended. */
 void oribi__disown_channel(const struct oribi_worker *worker, uint16_t number);
 
+/* The application gets a descriptor of this channel of ours, and may write there at any time: no other request may come
+ * on it. To be called before it has the descriptor. */
+void oribi__lend_channel(const struct oribi_worker *worker, uint16_t number);
+
 /* Puts one connection into the hand-off queue. False: it stays. */
 bool oribi__pass_conn(struct oribi_worker *worker, struct oribi_conn *conn);
 

@@ -430,6 +430,8 @@ int oribi_req_inform(struct oribi_req *req, int status, const struct oribi_heade
         return 0;
     const char *reason = NULL;
     oribi__enter(exchange->worker);
+    if (oribi_conn_pending(exchange->base.conn) > ORIBI_INTERIM_UNSENT_BYTES_MAX)
+        return still_open(exchange, exchange->base.conn->broken ? ORIBI_ECLOSED : 0);
     ssize_t n = oribi_response_interim(status, headers, header_count, r->scratch, ORIBI_SCRATCH_BYTES, &reason);
     if (n < 0) {
         oribi__log_app(exchange, "interim answer not valid: %s", reason ? reason : "too long");

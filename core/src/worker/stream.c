@@ -6,6 +6,7 @@
 #include "worker/framed.h"
 #include "worker/gather.h"
 #include "worker/ownership.h"
+#include "worker/placement.h"
 #include "worker/reply.h"
 #include "worker/unstored.h"
 
@@ -428,6 +429,13 @@ bool oribi_req_is_unix(const struct oribi_req *req)
     return listener->is_unix;
 }
 
+/* Behind a door the socket is not that of one client. */
+static void lend_channel(const struct oribi__exchange *exchange)
+{
+    if (exchange->base.conn->channel)
+        oribi__lend_channel(exchange->worker, exchange->base.conn->channel->number);
+}
+
 void oribi_req_lend_fd(struct oribi_req *req)
 {
     struct oribi__exchange *exchange = oribi__exchange_of(req);
@@ -435,6 +443,7 @@ void oribi_req_lend_fd(struct oribi_req *req)
         return;
     exchange->lends_fd = true;
     exchange->by_piece = true;
+    lend_channel(exchange);
     if (atomic_load_explicit(&exchange->thread->burst_us, memory_order_relaxed)) {
         oribi__enter(exchange->worker);
         (void)oribi__burst_send(exchange); /* the next write finds the connection broken */
@@ -464,6 +473,7 @@ int oribi_req_detach(struct oribi_req *req, int *fd, struct oribi_slice *rest)
     oribi__enter(w);
     while (result >= 0 && oribi_conn_pending(c) > 0)
         result = wait_for_client(exchange, 0);
+    lend_channel(exchange);
     int given = result < 0 ? ORIBI_ECLOSED : oribi_conn_withdraw(&w->reactor, c, rest);
     if (given < 0) {
         oribi__exchange_end(exchange, exchange->status);

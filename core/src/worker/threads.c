@@ -27,6 +27,10 @@ enum {
     OFTEN_US = 4000, /* … are worth a helper that looks each millisecond */
 };
 
+#ifdef ORIBI_CHECKED
+_Thread_local const struct oribi_worker *oribi__entered;
+#endif
+
 /* --- what others see --- */
 
 static void publish_state(struct oribi_worker *w)
@@ -61,6 +65,7 @@ static bool comes_first(const struct oribi_thread *a, const struct oribi_thread 
 void oribi__threads_publish(struct oribi_worker *w)
 {
     const struct oribi_thread *first = NULL;
+    oribi__check_entered(w);
     for (uint32_t i = 0; i < w->threads.count; i++)
         if ((w->threads.list[i].exchange || w->threads.list[i].after) &&
             (!first || comes_first(&w->threads.list[i], first)))
@@ -151,6 +156,8 @@ static bool leader_would_oversleep(const struct oribi_worker *w)
 
 void oribi__leave_shared(struct oribi_worker *w)
 {
+    oribi__check_entered(w);
+    oribi__note_entered(NULL);
     if (!w->threads.leader && !is_unled(w) && much_to_do(w))
         leave_unled(w, w->reactor.now_us);
     else if (w->threads.leader && (much_to_do(w) || leader_would_oversleep(w)))
@@ -465,6 +472,7 @@ void oribi_threads_close(struct oribi_worker *w)
     atomic_store(&w->threads.unled_us, 0);
     atomic_store_explicit(&w->slot->threads, 0, memory_order_release);
     atomic_store_explicit(&w->slot->threads_busy, 0, memory_order_release);
+    oribi__note_entered(NULL);
     (void)pthread_mutex_unlock(&w->threads.lock); /* `owner` stays ours, as it is with one thread */
     (void)pthread_mutex_destroy(&w->threads.lock);
     oribi_mem_free(threads);

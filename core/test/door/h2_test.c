@@ -484,6 +484,7 @@ static void test_no_input_is_wanted_while_much_is_unsent(void)
     ok(oribi_h2_wants_input(lab.h2));
     ok_eq(oribi_h2_interim(lab.streams[0].stream, 103, &field, 1), 0);
     ok(!oribi_h2_wants_input(lab.h2));
+    ok_eq(oribi_h2_interim(lab.streams[0].stream, 103, &field, 1), ORIBI_ELIMIT);
     oribi_mem_free(value);
     end();
 }

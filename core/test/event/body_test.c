@@ -245,6 +245,39 @@ static void test_no_room_is_told_from_other_failures(void)
     oribi_body_deinit(&body);
 }
 
+/* Bytes of a body whose file takes no more, memory's behind those of the file. */
+static bool is_all_there(const struct oribi_body *body, size_t n)
+{
+    size_t stored = (size_t)body->len - body->memory.len;
+    return (size_t)body->len == n && (body->fd < 0 ? stored == 0 : file_holds_pattern(body->fd, stored)) &&
+           memcmp(body->memory.p, text + stored, body->memory.len) == 0;
+}
+
+static void test_a_write_that_fails_loses_nothing(void)
+{
+    struct oribi_body body;
+    struct rlimit before;
+    (void)getrlimit(RLIMIT_FSIZE, &before);
+    struct rlimit small = {.rlim_cur = 500, .rlim_max = before.rlim_max};
+    oribi_body_init(&body);
+    ok_eq(oribi_body_append(&body, text, 90, MEMORY_MAX, 0), 0);
+    writes_left = 0;
+    ok(oribi_body_append(&body, text + 90, 2000, MEMORY_MAX, 0) < 0); /* not even the first 90 */
+    ok_eq(body.fd, -1);
+    ok(is_all_there(&body, 90));
+    writes_left = SIZE_MAX;
+    (void)setrlimit(RLIMIT_FSIZE, &small);
+    ok_eq(oribi_body_append(&body, text + 90, 310, 0, 1000), 0);
+    ok_eq(oribi_body_append(&body, text + 400, 1000, 0, 1000), ORIBI_EFULL); /* 500 of 1000 are written … */
+    ok(is_all_there(&body, 400));
+    (void)setrlimit(RLIMIT_FSIZE, &before);
+    ok_eq(oribi_body_append(&body, text + 400, 1000, 0, 1000), 0); /* … and written anew when there is room */
+    ok(is_all_there(&body, 1400));
+    ok_eq(oribi_body_finish(&body), 0);
+    ok(file_holds_pattern(body.fd, 1400));
+    oribi_body_deinit(&body);
+}
+
 /* On its way to another process: no disk is waited for, and what cannot be moved stays. */
 static void test_a_body_moves_to_a_file_in_memory(void)
 {
@@ -282,6 +315,7 @@ int main(void)
     test_a_batch_is_full_at_its_limit();
     test_a_full_disk_is_seen_at_the_end_at_the_latest();
     test_no_room_is_told_from_other_failures();
+    test_a_write_that_fails_loses_nothing();
     test_a_body_moves_to_a_file_in_memory();
     return done_testing();
 }

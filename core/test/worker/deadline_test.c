@@ -622,6 +622,7 @@ static void test_a_call_that_waits_hides_no_deadline(void)
     }
     snprintf(threads[1].own_line, sizeof(threads[1].own_line), "GET /second");
     atomic_store(threads[1].deadline_us, 5000);
+    oribi__note_entered(w);
     oribi__threads_publish(w);
     ok_eq(atomic_load(&slot.call_deadline_us), 5000);
     is_str(slot.line, "GET /second");
@@ -631,6 +632,7 @@ static void test_a_call_that_waits_hides_no_deadline(void)
     threads[0].after = threads[1].after = false;
     oribi__threads_publish(w);
     ok_eq(atomic_load(&slot.call_started_us), 0);
+    oribi__note_entered(NULL);
     free(w);
 }
 

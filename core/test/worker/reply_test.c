@@ -633,6 +633,35 @@ static void test_a_file_cut_while_it_is_sent_ends_the_connection(void)
 
 /* ---- interim answers ---- */
 
+/* A client that reads nothing: what waits for it is bounded, and its answer comes. */
+static void informs_much(struct oribi_req *req)
+{
+    static char value[4000];
+    const struct oribi_header link = {"Link", value, 4, sizeof(value)};
+    const struct oribi_conn *c = oribi__exchange_of(req)->base.conn;
+    memset(value, 'x', sizeof(value));
+    while (oribi_conn_pending(c) <= ORIBI_INTERIM_UNSENT_BYTES_MAX)
+        if (oribi_req_inform(req, 103, &link, 1) != 0)
+            abort();
+    int64_t full = oribi_conn_pending(c);
+    for (int i = 0; i < 100; i++)
+        ok_eq(oribi_req_inform(req, 103, &link, 1), 0);
+    ok_eq(oribi_conn_pending(c), full);
+    reply_text(req, 200, "body");
+}
+
+static void test_interim_answers_that_nobody_reads_are_left_out(void)
+{
+    struct site site;
+    struct answer answer = {0};
+    struct client *c = ask(&site, informs_much, GET("/"));
+    while (next_answer(&site, c, &answer) && answer.status == 103)
+        continue;
+    ok_eq(answer.status, 200);
+    is_bytes(answer.body, answer.body_len, "body", 4);
+    site_close(&site);
+}
+
 static void informs(struct oribi_req *req)
 {
     struct oribi_header link = {"Link", "</a.css>; rel=preload", 4, 21};
@@ -785,6 +814,7 @@ int main(void)
     run_everywhere(test_a_slow_reader_gets_a_file_that_is_closed_meanwhile);
     run_everywhere(test_a_file_cut_while_it_is_sent_ends_the_connection);
     run_everywhere(test_interim_answers);
+    run_everywhere(test_interim_answers_that_nobody_reads_are_left_out);
     run_everywhere(test_answering_a_client_that_has_gone);
     return done_testing();
 }

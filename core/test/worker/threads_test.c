@@ -83,6 +83,33 @@ static void stream(struct oribi_req *req, long us)
     (void)oribi_reply_end(req);
 }
 
+/* A stream that waits for its client, without the runtime's lock; or takes the socket over before its last byte. */
+static void pour(struct oribi_req *req, long bytes, bool takes)
+{
+    char *text = big_text((size_t)bytes);
+    struct iovec vec = {text, (size_t)bytes - takes};
+    struct oribi_slice rest;
+    int fd = -1;
+    if (oribi_reply_begin(req, 200, &text_type, 1, bytes) < 0)
+        abort();
+    int result = oribi_reply_write(req, &vec, 1);
+    vm_unlock();
+    while (result == 1 && !takes)
+        result = oribi_reply_wait(req);
+    if (takes)
+        result = oribi_req_detach(req, &fd, &rest);
+    vm_lock();
+    if (!takes) {
+        (void)oribi_reply_end(req);
+    } else if (result == 0) {
+        oribi_req_detached(req);
+        if (send(fd, text + bytes - 1, 1, MSG_NOSIGNAL) != 1)
+            diag("taken over: %s", strerror(errno));
+        oribi_os_close(fd);
+    }
+    free(text);
+}
+
 static void hijack(struct oribi_req *req)
 {
     struct oribi_slice rest;
@@ -147,6 +174,10 @@ static void app(struct oribi_req *req)
         route(req);
     } else if ((us = path_number(req, "/stream/")) >= 0) {
         stream(req, us);
+    } else if ((us = path_number(req, "/pour/")) >= 0) {
+        pour(req, us, false);
+    } else if ((us = path_number(req, "/pour-and-take/")) >= 0) {
+        pour(req, us, true);
     } else if ((us = path_number(req, "/overdue/")) >= 0) {
         be_overdue(req, (int)us);
     } else if (path_is(req, "/hold")) {
@@ -477,21 +508,36 @@ static void test_streams_and_hijacked_sockets(void)
     stage_close(&stage);
 }
 
-static void test_a_slow_reader_holds_its_own_hand_only(void)
+/* The clock of a call stands still while its client is waited for, and the supervisor sees that: with the reactor. */
+static void ask_and_read_late(const char *target, size_t bytes, int64_t call_timeout_ms)
 {
     struct stage stage;
-    struct answer answer;
+    struct answer answer = {0};
     stage_init(&stage);
-    stage.site.options.response_memory_max = 4096;
+    stage.site.options.call_timeout_ms = call_timeout_ms;
+    stage.site.options.response_memory_max = 64 * 1024;
     stage_start(&stage);
     struct client *slow = client_open(&stage.site);
     client_hold_little(slow);
-    ok(say(slow, GET("/big/8000000")));
+    ok(say(slow, target));
+    ok(wait_for(poll(&(struct pollfd){.fd = slow->fd, .events = POLLIN}, 1, 0) == 1)); /* its answer has begun */
     struct client *c = ask(&stage, GET("/hello"));
+    for (int i = 0; i < 20 && status_of(c) == 200; i++)
+        ok(say(c, GET("/hello")));
     ok_eq(status_of(c), 200);
     ok_eq(heard(slow, &answer), 200);
+    ok_eq(answer.body_len, bytes);
     ok(is_big_text(answer.body, answer.body_len));
     stage_close(&stage);
+}
+
+static void test_a_slow_reader_holds_its_own_hand_only(void)
+{
+    for (int64_t call_timeout_ms = 0; call_timeout_ms <= 60000; call_timeout_ms += 60000) {
+        ask_and_read_late(GET("/big/20000000"), 20000000, call_timeout_ms);
+        ask_and_read_late(GET("/pour/4000000"), 4000000, call_timeout_ms);
+        ask_and_read_late(GET("/pour-and-take/4000000"), 4000000, call_timeout_ms);
+    }
 }
 
 static void test_a_stop_waits_for_all_calls(void)

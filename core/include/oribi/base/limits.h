@@ -27,7 +27,8 @@ enum {
     ORIBI_LINGER_SILENCE_MS_MAX = 2000,
     ORIBI_LINGER_MS_MAX = 30 * 1000,
     ORIBI_LINGER_BYTES_MAX = 256 * 1024 * 1024,
-    ORIBI_RESPONSE_HEAD_BYTES_MAX = 256 * 1024, /* serialised head of one answer; more is the application's mistake */
+    ORIBI_INTERIM_UNSENT_BYTES_MAX = 128 * 1024, /* while more waits for the client, interim answers are left out */
+    ORIBI_RESPONSE_HEAD_BYTES_MAX = 256 * 1024,  /* serialised head of one answer; more is the application's mistake */
     ORIBI_RESPONSE_FIELDS_MAX = 1024,
     ORIBI_REFUSED_SHOWN_MAX = 256, /* bytes of a refused line that the error log shows */
     /* connections whose descriptor the application has closed; then the worker is replaced */

@@ -40,8 +40,8 @@ void oribi_body_init(struct oribi_body *body);
 void oribi_body_deinit(struct oribi_body *body);
 
 /* Appends a copy. A body of more than memory_max bytes moves to the file, and from then on up to batch_max bytes are
- * collected for each write (0: none are). 0, ORIBI_ENOMEM, or ORIBI_EFULL or ORIBI_ESTORE when the
- * file cannot be made or written. */
+ * collected for each write (0: none are). 0, ORIBI_ENOMEM, or ORIBI_EFULL or ORIBI_ESTORE when the file cannot be made
+ * or written: without a spill the body is then what it was before, and can be read, but takes no more. */
 int oribi_body_append(struct oribi_body *body, const char *p, size_t n, uint32_t memory_max, uint32_t batch_max);
 
 /* From here on the body goes to a spill, which it takes; no byte is written yet. It was in memory. */

@@ -189,8 +189,9 @@ bool oribi_req_gone(const struct oribi_req *req);
  * and the access log says 499. When the answer has already begun: oribi_reply_abort. Ends the request. */
 void oribi_reply_gone(struct oribi_req *req);
 
-/* Interim answer (100, 102-199; 103 Early Hints). Dropped silently for HTTP/1.0 clients and once the answer has
- * begun. 0, ORIBI_EAPP (logged) or ORIBI_ECLOSED; the request stays open in all cases. */
+/* Interim answer (100, 102-199; 103 Early Hints). Dropped silently for HTTP/1.0 clients, once the answer has begun, and
+ * while more than ORIBI_INTERIM_UNSENT_BYTES_MAX wait for the client. 0, ORIBI_EAPP (logged) or ORIBI_ECLOSED; the
+ * request stays open in all cases. */
 int oribi_req_inform(struct oribi_req *req, int status, const struct oribi_header *headers, uint32_t header_count);
 
 /* Takes the connection out of the core: gives the socket (non-blocking, CLOEXEC) and, in *rest, what was already

@@ -39,6 +39,7 @@ enum {
 enum {
     ORIBI_SLOT_LINE_CAP = 160,
     ORIBI_SLOTS_MAX = 2 * ORIBI_WORKERS_MAX, /* while workers are replaced, the old and the new ones */
+    ORIBI_CHANNEL_LENT = 0x8000,             /* beside a channel's owner */
 };
 
 /* Methods that are counted apart. */
@@ -143,7 +144,8 @@ struct oribi_scoreboard {
      * slot. 0 says nothing: the slot does. See oribi_scoreboard_skip(). */
     _Atomic uint8_t *skips;
     /* One for each number of a channel (handoff.h): index + 1 of the slot whose worker has it; 0: nobody, it is on its
-     * way, or that worker has closed it. Written by that worker, read by the channel's door. */
+     * way, or that worker has closed it. With ORIBI_CHANNEL_LENT once an application has had its descriptor. Written by
+     * that worker, read by the channel's door. */
     _Atomic uint16_t *channels;
     uint32_t count;
     int fd; /* by which a program started by exec finds the mapping; -1: none, children by fork only */
