@@ -1,0 +1,82 @@
+# frozen_string_literal: true
+
+module E2E
+  # Clients that keep a server saturated: each asks again as soon as it is answered, for as long as newcomers wait. The
+  # clock is the count of answers, so that neither a slow machine nor other work on it changes what is measured: in one
+  # queue before all workers every request waits for about as many answers as there are clients.
+  class Saturation
+    ROUNDS_MAX = 6 # answers for each client while a newcomer waits; one that waits longer is never answered
+    STUCK_S = 60   # without any answer
+
+    # Waits, in answers to others: of each newcomer (Infinity: not answered), and of the others meanwhile.
+    Waits = Struct.new(:newcomers, :others) do
+      def slowest = newcomers.max
+      def median = others.sort[others.size / 2]
+      def ratio = slowest / median.to_f
+    end
+
+    Asker = Struct.new(:socket, :newcomer, :asked_at, :bytes)
+
+    # address: as in E2E::Server#address.
+    def initialize(address, path, clients:, newcomers: 8)
+      @address = address
+      @clients = clients
+      @newcomers = newcomers
+      @request = "GET #{path} HTTP/1.1\r\nHost: a\r\n\r\n"
+      @askers = {}
+      @answers = 0
+      @others = []
+      @waits = []
+    end
+
+    def run
+      @clients.times { open(newcomer: false) }
+      turn_until(ROUNDS_MAX * @clients) { @others.size >= @clients + (@clients / 2) }
+      @others.clear
+      @newcomers.times { open(newcomer: true) }
+      turn_until(ROUNDS_MAX * (@clients + @newcomers)) { @waits.size == @newcomers }
+      @others << Float::INFINITY if @others.empty?
+      Waits.new(@waits + ([Float::INFINITY] * (@newcomers - @waits.size)), @others)
+    ensure
+      @askers.each_key(&:close)
+    end
+
+    private
+
+    # Connects without waiting: a server that does not accept may have a full backlog.
+    def open(newcomer:)
+      socket = @address.is_a?(String) ? UNIXSocket.new(@address) : TCPSocket.new(*@address)
+      @askers[socket] = Asker.new(socket, newcomer, @answers, +"")
+      socket.write(@request)
+    end
+
+    def turn_until(answers_max)
+      until_count = @answers + answers_max
+      until yield || @answers >= until_count
+        ready, = IO.select(@askers.keys, nil, nil, STUCK_S)
+        break unless ready
+
+        ready.each { |socket| read(@askers.fetch(socket)) }
+      end
+    end
+
+    def read(asker)
+      asker.bytes << asker.socket.read_nonblock(65_536)
+      head, body = asker.bytes.split("\r\n\r\n", 2)
+      return unless body && body.bytesize >= head[/^content-length: *(\d+)/i, 1].to_i
+      raise "a client was answered #{head.lines.first}" unless head.start_with?("HTTP/1.1 200")
+
+      asker.bytes.clear
+      answered(asker)
+    end
+
+    def answered(asker)
+      (asker.newcomer ? @waits : @others) << @answers - asker.asked_at
+      @answers += 1
+      return (@askers.delete(asker.socket).socket.close) if asker.newcomer
+
+      asker.asked_at = @answers
+      asker.socket.write(@request)
+    end
+  end
+end
