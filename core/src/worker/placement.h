@@ -31,6 +31,7 @@ struct oribi__placement {
     atomic_bool expects_long; /* calls take ORIBI_EXPECT_US and more on average; a hint for the helper */
     bool skipped;             /* what oribi__skip() has told last */
     bool queue_full;          /* connections are left that go into the queue as soon as there is room */
+    bool kept;                /* in its last step the helper could not pass on all requests that waited */
     char *buf;                /* ORIBI_HANDOFF_BUF_BYTES, NULL without a queue */
     int64_t ready_us;         /* since when messages wait there that we leave to others; 0: none */
     struct oribi__way way;
@@ -40,6 +41,10 @@ struct oribi__placement {
 /* True while a request behind a call of that age is best left to whichever worker is free first, though none is
  * idle. */
 bool oribi__waits_for_any(const struct oribi_worker *worker, int64_t age_us);
+
+/* True while newcomers are let in during the call, though no limit and no file asks for it: it is long, and what they
+ * ask for gets its place behind all that waits. Asked by the helper, with the reactor. */
+bool oribi__queues_newcomers(const struct oribi_worker *worker);
 
 /* Puts complete requests into the hand-off queue, the oldest first but for the first `keep`, one for each idle
  * sibling, all of them if oribi__waits_for_any(). Returns how many went. */
@@ -59,7 +64,8 @@ bool oribi__pass_conn(struct oribi_worker *worker, struct oribi_conn *conn);
  * that the kernel has woken for them. */
 bool oribi__leave_to_sleepers(const struct oribi_worker *worker, int64_t ready_us);
 
-/* Passes a connection just accepted on to a sibling that sleeps, when we hold more than our share of them. */
+/* Passes a connection just accepted on: to a sibling that sleeps, when we hold more than our share of them; a complete
+ * request behind others to whichever worker is free first, when calls are worth it. */
 void oribi__share(struct oribi_worker *worker, struct oribi_conn *conn);
 
 /* Passes a connection just accepted on to a sibling that sleeps and has room for it, when we have none left. True
