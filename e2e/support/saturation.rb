@@ -1,14 +1,15 @@
 # frozen_string_literal: true
 
 module E2E
-  # Clients that keep a server saturated: each asks again as soon as it is answered, for as long as newcomers wait. The
-  # clock is the count of answers, so that neither a slow machine nor other work on it changes what is measured: in one
-  # queue before all workers every request waits for about as many answers as there are clients.
+  # Clients that keep a server saturated: each asks again as soon as it is answered. Then newcomers connect, and each asks
+  # once. The clock is the count of answers, so that neither a slow machine nor other work on it changes what is
+  # measured: in one queue before all workers each request waits for as many answers as there are other clients.
   class Saturation
-    ROUNDS_MAX = 6 # answers for each client while a newcomer waits; one that waits longer is never answered
+    ROUNDS_MAX = 6 # answers for each client; a newcomer that waits longer counts as never answered
     STUCK_S = 60   # without any answer
 
-    # Waits, in answers to others: of each newcomer (Infinity: not answered), and of the others meanwhile.
+    # Waits, in answers to others: of each newcomer (Infinity: not answered), and of the requests that the others have
+    # sent while no newcomer was answered yet.
     Waits = Struct.new(:newcomers, :others) do
       def slowest = newcomers.max
       def median = others.sort[others.size / 2]
@@ -18,7 +19,7 @@ module E2E
     Asker = Struct.new(:socket, :newcomer, :asked_at, :bytes)
 
     # address: as in E2E::Server#address.
-    def initialize(address, path, clients:, newcomers: 8)
+    def initialize(address, path, clients:, newcomers:)
       @address = address
       @clients = clients
       @newcomers = newcomers
@@ -29,13 +30,15 @@ module E2E
       @waits = []
     end
 
+    # Waits of all that was asked before the newcomers come are forgotten.
     def run
       @clients.times { open(newcomer: false) }
-      turn_until(ROUNDS_MAX * @clients) { @others.size >= @clients + (@clients / 2) }
+      turn_until(ROUNDS_MAX * @clients) { @answers >= @clients * 3 / 2 }
       @others.clear
+      @came_at = @answers
       @newcomers.times { open(newcomer: true) }
-      turn_until(ROUNDS_MAX * (@clients + @newcomers)) { @waits.size == @newcomers }
-      @others << Float::INFINITY if @others.empty?
+      turn_until(ROUNDS_MAX * (@clients + @newcomers)) { @waits.size == @newcomers && @others.size >= @clients / 2 }
+      @others << 1 if @others.empty?
       Waits.new(@waits + ([Float::INFINITY] * (@newcomers - @waits.size)), @others)
     ensure
       @askers.each_key(&:close)
@@ -43,7 +46,6 @@ module E2E
 
     private
 
-    # Connects without waiting: a server that does not accept may have a full backlog.
     def open(newcomer:)
       socket = @address.is_a?(String) ? UNIXSocket.new(@address) : TCPSocket.new(*@address)
       @askers[socket] = Asker.new(socket, newcomer, @answers, +"")
@@ -67,16 +69,19 @@ module E2E
       raise "a client was answered #{head.lines.first}" unless head.start_with?("HTTP/1.1 200")
 
       asker.bytes.clear
-      answered(asker)
-    end
-
-    def answered(asker)
-      (asker.newcomer ? @waits : @others) << @answers - asker.asked_at
+      note(asker)
       @answers += 1
       return (@askers.delete(asker.socket).socket.close) if asker.newcomer
 
       asker.asked_at = @answers
       asker.socket.write(@request)
+    end
+
+    def note(asker)
+      wait = @answers - asker.asked_at
+      return @waits << wait if asker.newcomer
+
+      @others << wait if @came_at && asker.asked_at >= @came_at && asker.asked_at <= @came_at + @clients
     end
   end
 end

@@ -414,12 +414,12 @@ static bool take_one(struct oribi_worker *w)
 }
 
 /* A request of ours has waited for longer than the first message, and all others are busy. Taken all the same, that one
- * would be passed on, to the end of the queue. */
+ * would be passed on, to the end of the queue. After a sleep the wake-up for it may have been ours alone. */
 static bool own_comes_first(const struct oribi_worker *w)
 {
     int64_t complete_us;
     const struct oribi_conn *own = w->reactor.run_first;
-    return own && oribi_handoff_waiting(&w->placement.queue, &complete_us) &&
+    return own && !w->woken && oribi_handoff_waiting(&w->placement.queue, &complete_us) &&
            complete_us > own->exchange->complete_us && oribi__idle_siblings(w, 1) == 0;
 }
 
