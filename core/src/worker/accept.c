@@ -321,7 +321,7 @@ bool oribi__accept_in_call(struct oribi_worker *w)
     for (uint32_t i = 0; i < w->acceptor.watch_count; i++) {
         int left = ACCEPT_BATCH;
         while (left > 0 && has_room(w) && !w->acceptor.watches[i].over && accept_one(w, &w->acceptor.watches[i]))
-            left--;
+            left = oribi__holds_newcomers_back(w) ? 0 : left - 1;
         more |= left == 0;
     }
     return more;
@@ -334,6 +334,8 @@ static uint32_t saturated_budget(struct oribi_worker *w)
     uint64_t calls = w->request_count - w->acceptor.calls_seen;
     int64_t budget = w->call_lengths.average_us / ACCEPT_US;
     w->acceptor.calls_seen = w->request_count;
+    if (oribi__limits_waiting(w->options) && oribi__has_siblings(w))
+        return 1; /* their requests stay with us: the siblings take their share */
     if (w->call_lengths.average_us <= ORIBI_PASS_US)
         return calls < ACCEPT_BATCH ? (uint32_t)calls + 1 : ACCEPT_BATCH;
     return budget < ACCEPT_BATCH ? ACCEPT_BATCH : budget > ACCEPT_BATCH_MAX ? ACCEPT_BATCH_MAX : (uint32_t)budget;

@@ -136,6 +136,11 @@ static int64_t call_age_us(const struct oribi_worker *w)
     return started_us ? w->reactor.now_us - started_us : 0;
 }
 
+bool oribi__holds_newcomers_back(const struct oribi_worker *w)
+{
+    return oribi__limits_waiting(w->options) && oribi__queues_more(w, w->reactor.queue_len);
+}
+
 /* Where they would have to stay with this worker, though it has siblings, they are better left to the worker whose call
  * ends first. */
 bool oribi__queues_newcomers(const struct oribi_worker *w)
@@ -145,6 +150,17 @@ bool oribi__queues_newcomers(const struct oribi_worker *w)
     return may_wait_for_any(w) ? !w->placement.kept : !oribi__has_siblings(w);
 }
 
+/* All are busy, and more requests wait here than there: one goes for each call that begins. What was passed on in vain
+ * comes back at the end of the call, as the oldest. */
+static bool evens_out(struct oribi_worker *w, uint32_t waiting)
+{
+    if (w->call_lengths.average_us <= ORIBI_PASS_US || w->placement.way.computes ||
+        w->reactor.now_us - w->placement.evened_us < ORIBI_LONG_US)
+        return false;
+    w->placement.evened_us = w->reactor.now_us;
+    return oribi__queues_more(w, waiting);
+}
+
 uint32_t oribi__pass_on(struct oribi_worker *w, uint32_t keep)
 {
     if (w->placement.queue.give_fd < 0 || w->reactor.queue_len <= keep || w->stopping)
@@ -152,6 +168,8 @@ uint32_t oribi__pass_on(struct oribi_worker *w, uint32_t keep)
     uint32_t wanted = w->reactor.queue_len - keep;
     uint32_t takers = oribi__waits_for_any(w, call_age_us(w)) ? wanted : oribi__idle_siblings(w, wanted);
     uint32_t passed = 0;
+    if (takers == 0 && keep > 0 && evens_out(w, wanted))
+        takers = 1;
     struct oribi_conn *c = w->reactor.run_first;
     while (c && passed < takers) {
         struct oribi_conn *next = c->run_next;
@@ -421,6 +439,17 @@ static bool own_comes_first(const struct oribi_worker *w)
     const struct oribi_conn *own = w->reactor.run_first;
     return own && !w->woken && oribi_handoff_waiting(&w->placement.queue, &complete_us) &&
            complete_us > own->exchange->complete_us && oribi__idle_siblings(w, 1) == 0;
+}
+
+void oribi__take_late(struct oribi_worker *w)
+{
+    int64_t complete_us;
+    const int64_t max_us = w->options->queue_time_max_ms * 1000;
+    if (max_us > 0 && w->placement.queue.take_fd >= 0 &&
+        atomic_load_explicit(&w->setup.board->slots->handed_off, memory_order_relaxed) > 0 &&
+        oribi_handoff_waiting(&w->placement.queue, &complete_us) && complete_us > 0 &&
+        w->reactor.now_us - complete_us > max_us)
+        (void)take_one(w);
 }
 
 void oribi__handoff_turn(struct oribi_worker *w)

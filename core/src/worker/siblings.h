@@ -33,4 +33,7 @@ bool oribi__has_room_elsewhere(const struct oribi_worker *worker);
 void oribi__idle_waiter_sleep(struct oribi_worker *worker, int timeout_ms);
 void oribi__idle_waiter_wake(const struct oribi_worker *worker);
 
+/* True when so many requests, which wait here, are more than wait at a sibling on average, and some more. */
+bool oribi__queues_more(const struct oribi_worker *worker, uint32_t waiting);
+
 #endif

@@ -290,6 +290,7 @@ bool oribi__turn_connections(struct oribi_worker *w)
     (void)oribi_reactor_turn(&w->reactor); /* how much happened does not matter here */
     look_after_own(w);
     bool more = oribi__accept_in_call(w);
+    oribi__take_late(w);
     oribi__shed(w);
     publish(w);
     return more;

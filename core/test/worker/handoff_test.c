@@ -364,6 +364,33 @@ static void test_an_older_message_is_taken(void)
     two_close(&two);
 }
 
+/* Where requests wait for the worker that has them: one goes for each call, and a limit on waiting still holds. */
+static void test_a_longer_queue_evens_out(void)
+{
+    struct two two;
+    struct client *c[6];
+    two_open(&two);
+    accept_all(&two, c, 6, GET("/hello"));
+    struct oribi_reactor *r = &two.workers[0]->reactor;
+    atomic_store(&two.site.board.slots[1].state, ORIBI_SLOT_BUSY);
+    while (r->queue_len < 6)
+        oribi__turn_connections(two.workers[0]);
+    ok_eq(oribi__pass_on(two.workers[0], 0), 0); /* the helper: nobody is idle, and calls are not long */
+    r->now_us += ORIBI_LONG_US;
+    ok_eq(oribi__pass_on(two.workers[0], 1), 1);
+    ok_eq(oribi__pass_on(two.workers[0], 1), 0); /* not again within a millisecond */
+    two.site.options.queue_time_max_ms = 1000;
+    oribi__take_late(two.workers[0]);
+    ok_eq(r->queue_len, 5);
+    r->now_us = r->run_first->exchange->complete_us + 2000 * 1000;
+    oribi__take_late(two.workers[0]);
+    ok_eq(r->queue_len, 6);
+    two.site.options.queue_time_max_ms = 0;
+    for (int i = 0; i < 6; i++)
+        ok_answer(&two.site, c[i], 200, "hello\n");
+    two_close(&two);
+}
+
 /* Calls of some milliseconds: no hand-off for each request, but a newcomer's first finds the worker that is free first,
  * in the place of a line behind others. */
 static void test_newcomers_behind_others_wait_for_any_worker(void)
@@ -702,6 +729,7 @@ int main(void)
     run_everywhere(test_the_oldest_is_called_first_wherever_it_waited);
     run_everywhere(test_a_newer_message_stays_where_it_is);
     run_everywhere(test_an_older_message_is_taken);
+    run_everywhere(test_a_longer_queue_evens_out);
     run_everywhere(test_newcomers_behind_others_wait_for_any_worker);
     run_everywhere(test_nothing_is_passed_to_busy_siblings_or_for_fast_calls);
     run_everywhere(test_surplus_of_long_calls_waits_for_any_worker);
