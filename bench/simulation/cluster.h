@@ -14,6 +14,7 @@ struct worker {
     double average_ms; /* of its calls, as they are remembered; */
     double expects_ms; /* … and when this one began */
     bool waking;       /* a wake-up is on its way */
+    bool closed;       /* ours: the helper has taken the accept sources out of the loop, in this call */
     enum helper_state helper;
     uint32_t version; /* of the helper's next look */
     int quiet;
@@ -41,7 +42,7 @@ struct machine {
 };
 
 struct cluster {
-    const struct trace *trace;
+    struct trace *trace;
     enum rule rule;
     uint32_t machine_count;
     uint32_t worker_count; /* of a machine */
@@ -60,9 +61,19 @@ struct cluster {
     uint32_t *conn;
     double *wait;
     size_t ended;
+    uint32_t clients; /* that ask again at once; 0: arrivals are the trace's */
     uint64_t seed;
+    double newcomers_p50, newcomers_max;
     uint64_t handoffs, wakeups, looks, slots; /* slots: of scoreboards or counters that somebody read */
 };
+
+enum { NEWCOMER_EACH = 50 };
+
+/* With clients that ask again at once: one that connects, asks once, and leaves. */
+static bool is_newcomer(const struct cluster *c, uint32_t request)
+{
+    return c->clients > 0 && request >= c->clients && request % NEWCOMER_EACH == 0;
+}
 
 static void begin_call(struct cluster *c, uint32_t worker, uint32_t request)
 {

@@ -161,14 +161,16 @@ static void ours_call_ends(struct cluster *c, uint32_t worker)
     struct worker *w = &c->workers[worker];
     w->average_ms += (c->now - w->call_at - w->average_ms) / OURS_AVERAGE_OVER;
     uint32_t request = end_call(c, worker);
-    if (c->rule == RULE_OURS) {
+    if (c->rule == RULE_OURS && !is_newcomer(c, request)) {
         struct connections *connections = &m->connections;
         connections->owner[c->conn[request]] = worker;
         connections->free[connections->free_count++] = c->conn[request];
     }
     c->workers[worker].running = worker; /* not idle yet */
     ours__take(c, worker, false);
-    ours__accept(c, worker, false);
+    if (!w->closed)
+        ours__accept(c, worker, false);
+    w->closed = false;
     c->workers[worker].running = NONE;
     if (c->workers[worker].queue.count > 0) {
         m->idle_count++;
@@ -205,7 +207,8 @@ static void ours__wait_for_idle(struct cluster *c, uint32_t worker)
 
 static void ours__step(struct cluster *c, uint32_t worker)
 {
-    const struct worker *w = &c->workers[worker];
+    struct worker *w = &c->workers[worker];
+    w->closed = true;
     (void)ours__pass_on(c, worker, 0);
     bool waits = w->queue.count > 0;
     uint32_t idle = ours__idle_siblings(c, worker, 1);
@@ -280,7 +283,7 @@ static uint32_t ours__connection(struct cluster *c, struct machine *m)
 static void ours_arrive(struct cluster *c, struct machine *m, uint32_t request)
 {
     struct connections *connections = &m->connections;
-    uint32_t conn = c->rule == RULE_OURS ? ours__connection(c, m) : NONE;
+    uint32_t conn = c->rule == RULE_OURS && !is_newcomer(c, request) ? ours__connection(c, m) : NONE;
     if (conn == NONE) {
         if (c->rule == RULE_OURS) {
             if (connections->count == connections->cap) {
