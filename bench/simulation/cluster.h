@@ -14,7 +14,6 @@ struct worker {
     double average_ms; /* of its calls, as they are remembered; */
     double expects_ms; /* … and when this one began */
     bool waking;       /* a wake-up is on its way */
-    bool closed;       /* ours: the helper has taken the accept sources out of the loop, in this call */
     enum helper_state helper;
     uint32_t version; /* of the helper's next look */
     int quiet;

@@ -189,8 +189,7 @@ static void run(struct cluster *c)
     while (c->ended < c->trace->count) {
         bool waits_for_answer = c->clients > 0 && arrived >= c->clients;
         bool all_asked = arrived == c->trace->count;
-        if (c->events.count > 0 &&
-            (all_asked || waits_for_answer || c->events.heap[0].at <= c->trace->at[arrived])) {
+        if (c->events.count > 0 && (all_asked || waits_for_answer || c->events.heap[0].at <= c->trace->at[arrived])) {
             struct event event = events_pop(&c->events);
             c->now = event.at;
             happen(c, &event, &arrived);

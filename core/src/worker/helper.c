@@ -211,8 +211,8 @@ static void step(struct oribi_helper *h)
     int due_ms = work(w);
     bool waits = w->reactor.queue_len > 0 && w->placement.queue.give_fd >= 0 && !w->acceptor.last_call && due_ms > 0;
     /* Otherwise the next look will do: each newcomer would wake the helpers of all workers. */
-    bool newcomers = oribi__takes_newcomers_in_call(w) && oribi__wants_newcomers_in_call(w) &&
-                     !oribi__holds_newcomers_back(w);
+    bool newcomers =
+        oribi__takes_newcomers_in_call(w) && oribi__wants_newcomers_in_call(w) && !oribi__holds_newcomers_back(w);
     oribi__helper_give_back(w);
     uint32_t idle = oribi__idle_siblings(w, 1);
     bool is_idle_waiter = waits && idle == 0;

@@ -358,7 +358,8 @@ static void test_an_older_message_is_taken(void)
     for (int i = 0; i < 3; i++)
         oribi__turn(two.workers[0]);
     ok_eq(two.workers[0]->reactor.queue_len, 2);
-    ok(two.workers[0]->reactor.run_first->exchange->complete_us < two.workers[0]->reactor.run_last->exchange->complete_us);
+    ok(two.workers[0]->reactor.run_first->exchange->complete_us <
+       two.workers[0]->reactor.run_last->exchange->complete_us);
     for (int i = 0; i < 2; i++)
         ok_answer(&two.site, c[i], 200, "hello\n");
     two_close(&two);
