@@ -138,7 +138,7 @@ static int64_t call_age_us(const struct oribi_worker *w)
 
 bool oribi__holds_newcomers_back(const struct oribi_worker *w)
 {
-    return oribi__limits_waiting(w->options) && oribi__queues_more(w, w->reactor.queue_len);
+    return oribi__limits_waiting(w->options) && oribi__queue_surplus(w, w->reactor.queue_len) > 0;
 }
 
 /* Where they would have to stay with this worker, though it has siblings, they are better left to the worker whose call
@@ -150,15 +150,18 @@ bool oribi__queues_newcomers(const struct oribi_worker *w)
     return may_wait_for_any(w) ? !w->placement.kept : !oribi__has_siblings(w);
 }
 
-/* All are busy, and more requests wait here than there: one goes for each call that begins. What was passed on in vain
- * comes back at the end of the call, as the oldest. */
-static bool evens_out(struct oribi_worker *w, uint32_t waiting)
+/* All are busy, and more requests wait here than there: how many are to go, one for each sibling at most, and none while
+ * so many are on their way. What was passed on in vain comes back at the end of the call, as the oldest. */
+static uint32_t evens_out(struct oribi_worker *w, uint32_t waiting)
 {
     if (w->call_lengths.average_us <= ORIBI_PASS_US || w->placement.way.computes ||
         w->reactor.now_us - w->placement.evened_us < ORIBI_LONG_US)
-        return false;
+        return 0;
     w->placement.evened_us = w->reactor.now_us;
-    return oribi__queues_more(w, waiting);
+    uint32_t surplus = oribi__queue_surplus(w, waiting);
+    int64_t given =
+        surplus ? (int64_t)atomic_load_explicit(&w->setup.board->slots->handed_off, memory_order_relaxed) : 0;
+    return given < surplus ? surplus : 0; /* on their way: a hint */
 }
 
 uint32_t oribi__pass_on(struct oribi_worker *w, uint32_t keep)
@@ -168,8 +171,8 @@ uint32_t oribi__pass_on(struct oribi_worker *w, uint32_t keep)
     uint32_t wanted = w->reactor.queue_len - keep;
     uint32_t takers = oribi__waits_for_any(w, call_age_us(w)) ? wanted : oribi__idle_siblings(w, wanted);
     uint32_t passed = 0;
-    if (takers == 0 && keep > 0 && evens_out(w, wanted))
-        takers = 1;
+    if (takers == 0 && keep > 0)
+        takers = evens_out(w, wanted);
     struct oribi_conn *c = w->reactor.run_first;
     while (c && passed < takers) {
         struct oribi_conn *next = c->run_next;

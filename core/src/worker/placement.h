@@ -52,7 +52,7 @@ bool oribi__holds_newcomers_back(const struct oribi_worker *worker);
 bool oribi__queues_newcomers(const struct oribi_worker *worker);
 
 /* Puts complete requests into the hand-off queue, the oldest first but for the first `keep`, one for each idle
- * sibling, all of them if oribi__waits_for_any(). With `keep` and no idle sibling one goes where more wait here than
+ * sibling, all of them if oribi__waits_for_any(). With `keep` and no idle sibling some go where more wait here than
  * there. Returns how many went. */
 uint32_t oribi__pass_on(struct oribi_worker *worker, uint32_t keep);
 

@@ -104,13 +104,13 @@ bool oribi__holds_more_than(const struct oribi_worker *w, uint32_t eighths)
            (uint64_t)oribi__client_count(w) * serving * 8 > total * eighths + (uint64_t)SHARE_FREE * serving * 8;
 }
 
-bool oribi__queues_more(const struct oribi_worker *w, uint32_t waiting)
+uint32_t oribi__queue_surplus(const struct oribi_worker *w, uint32_t waiting)
 {
     const struct oribi_scoreboard *board = w->setup.board;
     uint64_t total = 0;
     uint32_t serving = 0;
     if (waiting <= QUEUE_FREE)
-        return false;
+        return 0;
     for (uint32_t i = 0; board && i < board->count; i++) {
         uint32_t state = state_of(&board->slots[i]);
         if (&board->slots[i] == w->slot || (state != ORIBI_SLOT_IDLE && state != ORIBI_SLOT_BUSY))
@@ -118,7 +118,10 @@ bool oribi__queues_more(const struct oribi_worker *w, uint32_t waiting)
         serving++;
         total += atomic_load_explicit(&board->slots[i].queue_len, memory_order_relaxed);
     }
-    return (uint64_t)(waiting - QUEUE_FREE) * serving > total;
+    if ((uint64_t)(waiting - QUEUE_FREE) * serving <= total)
+        return 0;
+    uint64_t surplus = waiting - QUEUE_FREE - total / serving;
+    return surplus < serving ? (uint32_t)surplus : serving;
 }
 
 bool oribi__has_room_elsewhere(const struct oribi_worker *w)

@@ -33,7 +33,8 @@ bool oribi__has_room_elsewhere(const struct oribi_worker *worker);
 void oribi__idle_waiter_sleep(struct oribi_worker *worker, int timeout_ms);
 void oribi__idle_waiter_wake(const struct oribi_worker *worker);
 
-/* True when so many requests, which wait here, are more than wait at a sibling on average, and some more. */
-bool oribi__queues_more(const struct oribi_worker *worker, uint32_t waiting);
+/* How many more so many requests, which wait here, are than wait at a sibling on average and some more: one for each
+ * sibling at most. */
+uint32_t oribi__queue_surplus(const struct oribi_worker *worker, uint32_t waiting);
 
 #endif

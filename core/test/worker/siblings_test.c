@@ -77,18 +77,18 @@ static void test_who_queues_more_than_its_siblings(void)
     struct oribi_slot *sibling = &two.site.board.slots[1];
     set_idle(&two, 1);
     r->queue_len = 2;
-    ok(!oribi__queues_more(two.workers[0], r->queue_len)); /* few are never too many */
+    ok(!oribi__queue_surplus(two.workers[0], r->queue_len)); /* few are never too many */
     r->queue_len = 3;
-    ok(oribi__queues_more(two.workers[0], r->queue_len));
+    ok(oribi__queue_surplus(two.workers[0], r->queue_len));
     atomic_store(&sibling->queue_len, 1);
-    ok(!oribi__queues_more(two.workers[0], r->queue_len));
+    ok(!oribi__queue_surplus(two.workers[0], r->queue_len));
     ok(!oribi__holds_newcomers_back(two.workers[0])); /* as long as nothing limits what waits, others may take it */
     r->queue_len = 4;
     ok(!oribi__holds_newcomers_back(two.workers[0]));
     two.site.options.queue_max = 100;
     ok(oribi__holds_newcomers_back(two.workers[0]));
     atomic_store(&sibling->state, ORIBI_SLOT_DRAINING);
-    ok(!oribi__queues_more(two.workers[0], r->queue_len)); /* nobody else takes any */
+    ok(!oribi__queue_surplus(two.workers[0], r->queue_len)); /* nobody else takes any */
     two.site.options.queue_max = 0;
     r->queue_len = 0;
     atomic_store(&sibling->queue_len, 0);
