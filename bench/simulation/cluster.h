@@ -90,4 +90,30 @@ static uint32_t end_call(struct cluster *c, uint32_t worker)
     return request;
 }
 
+static int by_size(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* Takes the newcomers' waits out of all others; gives how many are left. */
+static size_t part_newcomers(struct cluster *c)
+{
+    size_t others = 0, newcomers = 0;
+    double *waits = chooser__memory(c->trace->count, sizeof(*waits));
+    for (size_t i = 0; i < c->trace->count; i++)
+        if (is_newcomer(c, (uint32_t)i))
+            waits[newcomers++] = c->wait[i];
+        else
+            c->wait[others++] = c->wait[i];
+    c->newcomers_p50 = c->newcomers_max = 0;
+    if (newcomers > 0) {
+        qsort(waits, newcomers, sizeof(*waits), by_size);
+        c->newcomers_p50 = waits[newcomers / 2];
+        c->newcomers_max = waits[newcomers - 1];
+    }
+    free(waits);
+    return others;
+}
+
 #endif

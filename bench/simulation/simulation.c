@@ -220,12 +220,6 @@ static void end_run(struct cluster *c)
 
 /* --- what came of it --- */
 
-static int by_size(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
-
 static double half_interval(const double *values, size_t count)
 {
     double means[PARTS], mean = 0, spread = 0;
@@ -255,26 +249,6 @@ static struct summary summarize(double *waits, size_t count)
     s.p99 = waits[s.count * 99 / 100];
     s.p999 = waits[s.count * 999 / 1000];
     return s;
-}
-
-/* Takes the newcomers' waits out of all others; gives how many are left. */
-static size_t part_newcomers(struct cluster *c)
-{
-    size_t others = 0, newcomers = 0;
-    double *waits = chooser__memory(c->trace->count, sizeof(*waits));
-    for (size_t i = 0; i < c->trace->count; i++)
-        if (is_newcomer(c, (uint32_t)i))
-            waits[newcomers++] = c->wait[i];
-        else
-            c->wait[others++] = c->wait[i];
-    c->newcomers_p50 = c->newcomers_max = 0;
-    if (newcomers > 0) {
-        qsort(waits, newcomers, sizeof(*waits), by_size);
-        c->newcomers_p50 = waits[newcomers / 2];
-        c->newcomers_max = waits[newcomers - 1];
-    }
-    free(waits);
-    return others;
 }
 
 static struct summary play(struct cluster *c, enum rule balancer)

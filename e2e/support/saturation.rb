@@ -1,8 +1,8 @@
 # frozen_string_literal: true
 
 module E2E
-  # Clients that keep a server saturated: each asks again as soon as it is answered. Then newcomers connect, and each asks
-  # once. The clock is the count of answers, so that neither a slow machine nor other work on it changes what is
+  # Clients that keep a server saturated: each asks again as soon as it is answered. Then newcomers connect, and each
+  # asks once. The clock is the count of answers, so that neither a slow machine nor other work on it changes what is
   # measured: in one queue before all workers each request waits for as many answers as there are other clients.
   class Saturation
     ROUNDS_MAX = 6 # answers for each client; a newcomer that waits longer counts as never answered

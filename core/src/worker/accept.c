@@ -396,7 +396,8 @@ void oribi__accept_turn(struct oribi_worker *w)
     /* siblings' connections, and those that stayed though there was no room */
     while (at_limit(w) && oribi__make_room(w))
         continue;
-    oribi__listener_watches_restore(w);
+    if (!w->acceptor.open)
+        oribi__listener_watches_restore(w);
     if (w->acceptor.open)
         rotate(w);
     if (!w->acceptor.open)

@@ -136,11 +136,6 @@ static int64_t call_age_us(const struct oribi_worker *w)
     return started_us ? w->reactor.now_us - started_us : 0;
 }
 
-bool oribi__holds_newcomers_back(const struct oribi_worker *w)
-{
-    return oribi__limits_waiting(w->options) && oribi__queue_surplus(w, w->reactor.queue_len) > 0;
-}
-
 /* Where they would have to stay with this worker, though it has siblings, they are better left to the worker whose call
  * ends first. */
 bool oribi__queues_newcomers(const struct oribi_worker *w)
@@ -148,20 +143,6 @@ bool oribi__queues_newcomers(const struct oribi_worker *w)
     if (oribi_worker_stopping(w) || !is_long(w, call_age_us(w)))
         return false;
     return may_wait_for_any(w) ? !w->placement.kept : !oribi__has_siblings(w);
-}
-
-/* All are busy, and more requests wait here than there: how many are to go, one for each sibling at most, and none while
- * so many are on their way. What was passed on in vain comes back at the end of the call, as the oldest. */
-static uint32_t evens_out(struct oribi_worker *w, uint32_t waiting)
-{
-    if (w->call_lengths.average_us <= ORIBI_PASS_US || w->placement.way.computes ||
-        w->reactor.now_us - w->placement.evened_us < ORIBI_LONG_US)
-        return 0;
-    w->placement.evened_us = w->reactor.now_us;
-    uint32_t surplus = oribi__queue_surplus(w, waiting);
-    int64_t given =
-        surplus ? (int64_t)atomic_load_explicit(&w->setup.board->slots->handed_off, memory_order_relaxed) : 0;
-    return given < surplus ? surplus : 0; /* on their way: a hint */
 }
 
 uint32_t oribi__pass_on(struct oribi_worker *w, uint32_t keep)
@@ -172,7 +153,7 @@ uint32_t oribi__pass_on(struct oribi_worker *w, uint32_t keep)
     uint32_t takers = oribi__waits_for_any(w, call_age_us(w)) ? wanted : oribi__idle_siblings(w, wanted);
     uint32_t passed = 0;
     if (takers == 0 && keep > 0)
-        takers = evens_out(w, wanted);
+        takers = oribi__evened_out(w, wanted);
     struct oribi_conn *c = w->reactor.run_first;
     while (c && passed < takers) {
         struct oribi_conn *next = c->run_next;

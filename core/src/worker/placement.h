@@ -43,10 +43,6 @@ struct oribi__placement {
  * idle. */
 bool oribi__waits_for_any(const struct oribi_worker *worker, int64_t age_us);
 
-/* True where requests stay with the worker that has accepted them, though it has siblings, and more wait here than
- * there: then newcomers come one at a time. */
-bool oribi__holds_newcomers_back(const struct oribi_worker *worker);
-
 /* True while newcomers are let in during the call, though no limit and no file asks for it: it is long, and what they
  * ask for gets its place behind all that waits. Asked by the helper, with the reactor. */
 bool oribi__queues_newcomers(const struct oribi_worker *worker);

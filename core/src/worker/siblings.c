@@ -124,6 +124,24 @@ uint32_t oribi__queue_surplus(const struct oribi_worker *w, uint32_t waiting)
     return surplus < serving ? (uint32_t)surplus : serving;
 }
 
+bool oribi__holds_newcomers_back(const struct oribi_worker *w)
+{
+    return oribi__limits_waiting(w->options) && oribi__queue_surplus(w, w->reactor.queue_len) > 0;
+}
+
+uint32_t oribi__evened_out(struct oribi_worker *w, uint32_t waiting)
+{
+    if (w->call_lengths.average_us <= ORIBI_PASS_US || w->placement.way.computes ||
+        w->reactor.now_us - w->placement.evened_us < ORIBI_LONG_US)
+        return 0;
+    w->placement.evened_us = w->reactor.now_us;
+    uint32_t surplus = oribi__queue_surplus(w, waiting);
+    if (surplus == 0)
+        return 0;
+    int64_t given = atomic_load_explicit(&w->setup.board->slots->handed_off, memory_order_relaxed); /* a hint */
+    return given < surplus ? surplus : 0;
+}
+
 bool oribi__has_room_elsewhere(const struct oribi_worker *w)
 {
     uint32_t at = 0;

@@ -148,8 +148,8 @@ static inline bool oribi__stop_asked(const struct oribi_worker *w)
            atomic_load_explicit(&w->slot->stop_soon, memory_order_relaxed) >= ORIBI_STOP_TOLD;
 }
 
-/* True when newcomers are let in at once while every worker is in a call, however short: requests that wait are limited,
- * or some need no call. */
+/* True when newcomers are let in at once while every worker is in a call, however short: requests that wait are
+ * limited, or some need no call. */
 static inline bool oribi__takes_newcomers_in_call(const struct oribi_worker *w)
 {
     return w->site || oribi__limits_waiting(w->options);
