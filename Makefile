@@ -110,7 +110,7 @@ bench: all
 
 # Everything long, a night of it: half an hour of every fuzz target, and last requests without pause while processes are
 # replaced, 100,000 a row. W=--write puts tables into the documentation. N, ALL_S, CHAOS_N: other numbers.
-soak: all soak-core soak-portable soak-bsd soak-crowd soak-cross sanitize valgrind soak-scarcity soak-certificates soak-door soak-door-http1 soak-chaos soak-perl soak-redis soak-rack soak-fleet gems packages fuzz-all
+soak: all soak-core soak-portable soak-bsd soak-crowd soak-cross sanitize valgrind soak-scarcity soak-saturation soak-certificates soak-door soak-door-http1 soak-chaos soak-perl soak-redis soak-rack soak-fleet gems packages fuzz-all
 	@script/soak --requests $(or $(N),100000) $(W)
 
 # oribi/rack beside Rack's own parsers, ten minutes for each Rack that is here.
@@ -127,6 +127,11 @@ packages: all
 soak-scarcity: all
 	@for command in oribi oribi-psgi; do E2E_COMMAND=$$command SCARCITY=full ruby -Ie2e e2e/scarcity_test.rb || exit 1; done
 	@echo "soak: every allocation has failed once"
+
+# Newcomers beside clients that leave no worker idle: many clients, all lengths of calls, one worker to four.
+soak-saturation: all
+	@for command in oribi oribi-psgi; do E2E_COMMAND=$$command ORIBI_SOAK=1 ruby -Ie2e e2e/saturation_test.rb || exit 1; done
+	@echo "soak: newcomers waited as all others did"
 
 # 20,000 handshakes while certificates change each second.
 soak-certificates: all
@@ -214,4 +219,4 @@ clean:
 
 # Both extensions build the core's archive; one after the other.
 .NOTPARALLEL:
-.PHONY: all core ruby perl redis-perl redis-ruby man gems test asan tsan sanitize soak-core soak-portable soak-bsd soak-crowd soak-cross soak-fleet soak-scarcity soak-certificates soak-door soak-perl soak-rack packages valgrind lint bench soak fuzz redis-fuzz fuzz-merge fuzz-all ci clean soak-redis
+.PHONY: all core ruby perl redis-perl redis-ruby man gems test asan tsan sanitize soak-core soak-portable soak-bsd soak-crowd soak-cross soak-fleet soak-scarcity soak-saturation soak-certificates soak-door soak-perl soak-rack packages valgrind lint bench soak fuzz redis-fuzz fuzz-merge fuzz-all ci clean soak-redis

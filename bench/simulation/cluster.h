@@ -41,7 +41,7 @@ struct machine {
 };
 
 struct cluster {
-    const struct trace *trace;
+    struct trace *trace;
     enum rule rule;
     uint32_t machine_count;
     uint32_t worker_count; /* of a machine */
@@ -60,9 +60,19 @@ struct cluster {
     uint32_t *conn;
     double *wait;
     size_t ended;
+    uint32_t clients; /* that ask again at once; 0: arrivals are the trace's */
     uint64_t seed;
+    double newcomers_p50, newcomers_max;
     uint64_t handoffs, wakeups, looks, slots; /* slots: of scoreboards or counters that somebody read */
 };
+
+enum { NEWCOMER_EACH = 50 };
+
+/* With clients that ask again at once: one that connects, asks once, and leaves. */
+static bool is_newcomer(const struct cluster *c, uint32_t request)
+{
+    return c->clients > 0 && request >= c->clients && request % NEWCOMER_EACH == 0;
+}
 
 static void begin_call(struct cluster *c, uint32_t worker, uint32_t request)
 {
@@ -78,6 +88,32 @@ static uint32_t end_call(struct cluster *c, uint32_t worker)
     c->workers[worker].running = NONE;
     c->ended++;
     return request;
+}
+
+static int by_size(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* Takes the newcomers' waits out of all others; gives how many are left. */
+static size_t part_newcomers(struct cluster *c)
+{
+    size_t others = 0, newcomers = 0;
+    double *waits = chooser__memory(c->trace->count, sizeof(*waits));
+    for (size_t i = 0; i < c->trace->count; i++)
+        if (is_newcomer(c, (uint32_t)i))
+            waits[newcomers++] = c->wait[i];
+        else
+            c->wait[others++] = c->wait[i];
+    c->newcomers_p50 = c->newcomers_max = 0;
+    if (newcomers > 0) {
+        qsort(waits, newcomers, sizeof(*waits), by_size);
+        c->newcomers_p50 = waits[newcomers / 2];
+        c->newcomers_max = waits[newcomers - 1];
+    }
+    free(waits);
+    return others;
 }
 
 #endif

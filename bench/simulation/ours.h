@@ -14,12 +14,15 @@
 #define OURS_EARLY_MS  4.0
 #define OURS_TICK_MS   1.0
 #define OURS_LOOK_MS   50.0
+#define OURS_PASS_MS   0.3   /* ORIBI_PASS_US */
+#define OURS_ACCEPT_MS 0.032 /* ACCEPT_US */
 
 enum {
     OURS_QUIET_SLOWER = 8,
     OURS_QUIET_PARK = 24,
     OURS_QUIET_IDLE = 4,
-    OURS_ACCEPT_BATCH = 16,
+    OURS_ACCEPT_BATCH = 16,      /* ACCEPT_BATCH */
+    OURS_ACCEPT_BATCH_MAX = 256, /* ACCEPT_BATCH_MAX */
     OURS_AVERAGE_OVER = 8
 };
 
@@ -121,31 +124,83 @@ static void ours__begin_next(struct cluster *c, uint32_t worker, bool was_idle)
     }
 }
 
+/* accept_budget, saturated_budget: calls are longer than a millisecond. */
+static uint32_t ours__budget(const struct worker *w, bool idle_elsewhere)
+{
+    if (idle_elsewhere)
+        return 1;
+    double budget = w->queue.count > 0 ? w->average_ms / OURS_ACCEPT_MS : OURS_ACCEPT_BATCH;
+    return budget < OURS_ACCEPT_BATCH       ? OURS_ACCEPT_BATCH
+           : budget > OURS_ACCEPT_BATCH_MAX ? OURS_ACCEPT_BATCH_MAX
+                                            : (uint32_t)budget;
+}
+
+/* accept_next, and oribi__share where a request is queued before this one. */
+static void ours__accept_one(struct cluster *c, uint32_t worker)
+{
+    struct machine *m = ours__machine(c, worker);
+    struct worker *w = &c->workers[worker];
+    uint32_t request = fifo_pop(&m->backlog, c->next);
+    if (w->queue.count == 0 || w->average_ms <= OURS_PASS_MS) {
+        fifo_push(&w->queue, c->next, request);
+        return;
+    }
+    fifo_push(&m->queue, c->next, request);
+    c->handoffs++;
+    ours__wake_sleeper(c, m, c->handoff_ms);
+}
+
 /* oribi__accept_turn of a worker that was awake, or was just woken. */
 static void ours__accept(struct cluster *c, uint32_t worker, bool woken)
 {
     struct machine *m = ours__machine(c, worker);
-    struct worker *w = &c->workers[worker];
     if (m->backlog.count == 0)
         return;
     bool idle_elsewhere = ours__idle_siblings(c, worker, 1) > 0;
-    uint32_t budget = idle_elsewhere ? 1 : OURS_ACCEPT_BATCH;
     if (idle_elsewhere && !woken && m->waking_count > 0)
         return; /* it is left to the sleeper that was woken for it */
-    if (w->queue.count > 0)
-        budget = 1;
-    for (; budget > 0 && m->backlog.count > 0; budget--)
+    for (uint32_t budget = ours__budget(&c->workers[worker], idle_elsewhere); budget > 0 && m->backlog.count > 0;
+         budget--)
+        ours__accept_one(c, worker);
+}
+
+/* oribi__accept_in_call; the batches follow one another at once. */
+static void ours__accept_in_call(struct cluster *c, uint32_t worker)
+{
+    struct machine *m = ours__machine(c, worker);
+    struct worker *w = &c->workers[worker];
+    if (!ours__waits_for_any(c, worker) || ours__idle_siblings(c, worker, 1) > 0)
+        return;
+    while (m->backlog.count > 0)
         fifo_push(&w->queue, c->next, fifo_pop(&m->backlog, c->next));
 }
 
-/* oribi__handoff_turn: one request. */
+/* own_comes_first */
+static bool ours__own_comes_first(struct cluster *c, uint32_t worker)
+{
+    const struct fifo *own = &c->workers[worker].queue;
+    const struct fifo *shared = &ours__machine(c, worker)->queue;
+    return own->count > 0 && shared->count > 0 && c->trace->at[shared->first] > c->trace->at[own->first] &&
+           ours__idle_siblings(c, worker, 1) == 0;
+}
+
+/* oribi__handoff_turn: one request, into the queue by age. */
 static void ours__take(struct cluster *c, uint32_t worker, bool woken)
 {
     struct machine *m = ours__machine(c, worker);
+    struct fifo *queue = &c->workers[worker].queue;
     bool left =
         !woken && m->queue.count > 0 && ours__idle_siblings(c, worker, 1) > 0 && m->waking_count >= m->queue.count;
-    if (m->queue.count > 0 && !left)
-        fifo_push(&c->workers[worker].queue, c->next, fifo_pop(&m->queue, c->next));
+    if (m->queue.count == 0 || left || (!woken && ours__own_comes_first(c, worker)))
+        return;
+    struct fifo by_age = fifo_empty;
+    uint32_t taken = fifo_pop(&m->queue, c->next);
+    while (queue->count > 0 && c->trace->at[queue->first] <= c->trace->at[taken])
+        fifo_push(&by_age, c->next, fifo_pop(queue, c->next));
+    fifo_push(&by_age, c->next, taken);
+    while (queue->count > 0)
+        fifo_push(&by_age, c->next, fifo_pop(queue, c->next));
+    *queue = by_age;
 }
 
 static void ours__sleep(struct cluster *c, uint32_t worker)
@@ -161,7 +216,7 @@ static void ours_call_ends(struct cluster *c, uint32_t worker)
     struct worker *w = &c->workers[worker];
     w->average_ms += (c->now - w->call_at - w->average_ms) / OURS_AVERAGE_OVER;
     uint32_t request = end_call(c, worker);
-    if (c->rule == RULE_OURS) {
+    if (c->rule == RULE_OURS && !is_newcomer(c, request)) {
         struct connections *connections = &m->connections;
         connections->owner[c->conn[request]] = worker;
         connections->free[connections->free_count++] = c->conn[request];
@@ -206,6 +261,7 @@ static void ours__wait_for_idle(struct cluster *c, uint32_t worker)
 static void ours__step(struct cluster *c, uint32_t worker)
 {
     const struct worker *w = &c->workers[worker];
+    ours__accept_in_call(c, worker);
     (void)ours__pass_on(c, worker, 0);
     bool waits = w->queue.count > 0;
     uint32_t idle = ours__idle_siblings(c, worker, 1);
@@ -280,7 +336,7 @@ static uint32_t ours__connection(struct cluster *c, struct machine *m)
 static void ours_arrive(struct cluster *c, struct machine *m, uint32_t request)
 {
     struct connections *connections = &m->connections;
-    uint32_t conn = c->rule == RULE_OURS ? ours__connection(c, m) : NONE;
+    uint32_t conn = c->rule == RULE_OURS && !is_newcomer(c, request) ? ours__connection(c, m) : NONE;
     if (conn == NONE) {
         if (c->rule == RULE_OURS) {
             if (connections->count == connections->cap) {

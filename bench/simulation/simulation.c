@@ -2,14 +2,16 @@
  *
  *     simulation [-n WORKERS] [-m MACHINES] [-l LOAD] [-a poisson|bursty] [-s constant|exponential|pareto|mix]
  *                [-c COUNT] [-e SEED] [-r RULE,...] [-b BALANCER,...] [-i INFORM_MS] [-k CONNECTIONS] [-f FILE]
- *                [-w WAKE_US] [-h HANDOFF_US]
+ *                [-w WAKE_US] [-h HANDOFF_US] [-q CLIENTS]
  *
  * One line of JSON for each pair of a balancer and a rule. RULE, of the workers of a machine: ideal (one queue),
  * random, round-robin, least, two-choices, idle (an idle worker if there is one, else any), ours (on kept
  * connections, -k for each worker) and ours-new (each request on a connection of its own). BALANCER, of machines:
  * random, round-robin, least, two-choices, idle, weights, agent, agent-least; it knows how machines stand, or
  * with -i as they stood when
- * they last said so. -f: arrivals and calls of a file (trace.h) in the place of drawn ones.
+ * they last said so. -f: arrivals and calls of a file (trace.h) in the place of drawn ones. -q: so many clients ask
+ * again as soon as they are answered, and one request in 50 is a newcomer's, on a connection of its own: then
+ * newcomers_… are its figures, and the others are of all other requests.
  *
  * Waits are from the arrival to the begin of the call, in ms, without the first tenth of the requests; `ideal_*` are
  * those of one queue before all workers of all machines. ci_ms is half the 95 % interval of the mean, from 20 parts of
@@ -36,6 +38,7 @@ static struct {
     const char *file;
     double wake_us;
     double handoff_us;
+    uint32_t clients;
 } setup = {.workers = 4,
            .machines = 1,
            .load = 0.8,
@@ -103,16 +106,37 @@ static void arrive(struct cluster *c, uint32_t request)
         plain_arrive(c, m, request);
 }
 
-static void happen(struct cluster *c, const struct event *event)
+/* The client that was answered asks again, and if it is time for one, a newcomer asks first. */
+static void ask_again(struct cluster *c, size_t *arrived)
+{
+    if (*arrived < c->trace->count && is_newcomer(c, (uint32_t)*arrived)) {
+        c->trace->at[*arrived] = c->now;
+        arrive(c, (uint32_t)(*arrived)++);
+    }
+    if (*arrived >= c->trace->count)
+        return;
+    c->trace->at[*arrived] = c->now;
+    arrive(c, (uint32_t)(*arrived)++);
+}
+
+static void call_ends(struct cluster *c, uint32_t worker, size_t *arrived)
+{
+    uint32_t request = c->workers[worker].running;
+    chooser_pass(&c->balancer, c->workers[worker].machine, c->now);
+    chooser_add(&c->balancer, c->workers[worker].machine, -1);
+    if (is_ours(c))
+        ours_call_ends(c, worker);
+    else
+        plain_call_ends(c, worker);
+    if (c->clients > 0 && !is_newcomer(c, request))
+        ask_again(c, arrived);
+}
+
+static void happen(struct cluster *c, const struct event *event, size_t *arrived)
 {
     switch (event->kind) {
     case EVENT_CALL_ENDS:
-        chooser_pass(&c->balancer, c->workers[event->id].machine, c->now);
-        chooser_add(&c->balancer, c->workers[event->id].machine, -1);
-        if (is_ours(c))
-            ours_call_ends(c, event->id);
-        else
-            plain_call_ends(c, event->id);
+        call_ends(c, event->id, arrived);
         break;
     case EVENT_WORKER_WAKES:
         ours_worker_wakes(c, event->id);
@@ -140,6 +164,8 @@ static void begin_run(struct cluster *c, enum rule balancer)
     c->wait = chooser__memory(c->trace->count, sizeof(*c->wait));
     chooser_init(&c->balancer, balancer, c->machine_count, (int32_t)c->worker_count, c->inform_ms <= 0,
                  seed_of(setup.seed + 78));
+    for (size_t i = 0; i < c->trace->count; i++)
+        c->wait[i] = INFINITY; /* as long as its call has not begun */
     for (uint32_t i = 0; i < total; i++)
         c->workers[i] = (struct worker){.queue = fifo_empty, .running = NONE, .machine = i / c->worker_count};
     for (uint32_t i = 0; i < c->machine_count; i++) {
@@ -157,11 +183,18 @@ static void begin_run(struct cluster *c, enum rule balancer)
 static void run(struct cluster *c)
 {
     size_t arrived = 0;
+    for (; arrived < c->clients; arrived++)
+        c->trace->at[arrived] = 0;
+    arrived = 0;
     while (c->ended < c->trace->count) {
-        if (c->events.count > 0 && (arrived == c->trace->count || c->events.heap[0].at <= c->trace->at[arrived])) {
+        bool waits_for_answer = c->clients > 0 && arrived >= c->clients;
+        bool all_asked = arrived == c->trace->count;
+        if (c->events.count > 0 && (all_asked || waits_for_answer || c->events.heap[0].at <= c->trace->at[arrived])) {
             struct event event = events_pop(&c->events);
             c->now = event.at;
-            happen(c, &event);
+            happen(c, &event, &arrived);
+        } else if (all_asked || waits_for_answer) {
+            break; /* nothing will happen any more: what still waits is never answered */
         } else {
             c->now = c->trace->at[arrived];
             arrive(c, (uint32_t)arrived++);
@@ -186,12 +219,6 @@ static void end_run(struct cluster *c)
 }
 
 /* --- what came of it --- */
-
-static int by_size(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
 
 static double half_interval(const double *values, size_t count)
 {
@@ -228,7 +255,7 @@ static struct summary play(struct cluster *c, enum rule balancer)
 {
     begin_run(c, balancer);
     run(c);
-    struct summary s = summarize(c->wait, c->trace->count);
+    struct summary s = summarize(c->wait, part_newcomers(c));
     end_run(c);
     return s;
 }
@@ -275,6 +302,10 @@ static void print(const struct trace *trace, const char *balancer, const char *r
     print_waits("", s);
     print_member("ci_ms", s->ci, 4);
     print_waits("ideal_", ideal);
+    if (c->clients > 0) {
+        print_member("newcomers_p50_ms", c->newcomers_p50, 4);
+        print_member("newcomers_max_ms", c->newcomers_max, 4);
+    }
     print_member("handoffs", (double)c->handoffs / requests, 4);
     print_member("wakeups", (double)c->wakeups / requests, 4);
     print_member("looks", (double)c->looks / requests, 4);
@@ -293,19 +324,20 @@ static enum rule rule_named(const char *name, bool balancer)
     exit(2);
 }
 
-static struct cluster cluster_of(const struct trace *trace, enum rule rule)
+static struct cluster cluster_of(struct trace *trace, enum rule rule)
 {
     return (struct cluster){.trace = trace,
                             .rule = rule,
                             .machine_count = setup.machines,
                             .worker_count = setup.workers,
                             .connections = setup.connections,
+                            .clients = setup.clients,
                             .wake_ms = setup.wake_us / 1e3,
                             .handoff_ms = setup.handoff_us / 1e3,
                             .inform_ms = setup.machines > 1 ? setup.inform_ms : 0};
 }
 
-static void play_all(const struct trace *trace)
+static void play_all(struct trace *trace)
 {
     struct cluster one = cluster_of(trace, RULE_IDEAL);
     one.machine_count = 1;
@@ -404,6 +436,9 @@ static void read_option(int option)
     case 'h':
         setup.handoff_us = read_number(optarg);
         break;
+    case 'q':
+        setup.clients = read_count(optarg, 1000 * 1000);
+        break;
     default:
         exit(2);
     }
@@ -420,6 +455,8 @@ static void check(void)
         refuse("-a is poisson or bursty");
     if (service_mean(setup.service) <= 0)
         refuse("-s is constant, exponential, pareto or mix");
+    if (setup.clients > 0 && (setup.machines > 1 || setup.clients >= setup.count))
+        refuse("-q is for one machine, and for more requests than clients");
     if (!(setup.load > 0 && setup.load < 1))
         refuse("-l is above 0 and below 1: at 1 the queue grows for ever");
 }
@@ -428,7 +465,7 @@ int main(int argc, char **argv)
 {
     struct trace trace = {0};
     int option;
-    while ((option = getopt(argc, argv, "n:m:l:a:s:c:e:r:b:i:k:f:w:h:")) != -1)
+    while ((option = getopt(argc, argv, "n:m:l:a:s:c:e:r:b:i:k:f:w:h:q:")) != -1)
         read_option(option);
     if (optind < argc)
         refuse("arguments begin with an option");

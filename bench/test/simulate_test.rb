@@ -113,6 +113,15 @@ class SimulateTest < Minitest::Test
     end
   end
 
+  # Clients that ask again at once leave no worker idle for a moment.
+  def test_newcomers_wait_no_longer_than_others_at_a_saturated_server
+    [[16, "constant"], [200, "constant"], [200, "exponential"], [1000, "mix"]].each do |clients, service|
+      line = Bench::Simulation.run(rules: ["ours"], clients: clients, connections: clients / 4, service: service, seed: 5, requests: 50_000).first
+      assert_operator line["newcomers_p50_ms"], :<=, line["p50_ms"] * 1.1, "#{clients}, #{service}"
+      assert_operator line["newcomers_max_ms"] || Float::INFINITY, :<=, line["p999_ms"] * 1.5, "#{clients}, #{service}"
+    end
+  end
+
   def test_old_news_of_machines_is_worse_than_none
     common = { workers: 4, machines: 10, load: 0.8, rules: ["ours"] }
     known, told, random = [["least", 0], ["least", 1000], ["random", 0]].map do |balancer, inform_ms|

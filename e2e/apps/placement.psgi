@@ -8,11 +8,23 @@ sub answer { my ($text, @headers) = @_; return [200, ['Content-Type' => 'text/pl
 
 # What the load driver takes off an answer's time to know how long the request has waited, and when the call began.
 sub timed {
-    my ($seconds) = @_;
+    my ($work) = @_;
     my $started = Time::HiRes::clock_gettime(Time::HiRes::CLOCK_MONOTONIC());
-    Time::HiRes::sleep($seconds);
+    $work->();
     my $took = Time::HiRes::clock_gettime(Time::HiRes::CLOCK_MONOTONIC()) - $started;
     return answer('done', 'X-Service-Us' => int($took * 1e6), 'X-Begun-Us' => int($started * 1e6));
+}
+
+sub nap { my ($seconds) = @_; return sub { Time::HiRes::sleep($seconds) } }
+
+# For so long of the processor's time, not of the clock's: a busy machine makes it no shorter.
+sub computing {
+    my ($seconds) = @_;
+    my $clock = Time::HiRes::CLOCK_PROCESS_CPUTIME_ID();
+    return sub {
+        my $until = Time::HiRes::clock_gettime($clock) + $seconds;
+        1 while Time::HiRes::clock_gettime($clock) < $until;
+    };
 }
 
 # Lives until the test says so, holding whatever it has inherited.
@@ -50,8 +62,9 @@ sub part {
 }
 
 my %CALL = (
-    exp   => sub { timed(-log(1 - rand) * $_[1] / 1000) },
-    sleep => sub { timed($_[1] / 1000) },
+    exp   => sub { timed(nap(-log(1 - rand) * $_[1] / 1000)) },
+    sleep => sub { timed(nap($_[1] / 1000)) },
+    compute => sub { timed(computing($_[1] / 1000)) },
     spin  => sub { 1 while 1 },
     stuck => sub { answer(stuck()) },
     deaf  => sub { deaf() },

@@ -21,11 +21,18 @@ def fork_child
   end
 end
 
+# Computes for so long of the processor's time, not of the clock's: a busy machine makes it no shorter.
+def compute(seconds)
+  until_s = Process.clock_gettime(Process::CLOCK_THREAD_CPUTIME_ID) + seconds
+  nil while Process.clock_gettime(Process::CLOCK_THREAD_CPUTIME_ID) < until_s
+end
+
 run lambda { |env|
   path, number = env["PATH_INFO"][1..].split("/")
   case path
   when "exp" then timed { sleep(-Math.log(1 - rand) * number.to_f / 1000) }
   when "sleep" then timed { sleep(number.to_f / 1000) }
+  when "compute" then timed { compute(number.to_f / 1000) }
   when "spin" then loop {}
   # Half an hour in a function of the C library's, with the VM's lock held.
   when "stuck" then answer("password".crypt("$6$rounds=999999999$salt$"))

@@ -1,8 +1,8 @@
 /* Listeners of a worker: when to look at them, how many connections to take, what to do when descriptors run out.
  *
- * A worker looks at its listeners only when it has nothing else to do, so that connections go to idle workers;
- * when every sibling is busy too it takes some each turn, so that kept-alive clients who saturate the workers cannot
- * starve newcomers. */
+ * A worker looks at its listeners only when it has nothing else to do, so that connections go to idle workers. When
+ * every sibling is busy too, it accepts in each turn, between two calls, and its helper does in long calls: kept-alive
+ * clients who saturate the workers cannot starve newcomers, whose requests wait in the order of all others. */
 #include "worker/accept.h"
 
 #include "worker/overload.h"
@@ -18,6 +18,9 @@
 
 enum {
     ACCEPT_BATCH = 16,        /* a turn, when no sibling would have been free to take them */
+    ACCEPT_BATCH_MAX = 256,   /* the same between long calls … */
+    ACCEPT_US = 32,           /* … of which accepting takes half the time, at about half as much each */
+    FORSAKEN_US = 250 * 1000, /* how long newcomers are left to a sibling that sleeps */
     ACCEPT_PAUSE_MS = 1000,   /* after running out of descriptors, or when a listener fails */
     CLOSE_RESTING_BATCH = 16, /* when descriptors are out: the application needs some too */
 };
@@ -301,36 +304,62 @@ bool oribi__last_call(struct oribi_worker *w)
 
 /* The kernel's backlog can be neither counted nor refused, so with a limit on waiting a busy worker lets newcomers in
  * when no sibling would: they are answered in time, or 503 at once, and passed on as soon as a sibling is idle. So it
- * does with a site, which has answers that no call is needed for. Otherwise they wait there as well as here. */
+ * does with a site, which has answers that no call is needed for. In long calls it does so in any case, because a
+ * request in the backlog has no place in the order of those that wait (oribi__queues_newcomers()). */
 bool oribi__wants_newcomers_in_call(const struct oribi_worker *w)
 {
     bool paused = w->stopping || oribi__retiring(w) || w->reactor.now_ms < w->acceptor.pause_until_ms;
-    return !paused && oribi__takes_newcomers_in_call(w) && has_room(w) && oribi__idle_siblings(w, 1) == 0;
+    return !paused && (oribi__takes_newcomers_in_call(w) || oribi__queues_newcomers(w)) && has_room(w) &&
+           oribi__idle_siblings(w, 1) == 0;
 }
 
-void oribi__accept_in_call(struct oribi_worker *w)
+bool oribi__accept_in_call(struct oribi_worker *w)
 {
+    bool more = false;
     if (!oribi__wants_newcomers_in_call(w))
-        return;
+        return false;
     for (uint32_t i = 0; i < w->acceptor.watch_count; i++) {
-        for (int left = ACCEPT_BATCH; left > 0; left--) {
-            if (!has_room(w) || w->acceptor.watches[i].over || !accept_one(w, &w->acceptor.watches[i]))
-                break;
-        }
+        int left = ACCEPT_BATCH;
+        while (left > 0 && has_room(w) && !w->acceptor.watches[i].over && accept_one(w, &w->acceptor.watches[i]))
+            left = oribi__holds_newcomers_back(w) ? 0 : left - 1;
+        more |= left == 0;
     }
+    return more;
 }
 
-static uint32_t accept_budget(const struct oribi_worker *w)
+/* No sibling is idle, and requests wait here: how many newcomers may come to them. As each waits behind those that are
+ * here, no more need be let in than are served meanwhile, where calls are short: the siblings take their share. */
+static uint32_t saturated_budget(struct oribi_worker *w)
 {
-    uint32_t budget;
-    bool idle_elsewhere = oribi__idle_siblings(w, 1) > 0; /* the kernel wakes one of them instead */
+    uint64_t calls = w->request_count - w->acceptor.calls_seen;
+    int64_t budget = w->call_lengths.average_us / ACCEPT_US;
+    w->acceptor.calls_seen = w->request_count;
+    if (oribi__limits_waiting(w->options) && oribi__has_siblings(w))
+        return 1; /* their requests stay with us: the siblings take their share */
+    if (w->call_lengths.average_us <= ORIBI_PASS_US)
+        return calls < ACCEPT_BATCH ? (uint32_t)calls + 1 : ACCEPT_BATCH;
+    return budget < ACCEPT_BATCH ? ACCEPT_BATCH : budget > ACCEPT_BATCH_MAX ? ACCEPT_BATCH_MAX : (uint32_t)budget;
+}
+
+/* The sibling that seems to sleep does not come: it is stopped, or hangs. */
+static bool is_forsaken(const struct oribi_worker *w)
+{
+    return w->acceptor.ready_us && w->reactor.now_us - w->acceptor.ready_us > FORSAKEN_US;
+}
+
+static uint32_t accept_budget(struct oribi_worker *w)
+{
     if (oribi__leave_to_sleepers(w, w->acceptor.ready_us))
         return 0;
-    if (w->reactor.queue_len > 0)
-        budget = idle_elsewhere && !w->woken ? 0 : 1;
-    else
-        budget = idle_elsewhere ? 1 : ACCEPT_BATCH;
-    return budget;
+    if (oribi__idle_siblings(w, 1) > 0) /* the kernel wakes one of them instead */
+        return w->reactor.queue_len == 0 || w->woken || is_forsaken(w) ? 1 : 0;
+    return w->reactor.queue_len == 0 ? ACCEPT_BATCH : saturated_budget(w);
+}
+
+void oribi__listener_watches_restore(struct oribi_worker *w)
+{
+    if (!w->acceptor.open && w->reactor.now_ms >= w->acceptor.pause_until_ms && has_room(w))
+        oribi__listener_watches_open(w);
 }
 
 void oribi__listener_watches_rotate(struct oribi_worker *w)
@@ -367,8 +396,8 @@ void oribi__accept_turn(struct oribi_worker *w)
     /* siblings' connections, and those that stayed though there was no room */
     while (at_limit(w) && oribi__make_room(w))
         continue;
-    if (!w->acceptor.open && w->reactor.now_ms >= w->acceptor.pause_until_ms && has_room(w))
-        oribi__listener_watches_open(w);
+    if (!w->acceptor.open)
+        oribi__listener_watches_restore(w);
     if (w->acceptor.open)
         rotate(w);
     if (!w->acceptor.open)

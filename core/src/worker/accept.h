@@ -27,11 +27,15 @@ struct oribi__acceptor {
     bool last_call;           /* connections may still come out of a listener that ends */
     bool rotate_due;          /* a newcomer went to a sibling: oribi__listener_watches_rotate() is due */
     uint32_t registered_seen; /* reactor.registered_count at the last rotation */
+    uint64_t calls_seen;      /* worker.request_count when newcomers last waited while all workers were busy */
     int64_t ready_us;         /* since when connections wait there that we leave to others; 0: none */
     int64_t pause_until_ms;   /* accepting is paused: descriptors are out */
 };
 
 void oribi__listener_watches_open(struct oribi_worker *worker);
+
+/* Watches them again if the worker has room, and accepting is not paused. */
+void oribi__listener_watches_restore(struct oribi_worker *worker);
 
 /* For good: accepts the connections that wait there now. */
 void oribi__listener_watches_close(struct oribi_worker *worker);
@@ -51,8 +55,8 @@ void oribi__listener_watches_rotate(struct oribi_worker *worker);
 /* Accepts what one turn may take. */
 void oribi__accept_turn(struct oribi_worker *worker);
 
-/* While the own thread is in a call: accepts for the sake of queue_max, queue_time_max and a site. */
-void oribi__accept_in_call(struct oribi_worker *worker);
+/* While the own thread is in a call: accepts what would otherwise wait for its end. True when more may wait. */
+bool oribi__accept_in_call(struct oribi_worker *worker);
 
 /* True when that would take what waits at the listeners now. */
 bool oribi__wants_newcomers_in_call(const struct oribi_worker *worker);

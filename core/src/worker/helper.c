@@ -140,15 +140,18 @@ static int work(struct oribi_worker *w)
         oribi__accept_sources_close(w);
     if (oribi_worker_stopping(w))
         w->acceptor.last_call = oribi__last_call(w);
-    oribi__turn_connections(w);
+    bool more = oribi__turn_connections(w);
     if (w->orphaned)
         oribi__listener_watches_quit(w);
     if (oribi__retiring(w))
         (void)oribi__pass_all(w);
     else if (w->reactor.queue_len > 0)
         (void)oribi__pass_on(w, 0);
+    w->placement.kept = w->reactor.queue_len > 0;
     if (oribi_reactor_goes_on(&w->reactor))
         return 0;
+    if (more)
+        return oribi__holds_newcomers_back(w) ? TICK_MS : 0;
     if (w->acceptor.last_call)
         return ORIBI__LAST_CALL_MS;
     if (w->reactor.queue_len > 0 && w->placement.queue.give_fd >= 0)
@@ -207,7 +210,9 @@ static void step(struct oribi_helper *h)
     }
     int due_ms = work(w);
     bool waits = w->reactor.queue_len > 0 && w->placement.queue.give_fd >= 0 && !w->acceptor.last_call && due_ms > 0;
-    bool newcomers = oribi__wants_newcomers_in_call(w);
+    /* Otherwise the next look will do: each newcomer would wake the helpers of all workers. */
+    bool newcomers =
+        oribi__takes_newcomers_in_call(w) && oribi__wants_newcomers_in_call(w) && !oribi__holds_newcomers_back(w);
     oribi__helper_give_back(w);
     uint32_t idle = oribi__idle_siblings(w, 1);
     bool is_idle_waiter = waits && idle == 0;

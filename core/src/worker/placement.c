@@ -139,20 +139,37 @@ static bool is_long_form(const struct oribi_conn *c)
     return c->exchange->parts && c->exchange->parts->len > PASS_PARTS_BYTES;
 }
 
+static bool is_long(const struct oribi_worker *w, int64_t age_us)
+{
+    return age_us >= ORIBI_EXPECT_US || atomic_load_explicit(&w->placement.expects_long, memory_order_relaxed);
+}
+
+/* Limits on waiting count what a worker has itself. */
+static bool may_wait_for_any(const struct oribi_worker *w)
+{
+    return w->placement.queue.give_fd >= 0 && !oribi__limits_waiting(w->options) && oribi__has_siblings(w);
+}
+
 /* Behind a long call a request waits for whichever worker is free first. In the hand-off queue it need not be found
- * then: that worker takes what has waited longest, of all workers. Limits on waiting count what a worker has itself. */
+ * then: that worker takes what has waited longest, of all workers. */
 bool oribi__waits_for_any(const struct oribi_worker *w, int64_t age_us)
 {
-    bool long_calls =
-        age_us >= ORIBI_EXPECT_US || atomic_load_explicit(&w->placement.expects_long, memory_order_relaxed);
-    return long_calls && w->placement.queue.give_fd >= 0 && !oribi__limits_waiting(w->options) &&
-           oribi__has_siblings(w);
+    return is_long(w, age_us) && may_wait_for_any(w);
 }
 
 static int64_t call_age_us(const struct oribi_worker *w)
 {
     int64_t started_us = atomic_load_explicit(&w->slot->call_started_us, memory_order_relaxed);
     return started_us ? w->reactor.now_us - started_us : 0;
+}
+
+/* Where they would have to stay with this worker, though it has siblings, they are better left to the worker whose call
+ * ends first. */
+bool oribi__queues_newcomers(const struct oribi_worker *w)
+{
+    if (oribi_worker_stopping(w) || !is_long(w, call_age_us(w)))
+        return false;
+    return may_wait_for_any(w) ? !w->placement.kept : !oribi__has_siblings(w);
 }
 
 uint32_t oribi__pass_on(struct oribi_worker *w, uint32_t keep)
@@ -162,6 +179,8 @@ uint32_t oribi__pass_on(struct oribi_worker *w, uint32_t keep)
     uint32_t wanted = w->reactor.queue_len - keep;
     uint32_t takers = oribi__waits_for_any(w, call_age_us(w)) ? wanted : oribi__idle_siblings(w, wanted);
     uint32_t passed = 0;
+    if (takers == 0 && keep > 0)
+        takers = oribi__evened_out(w, wanted);
     struct oribi_conn *c = w->reactor.run_first;
     while (c && passed < takers) {
         struct oribi_conn *next = c->run_next;
@@ -214,9 +233,17 @@ bool oribi__leave_to_sleepers(const struct oribi_worker *w, int64_t ready_us)
     return holds_too_many(w);
 }
 
+/* Behind others of ours, and all siblings are busy: as many more would not wait for as long there. */
+static bool is_worth_sharing(const struct oribi_worker *w, const struct oribi_conn *c)
+{
+    return c->state == ORIBI_CONN_QUEUED && w->reactor.run_first != c && !c->claimed &&
+           w->call_lengths.average_us > ORIBI_PASS_US && !w->placement.way.computes && may_wait_for_any(w);
+}
+
 void oribi__share(struct oribi_worker *w, struct oribi_conn *c)
 {
-    if (c->state == ORIBI_CONN_CLOSED || oribi_worker_stopping(w) || !holds_too_many(w) || !oribi__pass_conn(w, c))
+    if (c->state == ORIBI_CONN_CLOSED || oribi_worker_stopping(w) || (!is_worth_sharing(w, c) && !holds_too_many(w)) ||
+        !oribi__pass_conn(w, c))
         return;
     oribi_conn_leave(&w->reactor, c);
     w->acceptor.rotate_due = true;
@@ -415,6 +442,27 @@ static bool take_one(struct oribi_worker *w)
     return w->reactor.queue_len == before && !holds_too_many(w);
 }
 
+/* A request of ours has waited for longer than the first message, and all others are busy. Taken all the same, that one
+ * would be passed on, to the end of the queue. After a sleep the wake-up for it may have been ours alone. */
+static bool own_comes_first(const struct oribi_worker *w)
+{
+    int64_t complete_us;
+    const struct oribi_conn *own = w->reactor.run_first;
+    return own && !w->woken && oribi_handoff_waiting(&w->placement.queue, &complete_us) &&
+           complete_us > own->exchange->complete_us && oribi__idle_siblings(w, 1) == 0;
+}
+
+void oribi__take_late(struct oribi_worker *w)
+{
+    int64_t complete_us;
+    const int64_t max_us = w->options->queue_time_max_ms * 1000;
+    if (max_us > 0 && w->placement.queue.take_fd >= 0 &&
+        atomic_load_explicit(&w->setup.board->slots->handed_off, memory_order_relaxed) > 0 &&
+        oribi_handoff_waiting(&w->placement.queue, &complete_us) && complete_us > 0 &&
+        w->reactor.now_us - complete_us > max_us)
+        (void)take_one(w);
+}
+
 void oribi__handoff_turn(struct oribi_worker *w)
 {
     w->placement.ready = false;
@@ -424,7 +472,7 @@ void oribi__handoff_turn(struct oribi_worker *w)
         return;
     }
     w->placement.ready_us = 0;
-    if (w->placement.queue.take_fd < 0 || !w->setup.listeners || w->setup.listeners->count == 0)
+    if (w->placement.queue.take_fd < 0 || !w->setup.listeners || w->setup.listeners->count == 0 || own_comes_first(w))
         return;
     uint32_t taken = w->reactor.conn_count;
     for (int i = 0; i < TAKE_MAX && take_one(w); i++)
@@ -467,10 +515,12 @@ void oribi__accept_sources_close(struct oribi_worker *w)
     w->accept_sources_closed = true;
 }
 
-/* The listener watches open with the next accept turn, which knows whether they should. */
+/* All before the next poll, or under a load that never ends newcomers would never be seen: between two long calls there
+ * is one turn. */
 void oribi__accept_sources_open(struct oribi_worker *w)
 {
     w->accept_sources_closed = false;
+    oribi__listener_watches_restore(w);
     if (oribi_loop_add(w->reactor.loop, &w->wake_watch, w->wake.read_fd, ORIBI_WATCH_SIGNAL, ORIBI_READ) < 0)
         oribi_log(ORIBI_LOG_ERROR, "cannot watch the wake descriptor: %s", oribi_os_error_text());
     oribi__handoff_watch(w, true);

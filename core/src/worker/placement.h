@@ -31,9 +31,11 @@ struct oribi__placement {
     atomic_bool expects_long; /* calls take ORIBI_EXPECT_US and more on average; a hint for the helper */
     bool skipped;             /* what oribi__skip() has told last */
     bool queue_full;          /* connections are left that go into the queue as soon as there is room */
+    bool kept;                /* in its last step the helper could not pass on all requests that waited */
     char *buf;                /* ORIBI_HANDOFF_BUF_BYTES, NULL without a queue */
     int64_t ready_us;         /* since when messages wait there that we leave to others; 0: none */
     struct oribi__way way;
+    int64_t evened_us;   /* when our queue was last compared with the others' */
     int64_t balanced_us; /* when our connections were last compared with the others' for the sake of short calls */
 };
 
@@ -41,8 +43,13 @@ struct oribi__placement {
  * idle. */
 bool oribi__waits_for_any(const struct oribi_worker *worker, int64_t age_us);
 
+/* True while newcomers are let in during the call, though no limit and no file asks for it: it is long, and what they
+ * ask for gets its place behind all that waits. Asked by the helper, with the reactor. */
+bool oribi__queues_newcomers(const struct oribi_worker *worker);
+
 /* Puts complete requests into the hand-off queue, the oldest first but for the first `keep`, one for each idle
- * sibling, all of them if oribi__waits_for_any(). Returns how many went. */
+ * sibling, all of them if oribi__waits_for_any(). With `keep` and no idle sibling some go where more wait here than
+ * there. Returns how many went. */
 uint32_t oribi__pass_on(struct oribi_worker *worker, uint32_t keep);
 
 /* True if what is queued behind the next request is better passed on: calls are long on average, or too many
@@ -63,7 +70,8 @@ bool oribi__pass_conn(struct oribi_worker *worker, struct oribi_conn *conn);
  * that the kernel has woken for them. */
 bool oribi__leave_to_sleepers(const struct oribi_worker *worker, int64_t ready_us);
 
-/* Passes a connection just accepted on to a sibling that sleeps, when we hold more than our share of them. */
+/* Passes a connection just accepted on: to a sibling that sleeps, when we hold more than our share of them; a complete
+ * request behind others to whichever worker is free first, when calls are worth it. */
 void oribi__share(struct oribi_worker *worker, struct oribi_conn *conn);
 
 /* Passes a connection just accepted on to a sibling that sleeps and has room for it, when we have none left. True
@@ -74,6 +82,9 @@ bool oribi__share_beyond(struct oribi_worker *worker, struct oribi_conn *conn);
  * leaves the queue to the others, until oribi__look_for_descriptors() finds that there are some again. */
 void oribi__handoff_turn(struct oribi_worker *worker);
 void oribi__look_for_descriptors(struct oribi_worker *worker);
+
+/* During a call: takes the first request there if it has waited longer than queue_time_max, so that it is refused. */
+void oribi__take_late(struct oribi_worker *worker);
 
 /* While retiring: all connections on which no answer is under way go into the hand-off queue, queued requests in
  * their order. What cannot travel is answered 503. False: the queue is full, and some are left. */

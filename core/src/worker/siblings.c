@@ -6,7 +6,10 @@
 
 #include "oribi/base/os.h"
 
-enum { SHARE_FREE = 1 }; /* connections that a worker may have more than the others */
+enum {
+    SHARE_FREE = 1, /* connections that a worker may have more than the others */
+    QUEUE_FREE = 2, /* requests that may wait at a worker more than at the others */
+};
 
 static uint32_t state_of(const struct oribi_slot *slot)
 {
@@ -99,6 +102,44 @@ bool oribi__holds_more_than(const struct oribi_worker *w, uint32_t eighths)
     }
     return idle > 0 &&
            (uint64_t)oribi__client_count(w) * serving * 8 > total * eighths + (uint64_t)SHARE_FREE * serving * 8;
+}
+
+uint32_t oribi__queue_surplus(const struct oribi_worker *w, uint32_t waiting)
+{
+    const struct oribi_scoreboard *board = w->setup.board;
+    uint64_t total = 0;
+    uint32_t serving = 0;
+    if (waiting <= QUEUE_FREE)
+        return 0;
+    for (uint32_t i = 0; board && i < board->count; i++) {
+        uint32_t state = state_of(&board->slots[i]);
+        if (&board->slots[i] == w->slot || (state != ORIBI_SLOT_IDLE && state != ORIBI_SLOT_BUSY))
+            continue;
+        serving++;
+        total += atomic_load_explicit(&board->slots[i].queue_len, memory_order_relaxed);
+    }
+    if ((uint64_t)(waiting - QUEUE_FREE) * serving <= total)
+        return 0;
+    uint64_t surplus = waiting - QUEUE_FREE - total / serving;
+    return surplus < serving ? (uint32_t)surplus : serving;
+}
+
+bool oribi__holds_newcomers_back(const struct oribi_worker *w)
+{
+    return oribi__limits_waiting(w->options) && oribi__queue_surplus(w, w->reactor.queue_len) > 0;
+}
+
+uint32_t oribi__evened_out(struct oribi_worker *w, uint32_t waiting)
+{
+    if (w->call_lengths.average_us <= ORIBI_PASS_US || w->placement.way.computes ||
+        w->reactor.now_us - w->placement.evened_us < ORIBI_LONG_US)
+        return 0;
+    w->placement.evened_us = w->reactor.now_us;
+    uint32_t surplus = oribi__queue_surplus(w, waiting);
+    if (surplus == 0)
+        return 0;
+    int64_t given = atomic_load_explicit(&w->setup.board->slots->handed_off, memory_order_relaxed); /* a hint */
+    return given < surplus ? surplus : 0;
 }
 
 bool oribi__has_room_elsewhere(const struct oribi_worker *w)

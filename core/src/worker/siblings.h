@@ -33,4 +33,16 @@ bool oribi__has_room_elsewhere(const struct oribi_worker *worker);
 void oribi__idle_waiter_sleep(struct oribi_worker *worker, int timeout_ms);
 void oribi__idle_waiter_wake(const struct oribi_worker *worker);
 
+/* How many more so many requests, which wait here, are than wait at a sibling on average and some more: one for each
+ * sibling at most. */
+uint32_t oribi__queue_surplus(const struct oribi_worker *worker, uint32_t waiting);
+
+/* True where requests stay with the worker that has accepted them, though it has siblings, and more wait here than
+ * there: then newcomers come one at a time. */
+bool oribi__holds_newcomers_back(const struct oribi_worker *worker);
+
+/* All are busy: how many of so many requests that wait here are to go to siblings where fewer wait, none while as many
+ * are on their way. What was passed on in vain comes back at the end of the call, as the oldest. */
+uint32_t oribi__evened_out(struct oribi_worker *worker, uint32_t waiting);
+
 #endif

@@ -285,13 +285,15 @@ void oribi__turn(struct oribi_worker *w)
 }
 
 /* The same as far as the helper may go while the worker's thread is in a call. */
-void oribi__turn_connections(struct oribi_worker *w)
+bool oribi__turn_connections(struct oribi_worker *w)
 {
     (void)oribi_reactor_turn(&w->reactor); /* how much happened does not matter here */
     look_after_own(w);
-    oribi__accept_in_call(w);
+    bool more = oribi__accept_in_call(w);
+    oribi__take_late(w);
     oribi__shed(w);
     publish(w);
+    return more;
 }
 
 struct oribi_req *oribi__take_queued(struct oribi_worker *w, struct oribi_thread *thread, int64_t now_us)

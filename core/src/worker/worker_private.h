@@ -131,8 +131,8 @@ void oribi__worker_handlers(struct oribi_worker *worker);
 /* A turn of the reactor with everything that belongs to it: stopping, accepting, the hand-off queue. */
 void oribi__turn(struct oribi_worker *worker);
 
-/* A turn of the connections alone, by the helper. */
-void oribi__turn_connections(struct oribi_worker *worker);
+/* A turn of the connections alone, by the helper. True when more newcomers may wait than it has accepted. */
+bool oribi__turn_connections(struct oribi_worker *worker);
 
 /* The oldest request that is to be answered, as this thread's call, the reactor left; NULL when there is none, the
  * reactor kept. */
@@ -149,14 +149,14 @@ static inline bool oribi__stop_asked(const struct oribi_worker *w)
            atomic_load_explicit(&w->slot->stop_soon, memory_order_relaxed) >= ORIBI_STOP_TOLD;
 }
 
-/* True once oribi_worker_retire() was called: what waits goes elsewhere. */
-/* True when newcomers are let in while every worker is in a call: requests that wait are limited, or some need no
- * call. */
+/* True when newcomers are let in at once while every worker is in a call, however short: requests that wait are
+ * limited, or some need no call. */
 static inline bool oribi__takes_newcomers_in_call(const struct oribi_worker *w)
 {
     return w->site || oribi__limits_waiting(w->options);
 }
 
+/* True once oribi_worker_retire() was called: what waits goes elsewhere. */
 static inline bool oribi__retiring(const struct oribi_worker *w)
 {
     return atomic_load_explicit(&w->retiring, memory_order_relaxed);

@@ -129,7 +129,7 @@ static void busy_app(struct oribi_req *req)
     route(req);
 }
 
-static void check_newcomers(uint32_t sibling_state, uint32_t want_each_turn)
+static void check_newcomers(uint32_t sibling_state, uint32_t want)
 {
     struct site site;
     site_init(&site);
@@ -147,8 +147,8 @@ static void check_newcomers(uint32_t sibling_state, uint32_t want_each_turn)
         (void)client_open(&site);
     settle(&site);
     /* Turns 2 … 5 find a request of the pipeline queued. */
-    uint32_t grown = conns_in_call[5] - conns_in_call[2];
-    ok_named(grown == 3 * want_each_turn, "%s: newcomers while busy: %u", where_name, grown);
+    ok_named(conns_in_call[2] == want, "%s: connections between two calls: %u", where_name, conns_in_call[2]);
+    ok_named(conns_in_call[5] == want, "%s: connections three calls later: %u", where_name, conns_in_call[5]);
     ok(pump_until(&site, site.worker->reactor.conn_count == 11));
     site_close(&site);
     oribi_scoreboard_destroy(&site.board);
@@ -157,11 +157,76 @@ static void check_newcomers(uint32_t sibling_state, uint32_t want_each_turn)
 /* Kept-alive clients that keep a worker busy cannot starve newcomers, unless a sibling is there for them. */
 static void test_newcomers_while_requests_wait(void)
 {
-    check_newcomers(ORIBI_SLOT_BUSY, 1);
-    check_newcomers(ORIBI_SLOT_IDLE, 0);
+    check_newcomers(ORIBI_SLOT_BUSY, 11);
+    check_newcomers(ORIBI_SLOT_IDLE, 1);
 }
 
-static void check_newcomers_in_a_call(uint32_t sibling_state, uint32_t queue_max, uint32_t want)
+/* With few calls since the last look few are let in, with many as many as were served meanwhile. */
+static void test_newcomers_beside_short_calls_come_as_calls_end(void)
+{
+    struct site site;
+    site_init(&site);
+    site_open(&site, route);
+    struct oribi_worker *w = site.worker;
+    w->call_lengths.average_us = ORIBI_PASS_US;
+    ok_eq(saturated_budget(w), 1);
+    w->request_count += 5;
+    ok_eq(saturated_budget(w), 6);
+    ok_eq(saturated_budget(w), 1);
+    w->request_count += ACCEPT_BATCH;
+    ok_eq(saturated_budget(w), ACCEPT_BATCH);
+    w->call_lengths.average_us = ORIBI_PASS_US + 1;
+    ok_eq(saturated_budget(w), ACCEPT_BATCH);
+    w->call_lengths.average_us = 2048;
+    ok_eq(saturated_budget(w), 64);
+    w->call_lengths.average_us = 1000 * 1000;
+    ok_eq(saturated_budget(w), ACCEPT_BATCH_MAX);
+    w->request_count -= 5 + ACCEPT_BATCH;
+    w->call_lengths.average_us = 0;
+    site_close(&site);
+}
+
+/* The helper has taken the listeners out of the loop, and each turn goes straight into the next long call: what the
+ * turn's one poll does not show is never accepted. */
+static void test_one_turn_after_a_long_call_sees_newcomers(void)
+{
+    struct site site;
+    site_init(&site);
+    set_siblings(&site, ORIBI_SLOT_BUSY);
+    site_open(&site, route);
+    struct client *c = client_open(&site);
+    ok(client_send(&site, c, GET("/0")));
+    ok_answer(&site, c, 200, "/0");
+    (void)client_open(&site);
+    oribi__accept_sources_close(site.worker);
+    oribi__turn(site.worker);
+    ok_eq(site.worker->reactor.conn_count, 2);
+    site_close(&site);
+    oribi_scoreboard_destroy(&site.board);
+}
+
+/* A sibling that is stopped or hangs is shown as idle, and comes for nobody. */
+static void test_newcomers_are_not_left_for_ever_to_a_sibling_that_does_not_come(void)
+{
+    struct site site;
+    site_init(&site);
+    set_siblings(&site, ORIBI_SLOT_IDLE);
+    site_open(&site, route);
+    struct oribi_worker *w = site.worker;
+    w->reactor.queue_len = 1;
+    w->woken = false;
+    w->acceptor.ready_us = w->reactor.now_us;
+    ok_eq(accept_budget(w), 0);
+    w->reactor.now_us += FORSAKEN_US;
+    ok_eq(accept_budget(w), 0);
+    w->reactor.now_us++;
+    ok_eq(accept_budget(w), 1);
+    w->reactor.queue_len = 0;
+    site_close(&site);
+    oribi_scoreboard_destroy(&site.board);
+}
+
+static void check_newcomers_in_a_call(uint32_t sibling_state, uint32_t queue_max, bool is_long, uint32_t want)
 {
     struct site site;
     site_init(&site);
@@ -171,19 +236,39 @@ static void check_newcomers_in_a_call(uint32_t sibling_state, uint32_t queue_max
     for (int i = 0; i < 3; i++)
         (void)client_open(&site);
     oribi__listener_watches_unwatch(site.worker); /* as the helper does on its first step in a call */
-    oribi__turn_connections(site.worker);
+    atomic_store(&site.worker->placement.expects_long, is_long);
+    ok(!oribi__turn_connections(site.worker));
     ok_eq(site.worker->reactor.conn_count, want);
     ok(pump_until(&site, site.worker->reactor.conn_count == 3));
     site_close(&site);
     oribi_scoreboard_destroy(&site.board);
 }
 
-/* Only so that limits on waiting hold. */
+/* So that limits on waiting hold, and where no sibling could begin sooner. */
 static void test_newcomers_while_a_call_is_long(void)
 {
-    check_newcomers_in_a_call(ORIBI_SLOT_BUSY, 1, 3);
-    check_newcomers_in_a_call(ORIBI_SLOT_IDLE, 1, 0);
-    check_newcomers_in_a_call(ORIBI_SLOT_BUSY, 0, 0);
+    check_newcomers_in_a_call(ORIBI_SLOT_BUSY, 1, false, 3);
+    check_newcomers_in_a_call(ORIBI_SLOT_IDLE, 1, false, 0);
+    check_newcomers_in_a_call(ORIBI_SLOT_BUSY, 0, false, 0);
+    check_newcomers_in_a_call(ORIBI_SLOT_BUSY, 0, true, 0); /* no hand-off queue: they would wait for this worker */
+    check_newcomers_in_a_call(ORIBI_SLOT_IDLE, 0, true, 0);
+}
+
+/* As many as the batch at a time, so that the own thread need not wait for long. */
+static void test_more_newcomers_than_a_batch_in_a_long_call(void)
+{
+    struct site site;
+    site_init(&site);
+    site_open(&site, route);
+    atomic_store(&site.worker->placement.expects_long, true);
+    for (int i = 0; i < ACCEPT_BATCH + 3; i++)
+        (void)client_open(&site);
+    oribi__listener_watches_unwatch(site.worker);
+    ok(oribi__turn_connections(site.worker));
+    ok_eq(site.worker->reactor.conn_count, ACCEPT_BATCH);
+    ok(!oribi__turn_connections(site.worker));
+    ok_eq(site.worker->reactor.conn_count, ACCEPT_BATCH + 3);
+    site_close(&site);
 }
 
 static void test_rotation_loses_no_connection(void)
@@ -249,7 +334,11 @@ int main(void)
     run_everywhere(test_an_idle_sibling_is_left_its_share);
     run_everywhere(test_busy_siblings_leave_it_all_to_us);
     run_everywhere(test_newcomers_while_requests_wait);
+    test_newcomers_beside_short_calls_come_as_calls_end();
+    run_everywhere(test_one_turn_after_a_long_call_sees_newcomers);
+    test_newcomers_are_not_left_for_ever_to_a_sibling_that_does_not_come();
     run_everywhere(test_newcomers_while_a_call_is_long);
+    run_everywhere(test_more_newcomers_than_a_batch_in_a_long_call);
     run_everywhere(test_rotation_loses_no_connection);
     run_everywhere(test_a_broken_listener_does_not_spin);
     run_everywhere(test_a_connection_answered_and_closed_is_never_registered);

@@ -317,6 +317,108 @@ static void test_the_oldest_is_called_first_wherever_it_waited(void)
     two_close(&two);
 }
 
+/* Worker 0 with one request of its own, and one in the hand-off queue that came so much later, on the other one's
+ * connection. */
+static void one_here_one_there(struct two *two, struct client **c, int64_t later_us)
+{
+    struct oribi_reactor *r = &two->workers[0]->reactor;
+    two_open(two);
+    accept_all(two, c, 2, GET("/hello"));
+    while (r->queue_len < 2)
+        oribi__turn_connections(two->workers[0]);
+    struct oribi_conn *there = r->run_last;
+    there->exchange->complete_us = r->run_first->exchange->complete_us + later_us;
+    ok(oribi__pass_conn(two->workers[0], there));
+    oribi_conn_leave(r, there);
+}
+
+/* Taken and passed on again, the message would go from the head of the queue to its end, once for each worker that has
+ * an older request. */
+static void test_a_newer_message_stays_where_it_is(void)
+{
+    struct two two;
+    struct client *c[2];
+    one_here_one_there(&two, c, 1000);
+    atomic_store(&two.site.board.slots[1].state, ORIBI_SLOT_BUSY);
+    for (int i = 0; i < 3; i++)
+        oribi__turn(two.workers[0]);
+    ok_eq(two.workers[0]->reactor.queue_len, 1);
+    ok_eq(atomic_load(&two.site.board.slots[0].handed_off), 1);
+    ok_answer(&two.site, c[0], 200, "hello\n");
+    ok_answer(&two.site, c[1], 200, "hello\n"); /* its turn has come */
+    two_close(&two);
+}
+
+static void test_an_older_message_is_taken(void)
+{
+    struct two two;
+    struct client *c[2];
+    one_here_one_there(&two, c, -1000);
+    atomic_store(&two.site.board.slots[1].state, ORIBI_SLOT_BUSY);
+    for (int i = 0; i < 3; i++)
+        oribi__turn(two.workers[0]);
+    ok_eq(two.workers[0]->reactor.queue_len, 2);
+    ok(two.workers[0]->reactor.run_first->exchange->complete_us <
+       two.workers[0]->reactor.run_last->exchange->complete_us);
+    for (int i = 0; i < 2; i++)
+        ok_answer(&two.site, c[i], 200, "hello\n");
+    two_close(&two);
+}
+
+/* Where requests wait for the worker that has them: one goes for each call, and a limit on waiting still holds. */
+static void test_a_longer_queue_evens_out(void)
+{
+    struct two two;
+    struct client *c[6];
+    two_open(&two);
+    accept_all(&two, c, 6, GET("/hello"));
+    struct oribi_reactor *r = &two.workers[0]->reactor;
+    atomic_store(&two.site.board.slots[1].state, ORIBI_SLOT_BUSY);
+    while (r->queue_len < 6)
+        oribi__turn_connections(two.workers[0]);
+    ok_eq(oribi__pass_on(two.workers[0], 0), 0); /* the helper: nobody is idle, and calls are not long */
+    r->now_us += ORIBI_LONG_US;
+    ok_eq(oribi__pass_on(two.workers[0], 1), 1);
+    ok_eq(oribi__pass_on(two.workers[0], 1), 0); /* not again within a millisecond */
+    two.site.options.queue_time_max_ms = 1000;
+    oribi__take_late(two.workers[0]);
+    ok_eq(r->queue_len, 5);
+    r->now_us = r->run_first->exchange->complete_us + 2000 * 1000;
+    oribi__take_late(two.workers[0]);
+    ok_eq(r->queue_len, 6);
+    two.site.options.queue_time_max_ms = 0;
+    for (int i = 0; i < 6; i++)
+        ok_answer(&two.site, c[i], 200, "hello\n");
+    two_close(&two);
+}
+
+/* Calls of some milliseconds: no hand-off for each request, but a newcomer's first finds the worker that is free first,
+ * in the place of a line behind others. */
+static void test_newcomers_behind_others_wait_for_any_worker(void)
+{
+    struct two two;
+    struct client *c[3];
+    two_open(&two);
+    accept_all(&two, c, 1, GET("/hello"));
+    atomic_store(&two.site.board.slots[1].state, ORIBI_SLOT_BUSY);
+    struct oribi_reactor *r = &two.workers[0]->reactor;
+    while (r->queue_len < 1)
+        oribi__turn_connections(two.workers[0]);
+    for (int i = 1; i < 3; i++) {
+        c[i] = client_open(&two.site);
+        ok(client_send(&two.site, c[i], GET("/hello")));
+    }
+    oribi__handoff_watch(two.workers[0], false);
+    for (int i = 0; i < 100 && atomic_load(&two.site.board.slots[0].passed_count) < 2; i++)
+        oribi__turn(two.workers[0]);
+    ok_eq(atomic_load(&two.site.board.slots[0].passed_count), 2);
+    ok_eq(r->queue_len, 1);
+    oribi__handoff_watch(two.workers[0], true);
+    for (int i = 0; i < 3; i++)
+        ok_answer(&two.site, c[i], 200, "hello\n");
+    two_close(&two);
+}
+
 static void test_nothing_is_passed_to_busy_siblings_or_for_fast_calls(void)
 {
     struct two two;
@@ -626,6 +728,10 @@ int main(void)
     test_a_queue_passes_an_exec_by_name();
     run_everywhere(test_surplus_goes_to_an_idle_sibling);
     run_everywhere(test_the_oldest_is_called_first_wherever_it_waited);
+    run_everywhere(test_a_newer_message_stays_where_it_is);
+    run_everywhere(test_an_older_message_is_taken);
+    run_everywhere(test_a_longer_queue_evens_out);
+    run_everywhere(test_newcomers_behind_others_wait_for_any_worker);
     run_everywhere(test_nothing_is_passed_to_busy_siblings_or_for_fast_calls);
     run_everywhere(test_surplus_of_long_calls_waits_for_any_worker);
     run_everywhere(test_connections_of_short_calls_even_out);

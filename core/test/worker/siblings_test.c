@@ -69,6 +69,32 @@ static void test_a_worker_is_skipped_in_long_calls(void)
     two_close(&two);
 }
 
+static void test_who_queues_more_than_its_siblings(void)
+{
+    struct two two;
+    two_open(&two);
+    struct oribi_reactor *r = &two.workers[0]->reactor;
+    struct oribi_slot *sibling = &two.site.board.slots[1];
+    set_idle(&two, 1);
+    r->queue_len = 2;
+    ok(!oribi__queue_surplus(two.workers[0], r->queue_len)); /* few are never too many */
+    r->queue_len = 3;
+    ok(oribi__queue_surplus(two.workers[0], r->queue_len));
+    atomic_store(&sibling->queue_len, 1);
+    ok(!oribi__queue_surplus(two.workers[0], r->queue_len));
+    ok(!oribi__holds_newcomers_back(two.workers[0])); /* as long as nothing limits what waits, others may take it */
+    r->queue_len = 4;
+    ok(!oribi__holds_newcomers_back(two.workers[0]));
+    two.site.options.queue_max = 100;
+    ok(oribi__holds_newcomers_back(two.workers[0]));
+    atomic_store(&sibling->state, ORIBI_SLOT_DRAINING);
+    ok(!oribi__queue_surplus(two.workers[0], r->queue_len)); /* nobody else takes any */
+    two.site.options.queue_max = 0;
+    r->queue_len = 0;
+    atomic_store(&sibling->queue_len, 0);
+    two_close(&two);
+}
+
 /* A store for each would take the line from all others that have their byte there. */
 static void test_short_calls_write_nothing_there(void)
 {
@@ -114,6 +140,7 @@ int main(void)
     alarm(120);
     run_everywhere(test_only_slots_that_are_not_skipped_are_read);
     run_everywhere(test_a_worker_is_skipped_in_long_calls);
+    test_who_queues_more_than_its_siblings();
     run_everywhere(test_short_calls_write_nothing_there);
     run_everywhere(test_what_a_killed_worker_said_does_no_harm);
     return done_testing();

@@ -1,0 +1,84 @@
+# frozen_string_literal: true
+
+# A server whose clients never leave it a moment: requests are served in the order in which they were complete, of
+# newcomers and of kept-alive clients, whichever worker holds the connection. ORIBI_SOAK=1: more of them.
+require "support"
+require "support/saturation"
+
+# What all suites here share.
+module Saturated
+  APP = "e2e/apps/placement#{E2E.differing(:app_extension)}"
+  RATIO_MAX = 1.5 # the slowest newcomer, by the median of the others
+  NEWCOMERS = 8
+
+  def assert_fair(clients, path, *options, newcomers: Saturated::NEWCOMERS)
+    server = start(*options, "--access-log", "off", app: Saturated::APP)
+    waits = E2E::Saturation.new(server.address, path, clients: clients, newcomers: newcomers).run
+    assert_operator waits.ratio, :<=, Saturated::RATIO_MAX,
+                    "#{clients} clients, #{path}: newcomers waited for #{waits.newcomers.sort.join(", ")} answers, the median of others is #{waits.median}"
+  end
+end
+
+E2E.suite("saturation") do
+  include Saturated
+
+  def test_calls_that_sleep_at_four_workers
+    assert_fair(16, "/sleep/20", "--workers", "4")
+    assert_fair(200, "/sleep/10", "--workers", "4")
+  end
+
+  def test_calls_that_compute_at_four_workers
+    assert_fair(64, "/compute/6", "--workers", "4")
+  end
+
+  def test_one_worker
+    assert_fair(16, "/sleep/20", "--workers", "1")
+    assert_fair(100, "/compute/6", "--workers", "1")
+  end
+end
+
+E2E.suite("saturation_more", transports: %i[tcp]) do
+  include Saturated
+
+  def test_a_thousand_clients
+    assert_fair(1000, "/sleep/6", "--workers", "4")
+  end
+
+  # Less than makes all workers wait in one queue.
+  def test_calls_of_some_milliseconds
+    assert_fair(64, "/sleep/2", "--workers", "4")
+  end
+
+  def test_a_crowd_of_newcomers
+    assert_fair(100, "/sleep/10", "--workers", "4", newcomers: 100)
+  end
+
+  def test_threads
+    skip "threads are Ruby's" unless E2E::RUBY
+    assert_fair(64, "/sleep/20", "--workers", "2", "--threads", "2")
+    assert_fair(64, "/sleep/20", "--workers", "1", "--threads", "4")
+  end
+
+  def test_limits_and_answers_that_need_no_call
+    [%w[--queue-time-max 60s], %w[--queue-max 1000], %w[--health /up]].each do |options|
+      assert_fair(64, "/sleep/10", "--workers", "4", *options)
+    end
+  end
+
+  # Many more than in a run of all tests.
+  if ENV["ORIBI_SOAK"]
+    [16, 64, 200, 1000].product(%w[/sleep/20 /compute/20 /sleep/2 /sleep/500e-3], [1, 2, 4]).each do |clients, path, workers|
+      define_method("test_#{clients}_clients_#{path.delete("/")}_#{workers}_workers") do
+        assert_fair(clients, path, "--workers", workers.to_s)
+      end
+    end
+  end
+end
+
+E2E.suite("saturation_door", transports: %i[door]) do
+  include Saturated
+
+  def test_through_a_door
+    assert_fair(64, "/sleep/20", "--workers", "4")
+  end
+end
