@@ -50,6 +50,7 @@ enum {
     ORIBI__DOOR_RETRY_MS = 5,            /* a full hand-off queue is tried again */
     ORIBI__DOOR_QUEUE_MAX = 100 * 1000,  /* requests that wait; beyond it 503 */
     ORIBI__DOOR_CLOSED_KEEP = 64,        /* pooled structs */
+    ORIBI__DOOR_GRACE_MS = 1000,         /* of a drain, for requests that are on their way */
 };
 
 struct oribi__door;
@@ -166,6 +167,7 @@ struct oribi__door {
     struct oribi_watch listener_watches[ORIBI_LISTENERS_MAX];
     bool accepting;
     bool draining;
+    bool gives_up; /* no worker takes a request any more: the supervisor is gone, or time is over */
     int64_t accept_pause_until_ms;
     int64_t drain_since_ms;
     int64_t drain_until_ms; /* 0: no bound */
@@ -291,6 +293,9 @@ void oribi__call_failed(struct oribi__call *call, int status, enum oribi_refusal
 
 void oribi__dispatch_add(struct oribi__call *call, bool first);
 void oribi__dispatch_remove(struct oribi__call *call);
+
+/* Answers all that wait with 503. */
+void oribi__dispatch_give_up(struct oribi__door *door);
 
 /* Gives requests that wait to workers that are free. */
 void oribi__dispatch(struct oribi__door *door);
@@ -461,7 +466,12 @@ void oribi__h2_close_all(struct oribi__door *door);
 /* What is left to its caller of a stream's client. */
 int oribi__arrive_init(struct oribi__door *door);
 void oribi__arrive_turn(struct oribi__door *door);
-void oribi__arrive_stop(struct oribi__door *door); /* no new clients */
+/* No new clients. `last`: but for those who have connected to addresses that end with the server, which the supervisor
+ * shuts down when none waits there any more. */
+void oribi__arrive_stop(struct oribi__door *door, bool last);
+/* The same without a supervisor: who has connected is accepted, and the addresses are free for the next server. */
+void oribi__arrive_end(struct oribi__door *door);
+bool oribi__arrive_listens(const struct oribi__door *door); /* one of them is not over yet */
 void oribi__arrive_close_all(struct oribi__door *door);
 int64_t oribi__arrive_wait_ms(const struct oribi__door *door);
 

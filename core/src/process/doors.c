@@ -22,7 +22,6 @@ enum {
     SITE_MS = 2 * 1000,          /* until it answers by what a reload says */
     BACKOFF_MS = 100,            /* doubled with each failure … */
     BACKOFF_MS_MAX = 10 * 1000,  /* … up to this */
-    HOLD_MS_MAX = 30 * 1000,     /* workers wait no longer for doors that end */
     CPUS_PER_DOOR = 4,
     HEARD_MAX = 16, /* messages of a door at a time: it has one or two to say */
 };
@@ -394,6 +393,7 @@ void oribi__doors_turn(struct oribi_supervisor *supervisor)
     int64_t now_ms = oribi_clock_ms();
     for (uint32_t i = 0; i < doors->count; i++)
         look_at(supervisor, i, now_ms);
+    oribi__doors_note_sole(doors, supervisor->upgrade.predecessor_fd < 0 && !supervisor->policy.upgrade_pid);
     if (doors->tickets && now_ms >= doors->tickets_at)
         oribi__doors_turn_tickets(doors, now_ms);
 }
@@ -408,7 +408,7 @@ int64_t oribi__doors_deadline(const struct oribi_supervisor *supervisor)
         if (!doors->ending && own < at)
             at = own;
     }
-    return doors->ending && doors->end_by < at ? doors->end_by : at;
+    return at;
 }
 
 size_t oribi__doors_fds(const struct oribi_supervisor *supervisor, int *fds)
@@ -440,22 +440,24 @@ void oribi__doors_reopen(struct oribi_supervisor *supervisor)
             oribi_log(ORIBI_LOG_WARN, "door %u goes on with the old log: %s", i, oribi_os_error_text());
 }
 
-void oribi__doors_end(struct oribi_supervisor *supervisor)
+void oribi__doors_end(struct oribi_supervisor *supervisor, bool handed_over)
 {
     struct oribi__doors *doors = &supervisor->doors;
-    int64_t timeout_ms = supervisor->ties.options->shutdown_timeout_ms;
     if (doors->ending || doors->count == 0)
         return;
     doors->ending = true;
-    doors->end_by = oribi_clock_ms() + (timeout_ms && timeout_ms < HOLD_MS_MAX ? timeout_ms : HOLD_MS_MAX);
-    tell_all(doors, ORIBI_DOOR_TOLD_STOP);
+    bool shared = handed_over || supervisor->upgrade.predecessor_fd >= 0;
+    tell_all(doors, shared ? ORIBI_DOOR_TOLD_DRAIN : ORIBI_DOOR_TOLD_STOP);
 }
 
-bool oribi__doors_hold(const struct oribi_supervisor *supervisor)
+void oribi__doors_give_up(struct oribi_supervisor *supervisor)
+{
+    tell_all(&supervisor->doors, ORIBI_DOOR_TOLD_GIVE_UP);
+}
+
+bool oribi__doors_left(const struct oribi_supervisor *supervisor)
 {
     const struct oribi__doors *doors = &supervisor->doors;
-    if (!doors->ending || oribi_clock_ms() >= doors->end_by)
-        return false;
     for (uint32_t i = 0; i < doors->count; i++)
         if (doors->items[i].pid)
             return true;

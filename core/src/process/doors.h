@@ -53,7 +53,6 @@ struct oribi__doors {
     int slots_fd;
     struct oribi_door_slot *slots; /* what each counts, mapped; NULL: no doors, or no memory for that */
     bool ending;
-    int64_t end_by;                /* while they end: workers are told no later than this */
     char error[256];               /* of the last that has failed at its start; "": none */
     char refusal[256];             /* of the last that has refused new certificates; "": none */
     uint32_t taken;                /* doors that have taken new certificates … */
@@ -98,11 +97,18 @@ bool oribi__doors_ended(struct oribi_supervisor *supervisor, pid_t pid, int stat
  * names. Borrows the text. */
 void oribi__doors_site(struct oribi_supervisor *supervisor, const struct oribi_buf *site);
 
-/* Tells them to end: they stop accepting and answer what has begun. */
-void oribi__doors_end(struct oribi_supervisor *supervisor);
+/* Tells them to end: they answer what has begun and those who have connected; `handed_over`: others serve their
+ * addresses. */
+void oribi__doors_end(struct oribi_supervisor *supervisor, bool handed_over);
 
-/* True while the workers are to go on because doors still end. */
-bool oribi__doors_hold(const struct oribi_supervisor *supervisor);
+/* Tells them that no worker takes anything any more. */
+void oribi__doors_give_up(struct oribi_supervisor *supervisor);
+
+/* Notes for a supervisor's death whether this server alone has the addresses (door_slot.h). */
+void oribi__doors_note_sole(struct oribi__doors *doors, bool sole);
+
+/* Is there a process of a door? */
+bool oribi__doors_left(const struct oribi_supervisor *supervisor);
 
 void oribi__doors_reopen(struct oribi_supervisor *supervisor); /* logs */
 

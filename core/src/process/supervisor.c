@@ -194,18 +194,6 @@ static bool next_missing(struct oribi_supervisor *supervisor)
     return true;
 }
 
-/* While doors end nothing else happens: the policy has actions to be carried out before it hears of anything. */
-static bool next_door_death(struct oribi_supervisor *supervisor)
-{
-    int status;
-    for (uint32_t i = 0; i < supervisor->doors.count; i++) {
-        pid_t pid = supervisor->doors.items[i].pid;
-        if (pid && oribi_process_reap(pid, false, &status) == pid)
-            return oribi__doors_ended(supervisor, pid, status);
-    }
-    return false;
-}
-
 /* A manager is its own mold, which is ready as soon as it is started. */
 static bool next_own(struct oribi_supervisor *supervisor)
 {
@@ -221,14 +209,16 @@ static bool next_own(struct oribi_supervisor *supervisor)
 static bool next_event(struct oribi_supervisor *supervisor)
 {
     struct oribi_policy_event event;
-    if (oribi__doors_hold(supervisor))
-        return next_door_death(supervisor);
     if (next_own(supervisor))
         return true;
     if (supervisor->manager.trapped)
         return false; /* the language hears of it before anything else happens */
     if (next_message(supervisor) || next_signal(supervisor) || next_death(supervisor) || next_missing(supervisor))
         return true;
+    if (supervisor->policy.doors_end && !oribi__doors_left(supervisor)) {
+        feed(supervisor, &(struct oribi_policy_event){.type = ORIBI_EVENT_DOORS_ENDED});
+        return true;
+    }
     if (oribi__upgrade_ready(supervisor)) {
         feed(supervisor, &(struct oribi_policy_event){.type = ORIBI_EVENT_UPGRADE_READY});
         return true;
@@ -324,6 +314,7 @@ static bool begin(struct oribi_supervisor *supervisor)
                   oribi_os_error_text());
     begin_watches(supervisor);
     oribi__boot_log_begin(supervisor);
+    supervisor->policy.config.doors = supervisor->doors.count > 0;
     feed(supervisor, &(struct oribi_policy_event){.type = ORIBI_EVENT_START});
     return false;
 }
@@ -341,8 +332,6 @@ static bool next_action(struct oribi_supervisor *supervisor, struct oribi_policy
 {
     if (supervisor->events.count > 0 && supervisor->policy.queue_len == 0)
         return false;
-    if (oribi__doors_hold(supervisor))
-        return false; /* doors that end need the workers */
     return oribi_policy_next(&supervisor->policy, oribi_clock_ms(), action);
 }
 

@@ -34,7 +34,9 @@ static void spawn(struct oribi_supervisor *supervisor, const struct oribi_policy
     clear_slot(&supervisor->ties.board, slot);
     atomic_store(&slot->generation, action->generation);
     atomic_store(&slot->state, ORIBI_SLOT_STARTING);
-    atomic_store(&slot->stop_soon, supervisor->policy.stop_at != 0 ? ORIBI_STOP_SOON : ORIBI_STOP_NONE);
+    atomic_store(&slot->stop_soon, supervisor->policy.doors_end      ? ORIBI_STOP_DOORS
+                                   : supervisor->policy.stop_at != 0 ? ORIBI_STOP_SOON
+                                                                     : ORIBI_STOP_NONE);
     if (action->pid == supervisor->pid) {
         supervisor->manager.spawn = *action;
         supervisor->action = (struct oribi_supervisor_action){.type = ORIBI_SUPERVISOR_FORK_WORKER};
@@ -181,18 +183,39 @@ static void stop_soon(struct oribi_supervisor *supervisor)
     oribi__notify(supervisor, ORIBI__STOPPING_NOTICE, NULL);
 }
 
-static void stopping(struct oribi_supervisor *supervisor, bool handed_over)
+/* What a stop begins with, once. */
+static void leave(struct oribi_supervisor *supervisor, bool handed_over)
 {
     if (!handed_over)
         oribi__notify(supervisor, ORIBI__STOPPING_NOTICE, NULL); /* else the successor is the service */
-    oribi__doors_end(supervisor);
-    oribi__end_listening(supervisor, handed_over);
     if (handed_over) {
         oribi__bequeath(supervisor);
         oribi__agent_close(supervisor, true);
         oribi__status_close(supervisor, true); /* the successor waits for the address */
     }
     oribi__control_stopping(supervisor);
+}
+
+/* Workers stay, and are replaced, for what doors have. Their signal may come before the supervisor's, as it goes to a
+ * whole group: the word keeps them. */
+static void doors_end(struct oribi_supervisor *supervisor, bool handed_over)
+{
+    for (uint32_t i = 0; i < supervisor->ties.board.count; i++)
+        atomic_store(&supervisor->ties.board.slots[i].stop_soon, ORIBI_STOP_DOORS);
+    oribi__end_newcomers(supervisor, handed_over);
+    oribi__doors_end(supervisor, handed_over);
+    leave(supervisor, handed_over);
+}
+
+static void stopping(struct oribi_supervisor *supervisor, bool handed_over)
+{
+    bool begun = supervisor->doors.ending;
+    if (!begun)
+        oribi__doors_end(supervisor, handed_over);
+    oribi__doors_give_up(supervisor);
+    oribi__end_listening(supervisor, handed_over);
+    if (!begun)
+        leave(supervisor, handed_over);
 }
 
 static void log_memory(struct oribi_supervisor *supervisor, const char *when)
@@ -304,6 +327,9 @@ bool oribi__carry_out(struct oribi_supervisor *supervisor, const struct oribi_po
     case ORIBI_ACTION_STOP_SOON:
         stop_soon(supervisor);
         return false;
+    case ORIBI_ACTION_DOORS_END:
+        doors_end(supervisor, action->code != 0);
+        return false;
     case ORIBI_ACTION_STOPPING:
         stopping(supervisor, action->code != 0);
         return false;
@@ -321,6 +347,7 @@ bool oribi__carry_out(struct oribi_supervisor *supervisor, const struct oribi_po
         reloaded(supervisor, action);
         return false;
     case ORIBI_ACTION_START_UPGRADE:
+        oribi__doors_note_sole(&supervisor->doors, false);
         *event = oribi__upgrade_start(supervisor);
         return true;
     case ORIBI_ACTION_UPGRADED:

@@ -138,6 +138,7 @@ struct oribi__starter {
 struct oribi__listener_shutdown {
     int64_t look_at;    /* while the listeners end; 0: they do not */
     int64_t held_until; /* until then connections that the kernel holds back are waited for */
+    bool doors_only;    /* … and those of workers only let nobody in */
 };
 
 /* prefork.h: a manager, whose program owns the loop. */
@@ -237,7 +238,9 @@ void oribi__close_listeners(struct oribi_supervisor *supervisor, bool unlink_pat
 void oribi__release_starter(struct oribi_supervisor *supervisor, int code);
 void oribi__supervisor_signal(void *self, int number); /* the handler */
 
-/* listener_shutdown.c: the end of the listeners, at once or, while connections wait there, turn by turn. */
+/* listener_shutdown.c: the end of the listeners, at once or, while connections wait there, turn by turn. End newcomers:
+ * those of doors end, and no other lets anybody in whom the kernel has not yet; workers serve on. */
+void oribi__end_newcomers(struct oribi_supervisor *supervisor, bool handed_over);
 void oribi__end_listening(struct oribi_supervisor *supervisor, bool handed_over);
 void oribi__listening_turn(struct oribi_supervisor *supervisor);
 

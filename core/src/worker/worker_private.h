@@ -68,7 +68,9 @@ struct oribi_worker {
 
     /* the end */
     _Atomic uint32_t stop_asked;     /* set by oribi_worker_stop() in a handler or thread, read by the owner */
-    _Atomic uint32_t stop_signalled; /* the same for oribi_worker_stop_signalled() */
+    _Atomic uint32_t stop_signalled; /* the same for oribi_worker_stop_signalled() … */
+    _Atomic int64_t stop_signalled_ms; /* … and when that was */
+    bool has_doors; /* the server has: they need workers for longer than a signal to the whole group says */
     /* oribi_worker_retire(): nothing is begun any more. Set by the own thread, read by the helper */
     _Atomic bool retiring;
     bool stopping;
@@ -140,12 +142,16 @@ struct oribi_req *oribi__take_queued(struct oribi_worker *worker, struct oribi_t
 /* For how long a sleep may last, -1: no bound. */
 int64_t oribi__wait_bound_ms(const struct oribi_worker *worker);
 
+/* True while a signal's stop waits for the supervisor's word, which a signal to the whole group may have overtaken: as
+ * long as doors need this worker, or nothing is known of that. */
+bool oribi__stop_waits(const struct oribi_worker *w);
+
 /* True if the worker was told to stop: by oribi_worker_stop(), or by the supervisor's word on the scoreboard, which
  * stands there before its signal (an application that handles the signal itself keeps it from us). */
 static inline bool oribi__stop_asked(const struct oribi_worker *w)
 {
-    return atomic_load_explicit(&w->stop_asked, memory_order_acquire) ||
-           atomic_load_explicit(&w->slot->stop_soon, memory_order_relaxed) >= ORIBI_STOP_TOLD;
+    return atomic_load_explicit(&w->slot->stop_soon, memory_order_relaxed) >= ORIBI_STOP_TOLD ||
+           (atomic_load_explicit(&w->stop_asked, memory_order_acquire) && !oribi__stop_waits(w));
 }
 
 /* True once oribi_worker_retire() was called: what waits goes elsewhere. */

@@ -26,6 +26,7 @@ enum oribi_slot_state {
 enum oribi_stop_word {
     ORIBI_STOP_NONE,
     ORIBI_STOP_SOON, /* a stop is announced (drain_delay); readiness is over, service is not */
+    ORIBI_STOP_DOORS, /* the server ends, doors first: this worker serves on, whatever signal comes */
     ORIBI_STOP_TOLD, /* the supervisor stops this worker; the server goes on, and others accept */
     ORIBI_STOP_LAST, /* the server ends, and no later worker accepts at the sockets that are its own */
 };
