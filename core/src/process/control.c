@@ -271,6 +271,7 @@ void oribi__control_stopping(struct oribi_supervisor *supervisor)
     if (supervisor->control.deferred.command == ORIBI__COMMAND_RELOAD)
         answer_deferred(supervisor);
     oribi__control_answer(supervisor, ORIBI__COMMAND_RELOAD, 1, "the server stops");
+    oribi__control_answer(supervisor, ORIBI__COMMAND_CERTIFICATES, 1, "the server stops");
     if (supervisor->control.deferred.command == ORIBI__COMMAND_NONE)
         oribi__control_answer(supervisor, ORIBI__COMMAND_UPGRADE, 1, "the server stops");
 }
@@ -341,19 +342,31 @@ static bool resize(struct oribi_supervisor *supervisor, struct oribi__client *cl
     return event->delta != 0;
 }
 
-/* False: no event follows. */
-static bool answer_certificates(struct oribi_supervisor *supervisor, struct oribi__client *client)
+void oribi__control_renewed(struct oribi_supervisor *supervisor, int code, const char *why, bool again)
 {
-    char why[ORIBI_ERROR_TEXT_CAP] = "no address speaks TLS";
     char line[ORIBI_ERROR_TEXT_CAP + 64];
-    bool none = supervisor->doors.count == 0;
-    bool done = !none && oribi__doors_certificates(supervisor, why) == 0;
+    bool done = code == 0;
     (void)snprintf(line, sizeof(line), "%s%s%s", done ? "new handshakes have the new certificates" : why,
-                   !done  ? none ? "" : ": those that serve go on"
+                   !done  ? ": those that serve go on"
                    : *why ? "; warning: "
                           : "",
                    done ? why : ""); /* fits */
-    answer(client, done, line);
+    if (again)
+        answer_first(supervisor, ORIBI__COMMAND_CERTIFICATES, code, line);
+    else
+        oribi__control_answer(supervisor, ORIBI__COMMAND_CERTIFICATES, code, line);
+}
+
+/* False: no event follows. */
+static bool renew_certificates(struct oribi_supervisor *supervisor, struct oribi__client *client)
+{
+    if (supervisor->doors.count == 0) {
+        answer(client, false, "no address speaks TLS");
+        return false;
+    }
+    client->command = ORIBI__COMMAND_CERTIFICATES;
+    client->later = supervisor->doors.renewing != ORIBI__RENEWAL_NONE;
+    oribi__doors_certificates(supervisor);
     return false;
 }
 
@@ -403,7 +416,7 @@ static bool command(struct oribi_supervisor *supervisor, struct oribi__client *c
     if (strncmp(line, "workers ", 8) == 0)
         return resize(supervisor, client, line + 8, event);
     if (strcmp(line, "certificates") == 0)
-        return answer_certificates(supervisor, client);
+        return renew_certificates(supervisor, client);
     if (strcmp(line, "reopen") == 0) {
         *event = (struct oribi_policy_event){.type = ORIBI_EVENT_REOPEN};
         answer(client, true, "log files are reopened");

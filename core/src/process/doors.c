@@ -1,4 +1,5 @@
 /* Hearing and ending doors, and starting them again. */
+#include "process/door_passwords.h"
 #include "process/supervisor_private.h"
 
 #include "oribi/base/clock.h"
@@ -19,6 +20,8 @@
 
 enum {
     CERTIFICATES_MS = 10 * 1000, /* until a door has taken new ones */
+    ENDED_LOOK_MS = 5,           /* a command's output is closed just before its end */
+    KILLED_MS = 1000,            /* until a door that was killed has ended */
     SITE_MS = 2 * 1000,          /* until it answers by what a reload says */
     BACKOFF_MS = 100,            /* doubled with each failure … */
     BACKOFF_MS_MAX = 10 * 1000,  /* … up to this */
@@ -32,11 +35,18 @@ void oribi__doors_init(struct oribi__doors *doors)
 {
     doors->tickets_fd = -1;
     doors->slots_fd = -1;
+    doors->starting = ORIBI_DOORS_MAX;
     for (uint32_t i = 0; i < ORIBI_DOORS_MAX; i++)
         doors->items[i].control_fd = -1;
 }
 
 /* --- hearing --- */
+
+/* A door answers in the order in which it was told: a late answer to an earlier one is none to the last. */
+static bool is_last(uint32_t *owed)
+{
+    return *owed > 0 && --*owed == 0;
+}
 
 /* One message. False: there is none. */
 static bool hear(struct oribi_supervisor *supervisor, struct oribi__door *door)
@@ -49,7 +59,7 @@ static bool hear(struct oribi_supervisor *supervisor, struct oribi__door *door)
     if (n <= 0) {
         if (n != ORIBI_AGAIN) {
             oribi__close(&door->control_fd); /* its death is told by waitpid(2) */
-            door->owes = false;
+            door->owed = door->sites_owed = 0;
         }
         return false;
     }
@@ -62,15 +72,17 @@ static bool hear(struct oribi_supervisor *supervisor, struct oribi__door *door)
             oribi__door_files_move(&doors->kept, &door->files);
         break;
     case ORIBI_DOOR_SAYS_TAKEN:
-        door->owes = false;
+        if (!is_last(&door->owed))
+            break;
         doors->taken++;
         (void)snprintf(doors->warning, sizeof(doors->warning), "%.*s", (int)sizeof(doors->warning) - 1, line + 1);
         break;
     case ORIBI_DOOR_SAYS_SITE:
-        doors->sites_taken++;
+        (void)is_last(&door->sites_owed);
         break;
     case ORIBI_DOOR_SAYS_REFUSED:
-        door->owes = false;
+        if (!is_last(&door->owed))
+            break;
         (void)snprintf(doors->refusal, sizeof(doors->refusal), "%.*s", (int)sizeof(doors->refusal) - 1, line + 1);
         break;
     case ORIBI_DOOR_SAYS_FAILED:
@@ -195,7 +207,8 @@ int oribi__doors_begin(struct oribi_supervisor *supervisor, char *error)
     if (code < 0)
         (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "out of memory");
     for (uint32_t i = 0; i < doors->count && code == 0; i++)
-        code = oribi__door_start(supervisor, i, error);
+        while ((code = oribi__door_start(supervisor, i, error)) == ORIBI_AGAIN)
+            oribi__passwords_await(doors->of_start);
     if (code == 0)
         code = await_ready(supervisor, error);
     if (code < 0)
@@ -219,77 +232,115 @@ static int give_certificates(struct oribi__door *door, const struct oribi_buf *t
 static bool any_owes(const struct oribi__doors *doors)
 {
     for (uint32_t i = 0; i < doors->count; i++)
-        if (doors->items[i].owes)
+        if (doors->items[i].owed)
             return true;
     return false;
 }
 
-/* All answers are heard: one that came later would be taken for the next renewal's. A door that dies owes none. */
-static int await_answers(struct oribi_supervisor *supervisor, char *error)
+/* Reads the files, and tells the doors of them. 0: their answers are waited for; ORIBI_AGAIN: for a password; or a code
+ * with one line in `error`. */
+static int read_and_give(struct oribi_supervisor *supervisor, char *error)
 {
     struct oribi__doors *doors = &supervisor->doors;
-    int64_t until_ms = oribi_clock_ms() + CERTIFICATES_MS;
-    while (any_owes(doors)) {
-        int64_t left_ms = until_ms - oribi_clock_ms();
-        if (left_ms <= 0)
-            return refuse(error, doors->refusal[0] ? doors->refusal : "a door does not answer");
-        await(supervisor, left_ms);
-    }
-    return doors->refusal[0] ? refuse(error, doors->refusal) : 0;
-}
-
-static int renew(struct oribi_supervisor *supervisor, struct oribi__door_files *files, char *error)
-{
-    struct oribi__doors *doors = &supervisor->doors;
-    error[0] = '\0';
     struct oribi_buf text = {0};
-    await(supervisor, 0); /* what is there is of before */
-    doors->refusal[0] = doors->warning[0] = '\0';
-    doors->taken = 0;
-    int code =
-        oribi__door_text_certificates(supervisor->ties.options, supervisor->ties.listeners, NULL, files, &text, error);
+    oribi__door_files_free(&doors->renewed, false);
+    int code = oribi__door_text_certificates(supervisor->ties.options, supervisor->ties.listeners, NULL,
+                                             &doors->renewed, doors->passwords, &text, error);
     for (uint32_t i = 0; i < doors->count && code == 0; i++) {
         struct oribi__door *door = &doors->items[i];
-        door->owes = false;
         if (!door->ready || door->control_fd < 0)
             continue; /* it reads them itself when it starts */
         code = give_certificates(door, &text, error);
-        door->owes = code == 0;
+        door->owed += code == 0;
     }
     oribi__door_wipe(&text);
-    if (code == 0)
-        code = await_answers(supervisor, error);
-    if (code < 0)
-        return code;
-    if (doors->taken > 0)
-        oribi__door_files_move(&doors->kept, files);
-    (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "%s", doors->taken > 0 ? doors->warning : "no door serves now");
-    return 0;
+    return code;
 }
 
-int oribi__doors_certificates(struct oribi_supervisor *supervisor, char *error)
+static void end_renewal(struct oribi_supervisor *supervisor, int code, const char *error)
 {
-    struct oribi__door_files files = {NULL, 0, 0};
-    int code = renew(supervisor, &files, error);
-    oribi__door_files_free(&files, false);
+    struct oribi__doors *doors = &supervisor->doors;
+    if (code == 0 && doors->taken > 0)
+        oribi__door_files_move(&doors->kept, &doors->renewed);
+    oribi__door_files_free(&doors->renewed, false);
+    oribi__doors_end_reading(&doors->passwords, false);
+    doors->renewing = ORIBI__RENEWAL_NONE;
     if (code < 0)
         oribi_log(ORIBI_LOG_ERROR, "certificates: %s: those that serve go on", error);
     else if (error[0])
         oribi_log(ORIBI_LOG_WARN, "certificates: %s", error);
-    return code;
+    (void)snprintf(doors->renewal, sizeof(doors->renewal), "%.*s", (int)sizeof(doors->renewal) - 1,
+                   code < 0 ? error : "");
+    oribi__control_renewed(supervisor, code, error, doors->renew_again);
+    if (!doors->renew_again)
+        return;
+    doors->renew_again = false;
+    oribi__doors_certificates(supervisor);
+}
+
+static void renew(struct oribi_supervisor *supervisor)
+{
+    struct oribi__doors *doors = &supervisor->doors;
+    char error[ORIBI_ERROR_TEXT_CAP] = "";
+    int code = read_and_give(supervisor, error);
+    if (code < 0 && code != ORIBI_AGAIN) {
+        end_renewal(supervisor, code, error);
+        return;
+    }
+    doors->renewing = code == ORIBI_AGAIN ? ORIBI__RENEWAL_READS : ORIBI__RENEWAL_WAITS;
+    doors->renewal_until = oribi_clock_ms() + CERTIFICATES_MS;
+}
+
+void oribi__doors_certificates(struct oribi_supervisor *supervisor)
+{
+    struct oribi__doors *doors = &supervisor->doors;
+    if (doors->renewing != ORIBI__RENEWAL_NONE) {
+        doors->renew_again = true;
+        return;
+    }
+    doors->refusal[0] = doors->warning[0] = '\0';
+    doors->taken = 0;
+    doors->passwords = oribi_mem_alloc(1, sizeof(*doors->passwords));
+    renew(supervisor);
+}
+
+/* A door that dies owes no answer. */
+static void renewal_turn(struct oribi_supervisor *supervisor, int64_t now_ms)
+{
+    struct oribi__doors *doors = &supervisor->doors;
+    if (now_ms >= doors->sites_until)
+        doors->sites_until = 0;
+    if (doors->renewing == ORIBI__RENEWAL_READS && oribi__passwords_turn(doors->passwords)) {
+        renew(supervisor);
+        return;
+    }
+    if (doors->renewing != ORIBI__RENEWAL_WAITS)
+        return;
+    bool late = any_owes(doors);
+    if (late && now_ms < doors->renewal_until)
+        return;
+    if (doors->refusal[0] || late)
+        end_renewal(supervisor, ORIBI_EINVAL, doors->refusal[0] ? doors->refusal : "a door does not answer");
+    else
+        end_renewal(supervisor, 0, doors->taken > 0 ? doors->warning : "no door serves now");
 }
 
 /* --- what is answered without the application --- */
 
 /* A reload has ended when what it has changed is seen. A door whose disk stands still takes the site later. */
-static void await_sites(struct oribi_supervisor *supervisor, uint32_t given)
+static bool sites_wait(const struct oribi__doors *doors)
 {
-    int64_t until_ms = oribi_clock_ms() + SITE_MS;
-    int64_t left_ms = SITE_MS;
-    while (supervisor->doors.sites_taken < given && left_ms > 0) {
-        await(supervisor, left_ms);
-        left_ms = until_ms - oribi_clock_ms();
-    }
+    for (uint32_t i = 0; i < doors->count; i++)
+        if (doors->items[i].ready && doors->items[i].sites_owed)
+            return true;
+    return false;
+}
+
+bool oribi__doors_settle(const struct oribi_supervisor *supervisor)
+{
+    const struct oribi__doors *doors = &supervisor->doors;
+    return doors->renewing != ORIBI__RENEWAL_NONE ||
+           (doors->sites_until && oribi_clock_ms() < doors->sites_until && sites_wait(doors));
 }
 
 void oribi__doors_site(struct oribi_supervisor *supervisor, const struct oribi_buf *site)
@@ -307,20 +358,18 @@ void oribi__doors_site(struct oribi_supervisor *supervisor, const struct oribi_b
         oribi_log(ORIBI_LOG_ERROR, "out of memory: doors have the files and pages of the generation before");
         return;
     }
-    uint32_t given = 0;
-    doors->sites_taken = 0;
     for (uint32_t i = 0; i < doors->count; i++) {
-        const struct oribi__door *door = &doors->items[i];
+        struct oribi__door *door = &doors->items[i];
         if (door->control_fd < 0)
             continue; /* it gets the text when it starts */
         if (oribi__door_text_send(door->control_fd, ORIBI_DOOR_TOLD_SITE, fd) == 0)
-            given += door->ready;
+            door->sites_owed++;
         else
             oribi_log(ORIBI_LOG_ERROR, "door %u takes no messages: it has the files and pages of the generation before",
                       i);
     }
     oribi_os_close(fd);
-    await_sites(supervisor, given);
+    doors->sites_until = oribi_clock_ms() + SITE_MS;
 }
 
 /* --- life --- */
@@ -334,9 +383,16 @@ static void plan_start(struct oribi__door *door, int64_t now_ms)
     door->start_at = now_ms + (wait_ms < BACKOFF_MS_MAX ? wait_ms : BACKOFF_MS_MAX);
 }
 
+static bool command_ended(struct oribi__passwords *passwords, pid_t pid, int status)
+{
+    return passwords && passwords->runs && oribi_os_command_ended(&passwords->command, pid, status);
+}
+
 bool oribi__doors_ended(struct oribi_supervisor *supervisor, pid_t pid, int status)
 {
     struct oribi__doors *doors = &supervisor->doors;
+    if (command_ended(doors->passwords, pid, status) || command_ended(doors->of_start, pid, status))
+        return true;
     for (uint32_t i = 0; i < doors->count; i++) {
         struct oribi__door *door = &doors->items[i];
         if (door->pid != pid)
@@ -344,7 +400,7 @@ bool oribi__doors_ended(struct oribi_supervisor *supervisor, pid_t pid, int stat
         hear_some(supervisor, door);
         oribi__close(&door->control_fd);
         door->pid = 0;
-        door->owes = false;
+        door->owed = door->sites_owed = 0;
         if (!door->ready && door->files.len > 0) /* it was to have new ones */
             (void)snprintf(door->refused, sizeof(door->refused), "%.*s", (int)sizeof(door->refused) - 1, doors->error);
         oribi__door_files_free(&door->files, false);
@@ -365,6 +421,12 @@ bool oribi__doors_ended(struct oribi_supervisor *supervisor, pid_t pid, int stat
     return false;
 }
 
+/* One reads certificates at a time. */
+static bool may_start(const struct oribi__doors *doors, uint32_t i)
+{
+    return !doors->of_start || (doors->starting == i && oribi__passwords_turn(doors->of_start));
+}
+
 static void look_at(struct oribi_supervisor *supervisor, uint32_t i, int64_t now_ms)
 {
     struct oribi__doors *doors = &supervisor->doors;
@@ -379,9 +441,10 @@ static void look_at(struct oribi_supervisor *supervisor, uint32_t i, int64_t now
         door->ready_by = INT64_MAX;
         (void)kill(door->pid, SIGKILL);
     }
-    if (door->pid || doors->ending || !door->start_at || now_ms < door->start_at)
+    if (door->pid || doors->ending || !door->start_at || now_ms < door->start_at || !may_start(doors, i))
         return;
-    if (oribi__door_start(supervisor, i, error) < 0) {
+    int code = oribi__door_start(supervisor, i, error);
+    if (code < 0 && code != ORIBI_AGAIN) {
         oribi_log(ORIBI_LOG_ERROR, "door %u cannot be started: %s", i, error);
         plan_start(door, now_ms);
     }
@@ -393,17 +456,39 @@ void oribi__doors_turn(struct oribi_supervisor *supervisor)
     int64_t now_ms = oribi_clock_ms();
     for (uint32_t i = 0; i < doors->count; i++)
         look_at(supervisor, i, now_ms);
+    renewal_turn(supervisor, now_ms);
     oribi__doors_note_sole(doors, supervisor->upgrade.predecessor_fd < 0 && !supervisor->policy.upgrade_pid);
     if (doors->tickets && now_ms >= doors->tickets_at)
         oribi__doors_turn_tickets(doors, now_ms);
+}
+
+static int64_t earlier(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static int64_t passwords_deadline(const struct oribi__passwords *passwords)
+{
+    if (!passwords || !passwords->runs)
+        return INT64_MAX;
+    int64_t look_at = passwords->command.output_fd < 0 ? oribi_clock_ms() + ENDED_LOOK_MS : INT64_MAX;
+    return earlier(look_at, passwords->command.until_ms);
 }
 
 int64_t oribi__doors_deadline(const struct oribi_supervisor *supervisor)
 {
     const struct oribi__doors *doors = &supervisor->doors;
     int64_t at = doors->tickets ? doors->tickets_at : INT64_MAX;
+    at = earlier(at, passwords_deadline(doors->passwords));
+    at = earlier(at, passwords_deadline(doors->of_start));
+    if (doors->renewing == ORIBI__RENEWAL_WAITS)
+        at = earlier(at, doors->renewal_until);
+    if (doors->sites_until && sites_wait(doors))
+        at = earlier(at, doors->sites_until);
     for (uint32_t i = 0; i < doors->count; i++) {
         const struct oribi__door *door = &doors->items[i];
+        if (doors->of_start && !door->pid)
+            continue; /* the reading of certificates tells when */
         int64_t own = door->pid == 0 && door->start_at ? door->start_at : door->ready ? INT64_MAX : door->ready_by;
         if (!doors->ending && own < at)
             at = own;
@@ -416,7 +501,9 @@ size_t oribi__doors_fds(const struct oribi_supervisor *supervisor, int *fds)
     const struct oribi__doors *doors = &supervisor->doors;
     for (uint32_t i = 0; i < doors->count; i++)
         fds[i] = doors->items[i].control_fd;
-    return doors->count;
+    fds[doors->count] = doors->passwords && doors->passwords->runs ? doors->passwords->command.output_fd : -1;
+    fds[doors->count + 1] = doors->of_start && doors->of_start->runs ? doors->of_start->command.output_fd : -1;
+    return doors->count + 2;
 }
 
 /* --- the end --- */
@@ -446,6 +533,9 @@ void oribi__doors_end(struct oribi_supervisor *supervisor, bool handed_over)
     if (doors->ending || doors->count == 0)
         return;
     doors->ending = true;
+    doors->renewing = ORIBI__RENEWAL_NONE;
+    oribi__doors_end_reading(&doors->passwords, false);
+    oribi__doors_end_reading(&doors->of_start, false);
     bool shared = handed_over || supervisor->upgrade.predecessor_fd >= 0;
     tell_all(doors, shared ? ORIBI_DOOR_TOLD_DRAIN : ORIBI_DOOR_TOLD_STOP);
 }
@@ -472,12 +562,15 @@ void oribi__doors_close(struct oribi_supervisor *supervisor, bool in_child)
         oribi__close(&door->control_fd);
         if (door->pid && !in_child) {
             (void)kill(door->pid, SIGKILL); /* what has begun had its time */
-            (void)oribi_process_reap(door->pid, true, &(int){0});
+            (void)oribi_process_reap_within(door->pid, KILLED_MS);
         }
         door->pid = 0;
         door->ready = false;
         oribi__door_files_free(&door->files, in_child);
     }
+    oribi__doors_end_reading(&doors->passwords, in_child);
+    oribi__doors_end_reading(&doors->of_start, in_child);
+    oribi__door_files_free(&doors->renewed, in_child);
     oribi__door_files_free(&doors->kept, in_child);
     oribi__close(&doors->tickets_fd);
     if (doors->tickets)

@@ -21,10 +21,11 @@
 #include <sys/types.h>
 
 struct oribi_supervisor;
+struct oribi__passwords; /* door_passwords.h */
 
 enum { ORIBI__DOOR_READY_MS = 30 * 1000 }; /* from the start of a door until it serves */
 
-/* Files by their names, keys among them. Passwords are not kept. */
+/* Files by their names, keys among them, and passwords of these. */
 struct oribi__door_files {
     char *p;
     size_t len;
@@ -35,12 +36,20 @@ struct oribi__door {
     pid_t pid;      /* 0: none */
     int control_fd; /* -1: none */
     bool ready;
-    bool owes;                      /* an answer to new certificates */
+    uint32_t owed;                  /* answers to new certificates: the last one counts … */
+    uint32_t sites_owed;            /* … and to new sites, likewise */
     int64_t start_at;               /* when it is started again; 0: it is there */
     int64_t ready_by;               /* it is killed then */
     uint32_t failures;              /* in a row */
     struct oribi__door_files files; /* that it was started with, until it serves */
     char refused[128];              /* why it did not serve with what the files have now; "": it did */
+};
+
+/* New certificates on their way to doors. */
+enum oribi__renewal {
+    ORIBI__RENEWAL_NONE,
+    ORIBI__RENEWAL_READS, /* a command prints a password */
+    ORIBI__RENEWAL_WAITS, /* for the answers of doors, until renewal_until */
 };
 
 struct oribi__doors {
@@ -55,10 +64,17 @@ struct oribi__doors {
     bool ending;
     char error[256];               /* of the last that has failed at its start; "": none */
     char refusal[256];             /* of the last that has refused new certificates; "": none */
-    uint32_t taken;                /* doors that have taken new certificates … */
-    uint32_t sites_taken;          /* … and a new site */
+    uint32_t taken;                /* doors that have taken new certificates */
     char warning[256];             /* of the last that has taken certificates; "": none */
-    char renewal[256];             /* why a reload has not renewed certificates; "": it has */
+    enum oribi__renewal renewing;
+    bool renew_again;                      /* it was asked for while one was under way */
+    int64_t renewal_until;                 /* of ANSWERS */
+    int64_t sites_until;                   /* a reload's reply waits no longer for doors to take its site; 0: it has not begun */
+    struct oribi__door_files renewed;      /* what was read, until a door has taken it */
+    struct oribi__passwords *passwords;    /* of a renewal; NULL: none is read … */
+    struct oribi__passwords *of_start;     /* … and of a door that is to start, … */
+    uint32_t starting;                     /* … this one */
+    char renewal[256];                     /* why a reload has not renewed certificates; "": it has */
     struct oribi__door_files kept; /* of the certificates that doors have taken last */
     struct oribi_buf site;         /* oribi__door_text_site() of the generation in force */
 };
@@ -81,16 +97,19 @@ uint32_t oribi__doors_serving(const struct oribi__doors *doors);
 /* Wanted, and none is serving. */
 bool oribi__doors_missing(const struct oribi__doors *doors);
 
-/* Reads the files of the certificates and gives them to all doors; waits until they have answered. 0, with a warning in
- * `error` or ""; or a code with one line: then every door has what it had. The log has either as well. */
-int oribi__doors_certificates(struct oribi_supervisor *supervisor, char *error);
+/* Reads the files of the certificates and gives them to all doors. Its end is logged, and told to the clients of the
+ * control socket that wait for it (oribi__control_renewed()). One that is under way is followed by another. */
+void oribi__doors_certificates(struct oribi_supervisor *supervisor);
+
+/* Is a renewal under way, or have doors still to take a reload's site? */
+bool oribi__doors_settle(const struct oribi_supervisor *supervisor);
 
 /* What their messages say; starts again what has died; turns ticket keys. */
 void oribi__doors_turn(struct oribi_supervisor *supervisor);
 int64_t oribi__doors_deadline(const struct oribi_supervisor *supervisor);
-size_t oribi__doors_fds(const struct oribi_supervisor *supervisor, int *fds); /* at most ORIBI_DOORS_MAX */
+size_t oribi__doors_fds(const struct oribi_supervisor *supervisor, int *fds); /* at most ORIBI_DOORS_MAX + 2 */
 
-/* A child has ended: was it a door? */
+/* A child has ended: was it a door, or a command that prints a password? */
 bool oribi__doors_ended(struct oribi_supervisor *supervisor, pid_t pid, int status);
 
 /* A new generation is in force, and this is its text of oribi__door_text_site(): doors get it, and read anew what it
@@ -118,8 +137,11 @@ void oribi__doors_close(struct oribi_supervisor *supervisor, bool in_child);
 /* --- door_start.c --- */
 
 /* Starts door i. One that is started again gets the certificates that served last, where the files have none that are
- * good. 0, or a code with one line in `error`. */
+ * good. 0; ORIBI_AGAIN: a password is asked for; or a code with one line in `error`. */
 int oribi__door_start(struct oribi_supervisor *supervisor, uint32_t i, char *error);
+
+/* Frees the passwords of a reading, NULL then. */
+void oribi__doors_end_reading(struct oribi__passwords **passwords, bool in_child);
 
 /* The descriptor of the access log, -1: there is none. */
 int oribi__doors_access_log_fd(const struct oribi_supervisor *supervisor);
@@ -216,11 +238,12 @@ void oribi__doors_warn_of_unused(const struct oribi_options *options, const stru
 /* --- door_certificates.c --- */
 
 /* Appends certificates, read from their files now, or from what `from` has of these; keys that are encrypted have their
- * passwords by the command that the options name. `keep` gets what is read. Both may be NULL. 0, or a code with one
- * line in `error` that names the file. */
+ * passwords by the command that the options name. `keep` gets what is read, passwords too. Both may be NULL; passwords
+ * too, with `from`. 0; ORIBI_AGAIN: a password is asked for (oribi__passwords_turn()), and what was appended is to be
+ * wiped; or a code with one line in `error` that names the file. */
 int oribi__door_text_certificates(const struct oribi_options *options, const struct oribi_listeners *listeners,
                                   const struct oribi__door_files *from, struct oribi__door_files *keep,
-                                  struct oribi_buf *out, char *error);
+                                  struct oribi__passwords *passwords, struct oribi_buf *out, char *error);
 
 /* The same for the tls:// addresses of the options, none of which is open: for a look (process/check_tls.c). */
 int oribi__door_text_certificates_named(const struct oribi_options *options, struct oribi_buf *out, char *error);

@@ -376,6 +376,7 @@ const struct oribi_supervisor_action *oribi_supervisor_take(struct oribi_supervi
             return &supervisor->action;
     } while (next_event(supervisor));
     oribi__doors_turn(supervisor);
+    oribi__reload_turn(supervisor, false);
     oribi__upgrade_relieve(supervisor);
     oribi__supervisor_turns(supervisor);
     oribi__bequeath(supervisor);

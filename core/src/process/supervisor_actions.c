@@ -133,9 +133,8 @@ static void up(struct oribi_supervisor *supervisor, const struct oribi_policy_ac
 
 static void reloaded(struct oribi_supervisor *supervisor, const struct oribi_policy_action *action)
 {
-    char text[ORIBI_ERROR_TEXT_CAP + 160];
-    const char *renewal = supervisor->doors.renewal;
-    bool refused = action->code == 0 && renewal[0];
+    char text[sizeof(supervisor->reload_text)];
+    oribi__reload_turn(supervisor, true);
     oribi__totals_reloaded(&supervisor->totals, action->code != 0, oribi_clock_ms());
     oribi__announced_drop(supervisor); /* no generation is being loaded any more, whichever way this one ended */
     (void)snprintf(text, sizeof(text), "generation %u, %u worker%s", action->generation,
@@ -143,22 +142,28 @@ static void reloaded(struct oribi_supervisor *supervisor, const struct oribi_pol
                    oribi_log_plural(oribi_policy_serving(&supervisor->policy))); /* fits */
     if (supervisor->policy.up && !supervisor->policy.stopping)
         oribi__notify(supervisor, ORIBI__READY_NOTICE, text);
-    if (refused) {
-        size_t n = strlen(text);
-        (void)snprintf(text + n, sizeof(text) - n, "; certificates: %s: those that serve go on", renewal); /* fits */
+    if (action->code) {
+        oribi__control_reloaded(supervisor, action->code, action->text);
+        return;
     }
-    oribi__control_reloaded(supervisor, refused ? 1 : action->code, action->code ? action->text : text);
-    supervisor->doors.renewal[0] = '\0';
+    supervisor->reload_told_late = true;
+    memcpy(supervisor->reload_text, text, sizeof(text));
+    oribi__reload_turn(supervisor, false);
 }
 
-/* A reload has them read anew as well; a bad pair keeps nothing from going on, and is named in the answer. */
-static void renew_certificates(struct oribi_supervisor *supervisor)
+/* A bad pair keeps nothing from going on, and is named in the answer. */
+void oribi__reload_turn(struct oribi_supervisor *supervisor, bool now)
 {
-    struct oribi__doors *doors = &supervisor->doors;
-    char error[ORIBI_ERROR_TEXT_CAP];
-    bool refused = doors->count > 0 && oribi__doors_certificates(supervisor, error) < 0;
-    (void)snprintf(doors->renewal, sizeof(doors->renewal), "%.*s", (int)sizeof(doors->renewal) - 1,
-                   refused ? error : "");
+    char text[ORIBI_ERROR_TEXT_CAP + sizeof(supervisor->reload_text) + 64];
+    char *renewal = supervisor->doors.renewal;
+    bool refused = renewal[0];
+    if (!supervisor->reload_told_late || (!now && oribi__doors_settle(supervisor)))
+        return;
+    supervisor->reload_told_late = false;
+    (void)snprintf(text, sizeof(text), "%s%s%s%s", supervisor->reload_text, refused ? "; certificates: " : "", renewal,
+                   refused ? ": those that serve go on" : ""); /* fits */
+    oribi__control_reloaded(supervisor, refused, text);
+    renewal[0] = '\0';
 }
 
 static void upgraded(struct oribi_supervisor *supervisor, const struct oribi_policy_action *action)
@@ -193,6 +198,7 @@ static void leave(struct oribi_supervisor *supervisor, bool handed_over)
         oribi__agent_close(supervisor, true);
         oribi__status_close(supervisor, true); /* the successor waits for the address */
     }
+    oribi__reload_turn(supervisor, true);
     oribi__control_stopping(supervisor);
 }
 
@@ -341,7 +347,9 @@ bool oribi__carry_out(struct oribi_supervisor *supervisor, const struct oribi_po
     case ORIBI_ACTION_COMMITTED:
         oribi_log_identify(-1, action->generation);
         oribi__announced_commit(supervisor);
-        renew_certificates(supervisor);
+        supervisor->doors.renewal[0] = '\0';
+        if (supervisor->doors.count > 0) /* a reload has them read anew as well */
+            oribi__doors_certificates(supervisor);
         return false;
     case ORIBI_ACTION_RELOADED:
         reloaded(supervisor, action);

@@ -93,6 +93,7 @@ enum oribi__command {
     ORIBI__COMMAND_UPGRADE,
     ORIBI__COMMAND_STOP,
     ORIBI__COMMAND_STACKS,
+    ORIBI__COMMAND_CERTIFICATES,
 };
 
 struct oribi__client {
@@ -199,6 +200,9 @@ struct oribi_supervisor {
     struct oribi_supervisor_action action;
     char reason[256];
     char title[160];
+    /* a reload that is done, until its doors have what it has changed */
+    bool reload_told_late;
+    char reload_text[192];
 };
 
 /* fork_handlers.c. From now on a child that the application forks calls all(owner) first; NULL: nothing is to be let
@@ -237,6 +241,9 @@ void oribi__log_text(struct oribi_supervisor *supervisor, enum oribi_log_level l
 void oribi__close_listeners(struct oribi_supervisor *supervisor, bool unlink_paths);
 void oribi__release_starter(struct oribi_supervisor *supervisor, int code);
 void oribi__supervisor_signal(void *self, int number); /* the handler */
+
+/* supervisor_actions.c. The reply to a reload that has waited for doors; `now`: whatever they do. */
+void oribi__reload_turn(struct oribi_supervisor *supervisor, bool now);
 
 /* listener_shutdown.c: the end of the listeners, at once or, while connections wait there, turn by turn. End newcomers:
  * those of doors end, and no other lets anybody in whom the kernel has not yet; workers serve on. */
@@ -325,6 +332,8 @@ void oribi__control_answer(struct oribi_supervisor *supervisor, enum oribi__comm
                            const char *text);
 /* What has ended, for the clients that wait for it; `code` 0: it is done. */
 void oribi__control_reloaded(struct oribi_supervisor *supervisor, int code, const char *text);
+/* The same of a renewal of certificates; `why`: a warning where it is done. `again`: those who have asked since wait on. */
+void oribi__control_renewed(struct oribi_supervisor *supervisor, int code, const char *why, bool again);
 void oribi__control_upgraded(struct oribi_supervisor *supervisor, int code, const char *text);
 void oribi__control_upgrade_refused(struct oribi_supervisor *supervisor, const char *text);
 void oribi__control_stopping(struct oribi_supervisor *supervisor);
