@@ -179,6 +179,19 @@ E2E.suite("door_ends", transports: %i[tcp]) do
     old&.cleanup
   end
 
+  # A door takes the place of a connection that rests for whoever comes, as workers do.
+  def test_without_descriptors_connections_that_rest_make_way
+    serve_way("http", "--idle-timeout", "1h")
+    resting = Array.new(4) { connect(@one).tap { |client| assert_equal 200, client.get("/").status } }
+    wait_until("the door to count them") { doors_status[0]["connections_open"] == resting.size }
+    open = E2E::Processes.descriptors(door).keys.map(&:to_i)
+    lowest = (0..).find { |fd| !open.include?(fd) }
+    system("prlimit", "--pid", door.to_s, "--nofile=#{lowest}:") or raise "prlimit is not there"
+    newcomer = connect(@one).request("GET", "/") # one that comes before the others have rested for long enough waits
+    assert_equal 200, newcomer.read_response.status
+    wait_until("one to have made way") { resting.count(&:readable?).positive? }
+  end
+
   # --- random moments ---
 
   def moment = sleep(rand * 0.4)

@@ -253,6 +253,8 @@ void oribi__dispatch(struct oribi__door *door)
         int code = give(call);
         if (code == ORIBI_AGAIN) {
             oribi__dispatch_add(call, true);
+            if (call->body_fd < 0 && (channel = free_channel(door, false)) != NULL && send_first(door, channel))
+                continue; /* without descriptors for another channel */
             break;
         }
         if (code < 0)

@@ -14,6 +14,7 @@ const char oribi__cause_asked[] = "asked to stop";
 const char oribi__cause_boot_timeout[] = "boot_timeout";
 const char oribi__cause_shutdown_timeout[] = "shutdown_timeout";
 const char oribi__cause_call_deadline[] = "call deadline";
+const char oribi__cause_hang[] = "it hung outside any call";
 const char oribi__cause_mold_ended[] = "its mold ended";
 const char oribi__cause_age_max[] = "age_max";
 const char oribi__cause_memory_max[] = "memory_max";

@@ -291,6 +291,7 @@ void oribi__turn(struct oribi_worker *w)
     w->woken = false;
     oribi__shed(w); /* requests beyond queue_max and queue_time_max */
     publish(w);     /* scoreboard and logs */
+    oribi__tell_awake(w);
 }
 
 /* The same as far as the helper may go while the worker's thread is in a call. */
@@ -380,7 +381,9 @@ void oribi_worker_wait_for(struct oribi_worker *w, int64_t ms)
         w->reactor.neighbour = false;
     }
     int64_t before_us = left ? oribi_clock_us() : 0;
+    oribi__tell_asleep(w);
     oribi_reactor_wait(&w->reactor, bound_ms);
+    oribi__tell_awake(w);
     w->woken = !left || oribi_clock_us() - before_us > ORIBI_ASLEEP_US;
 }
 

@@ -79,6 +79,7 @@ struct oribi_worker {
 
     /* what is counted and said */
     int64_t turned_us; /* time of the last turn */
+    uint32_t turn_count; /* of the own threads; 0 is skipped */
     uint64_t request_count;
     uint64_t request_limit; /* 0: none */
     uint64_t bytes_in;
@@ -138,6 +139,18 @@ void oribi__turn_connections(struct oribi_worker *worker);
 /* The oldest request that is to be answered, as this thread's call, the reactor left; NULL when there is none, the
  * reactor kept. */
 struct oribi_req *oribi__take_queued(struct oribi_worker *worker, struct oribi_thread *thread, int64_t now_us);
+
+/* Tells the supervisor that a thread of the language goes on now, or sleeps where nothing is to be done. */
+static inline void oribi__tell_awake(struct oribi_worker *w)
+{
+    w->turn_count += w->turn_count == UINT32_MAX ? 2 : 1;
+    atomic_store_explicit(&w->slot->awake, w->turn_count, memory_order_relaxed);
+}
+
+static inline void oribi__tell_asleep(struct oribi_worker *w)
+{
+    atomic_store_explicit(&w->slot->awake, 0, memory_order_relaxed);
+}
 
 /* For how long a sleep may last, -1: no bound. */
 int64_t oribi__wait_bound_ms(const struct oribi_worker *worker);

@@ -76,6 +76,7 @@ struct oribi_policy_config {
     bool reload_waits; /* development: shutdown_timeout counts from the server's stop alone, not from a reload */
     int64_t spawn_interval_ms;
     int64_t err_respawn_interval_ms;
+    int64_t call_timeout_ms; /* also of a worker that hangs outside any call; 0: none */
     int64_t drain_delay_ms; /* how long a graceful stop is only announced */
     int64_t age_max_ms;     /* 0: workers may grow old */
     int64_t memory_max;     /* bytes; 0: no limit */
@@ -212,6 +213,8 @@ struct oribi_worker_record {
     int64_t call_deadline; /* … and the deadline that has passed: another one is looked at anew */
     bool remind;           /* … and the worker is to get the deadline signal */
     int64_t overdue_since; /* when a look first found that call overdue; 0: it is not */
+    uint32_t awake;        /* the worker's last word of its turns, other than that it sleeps … */
+    int64_t awake_since;   /* … when it was seen first outside any call; 0: it is in one, or sleeps */
     bool interrupted;      /* INT was sent */
     bool reopen;           /* USR1 is to be sent */
     /* one interval for each death of a worker that served here (oribi__policy_death_wait); outlives the worker */

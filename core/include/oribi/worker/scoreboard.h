@@ -85,6 +85,8 @@ struct oribi_slot {
     _Atomic uint32_t threads_busy;                 /* of several; the state tells of one */
     _Atomic uint32_t armed[ORIBI_TIMEOUT_CLASSES]; /* connections by their deadline: oribi_slot_add_connections() */
     _Atomic uint32_t computes; /* its calls are short and wait for nothing; told where workers share a processor */
+    /* another number with each turn, 0 while it sleeps: one that stays is a worker that hangs outside any call */
+    _Atomic uint32_t awake;
     _Atomic uint32_t starved;  /* takes no connections from siblings: it has no descriptors to spare */
 
     /* Counters: all of 64 bits, from here to the end of total_time. oribi_slot_fold() adds them up as they stand. */
