@@ -216,6 +216,30 @@ E2E.suite("door_ends", transports: %i[tcp]) do
     end
   end
 
+  # Who had asked is answered, whatever the moment; a door that has nothing to do has ended.
+  def test_supervisors_that_are_killed_at_random_moments_leave_nobody_waiting
+    rounds do
+      the_door = door
+      moment
+      Process.kill(:KILL, @one.pid)
+      assert_empty answers.keys - [2, 5], @one.stderr
+      wait_until("the door to end") { !E2E::Processes.alive?(the_door) }
+    end
+  end
+
+  # Its clients are cut; the server goes on.
+  def test_doors_that_are_killed_at_random_moments_are_missed_for_a_moment
+    rounds do
+      moment
+      Process.kill(:KILL, door)
+      wait_until("the door to be back: #{@one.stderr}") { @one.stderr.include?("serves again") }
+      assert_empty answers.keys - [2], @one.stderr
+      _, scheme = WAYS.values.first
+      ask(%w[-c 1 -m 4], @one.stderr.include?("tls://") ? scheme : "http", "/pid", requests: 8)
+      assert_equal({ 2 => 8 }, answers, @one.stderr)
+    end
+  end
+
   def test_killed_workers_at_random_moments_lose_nothing
     rounds do
       moment

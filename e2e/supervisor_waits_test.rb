@@ -120,6 +120,31 @@ E2E.suite("supervisor_waits", transports: %i[tcp]) do
     [first, *others].each { |thread| thread&.join }
   end
 
+  # Until its doors are ready a server that starts hears commands and signals.
+  def test_a_server_that_waits_for_its_first_door_is_asked_and_stopped
+    real = File.join(E2E::ROOT, E2E::RUBY ? "ruby/lib/oribi/oribi-door" : "perl/blib/arch/auto/Oribi/oribi-door")
+    File.write("#{@dir}/slow-door", "#!/bin/sh\necho x > #{@dir}/begun\nwhile [ -e #{@dir}/slow ]; do sleep 0.01; done\nexec #{real}\n", perm: 0o700)
+    FileUtils.touch("#{@dir}/slow")
+    argv = [E2E::Server.binary, "--bind", bind, "--no-dev", "--control", "#{@dir}/control", File.expand_path(E2E.differing(:app), E2E::ROOT)]
+    2.times do |i|
+      FileUtils.rm_f("#{@dir}/begun")
+      @one = E2E::Server.new(argv: argv, env: { "ORIBI_DOOR_PROGRAM" => "#{@dir}/slow-door" }).start
+      wait_until("the door to be started") { File.exist?("#{@dir}/begun") }
+      output, status = ctl("status")
+      assert status.success?, output
+      assert_match(/^door 0, pid \d+, starting, /, output)
+      if i.zero?
+        @one.signal(:TERM)
+        assert_equal 0, @one.wait.exitstatus
+        @one.cleanup
+      else
+        FileUtils.rm_f("#{@dir}/slow")
+        wait_until("the server to be up: #{@one.stderr}") { @one.stderr.include?("listening on") }
+        assert_match(/\A\d+\z/, curl("/pid"))
+      end
+    end
+  end
+
   def test_a_stop_ends_the_command
     serve_with_password
     renewal, = slow { ctl("certificates") }

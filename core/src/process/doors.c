@@ -9,7 +9,6 @@
 #include "oribi/base/os.h"
 #include "oribi/base/os_process.h"
 
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -101,20 +100,6 @@ static void hear_some(struct oribi_supervisor *supervisor, struct oribi__door *d
         continue;
 }
 
-/* Waits for messages of doors, `ms` at most. */
-static void await(struct oribi_supervisor *supervisor, int64_t ms)
-{
-    struct oribi__doors *doors = &supervisor->doors;
-    struct pollfd fds[ORIBI_DOORS_MAX];
-    nfds_t count = 0;
-    for (uint32_t i = 0; i < doors->count; i++)
-        if (doors->items[i].control_fd >= 0)
-            fds[count++] = (struct pollfd){.fd = doors->items[i].control_fd, .events = POLLIN};
-    (void)poll(fds, count, ms > 0 ? (int)ms : 0); /* why it ended does not matter */
-    for (uint32_t i = 0; i < doors->count; i++)
-        hear_some(supervisor, &doors->items[i]);
-}
-
 static uint32_t count_ready(const struct oribi__doors *doors)
 {
     uint32_t ready = 0;
@@ -161,23 +146,6 @@ static int refuse(char *error, const char *text)
     return ORIBI_EINVAL;
 }
 
-static int await_ready(struct oribi_supervisor *supervisor, char *error)
-{
-    struct oribi__doors *doors = &supervisor->doors;
-    int64_t until_ms = oribi_clock_ms() + ORIBI__DOOR_READY_MS;
-    while (count_ready(doors) < doors->count) {
-        int64_t left_ms = until_ms - oribi_clock_ms();
-        await(supervisor, left_ms);
-        if (doors->error[0])
-            return refuse(error, doors->error);
-        if (!all_open(doors))
-            return refuse(error, "oribi-door has ended at its start");
-        if (left_ms <= 0)
-            return refuse(error, "oribi-door is not ready in time");
-    }
-    return 0;
-}
-
 /* The reason begins with "user", the option of workers; this one is door_user. */
 int oribi__doors_check_user(const struct oribi_options *options, char *error)
 {
@@ -206,11 +174,46 @@ int oribi__doors_begin(struct oribi_supervisor *supervisor, char *error)
     int code = oribi__door_text_site(options, &doors->site);
     if (code < 0)
         (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "out of memory");
-    for (uint32_t i = 0; i < doors->count && code == 0; i++)
-        while ((code = oribi__door_start(supervisor, i, error)) == ORIBI_AGAIN)
-            oribi__passwords_await(doors->of_start);
-    if (code == 0)
-        code = await_ready(supervisor, error);
+    doors->beginning = code == 0;
+    if (code < 0)
+        oribi__doors_close(supervisor, false);
+    return code;
+}
+
+/* One reads certificates at a time. */
+static bool may_start(const struct oribi__doors *doors, uint32_t i)
+{
+    return !doors->of_start || (doors->starting == i && oribi__passwords_turn(doors->of_start));
+}
+
+static int begin_turn(struct oribi_supervisor *supervisor, char *error)
+{
+    struct oribi__doors *doors = &supervisor->doors;
+    while (doors->begun < doors->count) {
+        if (!may_start(doors, doors->begun))
+            return ORIBI_AGAIN;
+        int code = oribi__door_start(supervisor, doors->begun, error);
+        if (code < 0)
+            return code;
+        doors->begun++;
+    }
+    for (uint32_t i = 0; i < doors->count; i++)
+        hear_some(supervisor, &doors->items[i]);
+    if (doors->error[0])
+        return refuse(error, doors->error);
+    if (!all_open(doors))
+        return refuse(error, "oribi-door has ended at its start");
+    if (count_ready(doors) == doors->count)
+        return 0;
+    return oribi_clock_ms() < doors->items[0].ready_by ? ORIBI_AGAIN : refuse(error, "oribi-door is not ready in time");
+}
+
+int oribi__doors_begin_turn(struct oribi_supervisor *supervisor, char *error)
+{
+    int code = begin_turn(supervisor, error);
+    if (code == ORIBI_AGAIN)
+        return code;
+    supervisor->doors.beginning = false;
     if (code < 0)
         oribi__doors_close(supervisor, false);
     return code;
@@ -407,7 +410,7 @@ bool oribi__doors_ended(struct oribi_supervisor *supervisor, pid_t pid, int stat
         door->ready = false;
         if (doors->slots)
             oribi_door_slot_ended(&doors->slots[i]);
-        if (doors->ending)
+        if (doors->ending || doors->beginning)
             return true;
         supervisor->totals.door_exits++;
         oribi_log(ORIBI_LOG_ERROR, "door %u (pid %d) ended: %s %d%s%s", i, (int)pid,
@@ -419,12 +422,6 @@ bool oribi__doors_ended(struct oribi_supervisor *supervisor, pid_t pid, int stat
         return true;
     }
     return false;
-}
-
-/* One reads certificates at a time. */
-static bool may_start(const struct oribi__doors *doors, uint32_t i)
-{
-    return !doors->of_start || (doors->starting == i && oribi__passwords_turn(doors->of_start));
 }
 
 static void look_at(struct oribi_supervisor *supervisor, uint32_t i, int64_t now_ms)

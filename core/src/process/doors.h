@@ -61,6 +61,8 @@ struct oribi__doors {
     int64_t tickets_at;                /* when the keys are turned */
     int slots_fd;
     struct oribi_door_slot *slots; /* what each counts, mapped; NULL: no doors, or no memory for that */
+    bool beginning;  /* the server is not up before all of them are ready */
+    uint32_t begun;  /* so many of them were started */
     bool ending;
     char error[256];               /* of the last that has failed at its start; "": none */
     char refusal[256];             /* of the last that has refused new certificates; "": none */
@@ -84,9 +86,10 @@ void oribi__doors_init(struct oribi__doors *doors);
 /* Is door_user one that doors can become? 0, or a code with one line in `error`. */
 int oribi__doors_check_user(const struct oribi_options *options, char *error);
 
-/* Starts them, and waits until all are ready. 0 also where none are wanted; or a code with one line in `error`. Nothing
- * of a door is left then. */
+/* Begins to start them. 0 also where none are wanted; or a code with one line in `error`. Turn: 0, all are ready;
+ * ORIBI_AGAIN: not yet; or a code with one line in `error`. Nothing of a door is left with a code. */
 int oribi__doors_begin(struct oribi_supervisor *supervisor, char *error);
+int oribi__doors_begin_turn(struct oribi_supervisor *supervisor, char *error);
 
 /* What a door does: "serving", "starting", or "stopped": by a signal or a tracer. */
 const char *oribi__door_state(const struct oribi__door *door);

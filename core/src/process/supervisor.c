@@ -285,6 +285,25 @@ int oribi__supervisor_begin_alone(struct oribi_supervisor *supervisor, char *err
     return 0;
 }
 
+/* What follows once there are doors, or none are wanted. */
+static void begin_workers(struct oribi_supervisor *supervisor)
+{
+    if (oribi_os_adopts_orphans() && oribi_os_become_subreaper() < 0)
+        oribi_log(ORIBI_LOG_WARN, "cannot become the parent of orphaned workers (PR_SET_CHILD_SUBREAPER): %s",
+                  oribi_os_error_text());
+    begin_watches(supervisor);
+    supervisor->policy.config.doors = supervisor->doors.count > 0;
+    feed(supervisor, &(struct oribi_policy_event){.type = ORIBI_EVENT_START});
+}
+
+static void begin_failed(struct oribi_supervisor *supervisor, const char *error)
+{
+    oribi__log_text(supervisor, ORIBI_LOG_ERROR, error);
+    oribi__upgrade_tell(supervisor, error);
+    oribi__release_starter(supervisor, 1);
+    supervisor->action = (struct oribi_supervisor_action){.type = ORIBI_SUPERVISOR_EXIT, .exit_code = 1};
+}
+
 static bool begin(struct oribi_supervisor *supervisor)
 {
     if (supervisor->daemonize) {
@@ -302,20 +321,13 @@ static bool begin(struct oribi_supervisor *supervisor)
         supervisor->action = (struct oribi_supervisor_action){.type = ORIBI_SUPERVISOR_EXIT, .exit_code = 1};
         return true;
     }
+    oribi__boot_log_begin(supervisor);
     if (oribi__doors_begin(supervisor, error) < 0) {
-        oribi__log_text(supervisor, ORIBI_LOG_ERROR, error);
-        oribi__upgrade_tell(supervisor, error);
-        oribi__release_starter(supervisor, 1);
-        supervisor->action = (struct oribi_supervisor_action){.type = ORIBI_SUPERVISOR_EXIT, .exit_code = 1};
+        begin_failed(supervisor, error);
         return true;
     }
-    if (oribi_os_adopts_orphans() && oribi_os_become_subreaper() < 0)
-        oribi_log(ORIBI_LOG_WARN, "cannot become the parent of orphaned workers (PR_SET_CHILD_SUBREAPER): %s",
-                  oribi_os_error_text());
-    begin_watches(supervisor);
-    oribi__boot_log_begin(supervisor);
-    supervisor->policy.config.doors = supervisor->doors.count > 0;
-    feed(supervisor, &(struct oribi_policy_event){.type = ORIBI_EVENT_START});
+    if (!supervisor->doors.beginning)
+        begin_workers(supervisor);
     return false;
 }
 
@@ -364,12 +376,36 @@ void oribi__supervisor_turns(struct oribi_supervisor *supervisor)
     oribi_log_flush();
 }
 
+/* Until all doors are ready nothing serves; but ctl and signals are heard. True when the action is there. */
+static bool begin_doors(struct oribi_supervisor *supervisor)
+{
+    char error[ORIBI_ERROR_TEXT_CAP];
+    do {
+        if (act(supervisor))
+            return true;
+    } while (next_event(supervisor));
+    if (supervisor->policy.stopping) {
+        oribi__release_starter(supervisor, 0);
+        supervisor->action = (struct oribi_supervisor_action){.type = ORIBI_SUPERVISOR_EXIT};
+        return true;
+    }
+    int code = oribi__doors_begin_turn(supervisor, error);
+    if (code == 0)
+        begin_workers(supervisor);
+    else if (code != ORIBI_AGAIN)
+        begin_failed(supervisor, error);
+    else
+        oribi__supervisor_turns(supervisor);
+    return code != 0;
+}
 const struct oribi_supervisor_action *oribi_supervisor_take(struct oribi_supervisor *supervisor)
 {
     assert(supervisor->pid == getpid());
     assert(supervisor->next_mold.fds[0] < 0); /* oribi_supervisor_forked() answers ORIBI_SUPERVISOR_FORK_MOLD */
     supervisor->action = (struct oribi_supervisor_action){.type = ORIBI_SUPERVISOR_NONE};
     if (!supervisor->begun && begin(supervisor))
+        return &supervisor->action;
+    if (supervisor->doors.beginning && begin_doors(supervisor))
         return &supervisor->action;
     do {
         if (act(supervisor))
