@@ -15,11 +15,8 @@
 #include <sys/socket.h>
 
 enum {
-    ACCEPT_BATCH = 64,
-    PAUSE_MS = 100,      /* without descriptors, or beyond connections_max */
     LOOK_EVERY_MS = 250, /* at deadlines */
     FIRST_BYTES = 4096,
-    ORPHANS_MAX = 4096,   /* connections that a listener may have at its end */
     ROOM_LOOKS_MAX = 16,  /* clients that turn out not to rest */
     PLAIN_READS_MAX = 16, /* of FIRST_BYTES, behind the answer to who speaks no TLS */
 };
@@ -239,7 +236,7 @@ static void on_ready(void *self, struct oribi_watch *watch)
         go_on((struct oribi__arrival *)watch);
 }
 
-/* --- accepting --- */
+/* --- who has connected --- */
 
 static void set_address(struct oribi__peer *peer, const struct sockaddr_storage *from)
 {
@@ -263,7 +260,7 @@ static void set_address(struct oribi__peer *peer, const struct sockaddr_storage 
     memcpy(peer->port, digits, peer->port_len);
 }
 
-static void arrive(struct oribi__door *door, uint32_t index, int fd, const struct sockaddr_storage *from)
+void oribi__arrive(struct oribi__door *door, uint32_t index, int fd, const struct sockaddr_storage *from)
 {
     const struct oribi_door_listener *listener = &door->config->listeners[index];
     const struct oribi_options *options = door->config->options;
@@ -296,14 +293,12 @@ static void arrive(struct oribi__door *door, uint32_t index, int fd, const struc
     go_on(arrival); /* what the client has sent is often there */
 }
 
-static uint32_t held(const struct oribi__door *door)
+uint32_t oribi__arrive_held(const struct oribi__door *door)
 {
     return door->reactor.conn_count + door->client_count + door->arrival_count + door->tunnel_count;
 }
 
-/* Closes, for a new one, the connection that has brought nothing for the longest time: between two requests, or before
- * its first. False: there is none that may be closed, as oribi_reactor_make_room() has it. */
-static bool make_room(struct oribi__door *door)
+bool oribi__arrive_make_room(struct oribi__door *door)
 {
     struct oribi_room room;
     for (int looks = 0; looks < ROOM_LOOKS_MAX; looks++) {
@@ -324,105 +319,6 @@ static bool make_room(struct oribi__door *door)
     return false;
 }
 
-static void pause_accepting(struct oribi__door *door)
-{
-    if (!door->accepting)
-        return;
-    for (uint32_t i = 0; i < door->config->listener_count; i++)
-        if (door->config->listeners[i].listener.fd >= 0)
-            (void)oribi_loop_remove(door->reactor.loop, &door->listener_watches[i]);
-    door->accepting = false;
-    door->accept_pause_until_ms = door->reactor.now_ms + PAUSE_MS;
-}
-
-static void close_listener(struct oribi__door *door, uint32_t index)
-{
-    struct oribi_listener *listener = &door->config->listeners[index].listener;
-    if (listener->fd < 0)
-        return;
-    if (door->accepting)
-        (void)oribi_loop_remove(door->reactor.loop, &door->listener_watches[index]);
-    oribi_os_close(listener->fd);
-    listener->fd = -1;
-}
-
-/* One connection makes way, for a reason that the log is told of in time. */
-static bool evict(struct oribi__door *door)
-{
-    if (!make_room(door))
-        return false;
-    oribi_door_slot_count(&door->slot->evicted_count, 1);
-    return true;
-}
-
-/* Without descriptors, and no connection that rests: those that have come wait in the kernel's queue. */
-static bool has_no_descriptor(struct oribi__door *door, uint32_t index)
-{
-    if (oribi_log_limit_allows(&door->log_limit, door->reactor.now_ms))
-        oribi_log(ORIBI_LOG_ERROR, "door: cannot accept from %s: %s", door->config->listeners[index].listener.text,
-                  oribi_os_error_text());
-    return !evict(door);
-}
-
-/* 0: there may be more. ORIBI_AGAIN: there is none. Another code: not now, or never (a listener that has ended). */
-static int accept_one(struct oribi__door *door, uint32_t index)
-{
-    uint32_t max = door->config->options->connections_max;
-    struct sockaddr_storage from;
-    socklen_t len = sizeof(from);
-    int fd;
-    if (max && held(door) >= max && !evict(door)) {
-        pause_accepting(door);
-        return ORIBI_ELIMIT;
-    }
-    int code = oribi_os_accept(door->config->listeners[index].listener.fd, &fd, &from, &len);
-    if (code == ORIBI_ECLOSED)
-        return 0;
-    if (code == 0)
-        arrive(door, index, fd, &from);
-    else if (code == ORIBI_ELIMIT && !has_no_descriptor(door, index))
-        return 0;
-    else if (code == ORIBI_ELIMIT || code == ORIBI_ENOMEM)
-        pause_accepting(door);
-    else if (code != ORIBI_AGAIN && door->draining)
-        close_listener(door, index); /* the supervisor has ended it: nobody waits there */
-    else if (code != ORIBI_AGAIN) {
-        if (oribi_log_limit_allows(&door->log_limit, door->reactor.now_ms))
-            oribi_log(ORIBI_LOG_ERROR, "door: cannot accept from %s: %s", door->config->listeners[index].listener.text,
-                      oribi_os_error_text());
-        pause_accepting(door);
-    }
-    return code;
-}
-
-static void on_listener(void *self, struct oribi_watch *watch)
-{
-    struct oribi__door *door = self;
-    uint32_t index = (uint32_t)(watch - door->listener_watches);
-    for (int i = 0; i < ACCEPT_BATCH && door->accepting; i++)
-        if (door->config->listeners[index].listener.fd < 0 || accept_one(door, index) < 0)
-            return;
-}
-
-static int listen_on(struct oribi__door *door)
-{
-    door->accepting = true;
-    for (uint32_t i = 0; i < door->config->listener_count; i++) {
-        door->listener_watches[i].handler = on_listener;
-        if (door->config->listeners[i].listener.fd < 0)
-            continue;
-        if (oribi_loop_add(door->reactor.loop, &door->listener_watches[i], door->config->listeners[i].listener.fd,
-                           ORIBI_WATCH_LISTENER, ORIBI_READ) < 0)
-            return ORIBI_ESYS;
-    }
-    return 0;
-}
-
-int oribi__arrive_init(struct oribi__door *door)
-{
-    return listen_on(door);
-}
-
 static void free_closed(struct oribi__door *door)
 {
     while (door->closed_arrivals) {
@@ -432,13 +328,10 @@ static void free_closed(struct oribi__door *door)
     }
 }
 
-/* TCP: that it has ended is told by accept(2). Who has connected and brings nothing is not waited for. */
-static void accept_last(struct oribi__door *door)
+/* Who has connected and brings nothing is not waited for. */
+static void drop_silent(struct oribi__door *door)
 {
     struct oribi__arrival *next;
-    for (uint32_t i = 0; i < door->config->listener_count; i++)
-        if (door->accepting)
-            on_listener(door, &door->listener_watches[i]);
     for (struct oribi__arrival *arrival = door->arrivals; arrival; arrival = next) {
         next = arrival->next;
         int64_t begun_ms = arrival->since_ms > door->drain_since_ms ? arrival->since_ms : door->drain_since_ms;
@@ -451,10 +344,9 @@ void oribi__arrive_turn(struct oribi__door *door)
 {
     int64_t now_ms = door->reactor.now_ms;
     free_closed(door);
-    if (!door->accepting && now_ms >= door->accept_pause_until_ms)
-        (void)listen_on(door); /* tried again with the next pause */
+    oribi__door_accept_turn(door);
     if (door->draining)
-        accept_last(door);
+        drop_silent(door);
     if (now_ms < door->arrivals_look_ms)
         return;
     door->arrivals_look_ms = now_ms + LOOK_EVERY_MS;
@@ -472,39 +364,9 @@ void oribi__arrive_turn(struct oribi__door *door)
 
 int64_t oribi__arrive_wait_ms(const struct oribi__door *door)
 {
-    if (!door->accepting && (!door->draining || oribi__arrive_listens(door)))
-        return PAUSE_MS;
+    if (!door->accepting && (!door->draining || oribi__door_accept_listens(door)))
+        return ORIBI__DOOR_PAUSE_MS;
     return door->arrivals ? LOOK_EVERY_MS : -1;
-}
-
-void oribi__arrive_stop(struct oribi__door *door, bool last)
-{
-    for (uint32_t i = 0; i < door->config->listener_count; i++)
-        if (!last || door->config->listeners[i].listener.inherited)
-            close_listener(door, i);
-}
-
-/* One that a successor or a predecessor serves as well is only closed. */
-void oribi__arrive_end(struct oribi__door *door)
-{
-    bool sole = atomic_load_explicit(&door->slot->sole, memory_order_acquire);
-    for (uint32_t i = 0; i < door->config->listener_count; i++) {
-        const struct oribi_listener *listener = &door->config->listeners[i].listener;
-        bool own = sole && !listener->inherited;
-        for (int left = ORPHANS_MAX; own && left > 0 && accept_one(door, i) >= 0; left--)
-            continue;
-        if (own && listener->fd >= 0)
-            (void)shutdown(listener->fd, SHUT_RDWR); /* for all who have a copy; one that is over already fails */
-        close_listener(door, i);
-    }
-}
-
-bool oribi__arrive_listens(const struct oribi__door *door)
-{
-    for (uint32_t i = 0; i < door->config->listener_count; i++)
-        if (door->config->listeners[i].listener.fd >= 0)
-            return true;
-    return false;
 }
 
 void oribi__arrive_close_all(struct oribi__door *door)

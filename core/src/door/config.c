@@ -55,8 +55,8 @@ static int add_listener(struct oribi_door_config *config, struct oribi_slice val
     int proxy = 0;
     int inherited = 0;
     if (config->listener_count == ORIBI_LISTENERS_MAX || !copy(value, text, sizeof(text)) ||
-        sscanf(text, "%d %u %u %d %d %d %127s", &item->listener.fd, &item->index, &item->hash, &tls, &proxy,
-               &inherited, item->listener.text) != 7)
+        sscanf(text, "%d %u %u %d %d %d %127s", &item->listener.fd, &item->index, &item->hash, &tls, &proxy, &inherited,
+               item->listener.text) != 7)
         return refuse(error, "a listener that cannot be read");
     item->tls = tls != 0;
     item->listener.proxy = proxy != 0;

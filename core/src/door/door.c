@@ -77,7 +77,7 @@ int oribi__door_init(struct oribi__door *door, struct oribi_door_config *config,
         return ORIBI_ENOMEM;
     }
     door->control_watch.handler = on_control;
-    if (oribi__arrive_init(door) < 0 || oribi_loop_add(door->reactor.loop, &door->control_watch, config->control_fd,
+    if (oribi__door_accept_init(door) < 0 || oribi_loop_add(door->reactor.loop, &door->control_watch, config->control_fd,
                                                        ORIBI_WATCH_SIGNAL, ORIBI_READ) < 0) {
         (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "cannot watch the listeners: %s", oribi_os_error_text());
         return ORIBI_ESYS;
@@ -112,7 +112,7 @@ static void drain(struct oribi__door *door, int64_t timeout_ms, bool last)
     if (!door->draining) {
         door->draining = true;
         door->drain_since_ms = now_ms;
-        oribi__arrive_stop(door, last);
+        oribi__door_accept_stop(door, last);
         oribi__h2_drain(door);
     }
     if (timeout_ms && (!door->drain_until_ms || now_ms + timeout_ms < door->drain_until_ms))
@@ -133,7 +133,7 @@ static void orphaned(struct oribi__door *door)
     (void)oribi_loop_remove(door->reactor.loop, &door->control_watch); /* ours; at its end for good */
     oribi_log(ORIBI_LOG_WARN, "door: the supervisor has died: this door answers what workers have begun, and ends");
     drain(door, timeout_ms ? timeout_ms : ORPHANED_MS, true);
-    oribi__arrive_end(door);
+    oribi__door_accept_end(door);
     give_up(door);
 }
 
@@ -205,7 +205,7 @@ static int64_t wait_ms(const struct oribi__door *door)
 static bool is_empty(const struct oribi__door *door)
 {
     return door->reactor.conn_count == 0 && door->client_count == 0 && door->arrival_count == 0 &&
-           door->tunnel_count == 0 && !oribi__arrive_listens(door);
+           door->tunnel_count == 0 && !oribi__door_accept_listens(door);
 }
 
 /* Connections that rest are closed; a request that is on its way there is answered within the grace. */

@@ -3,7 +3,8 @@
  *
  *   main.c         the program: config, user, signals
  *   door.c         create, turn, drain, end
- *   arrive.c       listeners, and a client until it is known what it speaks
+ *   accept.c       listeners
+ *   arrive.c       a client until it is known what it speaks
  *   clients_h1.c   HTTP/1.1: requests of the reactor become calls, answers go to its connections
  *   clients_h2.c   HTTP/2: sessions (h2.h) over their sockets
  *   streams_h2.c   … and their streams as calls; stream_bytes_h2.c: the bytes of their answers
@@ -41,6 +42,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/socket.h>
 
 enum {
     ORIBI__DOOR_SCRATCH_BYTES = 64 * 1024, /* of an answer, at a time */
@@ -50,6 +52,7 @@ enum {
     ORIBI__DOOR_RETRY_MS = 5,            /* a full hand-off queue is tried again */
     ORIBI__DOOR_QUEUE_MAX = 100 * 1000,  /* requests that wait; beyond it 503 */
     ORIBI__DOOR_CLOSED_KEEP = 64,        /* pooled structs */
+    ORIBI__DOOR_PAUSE_MS = 100,          /* of accepting, without descriptors or beyond connections_max */
     ORIBI__DOOR_GRACE_MS = 1000,         /* of a drain, for requests that are on their way */
 };
 
@@ -464,16 +467,26 @@ void oribi__h2_drain(struct oribi__door *door);
 void oribi__h2_close_all(struct oribi__door *door);
 
 /* What is left to its caller of a stream's client. */
-int oribi__arrive_init(struct oribi__door *door);
 void oribi__arrive_turn(struct oribi__door *door);
-/* No new clients. `last`: but for those who have connected to addresses that end with the server, which the supervisor
- * shuts down when none waits there any more. */
-void oribi__arrive_stop(struct oribi__door *door, bool last);
-/* The same without a supervisor: who has connected is accepted, and the addresses are free for the next server. */
-void oribi__arrive_end(struct oribi__door *door);
-bool oribi__arrive_listens(const struct oribi__door *door); /* one of them is not over yet */
+/* A client has connected. Takes the descriptor. */
+void oribi__arrive(struct oribi__door *door, uint32_t index, int fd, const struct sockaddr_storage *from);
+uint32_t oribi__arrive_held(const struct oribi__door *door); /* connections of all kinds */
+/* Closes, for a new one, the connection that has brought nothing for the longest time: between two requests, or before
+ * its first. False: there is none that may be closed, as oribi_reactor_make_room() has it. */
+bool oribi__arrive_make_room(struct oribi__door *door);
 void oribi__arrive_close_all(struct oribi__door *door);
 int64_t oribi__arrive_wait_ms(const struct oribi__door *door);
+
+/* --- accept.c --- */
+
+int oribi__door_accept_init(struct oribi__door *door);
+void oribi__door_accept_turn(struct oribi__door *door);
+/* No new clients. `last`: but for those who have connected to addresses that end with the server, which the supervisor
+ * shuts down when none waits there any more. */
+void oribi__door_accept_stop(struct oribi__door *door, bool last);
+/* The same without a supervisor: who has connected is accepted, and the addresses are free for the next server. */
+void oribi__door_accept_end(struct oribi__door *door);
+bool oribi__door_accept_listens(const struct oribi__door *door); /* one of them is not over yet */
 
 /* tunnel.c. Takes the peer and the channel's descriptor. */
 void oribi__tunnel_begin(struct oribi__door *door, struct oribi__peer *peer, int channel_fd, struct oribi_slice to_peer,

@@ -342,28 +342,20 @@ static bool resize(struct oribi_supervisor *supervisor, struct oribi__client *cl
     return event->delta != 0;
 }
 
-void oribi__control_renewed(struct oribi_supervisor *supervisor, int code, const char *why, bool again)
+void oribi__control_renewed(struct oribi_supervisor *supervisor, int code, const char *text, bool again)
 {
-    char line[ORIBI_ERROR_TEXT_CAP + 64];
-    bool done = code == 0;
-    (void)snprintf(line, sizeof(line), "%s%s%s", done ? "new handshakes have the new certificates" : why,
-                   !done  ? ": those that serve go on"
-                   : *why ? "; warning: "
-                          : "",
-                   done ? why : ""); /* fits */
-    if (again)
-        answer_first(supervisor, ORIBI__COMMAND_CERTIFICATES, code, line);
-    else
-        oribi__control_answer(supervisor, ORIBI__COMMAND_CERTIFICATES, code, line);
+    answer_those(supervisor, ORIBI__COMMAND_CERTIFICATES, true, !again, code, text);
+    for (uint32_t i = 0; i < ORIBI__CLIENTS_MAX; i++)
+        supervisor->control.clients[i].later &= supervisor->control.clients[i].command != ORIBI__COMMAND_CERTIFICATES;
 }
 
 /* False: no event follows. */
 static bool renew_certificates(struct oribi_supervisor *supervisor, struct oribi__client *client)
 {
-    if (supervisor->doors.count == 0) {
+    if (supervisor->doors.count == 0)
         answer(client, false, "no address speaks TLS");
+    if (supervisor->doors.count == 0)
         return false;
-    }
     client->command = ORIBI__COMMAND_CERTIFICATES;
     client->later = supervisor->doors.renewing != ORIBI__RENEWAL_NONE;
     oribi__doors_certificates(supervisor);

@@ -19,7 +19,7 @@ struct reading {
     struct oribi__door_files *keep;       /* gets what is read; NULL: nothing is kept */
     struct oribi_buf *out;
     char *error;
-    struct oribi__passwords *passwords; /* unless it is `from` */
+    struct oribi__passwords *passwords;   /* unless it is `from` */
     struct oribi_certificate_files files; /* of the certificate that is read */
 };
 
@@ -114,8 +114,9 @@ static int find_kept(const struct reading *reading, const char *path, struct ori
 static int add_password(const struct reading *reading, const char *path)
 {
     struct oribi_slice password;
-    int code = reading->from ? find_kept(reading, path, &password)
-                             : oribi__password_of(reading->passwords, reading->options, path, &password, reading->error);
+    int code = reading->from
+                   ? find_kept(reading, path, &password)
+                   : oribi__password_of(reading->passwords, reading->options, path, &password, reading->error);
     if (code == 0)
         code = add(reading, "password", path, password);
     if (code == 0 && keep_password(reading, path, password) < 0)

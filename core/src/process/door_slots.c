@@ -24,7 +24,7 @@ void oribi__doors_make_slots(struct oribi__doors *doors)
 void oribi__doors_note_sole(struct oribi__doors *doors, bool sole)
 {
     for (uint32_t i = 0; doors->slots && i < doors->count; i++)
-        atomic_store_explicit(&doors->slots[i].sole, sole, memory_order_release); /* partner: oribi__arrive_end() */
+        atomic_store_explicit(&doors->slots[i].sole, sole, memory_order_relaxed);
 }
 
 const struct oribi_door_slot *oribi__doors_slot(const struct oribi__doors *doors, uint32_t i)

@@ -18,12 +18,11 @@
 #include <unistd.h>
 
 enum {
-    CERTIFICATES_MS = 10 * 1000, /* until a door has taken new ones */
-    ENDED_LOOK_MS = 5,           /* a command's output is closed just before its end */
-    KILLED_MS = 1000,            /* until a door that was killed has ended */
-    SITE_MS = 2 * 1000,          /* until it answers by what a reload says */
-    BACKOFF_MS = 100,            /* doubled with each failure … */
-    BACKOFF_MS_MAX = 10 * 1000,  /* … up to this */
+    ENDED_LOOK_MS = 5,          /* a command's output is closed just before its end */
+    KILLED_MS = 1000,           /* until a door that was killed has ended */
+    SITE_MS = 2 * 1000,         /* until it answers by what a reload says */
+    BACKOFF_MS = 100,           /* doubled with each failure … */
+    BACKOFF_MS_MAX = 10 * 1000, /* … up to this */
     CPUS_PER_DOOR = 4,
     HEARD_MAX = 16, /* messages of a door at a time: it has one or two to say */
 };
@@ -219,115 +218,6 @@ int oribi__doors_begin_turn(struct oribi_supervisor *supervisor, char *error)
     return code;
 }
 
-/* --- certificates --- */
-
-/* Each door wipes the text that it has read, so each gets its own. */
-static int give_certificates(struct oribi__door *door, const struct oribi_buf *text, char *error)
-{
-    int fd = oribi__door_text_fd(text, error);
-    if (fd < 0)
-        return ORIBI_ESYS;
-    int code = oribi__door_text_send(door->control_fd, ORIBI_DOOR_TOLD_CERTIFICATES, fd);
-    oribi_os_close(fd);
-    return code < 0 ? refuse(error, "a door does not take messages") : 0;
-}
-
-static bool any_owes(const struct oribi__doors *doors)
-{
-    for (uint32_t i = 0; i < doors->count; i++)
-        if (doors->items[i].owed)
-            return true;
-    return false;
-}
-
-/* Reads the files, and tells the doors of them. 0: their answers are waited for; ORIBI_AGAIN: for a password; or a code
- * with one line in `error`. */
-static int read_and_give(struct oribi_supervisor *supervisor, char *error)
-{
-    struct oribi__doors *doors = &supervisor->doors;
-    struct oribi_buf text = {0};
-    oribi__door_files_free(&doors->renewed, false);
-    int code = oribi__door_text_certificates(supervisor->ties.options, supervisor->ties.listeners, NULL,
-                                             &doors->renewed, doors->passwords, &text, error);
-    for (uint32_t i = 0; i < doors->count && code == 0; i++) {
-        struct oribi__door *door = &doors->items[i];
-        if (!door->ready || door->control_fd < 0)
-            continue; /* it reads them itself when it starts */
-        code = give_certificates(door, &text, error);
-        door->owed += code == 0;
-    }
-    oribi__door_wipe(&text);
-    return code;
-}
-
-static void end_renewal(struct oribi_supervisor *supervisor, int code, const char *error)
-{
-    struct oribi__doors *doors = &supervisor->doors;
-    if (code == 0 && doors->taken > 0)
-        oribi__door_files_move(&doors->kept, &doors->renewed);
-    oribi__door_files_free(&doors->renewed, false);
-    oribi__doors_end_reading(&doors->passwords, false);
-    doors->renewing = ORIBI__RENEWAL_NONE;
-    if (code < 0)
-        oribi_log(ORIBI_LOG_ERROR, "certificates: %s: those that serve go on", error);
-    else if (error[0])
-        oribi_log(ORIBI_LOG_WARN, "certificates: %s", error);
-    (void)snprintf(doors->renewal, sizeof(doors->renewal), "%.*s", (int)sizeof(doors->renewal) - 1,
-                   code < 0 ? error : "");
-    oribi__control_renewed(supervisor, code, error, doors->renew_again);
-    if (!doors->renew_again)
-        return;
-    doors->renew_again = false;
-    oribi__doors_certificates(supervisor);
-}
-
-static void renew(struct oribi_supervisor *supervisor)
-{
-    struct oribi__doors *doors = &supervisor->doors;
-    char error[ORIBI_ERROR_TEXT_CAP] = "";
-    int code = read_and_give(supervisor, error);
-    if (code < 0 && code != ORIBI_AGAIN) {
-        end_renewal(supervisor, code, error);
-        return;
-    }
-    doors->renewing = code == ORIBI_AGAIN ? ORIBI__RENEWAL_READS : ORIBI__RENEWAL_WAITS;
-    doors->renewal_until = oribi_clock_ms() + CERTIFICATES_MS;
-}
-
-void oribi__doors_certificates(struct oribi_supervisor *supervisor)
-{
-    struct oribi__doors *doors = &supervisor->doors;
-    if (doors->renewing != ORIBI__RENEWAL_NONE) {
-        doors->renew_again = true;
-        return;
-    }
-    doors->refusal[0] = doors->warning[0] = '\0';
-    doors->taken = 0;
-    doors->passwords = oribi_mem_alloc(1, sizeof(*doors->passwords));
-    renew(supervisor);
-}
-
-/* A door that dies owes no answer. */
-static void renewal_turn(struct oribi_supervisor *supervisor, int64_t now_ms)
-{
-    struct oribi__doors *doors = &supervisor->doors;
-    if (now_ms >= doors->sites_until)
-        doors->sites_until = 0;
-    if (doors->renewing == ORIBI__RENEWAL_READS && oribi__passwords_turn(doors->passwords)) {
-        renew(supervisor);
-        return;
-    }
-    if (doors->renewing != ORIBI__RENEWAL_WAITS)
-        return;
-    bool late = any_owes(doors);
-    if (late && now_ms < doors->renewal_until)
-        return;
-    if (doors->refusal[0] || late)
-        end_renewal(supervisor, ORIBI_EINVAL, doors->refusal[0] ? doors->refusal : "a door does not answer");
-    else
-        end_renewal(supervisor, 0, doors->taken > 0 ? doors->warning : "no door serves now");
-}
-
 /* --- what is answered without the application --- */
 
 /* A reload has ended when what it has changed is seen. A door whose disk stands still takes the site later. */
@@ -453,7 +343,9 @@ void oribi__doors_turn(struct oribi_supervisor *supervisor)
     int64_t now_ms = oribi_clock_ms();
     for (uint32_t i = 0; i < doors->count; i++)
         look_at(supervisor, i, now_ms);
-    renewal_turn(supervisor, now_ms);
+    oribi__doors_renewal_turn(supervisor, now_ms);
+    if (now_ms >= doors->sites_until)
+        doors->sites_until = 0;
     oribi__doors_note_sole(doors, supervisor->upgrade.predecessor_fd < 0 && !supervisor->policy.upgrade_pid);
     if (doors->tickets && now_ms >= doors->tickets_at)
         oribi__doors_turn_tickets(doors, now_ms);

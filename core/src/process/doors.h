@@ -2,7 +2,8 @@
  * place of its own: started before any worker serves, started again when it dies, kept through reloads and recycling;
  * told to end, and waited for, before the workers are, since it needs them for what it has begun.
  *
- * doors.c hears and ends them, door_start.c starts them, door_files.c keeps their certificates; door_text.c writes what
+ * doors.c hears and ends them, door_start.c starts them, door_renewal.c brings new certificates,
+ * door_passwords.c their passwords, door_files.c keeps both; door_text.c writes what
  * they are started with, door_tickets.c has the keys of session tickets, door_slots.c what doors count, door_unused.c
  * what is set for none. */
 #ifndef ORIBI_PROCESS_DOORS_H
@@ -61,24 +62,24 @@ struct oribi__doors {
     int64_t tickets_at;                /* when the keys are turned */
     int slots_fd;
     struct oribi_door_slot *slots; /* what each counts, mapped; NULL: no doors, or no memory for that */
-    bool beginning;  /* the server is not up before all of them are ready */
-    uint32_t begun;  /* so many of them were started */
+    bool beginning;                /* the server is not up before all of them are ready */
+    uint32_t begun;                /* so many of them were started */
     bool ending;
-    char error[256];               /* of the last that has failed at its start; "": none */
-    char refusal[256];             /* of the last that has refused new certificates; "": none */
-    uint32_t taken;                /* doors that have taken new certificates */
-    char warning[256];             /* of the last that has taken certificates; "": none */
+    char error[256];   /* of the last that has failed at its start; "": none */
+    char refusal[256]; /* of the last that has refused new certificates; "": none */
+    uint32_t taken;    /* doors that have taken new certificates */
+    char warning[256]; /* of the last that has taken certificates; "": none */
     enum oribi__renewal renewing;
-    bool renew_again;                      /* it was asked for while one was under way */
-    int64_t renewal_until;                 /* of ANSWERS */
-    int64_t sites_until;                   /* a reload's reply waits no longer for doors to take its site; 0: it has not begun */
-    struct oribi__door_files renewed;      /* what was read, until a door has taken it */
-    struct oribi__passwords *passwords;    /* of a renewal; NULL: none is read … */
-    struct oribi__passwords *of_start;     /* … and of a door that is to start, … */
-    uint32_t starting;                     /* … this one */
-    char renewal[256];                     /* why a reload has not renewed certificates; "": it has */
-    struct oribi__door_files kept; /* of the certificates that doors have taken last */
-    struct oribi_buf site;         /* oribi__door_text_site() of the generation in force */
+    bool renew_again;                   /* it was asked for while one was under way */
+    int64_t renewal_until;              /* of ANSWERS */
+    int64_t sites_until;                /* a reload's reply waits no longer for its site; 0: none is on its way */
+    struct oribi__door_files renewed;   /* what was read, until a door has taken it */
+    struct oribi__passwords *passwords; /* of a renewal; NULL: none is read … */
+    struct oribi__passwords *of_start;  /* … and of a door that is to start, … */
+    uint32_t starting;                  /* … this one */
+    char renewal[256];                  /* why a reload has not renewed certificates; "": it has */
+    struct oribi__door_files kept;      /* of the certificates that doors have taken last */
+    struct oribi_buf site;              /* oribi__door_text_site() of the generation in force */
 };
 
 void oribi__doors_init(struct oribi__doors *doors);
@@ -103,6 +104,9 @@ bool oribi__doors_missing(const struct oribi__doors *doors);
 /* Reads the files of the certificates and gives them to all doors. Its end is logged, and told to the clients of the
  * control socket that wait for it (oribi__control_renewed()). One that is under way is followed by another. */
 void oribi__doors_certificates(struct oribi_supervisor *supervisor);
+
+/* For each turn of the supervisor. */
+void oribi__doors_renewal_turn(struct oribi_supervisor *supervisor, int64_t now_ms);
 
 /* Is a renewal under way, or have doors still to take a reload's site? */
 bool oribi__doors_settle(const struct oribi_supervisor *supervisor);

@@ -282,7 +282,8 @@ void oribi__policy_stop(struct oribi_policy *policy, struct oribi_worker_record 
 void oribi__policy_hold(struct oribi_policy *policy, struct oribi_worker_record *record, int64_t wait_ms,
                         int64_t now_ms)
 {
-    bool wanted = wait_ms > 0 && !oribi_policy_ends(policy) && record->generation == policy->generation && !record->retire;
+    bool wanted =
+        wait_ms > 0 && !oribi_policy_ends(policy) && record->generation == policy->generation && !record->retire;
     record->state = wanted ? ORIBI_RECORD_HELD : ORIBI_RECORD_FREE;
     record->until = now_ms + wait_ms;
 }

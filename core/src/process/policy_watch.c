@@ -119,8 +119,7 @@ static bool kill_hanging(struct oribi_policy *policy, int64_t now_ms)
     int64_t allowed_ms = policy->config.call_timeout_ms + ORIBI_CALL_GRACE_MS;
     for (uint32_t i = 0; policy->config.call_timeout_ms && i < policy->slot_count; i++) {
         struct oribi_worker_record *record = &policy->records[i];
-        if (!record->awake_since || now_ms - record->awake_since < allowed_ms ||
-            record->state != ORIBI_RECORD_SERVING)
+        if (!record->awake_since || now_ms - record->awake_since < allowed_ms || record->state != ORIBI_RECORD_SERVING)
             continue;
         of(policy, record,
            say(policy, ORIBI_LOG_ERROR,
@@ -159,5 +158,6 @@ bool oribi__policy_step_watch(struct oribi_policy *policy, int64_t now_ms)
         return false;
     if (now_ms - policy->watched_at >= ORIBI_WATCH_MS)
         look(policy, now_ms);
-    return remind_one(policy) || kill_overdue(policy, now_ms) || kill_hanging(policy, now_ms) || ask_for_refork(policy, now_ms);
+    return remind_one(policy) || kill_overdue(policy, now_ms) || kill_hanging(policy, now_ms) ||
+           ask_for_refork(policy, now_ms);
 }

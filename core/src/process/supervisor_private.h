@@ -332,8 +332,8 @@ void oribi__control_answer(struct oribi_supervisor *supervisor, enum oribi__comm
                            const char *text);
 /* What has ended, for the clients that wait for it; `code` 0: it is done. */
 void oribi__control_reloaded(struct oribi_supervisor *supervisor, int code, const char *text);
-/* The same of a renewal of certificates; `why`: a warning where it is done. `again`: those who have asked since wait on. */
-void oribi__control_renewed(struct oribi_supervisor *supervisor, int code, const char *why, bool again);
+/* The same of a renewal of certificates. `again`: those who have asked since wait on. */
+void oribi__control_renewed(struct oribi_supervisor *supervisor, int code, const char *text, bool again);
 void oribi__control_upgraded(struct oribi_supervisor *supervisor, int code, const char *text);
 void oribi__control_upgrade_refused(struct oribi_supervisor *supervisor, const char *text);
 void oribi__control_stopping(struct oribi_supervisor *supervisor);

@@ -67,8 +67,8 @@ struct oribi_worker {
     bool accept_sources_closed; /* the helper took listeners, hand-off queue and wake descriptor out of the loop */
 
     /* the end */
-    _Atomic uint32_t stop_asked;     /* set by oribi_worker_stop() in a handler or thread, read by the owner */
-    _Atomic uint32_t stop_signalled; /* the same for oribi_worker_stop_signalled() … */
+    _Atomic uint32_t stop_asked;       /* set by oribi_worker_stop() in a handler or thread, read by the owner */
+    _Atomic uint32_t stop_signalled;   /* the same for oribi_worker_stop_signalled() … */
     _Atomic int64_t stop_signalled_ms; /* … and when that was */
     bool has_doors; /* the server has: they need workers for longer than a signal to the whole group says */
     /* oribi_worker_retire(): nothing is begun any more. Set by the own thread, read by the helper */
@@ -78,7 +78,7 @@ struct oribi_worker {
     int64_t stop_ms; /* when stopping began */
 
     /* what is counted and said */
-    int64_t turned_us; /* time of the last turn */
+    int64_t turned_us;   /* time of the last turn */
     uint32_t turn_count; /* of the own threads; 0 is skipped */
     uint64_t request_count;
     uint64_t request_limit; /* 0: none */

@@ -25,8 +25,8 @@ struct oribi_command {
 
 /* The same in steps, for a caller who has other things to do. Start: 0, or ORIBI_EINVAL with `error`. Step: 0, it has
  * ended well; ORIBI_AGAIN: not yet, and command->output_fd or a death tells when to look again, at the latest
- * until_ms; or ORIBI_EINVAL with `error`. Ended: the caller has reaped a process: was it this one? Stop: ends one that is
- * not wanted any more; nothing of one that has ended. */
+ * until_ms; or ORIBI_EINVAL with `error`. Ended: the caller has reaped a process: was it this one? Stop: ends one that
+ * is not wanted any more; nothing of one that has ended. */
 int oribi_os_command_start(struct oribi_command *command, char *error);
 int oribi_os_command_step(struct oribi_command *command, char *error);
 bool oribi_os_command_ended(struct oribi_command *command, pid_t pid, int status);

@@ -42,12 +42,12 @@ enum {
     ORIBI_DOOR_SAYS_REFUSED = 'e',
     ORIBI_DOOR_SAYS_SITE = 'w',         /* it answers by the last site that it was told */
     ORIBI_DOOR_TOLD_CERTIFICATES = 'C', /* with a descriptor of such a text */
-    ORIBI_DOOR_TOLD_DRAIN = 'D', /* others serve the addresses */
-    ORIBI_DOOR_TOLD_STOP = 'S',  /* the addresses end: who has connected is served */
-    ORIBI_DOOR_TOLD_GIVE_UP = 'G', /* workers end: what waits for them is answered 503 */
-    ORIBI_DOOR_TOLD_REOPEN = 'R',     /* with a descriptor of the log */
-    ORIBI_DOOR_TOLD_ACCESS_LOG = 'A', /* the same of the access log */
-    ORIBI_DOOR_TOLD_SITE = 'W',       /* with a descriptor of what follows `site` in such a text */
+    ORIBI_DOOR_TOLD_DRAIN = 'D',        /* others serve the addresses */
+    ORIBI_DOOR_TOLD_STOP = 'S',         /* the addresses end: who has connected is served */
+    ORIBI_DOOR_TOLD_GIVE_UP = 'G',      /* workers end: what waits for them is answered 503 */
+    ORIBI_DOOR_TOLD_REOPEN = 'R',       /* with a descriptor of the log */
+    ORIBI_DOOR_TOLD_ACCESS_LOG = 'A',   /* the same of the access log */
+    ORIBI_DOOR_TOLD_SITE = 'W',         /* with a descriptor of what follows `site` in such a text */
 };
 
 enum {

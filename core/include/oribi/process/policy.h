@@ -77,13 +77,13 @@ struct oribi_policy_config {
     int64_t spawn_interval_ms;
     int64_t err_respawn_interval_ms;
     int64_t call_timeout_ms; /* also of a worker that hangs outside any call; 0: none */
-    int64_t drain_delay_ms; /* how long a graceful stop is only announced */
-    int64_t age_max_ms;     /* 0: workers may grow old */
-    int64_t memory_max;     /* bytes; 0: no limit */
-    uint64_t refork_after;  /* requests of one worker; 0: never */
-    int deadline_signal;    /* sent to a worker at each look that finds its call over its deadline; 0: none */
-    bool watch;             /* look at the scoreboard every ORIBI_WATCH_MS */
-    bool doors;             /* a graceful stop lets doors end first, which need the workers */
+    int64_t drain_delay_ms;  /* how long a graceful stop is only announced */
+    int64_t age_max_ms;      /* 0: workers may grow old */
+    int64_t memory_max;      /* bytes; 0: no limit */
+    uint64_t refork_after;   /* requests of one worker; 0: never */
+    int deadline_signal;     /* sent to a worker at each look that finds its call over its deadline; 0: none */
+    bool watch;              /* look at the scoreboard every ORIBI_WATCH_MS */
+    bool doors;              /* a graceful stop lets doors end first, which need the workers */
     /* process 1: at its end the system ends all others of its container, so that it cannot hand over */
     bool is_init;
     bool no_reopen; /* USR1 means something else to the workers */
