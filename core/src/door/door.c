@@ -77,8 +77,8 @@ int oribi__door_init(struct oribi__door *door, struct oribi_door_config *config,
         return ORIBI_ENOMEM;
     }
     door->control_watch.handler = on_control;
-    if (oribi__door_accept_init(door) < 0 || oribi_loop_add(door->reactor.loop, &door->control_watch, config->control_fd,
-                                                       ORIBI_WATCH_SIGNAL, ORIBI_READ) < 0) {
+    if (oribi__door_accept_init(door) < 0 || oribi_loop_add(door->reactor.loop, &door->control_watch,
+                                                            config->control_fd, ORIBI_WATCH_SIGNAL, ORIBI_READ) < 0) {
         (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "cannot watch the listeners: %s", oribi_os_error_text());
         return ORIBI_ESYS;
     }

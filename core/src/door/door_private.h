@@ -3,8 +3,7 @@
  *
  *   main.c         the program: config, user, signals
  *   door.c         create, turn, drain, end
- *   accept.c       listeners
- *   arrive.c       a client until it is known what it speaks
+ *   accept.c, arrive.c  listeners, and a client until it is known what it speaks
  *   clients_h1.c   HTTP/1.1: requests of the reactor become calls, answers go to its connections
  *   clients_h2.c   HTTP/2: sessions (h2.h) over their sockets
  *   streams_h2.c   … and their streams as calls; stream_bytes_h2.c: the bytes of their answers
@@ -297,8 +296,7 @@ void oribi__call_failed(struct oribi__call *call, int status, enum oribi_refusal
 void oribi__dispatch_add(struct oribi__call *call, bool first);
 void oribi__dispatch_remove(struct oribi__call *call);
 
-/* Answers all that wait with 503. */
-void oribi__dispatch_give_up(struct oribi__door *door);
+void oribi__dispatch_give_up(struct oribi__door *door); /* answers all that wait with 503 */
 
 /* Gives requests that wait to workers that are free. */
 void oribi__dispatch(struct oribi__door *door);
@@ -468,11 +466,10 @@ void oribi__h2_close_all(struct oribi__door *door);
 
 /* What is left to its caller of a stream's client. */
 void oribi__arrive_turn(struct oribi__door *door);
-/* A client has connected. Takes the descriptor. */
-void oribi__arrive(struct oribi__door *door, uint32_t index, int fd, const struct sockaddr_storage *from);
+void oribi__arrive(struct oribi__door *door, uint32_t index, int fd,
+                   const struct sockaddr_storage *from);     /* takes fd */
 uint32_t oribi__arrive_held(const struct oribi__door *door); /* connections of all kinds */
-/* Closes, for a new one, the connection that has brought nothing for the longest time: between two requests, or before
- * its first. False: there is none that may be closed, as oribi_reactor_make_room() has it. */
+/* Closes the one that has rested longest. False: none may be closed, as oribi_reactor_make_room() has it. */
 bool oribi__arrive_make_room(struct oribi__door *door);
 void oribi__arrive_close_all(struct oribi__door *door);
 int64_t oribi__arrive_wait_ms(const struct oribi__door *door);
@@ -481,8 +478,7 @@ int64_t oribi__arrive_wait_ms(const struct oribi__door *door);
 
 int oribi__door_accept_init(struct oribi__door *door);
 void oribi__door_accept_turn(struct oribi__door *door);
-/* No new clients. `last`: but for those who have connected to addresses that end with the server, which the supervisor
- * shuts down when none waits there any more. */
+/* No new clients. `last`: but for those who have connected to addresses that end with the server. */
 void oribi__door_accept_stop(struct oribi__door *door, bool last);
 /* The same without a supervisor: who has connected is accepted, and the addresses are free for the next server. */
 void oribi__door_accept_end(struct oribi__door *door);

@@ -183,7 +183,8 @@ void oribi__control_answer(struct oribi_supervisor *supervisor, enum oribi__comm
 }
 
 /* Replies to the clients that asked before the command began; the next one is for the others. */
-static void answer_first(struct oribi_supervisor *supervisor, enum oribi__command command, int code, const char *text)
+void oribi__control_answer_first(struct oribi_supervisor *supervisor, enum oribi__command command, int code,
+                                 const char *text)
 {
     answer_those(supervisor, command, true, false, code, text);
     for (uint32_t i = 0; i < ORIBI__CLIENTS_MAX; i++)
@@ -245,7 +246,7 @@ void oribi__control_reloaded(struct oribi_supervisor *supervisor, int code, cons
 {
     answer_deferred(supervisor);
     if (supervisor->policy.next_generation)
-        answer_first(supervisor, ORIBI__COMMAND_RELOAD, code, text);
+        oribi__control_answer_first(supervisor, ORIBI__COMMAND_RELOAD, code, text);
     else if (code)
         oribi__control_answer(supervisor, ORIBI__COMMAND_RELOAD, code, text);
     else
@@ -340,13 +341,6 @@ static bool resize(struct oribi_supervisor *supervisor, struct oribi__client *cl
                                          .delta = (int32_t)(target - (long)supervisor->policy.target)};
     answer(client, true, line);
     return event->delta != 0;
-}
-
-void oribi__control_renewed(struct oribi_supervisor *supervisor, int code, const char *text, bool again)
-{
-    answer_those(supervisor, ORIBI__COMMAND_CERTIFICATES, true, !again, code, text);
-    for (uint32_t i = 0; i < ORIBI__CLIENTS_MAX; i++)
-        supervisor->control.clients[i].later &= supervisor->control.clients[i].command != ORIBI__COMMAND_CERTIFICATES;
 }
 
 /* False: no event follows. */

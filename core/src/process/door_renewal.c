@@ -82,7 +82,10 @@ static void end_renewal(struct oribi_supervisor *supervisor, int code, const cha
                    : error[0] ? "; warning: "
                               : "",
                    code < 0 ? "" : error); /* fits */
-    oribi__control_renewed(supervisor, code, line, doors->renew_again);
+    if (doors->renew_again)
+        oribi__control_answer_first(supervisor, ORIBI__COMMAND_CERTIFICATES, code, line);
+    else
+        oribi__control_answer(supervisor, ORIBI__COMMAND_CERTIFICATES, code, line);
     if (!doors->renew_again)
         return;
     doors->renew_again = false;

@@ -102,7 +102,7 @@ uint32_t oribi__doors_serving(const struct oribi__doors *doors);
 bool oribi__doors_missing(const struct oribi__doors *doors);
 
 /* Reads the files of the certificates and gives them to all doors. Its end is logged, and told to the clients of the
- * control socket that wait for it (oribi__control_renewed()). One that is under way is followed by another. */
+ * control socket that wait for it (door_renewal.c). One that is under way is followed by another. */
 void oribi__doors_certificates(struct oribi_supervisor *supervisor);
 
 /* For each turn of the supervisor. */

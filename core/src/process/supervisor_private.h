@@ -332,8 +332,9 @@ void oribi__control_answer(struct oribi_supervisor *supervisor, enum oribi__comm
                            const char *text);
 /* What has ended, for the clients that wait for it; `code` 0: it is done. */
 void oribi__control_reloaded(struct oribi_supervisor *supervisor, int code, const char *text);
-/* The same of a renewal of certificates. `again`: those who have asked since wait on. */
-void oribi__control_renewed(struct oribi_supervisor *supervisor, int code, const char *text, bool again);
+/* To those who asked before it began: the next one is for the others. */
+void oribi__control_answer_first(struct oribi_supervisor *supervisor, enum oribi__command command, int code,
+                                 const char *text);
 void oribi__control_upgraded(struct oribi_supervisor *supervisor, int code, const char *text);
 void oribi__control_upgrade_refused(struct oribi_supervisor *supervisor, const char *text);
 void oribi__control_stopping(struct oribi_supervisor *supervisor);
