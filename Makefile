@@ -139,10 +139,13 @@ soak-certificates: all
 	  E2E_COMMAND=$$command ORIBI_SOAK=1 ruby -Ie2e e2e/door_use_test.rb -n /handshakes/ || exit 1; done
 	@echo "soak: no handshake failed while certificates changed"
 
-# 100,000 requests over 32 connections of HTTP/2 with TLS, while there is a reload each second, or a worker is killed.
+# 100,000 requests over 32 connections of HTTP/2 with TLS, while there is a reload each second, or a worker is killed;
+# and twenty stops and kills of each kind at random moments.
 soak-door: all
 	@for command in oribi oribi-psgi; do \
 	  E2E_COMMAND=$$command ORIBI_SOAK=1 ruby -Ie2e e2e/tls_test.rb -n '/reloads|killed/' || exit 1; done
+	@for command in oribi oribi-psgi; do \
+	  E2E_COMMAND=$$command ORIBI_SOAK=1 ruby -Ie2e e2e/door_ends_test.rb -n /random/ || exit 1; done
 	@echo "soak: the door's clients lost nothing"
 
 # HTTP/1.1 through a door: the suites that spec/rules.txt names, all of them.

@@ -149,7 +149,7 @@ E2E.suite("door_use", transports: %i[tcp]) do
     output, status = ctl("certificates")
     assert status.success?, output
     assert_equal before.serial, peer_certificate("localhost").serial
-    assert_nowhere([@one.pid, door], PASSWORD)
+    assert_nowhere(@one.descendants, PASSWORD)
   end
 
   # Whoever may read the memory of these processes finds no password in it.

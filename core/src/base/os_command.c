@@ -15,7 +15,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { END_LOOK_MS = 5 }; /* output is closed just before the end */
+enum {
+    END_LOOK_MS = 5, /* output is closed just before the end */
+    KILLED_MS = 1000,
+};
 
 extern char **environ;
 
@@ -64,78 +67,115 @@ static int spawn(const struct oribi_command *command, int output_fd, pid_t *pid)
     return failed;
 }
 
-/* Until the end of the output. 0, or a code with `error`. */
-static int take_output(struct oribi_command *command, int fd, int64_t until_ms, char *error)
+static int refuse_late(const struct oribi_command *command, char *error)
 {
-    command->len = 0;
+    return refuse(error, "ran longer than %.1f s", (double)command->timeout_ms / 1000);
+}
+
+/* 0: the output has ended. */
+static int take_output(struct oribi_command *command, char *error)
+{
     for (;;) {
         char beyond;
         bool full = command->len == command->cap;
-        int64_t left_ms = until_ms - oribi_clock_ms();
-        ssize_t n =
-            oribi_os_read(fd, full ? &beyond : command->output + command->len, full ? 1 : command->cap - command->len);
+        ssize_t n = oribi_os_read(command->output_fd, full ? &beyond : command->output + command->len,
+                                  full ? 1 : command->cap - command->len);
         if (n == 0)
             return 0;
         if (n > 0 && full)
             return refuse(error, "printed more than %zu bytes", command->cap);
         if (n > 0)
             command->len += (size_t)n;
-        else if (n != ORIBI_AGAIN)
-            return refuse(error, "cannot be read: %s", oribi_os_error_text());
-        else if (left_ms <= 0)
-            return refuse(error, "ran longer than %.1f s", (double)command->timeout_ms / 1000);
+        else if (n == ORIBI_AGAIN)
+            return oribi_clock_ms() < command->until_ms ? ORIBI_AGAIN : refuse_late(command, error);
         else
-            oribi_process_poll(&fd, 1, left_ms);
+            return refuse(error, "cannot be read: %s", oribi_os_error_text());
     }
 }
 
 /* Its end follows that of its output, unless it has closed that by itself. */
-static int await_end(pid_t pid, int64_t until_ms, int *status)
+static int take_end(struct oribi_command *command, char *error)
 {
-    for (;;) {
-        pid_t ended = oribi_process_reap(pid, false, status);
-        if (ended != 0)
-            return ended == pid ? 0 : ORIBI_ESYS;
-        if (oribi_clock_ms() >= until_ms)
-            return ORIBI_ELIMIT;
-        oribi_process_poll(NULL, 0, END_LOOK_MS);
-    }
+    pid_t ended = command->reaped ? command->pid : oribi_process_reap(command->pid, false, &command->status);
+    if (ended == 0)
+        return oribi_clock_ms() < command->until_ms ? ORIBI_AGAIN : refuse_late(command, error);
+    bool known = ended == command->pid;
+    command->pid = 0;
+    if (!known)
+        return refuse(error, "ended, and its exit code is not known");
+    if (WIFSIGNALED(command->status))
+        return refuse(error, "was ended by signal %d", WTERMSIG(command->status));
+    return WEXITSTATUS(command->status) ? refuse(error, "ended with exit code %d", WEXITSTATUS(command->status)) : 0;
 }
 
-static void end(pid_t pid)
+int oribi_os_command_start(struct oribi_command *command, char *error)
 {
-    (void)kill(-pid, SIGKILL); /* its session has one group, unless it made others */
-    (void)kill(pid, SIGKILL);
-    (void)oribi_process_reap(pid, true, &(int){0}); /* ours, and killed */
+    int fds[2];
+    command->pid = 0;
+    command->output_fd = -1;
+    command->reaped = false;
+    command->len = 0;
+    command->until_ms = oribi_clock_ms() + command->timeout_ms;
+    if (oribi_os_pipe(fds) < 0)
+        return refuse(error, "cannot be started: %s", oribi_os_error_text());
+    (void)oribi_os_set_nonblock(fds[1], false); /* the program expects to wait; it is open: cannot fail */
+    int failed = spawn(command, fds[1], &command->pid);
+    oribi_os_close(fds[1]);
+    if (!failed) {
+        command->output_fd = fds[0];
+        return 0;
+    }
+    command->pid = 0;
+    oribi_os_close(fds[0]);
+    return refuse(error, "cannot be started: %s", strerror(failed));
+}
+
+int oribi_os_command_step(struct oribi_command *command, char *error)
+{
+    int code = command->output_fd >= 0 ? take_output(command, error) : 0;
+    if (code == 0) {
+        oribi_os_close(command->output_fd);
+        command->output_fd = -1;
+        code = take_end(command, error);
+    }
+    if (code != ORIBI_AGAIN)
+        oribi_os_command_stop(command);
+    return code;
+}
+
+bool oribi_os_command_ended(struct oribi_command *command, pid_t pid, int status)
+{
+    if (command->pid <= 0 || command->pid != pid)
+        return false;
+    command->reaped = true;
+    command->status = status;
+    return true;
+}
+
+/* Killed, it ends at once, as far as the kernel lets it: nobody waits for one that sleeps in there. */
+void oribi_os_command_stop(struct oribi_command *command)
+{
+    oribi_os_close(command->output_fd);
+    command->output_fd = -1;
+    if (command->pid > 0) {
+        (void)kill(-command->pid, SIGKILL); /* its session has one group, unless it made others */
+        if (!command->reaped)
+            (void)kill(command->pid, SIGKILL);
+        if (!command->reaped)
+            (void)oribi_process_reap_within(command->pid, KILLED_MS);
+    }
+    command->pid = 0;
 }
 
 int oribi_os_run_command(struct oribi_command *command, char *error)
 {
-    int fds[2];
-    pid_t pid = 0;
-    int status = 0;
-    int64_t until_ms = oribi_clock_ms() + command->timeout_ms;
-    if (oribi_os_pipe(fds) < 0)
-        return refuse(error, "cannot be started: %s", oribi_os_error_text());
-    (void)oribi_os_set_nonblock(fds[1], false); /* the program expects to wait; it is open: cannot fail */
-    int failed = spawn(command, fds[1], &pid);
-    oribi_os_close(fds[1]);
-    if (failed) {
-        oribi_os_close(fds[0]);
-        return refuse(error, "cannot be started: %s", strerror(failed));
-    }
-    int code = take_output(command, fds[0], until_ms, error);
-    oribi_os_close(fds[0]);
-    int ended = code < 0 ? ORIBI_ELIMIT : await_end(pid, until_ms, &status);
-    if (ended == ORIBI_ELIMIT)
-        end(pid);
+    int code = oribi_os_command_start(command, error);
     if (code < 0)
         return code;
-    if (ended == ORIBI_ELIMIT)
-        return refuse(error, "ran longer than %.1f s", (double)command->timeout_ms / 1000);
-    if (ended < 0)
-        return refuse(error, "ended, and its exit code is not known");
-    if (WIFSIGNALED(status))
-        return refuse(error, "was ended by signal %d", WTERMSIG(status));
-    return WEXITSTATUS(status) ? refuse(error, "ended with exit code %d", WEXITSTATUS(status)) : 0;
+    while ((code = oribi_os_command_step(command, error)) == ORIBI_AGAIN) {
+        int64_t left_ms = command->until_ms - oribi_clock_ms();
+        bool prints = command->output_fd >= 0;
+        oribi_process_poll(&command->output_fd, prints, !prints ? END_LOOK_MS : left_ms > 0 ? left_ms : 0);
+    }
+    return code;
 }

@@ -2,6 +2,7 @@
 #include "oribi/base/os_process.h"
 
 #include "oribi/base/buf.h"
+#include "oribi/base/clock.h"
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
 #include "oribi/base/os.h"
@@ -22,7 +23,10 @@
 #include <termios.h>
 #include <unistd.h>
 
-enum { DEPTH_MAX = 4 }; /* from a supervisor over mold and intermediate to a worker, and one to spare */
+enum {
+    DEPTH_MAX = 4, /* from a supervisor over mold and intermediate to a worker, and one to spare */
+    REAP_LOOK_MS = 5,
+};
 
 /* --- user --- */
 
@@ -172,6 +176,18 @@ pid_t oribi_process_reap(pid_t pid, bool wait, int *status)
         got = waitpid(pid, status, wait ? 0 : WNOHANG);
     while (got < 0 && errno == EINTR);
     return got < 0 ? ORIBI_ESYS : got;
+}
+
+bool oribi_process_reap_within(pid_t pid, int64_t ms)
+{
+    int status;
+    int64_t until_ms = oribi_clock_ms() + ms;
+    while (oribi_process_reap(pid, false, &status) == 0) {
+        if (oribi_clock_ms() >= until_ms)
+            return false;
+        oribi_process_poll(NULL, 0, REAP_LOOK_MS);
+    }
+    return true;
 }
 
 pid_t oribi_process_ended(void)

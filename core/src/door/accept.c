@@ -1,145 +1,95 @@
-/* Listeners: new clients, room for them at connections_max, and the deadlines of those that arrive (arrive.c). */
-#include "door/arrive.h"
+/* The door's listeners, from the first client to the last: accepting, pauses, and the end, with a supervisor and
+ * without. */
+#include "door/door_private.h"
 
 #include "oribi/base/error.h"
-#include "oribi/base/mem.h"
 #include "oribi/base/os.h"
 
-#include <arpa/inet.h>
-#include <stdio.h>
-#include <string.h>
+#include <sys/socket.h>
 
 enum {
     ACCEPT_BATCH = 64,
-    PAUSE_MS = 100,      /* without descriptors, or beyond connections_max */
-    LOOK_EVERY_MS = 250, /* at deadlines */
-    ROOM_LOOKS_MAX = 16, /* clients that turn out not to rest */
+    ORPHANS_MAX = 4096, /* connections that a listener may have at its end */
 };
-
-static void set_address(struct oribi__peer *peer, const struct sockaddr_storage *from)
-{
-    char text[INET6_ADDRSTRLEN] = "";
-    uint16_t port = 0;
-    if (from->ss_family == AF_INET) {
-        const struct sockaddr_in *in = (const struct sockaddr_in *)from;
-        (void)inet_ntop(AF_INET, &in->sin_addr, text, sizeof(text)); /* cannot fail: family and room are right */
-        port = ntohs(in->sin_port);
-    } else if (from->ss_family == AF_INET6) {
-        const struct sockaddr_in6 *in = (const struct sockaddr_in6 *)from;
-        (void)inet_ntop(AF_INET6, &in->sin6_addr, text, sizeof(text));
-        port = ntohs(in->sin6_port);
-    } else {
-        return;
-    }
-    char digits[ORIBI_CONN_PORT_CAP + 1];
-    peer->addr_len = (uint8_t)strnlen(text, ORIBI_CONN_ADDR_CAP);
-    memcpy(peer->addr, text, peer->addr_len);
-    peer->port_len = (uint8_t)snprintf(digits, sizeof(digits), "%u", port);
-    memcpy(peer->port, digits, peer->port_len);
-}
-
-static void arrive(struct oribi__door *door, uint32_t index, int fd, const struct sockaddr_storage *from)
-{
-    const struct oribi_door_listener *listener = &door->config->listeners[index];
-    const struct oribi_options *options = door->config->options;
-    struct oribi__arrival *arrival = oribi_mem_try_alloc(1, sizeof(*arrival));
-    if (!arrival) {
-        oribi_os_close(fd);
-        return;
-    }
-    arrival->door = door;
-    arrival->peer = (struct oribi__peer){.fd = fd, .listener = index};
-    arrival->watch.handler = oribi__arrival_on_ready;
-    set_address(&arrival->peer, from);
-    int64_t patience_ms = listener->tls ? options->head_timeout_ms : options->idle_timeout_ms;
-    arrival->deadline_ms = patience_ms ? door->reactor.now_ms + patience_ms : INT64_MAX;
-    arrival->proxy_awaited = (listener->listener.proxy || options->proxy_protocol) &&
-                             oribi_trust_has(&door->trust, oribi_slice(arrival->peer.addr, arrival->peer.addr_len));
-    bool tls = listener->tls && !arrival->proxy_awaited;
-    if (tls)
-        arrival->session = oribi_tls_accept(listener->contexts, fd);
-    if ((tls && !arrival->session) ||
-        oribi_loop_add(door->reactor.loop, &arrival->watch, fd, ORIBI_WATCH_PEER, ORIBI_READ) < 0) {
-        oribi_tls_session_destroy(arrival->session);
-        oribi_os_close(fd);
-        oribi_mem_free(arrival);
-        return;
-    }
-    arrival->since_ms = door->reactor.now_ms;
-    arrival->next = door->arrivals;
-    *(door->arrivals ? &door->arrivals->prev : &door->arrivals_last) = arrival;
-    door->arrivals = arrival;
-    door->arrival_count++;
-    oribi_door_slot_count(&door->slot->connection_count, 1);
-    oribi__arrival_go_on(arrival); /* what the client has sent is often there */
-}
-
-static uint32_t held(const struct oribi__door *door)
-{
-    return door->reactor.conn_count + door->client_count + door->arrival_count + door->tunnel_count;
-}
-
-/* Closes, for a new one, the connection that has brought nothing for the longest time: between two requests, or before
- * its first. False: there is none that may be closed, as oribi_reactor_make_room() has it. */
-static bool make_room(struct oribi__door *door)
-{
-    struct oribi_room room;
-    for (int looks = 0; looks < ROOM_LOOKS_MAX; looks++) {
-        int64_t h1_ms = oribi_reactor_rested_ms(&door->reactor);
-        int64_t h2_ms = oribi__h2_rested_ms(door);
-        int64_t new_ms = door->arrivals_last ? door->reactor.now_ms - door->arrivals_last->since_ms : -1;
-        if (h1_ms >= h2_ms && h1_ms >= new_ms)
-            return oribi_reactor_make_room(&door->reactor, &room);
-        if (h2_ms < ORIBI_ROOM_IDLE_MS_MIN && new_ms < ORIBI_ROOM_IDLE_MS_MIN)
-            return false;
-        if (new_ms >= h2_ms) {
-            oribi__arrival_drop(door->arrivals_last);
-            return true;
-        }
-        if (oribi__h2_make_room(door))
-            return true;
-    }
-    return false;
-}
 
 static void pause_accepting(struct oribi__door *door)
 {
+    if (!door->accepting)
+        return;
     for (uint32_t i = 0; i < door->config->listener_count; i++)
-        (void)oribi_loop_remove(door->reactor.loop, &door->listener_watches[i]);
+        if (door->config->listeners[i].listener.fd >= 0)
+            (void)oribi_loop_remove(door->reactor.loop, &door->listener_watches[i]);
     door->accepting = false;
-    door->accept_pause_until_ms = door->reactor.now_ms + PAUSE_MS;
+    door->accept_pause_until_ms = door->reactor.now_ms + ORIBI__DOOR_PAUSE_MS;
+}
+
+static void close_listener(struct oribi__door *door, uint32_t index)
+{
+    struct oribi_listener *listener = &door->config->listeners[index].listener;
+    if (listener->fd < 0)
+        return;
+    if (door->accepting)
+        (void)oribi_loop_remove(door->reactor.loop, &door->listener_watches[index]);
+    oribi_os_close(listener->fd);
+    listener->fd = -1;
+}
+
+/* One connection makes way, for a reason that the log is told of in time. */
+static bool evict(struct oribi__door *door)
+{
+    if (!oribi__arrive_make_room(door))
+        return false;
+    oribi_door_slot_count(&door->slot->evicted_count, 1);
+    return true;
+}
+
+/* Without descriptors, and no connection that rests: those that have come wait in the kernel's queue. */
+static bool has_no_descriptor(struct oribi__door *door, uint32_t index)
+{
+    if (oribi_log_limit_allows(&door->log_limit, door->reactor.now_ms))
+        oribi_log(ORIBI_LOG_ERROR, "door: cannot accept from %s: %s", door->config->listeners[index].listener.text,
+                  oribi_os_error_text());
+    return !evict(door);
+}
+
+/* 0: there may be more. ORIBI_AGAIN: there is none. Another code: not now, or never (a listener that has ended). */
+static int accept_one(struct oribi__door *door, uint32_t index)
+{
+    uint32_t max = door->config->options->connections_max;
+    struct sockaddr_storage from;
+    socklen_t len = sizeof(from);
+    int fd;
+    if (max && oribi__arrive_held(door) >= max && !evict(door)) {
+        pause_accepting(door);
+        return ORIBI_ELIMIT;
+    }
+    int code = oribi_os_accept(door->config->listeners[index].listener.fd, &fd, &from, &len);
+    if (code == ORIBI_ECLOSED)
+        return 0;
+    if (code == 0)
+        oribi__arrive(door, index, fd, &from);
+    else if (code == ORIBI_ELIMIT && !has_no_descriptor(door, index))
+        return 0;
+    else if (code == ORIBI_ELIMIT || code == ORIBI_ENOMEM)
+        pause_accepting(door);
+    else if (code != ORIBI_AGAIN && door->draining)
+        close_listener(door, index); /* the supervisor has ended it: nobody waits there */
+    else if (code != ORIBI_AGAIN) {
+        if (oribi_log_limit_allows(&door->log_limit, door->reactor.now_ms))
+            oribi_log(ORIBI_LOG_ERROR, "door: cannot accept from %s: %s", door->config->listeners[index].listener.text,
+                      oribi_os_error_text());
+        pause_accepting(door);
+    }
+    return code;
 }
 
 static void on_listener(void *self, struct oribi_watch *watch)
 {
     struct oribi__door *door = self;
     uint32_t index = (uint32_t)(watch - door->listener_watches);
-    uint32_t max = door->config->options->connections_max;
-    for (int i = 0; i < ACCEPT_BATCH && door->accepting; i++) {
-        struct sockaddr_storage from;
-        socklen_t len = sizeof(from);
-        int fd;
-        if (max && held(door) >= max) {
-            if (!make_room(door)) {
-                pause_accepting(door);
-                return;
-            }
-            oribi_door_slot_count(&door->slot->evicted_count, 1);
-        }
-        int code = oribi_os_accept(watch->fd, &fd, &from, &len);
-        if (code == ORIBI_ECLOSED)
-            continue;
-        if (code == ORIBI_AGAIN)
+    for (int i = 0; i < ACCEPT_BATCH && door->accepting; i++)
+        if (door->config->listeners[index].listener.fd < 0 || accept_one(door, index) < 0)
             return;
-        if (code < 0) {
-            if (oribi_log_limit_allows(&door->log_limit, door->reactor.now_ms))
-                oribi_log(ORIBI_LOG_ERROR, "door: cannot accept from %s: %s",
-                          door->config->listeners[index].listener.text, oribi_os_error_text());
-            pause_accepting(door);
-            return;
-        }
-        arrive(door, index, fd, &from);
-    }
 }
 
 static int listen_on(struct oribi__door *door)
@@ -147,6 +97,8 @@ static int listen_on(struct oribi__door *door)
     door->accepting = true;
     for (uint32_t i = 0; i < door->config->listener_count; i++) {
         door->listener_watches[i].handler = on_listener;
+        if (door->config->listeners[i].listener.fd < 0)
+            continue;
         if (oribi_loop_add(door->reactor.loop, &door->listener_watches[i], door->config->listeners[i].listener.fd,
                            ORIBI_WATCH_LISTENER, ORIBI_READ) < 0)
             return ORIBI_ESYS;
@@ -154,63 +106,46 @@ static int listen_on(struct oribi__door *door)
     return 0;
 }
 
-int oribi__arrive_init(struct oribi__door *door)
+int oribi__door_accept_init(struct oribi__door *door)
 {
     return listen_on(door);
 }
 
-static void free_closed(struct oribi__door *door)
+void oribi__door_accept_turn(struct oribi__door *door)
 {
-    while (door->closed_arrivals) {
-        struct oribi__arrival *arrival = door->closed_arrivals;
-        door->closed_arrivals = arrival->next;
-        oribi_mem_free(arrival);
-    }
-}
-
-void oribi__arrive_turn(struct oribi__door *door)
-{
-    int64_t now_ms = door->reactor.now_ms;
-    free_closed(door);
-    if (!door->accepting && !door->draining && now_ms >= door->accept_pause_until_ms)
+    if (!door->accepting && door->reactor.now_ms >= door->accept_pause_until_ms)
         (void)listen_on(door); /* tried again with the next pause */
-    if (now_ms < door->arrivals_look_ms)
-        return;
-    door->arrivals_look_ms = now_ms + LOOK_EVERY_MS;
-    struct oribi__arrival *next;
-    for (struct oribi__arrival *arrival = door->arrivals; arrival; arrival = next) {
-        next = arrival->next;
-        if (now_ms < arrival->deadline_ms)
-            continue;
-        if (oribi__arrival_listener(arrival)->tls)
-            oribi_door_slot_count(&door->slot->unshaken[ORIBI_DOOR_LATE], 1);
-        oribi_door_slot_count(&door->slot->timeouts[ORIBI_TIMEOUT_FIRST], 1);
-        oribi__arrival_drop(arrival);
-    }
+    for (uint32_t i = 0; i < door->config->listener_count && door->draining; i++)
+        if (door->accepting) /* TCP: that it has ended is told by accept(2) */
+            on_listener(door, &door->listener_watches[i]);
 }
 
-int64_t oribi__arrive_wait_ms(const struct oribi__door *door)
+void oribi__door_accept_stop(struct oribi__door *door, bool last)
 {
-    if (!door->accepting && !door->draining)
-        return PAUSE_MS;
-    return door->arrivals ? LOOK_EVERY_MS : -1;
+    for (uint32_t i = 0; i < door->config->listener_count; i++)
+        if (!last || door->config->listeners[i].listener.inherited)
+            close_listener(door, i);
 }
 
-void oribi__arrive_stop(struct oribi__door *door)
+/* One that a successor or a predecessor serves as well is only closed. */
+void oribi__door_accept_end(struct oribi__door *door)
 {
-    if (door->accepting)
-        for (uint32_t i = 0; i < door->config->listener_count; i++)
-            (void)oribi_loop_remove(door->reactor.loop, &door->listener_watches[i]);
-    door->accepting = false;
+    bool sole = atomic_load_explicit(&door->slot->sole, memory_order_relaxed);
     for (uint32_t i = 0; i < door->config->listener_count; i++) {
-        oribi_os_close(door->config->listeners[i].listener.fd);
-        door->config->listeners[i].listener.fd = -1;
+        const struct oribi_listener *listener = &door->config->listeners[i].listener;
+        bool own = sole && !listener->inherited;
+        for (int left = ORPHANS_MAX; own && left > 0 && accept_one(door, i) >= 0; left--)
+            continue;
+        if (own && listener->fd >= 0)
+            (void)shutdown(listener->fd, SHUT_RDWR); /* for all who have a copy; one that is over already fails */
+        close_listener(door, i);
     }
 }
 
-void oribi__arrive_close_all(struct oribi__door *door)
+bool oribi__door_accept_listens(const struct oribi__door *door)
 {
-    while (door->arrivals)
-        oribi__arrival_drop(door->arrivals);
-    free_closed(door);
+    for (uint32_t i = 0; i < door->config->listener_count; i++)
+        if (door->config->listeners[i].listener.fd >= 0)
+            return true;
+    return false;
 }

@@ -1,4 +1,4 @@
-/* A client until it is known what it speaks, as accept.c and arrive.c share it. */
+/* A client until it is known what it speaks. */
 #ifndef ORIBI_DOOR_ARRIVE_H
 #define ORIBI_DOOR_ARRIVE_H
 

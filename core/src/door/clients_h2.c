@@ -321,6 +321,8 @@ void oribi__h2_begin(struct oribi__door *door, struct oribi__peer *peer, struct 
         close_client(client);
         return;
     }
+    if (door->draining)
+        oribi_h2_shutdown(client->h2, door->reactor.now_ms);
     client->watch.ready |= ORIBI_READ; /* what came with the handshake is not reported again */
     oribi__client_dirty(client);
     if (first.n && !feed(client, first.p, first.n))

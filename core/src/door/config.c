@@ -53,12 +53,14 @@ static int add_listener(struct oribi_door_config *config, struct oribi_slice val
     struct oribi_door_listener *item = &config->listeners[config->listener_count];
     int tls = 0;
     int proxy = 0;
+    int inherited = 0;
     if (config->listener_count == ORIBI_LISTENERS_MAX || !copy(value, text, sizeof(text)) ||
-        sscanf(text, "%d %u %u %d %d %127s", &item->listener.fd, &item->index, &item->hash, &tls, &proxy,
-               item->listener.text) != 6)
+        sscanf(text, "%d %u %u %d %d %d %127s", &item->listener.fd, &item->index, &item->hash, &tls, &proxy, &inherited,
+               item->listener.text) != 7)
         return refuse(error, "a listener that cannot be read");
     item->tls = tls != 0;
     item->listener.proxy = proxy != 0;
+    item->listener.inherited = inherited != 0;
     item->listener.is_unix = strncmp(item->listener.text, "unix:", 5) == 0;
     config->listener_count++;
     return oribi_os_set_cloexec(item->listener.fd, true) < 0 ? refuse(error, "a listener is not open") : 0;
@@ -410,6 +412,8 @@ enum oribi_door_command oribi_door_control_take(struct oribi_door_config *config
         return ORIBI_DOOR_DRAIN;
     case ORIBI_DOOR_TOLD_STOP:
         return ORIBI_DOOR_STOP;
+    case ORIBI_DOOR_TOLD_GIVE_UP:
+        return ORIBI_DOOR_GIVE_UP;
     default:
         return ORIBI_DOOR_NOTHING;
     }

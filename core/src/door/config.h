@@ -43,10 +43,11 @@ enum oribi_door_command {
     ORIBI_DOOR_NOTHING,
     ORIBI_DOOR_CERTIFICATES, /* listeners[i].contexts have been replaced (old ones released) */
     ORIBI_DOOR_DRAIN,        /* end without a loss: stop accepting, close what is idle, GOAWAY, exit 0 when empty */
-    ORIBI_DOOR_STOP,         /* the same within options->shutdown_timeout_ms */
+    ORIBI_DOOR_STOP,         /* the same, with all who have connected to addresses that end with the server */
+    ORIBI_DOOR_GIVE_UP,      /* workers end: what waits for them is answered 503 */
     ORIBI_DOOR_REOPEN,       /* standard output leads to the access log that has been opened anew */
     ORIBI_DOOR_SITE,         /* `site` is new */
-    ORIBI_DOOR_ORPHANED,     /* the supervisor is gone: as DRAIN */
+    ORIBI_DOOR_ORPHANED,     /* the supervisor is gone, and workers end: what waits for them is answered 503 */
 };
 
 /* The next message on control_fd; never blocks. */

@@ -228,8 +228,16 @@ static bool send_first(struct oribi__door *door, struct oribi__channel *channel)
     return true;
 }
 
+void oribi__dispatch_give_up(struct oribi__door *door)
+{
+    while (door->queue_first)
+        oribi__call_failed(door->queue_first, 503, ORIBI_REFUSAL_QUEUE, "the server ends");
+}
+
 void oribi__dispatch(struct oribi__door *door)
 {
+    if (door->gives_up)
+        oribi__dispatch_give_up(door);
     if (door->queue_first)
         oribi__channels_look(door);
     while (door->queue_first) {
@@ -245,6 +253,8 @@ void oribi__dispatch(struct oribi__door *door)
         int code = give(call);
         if (code == ORIBI_AGAIN) {
             oribi__dispatch_add(call, true);
+            if (call->body_fd < 0 && (channel = free_channel(door, false)) != NULL && send_first(door, channel))
+                continue; /* without descriptors for another channel */
             break;
         }
         if (code < 0)
@@ -260,7 +270,7 @@ void oribi__dispatch_idle(struct oribi__channel *channel)
 {
     struct oribi__door *door = channel->door;
     uint16_t owner = oribi__channel_owner(channel);
-    if (!door->queue_first || owner == 0 || owner > door->config->board.count)
+    if (!door->queue_first || door->gives_up || owner == 0 || owner > door->config->board.count)
         return;
     const struct oribi_slot *slot = &door->config->board.slots[owner - 1u];
     if (serves(slot) && door->reactor.now_ms >= door->shunned_until_ms[owner] &&

@@ -9,7 +9,13 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { DRAIN_LOOK_MS = 100, BUSY_LOOK_MS = 50, LOG_BURST = 20 };
+enum {
+    DRAIN_LOOK_MS = 100,
+    BUSY_LOOK_MS = 50,
+    LOG_BURST = 20,
+    ORPHANED_MS = 30 * 1000, /* until it ends without a shutdown_timeout */
+    GIVEN_UP_MS = 500,       /* for the answers to those who wait when the time is over */
+};
 
 /* --- begin --- */
 
@@ -73,8 +79,8 @@ int oribi__door_init(struct oribi__door *door, struct oribi_door_config *config,
         return ORIBI_ENOMEM;
     }
     door->control_watch.handler = on_control;
-    if (oribi__arrive_init(door) < 0 || oribi_loop_add(door->reactor.loop, &door->control_watch, config->control_fd,
-                                                       ORIBI_WATCH_SIGNAL, ORIBI_READ) < 0) {
+    if (oribi__door_accept_init(door) < 0 || oribi_loop_add(door->reactor.loop, &door->control_watch,
+                                                            config->control_fd, ORIBI_WATCH_SIGNAL, ORIBI_READ) < 0) {
         (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "cannot watch the listeners: %s", oribi_os_error_text());
         return ORIBI_ESYS;
     }
@@ -101,17 +107,36 @@ void oribi__door_deinit(struct oribi__door *door)
 
 /* --- orders --- */
 
-static void drain(struct oribi__door *door, int64_t timeout_ms)
+/* `last`: the addresses end with the server. */
+static void drain(struct oribi__door *door, int64_t timeout_ms, bool last)
 {
     int64_t now_ms = door->reactor.now_ms;
     if (!door->draining) {
         door->draining = true;
         door->drain_since_ms = now_ms;
-        oribi__arrive_stop(door);
+        oribi__door_accept_stop(door, last);
         oribi__h2_drain(door);
     }
     if (timeout_ms && (!door->drain_until_ms || now_ms + timeout_ms < door->drain_until_ms))
         door->drain_until_ms = now_ms + timeout_ms;
+}
+
+/* Our copies of the hand-off queue would keep alive what no worker takes out of it. */
+static void give_up(struct oribi__door *door)
+{
+    door->gives_up = true;
+    oribi_handoff_close(&door->config->handoff);
+}
+
+/* Workers end by themselves, or were killed as well: then nothing tells the door, so that it has a bound of its own. */
+static void orphaned(struct oribi__door *door)
+{
+    int64_t timeout_ms = door->config->options->shutdown_timeout_ms;
+    (void)oribi_loop_remove(door->reactor.loop, &door->control_watch); /* ours; at its end for good */
+    oribi_log(ORIBI_LOG_WARN, "door: the supervisor has died: this door answers what workers have begun, and ends");
+    drain(door, timeout_ms ? timeout_ms : ORPHANED_MS, true);
+    oribi__door_accept_end(door);
+    give_up(door);
 }
 
 /* The form of lines is that of the newest generation, whatever the door was started with. */
@@ -144,14 +169,14 @@ static void take_order(struct oribi__door *door)
             oribi__own_reopen(door);
             break;
         case ORIBI_DOOR_DRAIN:
-            drain(door, 0);
-            break;
         case ORIBI_DOOR_STOP:
-            drain(door, door->config->options->shutdown_timeout_ms);
+            drain(door, door->config->options->shutdown_timeout_ms, command == ORIBI_DOOR_STOP);
+            break;
+        case ORIBI_DOOR_GIVE_UP:
+            give_up(door);
             break;
         case ORIBI_DOOR_ORPHANED:
-            (void)oribi_loop_remove(door->reactor.loop, &door->control_watch); /* ours; at its end for good */
-            drain(door, 0);
+            orphaned(door);
             return;
         }
     }
@@ -182,17 +207,20 @@ static int64_t wait_ms(const struct oribi__door *door)
 static bool is_empty(const struct oribi__door *door)
 {
     return door->reactor.conn_count == 0 && door->client_count == 0 && door->arrival_count == 0 &&
-           door->tunnel_count == 0;
+           door->tunnel_count == 0 && !oribi__door_accept_listens(door);
 }
 
 /* Connections that rest are closed; a request that is on its way there is answered within the grace. */
 static bool drained(struct oribi__door *door)
 {
+    int64_t now_ms = door->reactor.now_ms;
     if (!door->draining)
         return false;
-    if (door->reactor.now_ms - door->drain_since_ms >= 1000)
+    if (now_ms - door->drain_since_ms >= ORIBI__DOOR_GRACE_MS)
         (void)oribi_reactor_close_idle(&door->reactor, UINT32_MAX);
-    return is_empty(door) || (door->drain_until_ms && door->reactor.now_ms >= door->drain_until_ms);
+    if (door->drain_until_ms && now_ms >= door->drain_until_ms && !door->gives_up)
+        give_up(door); /* in this turn's end, the next one answers */
+    return is_empty(door) || (door->drain_until_ms && now_ms >= door->drain_until_ms + GIVEN_UP_MS);
 }
 
 static void turn(struct oribi__door *door)

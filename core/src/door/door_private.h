@@ -42,6 +42,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/socket.h>
 
 enum {
     ORIBI__DOOR_SCRATCH_BYTES = 64 * 1024, /* of an answer, at a time */
@@ -52,6 +53,8 @@ enum {
     ORIBI__DOOR_QUEUE_MAX = 100 * 1000,  /* requests that wait; beyond it 503 */
     ORIBI__DOOR_CLOSED_KEEP = 64,        /* pooled structs */
     ORIBI__OWN_REASON_CAP = 320,         /* of a line */
+    ORIBI__DOOR_PAUSE_MS = 100,          /* of accepting, without descriptors or beyond connections_max */
+    ORIBI__DOOR_GRACE_MS = 1000,         /* of a drain, for requests that are on their way */
 };
 
 struct oribi__door;
@@ -170,6 +173,7 @@ struct oribi__door {
     struct oribi_watch listener_watches[ORIBI_LISTENERS_MAX];
     bool accepting;
     bool draining;
+    bool gives_up; /* no worker takes a request any more: the supervisor is gone, or time is over */
     int64_t accept_pause_until_ms;
     int64_t drain_since_ms;
     int64_t drain_until_ms; /* 0: no bound */
@@ -295,6 +299,8 @@ void oribi__call_failed(struct oribi__call *call, int status, enum oribi_refusal
 
 void oribi__dispatch_add(struct oribi__call *call, bool first);
 void oribi__dispatch_remove(struct oribi__call *call);
+
+void oribi__dispatch_give_up(struct oribi__door *door); /* answers all that wait with 503 */
 
 /* Gives requests that wait to workers that are free. */
 void oribi__dispatch(struct oribi__door *door);
@@ -475,13 +481,26 @@ void oribi__h2_close_all(struct oribi__door *door);
 /* The call that a stream has left (oribi__channel_leave) has ended in its worker. */
 void oribi__h2_left_ended(struct oribi_h2_stream *h2);
 
-/* --- accept.c --- */
+/* --- arrive.c --- */
 
-int oribi__arrive_init(struct oribi__door *door);
 void oribi__arrive_turn(struct oribi__door *door);
-void oribi__arrive_stop(struct oribi__door *door); /* no new clients */
+void oribi__arrive(struct oribi__door *door, uint32_t index, int fd,
+                   const struct sockaddr_storage *from);     /* takes fd */
+uint32_t oribi__arrive_held(const struct oribi__door *door); /* connections of all kinds */
+/* Closes the one that has rested longest. False: none may be closed, as oribi_reactor_make_room() has it. */
+bool oribi__arrive_make_room(struct oribi__door *door);
 void oribi__arrive_close_all(struct oribi__door *door);
 int64_t oribi__arrive_wait_ms(const struct oribi__door *door);
+
+/* --- accept.c --- */
+
+int oribi__door_accept_init(struct oribi__door *door);
+void oribi__door_accept_turn(struct oribi__door *door);
+/* No new clients. `last`: but for those who have connected to addresses that end with the server. */
+void oribi__door_accept_stop(struct oribi__door *door, bool last);
+/* The same without a supervisor: who has connected is accepted, and the addresses are free for the next server. */
+void oribi__door_accept_end(struct oribi__door *door);
+bool oribi__door_accept_listens(const struct oribi__door *door); /* one of them is not over yet */
 
 /* tunnel.c. Takes the peer and the channel's descriptor. */
 void oribi__tunnel_begin(struct oribi__door *door, struct oribi__peer *peer, int channel_fd, struct oribi_slice to_peer,

@@ -183,7 +183,8 @@ void oribi__control_answer(struct oribi_supervisor *supervisor, enum oribi__comm
 }
 
 /* Replies to the clients that asked before the command began; the next one is for the others. */
-static void answer_first(struct oribi_supervisor *supervisor, enum oribi__command command, int code, const char *text)
+void oribi__control_answer_first(struct oribi_supervisor *supervisor, enum oribi__command command, int code,
+                                 const char *text)
 {
     answer_those(supervisor, command, true, false, code, text);
     for (uint32_t i = 0; i < ORIBI__CLIENTS_MAX; i++)
@@ -245,7 +246,7 @@ void oribi__control_reloaded(struct oribi_supervisor *supervisor, int code, cons
 {
     answer_deferred(supervisor);
     if (supervisor->policy.next_generation)
-        answer_first(supervisor, ORIBI__COMMAND_RELOAD, code, text);
+        oribi__control_answer_first(supervisor, ORIBI__COMMAND_RELOAD, code, text);
     else if (code)
         oribi__control_answer(supervisor, ORIBI__COMMAND_RELOAD, code, text);
     else
@@ -271,6 +272,7 @@ void oribi__control_stopping(struct oribi_supervisor *supervisor)
     if (supervisor->control.deferred.command == ORIBI__COMMAND_RELOAD)
         answer_deferred(supervisor);
     oribi__control_answer(supervisor, ORIBI__COMMAND_RELOAD, 1, "the server stops");
+    oribi__control_answer(supervisor, ORIBI__COMMAND_CERTIFICATES, 1, "the server stops");
     if (supervisor->control.deferred.command == ORIBI__COMMAND_NONE)
         oribi__control_answer(supervisor, ORIBI__COMMAND_UPGRADE, 1, "the server stops");
 }
@@ -342,18 +344,15 @@ static bool resize(struct oribi_supervisor *supervisor, struct oribi__client *cl
 }
 
 /* False: no event follows. */
-static bool answer_certificates(struct oribi_supervisor *supervisor, struct oribi__client *client)
+static bool renew_certificates(struct oribi_supervisor *supervisor, struct oribi__client *client)
 {
-    char why[ORIBI_ERROR_TEXT_CAP] = "no address speaks TLS";
-    char line[ORIBI_ERROR_TEXT_CAP + 64];
-    bool none = supervisor->doors.count == 0;
-    bool done = !none && oribi__doors_certificates(supervisor, why) == 0;
-    (void)snprintf(line, sizeof(line), "%s%s%s", done ? "new handshakes have the new certificates" : why,
-                   !done  ? none ? "" : ": those that serve go on"
-                   : *why ? "; warning: "
-                          : "",
-                   done ? why : ""); /* fits */
-    answer(client, done, line);
+    if (supervisor->doors.count == 0)
+        answer(client, false, "no address speaks TLS");
+    if (supervisor->doors.count == 0)
+        return false;
+    client->command = ORIBI__COMMAND_CERTIFICATES;
+    client->later = supervisor->doors.renewing != ORIBI__RENEWAL_NONE;
+    oribi__doors_certificates(supervisor);
     return false;
 }
 
@@ -403,7 +402,7 @@ static bool command(struct oribi_supervisor *supervisor, struct oribi__client *c
     if (strncmp(line, "workers ", 8) == 0)
         return resize(supervisor, client, line + 8, event);
     if (strcmp(line, "certificates") == 0)
-        return answer_certificates(supervisor, client);
+        return renew_certificates(supervisor, client);
     if (strcmp(line, "reopen") == 0) {
         *event = (struct oribi_policy_event){.type = ORIBI_EVENT_REOPEN};
         answer(client, true, "log files are reopened");

@@ -1,23 +1,17 @@
 /* The files of certificates, as records of a door's text. Reading order: oribi__door_text_certificates, of_listener,
  * add_certificate. */
-#include "process/doors.h"
+#include "process/door_passwords.h"
 
-#include "oribi/base/clock.h"
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
 #include "oribi/base/os.h"
-#include "oribi/base/os_command.h"
 #include "oribi/config/certificate.h"
 
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
-enum {
-    COMMAND_MS = 10 * 1000, /* of all passwords of one reading together */
-    WORDS_MAX = 16,
-    COMMAND_CAP = 1024,
-};
+#define PASSWORD_OF "password of " /* a key's path: what that is kept by */
 
 struct reading {
     const struct oribi_options *options;
@@ -25,7 +19,7 @@ struct reading {
     struct oribi__door_files *keep;       /* gets what is read; NULL: nothing is kept */
     struct oribi_buf *out;
     char *error;
-    int64_t until_ms;
+    struct oribi__passwords *passwords;   /* unless it is `from` */
     struct oribi_certificate_files files; /* of the certificate that is read */
 };
 
@@ -101,59 +95,32 @@ static bool is_encrypted(const struct oribi_buf *key)
     return false;
 }
 
-/* Blanks part the words, as everywhere in this option: nothing else has a meaning. False: too many. */
-static bool split(const char *command, const char *key, char text[COMMAND_CAP], char *words[WORDS_MAX + 2])
+static int keep_password(const struct reading *reading, const char *path, struct oribi_slice password)
 {
-    size_t count = 0;
-    char *rest = NULL;
-    if ((size_t)snprintf(text, COMMAND_CAP, "%s", command) >= COMMAND_CAP)
-        return false;
-    for (char *word = strtok_r(text, " \t", &rest); word; word = strtok_r(NULL, " \t", &rest)) {
-        if (count == WORDS_MAX)
-            return false;
-        words[count++] = word;
-    }
-    words[count] = (char *)key;
-    words[count + 1] = NULL;
-    return count > 0;
+    char name[ORIBI_DOOR_WORD_MAX + sizeof(PASSWORD_OF)];
+    (void)snprintf(name, sizeof(name), PASSWORD_OF "%s", path); /* paths are shorter (door_passwords.c) */
+    return !reading->keep || oribi__door_files_add(reading->keep, name, password) ? 0 : ORIBI_ENOMEM;
 }
 
-static int refuse_command(const struct reading *reading, const char *path, const char *what)
+static int find_kept(const struct reading *reading, const char *path, struct oribi_slice *password)
 {
-    (void)snprintf(reading->error, ORIBI_ERROR_TEXT_CAP, "no password for %.80s: certificate_password_command %.110s",
-                   path, what);
-    return ORIBI_EINVAL;
+    char name[ORIBI_DOOR_WORD_MAX + sizeof(PASSWORD_OF)];
+    (void)snprintf(name, sizeof(name), PASSWORD_OF "%s", path);
+    return oribi__door_files_find(reading->from, name, password)
+               ? 0
+               : complain(reading, path, "its password is not among those that served last");
 }
 
-/* One line end behind the password is not part of it. */
 static int add_password(const struct reading *reading, const char *path)
 {
-    char text[COMMAND_CAP];
-    char *words[WORDS_MAX + 2];
-    char password[ORIBI_DOOR_PASSWORD_MAX + 1];
-    char why[ORIBI_ERROR_TEXT_CAP];
-    struct oribi_command command = {.argv = words, .input_fd = -1, .output = password, .cap = sizeof(password)};
-    if (!reading->options->certificate_password_command) {
-        (void)snprintf(reading->error, ORIBI_ERROR_TEXT_CAP,
-                       "%.140s is encrypted: set certificate_password_command, which prints its password", path);
-        return ORIBI_EINVAL;
-    }
-    if (!split(reading->options->certificate_password_command, path, text, words))
-        return refuse_command(reading, path, "is empty, or longer than 16 words");
-    command.timeout_ms = reading->until_ms - oribi_clock_ms();
-    if (command.timeout_ms <= 0)
-        return refuse_command(reading, path, "took 10 s for the keys before");
-    int code = oribi_os_run_command(&command, why);
-    size_t n = command.len;
-    if (code == 0 && n > 0 && password[n - 1] == '\n')
-        n--;
-    if (code < 0)
-        code = refuse_command(reading, path, why);
-    else if (n == 0 || n > ORIBI_DOOR_PASSWORD_MAX || memchr(password, '\0', n))
-        code = refuse_command(reading, path, n == 0 ? "printed nothing" : "printed what is no password");
-    else
-        code = add(reading, "password", path, oribi_slice(password, n));
-    explicit_bzero(password, sizeof(password));
+    struct oribi_slice password;
+    int code = reading->from
+                   ? find_kept(reading, path, &password)
+                   : oribi__password_of(reading->passwords, reading->options, path, &password, reading->error);
+    if (code == 0)
+        code = add(reading, "password", path, password);
+    if (code == 0 && keep_password(reading, path, password) < 0)
+        code = complain(reading, path, "out of memory");
     return code;
 }
 
@@ -225,13 +192,14 @@ static int of_listener(struct reading *reading, uint32_t index, const char *text
 
 /* --- all --- */
 
-static struct reading *begin(const struct oribi_options *options, struct oribi_buf *out, char *error)
+static struct reading *begin(const struct oribi_options *options, struct oribi__passwords *passwords,
+                             struct oribi_buf *out, char *error)
 {
     struct reading *reading = oribi_mem_alloc(1, sizeof(*reading));
     reading->options = options;
     reading->out = out;
     reading->error = error;
-    reading->until_ms = oribi_clock_ms() + COMMAND_MS;
+    reading->passwords = passwords;
     return reading;
 }
 
@@ -259,9 +227,9 @@ static int end(struct reading *reading, int code, bool any)
 
 int oribi__door_text_certificates(const struct oribi_options *options, const struct oribi_listeners *listeners,
                                   const struct oribi__door_files *from, struct oribi__door_files *keep,
-                                  struct oribi_buf *out, char *error)
+                                  struct oribi__passwords *passwords, struct oribi_buf *out, char *error)
 {
-    struct reading *reading = begin(options, out, error);
+    struct reading *reading = begin(options, passwords, out, error);
     reading->from = from;
     reading->keep = keep;
     uint32_t index = 0; /* among those of doors, in their order */
@@ -277,9 +245,10 @@ int oribi__door_text_certificates(const struct oribi_options *options, const str
     return end(reading, code, any);
 }
 
-int oribi__door_text_certificates_named(const struct oribi_options *options, struct oribi_buf *out, char *error)
+static int read_named(const struct oribi_options *options, struct oribi__passwords *passwords, struct oribi_buf *out,
+                      char *error)
 {
-    struct reading *reading = begin(options, out, error);
+    struct reading *reading = begin(options, passwords, out, error);
     uint32_t index = 0;
     int code = 0;
     for (size_t i = 0; i < options->bind.count && code == 0 && index < ORIBI_LISTENERS_MAX; i++) {
@@ -289,4 +258,18 @@ int oribi__door_text_certificates_named(const struct oribi_options *options, str
             code = of_listener(reading, index++, address.text, address.text);
     }
     return end(reading, code, index > 0);
+}
+
+int oribi__door_text_certificates_named(const struct oribi_options *options, struct oribi_buf *out, char *error)
+{
+    struct oribi__passwords passwords = {.runs = false};
+    size_t before = out->len;
+    int code;
+    while ((code = read_named(options, &passwords, out, error)) == ORIBI_AGAIN) {
+        oribi__passwords_await(&passwords);
+        explicit_bzero(out->p + before, out->len - before);
+        out->len = before;
+    }
+    oribi__passwords_end(&passwords, false);
+    return code;
 }

@@ -21,6 +21,12 @@ void oribi__doors_make_slots(struct oribi__doors *doors)
     oribi__close(&doors->slots_fd);
 }
 
+void oribi__doors_note_sole(struct oribi__doors *doors, bool sole)
+{
+    for (uint32_t i = 0; doors->slots && i < doors->count; i++)
+        atomic_store_explicit(&doors->slots[i].sole, sole, memory_order_relaxed);
+}
+
 const struct oribi_door_slot *oribi__doors_slot(const struct oribi__doors *doors, uint32_t i)
 {
     return doors->slots ? &doors->slots[i] : NULL;

@@ -1,10 +1,12 @@
 /* Starting a door: what it gets, by descriptors and by a text. Reading order: oribi__door_start, write_certificates,
  * start_program. */
+#include "process/door_passwords.h"
 #include "process/supervisor_private.h"
 
 #include "oribi/base/clock.h"
 #include "oribi/base/error.h"
 #include "oribi/base/log.h"
+#include "oribi/base/mem.h"
 #include "oribi/base/os.h"
 #include "oribi/base/os_process.h"
 
@@ -14,6 +16,15 @@
 int oribi__doors_access_log_fd(const struct oribi_supervisor *supervisor)
 {
     return supervisor->ties.access_log ? oribi_access_log_fd(supervisor->ties.access_log) : -1;
+}
+
+void oribi__doors_end_reading(struct oribi__passwords **passwords, bool in_child)
+{
+    if (!*passwords)
+        return;
+    oribi__passwords_end(*passwords, in_child);
+    oribi_mem_free(*passwords);
+    *passwords = NULL;
 }
 
 static int start_program(struct oribi_supervisor *supervisor, uint32_t i, int text, int control, pid_t *pid)
@@ -57,7 +68,7 @@ static int write_new(struct oribi_supervisor *supervisor, struct oribi__door *do
         (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "out of memory");
     else
         code = oribi__door_text_certificates(supervisor->ties.options, supervisor->ties.listeners, NULL, &door->files,
-                                             text, error);
+                                             supervisor->doors.of_start, text, error);
     return code;
 }
 
@@ -70,7 +81,7 @@ static int write_certificates(struct oribi_supervisor *supervisor, uint32_t i, s
     oribi__door_files_free(&door->files, false);
     if (!door->refused[0]) {
         int code = write_new(supervisor, door, text, error);
-        if (code == 0 || doors->kept.len == 0)
+        if (code == 0 || code == ORIBI_AGAIN || doors->kept.len == 0)
             return code;
         (void)snprintf(door->refused, sizeof(door->refused), "%.*s", (int)sizeof(door->refused) - 1, error);
         oribi__door_files_free(&door->files, false);
@@ -80,8 +91,8 @@ static int write_certificates(struct oribi_supervisor *supervisor, uint32_t i, s
     oribi_log(ORIBI_LOG_WARN, "door %u gets the certificates that served last: %s", i, door->refused);
     door->refused[0] = '\0';
     error[0] = '\0';
-    return oribi__door_text_certificates(supervisor->ties.options, supervisor->ties.listeners, &doors->kept, NULL, text,
-                                         error);
+    return oribi__door_text_certificates(supervisor->ties.options, supervisor->ties.listeners, &doors->kept, NULL, NULL,
+                                         text, error);
 }
 
 int oribi__door_start(struct oribi_supervisor *supervisor, uint32_t i, char *error)
@@ -89,6 +100,9 @@ int oribi__door_start(struct oribi_supervisor *supervisor, uint32_t i, char *err
     struct oribi__door *door = &supervisor->doors.items[i];
     struct oribi_buf text = {0};
     int fds[2];
+    if (!supervisor->doors.of_start)
+        supervisor->doors.of_start = oribi_mem_alloc(1, sizeof(*supervisor->doors.of_start));
+    supervisor->doors.starting = i;
     const struct oribi_buf *site = &supervisor->doors.site;
     int code =
         oribi__door_text(supervisor->ties.options, oribi_slice(site->p, site->len), supervisor->ties.listeners, &text);
@@ -96,6 +110,8 @@ int oribi__door_start(struct oribi_supervisor *supervisor, uint32_t i, char *err
         (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "out of memory");
     else
         code = write_certificates(supervisor, i, &text, error);
+    if (code != ORIBI_AGAIN)
+        oribi__doors_end_reading(&supervisor->doors.of_start, false);
     int text_memory = code < 0 ? code : oribi__door_text_fd(&text, error);
     oribi__door_wipe(&text);
     if (text_memory < 0)

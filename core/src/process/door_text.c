@@ -212,8 +212,8 @@ int oribi__door_text(const struct oribi_options *options, struct oribi_slice sit
         char text[ORIBI_ADDRESS_TEXT_CAP + 64];
         if (!item->door)
             continue;
-        int n = snprintf(text, sizeof(text), "%d %u %u %d %d %s", item->fd, i, hash_of(item->text), item->tls,
-                         item->proxy, item->text);
+        int n = snprintf(text, sizeof(text), "%d %u %u %d %d %d %s", item->fd, i, hash_of(item->text), item->tls,
+                         item->proxy, item->inherited, item->text);
         code = oribi__door_add(out, "listener", text, (size_t)n);
     }
     return code;

@@ -1,4 +1,5 @@
 /* Hearing and ending doors, and starting them again. */
+#include "process/door_passwords.h"
 #include "process/supervisor_private.h"
 
 #include "oribi/base/clock.h"
@@ -8,7 +9,6 @@
 #include "oribi/base/os.h"
 #include "oribi/base/os_process.h"
 
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,11 +18,11 @@
 #include <unistd.h>
 
 enum {
-    CERTIFICATES_MS = 10 * 1000, /* until a door has taken new ones */
-    SITE_MS = 2 * 1000,          /* until it answers by what a reload says */
-    BACKOFF_MS = 100,            /* doubled with each failure … */
-    BACKOFF_MS_MAX = 10 * 1000,  /* … up to this */
-    HOLD_MS_MAX = 30 * 1000,     /* workers wait no longer for doors that end */
+    ENDED_LOOK_MS = 5,          /* a command's output is closed just before its end */
+    KILLED_MS = 1000,           /* until a door that was killed has ended */
+    SITE_MS = 2 * 1000,         /* until it answers by what a reload says */
+    BACKOFF_MS = 100,           /* doubled with each failure … */
+    BACKOFF_MS_MAX = 10 * 1000, /* … up to this */
     CPUS_PER_DOOR = 4,
     HEARD_MAX = 16, /* messages of a door at a time: it has one or two to say */
 };
@@ -33,11 +33,18 @@ void oribi__doors_init(struct oribi__doors *doors)
 {
     doors->tickets_fd = -1;
     doors->slots_fd = -1;
+    doors->starting = ORIBI_DOORS_MAX;
     for (uint32_t i = 0; i < ORIBI_DOORS_MAX; i++)
         doors->items[i].control_fd = -1;
 }
 
 /* --- hearing --- */
+
+/* A door answers in the order in which it was told: a late answer to an earlier one is none to the last. */
+static bool is_last(uint32_t *owed)
+{
+    return *owed > 0 && --*owed == 0;
+}
 
 /* One message. False: there is none. */
 static bool hear(struct oribi_supervisor *supervisor, struct oribi__door *door)
@@ -50,7 +57,7 @@ static bool hear(struct oribi_supervisor *supervisor, struct oribi__door *door)
     if (n <= 0) {
         if (n != ORIBI_AGAIN) {
             oribi__close(&door->control_fd); /* its death is told by waitpid(2) */
-            door->owes = false;
+            door->owed = door->sites_owed = 0;
         }
         return false;
     }
@@ -63,15 +70,17 @@ static bool hear(struct oribi_supervisor *supervisor, struct oribi__door *door)
             oribi__door_files_move(&doors->kept, &door->files);
         break;
     case ORIBI_DOOR_SAYS_TAKEN:
-        door->owes = false;
+        if (!is_last(&door->owed))
+            break;
         doors->taken++;
         (void)snprintf(doors->warning, sizeof(doors->warning), "%.*s", (int)sizeof(doors->warning) - 1, line + 1);
         break;
     case ORIBI_DOOR_SAYS_SITE:
-        doors->sites_taken++;
+        (void)is_last(&door->sites_owed);
         break;
     case ORIBI_DOOR_SAYS_REFUSED:
-        door->owes = false;
+        if (!is_last(&door->owed))
+            break;
         (void)snprintf(doors->refusal, sizeof(doors->refusal), "%.*s", (int)sizeof(doors->refusal) - 1, line + 1);
         break;
     case ORIBI_DOOR_SAYS_FAILED:
@@ -88,20 +97,6 @@ static void hear_some(struct oribi_supervisor *supervisor, struct oribi__door *d
 {
     for (int i = 0; i < HEARD_MAX && hear(supervisor, door); i++)
         continue;
-}
-
-/* Waits for messages of doors, `ms` at most. */
-static void await(struct oribi_supervisor *supervisor, int64_t ms)
-{
-    struct oribi__doors *doors = &supervisor->doors;
-    struct pollfd fds[ORIBI_DOORS_MAX];
-    nfds_t count = 0;
-    for (uint32_t i = 0; i < doors->count; i++)
-        if (doors->items[i].control_fd >= 0)
-            fds[count++] = (struct pollfd){.fd = doors->items[i].control_fd, .events = POLLIN};
-    (void)poll(fds, count, ms > 0 ? (int)ms : 0); /* why it ended does not matter */
-    for (uint32_t i = 0; i < doors->count; i++)
-        hear_some(supervisor, &doors->items[i]);
 }
 
 static uint32_t count_ready(const struct oribi__doors *doors)
@@ -150,23 +145,6 @@ static int refuse(char *error, const char *text)
     return ORIBI_EINVAL;
 }
 
-static int await_ready(struct oribi_supervisor *supervisor, char *error)
-{
-    struct oribi__doors *doors = &supervisor->doors;
-    int64_t until_ms = oribi_clock_ms() + ORIBI__DOOR_READY_MS;
-    while (count_ready(doors) < doors->count) {
-        int64_t left_ms = until_ms - oribi_clock_ms();
-        await(supervisor, left_ms);
-        if (doors->error[0])
-            return refuse(error, doors->error);
-        if (!all_open(doors))
-            return refuse(error, "oribi-door has ended at its start");
-        if (left_ms <= 0)
-            return refuse(error, "oribi-door is not ready in time");
-    }
-    return 0;
-}
-
 /* The reason begins with "user", the option of workers; this one is door_user. */
 int oribi__doors_check_user(const struct oribi_options *options, char *error)
 {
@@ -195,102 +173,67 @@ int oribi__doors_begin(struct oribi_supervisor *supervisor, char *error)
     int code = oribi__door_text_site(options, &doors->site);
     if (code < 0)
         (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "out of memory");
-    for (uint32_t i = 0; i < doors->count && code == 0; i++)
-        code = oribi__door_start(supervisor, i, error);
-    if (code == 0)
-        code = await_ready(supervisor, error);
+    doors->beginning = code == 0;
     if (code < 0)
         oribi__doors_close(supervisor, false);
     return code;
 }
 
-/* --- certificates --- */
-
-/* Each door wipes the text that it has read, so each gets its own. */
-static int give_certificates(struct oribi__door *door, const struct oribi_buf *text, char *error)
+/* One reads certificates at a time. */
+static bool may_start(const struct oribi__doors *doors, uint32_t i)
 {
-    int fd = oribi__door_text_fd(text, error);
-    if (fd < 0)
-        return ORIBI_ESYS;
-    int code = oribi__door_text_send(door->control_fd, ORIBI_DOOR_TOLD_CERTIFICATES, fd);
-    oribi_os_close(fd);
-    return code < 0 ? refuse(error, "a door does not take messages") : 0;
+    return !doors->of_start || (doors->starting == i && oribi__passwords_turn(doors->of_start));
 }
 
-static bool any_owes(const struct oribi__doors *doors)
+static int begin_turn(struct oribi_supervisor *supervisor, char *error)
 {
+    struct oribi__doors *doors = &supervisor->doors;
+    while (doors->begun < doors->count) {
+        if (!may_start(doors, doors->begun))
+            return ORIBI_AGAIN;
+        int code = oribi__door_start(supervisor, doors->begun, error);
+        if (code < 0)
+            return code;
+        doors->begun++;
+    }
     for (uint32_t i = 0; i < doors->count; i++)
-        if (doors->items[i].owes)
-            return true;
-    return false;
+        hear_some(supervisor, &doors->items[i]);
+    if (doors->error[0])
+        return refuse(error, doors->error);
+    if (!all_open(doors))
+        return refuse(error, "oribi-door has ended at its start");
+    if (count_ready(doors) == doors->count)
+        return 0;
+    return oribi_clock_ms() < doors->items[0].ready_by ? ORIBI_AGAIN : refuse(error, "oribi-door is not ready in time");
 }
 
-/* All answers are heard: one that came later would be taken for the next renewal's. A door that dies owes none. */
-static int await_answers(struct oribi_supervisor *supervisor, char *error)
+int oribi__doors_begin_turn(struct oribi_supervisor *supervisor, char *error)
 {
-    struct oribi__doors *doors = &supervisor->doors;
-    int64_t until_ms = oribi_clock_ms() + CERTIFICATES_MS;
-    while (any_owes(doors)) {
-        int64_t left_ms = until_ms - oribi_clock_ms();
-        if (left_ms <= 0)
-            return refuse(error, doors->refusal[0] ? doors->refusal : "a door does not answer");
-        await(supervisor, left_ms);
-    }
-    return doors->refusal[0] ? refuse(error, doors->refusal) : 0;
-}
-
-static int renew(struct oribi_supervisor *supervisor, struct oribi__door_files *files, char *error)
-{
-    struct oribi__doors *doors = &supervisor->doors;
-    error[0] = '\0';
-    struct oribi_buf text = {0};
-    await(supervisor, 0); /* what is there is of before */
-    doors->refusal[0] = doors->warning[0] = '\0';
-    doors->taken = 0;
-    int code =
-        oribi__door_text_certificates(supervisor->ties.options, supervisor->ties.listeners, NULL, files, &text, error);
-    for (uint32_t i = 0; i < doors->count && code == 0; i++) {
-        struct oribi__door *door = &doors->items[i];
-        door->owes = false;
-        if (!door->ready || door->control_fd < 0)
-            continue; /* it reads them itself when it starts */
-        code = give_certificates(door, &text, error);
-        door->owes = code == 0;
-    }
-    oribi__door_wipe(&text);
-    if (code == 0)
-        code = await_answers(supervisor, error);
-    if (code < 0)
+    int code = begin_turn(supervisor, error);
+    if (code == ORIBI_AGAIN)
         return code;
-    if (doors->taken > 0)
-        oribi__door_files_move(&doors->kept, files);
-    (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "%s", doors->taken > 0 ? doors->warning : "no door serves now");
-    return 0;
-}
-
-int oribi__doors_certificates(struct oribi_supervisor *supervisor, char *error)
-{
-    struct oribi__door_files files = {NULL, 0, 0};
-    int code = renew(supervisor, &files, error);
-    oribi__door_files_free(&files, false);
+    supervisor->doors.beginning = false;
     if (code < 0)
-        oribi_log(ORIBI_LOG_ERROR, "certificates: %s: those that serve go on", error);
-    else if (error[0])
-        oribi_log(ORIBI_LOG_WARN, "certificates: %s", error);
+        oribi__doors_close(supervisor, false);
     return code;
 }
 
 /* --- what is answered without the application --- */
 
 /* A reload has ended when what it has changed is seen. A door whose disk stands still takes the site later. */
-static void await_sites(struct oribi_supervisor *supervisor, uint32_t given)
+static bool sites_wait(const struct oribi__doors *doors)
 {
-    int64_t until_ms = oribi_clock_ms() + SITE_MS;
-    int64_t left_ms = SITE_MS;
-    while (supervisor->doors.sites_taken < given && left_ms > 0) {
-        await(supervisor, left_ms);
-        left_ms = until_ms - oribi_clock_ms();
-    }
+    for (uint32_t i = 0; i < doors->count; i++)
+        if (doors->items[i].ready && doors->items[i].sites_owed)
+            return true;
+    return false;
+}
+
+bool oribi__doors_settle(const struct oribi_supervisor *supervisor)
+{
+    const struct oribi__doors *doors = &supervisor->doors;
+    return doors->renewing != ORIBI__RENEWAL_NONE ||
+           (doors->sites_until && oribi_clock_ms() < doors->sites_until && sites_wait(doors));
 }
 
 void oribi__doors_site(struct oribi_supervisor *supervisor, const struct oribi_buf *site)
@@ -308,20 +251,18 @@ void oribi__doors_site(struct oribi_supervisor *supervisor, const struct oribi_b
         oribi_log(ORIBI_LOG_ERROR, "out of memory: doors have the files and pages of the generation before");
         return;
     }
-    uint32_t given = 0;
-    doors->sites_taken = 0;
     for (uint32_t i = 0; i < doors->count; i++) {
-        const struct oribi__door *door = &doors->items[i];
+        struct oribi__door *door = &doors->items[i];
         if (door->control_fd < 0)
             continue; /* it gets the text when it starts */
         if (oribi__door_text_send(door->control_fd, ORIBI_DOOR_TOLD_SITE, fd) == 0)
-            given += door->ready;
+            door->sites_owed++;
         else
             oribi_log(ORIBI_LOG_ERROR, "door %u takes no messages: it has the files and pages of the generation before",
                       i);
     }
     oribi_os_close(fd);
-    await_sites(supervisor, given);
+    doors->sites_until = oribi_clock_ms() + SITE_MS;
 }
 
 /* --- life --- */
@@ -335,9 +276,16 @@ static void plan_start(struct oribi__door *door, int64_t now_ms)
     door->start_at = now_ms + (wait_ms < BACKOFF_MS_MAX ? wait_ms : BACKOFF_MS_MAX);
 }
 
+static bool command_ended(struct oribi__passwords *passwords, pid_t pid, int status)
+{
+    return passwords && passwords->runs && oribi_os_command_ended(&passwords->command, pid, status);
+}
+
 bool oribi__doors_ended(struct oribi_supervisor *supervisor, pid_t pid, int status)
 {
     struct oribi__doors *doors = &supervisor->doors;
+    if (command_ended(doors->passwords, pid, status) || command_ended(doors->of_start, pid, status))
+        return true;
     for (uint32_t i = 0; i < doors->count; i++) {
         struct oribi__door *door = &doors->items[i];
         if (door->pid != pid)
@@ -345,14 +293,14 @@ bool oribi__doors_ended(struct oribi_supervisor *supervisor, pid_t pid, int stat
         hear_some(supervisor, door);
         oribi__close(&door->control_fd);
         door->pid = 0;
-        door->owes = false;
+        door->owed = door->sites_owed = 0;
         if (!door->ready && door->files.len > 0) /* it was to have new ones */
             (void)snprintf(door->refused, sizeof(door->refused), "%.*s", (int)sizeof(door->refused) - 1, doors->error);
         oribi__door_files_free(&door->files, false);
         door->ready = false;
         if (doors->slots)
             oribi_door_slot_ended(&doors->slots[i]);
-        if (doors->ending)
+        if (doors->ending || doors->beginning)
             return true;
         supervisor->totals.door_exits++;
         oribi_log(ORIBI_LOG_ERROR, "door %u (pid %d) ended: %s %d%s%s", i, (int)pid,
@@ -380,9 +328,10 @@ static void look_at(struct oribi_supervisor *supervisor, uint32_t i, int64_t now
         door->ready_by = INT64_MAX;
         (void)kill(door->pid, SIGKILL);
     }
-    if (door->pid || doors->ending || !door->start_at || now_ms < door->start_at)
+    if (door->pid || doors->ending || !door->start_at || now_ms < door->start_at || !may_start(doors, i))
         return;
-    if (oribi__door_start(supervisor, i, error) < 0) {
+    int code = oribi__door_start(supervisor, i, error);
+    if (code < 0 && code != ORIBI_AGAIN) {
         oribi_log(ORIBI_LOG_ERROR, "door %u cannot be started: %s", i, error);
         plan_start(door, now_ms);
     }
@@ -394,21 +343,46 @@ void oribi__doors_turn(struct oribi_supervisor *supervisor)
     int64_t now_ms = oribi_clock_ms();
     for (uint32_t i = 0; i < doors->count; i++)
         look_at(supervisor, i, now_ms);
+    oribi__doors_renewal_turn(supervisor, now_ms);
+    if (now_ms >= doors->sites_until)
+        doors->sites_until = 0;
+    oribi__doors_note_sole(doors, supervisor->upgrade.predecessor_fd < 0 && !supervisor->policy.upgrade_pid);
     if (doors->tickets && now_ms >= doors->tickets_at)
         oribi__doors_turn_tickets(doors, now_ms);
+}
+
+static int64_t earlier(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static int64_t passwords_deadline(const struct oribi__passwords *passwords)
+{
+    if (!passwords || !passwords->runs)
+        return INT64_MAX;
+    int64_t look_at = passwords->command.output_fd < 0 ? oribi_clock_ms() + ENDED_LOOK_MS : INT64_MAX;
+    return earlier(look_at, passwords->command.until_ms);
 }
 
 int64_t oribi__doors_deadline(const struct oribi_supervisor *supervisor)
 {
     const struct oribi__doors *doors = &supervisor->doors;
     int64_t at = doors->tickets ? doors->tickets_at : INT64_MAX;
+    at = earlier(at, passwords_deadline(doors->passwords));
+    at = earlier(at, passwords_deadline(doors->of_start));
+    if (doors->renewing == ORIBI__RENEWAL_WAITS)
+        at = earlier(at, doors->renewal_until);
+    if (doors->sites_until && sites_wait(doors))
+        at = earlier(at, doors->sites_until);
     for (uint32_t i = 0; i < doors->count; i++) {
         const struct oribi__door *door = &doors->items[i];
+        if (doors->of_start && !door->pid)
+            continue; /* the reading of certificates tells when */
         int64_t own = door->pid == 0 && door->start_at ? door->start_at : door->ready ? INT64_MAX : door->ready_by;
         if (!doors->ending && own < at)
             at = own;
     }
-    return doors->ending && doors->end_by < at ? doors->end_by : at;
+    return at;
 }
 
 size_t oribi__doors_fds(const struct oribi_supervisor *supervisor, int *fds)
@@ -416,7 +390,9 @@ size_t oribi__doors_fds(const struct oribi_supervisor *supervisor, int *fds)
     const struct oribi__doors *doors = &supervisor->doors;
     for (uint32_t i = 0; i < doors->count; i++)
         fds[i] = doors->items[i].control_fd;
-    return doors->count;
+    fds[doors->count] = doors->passwords && doors->passwords->runs ? doors->passwords->command.output_fd : -1;
+    fds[doors->count + 1] = doors->of_start && doors->of_start->runs ? doors->of_start->command.output_fd : -1;
+    return doors->count + 2;
 }
 
 /* --- the end --- */
@@ -440,22 +416,27 @@ void oribi__doors_reopen(struct oribi_supervisor *supervisor)
             oribi_log(ORIBI_LOG_WARN, "door %u goes on with the old log: %s", i, oribi_os_error_text());
 }
 
-void oribi__doors_end(struct oribi_supervisor *supervisor)
+void oribi__doors_end(struct oribi_supervisor *supervisor, bool handed_over)
 {
     struct oribi__doors *doors = &supervisor->doors;
-    int64_t timeout_ms = supervisor->ties.options->shutdown_timeout_ms;
     if (doors->ending || doors->count == 0)
         return;
     doors->ending = true;
-    doors->end_by = oribi_clock_ms() + (timeout_ms && timeout_ms < HOLD_MS_MAX ? timeout_ms : HOLD_MS_MAX);
-    tell_all(doors, ORIBI_DOOR_TOLD_STOP);
+    doors->renewing = ORIBI__RENEWAL_NONE;
+    oribi__doors_end_reading(&doors->passwords, false);
+    oribi__doors_end_reading(&doors->of_start, false);
+    bool shared = handed_over || supervisor->upgrade.predecessor_fd >= 0;
+    tell_all(doors, shared ? ORIBI_DOOR_TOLD_DRAIN : ORIBI_DOOR_TOLD_STOP);
 }
 
-bool oribi__doors_hold(const struct oribi_supervisor *supervisor)
+void oribi__doors_give_up(struct oribi_supervisor *supervisor)
+{
+    tell_all(&supervisor->doors, ORIBI_DOOR_TOLD_GIVE_UP);
+}
+
+bool oribi__doors_left(const struct oribi_supervisor *supervisor)
 {
     const struct oribi__doors *doors = &supervisor->doors;
-    if (!doors->ending || oribi_clock_ms() >= doors->end_by)
-        return false;
     for (uint32_t i = 0; i < doors->count; i++)
         if (doors->items[i].pid)
             return true;
@@ -470,12 +451,15 @@ void oribi__doors_close(struct oribi_supervisor *supervisor, bool in_child)
         oribi__close(&door->control_fd);
         if (door->pid && !in_child) {
             (void)kill(door->pid, SIGKILL); /* what has begun had its time */
-            (void)oribi_process_reap(door->pid, true, &(int){0});
+            (void)oribi_process_reap_within(door->pid, KILLED_MS);
         }
         door->pid = 0;
         door->ready = false;
         oribi__door_files_free(&door->files, in_child);
     }
+    oribi__doors_end_reading(&doors->passwords, in_child);
+    oribi__doors_end_reading(&doors->of_start, in_child);
+    oribi__door_files_free(&doors->renewed, in_child);
     oribi__door_files_free(&doors->kept, in_child);
     oribi__close(&doors->tickets_fd);
     if (doors->tickets)

@@ -2,7 +2,8 @@
  * place of its own: started before any worker serves, started again when it dies, kept through reloads and recycling;
  * told to end, and waited for, before the workers are, since it needs them for what it has begun.
  *
- * doors.c hears and ends them, door_start.c starts them, door_files.c keeps their certificates; door_text.c writes what
+ * doors.c hears and ends them, door_start.c starts them, door_renewal.c brings new certificates,
+ * door_passwords.c their passwords, door_files.c keeps both; door_text.c writes what
  * they are started with, door_tickets.c has the keys of session tickets, door_slots.c what doors count, door_unused.c
  * what is set for none. */
 #ifndef ORIBI_PROCESS_DOORS_H
@@ -21,10 +22,11 @@
 #include <sys/types.h>
 
 struct oribi_supervisor;
+struct oribi__passwords; /* door_passwords.h */
 
 enum { ORIBI__DOOR_READY_MS = 30 * 1000 }; /* from the start of a door until it serves */
 
-/* Files by their names, keys among them. Passwords are not kept. */
+/* Files by their names, keys among them, and passwords of these. */
 struct oribi__door_files {
     char *p;
     size_t len;
@@ -35,12 +37,20 @@ struct oribi__door {
     pid_t pid;      /* 0: none */
     int control_fd; /* -1: none */
     bool ready;
-    bool owes;                      /* an answer to new certificates */
+    uint32_t owed;                  /* answers to new certificates: the last one counts … */
+    uint32_t sites_owed;            /* … and to new sites, likewise */
     int64_t start_at;               /* when it is started again; 0: it is there */
     int64_t ready_by;               /* it is killed then */
     uint32_t failures;              /* in a row */
     struct oribi__door_files files; /* that it was started with, until it serves */
     char refused[128];              /* why it did not serve with what the files have now; "": it did */
+};
+
+/* New certificates on their way to doors. */
+enum oribi__renewal {
+    ORIBI__RENEWAL_NONE,
+    ORIBI__RENEWAL_READS, /* a command prints a password */
+    ORIBI__RENEWAL_WAITS, /* for the answers of doors, until renewal_until */
 };
 
 struct oribi__doors {
@@ -52,16 +62,24 @@ struct oribi__doors {
     int64_t tickets_at;                /* when the keys are turned */
     int slots_fd;
     struct oribi_door_slot *slots; /* what each counts, mapped; NULL: no doors, or no memory for that */
+    bool beginning;                /* the server is not up before all of them are ready */
+    uint32_t begun;                /* so many of them were started */
     bool ending;
-    int64_t end_by;                /* while they end: workers are told no later than this */
-    char error[256];               /* of the last that has failed at its start; "": none */
-    char refusal[256];             /* of the last that has refused new certificates; "": none */
-    uint32_t taken;                /* doors that have taken new certificates … */
-    uint32_t sites_taken;          /* … and a new site */
-    char warning[256];             /* of the last that has taken certificates; "": none */
-    char renewal[256];             /* why a reload has not renewed certificates; "": it has */
-    struct oribi__door_files kept; /* of the certificates that doors have taken last */
-    struct oribi_buf site;         /* oribi__door_text_site() of the generation in force */
+    char error[256];   /* of the last that has failed at its start; "": none */
+    char refusal[256]; /* of the last that has refused new certificates; "": none */
+    uint32_t taken;    /* doors that have taken new certificates */
+    char warning[256]; /* of the last that has taken certificates; "": none */
+    enum oribi__renewal renewing;
+    bool renew_again;                   /* it was asked for while one was under way */
+    int64_t renewal_until;              /* of ANSWERS */
+    int64_t sites_until;                /* a reload's reply waits no longer for its site; 0: none is on its way */
+    struct oribi__door_files renewed;   /* what was read, until a door has taken it */
+    struct oribi__passwords *passwords; /* of a renewal; NULL: none is read … */
+    struct oribi__passwords *of_start;  /* … and of a door that is to start, … */
+    uint32_t starting;                  /* … this one */
+    char renewal[256];                  /* why a reload has not renewed certificates; "": it has */
+    struct oribi__door_files kept;      /* of the certificates that doors have taken last */
+    struct oribi_buf site;              /* oribi__door_text_site() of the generation in force */
 };
 
 void oribi__doors_init(struct oribi__doors *doors);
@@ -69,9 +87,10 @@ void oribi__doors_init(struct oribi__doors *doors);
 /* Is door_user one that doors can become? 0, or a code with one line in `error`. */
 int oribi__doors_check_user(const struct oribi_options *options, char *error);
 
-/* Starts them, and waits until all are ready. 0 also where none are wanted; or a code with one line in `error`. Nothing
- * of a door is left then. */
+/* Begins to start them. 0 also where none are wanted; or a code with one line in `error`. Turn: 0, all are ready;
+ * ORIBI_AGAIN: not yet; or a code with one line in `error`. Nothing of a door is left with a code. */
 int oribi__doors_begin(struct oribi_supervisor *supervisor, char *error);
+int oribi__doors_begin_turn(struct oribi_supervisor *supervisor, char *error);
 
 /* What a door does: "serving", "starting", or "stopped": by a signal or a tracer. */
 const char *oribi__door_state(const struct oribi__door *door);
@@ -82,27 +101,40 @@ uint32_t oribi__doors_serving(const struct oribi__doors *doors);
 /* Wanted, and none is serving. */
 bool oribi__doors_missing(const struct oribi__doors *doors);
 
-/* Reads the files of the certificates and gives them to all doors; waits until they have answered. 0, with a warning in
- * `error` or ""; or a code with one line: then every door has what it had. The log has either as well. */
-int oribi__doors_certificates(struct oribi_supervisor *supervisor, char *error);
+/* Reads the files of the certificates and gives them to all doors. Its end is logged, and told to the clients of the
+ * control socket that wait for it (door_renewal.c). One that is under way is followed by another. */
+void oribi__doors_certificates(struct oribi_supervisor *supervisor);
+
+/* For each turn of the supervisor. */
+void oribi__doors_renewal_turn(struct oribi_supervisor *supervisor, int64_t now_ms);
+
+/* Is a renewal under way, or have doors still to take a reload's site? */
+bool oribi__doors_settle(const struct oribi_supervisor *supervisor);
 
 /* What their messages say; starts again what has died; turns ticket keys. */
 void oribi__doors_turn(struct oribi_supervisor *supervisor);
 int64_t oribi__doors_deadline(const struct oribi_supervisor *supervisor);
-size_t oribi__doors_fds(const struct oribi_supervisor *supervisor, int *fds); /* at most ORIBI_DOORS_MAX */
+size_t oribi__doors_fds(const struct oribi_supervisor *supervisor, int *fds); /* at most ORIBI_DOORS_MAX + 2 */
 
-/* A child has ended: was it a door? */
+/* A child has ended: was it a door, or a command that prints a password? */
 bool oribi__doors_ended(struct oribi_supervisor *supervisor, pid_t pid, int status);
 
 /* A new generation is in force, and this is its text of oribi__door_text_site(): doors get it, and read anew what it
  * names. Borrows the text. */
 void oribi__doors_site(struct oribi_supervisor *supervisor, const struct oribi_buf *site);
 
-/* Tells them to end: they stop accepting and answer what has begun. */
-void oribi__doors_end(struct oribi_supervisor *supervisor);
+/* Tells them to end: they answer what has begun and those who have connected; `handed_over`: others serve their
+ * addresses. */
+void oribi__doors_end(struct oribi_supervisor *supervisor, bool handed_over);
 
-/* True while the workers are to go on because doors still end. */
-bool oribi__doors_hold(const struct oribi_supervisor *supervisor);
+/* Tells them that no worker takes anything any more. */
+void oribi__doors_give_up(struct oribi_supervisor *supervisor);
+
+/* Notes for a supervisor's death whether this server alone has the addresses (door_slot.h). */
+void oribi__doors_note_sole(struct oribi__doors *doors, bool sole);
+
+/* Is there a process of a door? */
+bool oribi__doors_left(const struct oribi_supervisor *supervisor);
 
 void oribi__doors_reopen(struct oribi_supervisor *supervisor); /* logs */
 
@@ -112,8 +144,11 @@ void oribi__doors_close(struct oribi_supervisor *supervisor, bool in_child);
 /* --- door_start.c --- */
 
 /* Starts door i. One that is started again gets the certificates that served last, where the files have none that are
- * good. 0, or a code with one line in `error`. */
+ * good. 0; ORIBI_AGAIN: a password is asked for; or a code with one line in `error`. */
 int oribi__door_start(struct oribi_supervisor *supervisor, uint32_t i, char *error);
+
+/* Frees the passwords of a reading, NULL then. */
+void oribi__doors_end_reading(struct oribi__passwords **passwords, bool in_child);
 
 /* The descriptor of the access log, -1: there is none. */
 int oribi__doors_access_log_fd(const struct oribi_supervisor *supervisor);
@@ -210,11 +245,12 @@ void oribi__doors_warn_of_unused(const struct oribi_options *options, const stru
 /* --- door_certificates.c --- */
 
 /* Appends certificates, read from their files now, or from what `from` has of these; keys that are encrypted have their
- * passwords by the command that the options name. `keep` gets what is read. Both may be NULL. 0, or a code with one
- * line in `error` that names the file. */
+ * passwords by the command that the options name. `keep` gets what is read, passwords too. Both may be NULL; passwords
+ * too, with `from`. 0; ORIBI_AGAIN: a password is asked for (oribi__passwords_turn()), and what was appended is to be
+ * wiped; or a code with one line in `error` that names the file. */
 int oribi__door_text_certificates(const struct oribi_options *options, const struct oribi_listeners *listeners,
                                   const struct oribi__door_files *from, struct oribi__door_files *keep,
-                                  struct oribi_buf *out, char *error);
+                                  struct oribi__passwords *passwords, struct oribi_buf *out, char *error);
 
 /* The same for the tls:// addresses of the options, none of which is open: for a look (process/check_tls.c). */
 int oribi__door_text_certificates_named(const struct oribi_options *options, struct oribi_buf *out, char *error);

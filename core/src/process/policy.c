@@ -70,6 +70,9 @@ static void note_event(struct oribi_policy *policy, const struct oribi_policy_ev
     case ORIBI_EVENT_INTERRUPT:
         oribi__policy_interrupted(policy, now_ms);
         break;
+    case ORIBI_EVENT_DOORS_ENDED:
+        oribi__policy_doors_ended(policy);
+        break;
     case ORIBI_EVENT_RESIZE:
         oribi__policy_resize(policy, event->delta);
         break;
@@ -93,7 +96,7 @@ static void note_event(struct oribi_policy *policy, const struct oribi_policy_ev
         oribi__policy_upgrade_started(policy, event, now_ms);
         break;
     case ORIBI_EVENT_UPGRADE_READY:
-        oribi__policy_upgrade_ready(policy);
+        oribi__policy_upgrade_ready(policy, now_ms);
         break;
     case ORIBI_EVENT_PAUSE:
         oribi__policy_pause(policy, event, now_ms);
@@ -114,7 +117,7 @@ static bool next_step(struct oribi_policy *policy, int64_t now_ms)
         return false;
     return oribi__policy_step_deadlines(policy, now_ms) || oribi__policy_step_watch(policy, now_ms) ||
            oribi__policy_step_give_up(policy) || oribi__policy_step_surplus(policy, now_ms) ||
-           (policy->stopping && oribi__policy_step_stop(policy, now_ms)) ||
+           (oribi_policy_ends(policy) && oribi__policy_step_stop(policy, now_ms)) ||
            oribi__policy_step_old_molds(policy, now_ms) || oribi__policy_step_missing(policy, now_ms) ||
            oribi__policy_step_trial(policy, now_ms) || oribi__policy_step_rolled(policy) ||
            oribi__policy_step_send(policy, now_ms) || oribi__policy_step_reopen(policy);
@@ -178,6 +181,8 @@ int64_t oribi_policy_deadline(const struct oribi_policy *policy, int64_t now_ms)
         at = earlier_set(at, policy->stop_at);
     if (!policy->stopping_now)
         at = earlier_set(at, policy->hurry_at);
+    if (policy->doors_end)
+        at = earlier_set(at, policy->stop_until);
     at = earlier_set(earlier_set(at, policy->upgrade_until), policy->refork_until);
     if (oribi__policy_tally(policy).current < oribi__policy_wanted(policy) && policy->mold_not_before > now_ms)
         at = earlier(at, policy->mold_not_before);
@@ -186,6 +191,11 @@ int64_t oribi_policy_deadline(const struct oribi_policy *policy, int64_t now_ms)
     if (policy->spawned_at >= 0 && !oribi__policy_spawn_paced(policy, now_ms))
         at = earlier(at, policy->spawned_at + policy->config.spawn_interval_ms);
     return at > now_ms ? at : now_ms;
+}
+
+bool oribi_policy_ends(const struct oribi_policy *policy)
+{
+    return policy->stopping && !policy->doors_end;
 }
 
 uint32_t oribi_policy_serving(const struct oribi_policy *policy)

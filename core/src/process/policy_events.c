@@ -113,7 +113,7 @@ static void mold_exited(struct oribi_policy *policy, struct oribi_mold_record *m
     }
     enum oribi_mold_state state = mold->state;
     mold->state = ORIBI_MOLD_IS_FREE;
-    if (policy->stopping)
+    if (oribi_policy_ends(policy))
         return;
     if (state == ORIBI_MOLD_IS_LOADING) {
         const char *reason = oribi__policy_keep(policy, "mold (pid %d) ended while it loaded the application: %s",
@@ -277,7 +277,7 @@ static void say_ended(struct oribi_policy *policy, const struct oribi_worker_rec
                       const char *what, int64_t wait_ms, bool call)
 {
     const char *then = "";
-    if (failed && record->generation == policy->generation && !policy->stopping)
+    if (failed && record->generation == policy->generation && !oribi_policy_ends(policy))
         then = wait_ms ? oribi__policy_keep(policy, "; replacing it in %lld ms", (long long)wait_ms) : "; replacing it";
     of(policy, record, say(policy, failed ? ORIBI_LOG_WARN : ORIBI_LOG_DEBUG, "%s%s", what, then), call);
 }
@@ -351,7 +351,7 @@ void oribi__policy_stop_asked(struct oribi_policy *policy, bool now, int64_t now
     } else {
         say(policy, ORIBI_LOG_INFO, "stopping: %u worker%s to finish what has begun", oribi_policy_alive(policy),
             oribi_log_plural(oribi_policy_alive(policy)));
-        oribi__policy_begin_stop(policy, 0);
+        oribi__policy_begin_drain(policy, now_ms);
     }
 }
 
@@ -365,7 +365,7 @@ void oribi__policy_interrupted(struct oribi_policy *policy, int64_t now_ms)
     }
     say(policy, ORIBI_LOG_INFO, "stopping");
     policy->hurry_at = now_ms + ORIBI_INTERRUPT_MS;
-    oribi__policy_begin_stop(policy, 0);
+    oribi__policy_begin_drain(policy, now_ms);
 }
 
 void oribi__policy_exited(struct oribi_policy *policy, const struct oribi_policy_event *event, int64_t now_ms)

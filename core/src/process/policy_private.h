@@ -17,6 +17,7 @@ extern const char oribi__cause_asked[];
 extern const char oribi__cause_boot_timeout[];
 extern const char oribi__cause_shutdown_timeout[];
 extern const char oribi__cause_call_deadline[];
+extern const char oribi__cause_hang[];
 extern const char oribi__cause_mold_ended[];
 extern const char oribi__cause_age_max[];
 extern const char oribi__cause_memory_max[];
@@ -77,6 +78,10 @@ void oribi__policy_hold(struct oribi_policy *policy, struct oribi_worker_record 
 void oribi__policy_kill_mold(struct oribi_policy *policy, struct oribi_mold_record *mold, int64_t now_ms);
 void oribi__policy_stop_mold(struct oribi_policy *policy, struct oribi_mold_record *mold, int64_t now_ms);
 void oribi__policy_begin_stop(struct oribi_policy *policy, int exit_code);
+/* The graceful begin: doors first, where there are any. */
+void oribi__policy_begin_drain(struct oribi_policy *policy, int64_t now_ms);
+/* Doors have ended, or are waited for no longer: the workers' turn. Nothing where they are not waited for. */
+void oribi__policy_doors_ended(struct oribi_policy *policy);
 
 /* policy_events.c */
 void oribi__policy_mold_started(struct oribi_policy *policy, const struct oribi_policy_event *event, int64_t now_ms);
@@ -120,7 +125,7 @@ void oribi__policy_reload_failed(struct oribi_policy *policy, const char *reason
 /* policy_upgrade.c */
 void oribi__policy_upgrade(struct oribi_policy *policy);
 void oribi__policy_upgrade_started(struct oribi_policy *policy, const struct oribi_policy_event *event, int64_t now_ms);
-void oribi__policy_upgrade_ready(struct oribi_policy *policy);
+void oribi__policy_upgrade_ready(struct oribi_policy *policy, int64_t now_ms);
 void oribi__policy_successor_exited(struct oribi_policy *policy, int status);
 bool oribi__policy_upgrade_expired(struct oribi_policy *policy, int64_t now_ms); /* true: an action follows */
 

@@ -14,6 +14,7 @@ const char oribi__cause_asked[] = "asked to stop";
 const char oribi__cause_boot_timeout[] = "boot_timeout";
 const char oribi__cause_shutdown_timeout[] = "shutdown_timeout";
 const char oribi__cause_call_deadline[] = "call deadline";
+const char oribi__cause_hang[] = "it hung outside any call";
 const char oribi__cause_mold_ended[] = "its mold ended";
 const char oribi__cause_age_max[] = "age_max";
 const char oribi__cause_memory_max[] = "memory_max";
@@ -139,7 +140,7 @@ struct oribi__tally oribi__policy_tally(const struct oribi_policy *policy)
 
 uint32_t oribi__policy_wanted(const struct oribi_policy *policy)
 {
-    return policy->stopping || !policy->started ? 0 : policy->target;
+    return oribi_policy_ends(policy) || !policy->started ? 0 : policy->target;
 }
 
 uint32_t oribi__policy_roll_max(const struct oribi_policy *policy)
@@ -245,7 +246,10 @@ int64_t oribi__deadline_in(int64_t timeout_ms, int64_t now_ms)
 int64_t oribi__policy_stop_deadline(const struct oribi_policy *policy, int64_t now_ms)
 {
     bool bounded = policy->config.shutdown_timeout_ms > 0 && (policy->stopping || !policy->config.reload_waits);
-    return bounded ? now_ms + policy->config.shutdown_timeout_ms + ORIBI_KILL_MS : 0;
+    int64_t until = bounded ? now_ms + policy->config.shutdown_timeout_ms : 0;
+    if (bounded && policy->stop_until && policy->stop_until < until)
+        until = policy->stop_until > now_ms ? policy->stop_until : now_ms;
+    return bounded ? until + ORIBI_KILL_MS : 0;
 }
 
 bool oribi__policy_spawn_paced(const struct oribi_policy *policy, int64_t now_ms)
@@ -278,7 +282,8 @@ void oribi__policy_stop(struct oribi_policy *policy, struct oribi_worker_record 
 void oribi__policy_hold(struct oribi_policy *policy, struct oribi_worker_record *record, int64_t wait_ms,
                         int64_t now_ms)
 {
-    bool wanted = wait_ms > 0 && !policy->stopping && record->generation == policy->generation && !record->retire;
+    bool wanted =
+        wait_ms > 0 && !oribi_policy_ends(policy) && record->generation == policy->generation && !record->retire;
     record->state = wanted ? ORIBI_RECORD_HELD : ORIBI_RECORD_FREE;
     record->until = now_ms + wait_ms;
 }
@@ -302,17 +307,43 @@ void oribi__policy_stop_mold(struct oribi_policy *policy, struct oribi_mold_reco
     mold->until = now_ms + (policy->stopping_now ? ORIBI_KILL_MS : ORIBI_MOLD_STOP_MS);
 }
 
-void oribi__policy_begin_stop(struct oribi_policy *policy, int exit_code)
+static void note_stop(struct oribi_policy *policy, int exit_code)
 {
-    if (policy->stopping)
-        return;
     if (policy->next_generation) {
         policy->reload_again = false;
         oribi__policy_reload_failed(policy, "the server stops");
     }
     policy->stopping = true;
     policy->exit_code = exit_code;
-    oribi__policy_push(policy, ORIBI_ACTION_STOPPING)->code = policy->handed_over;
     if (policy->upgrade_pid > 0 && !policy->handed_over)
         oribi__policy_signal(policy, policy->upgrade_pid, SIGTERM);
+}
+
+void oribi__policy_begin_stop(struct oribi_policy *policy, int exit_code)
+{
+    oribi__policy_doors_ended(policy);
+    if (policy->stopping)
+        return;
+    note_stop(policy, exit_code);
+    oribi__policy_push(policy, ORIBI_ACTION_STOPPING)->code = policy->handed_over;
+}
+
+void oribi__policy_begin_drain(struct oribi_policy *policy, int64_t now_ms)
+{
+    if (!policy->config.doors || policy->stopping) {
+        oribi__policy_begin_stop(policy, 0);
+        return;
+    }
+    note_stop(policy, 0);
+    policy->doors_end = true;
+    policy->stop_until = oribi__deadline_in(policy->config.shutdown_timeout_ms, now_ms);
+    oribi__policy_push(policy, ORIBI_ACTION_DOORS_END)->code = policy->handed_over;
+}
+
+void oribi__policy_doors_ended(struct oribi_policy *policy)
+{
+    if (!policy->doors_end)
+        return;
+    policy->doors_end = false;
+    oribi__policy_push(policy, ORIBI_ACTION_STOPPING)->code = policy->handed_over;
 }

@@ -102,11 +102,16 @@ static bool own_deadline_expired(struct oribi_policy *policy, int64_t now_ms)
     if (policy->stop_at && !policy->stopping && now_ms >= policy->stop_at) {
         say(policy, ORIBI_LOG_INFO, "stopping: %u worker%s to finish what has begun", oribi_policy_alive(policy),
             oribi_log_plural(oribi_policy_alive(policy)));
-        oribi__policy_begin_stop(policy, 0);
+        oribi__policy_begin_drain(policy, now_ms);
         return true;
     }
     if (policy->hurry_at && !policy->stopping_now && now_ms >= policy->hurry_at) {
         oribi__policy_stop_asked(policy, true, now_ms);
+        return true;
+    }
+    if (policy->doors_end && policy->stop_until && now_ms >= policy->stop_until) {
+        say(policy, ORIBI_LOG_WARN, "doors did not end within shutdown_timeout: workers end without them");
+        oribi__policy_doors_ended(policy);
         return true;
     }
     if (oribi__policy_upgrade_expired(policy, now_ms))

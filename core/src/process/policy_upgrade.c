@@ -53,7 +53,7 @@ void oribi__policy_upgrade_started(struct oribi_policy *policy, const struct ori
         oribi__policy_signal(policy, event->pid, SIGTERM);
 }
 
-void oribi__policy_upgrade_ready(struct oribi_policy *policy)
+void oribi__policy_upgrade_ready(struct oribi_policy *policy, int64_t now_ms)
 {
     if (policy->upgrade_pid <= 0 || policy->stopping)
         return;
@@ -62,7 +62,7 @@ void oribi__policy_upgrade_ready(struct oribi_policy *policy)
     policy->upgrade_until = 0;
     struct oribi_policy_action *action = push(policy, ORIBI_ACTION_UPGRADED);
     action->pid = policy->upgrade_pid;
-    oribi__policy_begin_stop(policy, 0);
+    oribi__policy_begin_drain(policy, now_ms);
 }
 
 void oribi__policy_successor_exited(struct oribi_policy *policy, int status)

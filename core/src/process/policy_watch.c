@@ -33,6 +33,18 @@ static void look_at_call(struct oribi_policy *policy, struct oribi_worker_record
     record->remind = record->overdue_since && gets_signal && policy->config.deadline_signal;
 }
 
+/* A worker whose threads neither sleep nor make a turn, outside any call. */
+static void look_at_turns(struct oribi_policy *policy, struct oribi_worker_record *record, bool jumped, int64_t now_ms)
+{
+    const struct oribi_slot *slot = &policy->slots[oribi__policy_number(policy, record)];
+    uint32_t awake = atomic_load_explicit(&slot->awake, memory_order_relaxed);
+    if (!awake || record->call_started || jumped || record->state != ORIBI_RECORD_SERVING)
+        record->awake_since = 0;
+    else if (!record->awake_since || awake != record->awake)
+        record->awake_since = now_ms;
+    record->awake = awake;
+}
+
 /* Up to an eighth more, so that workers that were started together do not grow old together. */
 static int64_t age_max_of(const struct oribi_policy *policy, const struct oribi_worker_record *record)
 {
@@ -61,6 +73,7 @@ static void look(struct oribi_policy *policy, int64_t now_ms)
         if (!oribi__has_process(record->state))
             continue;
         look_at_call(policy, record, jumped, now_ms);
+        look_at_turns(policy, record, jumped, now_ms);
         look_at_age(policy, record, now_ms);
     }
 }
@@ -101,6 +114,24 @@ static bool kill_overdue(struct oribi_policy *policy, int64_t now_ms)
     return false;
 }
 
+static bool kill_hanging(struct oribi_policy *policy, int64_t now_ms)
+{
+    int64_t allowed_ms = policy->config.call_timeout_ms + ORIBI_CALL_GRACE_MS;
+    for (uint32_t i = 0; policy->config.call_timeout_ms && i < policy->slot_count; i++) {
+        struct oribi_worker_record *record = &policy->records[i];
+        if (!record->awake_since || now_ms - record->awake_since < allowed_ms || record->state != ORIBI_RECORD_SERVING)
+            continue;
+        of(policy, record,
+           say(policy, ORIBI_LOG_ERROR,
+               "worker %u (pid %d) killed: it hangs outside any call, for %lld ms now (call_timeout %lld ms)", i,
+               record->pid, (long long)(now_ms - record->awake_since), (long long)policy->config.call_timeout_ms),
+           false);
+        oribi__policy_kill(policy, record, oribi__cause_hang, now_ms);
+        return true;
+    }
+    return false;
+}
+
 /* The first worker of a generation to have answered refork_after requests is asked to fork a mold off itself. */
 static bool ask_for_refork(struct oribi_policy *policy, int64_t now_ms)
 {
@@ -127,5 +158,6 @@ bool oribi__policy_step_watch(struct oribi_policy *policy, int64_t now_ms)
         return false;
     if (now_ms - policy->watched_at >= ORIBI_WATCH_MS)
         look(policy, now_ms);
-    return remind_one(policy) || kill_overdue(policy, now_ms) || ask_for_refork(policy, now_ms);
+    return remind_one(policy) || kill_overdue(policy, now_ms) || kill_hanging(policy, now_ms) ||
+           ask_for_refork(policy, now_ms);
 }

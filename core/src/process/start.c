@@ -325,6 +325,7 @@ void oribi__supervisor_config(const struct oribi_options *options, uint32_t work
         .patient = prefork,
         .spawn_interval_ms = options->spawn_interval_ms,
         .err_respawn_interval_ms = options->err_respawn_interval_ms,
+        .call_timeout_ms = options->call_timeout_ms,
         .drain_delay_ms = options->drain_delay_ms,
         .age_max_ms = options->age_max_ms,
         .memory_max = options->memory_max,

@@ -194,18 +194,6 @@ static bool next_missing(struct oribi_supervisor *supervisor)
     return true;
 }
 
-/* While doors end nothing else happens: the policy has actions to be carried out before it hears of anything. */
-static bool next_door_death(struct oribi_supervisor *supervisor)
-{
-    int status;
-    for (uint32_t i = 0; i < supervisor->doors.count; i++) {
-        pid_t pid = supervisor->doors.items[i].pid;
-        if (pid && oribi_process_reap(pid, false, &status) == pid)
-            return oribi__doors_ended(supervisor, pid, status);
-    }
-    return false;
-}
-
 /* A manager is its own mold, which is ready as soon as it is started. */
 static bool next_own(struct oribi_supervisor *supervisor)
 {
@@ -221,14 +209,16 @@ static bool next_own(struct oribi_supervisor *supervisor)
 static bool next_event(struct oribi_supervisor *supervisor)
 {
     struct oribi_policy_event event;
-    if (oribi__doors_hold(supervisor))
-        return next_door_death(supervisor);
     if (next_own(supervisor))
         return true;
     if (supervisor->manager.trapped)
         return false; /* the language hears of it before anything else happens */
     if (next_message(supervisor) || next_signal(supervisor) || next_death(supervisor) || next_missing(supervisor))
         return true;
+    if (supervisor->policy.doors_end && !oribi__doors_left(supervisor)) {
+        feed(supervisor, &(struct oribi_policy_event){.type = ORIBI_EVENT_DOORS_ENDED});
+        return true;
+    }
     if (oribi__upgrade_ready(supervisor)) {
         feed(supervisor, &(struct oribi_policy_event){.type = ORIBI_EVENT_UPGRADE_READY});
         return true;
@@ -295,6 +285,25 @@ int oribi__supervisor_begin_alone(struct oribi_supervisor *supervisor, char *err
     return 0;
 }
 
+/* What follows once there are doors, or none are wanted. */
+static void begin_workers(struct oribi_supervisor *supervisor)
+{
+    if (oribi_os_adopts_orphans() && oribi_os_become_subreaper() < 0)
+        oribi_log(ORIBI_LOG_WARN, "cannot become the parent of orphaned workers (PR_SET_CHILD_SUBREAPER): %s",
+                  oribi_os_error_text());
+    begin_watches(supervisor);
+    supervisor->policy.config.doors = supervisor->doors.count > 0;
+    feed(supervisor, &(struct oribi_policy_event){.type = ORIBI_EVENT_START});
+}
+
+static void begin_failed(struct oribi_supervisor *supervisor, const char *error)
+{
+    oribi__log_text(supervisor, ORIBI_LOG_ERROR, error);
+    oribi__upgrade_tell(supervisor, error);
+    oribi__release_starter(supervisor, 1);
+    supervisor->action = (struct oribi_supervisor_action){.type = ORIBI_SUPERVISOR_EXIT, .exit_code = 1};
+}
+
 static bool begin(struct oribi_supervisor *supervisor)
 {
     if (supervisor->daemonize) {
@@ -312,19 +321,13 @@ static bool begin(struct oribi_supervisor *supervisor)
         supervisor->action = (struct oribi_supervisor_action){.type = ORIBI_SUPERVISOR_EXIT, .exit_code = 1};
         return true;
     }
+    oribi__boot_log_begin(supervisor);
     if (oribi__doors_begin(supervisor, error) < 0) {
-        oribi__log_text(supervisor, ORIBI_LOG_ERROR, error);
-        oribi__upgrade_tell(supervisor, error);
-        oribi__release_starter(supervisor, 1);
-        supervisor->action = (struct oribi_supervisor_action){.type = ORIBI_SUPERVISOR_EXIT, .exit_code = 1};
+        begin_failed(supervisor, error);
         return true;
     }
-    if (oribi_os_adopts_orphans() && oribi_os_become_subreaper() < 0)
-        oribi_log(ORIBI_LOG_WARN, "cannot become the parent of orphaned workers (PR_SET_CHILD_SUBREAPER): %s",
-                  oribi_os_error_text());
-    begin_watches(supervisor);
-    oribi__boot_log_begin(supervisor);
-    feed(supervisor, &(struct oribi_policy_event){.type = ORIBI_EVENT_START});
+    if (!supervisor->doors.beginning)
+        begin_workers(supervisor);
     return false;
 }
 
@@ -341,8 +344,6 @@ static bool next_action(struct oribi_supervisor *supervisor, struct oribi_policy
 {
     if (supervisor->events.count > 0 && supervisor->policy.queue_len == 0)
         return false;
-    if (oribi__doors_hold(supervisor))
-        return false; /* doors that end need the workers */
     return oribi_policy_next(&supervisor->policy, oribi_clock_ms(), action);
 }
 
@@ -375,6 +376,28 @@ void oribi__supervisor_turns(struct oribi_supervisor *supervisor)
     oribi_log_flush();
 }
 
+/* Until all doors are ready nothing serves; but ctl and signals are heard. True when the action is there. */
+static bool begin_doors(struct oribi_supervisor *supervisor)
+{
+    char error[ORIBI_ERROR_TEXT_CAP];
+    do {
+        if (act(supervisor))
+            return true;
+    } while (next_event(supervisor));
+    if (supervisor->policy.stopping) {
+        oribi__release_starter(supervisor, 0);
+        supervisor->action = (struct oribi_supervisor_action){.type = ORIBI_SUPERVISOR_EXIT};
+        return true;
+    }
+    int code = oribi__doors_begin_turn(supervisor, error);
+    if (code == 0)
+        begin_workers(supervisor);
+    else if (code != ORIBI_AGAIN)
+        begin_failed(supervisor, error);
+    else
+        oribi__supervisor_turns(supervisor);
+    return code != 0;
+}
 const struct oribi_supervisor_action *oribi_supervisor_take(struct oribi_supervisor *supervisor)
 {
     assert(supervisor->pid == getpid());
@@ -382,11 +405,14 @@ const struct oribi_supervisor_action *oribi_supervisor_take(struct oribi_supervi
     supervisor->action = (struct oribi_supervisor_action){.type = ORIBI_SUPERVISOR_NONE};
     if (!supervisor->begun && begin(supervisor))
         return &supervisor->action;
+    if (supervisor->doors.beginning && begin_doors(supervisor))
+        return &supervisor->action;
     do {
         if (act(supervisor))
             return &supervisor->action;
     } while (next_event(supervisor));
     oribi__doors_turn(supervisor);
+    oribi__reload_turn(supervisor, false);
     oribi__upgrade_relieve(supervisor);
     oribi__supervisor_turns(supervisor);
     oribi__bequeath(supervisor);
@@ -455,31 +481,4 @@ void oribi_supervisor_forked(struct oribi_supervisor *supervisor, pid_t pid)
     oribi__children_ours(false);
     struct oribi_policy_event event = oribi__mold_started(supervisor, pid);
     oribi__follow(supervisor, &event);
-}
-
-/* --- title --- */
-
-size_t oribi__title_changed(const char *title, char *last, size_t last_cap, char *dst, size_t cap)
-{
-    if (strncmp(title, last, last_cap) == 0)
-        return 0;
-    (void)snprintf(last, last_cap, "%s", title);
-    int n = snprintf(dst, cap, "%s", title);
-    return n > 0 && (size_t)n < cap ? (size_t)n : cap - 1;
-}
-
-size_t oribi_supervisor_title(struct oribi_supervisor *supervisor, char *dst, size_t cap)
-{
-    char title[sizeof(supervisor->title)];
-    const struct oribi_policy *policy = &supervisor->policy;
-    const char *doing = policy->stopping          ? ", stopping"
-                        : policy->stop_at         ? ", about to stop"
-                        : policy->next_generation ? ", loading the next generation"
-                        : policy->rolling         ? ", replacing workers"
-                        : policy->upgrade_pid     ? ", starting a successor"
-                                                  : "";
-    (void)snprintf(title, sizeof(title), "%s supervisor, generation %u, %u worker%s%s", supervisor->ties.program,
-                   policy->generation, oribi_policy_serving(policy), oribi_log_plural(oribi_policy_serving(policy)),
-                   doing); /* cut when longer: still a title */
-    return oribi__title_changed(title, supervisor->title, sizeof(supervisor->title), dst, cap);
 }

@@ -34,7 +34,9 @@ static void spawn(struct oribi_supervisor *supervisor, const struct oribi_policy
     clear_slot(&supervisor->ties.board, slot);
     atomic_store(&slot->generation, action->generation);
     atomic_store(&slot->state, ORIBI_SLOT_STARTING);
-    atomic_store(&slot->stop_soon, supervisor->policy.stop_at != 0 ? ORIBI_STOP_SOON : ORIBI_STOP_NONE);
+    atomic_store(&slot->stop_soon, supervisor->policy.doors_end      ? ORIBI_STOP_DOORS
+                                   : supervisor->policy.stop_at != 0 ? ORIBI_STOP_SOON
+                                                                     : ORIBI_STOP_NONE);
     if (action->pid == supervisor->pid) {
         supervisor->manager.spawn = *action;
         supervisor->action = (struct oribi_supervisor_action){.type = ORIBI_SUPERVISOR_FORK_WORKER};
@@ -131,9 +133,8 @@ static void up(struct oribi_supervisor *supervisor, const struct oribi_policy_ac
 
 static void reloaded(struct oribi_supervisor *supervisor, const struct oribi_policy_action *action)
 {
-    char text[ORIBI_ERROR_TEXT_CAP + 160];
-    const char *renewal = supervisor->doors.renewal;
-    bool refused = action->code == 0 && renewal[0];
+    char text[sizeof(supervisor->reload_text)];
+    oribi__reload_turn(supervisor, true);
     oribi__totals_reloaded(&supervisor->totals, action->code != 0, oribi_clock_ms());
     oribi__announced_drop(supervisor); /* no generation is being loaded any more, whichever way this one ended */
     (void)snprintf(text, sizeof(text), "generation %u, %u worker%s", action->generation,
@@ -141,22 +142,28 @@ static void reloaded(struct oribi_supervisor *supervisor, const struct oribi_pol
                    oribi_log_plural(oribi_policy_serving(&supervisor->policy))); /* fits */
     if (supervisor->policy.up && !supervisor->policy.stopping)
         oribi__notify(supervisor, ORIBI__READY_NOTICE, text);
-    if (refused) {
-        size_t n = strlen(text);
-        (void)snprintf(text + n, sizeof(text) - n, "; certificates: %s: those that serve go on", renewal); /* fits */
+    if (action->code) {
+        oribi__control_reloaded(supervisor, action->code, action->text);
+        return;
     }
-    oribi__control_reloaded(supervisor, refused ? 1 : action->code, action->code ? action->text : text);
-    supervisor->doors.renewal[0] = '\0';
+    supervisor->reload_told_late = true;
+    memcpy(supervisor->reload_text, text, sizeof(text));
+    oribi__reload_turn(supervisor, false);
 }
 
-/* A reload has them read anew as well; a bad pair keeps nothing from going on, and is named in the answer. */
-static void renew_certificates(struct oribi_supervisor *supervisor)
+/* A bad pair keeps nothing from going on, and is named in the answer. */
+void oribi__reload_turn(struct oribi_supervisor *supervisor, bool now)
 {
-    struct oribi__doors *doors = &supervisor->doors;
-    char error[ORIBI_ERROR_TEXT_CAP];
-    bool refused = doors->count > 0 && oribi__doors_certificates(supervisor, error) < 0;
-    (void)snprintf(doors->renewal, sizeof(doors->renewal), "%.*s", (int)sizeof(doors->renewal) - 1,
-                   refused ? error : "");
+    char text[ORIBI_ERROR_TEXT_CAP + sizeof(supervisor->reload_text) + 64];
+    char *renewal = supervisor->doors.renewal;
+    bool refused = renewal[0];
+    if (!supervisor->reload_told_late || (!now && oribi__doors_settle(supervisor)))
+        return;
+    supervisor->reload_told_late = false;
+    (void)snprintf(text, sizeof(text), "%s%s%s%s", supervisor->reload_text, refused ? "; certificates: " : "", renewal,
+                   refused ? ": those that serve go on" : ""); /* fits */
+    oribi__control_reloaded(supervisor, refused, text);
+    renewal[0] = '\0';
 }
 
 static void upgraded(struct oribi_supervisor *supervisor, const struct oribi_policy_action *action)
@@ -181,18 +188,40 @@ static void stop_soon(struct oribi_supervisor *supervisor)
     oribi__notify(supervisor, ORIBI__STOPPING_NOTICE, NULL);
 }
 
-static void stopping(struct oribi_supervisor *supervisor, bool handed_over)
+/* What a stop begins with, once. */
+static void leave(struct oribi_supervisor *supervisor, bool handed_over)
 {
     if (!handed_over)
         oribi__notify(supervisor, ORIBI__STOPPING_NOTICE, NULL); /* else the successor is the service */
-    oribi__doors_end(supervisor);
-    oribi__end_listening(supervisor, handed_over);
     if (handed_over) {
         oribi__bequeath(supervisor);
         oribi__agent_close(supervisor, true);
         oribi__status_close(supervisor, true); /* the successor waits for the address */
     }
+    oribi__reload_turn(supervisor, true);
     oribi__control_stopping(supervisor);
+}
+
+/* Workers stay, and are replaced, for what doors have. Their signal may come before the supervisor's, as it goes to a
+ * whole group: the word keeps them. */
+static void doors_end(struct oribi_supervisor *supervisor, bool handed_over)
+{
+    for (uint32_t i = 0; i < supervisor->ties.board.count; i++)
+        atomic_store(&supervisor->ties.board.slots[i].stop_soon, ORIBI_STOP_DOORS);
+    oribi__end_newcomers(supervisor, handed_over);
+    oribi__doors_end(supervisor, handed_over);
+    leave(supervisor, handed_over);
+}
+
+static void stopping(struct oribi_supervisor *supervisor, bool handed_over)
+{
+    bool begun = supervisor->doors.ending;
+    if (!begun)
+        oribi__doors_end(supervisor, handed_over);
+    oribi__doors_give_up(supervisor);
+    oribi__end_listening(supervisor, handed_over);
+    if (!begun)
+        leave(supervisor, handed_over);
 }
 
 static void log_memory(struct oribi_supervisor *supervisor, const char *when)
@@ -304,6 +333,9 @@ bool oribi__carry_out(struct oribi_supervisor *supervisor, const struct oribi_po
     case ORIBI_ACTION_STOP_SOON:
         stop_soon(supervisor);
         return false;
+    case ORIBI_ACTION_DOORS_END:
+        doors_end(supervisor, action->code != 0);
+        return false;
     case ORIBI_ACTION_STOPPING:
         stopping(supervisor, action->code != 0);
         return false;
@@ -315,12 +347,15 @@ bool oribi__carry_out(struct oribi_supervisor *supervisor, const struct oribi_po
     case ORIBI_ACTION_COMMITTED:
         oribi_log_identify(-1, action->generation);
         oribi__announced_commit(supervisor);
-        renew_certificates(supervisor);
+        supervisor->doors.renewal[0] = '\0';
+        if (supervisor->doors.count > 0) /* a reload has them read anew as well */
+            oribi__doors_certificates(supervisor);
         return false;
     case ORIBI_ACTION_RELOADED:
         reloaded(supervisor, action);
         return false;
     case ORIBI_ACTION_START_UPGRADE:
+        oribi__doors_note_sole(&supervisor->doors, false);
         *event = oribi__upgrade_start(supervisor);
         return true;
     case ORIBI_ACTION_UPGRADED:

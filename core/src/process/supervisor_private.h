@@ -93,6 +93,7 @@ enum oribi__command {
     ORIBI__COMMAND_UPGRADE,
     ORIBI__COMMAND_STOP,
     ORIBI__COMMAND_STACKS,
+    ORIBI__COMMAND_CERTIFICATES,
 };
 
 struct oribi__client {
@@ -138,6 +139,7 @@ struct oribi__starter {
 struct oribi__listener_shutdown {
     int64_t look_at;    /* while the listeners end; 0: they do not */
     int64_t held_until; /* until then connections that the kernel holds back are waited for */
+    bool doors_only;    /* … and those of workers only let nobody in */
 };
 
 /* prefork.h: a manager, whose program owns the loop. */
@@ -198,6 +200,9 @@ struct oribi_supervisor {
     struct oribi_supervisor_action action;
     char reason[256];
     char title[160];
+    /* a reload that is done, until its doors have what it has changed */
+    bool reload_told_late;
+    char reload_text[192];
 };
 
 /* fork_handlers.c. From now on a child that the application forks calls all(owner) first; NULL: nothing is to be let
@@ -237,7 +242,12 @@ void oribi__close_listeners(struct oribi_supervisor *supervisor, bool unlink_pat
 void oribi__release_starter(struct oribi_supervisor *supervisor, int code);
 void oribi__supervisor_signal(void *self, int number); /* the handler */
 
-/* listener_shutdown.c: the end of the listeners, at once or, while connections wait there, turn by turn. */
+/* supervisor_actions.c. The reply to a reload that has waited for doors; `now`: whatever they do. */
+void oribi__reload_turn(struct oribi_supervisor *supervisor, bool now);
+
+/* listener_shutdown.c: the end of the listeners, at once or, while connections wait there, turn by turn. End newcomers:
+ * those of doors end, and no other lets anybody in whom the kernel has not yet; workers serve on. */
+void oribi__end_newcomers(struct oribi_supervisor *supervisor, bool handed_over);
 void oribi__end_listening(struct oribi_supervisor *supervisor, bool handed_over);
 void oribi__listening_turn(struct oribi_supervisor *supervisor);
 
@@ -322,6 +332,9 @@ void oribi__control_answer(struct oribi_supervisor *supervisor, enum oribi__comm
                            const char *text);
 /* What has ended, for the clients that wait for it; `code` 0: it is done. */
 void oribi__control_reloaded(struct oribi_supervisor *supervisor, int code, const char *text);
+/* To those who asked before it began: the next one is for the others. */
+void oribi__control_answer_first(struct oribi_supervisor *supervisor, enum oribi__command command, int code,
+                                 const char *text);
 void oribi__control_upgraded(struct oribi_supervisor *supervisor, int code, const char *text);
 void oribi__control_upgrade_refused(struct oribi_supervisor *supervisor, const char *text);
 void oribi__control_stopping(struct oribi_supervisor *supervisor);

@@ -19,6 +19,7 @@ static const struct {
     {oribi__cause_memory_max, ORIBI__EXIT_RECYCLED},
     {oribi__cause_refork, ORIBI__EXIT_RECYCLED},
     {oribi__cause_call_deadline, ORIBI__EXIT_CALL_DEADLINE},
+    {oribi__cause_hang, ORIBI__EXIT_CALL_DEADLINE},
     {oribi__cause_boot_timeout, ORIBI__EXIT_BOOT_TIMEOUT},
     {oribi__cause_shutdown_timeout, ORIBI__EXIT_SHUTDOWN_TIMEOUT},
     {"signal ", ORIBI__EXIT_SIGNAL},

@@ -272,6 +272,7 @@ static void lead(struct oribi_thread *thread, int64_t until_ms)
     w->threads.leader = thread;
     atomic_store_explicit(&w->threads.unled_us, 0, memory_order_release);
     w->threads.leader_until_ms = now_ms + sleep_ms;
+    oribi__tell_asleep(w);
     oribi__leave(w);
     int64_t took_us = left || yields ? oribi_yield() : 0;
     int64_t before_us = oribi_clock_us();

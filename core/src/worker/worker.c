@@ -130,8 +130,17 @@ void oribi_worker_stop(struct oribi_worker *w)
 
 void oribi_worker_stop_signalled(struct oribi_worker *w)
 {
-    atomic_store_explicit(&w->stop_signalled, true, memory_order_relaxed); /* ordered by stop_asked */
+    atomic_store_explicit(&w->stop_signalled_ms, oribi_clock_ms(), memory_order_relaxed); /* ordered by stop_asked */
+    atomic_store_explicit(&w->stop_signalled, true, memory_order_relaxed);                /* likewise */
     oribi_worker_stop(w);
+}
+
+bool oribi__stop_waits(const struct oribi_worker *w)
+{
+    if (!w->has_doors || w->orphaned || !atomic_load_explicit(&w->stop_signalled, memory_order_relaxed))
+        return false;
+    return atomic_load_explicit(&w->slot->stop_soon, memory_order_acquire) == ORIBI_STOP_DOORS ||
+           w->reactor.now_ms - atomic_load_explicit(&w->stop_signalled_ms, memory_order_relaxed) < ORIBI_DRAIN_GRACE_MS;
 }
 
 void oribi_worker_retire(struct oribi_worker *w)
@@ -282,6 +291,7 @@ void oribi__turn(struct oribi_worker *w)
     w->woken = false;
     oribi__shed(w); /* requests beyond queue_max and queue_time_max */
     publish(w);     /* scoreboard and logs */
+    oribi__tell_awake(w);
 }
 
 /* The same as far as the helper may go while the worker's thread is in a call. */
@@ -332,7 +342,8 @@ int64_t oribi__wait_bound_ms(const struct oribi_worker *w)
 {
     if (w->acceptor.last_call || w->placement.queue_full)
         return ORIBI__LAST_CALL_MS;
-    if (w->stopping) /* the drain grace and the shutdown deadline both end within this */
+    /* the drain grace and the shutdown deadline both end within this */
+    if (w->stopping || atomic_load_explicit(&w->stop_asked, memory_order_relaxed))
         return ORIBI_DRAIN_GRACE_MS / 4;
     int64_t bound_ms = oribi__accept_wait_ms(w);
     if (w->own_due)
@@ -372,7 +383,9 @@ void oribi_worker_wait_for(struct oribi_worker *w, int64_t ms)
         w->reactor.neighbour = false;
     }
     int64_t before_us = left ? oribi_clock_us() : 0;
+    oribi__tell_asleep(w);
     oribi_reactor_wait(&w->reactor, bound_ms);
+    oribi__tell_awake(w);
     w->woken = !left || oribi_clock_us() - before_us > ORIBI_ASLEEP_US;
 }
 

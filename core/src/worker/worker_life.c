@@ -130,7 +130,9 @@ static int watch_all(struct oribi_worker *w)
     uint32_t count = w->setup.listeners ? w->setup.listeners->count : 0;
     w->acceptor.watches = oribi_mem_alloc(count ? count : 1, sizeof(*w->acceptor.watches));
     for (uint32_t i = 0; i < count; i++)
-        if (!w->setup.listeners->items[i].door)
+        if (w->setup.listeners->items[i].door)
+            w->has_doors = true;
+        else
             w->acceptor.watches[w->acceptor.watch_count++].listener = &w->setup.listeners->items[i];
     oribi__own_begin(w);
     oribi__listener_watches_open(w);

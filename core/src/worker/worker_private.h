@@ -67,8 +67,10 @@ struct oribi_worker {
     bool accept_sources_closed; /* the helper took listeners, hand-off queue and wake descriptor out of the loop */
 
     /* the end */
-    _Atomic uint32_t stop_asked;     /* set by oribi_worker_stop() in a handler or thread, read by the owner */
-    _Atomic uint32_t stop_signalled; /* the same for oribi_worker_stop_signalled() */
+    _Atomic uint32_t stop_asked;       /* set by oribi_worker_stop() in a handler or thread, read by the owner */
+    _Atomic uint32_t stop_signalled;   /* the same for oribi_worker_stop_signalled() … */
+    _Atomic int64_t stop_signalled_ms; /* … and when that was */
+    bool has_doors; /* the server has: they need workers for longer than a signal to the whole group says */
     /* oribi_worker_retire(): nothing is begun any more. Set by the own thread, read by the helper */
     _Atomic bool retiring;
     bool stopping;
@@ -76,7 +78,8 @@ struct oribi_worker {
     int64_t stop_ms; /* when stopping began */
 
     /* what is counted and said */
-    int64_t turned_us; /* time of the last turn */
+    int64_t turned_us;   /* time of the last turn */
+    uint32_t turn_count; /* of the own threads; 0 is skipped */
     uint64_t request_count;
     uint64_t request_limit; /* 0: none */
     uint64_t begun_count;   /* calls of a worker with several threads that has a limit */
@@ -138,15 +141,31 @@ bool oribi__turn_connections(struct oribi_worker *worker);
  * reactor kept. */
 struct oribi_req *oribi__take_queued(struct oribi_worker *worker, struct oribi_thread *thread, int64_t now_us);
 
+/* Tells the supervisor that a thread of the language goes on now, or sleeps where nothing is to be done. */
+static inline void oribi__tell_awake(struct oribi_worker *w)
+{
+    w->turn_count += w->turn_count == UINT32_MAX ? 2 : 1;
+    atomic_store_explicit(&w->slot->awake, w->turn_count, memory_order_relaxed);
+}
+
+static inline void oribi__tell_asleep(struct oribi_worker *w)
+{
+    atomic_store_explicit(&w->slot->awake, 0, memory_order_relaxed);
+}
+
 /* For how long a sleep may last, -1: no bound. */
 int64_t oribi__wait_bound_ms(const struct oribi_worker *worker);
+
+/* True while a signal's stop waits for the supervisor's word, which a signal to the whole group may have overtaken: as
+ * long as doors need this worker, or nothing is known of that. */
+bool oribi__stop_waits(const struct oribi_worker *w);
 
 /* True if the worker was told to stop: by oribi_worker_stop(), or by the supervisor's word on the scoreboard, which
  * stands there before its signal (an application that handles the signal itself keeps it from us). */
 static inline bool oribi__stop_asked(const struct oribi_worker *w)
 {
-    return atomic_load_explicit(&w->stop_asked, memory_order_acquire) ||
-           atomic_load_explicit(&w->slot->stop_soon, memory_order_relaxed) >= ORIBI_STOP_TOLD;
+    return atomic_load_explicit(&w->slot->stop_soon, memory_order_relaxed) >= ORIBI_STOP_TOLD ||
+           (atomic_load_explicit(&w->stop_asked, memory_order_acquire) && !oribi__stop_waits(w));
 }
 
 /* True when newcomers are let in at once while every worker is in a call, however short: requests that wait are

@@ -6,6 +6,100 @@
 
 /* --- stopping --- */
 
+static void start_with_doors(uint32_t workers)
+{
+    start(workers);
+    w.policy.config.doors = true;
+}
+
+static void test_doors_end_before_workers(void)
+{
+    start_with_doors(3);
+    just(ORIBI_EVENT_STOP);
+    settle();
+    ok_eq(w.door_ends, 1);
+    ok_eq(w.stoppings, 0);
+    ok_eq(count_signalled(SIGTERM), 0);
+    ok_eq(oribi_policy_serving(&w.policy), 3);
+    just(ORIBI_EVENT_DOORS_ENDED);
+    ok_eq(w.stoppings, 1);
+    ok_eq(count_signalled(SIGTERM), 3);
+    settle();
+    ok_eq(w.exits, 1);
+    ok_eq(w.exit_code, 0);
+}
+
+static void test_doors_that_do_not_end_are_waited_for_within_shutdown_timeout(void)
+{
+    start_with_doors(2);
+    w.workers_obey = false;
+    just(ORIBI_EVENT_STOP);
+    settle();
+    pass_ms(29999);
+    ok_eq(w.stoppings, 0);
+    pass_ms(1);
+    ok_eq(w.stoppings, 1);
+    ok_eq(count_signalled(SIGTERM), 2);
+    pass_ms(999);
+    ok_eq(count_signalled(SIGKILL), 0);
+    pass_ms(1); /* the whole stop has shutdown_timeout, doors included */
+    ok_eq(count_signalled(SIGKILL), 2);
+    ok_eq(w.exits, 1);
+}
+
+static void test_a_worker_that_dies_while_doors_end_is_replaced(void)
+{
+    start_with_doors(2);
+    just(ORIBI_EVENT_STOP);
+    settle();
+    int before = w.spawns;
+    event_exit(worker(0), SIGKILL);
+    settle();
+    ok_eq(w.spawns, before + 1);
+    ok_eq(oribi_policy_serving(&w.policy), 2);
+    just(ORIBI_EVENT_DOORS_ENDED);
+    settle();
+    ok_eq(w.exits, 1);
+}
+
+static void test_a_second_stop_waits_for_no_door(void)
+{
+    start_with_doors(2);
+    just(ORIBI_EVENT_STOP);
+    settle();
+    just(ORIBI_EVENT_STOP);
+    ok_eq(w.stoppings, 1);
+    settle();
+    ok_eq(w.exits, 1);
+    just(ORIBI_EVENT_DOORS_ENDED); /* nothing more */
+    ok_eq(w.stoppings, 1);
+}
+
+static void test_a_worker_that_hangs_outside_any_call_is_killed(void)
+{
+    start(2);
+    w.policy.config.call_timeout_ms = 10000;
+    w.slots[0].awake = 7;
+    w.slots[1].awake = 0; /* it sleeps */
+    pass_ms(14000);
+    ok_eq(count_signalled(SIGKILL), 0);
+    w.slots[0].awake = 8; /* it has made a turn */
+    pass_ms(14000);
+    ok_eq(count_signalled(SIGKILL), 0);
+    pass_ms(2000);
+    ok_eq(count_signalled(SIGKILL), 1);
+    is_str(w.last_reason, "it hung outside any call");
+}
+
+static void test_without_call_timeout_nothing_is_too_long(void)
+{
+    start(1);
+    w.policy.config.call_timeout_ms = 0;
+    w.slots[0].awake = 7;
+    pass_ms(100000);
+    ok_eq(count_signalled(SIGKILL), 0);
+}
+
 static void test_stop_drains_and_ends_with_0(void)
 {
     start(3);
@@ -325,6 +419,12 @@ static void test_a_worker_that_ended_for_its_call_is_replaced_at_once(void)
 int main(void)
 {
     test_stop_drains_and_ends_with_0();
+    test_doors_end_before_workers();
+    test_doors_that_do_not_end_are_waited_for_within_shutdown_timeout();
+    test_a_worker_that_dies_while_doors_end_is_replaced();
+    test_a_second_stop_waits_for_no_door();
+    test_a_worker_that_hangs_outside_any_call_is_killed();
+    test_without_call_timeout_nothing_is_too_long();
     test_a_worker_that_ignores_the_stop_is_killed_at_the_deadline();
     test_in_development_the_servers_own_end_alone_has_a_deadline();
     test_in_development_the_oldest_call_ends_when_there_is_no_room();

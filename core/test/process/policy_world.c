@@ -118,6 +118,9 @@ static void note(const struct oribi_policy_action *action)
     case ORIBI_ACTION_REOPEN:
         w.reopens++;
         break;
+    case ORIBI_ACTION_DOORS_END:
+        w.door_ends++;
+        break;
     case ORIBI_ACTION_STOPPING:
         w.stoppings++;
         break;

@@ -13,7 +13,7 @@
 
 struct oribi_buf;
 
-enum { ORIBI_POLL_MAX = 64 };
+enum { ORIBI_POLL_MAX = 96 };
 
 /* How to start the same command again. */
 struct oribi_start {
@@ -77,6 +77,10 @@ int oribi_process_check_user(const char *user, const char *group, char *error);
 /* Reaps one child: pid -1 is any. `wait` blocks. Gives its pid, 0 when none has ended, or ORIBI_ESYS (no such
  * child). */
 pid_t oribi_process_reap(pid_t pid, bool wait, int *status);
+
+/* The same of a child that was killed, for a time: one that the kernel keeps (a disk that stands still) is left to init
+ * after that. False: it is. */
+bool oribi_process_reap_within(pid_t pid, int64_t ms);
 
 /* A child that has ended and is still to be reaped: its pid, 0 when there is none, or ORIBI_ESYS (no child). */
 pid_t oribi_process_ended(void);

@@ -7,7 +7,7 @@
  *   option NAME       a value; lists have a record for each item
  *   site              such records of options, and `folder`, from which relative paths in them are seen: what the
  *                     newest generation says of answers without the application
- *   listener          "fd index hash tls proxy text"
+ *   listener          "fd index hash tls proxy inherited text"
  *   certificate I     the name of a certificate of listener I; then, in this order:
  *   chain, key, ocsp  what its files hold
  *   password          of the key, where that is encrypted
@@ -25,7 +25,7 @@
 #include <stdint.h>
 
 enum {
-    ORIBI_DOOR_PROTOCOL = 3,
+    ORIBI_DOOR_PROTOCOL = 4,
     ORIBI_DOOR_TEXT_MAX = 64 * 1024 * 1024,
     ORIBI_DOOR_SITE_MAX = 1024 * 1024,
     ORIBI_DOOR_WORD_MAX = 512,
@@ -42,11 +42,12 @@ enum {
     ORIBI_DOOR_SAYS_REFUSED = 'e',
     ORIBI_DOOR_SAYS_SITE = 'w',         /* it answers by the last site that it was told */
     ORIBI_DOOR_TOLD_CERTIFICATES = 'C', /* with a descriptor of such a text */
-    ORIBI_DOOR_TOLD_DRAIN = 'D',
-    ORIBI_DOOR_TOLD_STOP = 'S',
-    ORIBI_DOOR_TOLD_REOPEN = 'R',     /* with a descriptor of the log */
-    ORIBI_DOOR_TOLD_ACCESS_LOG = 'A', /* the same of the access log */
-    ORIBI_DOOR_TOLD_SITE = 'W',       /* with a descriptor of what follows `site` in such a text */
+    ORIBI_DOOR_TOLD_DRAIN = 'D',        /* others serve the addresses */
+    ORIBI_DOOR_TOLD_STOP = 'S',         /* the addresses end: who has connected is served */
+    ORIBI_DOOR_TOLD_GIVE_UP = 'G',      /* workers end: what waits for them is answered 503 */
+    ORIBI_DOOR_TOLD_REOPEN = 'R',       /* with a descriptor of the log */
+    ORIBI_DOOR_TOLD_ACCESS_LOG = 'A',   /* the same of the access log */
+    ORIBI_DOOR_TOLD_SITE = 'W',         /* with a descriptor of what follows `site` in such a text */
 };
 
 enum {

@@ -45,6 +45,8 @@ struct oribi_door_slot {
     _Atomic uint32_t queue_len;                      /* whole requests that wait for a worker … */
     _Atomic int64_t queue_oldest_us;                 /* … and since when the oldest does; 0: none */
     _Atomic int64_t expires_s; /* when the first of its certificates expires, seconds since 1970; 0: it has none */
+    /* written by the supervisor: no other server has the door's addresses, which may end when the supervisor dies */
+    _Atomic uint32_t sole;
 
     /* Counters: all of 64 bits, from here to the end. First those that a worker's slot has, too, under the same names:
      * what the door has done itself, and what no worker counts. */

@@ -25,9 +25,10 @@ enum oribi_slot_state {
 
 enum oribi_stop_word {
     ORIBI_STOP_NONE,
-    ORIBI_STOP_SOON, /* a stop is announced (drain_delay); readiness is over, service is not */
-    ORIBI_STOP_TOLD, /* the supervisor stops this worker; the server goes on, and others accept */
-    ORIBI_STOP_LAST, /* the server ends, and no later worker accepts at the sockets that are its own */
+    ORIBI_STOP_SOON,  /* a stop is announced (drain_delay); readiness is over, service is not */
+    ORIBI_STOP_DOORS, /* the server ends, doors first: this worker serves on, whatever signal comes */
+    ORIBI_STOP_TOLD,  /* the supervisor stops this worker; the server goes on, and others accept */
+    ORIBI_STOP_LAST,  /* the server ends, and no later worker accepts at the sockets that are its own */
 };
 
 enum {
@@ -85,7 +86,9 @@ struct oribi_slot {
     _Atomic uint32_t threads_busy;                 /* of several; the state tells of one */
     _Atomic uint32_t armed[ORIBI_TIMEOUT_CLASSES]; /* connections by their deadline: oribi_slot_add_connections() */
     _Atomic uint32_t computes; /* its calls are short and wait for nothing; told where workers share a processor */
-    _Atomic uint32_t starved;  /* takes no connections from siblings: it has no descriptors to spare */
+    /* another number with each turn, 0 while it sleeps: one that stays is a worker that hangs outside any call */
+    _Atomic uint32_t awake;
+    _Atomic uint32_t starved; /* takes no connections from siblings: it has no descriptors to spare */
 
     /* Counters: all of 64 bits, from here to the end of total_time. oribi_slot_fold() adds them up as they stand. */
     _Atomic uint64_t request_count;    /* answered by a call */
