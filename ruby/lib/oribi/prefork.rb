@@ -3,6 +3,7 @@
 require "oribi"
 require_relative "hooks"
 require_relative "processes"
+require_relative "start_command"
 require_relative "prefork/settings"
 require_relative "prefork/worker"
 
@@ -107,7 +108,8 @@ module Oribi
 
     # Where a manager that reloads has started this program anew, it becomes a mold of that one.
     def create
-      @core = Core::Process.create(@settings.options, @settings.program, nil, nil, [@settings.traps, @settings.left])
+      command = StartCommand.current
+      @core = Core::Process.create(@settings.options, @settings.program, nil, command.words, command.environment, [@settings.traps, @settings.left])
       return unless @core.role == "supervisor"
 
       @manager_pid = Process.pid

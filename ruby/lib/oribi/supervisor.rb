@@ -6,6 +6,7 @@ require_relative "loading"
 require_relative "memory"
 require_relative "processes"
 require_relative "rails_advice"
+require_relative "start_command"
 
 module Oribi
   # A process of a server: supervisor, mold or worker. The core says what comes next; this does what only Ruby can, and
@@ -19,8 +20,8 @@ module Oribi
 
     # @param options [Options] after #finish
     # @param loader [#load] gives the application
-    # @param command [Array<String>, nil] command line of later generations and successors; nil: this process's own
-    def initialize(options, loader, hooks = Hooks.new, command: nil)
+    # @param command [Array<String>] command line of later generations and successors
+    def initialize(options, loader, hooks = Hooks.new, command: StartCommand.current.words)
       @options = options
       @loader = loader
       @hooks = hooks
@@ -33,7 +34,7 @@ module Oribi
     # @raise [Error] when it cannot start
     def run
       show_failures if @options["env"] == "development" || @options["dev"] == "on"
-      @core = Core::Process.create(@options, "oribi", Listeners.new(@options), @command, nil)
+      @core = Core::Process.create(@options, "oribi", Listeners.new(@options), @command, StartCommand.current.environment, nil)
       enter(@core.role)
       RailsAdvice.log_suggestion(@options) if @core.role == "supervisor"
       drive
