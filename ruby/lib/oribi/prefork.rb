@@ -200,7 +200,7 @@ module Oribi
       die_of(e.signo)
     end
 
-    # at_exit handlers are the manager's, so they do not run.
+    # at_exit handlers are the manager's, so they do not run; what was written to any file is there.
     def end_worker
       code = begin
         yield
@@ -212,12 +212,12 @@ module Oribi
         Failure.log(e, nil, "the worker died")
         1
       end
-      [$stdout, $stderr].each(&:flush)
+      Processes.flush_all
       exit!(code)
     end
 
     def die_of(signal)
-      [$stdout, $stderr].each(&:flush)
+      Processes.flush_all
       trap(signal, "SYSTEM_DEFAULT")
       Process.kill(signal, Process.pid)
     end

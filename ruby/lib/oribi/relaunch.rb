@@ -47,6 +47,9 @@ module Oribi
     # This server serves now; its predecessor is about to leave.
     def serving = @again && File.rename(own, @file)
 
+    # In a worker, whose end runs the launcher's at_exit blocks as well: they find no file.
+    def disown = @name && !@name.frozen? && @name.replace("#{own}.none")
+
     # The launcher removes its file at the end of the process, by the very String that it gave us. The file may be
     # another server's by now.
     def finish

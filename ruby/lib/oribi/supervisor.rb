@@ -33,6 +33,7 @@ module Oribi
     # @return [Integer] exit code
     # @raise [Error] when it cannot start
     def run
+      Processes.sync_output
       show_failures if @options["env"] == "development" || @options["dev"] == "on"
       @core = Core::Process.create(@options, "oribi", Listeners.new(@options), @command, StartCommand.current.environment, nil)
       enter(@core.role)
@@ -82,12 +83,12 @@ module Oribi
       @core.forked(pid)
     end
 
-    # A worker ends as Ruby programs do, with the at_exit handlers of its application; nothing of the parent's may run
-    # in the others.
+    # A worker ends as Ruby programs do: at_exit blocks, `ensure` of threads, finalizers (which remove Tempfiles), files
+    # flushed. Nothing of the parent's may run in the others.
     def child
       enter(role = @core.forked(0))
       code = drive
-      exit!(code) unless role == "worker"
+      role == "worker" ? exit(code) : exit!(code)
     rescue Exception => e # rubocop:disable Lint/RescueException
       raise if role == "worker"
 
@@ -99,7 +100,7 @@ module Oribi
       case role
       when "mold"
         Oribi.process = @worker = nil
-        @app ? Memory.settle : Processes.forget_at_exit # one with an application was a worker
+        @app ? Memory.settle : Processes.enter_mold # one with an application was a worker
       when "worker"
         trap_signals(@core.single? ? SIGNALS + ALONE : SIGNALS)
         Memory.collect_between_requests(@options)
@@ -178,21 +179,17 @@ module Oribi
       worker
     end
 
-    # What the application has printed goes before a new program, too.
-    def flush
-      [$stdout, $stderr].each(&:flush)
-    rescue SystemCallError, IOError
-      nil
-    end
-
+    # What the application has printed goes before a new program, too. A mold has loaded it and does not end it: that is
+    # for workers.
     def leave(code, at_once, _signal)
       exit!(code) if at_once
       @left = true
       Oribi.process = nil
       @worker&.close
-      flush if @core.single?
+      mold = @core.role == "mold"
+      Processes.flush_all if mold || @core.single?
       @core.destroy # of a single process that is to be started anew: does not return
-      code
+      mold ? exit!(code) : code
     end
   end
 end
