@@ -12,13 +12,14 @@ our $VERSION = '0.100';
 # on here in both processes. The order of calls is that of the core's process.h.
 
 # Returns the supervisor's exit code. Molds and workers end in here, so that they do not run what follows in the
-# caller's program. `app` is a code reference or what Oribi::App loads.
+# caller's program. `app` is a code reference or what Oribi::App loads; `command` is what command_line() gave before
+# the caller has changed @ARGV.
 sub serve {
-    my ($settings, $app) = @_;
+    my ($settings, $app, @command) = @_;
     my $core = $settings->core;
     Oribi::App::find($settings, $app) if $settings->is_on('dev');
     my $listeners = Oribi::Listeners->open($core);
-    my $process = Oribi::Core::Process->create($core, 'oribi-psgi', $listeners, undef, command_line());
+    my $process = Oribi::Core::Process->create($core, 'oribi-psgi', $listeners, undef, @_ > 2 ? @command : command_line());
     my $self = bless { settings => $settings, source => $app, listeners => $listeners, process => $process }, __PACKAGE__;
     my $code = eval { $self->_drive };
     my $error = $@;
