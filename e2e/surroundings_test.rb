@@ -12,8 +12,8 @@ E2E.suite("surroundings", transports: [:tcp]) do
   end
 
   def test_no_words_of_the_command_line_are_left
-    app = app(ruby: "words = ARGV.join(' ')\nrun ->(_env) { [200, {}, [words, Process.pid.to_s]] }",
-              perl: "my $words = \"@ARGV\"; sub { [200, [], [$words, $$]] }")
+    app = app(ruby: "words = ARGV.dup\nrun ->(_env) { [200, {}, [*words, *ARGV, Process.pid.to_s]] }",
+              perl: "my @words = @ARGV; sub { [200, [], [@words, @ARGV, $$]] }")
     one = start("--access-log", "off", app: app)
     first = one.get("/").body
     assert_match(/\A\d+\z/, first)
