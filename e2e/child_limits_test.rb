@@ -49,8 +49,8 @@ E2E.suite("child_limits", transports: [:tcp]) do
   def serve_with_a_low_limit
     skip "no /proc" unless File.exist?("/proc/self/limits")
     path = app
-    one = E2E::Server.new(transport: transport, argv: ["sh", "-c", "ulimit -Sn #{LIMIT} && exec \"$@\"", "sh", E2E::Server.binary, "--bind", "127.0.0.1:%{port}",
-                                                       "--workers", "1", "--no-dev", path])
+    shell = ["sh", "-c", "ulimit -Sn #{LIMIT} && exec \"$@\"", "sh"]
+    one = E2E::Server.new(transport: transport, argv: [*shell, E2E::Server.binary, "--bind", "127.0.0.1:%{port}", "--workers", "1", "--no-dev", path])
     @servers << one
     one.start
   end

@@ -26,7 +26,8 @@ E2E.suite("surroundings", transports: [:tcp]) do
   def test_letters_beyond_ascii_in_the_locale_c
     app = app(ruby: "# Grüße\ntext = 'Grüße'\nrun ->(_env) { [200, {}, [text, text.encoding.name, __LINE__.to_s]] }\n__END__\nEnde",
               perl: "my $text = 'Grüße'; utf8::encode($text); sub { [200, [], [$text, 'UTF-8', __LINE__ + 1]] }")
-    config = file("config#{E2E::RUBY ? ".rb" : ".pl"}", E2E::RUBY ? "# Größe\nworkers 1\nwords = 'Größe'\nraise unless words.size == 5\n" : "# Größe\n+{ workers => 1 };\n")
+    code = E2E::RUBY ? "# Größe\nworkers 1\nwords = 'Größe'\nraise unless words.size == 5\n" : "# Größe\n+{ workers => 1 };\n"
+    config = file("config#{E2E::RUBY ? ".rb" : ".pl"}", code)
     %w[C POSIX].each do |locale|
       one = start("-C", config, app: app, env: { "LC_ALL" => locale, "LANG" => nil, "RUBYOPT" => nil })
       assert_equal "GrüßeUTF-83", one.get("/").body.force_encoding("UTF-8")

@@ -14,7 +14,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -121,53 +120,10 @@ void oribi_os_fill_standard_streams(void)
 }
 
 /* The number must never be free in between: another thread could get it. */
-/* One for the process, as the limit is. */
-atomic_int oribi__os_raising_fd = INT_MAX;
-static _Atomic uint64_t descriptors_wanted;
-static _Atomic uint64_t descriptors_before; /* the soft limit that was raised; 0: it was not */
-
-void oribi_os_allow_descriptors(uint64_t count)
-{
-    struct rlimit limit;
-    if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= count || limit.rlim_cur >= limit.rlim_max)
-        return;
-    atomic_store(&descriptors_wanted, count);
-    atomic_store(&oribi__os_raising_fd, limit.rlim_cur < INT_MAX ? (int)(limit.rlim_cur / 2) : INT_MAX);
-}
-
-bool oribi_os_raise_descriptors(void)
-{
-    struct rlimit limit;
-    if (atomic_exchange(&oribi__os_raising_fd, INT_MAX) == INT_MAX || getrlimit(RLIMIT_NOFILE, &limit) < 0)
-        return false; /* another thread does, or has */
-    atomic_store(&descriptors_before, limit.rlim_cur);
-    return oribi_os_want_descriptors(atomic_load(&descriptors_wanted)) > limit.rlim_cur;
-}
-
-void oribi_os_restore_descriptors(void)
-{
-    struct rlimit limit;
-    uint64_t before = atomic_exchange(&descriptors_before, 0);
-    atomic_store(&oribi__os_raising_fd, INT_MAX);
-    if (before == 0 || getrlimit(RLIMIT_NOFILE, &limit) < 0)
-        return;
-    limit.rlim_cur = (rlim_t)before;
-    (void)setrlimit(RLIMIT_NOFILE, &limit); /* it may always be lowered */
-}
-
-/* errno is kept. */
-static int lift_high(int fd)
-{
-    int saved = errno;
-    (void)oribi_os_raise_descriptors();
-    errno = saved;
-    return fd;
-}
-
 int oribi__os_lift_slow(int low_fd)
 {
     if (low_fd > STDERR_FILENO)
-        return lift_high(low_fd);
+        return oribi__os_lift_high(low_fd);
     int copy = fcntl(low_fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
     int saved = errno;
     int null_fd = open("/dev/null", O_RDWR | O_NOCTTY);
@@ -212,20 +168,6 @@ int oribi_os_set_nonblock(int fd, bool on)
 int oribi_os_set_cloexec(int fd, bool on)
 {
     return change_flag(fd, F_GETFD, F_SETFD, FD_CLOEXEC, on);
-}
-
-uint64_t oribi_os_want_descriptors(uint64_t count)
-{
-    struct rlimit limit;
-    if (getrlimit(RLIMIT_NOFILE, &limit) < 0) /* fails only for a bad address */
-        return 0;
-    if (limit.rlim_cur < count && limit.rlim_cur < limit.rlim_max) {
-        rlim_t before = limit.rlim_cur;
-        limit.rlim_cur = count < limit.rlim_max ? (rlim_t)count : limit.rlim_max;
-        if (setrlimit(RLIMIT_NOFILE, &limit) < 0)
-            return before;
-    }
-    return limit.rlim_cur;
 }
 
 void oribi_os_yield(void)

@@ -86,9 +86,9 @@ static enum own_name find_own_name(const struct oribi_header *header)
     case 4:
         return is_name(header, ORIBI_SLICE("date")) ? OWN_DATE : OWN_NONE;
     case 6:
-        if (is_name(header, ORIBI_SLICE("server")))
-            return OWN_SERVER;
-        return is_name(header, ORIBI_SLICE("status")) ? OWN_STATUS : OWN_NONE;
+        return is_name(header, ORIBI_SLICE("server"))   ? OWN_SERVER
+               : is_name(header, ORIBI_SLICE("status")) ? OWN_STATUS
+                                                        : OWN_NONE;
     case 7:
         return is_name(header, ORIBI_SLICE("upgrade")) ? OWN_UPGRADE : OWN_NONE;
     case 10:
@@ -254,10 +254,8 @@ static bool take_own(struct oribi_response *res, const struct oribi_header *head
             return true;
         res->dropped_count++;
         return false;
-    case OWN_STATUS: /* a program's word to a CGI gateway; Rack and PSGI forbid it */
-        return false;
     default:
-        return true;
+        return own != OWN_STATUS; /* a program's word to a CGI gateway; Rack and PSGI forbid it */
     }
 }
 

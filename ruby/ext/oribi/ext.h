@@ -49,11 +49,11 @@ struct ext_call {
     struct ext_thread *thread;
     struct oribi_req *req; /* NULL once the request has ended in the core */
     VALUE env;
-    VALUE input;      /* rack.input */
-    VALUE finished;   /* rack.response_finished, as we made it */
+    VALUE input;       /* rack.input */
+    VALUE finished;    /* rack.response_finished, as we made it */
     VALUE after_reply; /* rack.after_reply, as we made it */
-    VALUE request_id; /* in env, which holds it; Qundef: none */
-    VALUE callback;   /* one of them, being called */
+    VALUE request_id;  /* in env, which holds it; Qundef: none */
+    VALUE callback;    /* one of them, being called */
     VALUE response;
     VALUE status;
     VALUE headers;

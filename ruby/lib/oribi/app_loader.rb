@@ -55,8 +55,8 @@ module Oribi
       raise Error, "#{path}: #{reason}"
     end
 
-    # Ruby's source is UTF-8 in every locale, but Rack reads rackup files in that of the process: in the locale C, letters
-    # beyond ASCII would be no characters. Rack 2 gives [app, options].
+    # Ruby's source is UTF-8 in every locale, but Rack reads rackup files in that of the process: in the locale C,
+    # letters beyond ASCII would be no characters. Rack 2 gives [app, options].
     def evaluate(full_path)
       text = File.read(full_path, mode: "r:bom|utf-8") if path.end_with?(".ru") && Encoding.default_external != Encoding::UTF_8
       return Array(Rack::Builder.parse_file(full_path)).first if text.nil? || text.ascii_only?

@@ -45,7 +45,8 @@ module Oribi
 
     private
 
-    # A title is the first word, and the others of its record are empty. `ruby -S rackup` knows its script by the path that it was found at.
+    # A title is the first word, and the others of its record are empty. `ruby -S rackup` knows its script by the path
+    # that it was found at.
     def names?(kept, script) = kept.drop(1).any? { |word| File.basename(word.b) == File.basename(script.b) }
 
     # Bundler adds a Hash of options for exec.

@@ -1,4 +1,5 @@
-/* The operating system, as far as it differs between systems or speaks errno. os.c is POSIX; os_linux.c,
+/* The operating system, as far as it differs between systems or speaks errno. os.c and os_descriptors.c are POSIX;
+ * os_linux.c,
  * os_listen_linux.c, os_cpu_linux.c, os_poll_linux.c and os_backtrace_linux.c hold what only Linux has. A build for
  * another system (ORIBI_OS in the Makefile) has os_portable.c, os_listen_portable.c and os_none_portable.c in their
  * place, with os_bsd.c for macOS and the BSDs or os_calls_portable.c elsewhere; os_library.c is for all. All turn errno
@@ -50,13 +51,14 @@ int oribi_os_set_nonblock(int fd, bool on);
 int oribi_os_set_cloexec(int fd, bool on);
 
 int oribi__os_lift_slow(int fd);        /* private */
+int oribi__os_lift_high(int fd);        /* private; keeps errno */
 extern atomic_int oribi__os_raising_fd; /* private: the first descriptor at which the soft limit is raised */
 
 /* For every descriptor that a system call has just given, or its failure (negative: passed through, errno kept).
  * The application, or the program that started us, may have closed a standard stream, and the new descriptor has got
  * its number: what a library prints there would go to a client. Then this gives a CLOEXEC copy above 2 instead and
- * leaves the null device on all free standard streams; -1 with errno when there is no room for the copy. Raises the soft
- * limit of descriptors where oribi_os_allow_descriptors() has said so. */
+ * leaves the null device on all free standard streams; -1 with errno when there is no room for the copy. Raises the
+ * soft limit of descriptors where oribi_os_allow_descriptors() has said so. */
 static inline int oribi_os_lift(int fd)
 {
     bool high = fd >= atomic_load_explicit(&oribi__os_raising_fd, memory_order_relaxed);
@@ -73,9 +75,10 @@ void oribi_os_fill_standard_streams(void);
  * Never lowers the soft limit. Returns how many they are. */
 uint64_t oribi_os_want_descriptors(uint64_t count);
 
-/* The same, as late as possible: when half of the soft limit is in use. Programs that the process starts get its limits,
- * and a high one makes some slow (they close all numbers up to it) and breaks those that use select(2). Raise: at once;
- * true if that has changed something. Restore: as it was before, for a child; after fork(2), async-signal-safe. */
+/* The same, as late as possible: when half of the soft limit is in use. Programs that the process starts get its
+ * limits, and a high one makes some slow (they close all numbers up to it) and breaks those that use select(2). Raise:
+ * at once; true if that has changed something. Restore: as it was before, for a child; after fork(2),
+ * async-signal-safe. */
 void oribi_os_allow_descriptors(uint64_t count);
 bool oribi_os_raise_descriptors(void);
 void oribi_os_restore_descriptors(void);

@@ -130,8 +130,8 @@ static bool is_waiting(VALUE found, bool *for_write)
     return *for_write || found == ID2SYM(id_of("wait_readable"));
 }
 
-/* A call of the SSLSocket. What OpenSSL and the system say of the connection (a bad record, a reset) are failures of the
- * connection, as without TLS; all other exceptions go on. */
+/* A call of the SSLSocket. What OpenSSL and the system say of the connection (a bad record, a reset) are failures of
+ * the connection, as without TLS; all other exceptions go on. */
 struct asking {
     struct oribi_redis_conn *conn;
     const char *name;
