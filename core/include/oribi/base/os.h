@@ -1,6 +1,5 @@
 /* The operating system, as far as it differs between systems or speaks errno. os.c and os_descriptors.c are POSIX;
- * os_linux.c,
- * os_listen_linux.c, os_cpu_linux.c, os_poll_linux.c and os_backtrace_linux.c hold what only Linux has. A build for
+ * os_linux.c, os_listen_linux.c, os_cpu_linux.c, os_poll_linux.c and os_backtrace_linux.c hold what only Linux has. A build for
  * another system (ORIBI_OS in the Makefile) has os_portable.c, os_listen_portable.c and os_none_portable.c in their
  * place, with os_bsd.c for macOS and the BSDs or os_calls_portable.c elsewhere; os_library.c is for all. All turn errno
  * into a code of error.h. errno does not travel: the few other sources that make system calls of their own look at it
