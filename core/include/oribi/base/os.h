@@ -2,8 +2,9 @@
  * os_linux.c, os_listen_linux.c, os_cpu_linux.c, os_poll_linux.c and os_backtrace_linux.c hold what only Linux has.
  * A build for another system (ORIBI_OS in the Makefile) has os_portable.c, os_listen_portable.c, os_none_portable.c in
  * their place, with os_bsd.c for macOS and the BSDs or os_calls_portable.c elsewhere; os_library.c is for all. All turn
- * errno into a code of error.h. errno does not travel: the few other sources that make system calls of their own look at
- * it right behind the call (ERRNO in tools/style names them).
+ * errno into a code of error.h. errno does not travel: the few other sources that make system calls of their own look
+ * at it right behind the call (ERRNO in tools/style names them).
+ *
  * Results: 0 or a count >= 0, ORIBI_AGAIN (would block), ORIBI_ECLOSED (the peer is gone), ORIBI_ENOMEM, ORIBI_ELIMIT
  * (out of descriptors), ORIBI_ELOST (EBADF, ENOTSOCK: the application has closed the descriptor), else ORIBI_ESYS.
  * After a negative result oribi_os_error_text() has the words. A call broken off by a signal is begun again, except
