@@ -1,10 +1,12 @@
 # frozen_string_literal: true
 
 require_relative "support"
-require_relative "support/workspace"
+require_relative "support/restarts"
 
 # Started by the launchers of each language instead of our own command.
 E2E.suite("handlers") do
+  include E2E::Restarts
+
   def launch(argv, env: {})
     one = E2E::Server.new(transport: transport, argv: argv, env: env)
     @servers << one
@@ -19,26 +21,6 @@ E2E.suite("handlers") do
     refute_empty below, "no worker below the launcher: another server answered"
     assert_equal 0, one.stop.exitstatus, one.stderr
     assert_empty one.left_behind
-  end
-
-  # New code by HUP, then by USR2, and an end in good order.
-  def assert_restarts(launcher)
-    space = E2E::Workspace.new
-    one = E2E::Server.new(transport: transport, argv: launcher.map { |word| word.sub("%{app}", space.app) }, env: library, group: true)
-    @servers << one
-    one.start
-    wait_until("the first code") { one.get("/").body == "first" }
-    space.write_app("second")
-    one.signal(:HUP)
-    wait_until("the second code: #{one.stderr}") { one.get("/").body == "second" }
-    space.write_app("third")
-    one.signal(:USR2)
-    assert_equal 0, one.wait.exitstatus, one.stderr
-    assert_equal "third", one.get("/").body
-    Process.kill(:TERM, wait_until("the successor's title") { one.group.find { |pid| E2E::Processes.title(pid).include?(" supervisor, ") } })
-    wait_until("the end of all: #{one.group.map { |pid| E2E::Processes.title(pid) }}") { one.group.empty? }
-  ensure
-    space&.remove
   end
 
   # A pid file of the launcher's: it names the server that serves, before and after HUP and USR2, and goes with the last

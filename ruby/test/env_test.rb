@@ -301,6 +301,15 @@ class EnvTest < BindingTest
     end
   end
 
+  def test_version_of_a_client
+    env_of do |client, seen|
+      client.get("/", { "Version" => "7" })
+      assert_equal((Gem::Version.new(Rack.release) >= Gem::Version.new("3.1") ? "7" : nil), seen.last["HTTP_VERSION"])
+      client.get("/")
+      refute seen.last.key?("HTTP_VERSION")
+    end
+  end
+
   def test_errors_stream
     app = lambda do |env|
       env["rack.errors"].puts("told")

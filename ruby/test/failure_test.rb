@@ -349,4 +349,46 @@ class FailureTest < BindingTest
     assert_equal 1024, count
     assert_equal 1, logged.scan(/#{FINISHED}: 1024 callbacks of one request have run, the others are left out/).size
   end
+
+  AFTER = "rack.after_reply"
+
+  def test_after_reply
+    seen = []
+    told = Queue.new
+    app = lambda do |env|
+      env[AFTER] << -> { seen << :a } << -> { raise "after the reply" } << proc { seen << :b }
+      env[FINISHED] << ->(*) { seen << :finished }
+      env[AFTER] << -> { told << seen }
+      text(["x"])
+    end
+    capture_log { serve(app) { |client| assert_equal ["x", %i[finished a b]], [client.get("/").body, told.pop] } }
+    assert_equal 1, logged.scan("a rack.after_reply callback died: RuntimeError: after the reply").size
+  end
+
+  def test_after_reply_of_a_call_that_fails
+    told = Queue.new
+    app = lambda do |env|
+      env[AFTER] << -> { told << :called }
+      raise "in the call"
+    end
+    capture_log { serve(app) { |client| assert_equal [500, :called], [client.get("/").status, told.pop] } }
+  end
+
+  # Middleware of Puma and Unicorn puts an Array there where it finds none.
+  def test_after_reply_replaced
+    told = Queue.new
+    app = lambda do |env|
+      env[AFTER] = [*env[AFTER], -> { told << :own }]
+      text(["x"])
+    end
+    capture_log { serve(app) { |client| assert_equal ["x", :own], [client.get("/").body, told.pop] } }
+    capture_log { serve(->(env) { env[AFTER] = 1 and text(["x"]) }, lint: false) { |client| assert_equal "x", client.get("/").body } }
+    assert_match(/rack.after_reply is a Integer, not an Array/, logged)
+  end
+
+  def test_each_request_has_callbacks_of_its_own
+    lists = []
+    serve(->(env) { (lists << env[AFTER]) && text(["x"]) }) { |client| 2.times { assert_equal "x", client.get("/").body } }
+    refute_same(*lists)
+  end
 end

@@ -26,6 +26,12 @@ class StreamTest < BindingTest
     end
   end
 
+  def test_syswrite
+    written = nil
+    app = stream { |stream| written = stream.syswrite("abc") + stream.syswrite(:d) }
+    serve(app, lint: false) { |client| assert_equal ["abcd", 4], [client.get("/").body, written] }
+  end
+
   def upgrade(client, body = "", offer: "x, y/2", version: "1.1")
     client.send_raw("GET / HTTP/#{version}\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: #{offer}\r\n\r\n#{body}")
   end

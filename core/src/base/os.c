@@ -14,7 +14,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -123,6 +122,8 @@ void oribi_os_fill_standard_streams(void)
 /* The number must never be free in between: another thread could get it. */
 int oribi__os_lift_slow(int low_fd)
 {
+    if (low_fd > STDERR_FILENO)
+        return oribi__os_lift_high(low_fd);
     int copy = fcntl(low_fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
     int saved = errno;
     int null_fd = open("/dev/null", O_RDWR | O_NOCTTY);
@@ -167,20 +168,6 @@ int oribi_os_set_nonblock(int fd, bool on)
 int oribi_os_set_cloexec(int fd, bool on)
 {
     return change_flag(fd, F_GETFD, F_SETFD, FD_CLOEXEC, on);
-}
-
-uint64_t oribi_os_want_descriptors(uint64_t count)
-{
-    struct rlimit limit;
-    if (getrlimit(RLIMIT_NOFILE, &limit) < 0) /* fails only for a bad address */
-        return 0;
-    if (limit.rlim_cur < count && limit.rlim_cur < limit.rlim_max) {
-        rlim_t before = limit.rlim_cur;
-        limit.rlim_cur = count < limit.rlim_max ? (rlim_t)count : limit.rlim_max;
-        if (setrlimit(RLIMIT_NOFILE, &limit) < 0)
-            return before;
-    }
-    return limit.rlim_cur;
 }
 
 void oribi_os_yield(void)

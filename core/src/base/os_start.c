@@ -167,6 +167,13 @@ int oribi_start_record(struct oribi_start *start, char *const *argv, bool enviro
     return 0;
 }
 
+void oribi_start_set_environ(struct oribi_start *start, char *const *list)
+{
+    char **copy = copy_list(list);
+    free_list(start->environ);
+    start->environ = copy;
+}
+
 void oribi_start_free(struct oribi_start *start)
 {
     free_list(start->argv);

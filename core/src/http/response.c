@@ -25,6 +25,7 @@ enum own_name {
     OWN_UPGRADE,
     OWN_CONNECTION,
     OWN_KEEP_ALIVE,
+    OWN_STATUS,
     OWN_CONTENT_LENGTH,
     OWN_TRANSFER_ENCODING,
 };
@@ -86,7 +87,9 @@ static enum own_name find_own_name(const struct oribi_header *header)
     case 4:
         return is_name(header, ORIBI_SLICE("date")) ? OWN_DATE : OWN_NONE;
     case 6:
-        return is_name(header, ORIBI_SLICE("server")) ? OWN_SERVER : OWN_NONE;
+        return is_name(header, ORIBI_SLICE("server"))   ? OWN_SERVER
+               : is_name(header, ORIBI_SLICE("status")) ? OWN_STATUS
+                                                        : OWN_NONE;
     case 7:
         return is_name(header, ORIBI_SLICE("upgrade")) ? OWN_UPGRADE : OWN_NONE;
     case 10:
@@ -254,7 +257,7 @@ static bool take_own(struct oribi_response *res, const struct oribi_header *head
         res->dropped_count++;
         return false;
     default:
-        return true;
+        return own != OWN_STATUS; /* a program's word to a CGI gateway; Rack and PSGI forbid it */
     }
 }
 

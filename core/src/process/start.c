@@ -429,6 +429,8 @@ int oribi_supervisor_create(const struct oribi_supervisor_setup *setup, struct o
     oribi__upgrade_inherit(supervisor);
     if (oribi_start_record(&supervisor->start, setup->argv, setup->environ_is_known, options->start_dir) < 0)
         return fail(supervisor, ORIBI_ESYS, "cannot read from /proc how this process was started", error);
+    if (setup->environ)
+        oribi_start_set_environ(&supervisor->start, setup->environ);
     int code = open_named(supervisor, error);
     if (code < 0)
         return fail(supervisor, code, NULL, error);

@@ -27,6 +27,7 @@ struct oribi_supervisor_setup {
     char *const *argv;
     /* with argv: nothing was written over, so that they get the environment of the start all the same */
     bool environ_is_known;
+    char *const *environ; /* borrowed during the call; their environment whatever argv says; NULL: as said there */
     const struct oribi_prefork *prefork; /* borrowed during the call; NULL: a server */
 };
 

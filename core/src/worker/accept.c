@@ -198,6 +198,8 @@ static int accept_next(struct oribi_worker *w, struct oribi__listener_watch *lis
     int result = oribi_os_accept(listener_watch->listener->fd, &fd, &peer, &peer_len);
     if (result == ORIBI_ECLOSED)
         return 0;
+    if (result == ORIBI_ELIMIT && oribi_os_raise_descriptors()) /* the application has taken them all */
+        return 0;
     if (result == ORIBI_ELIMIT || result == ORIBI_ENOMEM) {
         out_of_descriptors(w);
         return 0;

@@ -71,6 +71,7 @@ static void after_fork_in_child(void)
     oribi__own_worker = NULL;
     if (!w)
         return;
+    oribi_os_restore_descriptors();
     oribi_worker_abandon(w);
     if (w->forking)
         oribi__leave(w); /* or what the child still asks of its request would wait for ever */
@@ -239,7 +240,7 @@ int oribi_worker_create(const struct oribi_worker_setup *setup, struct oribi_wor
     }
     /* Soft limits are low (1024) for the sake of programs that use select(2); running out is lived with, see
      * out_of_descriptors(). */
-    (void)oribi_os_want_descriptors(oribi_worker_descriptors(w->options));
+    oribi_os_allow_descriptors(oribi_worker_descriptors(w->options));
     result = watch_all(w);
     if (result < 0) {
         oribi_worker_destroy(w);

@@ -45,6 +45,18 @@ static void test_a_given_command_line_counts(void)
     oribi_start_free(&start);
 }
 
+static void test_a_given_environment_counts(void)
+{
+    struct oribi_start start;
+    char *given[] = {(char *)"ONLY=1", NULL};
+    ok_eq(oribi_start_record(&start, NULL, false, NULL), 0);
+    oribi_start_set_environ(&start, given);
+    given[0] = NULL; /* it is copied */
+    is_str(find(start.environ, "ONLY"), "1");
+    is_str(find(start.environ, "PATH"), "(none)");
+    oribi_start_free(&start);
+}
+
 /* A shell that is told to end by signals that are held. */
 static void test_a_process_becomes_its_command(void)
 {
@@ -368,6 +380,7 @@ int main(int argc, char **argv)
     test_held_signals_reach_who_has_arrived();
     test_a_start_as_macos_tells_it();
     test_a_given_command_line_counts();
+    test_a_given_environment_counts();
     test_which_processes_are_below_us();
     test_a_child_that_has_ended_is_seen_before_it_is_reaped();
     test_directory_environment_and_descriptors_of_the_new_start();

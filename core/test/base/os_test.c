@@ -428,6 +428,29 @@ static void test_descriptors_are_raised_up_to_the_hard_limit_and_never_lowered(v
     ok_eq(child_code(raise_descriptors, NULL), 0);
 }
 
+/* In a child: of 40, the 20th descriptor is the first that raises the limit, and a child of its own gets 40 back. */
+static int raise_descriptors_late(void *data)
+{
+    struct rlimit limit = {.rlim_cur = 40, .rlim_max = 60};
+    if (setrlimit(RLIMIT_NOFILE, &limit) < 0)
+        return 1;
+    oribi_os_allow_descriptors(50);
+    if (oribi_os_lift(19) != 19 || oribi_os_lift(-1) != -1 || getrlimit(RLIMIT_NOFILE, &limit) < 0 ||
+        limit.rlim_cur != 40)
+        return 2;
+    if (oribi_os_lift(20) != 20 || getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur != 50)
+        return 3;
+    if (oribi_os_raise_descriptors())
+        return 4; /* once is enough */
+    oribi_os_restore_descriptors();
+    return getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur != 40 || limit.rlim_max != 60 ? 5 : 0;
+}
+
+static void test_descriptors_are_raised_when_half_are_in_use(void)
+{
+    ok_eq(child_code(raise_descriptors_late, NULL), 0);
+}
+
 static bool is_null_device(int fd)
 {
     struct stat file;
@@ -586,6 +609,7 @@ int main(void)
     test_accepted_sockets_are_cloexec_and_nonblocking();
     test_accept_without_free_descriptors_is_a_limit();
     test_descriptors_are_raised_up_to_the_hard_limit_and_never_lowered();
+    test_descriptors_are_raised_when_half_are_in_use();
     test_send_file_moves_the_offset_and_stops_at_the_end();
     test_temp_files_have_no_name();
     test_a_line_is_cut_at_its_newline_and_its_room();

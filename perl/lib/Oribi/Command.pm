@@ -36,13 +36,15 @@ sub _run {
     my $settings = Oribi::Settings->new;
     my $error = $settings->core->_parse(@argv);
     die "$error\n" if defined $error;
+    my @command = Oribi::Supervisor::command_line();
+    @ARGV = ();    # the words are ours, and the application finds none of them
     return _say(Oribi::Options->help) if $settings->is_on('help');
     return _say(_version()) if $settings->is_on('version');
     return _say(Oribi::Options->completion($settings->get('completion'))) if length $settings->get('completion');
     prepare($settings);
     return _say($settings->core->print) if $settings->is_on('print_config');
     return _check($settings) if $settings->is_on('check');
-    return Oribi::Supervisor::serve($settings, undef);
+    return Oribi::Supervisor::serve($settings, undef, @command);
 }
 
 # oribi-psgi ctl: the core knows the words, and the configuration file the socket.

@@ -12,13 +12,14 @@ our $VERSION = '0.100';
 # on here in both processes. The order of calls is that of the core's process.h.
 
 # Returns the supervisor's exit code. Molds and workers end in here, so that they do not run what follows in the
-# caller's program. `app` is a code reference or what Oribi::App loads.
+# caller's program. `app` is a code reference or what Oribi::App loads; `command` is what command_line() gave before
+# the caller has changed @ARGV.
 sub serve {
-    my ($settings, $app) = @_;
+    my ($settings, $app, @command) = @_;
     my $core = $settings->core;
     Oribi::App::find($settings, $app) if $settings->is_on('dev');
     my $listeners = Oribi::Listeners->open($core);
-    my $process = Oribi::Core::Process->create($core, 'oribi-psgi', $listeners, undef, command_line());
+    my $process = Oribi::Core::Process->create($core, 'oribi-psgi', $listeners, undef, @_ > 2 ? @command : command_line());
     my $self = bless { settings => $settings, source => $app, listeners => $listeners, process => $process }, __PACKAGE__;
     my $code = eval { $self->_drive };
     my $error = $@;
@@ -102,13 +103,26 @@ sub _attempt {
 }
 
 # How to start this program again, when the kernel does not know it any more: an assignment to $0 is written over its
-# record, and plackup makes one while it loads the application. Switches of perl itself are lost then; those of the
-# program are all in @ARGV. Empty: ask the kernel.
+# record, and plackup makes one while it loads the application. The switches of the program are all in @ARGV; of perl's
+# own, what they did is still known of -I, -T and -w. Empty: ask the kernel.
 sub command_line {
     my @words = Oribi::_command_line();
     my @last = @words >= @ARGV ? @words[@words - @ARGV .. $#words] : ();
     return if @words >= @ARGV + 2 && "@last" eq "@ARGV" && grep { $_ eq $0 || $0 eq '-e' } @words;
-    return -f $0 ? ($^X, $0, @ARGV) : ();
+    return -f $0 ? ($^X, _switches(), $0, @ARGV) : ();
+}
+
+# lib.pm keeps @INC as it was before the first `use lib`: there the folders of -I stand before all others.
+sub _switches {
+    require Config;
+    my @first = grep { defined && length } split(/\Q$Config::Config{path_sep}\E/, $ENV{PERL5LIB} // ''), @Config::Config{qw(sitearchexp sitelibexp)};
+    my %others = map { $_ => 1 } @first, '/etc/perl';
+    my @switches = ($^W ? '-w' : (), ${^TAINT} == 1 ? '-T' : ());
+    for my $folder (@lib::ORIG_INC ? @lib::ORIG_INC : @INC) {
+        last if ref $folder || $others{$folder};
+        push @switches, "-I$folder";
+    }
+    return @switches;
 }
 
 sub _run_hook {

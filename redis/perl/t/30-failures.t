@@ -192,6 +192,15 @@ subtest 'a server that refuses the greeting' => sub {
     like $@, qr/refuses the connection: WRONGPASS/;
 };
 
+subtest 'a server without HELLO' => sub {
+    for my $line ("ERR unknown command 'HELLO'", 'NOPROTO unsupported protocol version') {
+        my $server = BadServer->start(BadServer::says("-$line\r\n"));
+        my $redis = Oribi::Redis->new(path => $server->path, reconnect_attempts => 0);
+        ok !eval { $redis->command('GET', 'k'); 1 };
+        like $@, qr/refuses the connection: \Q$line\E; servers before Redis 6 want protocol => 2/;
+    }
+};
+
 subtest 'a limit of its own' => sub {
     my $server = BadServer->start(BadServer::says(''), $answer);
     my $redis  = client($server, read_timeout_ms => 0);

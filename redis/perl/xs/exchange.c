@@ -125,6 +125,15 @@ static void begin(pTHX_ struct redis_client *c)
     SAVEDESTRUCTOR_X(ended, c);
 }
 
+/* What a server that does not know HELLO, with which the bytes of the greeting begin then, wants instead. */
+static const char *hint_for(const char *p, size_t n, const char *text)
+{
+    static const char HELLO[] = "$5\r\nHELLO\r\n"; /* behind "*2\r\n", or what more words are counted with */
+    bool hello = n > sizeof(HELLO) + 4 && memcmp(p + 4, HELLO, sizeof(HELLO) - 1) == 0;
+    bool unknown = strstr(text, "unknown command") || strncmp(text, "NOPROTO", 7) == 0;
+    return hello && unknown ? "; servers before Redis 6 want protocol => 2" : "";
+}
+
 /* Sends bytes that are a request of `count` commands. */
 static int greet(pTHX_ struct redis_client *c, const char *p, size_t n, int64_t count)
 {
@@ -134,8 +143,8 @@ static int greet(pTHX_ struct redis_client *c, const char *p, size_t n, int64_t 
         SV *reply = redis_reply(aTHX_ c, &code, NULL);
         if (!reply || !redis_is_error(aTHX_ reply))
             continue;
-        oribi_redis_conn_fail(&c->conn, "the server refuses the connection: %.200s",
-                              SvPV_nolen(redis_error_text(aTHX_ reply)));
+        const char *text = SvPV_nolen(redis_error_text(aTHX_ reply));
+        oribi_redis_conn_fail(&c->conn, "the server refuses the connection: %.180s%s", text, hint_for(p, n, text));
         code = ORIBI_ESYS;
     }
     return code;

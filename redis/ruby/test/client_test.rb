@@ -318,6 +318,46 @@ class TLSTest < RedisTest
     assert_equal id, r.command("CLIENT", "ID")
   end
 
+  # What a server does to its first connection when it is asked something; the second is served.
+  ENDS = {
+    "a reset" => ->(plain) { plain.setsockopt(Socket::SOL_SOCKET, Socket::SO_LINGER, [1, 0].pack("ii")) },
+    "what is no TLS" => ->(plain) { plain.syswrite("-ERR no TLS here\r\n") },
+    "an end without a word" => ->(_plain) {}
+  }.freeze
+
+  def against_tls(ends)
+    context = OpenSSL::SSL::SSLContext.new
+    context.cert = OpenSSL::X509::Certificate.new(File.read(file("cert")))
+    context.key = OpenSSL::PKey.read(File.read(file("key")))
+    scripted do |plain, number|
+      socket = OpenSSL::SSL::SSLSocket.new(plain, context).tap(&:accept)
+      while (words = read_command(socket))
+        if words.first == "GET" && number.zero?
+          ends.call(plain)
+          break plain.close
+        end
+        socket.write(words.first == "GET" ? "$5\r\nvalue\r\n" : "+OK\r\n")
+      end
+    rescue OpenSSL::SSL::SSLError
+      nil # the client has left
+    end
+  end
+
+  ENDS.each do |name, ends|
+    define_method(:"test_#{name.tr(" ", "_")}_is_the_connection_s_failure") do
+      place = "rediss://localhost:#{against_tls(ends).port}"
+      assert_raises(Oribi::Redis::ConnectionError) { Oribi::Redis.new(place, tls: { ca_file: file("cert") }, reconnect_attempts: 0).command("GET", "a") }
+      assert_equal "value", Oribi::Redis.new("rediss://localhost:#{against_tls(ends).port}", tls: { ca_file: file("cert") }).command("GET", "a")
+      require "oribi/redis/driver"
+      driver = lambda do |attempts|
+        RedisClient.config(driver: :oribi, url: "rediss://localhost:#{against_tls(ends).port}", ssl_params: { ca_file: file("cert") },
+                           reconnect_attempts: attempts).new_client
+      end
+      assert_raises(RedisClient::ConnectionError) { driver.call(0).call("GET", "a") }
+      assert_equal "value", driver.call(1).call("GET", "a")
+    end
+  end
+
   def test_certificates_are_verified
     error = assert_raises(Oribi::Redis::ConnectionError) { Oribi::Redis.new(url("localhost"), reconnect_attempts: 0).command("PING") }
     assert_match(/TLS: .*certificate/, error.message)

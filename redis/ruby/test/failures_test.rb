@@ -308,4 +308,13 @@ class FailuresTest < RedisTest
       assert_equal "b", r.command("GET", "b")
     end
   end
+
+  def test_a_server_without_hello
+    ["-ERR unknown command 'HELLO'", "-ERR unknown command `HELLO`, with args beginning with: `3`", "-NOPROTO unsupported protocol version"].each do |line|
+      _, server = against { |socket| read_command(socket) && socket.write("#{line}\r\n") }
+      one = Oribi::Redis.new(host: "127.0.0.1", port: server.port, reconnect_attempts: 0)
+      error = assert_raises(Oribi::Redis::ConnectionError) { one.command("GET", "a") }
+      assert_match(/refuses the connection: #{Regexp.escape(line[1..])}; servers before Redis 6 want protocol: 2\z/, error.message)
+    end
+  end
 end

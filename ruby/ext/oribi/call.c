@@ -148,6 +148,13 @@ static VALUE call_finished(VALUE arg)
     return rb_funcallv(call->callback, id_call, 4, arguments);
 }
 
+static VALUE call_after_reply(VALUE arg)
+{
+    struct ext_call *call = (struct ext_call *)arg;
+    ext_call_after(call);
+    return rb_funcallv(call->callback, id_call, 0, NULL);
+}
+
 struct log_arguments {
     VALUE exception;
     const char *line;
@@ -257,50 +264,71 @@ static void protect(VALUE (*step)(VALUE), struct ext_call *call, const char *wha
         leave_child(call);
 }
 
-/* Applications add to the Array that they find under rack.response_finished, or put another in its place. */
-static VALUE finished_list(const struct ext_call *call)
+/* Callables that an application leaves in the environment, for the time after the answer. */
+struct callbacks {
+    const char *key;
+    VALUE (*step)(VALUE);
+    const char *what; /* a line of the log: one has failed */
+    bool last_first;  /* those that are there together: the last that was added comes first */
+};
+
+static const struct callbacks finished = {"rack.response_finished", call_finished,
+                                          "a rack.response_finished callback died", true};
+static const struct callbacks after_reply = {"rack.after_reply", call_after_reply, "a rack.after_reply callback died",
+                                             false};
+
+/* Applications add to the Array that they find under the key, or put another in its place. */
+static VALUE list_of(const struct callbacks *kind, VALUE list, VALUE ours)
 {
-    if (NIL_P(call->env)) /* it could not be made */
-        return Qnil;
-    VALUE list = ext_env_finished(call);
     if (RB_LIKELY(RB_TYPE_P(list, T_ARRAY)))
         return list;
     if (!NIL_P(list))
-        oribi_log(ORIBI_LOG_ERROR,
-                  "rack.response_finished is a %s, not an Array: calling what was in the server's own Array",
+        oribi_log(ORIBI_LOG_ERROR, "%s is a %s, not an Array: calling what was in the server's own Array", kind->key,
                   rb_obj_classname(list));
-    return call->finished;
+    return ours;
 }
 
-/* The last that was added comes first; what callbacks add comes after all that were there. The Array is the
- * application's: it may be frozen, and change meanwhile. */
-static void run_finished(struct ext_call *call, VALUE list)
+/* What callbacks add comes after all that were there. The Array is the application's: it may be frozen, and change
+ * meanwhile. */
+static void run_callbacks(struct ext_call *call, const struct callbacks *kind, VALUE list)
 {
     long done = 0;
     long count = 0;
     while (done < RARRAY_LEN(list)) {
         long from = done;
         done = RARRAY_LEN(list);
-        for (long i = done - 1; i >= from; i--) {
-            if (i >= RARRAY_LEN(list))
+        for (long i = from; i < done; i++) {
+            long at = kind->last_first ? done - 1 - (i - from) : i;
+            if (at >= RARRAY_LEN(list))
                 continue;
             if (count++ == FINISHED_MAX) {
-                oribi_log(ORIBI_LOG_ERROR,
-                          "rack.response_finished: %d callbacks of one request have run, the others are left out",
-                          FINISHED_MAX);
+                oribi_log(ORIBI_LOG_ERROR, "%s: %d callbacks of one request have run, the others are left out",
+                          kind->key, FINISHED_MAX);
                 return;
             }
-            call->callback = RARRAY_AREF(list, i);
-            protect(call_finished, call, "a rack.response_finished callback died");
+            call->callback = RARRAY_AREF(list, at);
+            protect(kind->step, call, kind->what);
         }
     }
+}
+
+static void run_finished(struct ext_call *call)
+{
+    if (NIL_P(call->env)) /* it could not be made */
+        return;
+    VALUE list = list_of(&finished, ext_env_finished(call), call->finished);
+    if (RB_UNLIKELY(RB_TYPE_P(list, T_ARRAY) && RARRAY_LEN(list) > 0))
+        run_callbacks(call, &finished, list);
+    list = list_of(&after_reply, ext_env_after_reply(call), call->after_reply);
+    if (RB_UNLIKELY(RB_TYPE_P(list, T_ARRAY) && RARRAY_LEN(list) > 0))
+        run_callbacks(call, &after_reply, list);
 }
 
 int ext_call_serve(struct ext_thread *thread, struct oribi_req *req)
 {
     struct ext_worker *worker = thread->worker;
     struct ext_call call = {.worker = worker, .thread = thread, .req = req};
-    call.env = call.input = call.finished = call.callback = call.response = Qnil;
+    call.env = call.input = call.finished = call.after_reply = call.callback = call.response = Qnil;
     call.status = call.headers = call.body = call.tie = call.stream = call.error = call.pending = Qnil;
     call.serial = ++worker->serial;
     thread->call = &call;
@@ -321,9 +349,7 @@ int ext_call_serve(struct ext_thread *thread, struct oribi_req *req)
         protect(close_input, &call, "close of the input died");
     if (call.gone && NIL_P(call.error))
         call.error = rb_exc_new_cstr(ext_disconnected, "the client has left");
-    VALUE finished = finished_list(&call);
-    if (RB_UNLIKELY(RB_TYPE_P(finished, T_ARRAY) && RARRAY_LEN(finished) > 0))
-        run_finished(&call, finished);
+    run_finished(&call);
     if (call.after)
         oribi_thread_back(ext_thread_core(thread));
     thread->call = NULL;

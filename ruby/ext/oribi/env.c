@@ -34,6 +34,7 @@ enum {
     X(REMOTE_PORT, "REMOTE_PORT")                                                                                      \
     X(INPUT, "rack.input")                                                                                             \
     X(FINISHED, "rack.response_finished")                                                                              \
+    X(AFTER_REPLY, "rack.after_reply")                                                                                 \
     X(HIJACK, "rack.hijack")                                                                                           \
     X(EXTEND, "oribi.extend_deadline")                                                                                 \
     X(QUEUE_US, "oribi.queue_us")                                                                                      \
@@ -166,6 +167,7 @@ static void fill_values(struct ext_call *call, VALUE *values)
     const struct oribi_req *req = call->req;
     const struct oribi_head *head = req->head;
     call->finished = rb_ary_new();
+    call->after_reply = rb_ary_new();
     call->input = input_for(call);
     values[ENV_METHOD] = method_text(head->method);
     values[ENV_PATH_INFO] = ext_bytes(head->path);
@@ -176,6 +178,7 @@ static void fill_values(struct ext_call *call, VALUE *values)
     values[ENV_SERVER_PORT] = kept_text(worker, &worker->server_port, req->server_port);
     values[ENV_INPUT] = call->input;
     values[ENV_FINISHED] = call->finished;
+    values[ENV_AFTER_REPLY] = call->after_reply;
     values[ENV_HIJACK] = values[ENV_EXTEND] = call->tie = ext_tie_new(call);
     values[ENV_QUEUE_US] = LL2NUM(req->queue_us);
     values[ENV_REQUEST_ID] = call->request_id = worker->request_ids ? ext_bytes(req->request_id) : Qundef;
@@ -216,7 +219,7 @@ static void set_others(struct ext_worker *worker, VALUE env, const struct oribi_
         if (field->id)
             continue;
         VALUE key = other_key(worker, field);
-        if (key != key_http_version) /* "Version" would shadow what older Rack calls the protocol's version */
+        if (worker->versions || key != key_http_version)
             rb_hash_aset(env, key, rb_str_new(field->value, field->value_len));
     }
 }
@@ -409,18 +412,28 @@ void ext_env_close(struct ext_call *call)
     ext_input_close(call);
 }
 
-/* Absent keys are behind it, but for one. */
-VALUE ext_env_finished(const struct ext_call *call)
+/* For entries with one absent key before them at most. */
+static VALUE early_entry(const struct ext_call *call, uint32_t index)
 {
-    VALUE key = env_keys[ENV_FINISHED];
+    VALUE key = env_keys[index];
 #ifdef HAVE_RB_HASH_TBL
-    for (uint32_t number = ENV_FINISHED; number + 1 >= ENV_FINISHED; number--) {
+    for (uint32_t number = index; number + 1 >= index; number--) {
         VALUE value = ext_entries_at(call->env, number, key);
         if (value != Qundef)
             return value;
     }
 #endif
     return rb_hash_lookup(call->env, key);
+}
+
+VALUE ext_env_finished(const struct ext_call *call)
+{
+    return early_entry(call, ENV_FINISHED);
+}
+
+VALUE ext_env_after_reply(const struct ext_call *call)
+{
+    return early_entry(call, ENV_AFTER_REPLY);
 }
 
 /* What Rack::Sendfile looks for. It takes the mapping only where the application has given it "X-Accel-Redirect", so
@@ -446,6 +459,8 @@ void ext_env_prepare(struct ext_worker *worker, const struct oribi_options *opti
     rb_hash_aset(constants, intern_text("oribi.gone?"), ext_gone_new(worker));
     announce_sendfile(constants, options);
     rb_hash_foreach(extra, copy_entry, constants);
+    worker->versions = NIL_P(rb_hash_lookup(constants, key_http_version)) &&
+                       RTEST(rb_funcall(rb_const_get(ext_module, rb_intern("Environment")), rb_intern("versions?"), 0));
     RB_OBJ_WRITE(worker->self, &worker->constants, constants);
     RB_OBJ_WRITE(worker->self, &worker->server_name, text_localhost);
     RB_OBJ_WRITE(worker->self, &worker->server_port, text_empty);

@@ -49,10 +49,11 @@ struct ext_call {
     struct ext_thread *thread;
     struct oribi_req *req; /* NULL once the request has ended in the core */
     VALUE env;
-    VALUE input;      /* rack.input */
-    VALUE finished;   /* rack.response_finished, as we made it */
-    VALUE request_id; /* in env, which holds it; Qundef: none */
-    VALUE callback;   /* one of them, being called */
+    VALUE input;       /* rack.input */
+    VALUE finished;    /* rack.response_finished, as we made it */
+    VALUE after_reply; /* rack.after_reply, as we made it */
+    VALUE request_id;  /* in env, which holds it; Qundef: none */
+    VALUE callback;    /* one of them, being called */
     VALUE response;
     VALUE status;
     VALUE headers;
@@ -116,6 +117,7 @@ struct ext_worker {
     bool running;
     bool early_hints; /* offered to the application */
     bool request_ids; /* each request has one: request_id */
+    bool versions;    /* a client's "Version" is in the environment like any field */
     bool sendfile;    /* an answer may name a file in a header */
 };
 
@@ -224,8 +226,10 @@ void ext_input_close(struct ext_call *call);
  * neither. */
 struct oribi_slice ext_input_bytes(VALUE *object);
 
-/* What stands under rack.response_finished in the environment of a call that has one; nil: nothing. */
+/* What stands under rack.response_finished, or under rack.after_reply, in the environment of a call that has one; nil:
+ * nothing. */
 VALUE ext_env_finished(const struct ext_call *call);
+VALUE ext_env_after_reply(const struct ext_call *call);
 
 /* Closes what ext_env_build opened. */
 void ext_env_close(struct ext_call *call);

@@ -34,20 +34,25 @@ static struct oribi_process *ext_process_get(VALUE self)
 /* The core borrows options, listeners and the program's name for the life of the process.
  *
  * @param listeners [Listeners, nil] nil: workers that listen to nothing
- * @param command [Array<String>, nil] command line of later generations and successors
+ * @param command [Array<String>] command line of later generations and successors; empty: this process's own
+ * @param environment [Array<String>, nil] of later generations and successors, "NAME=value"; nil: that of the start
  * @param manager [Array, nil] the arguments of ext_prefork_fill() for a program that manages workers; nil: a server */
-static VALUE process_create(VALUE class, VALUE options, VALUE program, VALUE listeners, VALUE command, VALUE manager)
+static VALUE process_create(VALUE class, VALUE options, VALUE program, VALUE listeners, VALUE command,
+                            VALUE environment, VALUE manager)
 {
     char error[ORIBI_ERROR_TEXT_CAP];
     struct oribi_prefork prefork = {0};
     struct oribi_process *process;
     struct ext_words words = {.copies = Qnil, .holder = Qnil};
+    struct ext_words pairs = {.copies = Qnil, .holder = Qnil};
     struct oribi_process_setup setup = {.options = ext_options_get(options),
                                         .listeners = NIL_P(listeners) ? NULL : ext_listeners_get(listeners),
-                                        .environ_is_known = !NIL_P(command)};
-    if (!NIL_P(command)) {
-        ext_words_take(&words, command);
-        setup.argv = (char *const *)words.texts;
+                                        .environ_is_known = NIL_P(environment)};
+    ext_words_take(&words, command);
+    setup.argv = words.count ? (char *const *)words.texts : NULL;
+    if (!NIL_P(environment)) {
+        ext_words_take(&pairs, environment);
+        setup.environ = (char *const *)pairs.texts;
     }
     if (!NIL_P(manager)) {
         ext_prefork_fill(&prefork, manager);
@@ -64,6 +69,8 @@ static VALUE process_create(VALUE class, VALUE options, VALUE program, VALUE lis
     RB_GC_GUARD(version);
     RB_GC_GUARD(language);
     RB_GC_GUARD(words.copies);
+    RB_GC_GUARD(pairs.holder);
+    RB_GC_GUARD(pairs.copies);
     VALUE object = TypedData_Wrap_Struct(process_class, &process_type, process);
     rb_ivar_set(object, rb_intern("options"), options);
     rb_ivar_set(object, rb_intern("listeners"), listeners);
@@ -230,7 +237,8 @@ static VALUE layer(VALUE self)
     return rb_utf8_str_new_cstr(oribi_os_layer());
 }
 
-/* @return [Array<String>] of this process, as the system has kept it; empty where it has not */
+/* @return [Array<String>] of this process, as the system has kept it; empty where it has not. A title may have been
+ * written over it. */
 static VALUE command_line(VALUE self)
 {
     struct oribi_start start;
@@ -276,7 +284,7 @@ void ext_process_setup(void)
     rb_define_singleton_method(core, "give_signals_back", give_signals_back, 0);
     process_class = rb_define_class_under(core, "Process", rb_cObject);
     rb_undef_alloc_func(process_class);
-    rb_define_singleton_method(process_class, "create", process_create, 5);
+    rb_define_singleton_method(process_class, "create", process_create, 6);
     rb_define_singleton_method(process_class, "next_mold?", process_is_next_mold, 0);
     define_methods();
     rb_define_method(process_class, "take", process_take, 0);

@@ -47,13 +47,21 @@ module Oribi
     def build
       find
       prepare
-      # Rack 2 gives [app, options].
-      Array(Rack::Builder.parse_file(File.expand_path(path))).first
+      evaluate(File.expand_path(path))
     rescue NameError => e
       reason = path.end_with?(".rb") && misread(e)
       raise unless reason
 
       raise Error, "#{path}: #{reason}"
+    end
+
+    # Ruby's source is UTF-8 in every locale, but Rack reads rackup files in that of the process: in the locale C,
+    # letters beyond ASCII would be no characters. Rack 2 gives [app, options].
+    def evaluate(full_path)
+      text = File.read(full_path, mode: "r:bom|utf-8") if path.end_with?(".ru") && Encoding.default_external != Encoding::UTF_8
+      return Array(Rack::Builder.parse_file(full_path)).first if text.nil? || text.ascii_only?
+
+      Array(Rack::Builder.new_from_string(text.sub(/^__END__\n.*\z/m, ""), full_path)).first
     end
 
     # Why a Ruby file that is there is no application, or nil: its code has a mistake of its own.

@@ -2,6 +2,7 @@
 
 require_relative "hook_objects"
 require_relative "hooks"
+require_relative "processes"
 
 module Oribi
   # The config file: Ruby, with a method for every option and every hook.
@@ -38,7 +39,7 @@ module Oribi
 
     # @private
     def read(path)
-      evaluate(File.read(path), File.expand_path(path))
+      evaluate(File.read(path, mode: "r:bom|utf-8"), File.expand_path(path))
       return if @mistakes.empty?
 
       @mistakes << "#{path}: looks like another server's: `oribi import #{path}` prints one for Oribi" if foreign?(path)
@@ -112,6 +113,9 @@ module Oribi
       more = unknown.empty? ? "" : "; #{unknown.join(", ")} cannot be set"
       raise Error, "#{name} takes its options behind a question mark, as in #{name} #{"#{address}?#{query.join("&")}".dump}#{more}"
     end
+
+    # The file is read in each process, and its blocks are the supervisor's.
+    def at_exit(&block) = Processes.at_exit_of_the_supervisor(&block)
 
     def method_missing(name, *values)
       at_place { set(name.to_s, values) }

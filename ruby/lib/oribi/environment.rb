@@ -16,5 +16,8 @@ module Oribi
 
     # Rack before 3 wants its version, and the protocol's under a second name.
     def rack2? = Rack.release.to_i < 3
+
+    # Until Rack 3.0 HTTP_VERSION, where it is, has to be the protocol's version: no place for a client's "Version".
+    def versions? = (Rack.release.split(".").first(2).map(&:to_i) <=> [3, 1]) >= 0
   end
 end

@@ -60,7 +60,7 @@ module Oribi
       private
 
       def supervisor_for(app, settings, relaunch)
-        hooks = Hooks.new.add(:server_ready, -> { relaunch.serving })
+        hooks = Hooks.new.add(:server_ready, -> { relaunch.serving }).add(:after_fork, -> { relaunch.disown })
         options = Options.new.set("access_log", "off", source: :launcher)
         apply(options, hooks, settings.transform_keys(&:to_sym))
         options.enter_dir

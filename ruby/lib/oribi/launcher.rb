@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require_relative "start_command"
+
 module Oribi
   # Tells what a launcher's user has asked for from what the launcher itself puts in: rackup and `rails server` pass
   # their own port, host and environment on as if their users had given them, and those must not win over the
@@ -11,16 +13,13 @@ module Oribi
 
     # @param settings [Hash] as the launcher gives them
     # @param words [Array<String>] of the command that was started
-    def initialize(settings, words: Launcher.command_line, program: $PROGRAM_NAME, env: ENV)
+    def initialize(settings, words: StartCommand.current.words, program: $PROGRAM_NAME, env: ENV)
       @settings = settings
       @words = words.drop((words.rindex { |word| File.basename(word) == File.basename(program) } || -1) + 1)
       @rackup = %w[rackup rackup.rb].include?(File.basename(program))
       @env = env
       @theirs = settings[:user_supplied_options]
     end
-
-    # This process's command line; rackup has taken its own words out of ARGV.
-    def self.command_line = Core.command_line
 
     # @return [Symbol] :command, :environment or :launcher
     def source(name)

@@ -3,6 +3,7 @@
 require "oribi"
 require_relative "hooks"
 require_relative "processes"
+require_relative "start_command"
 require_relative "prefork/settings"
 require_relative "prefork/worker"
 
@@ -107,7 +108,8 @@ module Oribi
 
     # Where a manager that reloads has started this program anew, it becomes a mold of that one.
     def create
-      @core = Core::Process.create(@settings.options, @settings.program, nil, nil, [@settings.traps, @settings.left])
+      command = StartCommand.current
+      @core = Core::Process.create(@settings.options, @settings.program, nil, command.words, command.environment, [@settings.traps, @settings.left])
       return unless @core.role == "supervisor"
 
       @manager_pid = Process.pid
@@ -198,7 +200,7 @@ module Oribi
       die_of(e.signo)
     end
 
-    # at_exit handlers are the manager's, so they do not run.
+    # at_exit handlers are the manager's, so they do not run; what was written to any file is there.
     def end_worker
       code = begin
         yield
@@ -210,12 +212,12 @@ module Oribi
         Failure.log(e, nil, "the worker died")
         1
       end
-      [$stdout, $stderr].each(&:flush)
+      Processes.flush_all
       exit!(code)
     end
 
     def die_of(signal)
-      [$stdout, $stderr].each(&:flush)
+      Processes.flush_all
       trap(signal, "SYSTEM_DEFAULT")
       Process.kill(signal, Process.pid)
     end

@@ -21,16 +21,32 @@ module Oribi
       untrap&.call
     end
 
-    # What was given to at_exit so far will not run in this process and its children; what is given to it from now on
-    # will. What such a process dies of is printed here, since Ruby prints it only after the last at_exit block.
-    def forget_at_exit
-      at_exit do
-        error = $!
-        told = [NilClass, SystemExit, SignalException].any? { |kind| error.is_a?(kind) }
-        $stderr.write(error.full_message(highlight: false)) unless told
-        exit!(error.nil? || (error.is_a?(SystemExit) && error.success?) ? 0 : error.is_a?(SystemExit) ? error.status : 1)
-      end
+    # Standard output of a server is read while it runs: what is printed is to be seen at once.
+    def sync_output
+      [$stdout, STDOUT].uniq.each { |io| io.sync = true if io.respond_to?(:sync=) }
+    rescue IOError # closed
+      nil
     end
+
+    # What the program has written and not sent yet, to any file: for a process that ends by exit!.
+    def flush_all
+      ObjectSpace.each_object(IO) do |io|
+        io.flush unless io.closed?
+      rescue SystemCallError, IOError
+        nil
+      end
+      [$stdout, $stderr].each { |io| io.flush if io.respond_to?(:flush) }
+    rescue SystemCallError, IOError
+      nil
+    end
+
+    # For blocks that are the supervisor's: in a mold and in its workers they do nothing.
+    def at_exit_of_the_supervisor(&block)
+      at_exit { block.call unless @inner }
+    end
+
+    # This process is a mold or a worker, and so are its children.
+    def enter_mold = @inner = true
 
     def title(text) = text && Process.setproctitle(text)
   end

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "fileutils"
+require_relative "start_command"
 
 module Oribi
   # What is to be different when rackup or `rails server` is run again, for a reload or an upgrade of the server it has
@@ -17,7 +18,7 @@ module Oribi
 
     # @param settings [Hash] as the launcher gives them
     # @param words [Array<String>] of the command that was started
-    def initialize(settings, words: Launcher.command_line, rails: defined?(::Rails::Server))
+    def initialize(settings, words: StartCommand.current.words, rails: defined?(::Rails::Server))
       @name = settings[:pid]
       @detached = settings[:daemonize]
       @words = words
@@ -26,9 +27,9 @@ module Oribi
       @again = @name&.end_with?(ASIDE)
     end
 
-    # @return [Array<String>, nil] how to start later processes; nil: as this one was
+    # @return [Array<String>] how to start later processes
     def command
-      return if @again || @words.empty? || (@name.nil? && !@detached)
+      return @words if @again || @words.empty? || (@name.nil? && !@detached)
 
       words = @detached ? @words - @detaching : @words.dup
       @name ? words.push("-P", aside) : words
@@ -45,6 +46,9 @@ module Oribi
 
     # This server serves now; its predecessor is about to leave.
     def serving = @again && File.rename(own, @file)
+
+    # In a worker, whose end runs the launcher's at_exit blocks as well: they find no file.
+    def disown = @name && !@name.frozen? && @name.replace("#{own}.none")
 
     # The launcher removes its file at the end of the process, by the very String that it gave us. The file may be
     # another server's by now.

@@ -39,6 +39,11 @@ module Oribi
       self
     end
 
+    # As IO#syswrite: sends the part at once.
+    #
+    # @return [Integer] bytes written
+    def syswrite(part) = write(part).tap { flush }
+
     # Sends what was written now, or the head of the answer even before its first byte.
     def flush
       @lock.synchronize { sink.flush }

@@ -6,6 +6,7 @@ require_relative "loading"
 require_relative "memory"
 require_relative "processes"
 require_relative "rails_advice"
+require_relative "start_command"
 
 module Oribi
   # A process of a server: supervisor, mold or worker. The core says what comes next; this does what only Ruby can, and
@@ -19,8 +20,8 @@ module Oribi
 
     # @param options [Options] after #finish
     # @param loader [#load] gives the application
-    # @param command [Array<String>, nil] command line of later generations and successors; nil: this process's own
-    def initialize(options, loader, hooks = Hooks.new, command: nil)
+    # @param command [Array<String>] command line of later generations and successors
+    def initialize(options, loader, hooks = Hooks.new, command: StartCommand.current.words)
       @options = options
       @loader = loader
       @hooks = hooks
@@ -32,8 +33,9 @@ module Oribi
     # @return [Integer] exit code
     # @raise [Error] when it cannot start
     def run
+      Processes.sync_output
       show_failures if @options["env"] == "development" || @options["dev"] == "on"
-      @core = Core::Process.create(@options, "oribi", Listeners.new(@options), @command, nil)
+      @core = Core::Process.create(@options, "oribi", Listeners.new(@options), @command, StartCommand.current.environment, nil)
       enter(@core.role)
       RailsAdvice.log_suggestion(@options) if @core.role == "supervisor"
       drive
@@ -81,12 +83,12 @@ module Oribi
       @core.forked(pid)
     end
 
-    # A worker ends as Ruby programs do, with the at_exit handlers of its application; nothing of the parent's may run
-    # in the others.
+    # A worker ends as Ruby programs do: at_exit blocks, `ensure` of threads, finalizers (which remove Tempfiles), files
+    # flushed. Nothing of the parent's may run in the others.
     def child
       enter(role = @core.forked(0))
       code = drive
-      exit!(code) unless role == "worker"
+      role == "worker" ? exit(code) : exit!(code)
     rescue Exception => e # rubocop:disable Lint/RescueException
       raise if role == "worker"
 
@@ -98,7 +100,7 @@ module Oribi
       case role
       when "mold"
         Oribi.process = @worker = nil
-        @app ? Memory.settle : Processes.forget_at_exit # one with an application was a worker
+        @app ? Memory.settle : Processes.enter_mold # one with an application was a worker
       when "worker"
         trap_signals(@core.single? ? SIGNALS + ALONE : SIGNALS)
         Memory.collect_between_requests(@options)
@@ -177,21 +179,17 @@ module Oribi
       worker
     end
 
-    # What the application has printed goes before a new program, too.
-    def flush
-      [$stdout, $stderr].each(&:flush)
-    rescue SystemCallError, IOError
-      nil
-    end
-
+    # What the application has printed goes before a new program, too. A mold has loaded it and does not end it: that is
+    # for workers.
     def leave(code, at_once, _signal)
       exit!(code) if at_once
       @left = true
       Oribi.process = nil
       @worker&.close
-      flush if @core.single?
+      mold = @core.role == "mold"
+      Processes.flush_all if mold || @core.single?
       @core.destroy # of a single process that is to be started anew: does not return
-      code
+      mold ? exit!(code) : code
     end
   end
 end

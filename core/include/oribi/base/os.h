@@ -1,9 +1,9 @@
-/* The operating system, as far as it differs between systems or speaks errno. os.c is POSIX; os_linux.c,
- * os_listen_linux.c, os_cpu_linux.c, os_poll_linux.c and os_backtrace_linux.c hold what only Linux has. A build for
- * another system (ORIBI_OS in the Makefile) has os_portable.c, os_listen_portable.c and os_none_portable.c in their
- * place, with os_bsd.c for macOS and the BSDs or os_calls_portable.c elsewhere; os_library.c is for all. All turn errno
- * into a code of error.h. errno does not travel: the few other sources that make system calls of their own look at it
- * right behind the call (ERRNO in tools/style names them).
+/* The operating system, as far as it differs between systems or speaks errno. os.c and os_descriptors.c are POSIX;
+ * os_linux.c, os_listen_linux.c, os_cpu_linux.c, os_poll_linux.c and os_backtrace_linux.c hold what only Linux has.
+ * A build for another system (ORIBI_OS in the Makefile) has os_portable.c, os_listen_portable.c, os_none_portable.c in
+ * their place, with os_bsd.c for macOS and the BSDs or os_calls_portable.c elsewhere; os_library.c is for all. All turn
+ * errno into a code of error.h. errno does not travel: the few other sources that make system calls of their own look
+ * at it right behind the call (ERRNO in tools/style names them).
  *
  * Results: 0 or a count >= 0, ORIBI_AGAIN (would block), ORIBI_ECLOSED (the peer is gone), ORIBI_ENOMEM, ORIBI_ELIMIT
  * (out of descriptors), ORIBI_ELOST (EBADF, ENOTSOCK: the application has closed the descriptor), else ORIBI_ESYS.
@@ -49,15 +49,19 @@ void oribi_os_close(int fd); /* takes fd; -1 is allowed */
 int oribi_os_set_nonblock(int fd, bool on);
 int oribi_os_set_cloexec(int fd, bool on);
 
-int oribi__os_lift_slow(int low_fd); /* private */
+int oribi__os_lift_slow(int fd);        /* private */
+int oribi__os_lift_high(int fd);        /* private; keeps errno */
+extern atomic_int oribi__os_raising_fd; /* private: the first descriptor at which the soft limit is raised */
 
 /* For every descriptor that a system call has just given, or its failure (negative: passed through, errno kept).
  * The application, or the program that started us, may have closed a standard stream, and the new descriptor has got
  * its number: what a library prints there would go to a client. Then this gives a CLOEXEC copy above 2 instead and
- * leaves the null device on all free standard streams; -1 with errno when there is no room for the copy. */
+ * leaves the null device on all free standard streams; -1 with errno when there is no room for the copy. Raises the
+ * soft limit of descriptors where oribi_os_allow_descriptors() has said so. */
 static inline int oribi_os_lift(int fd)
 {
-    return __builtin_expect((unsigned)fd <= 2, 0) ? oribi__os_lift_slow(fd) : fd;
+    bool high = fd >= atomic_load_explicit(&oribi__os_raising_fd, memory_order_relaxed);
+    return __builtin_expect((unsigned)fd <= 2 || high, 0) ? oribi__os_lift_slow(fd) : fd;
 }
 
 /* The same for two, with the result of the call that made them: 0, or -1 with errno and neither of them open. */
@@ -69,6 +73,14 @@ void oribi_os_fill_standard_streams(void);
 /* Lets this process and its children have `count` descriptors, or as many as the hard limit allows (setrlimit(2)).
  * Never lowers the soft limit. Returns how many they are. */
 uint64_t oribi_os_want_descriptors(uint64_t count);
+
+/* The same, as late as possible: when half of the soft limit is in use. Programs that the process starts get its
+ * limits, and a high one makes some slow (they close all numbers up to it) and breaks those that use select(2). Raise:
+ * at once; true if that has changed something. Restore: as it was before, for a child; after fork(2),
+ * async-signal-safe. */
+void oribi_os_allow_descriptors(uint64_t count);
+bool oribi_os_raise_descriptors(void);
+void oribi_os_restore_descriptors(void);
 
 /* Fills dst with random bytes (getrandom(2)), at most 256. 0, or ORIBI_ESYS. */
 int oribi_os_random(void *dst, size_t n);

@@ -38,6 +38,9 @@ int oribi_process_enter_dir(const char *dir, char *error);
 int oribi_start_record(struct oribi_start *start, char *const *argv, bool environ_is_known, const char *dir);
 void oribi_start_free(struct oribi_start *start);
 
+/* Another environment, NULL-terminated, for a start that was recorded; borrowed. Its directory stays. */
+void oribi_start_set_environ(struct oribi_start *start, char *const *list);
+
 /* Starts the command with `extra` ("NAME=value", NULL-terminated) set in its environment, and the descriptors `keep`
  * (count of them) open in it under their numbers; all others are CLOEXEC by our rule. Names in `extra` replace what
  * is there. Gives the pid of the child; its signals are blocked and have no handlers from its first moment on.

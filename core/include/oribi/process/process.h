@@ -172,6 +172,7 @@ struct oribi_process_setup {
      * of this process's start, which is right unless a title was written over them before. */
     char *const *argv;
     bool environ_is_known;
+    char *const *environ; /* borrowed during the call: their environment, NULL-terminated; NULL: as said with argv */
     const struct oribi_prefork *manager; /* borrowed during the call; NULL: a server */
 };
 

@@ -107,9 +107,14 @@ static VALUE no_exception(void)
     return options;
 }
 
+static VALUE socket_of_io(VALUE io)
+{
+    return rb_funcall(io, id_of("to_io"), 0);
+}
+
 static VALUE socket_of(const struct link *link)
 {
-    return rb_funcall(link->io, id_of("to_io"), 0);
+    return socket_of_io(link->io);
 }
 
 static void wait_io(const struct link *link, bool for_write, int timeout_ms)
@@ -125,12 +130,49 @@ static bool is_waiting(VALUE found, bool *for_write)
     return *for_write || found == ID2SYM(id_of("wait_readable"));
 }
 
+/* A call of the SSLSocket. What OpenSSL and the system say of the connection (a bad record, a reset) are failures of
+ * the connection, as without TLS; all other exceptions go on. */
+struct asking {
+    struct oribi_redis_conn *conn;
+    const char *name;
+    VALUE argument;
+};
+
+static VALUE ask(VALUE p)
+{
+    const struct asking *asking = (struct asking *)p;
+    VALUE words[] = {asking->argument, no_exception()};
+    return rb_funcallv_kw(link_behind(asking->conn)->io, id_of(asking->name), 2, words, RB_PASS_KEYWORDS);
+}
+
+static VALUE note_failure(VALUE p, VALUE exception)
+{
+    const struct asking *asking = (struct asking *)p;
+    VALUE text = rb_funcall(exception, id_of("message"), 0);
+    oribi_redis_conn_fail(asking->conn, "TLS: %.200s", StringValueCStr(text));
+    return Qundef;
+}
+
+static VALUE ssl_error(void)
+{
+    return rb_path2class("OpenSSL::SSL::SSLError");
+}
+
+/* Qundef: it has failed. */
+static VALUE ask_socket(struct oribi_redis_conn *conn, const char *name, VALUE argument)
+{
+    struct asking asking = {conn, name, argument};
+    return rb_rescue2(ask, (VALUE)&asking, note_failure, (VALUE)&asking, ssl_error(), rb_eSystemCallError, rb_eIOError,
+                      (VALUE)0);
+}
+
 static ssize_t tls_receive(struct oribi_redis_conn *conn, const struct iovec *pieces, int n, int timeout_ms)
 {
     struct link *link = link_behind(conn);
-    VALUE words[] = {SIZET2NUM(pieces[0].iov_len), no_exception()};
     bool for_write;
-    VALUE found = rb_funcallv_kw(link->io, id_of("read_nonblock"), 2, words, RB_PASS_KEYWORDS);
+    VALUE found = ask_socket(conn, "read_nonblock", SIZET2NUM(pieces[0].iov_len));
+    if (found == Qundef)
+        return ORIBI_ECLOSED;
     if (is_waiting(found, &for_write)) {
         if (timeout_ms > 0)
             wait_io(link, for_write, timeout_ms);
@@ -146,10 +188,10 @@ static ssize_t tls_receive(struct oribi_redis_conn *conn, const struct iovec *pi
 
 static ssize_t tls_send(struct oribi_redis_conn *conn, const struct iovec *pieces, int n)
 {
-    struct link *link = link_behind(conn);
-    VALUE words[] = {rb_str_new(pieces[0].iov_base, (long)pieces[0].iov_len), no_exception()};
     bool for_write;
-    VALUE found = rb_funcallv_kw(link->io, id_of("write_nonblock"), 2, words, RB_PASS_KEYWORDS);
+    VALUE found = ask_socket(conn, "write_nonblock", rb_str_new(pieces[0].iov_base, (long)pieces[0].iov_len));
+    if (found == Qundef)
+        return ORIBI_ECLOSED;
     return is_waiting(found, &for_write) ? ORIBI_AGAIN : NUM2SSIZET(found);
 }
 
@@ -159,13 +201,24 @@ static int tls_wait(struct oribi_redis_conn *conn, bool for_read, int timeout_ms
     return 0;
 }
 
+static VALUE close_io(VALUE io)
+{
+    return rb_funcall(io, id_of("close"), 0);
+}
+
+static VALUE pass_over(VALUE nothing, VALUE exception)
+{
+    return Qnil; /* its end cannot be told to a server that has gone */
+}
+
 static void tls_close(struct oribi_redis_conn *conn, bool quiet)
 {
     struct link *link = link_behind(conn);
     VALUE io = link->io;
     link->io = Qnil;
     if (!NIL_P(io))
-        rb_funcall(quiet ? rb_funcall(io, id_of("to_io"), 0) : io, id_of("close"), 0);
+        rb_rescue2(close_io, quiet ? socket_of_io(io) : io, pass_over, Qnil, ssl_error(), rb_eSystemCallError,
+                   rb_eIOError, (VALUE)0);
 }
 
 const struct oribi_redis_transport link_tls = {

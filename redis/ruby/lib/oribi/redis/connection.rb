@@ -93,8 +93,11 @@ module Oribi
         commands = greetings
         return if commands.empty?
 
-        call_all(commands, commands.map { @options[:connect_timeout_ms] }).each do |reply|
-          raise ConnectionError, "the server refuses the connection: #{reply.message}" if reply.is_a?(CommandError)
+        call_all(commands, commands.map { @options[:connect_timeout_ms] }).each_with_index do |reply, index|
+          next unless reply.is_a?(CommandError)
+
+          hint = "; servers before Redis 6 want protocol: 2" if commands[index].first == "HELLO" && reply.message.match?(/unknown command|NOPROTO/i)
+          raise ConnectionError, "the server refuses the connection: #{reply.message.strip}#{hint}"
         end
       end
 
