@@ -87,7 +87,7 @@ static const struct oribi_option table[] = {
      .help = "forbid doors all system calls that they do not need, opening files among them (seccomp)"},
 
     {OPTION(LIST, static, LISTEN, BOTH, mounts), RELOADS, .argument = "[PREFIX=]FOLDER", .default_note = "none",
-     COMPOSED("[1=]2?", "/PREFIX FOLDER", "cache header index html? fallthrough? symlinks nosniff?"),
+     COMPOSED("[1=]2?", "/PREFIX FOLDER", "cache header index html? fallthrough? symlinks nosniff? etag"),
      .help = "files that are sent without the application, may be repeated: /assets=public/assets?cache=no-cache, or "
              "public for the root, which goes on to the application where there is no such file"},
     {LIST(sendfile_root, LISTEN, BOTH), RELOADS, .argument = "FOLDER", .default_note = "none",
