@@ -40,7 +40,8 @@ struct wishes {
     bool server;
     bool connection; /* any Connection field */
     bool close;
-    bool upgrade;
+    bool upgrade;    /* … as an option of Connection … */
+    bool upgrade_to; /* … and the field that names the protocol */
     bool framed; /* Transfer-Encoding: chunked */
 };
 
@@ -235,6 +236,9 @@ static bool take_own(struct oribi_response *res, const struct oribi_header *head
          * dropped. */
         res->dropped_count += !wishes->close && !wishes->upgrade;
         return false;
+    case OWN_UPGRADE:
+        wishes->upgrade_to = true;
+        return true;
     case OWN_CONTENT_LENGTH:
         *fault = read_content_length(res, header, mended, wishes);
         if (!res->detached && (res->status < 200 || res->status == 204))
@@ -298,7 +302,9 @@ static char *put_tail(char *out, const struct oribi_response *res, const struct 
     if (res->framing == ORIBI_FRAMING_CHUNKED)
         out = put(out, ORIBI_SLICE("Transfer-Encoding: chunked\r\n"));
     if (res->detached) {
-        if (!wishes->connection)
+        if (res->status == 101 && wishes->upgrade_to && !wishes->upgrade) /* a MUST of RFC 9110 7.8 */
+            out = put(out, ORIBI_SLICE("Connection: upgrade\r\n"));
+        else if (!wishes->connection)
             out = put(out, ORIBI_SLICE("Connection: close\r\n"));
     } else if (res->closes || wishes->upgrade || !res->minor) {
         out = put(out, ORIBI_SLICE("Connection: "));

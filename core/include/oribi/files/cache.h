@@ -103,8 +103,8 @@ bool oribi_file_unchanged(const struct oribi_file_content *content);
 bool oribi_file_hash(const struct oribi_file_content *content, uint64_t *hash);
 
 /* Fills `source` for sending from the descriptor of a content of this file, after oribi_file_unchanged() and at once;
- * the file is retained as long as that takes. A file that is replaced or removed meanwhile is sent to its end; one that
- * is written to is not. */
+ * the file is retained as long as that takes. A file that is replaced or removed meanwhile is sent to its end, and so is one
+ * that grows, with the length that it had; one that is written to otherwise is not. */
 void oribi_file_source(const struct oribi_file *file, const struct oribi_file_content *content,
                        struct oribi_source *source);
 
