@@ -37,6 +37,7 @@ enum oribi__owner {
 };
 
 enum {
+    ORIBI__MENDED_TOLD_MAX = 64, /* headers of answers that were put right, of which the log tells */
     ORIBI_DRAIN_GRACE_MS = 1000, /* a request already on its way to a kept-alive connection is still answered */
     ORIBI_ASLEEP_US = 50,        /* a wait that takes longer has slept */
     ORIBI__TURN_EVERY_US = 1000, /* with requests queued, how long other events may wait */
@@ -87,6 +88,8 @@ struct oribi_worker {
     struct oribi_log_limit refuse_log_limit;
     struct oribi_log_limit app_log_limit;
     struct oribi_log_limit mended_log_limit; /* what was put right in answers */
+    uint64_t mended_told[ORIBI__MENDED_TOLD_MAX]; /* hashes of the headers that lines were written about, and how */
+    uint32_t mended_told_count;
     struct oribi_log_limit slow_log_limit;   /* of the helper */
     struct oribi_log_limit slow_end_limit;
 
