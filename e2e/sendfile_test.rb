@@ -180,7 +180,8 @@ E2E.suite("sendfile") do
     type = E2E::RUBY ? "sendfile.type" : "plack.xsendfile.type"
     case option
     when "--sendfile-root" then { type => "X-Sendfile" }
-    when "--sendfile-map" then { "HTTP_X_ACCEL_MAPPING" => "#{@files}/=#{"as-is:" unless E2E::RUBY}/private/", **(E2E::RUBY ? {} : { type => "X-Accel-Redirect" }) }
+    when "--sendfile-map"
+      E2E::RUBY ? { "HTTP_X_ACCEL_MAPPING" => "#{@files}/=/private/" } : { "HTTP_X_ACCEL_MAPPING" => "#{@files}/=as-is:/private/", type => "X-Accel-Redirect" }
     else {}
     end
   end

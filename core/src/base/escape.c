@@ -39,8 +39,8 @@ uint32_t oribi_hidden_character(const char *text, size_t len)
     if (len != 3 || p[0] != 0xe2)
         return 0;
     uint32_t code = (p[0] & 0xfu) << 12 | (p[1] & 0x3fu) << 6 | (p[2] & 0x3fu);
-    bool turns = code == 0x200e || code == 0x200f || (code >= 0x202a && code <= 0x202e) ||
-                 (code >= 0x2066 && code <= 0x2069);
+    bool turns =
+        code == 0x200e || code == 0x200f || (code >= 0x202a && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);
     return turns || code == 0x2028 || code == 0x2029 ? code : 0;
 }
 

@@ -344,7 +344,7 @@ static int open_address(struct opening *opening, const char *text)
     int code = oribi_address_parse(text, &address, opening->error);
     if (code == 0)
         code = oribi_listeners_take_ipv4_too(opening->options, &address) ? open_every(opening, &address)
-                                                                        : open_parsed(opening, &address);
+                                                                         : open_parsed(opening, &address);
     if (code == 0)
         (void)settle(opening->listeners, &address, before); /* a name may be open already, under numbers */
     return code;

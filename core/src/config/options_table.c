@@ -33,13 +33,15 @@ static const struct oribi_option table[] = {
     /* ORIBI_GROUP_LISTEN */
     {LIST(bind, LISTEN, BOTH), RELOADS, .short_flag = "b", .argument = "ADDR",
      COMPOSED("1?", "ADDR", "certificate key ocsp door? ipv6only? proxy?"),
-     .help = "address to listen on, may be repeated: tcp://host:port, tcp://[::1]:port, [::]:port for every address, "
-             "host:port, :port, unix:///path?umask=007, /path, fd://3, tls://host:port?certificate=FILE&key=FILE; with ?door=on HTTP/2 "
-             "without TLS, with ?proxy=on trusted proxies begin with a PROXY header",
+     .help = "address to listen on, may be repeated: tcp://host:port, tcp://[::1]:port, [::]:port for every "
+             "address, host:port, :port, unix:///path?umask=007, /path, fd://3, "
+             "tls://host:port?certificate=FILE&key=FILE; with ?door=on HTTP/2 without TLS, with ?proxy=on trusted "
+             "proxies begin with a PROXY header",
      .default_note = "127.0.0.1:9292; in production 0.0.0.0:9292, [::]:9292 on a machine without IPv4",
      .aliases = "listen l"},
     {TEXT(host, LISTEN, BOTH), RELOADS, .short_flag = "o", .argument = "HOST",
-     .help = "host to listen on when bind is not given", .default_note = "127.0.0.1; in production 0.0.0.0, :: on a machine without IPv4"},
+     .help = "host to listen on when bind is not given",
+     .default_note = "127.0.0.1; in production 0.0.0.0, :: on a machine without IPv4"},
     {OPTION(COUNT, port, LISTEN, BOTH, port), RELOADS, .short_flag = "p", .argument = "PORT", .max = UINT16_MAX,
      .help = "port to listen on when bind is not given; 0 takes any free one", .default_text = "9292"},
     {COUNT(backlog, LISTEN, BOTH), .max = INT32_MAX, .default_text = "0",

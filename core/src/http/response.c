@@ -42,7 +42,7 @@ struct wishes {
     bool close;
     bool upgrade;    /* … as an option of Connection … */
     bool upgrade_to; /* … and the field that names the protocol */
-    bool framed; /* Transfer-Encoding: chunked */
+    bool framed;     /* Transfer-Encoding: chunked */
 };
 
 static char *put(char *out, struct oribi_slice text)
@@ -236,9 +236,6 @@ static bool take_own(struct oribi_response *res, const struct oribi_header *head
          * dropped. */
         res->dropped_count += !wishes->close && !wishes->upgrade;
         return false;
-    case OWN_UPGRADE:
-        wishes->upgrade_to = true;
-        return true;
     case OWN_CONTENT_LENGTH:
         *fault = read_content_length(res, header, mended, wishes);
         if (!res->detached && (res->status < 200 || res->status == 204))
@@ -256,6 +253,7 @@ static bool take_own(struct oribi_response *res, const struct oribi_header *head
         res->dropped_count++;
         return false;
     default:
+        wishes->upgrade_to |= own == OWN_UPGRADE;
         return true;
     }
 }
@@ -302,10 +300,9 @@ static char *put_tail(char *out, const struct oribi_response *res, const struct 
     if (res->framing == ORIBI_FRAMING_CHUNKED)
         out = put(out, ORIBI_SLICE("Transfer-Encoding: chunked\r\n"));
     if (res->detached) {
-        if (res->status == 101 && wishes->upgrade_to && !wishes->upgrade) /* a MUST of RFC 9110 7.8 */
-            out = put(out, ORIBI_SLICE("Connection: upgrade\r\n"));
-        else if (!wishes->connection)
-            out = put(out, ORIBI_SLICE("Connection: close\r\n"));
+        bool asks = res->status == 101 && wishes->upgrade_to && !wishes->upgrade; /* RFC 9110 7.8 */
+        if (asks || !wishes->connection)
+            out = put(out, asks ? ORIBI_SLICE("Connection: upgrade\r\n") : ORIBI_SLICE("Connection: close\r\n"));
     } else if (res->closes || wishes->upgrade || !res->minor) {
         out = put(out, ORIBI_SLICE("Connection: "));
         if (res->closes)

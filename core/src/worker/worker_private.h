@@ -87,10 +87,10 @@ struct oribi_worker {
     uint32_t log_wants;  /* bits of enum oribi_access_wants */
     struct oribi_log_limit refuse_log_limit;
     struct oribi_log_limit app_log_limit;
-    struct oribi_log_limit mended_log_limit; /* what was put right in answers */
+    struct oribi_log_limit mended_log_limit;      /* what was put right in answers */
     uint64_t mended_told[ORIBI__MENDED_TOLD_MAX]; /* hashes of the headers that lines were written about, and how */
     uint32_t mended_told_count;
-    struct oribi_log_limit slow_log_limit;   /* of the helper */
+    struct oribi_log_limit slow_log_limit; /* of the helper */
     struct oribi_log_limit slow_end_limit;
 
     /* descriptors that the application may close (own.c) */

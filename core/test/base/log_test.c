@@ -79,11 +79,11 @@ static void test_a_peer_cannot_speak_to_a_terminal(void)
          "a\\x9b2J"}, /* CSI in Latin-1 */
         {"a\xc2\x9b"
          "2J",
-         "a\\xc2\\x9b2J"},          /* … and in UTF-8 */
-        {"\xc2\xa0", "\xc2\xa0"},   /* the first behind them */
+         "a\\xc2\\x9b2J"},                       /* … and in UTF-8 */
+        {"\xc2\xa0", "\xc2\xa0"},                /* the first behind them */
         {"a\xe2\x80\xaez", "a\\xe2\\x80\\xaez"}, /* U+202E: right to left from here on */
         {"a\xe2\x80\xa8z", "a\\xe2\\x80\\xa8z"}, /* U+2028: the end of a line */
-        {"\xff\xc3", "\\xff\\xc3"}, /* no UTF-8 */
+        {"\xff\xc3", "\\xff\\xc3"},              /* no UTF-8 */
     };
     int fd = pipe_log(ORIBI_LOG_INFO);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {

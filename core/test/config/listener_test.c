@@ -265,8 +265,8 @@ static void test_two_colons_follow_other_addresses_and_are_followed(void)
         const char *before;
         const char *after;
         uint32_t count;
-    } cases[] = {{"[::]:0", "[::]", 2}, {"[::]:0?ipv6only=on", "[::]", 2}, {"0.0.0.0:0", "[::]", 2},
-                 {"[::]:0", "0.0.0.0", 1}};
+    } cases[] = {
+        {"[::]:0", "[::]", 2}, {"[::]:0?ipv6only=on", "[::]", 2}, {"0.0.0.0:0", "[::]", 2}, {"[::]:0", "0.0.0.0", 1}};
     struct oribi_listeners next = {0};
     if (!has_ipv6()) {
         tap_skip(12, error);

@@ -126,7 +126,7 @@ static void test_a_mapped_address_is_the_ipv4_address(void)
     is_behind("0:0:0:0:0:ffff:0102:0304, 10.0.0.1", "1.2.3.4");
     is_behind("[::ffff:255.255.255.255]:80", "255.255.255.255");
     is_behind("::ffff:10.0.0.7, ::ffff:10.0.0.8", "10.0.0.7");
-    is_behind("::1.2.3.4", "::1.2.3.4");           /* RFC 4291 2.5.5.1: another kind, and deprecated */
+    is_behind("::1.2.3.4", "::1.2.3.4");               /* RFC 4291 2.5.5.1: another kind, and deprecated */
     is_behind("64:ff9b::1.2.3.4", "64:ff9b::1.2.3.4"); /* RFC 6052: NAT64 */
 }
 

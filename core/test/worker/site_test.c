@@ -287,7 +287,7 @@ static const struct {
     void (*change)(void);
     bool whole;
 } changes[] = {{"truncated", truncate_it, false},        {"a byte shorter", truncate_its_end, false},
-               {"written to", write_to_it, false},       {"longer", append_to_it, true},  
+               {"written to", write_to_it, false},       {"longer", append_to_it, true},
                {"replaced by rename", replace_it, true}, {"removed and made anew", remove_it, true}};
 
 static void test_a_file_that_changes_while_it_is_sent(void)

@@ -26,8 +26,8 @@ enum {
     ORIBI_CACHE_CHECK_MS = 1000,
     ORIBI_CACHE_BODY_BYTES_MAX = 64 * 1024, /* of a file that is kept in memory; larger ones keep their descriptor */
     ORIBI_CACHE_HASHED_BYTES_MAX = 4 * 1024 * 1024, /* oribi_file_hash(): a few milliseconds, in the worker's turn */
-    ORIBI_CACHE_YOUNG_S = 2,                /* so long after a change the next one need not show in the file's times */
-    ORIBI_CACHE_STALE_TOLD_MAX = 256,       /* twins that are older than their file, each named in the log once */
+    ORIBI_CACHE_YOUNG_S = 2,          /* so long after a change the next one need not show in the file's times */
+    ORIBI_CACHE_STALE_TOLD_MAX = 256, /* twins that are older than their file, each named in the log once */
     ORIBI_CACHE_MISSING_DEFAULT = 1024,
 };
 
@@ -103,8 +103,8 @@ bool oribi_file_unchanged(const struct oribi_file_content *content);
 bool oribi_file_hash(const struct oribi_file_content *content, uint64_t *hash);
 
 /* Fills `source` for sending from the descriptor of a content of this file, after oribi_file_unchanged() and at once;
- * the file is retained as long as that takes. A file that is replaced or removed meanwhile is sent to its end, and so is one
- * that grows, with the length that it had; one that is written to otherwise is not. */
+ * the file is retained as long as that takes. A file that is replaced or removed meanwhile is sent to its end, and so
+ * is one that grows, with the length that it had; one that is written to otherwise is not. */
 void oribi_file_source(const struct oribi_file *file, const struct oribi_file_content *content,
                        struct oribi_source *source);
 
