@@ -211,6 +211,8 @@ int main(void)
 {
     run_everywhere(test_an_untrusted_peer_speaks_for_itself);
     run_everywhere(test_a_trusted_peer_is_believed);
+    run_everywhere(test_websockets_schemes_tell_of_tls_too);
+    run_everywhere(test_mapped_addresses_are_written_as_ipv4);
     run_everywhere(test_several_lines_are_one_list);
     run_everywhere(test_a_proxy_header_holds_for_the_connection);
     run_everywhere(test_a_proxy_header_cut_anywhere);
