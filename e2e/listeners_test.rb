@@ -36,6 +36,64 @@ E2E.suite("listeners", transports: %i[tcp]) do
     assert_equal other.to_s, JSON.parse(client.get("/env").body)["SERVER_PORT"]
   end
 
+  def env_at(address)
+    client = E2E::Client.new(address)
+    @clients << client
+    JSON.parse(client.get("/env").body)
+  end
+
+  def refused?(host, port)
+    TCPSocket.new(host, port).close
+    false
+  rescue Errno::ECONNREFUSED
+    true
+  end
+
+  def test_two_colons_are_every_address_also_after_a_reload
+    port = E2E.free_port
+    dir = Dir.mktmpdir("oribi-e2e")
+    config = File.join(dir, E2E::RUBY ? "oribi.rb" : "oribi.pl")
+    write = ->(host) { File.write(config, E2E::RUBY ? "bind '#{host}:#{port}'\n" : "+{ bind => '#{host}:#{port}' }\n") }
+    write.call("0.0.0.0")
+    one = E2E::Server.new(argv: [E2E::Server.binary, "-C", config, "--no-dev", "--workers", "1", File.join(E2E::ROOT, E2E.differing(:app))])
+    @servers << one
+    one.instance_variable_set(:@address, ["127.0.0.1", port])
+    one.start
+    hello(["127.0.0.1", port])
+    assert refused?("::1", port)
+    %w[[::] 0.0.0.0 [::]].each do |host|
+      write.call(host)
+      lines = one.stderr.scan("reload done").size
+      one.signal(:HUP)
+      wait_until("a reload to #{host}") { one.stderr.scan("reload done").size > lines }
+      assert_equal "127.0.0.1", env_at(["127.0.0.1", port])["REMOTE_ADDR"]
+      next wait_until("the end of the socket for IPv6") { refused?("::1", port) } if host == "0.0.0.0"
+
+      assert_equal "::1", env_at(["::1", port])["REMOTE_ADDR"]
+    end
+  ensure
+    FileUtils.remove_entry(dir)
+  end
+
+  # As systemd and other launchers open it.
+  def test_an_ipv4_client_of_a_socket_for_both_families
+    listener = TCPServer.new("::", 0)
+    port = listener.addr[1]
+    out, to = IO.pipe
+    pid = spawn(E2E::Server.binary, "--workers", "1", "--quiet", "--bind", "fd://7", "--trusted-proxies", "127.0.0.2", "--access-log", "-",
+                File.join(E2E::ROOT, E2E.differing(:app)), 7 => listener, in: File::NULL, out: to, chdir: E2E::ROOT)
+    to.close
+    assert_equal "127.0.0.1", env_at(["127.0.0.1", port])["REMOTE_ADDR"]
+    assert_includes out.gets, "127.0.0.1"
+    proxy = Socket.tcp("127.0.0.1", port, "127.0.0.2")
+    proxy.write("GET /env HTTP/1.0\r\nX-Forwarded-For: ::ffff:192.0.2.9\r\n\r\n")
+    assert_equal "192.0.2.9", JSON.parse(proxy.read.split("\r\n\r\n", 2).last)["REMOTE_ADDR"]
+    assert_match(/\A192\.0\.2\.9 /, out.gets)
+  ensure
+    [listener, out, proxy].each { |io| io&.close }
+    pid && Process.kill(:TERM, pid) && Process.wait(pid)
+  end
+
   def spelled(*options)
     port = E2E.free_port
     words = options.map { |word| word.gsub("PORT", port.to_s) }

@@ -106,6 +106,14 @@ E2E.suite("sendfile") do
     assert_equal "/x", named(client, "/x")["X-Sendfile"]
   end
 
+  # Rack's middleware encodes what it names, Plack's does not.
+  def test_names_with_percent_signs_and_question_marks_through_the_middleware
+    _, client = mapped
+    names = ["a%41.txt", "aA.txt", "50%.txt", "a?b.txt", "a", "a%2541.txt", "%"]
+    names.each { |name| put("files/#{name}", "this is #{name}") }
+    names.each { |name| assert_equal [200, "this is #{name}"], ask(client, "/accel?#{name}") }
+  end
+
   unless E2E::RUBY
     def test_answers_of_strings_and_delayed_ones
       _, client = rooted
@@ -172,7 +180,8 @@ E2E.suite("sendfile") do
     type = E2E::RUBY ? "sendfile.type" : "plack.xsendfile.type"
     case option
     when "--sendfile-root" then { type => "X-Sendfile" }
-    when "--sendfile-map" then { "HTTP_X_ACCEL_MAPPING" => "#{@files}/=/private/", **(E2E::RUBY ? {} : { type => "X-Accel-Redirect" }) }
+    when "--sendfile-map"
+      E2E::RUBY ? { "HTTP_X_ACCEL_MAPPING" => "#{@files}/=/private/" } : { "HTTP_X_ACCEL_MAPPING" => "#{@files}/=as-is:/private/", type => "X-Accel-Redirect" }
     else {}
     end
   end

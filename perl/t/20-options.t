@@ -137,7 +137,7 @@ PERL
         q(static '/a', sub { };) => 'static: FOLDER must be text',
         q(static '/a', 'b', cahce => 'c';) => 'static has no setting "cahce": did you mean cache?',
         q(static '/a', 'b', cache => sub { };) => 'static: cache must be text',
-        q(static '/a', 'b', 'c';) => 'static has no setting "b" (known: cache, header, index, html, fallthrough, symlinks, nosniff)',
+        q(static '/a', 'b', 'c';) => 'static has no setting "b" (known: cache, header, index, html, fallthrough, symlinks, nosniff, etag)',
     );
     is $read->("\n$_\n{}"), $file->filename . ":2: $told{$_}\n", $_ for sort keys %told;
     like $read->("static 'a', 'b';\n{ wrokers => 1 }"), qr/pl:1: static: PREFIX.*pl:2: unknown option wrokers/s, 'with other mistakes';

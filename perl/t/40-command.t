@@ -82,6 +82,7 @@ subtest 'user mistakes' => sub {
         ['an exception' => qr/dies\.psgi: told to/, $dies],
         ['an exception object' => qr/dies_object\.psgi: an object/, $dies_object],
         ['a syntax error' => qr/syntax\.psgi: Missing right curly.* line /, $syntax],
+        ['no program' => qr/notes\.txt: is no PSGI application: /, file('notes.txt', "These are notes.\nNothing else; really.\n")],
         ['a missing module' => qr/module\.psgi: the module No::Such::Module is not installed \(\S*module\.psgi line 1\)/, $module],
         ['-e that fails' => qr/-e: Global symbol|-e: Can't locate object method|-e: /, '-e', 'No::Such->app'],
         ['-e that gives no code' => qr/-e: /, '-e', '1'],

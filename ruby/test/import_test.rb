@@ -254,6 +254,12 @@ class ImportTest < Minitest::Test
     assert_includes options_of(text), "bind = [::1]:82"
   end
 
+  def test_every_address_of_unicorn_and_its_ipv6only
+    text = import_text("unicorn.rb", "listen '[::]:81', ipv6only: true\nlisten '[::]:82', ipv6only: false, backlog: 7\nlisten '[::]:83'\n")
+    assert_includes text, "# listen in Unicorn\nbind \"[::]:81?ipv6only=on\"\n# listen in Unicorn\nbind \"[::]:82?backlog=7\"\n"
+    assert_equal %w[[::]:81?ipv6only=on [::]:82?backlog=7 [::]:83], options_of(text).grep(/\Abind/).map { |line| line.sub("bind = ", "") }
+  end
+
   # Beside an address a host is an error here.
   def test_a_host_beside_an_address_is_a_comment
     text = import_text("puma.rb", "default_host '::1'\nset_default_host '::2'\nbind 'tcp://0.0.0.0:81'\n")

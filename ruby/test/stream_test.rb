@@ -50,6 +50,20 @@ class StreamTest < BindingTest
     end
   end
 
+  # As with Puma and Falcon: a body that is called takes the connection, with rack.hijack or without.
+  def test_a_101_without_rack_protocol
+    [[{ "upgrade" => "x" }, ->(stream) { stream.write("hello") && stream.close }],
+     [{ "Upgrade" => "x", "rack.hijack" => ->(stream) { stream.write("hello") && stream.close } }, []]].each do |headers, body|
+      serve(->(_) { [101, headers, body] }, lint: false) do |client|
+        upgrade(client)
+        head, rest = client.socket.read.split("\r\n\r\n", 2)
+        lines = head.downcase.split("\r\n").grep_v(/\Adate: /)
+        assert_equal ["http/1.1 101 switching protocols", "connection: upgrade", "upgrade: x"], [lines[0], *lines.drop(1).sort]
+        assert_equal "hello", rest
+      end
+    end
+  end
+
   def test_protocols_that_cannot_be
     seen = []
     answers = [["z", ->(_) {}], ["x", ["text"]], [1, ->(_) {}]]

@@ -29,6 +29,29 @@ size_t oribi_utf8_len(const char *text, size_t n)
     return 0;
 }
 
+uint32_t oribi_hidden_character(const char *text, size_t len)
+{
+    const unsigned char *p = (const unsigned char *)text;
+    if (len == 2) {
+        uint32_t code = (p[0] & 0x1fu) << 6 | (p[1] & 0x3fu);
+        return code < 0xa0 || code == 0x61c ? code : 0;
+    }
+    if (len != 3 || p[0] != 0xe2)
+        return 0;
+    uint32_t code = (p[0] & 0xfu) << 12 | (p[1] & 0x3fu) << 6 | (p[2] & 0x3fu);
+    bool turns =
+        code == 0x200e || code == 0x200f || (code >= 0x202a && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);
+    return turns || code == 0x2028 || code == 0x2029 ? code : 0;
+}
+
+static char *put_code(char *dst, uint32_t code)
+{
+    static const char hex[] = "0123456789abcdef";
+    const char text[] = {'\\', 'u', hex[code >> 12], hex[code >> 8 & 15], hex[code >> 4 & 15], hex[code & 15]};
+    memcpy(dst, text, sizeof(text));
+    return dst + sizeof(text);
+}
+
 static char *put_number(char *dst, const char *prefix, size_t prefix_len, unsigned char byte)
 {
     static const char hex[] = "0123456789abcdef";
@@ -117,8 +140,10 @@ __attribute__((always_inline)) static inline char *escape(char *dst, struct orib
             unsigned char c = (unsigned char)text.p[i];
             size_t sequence = json && c >= 0x80 ? oribi_utf8_len(text.p + i, text.n - i) : 0;
             if (sequence) {
-                memcpy(dst, text.p + i, sequence);
-                dst += sequence;
+                uint32_t hidden = oribi_hidden_character(text.p + i, sequence);
+                if (!hidden)
+                    memcpy(dst, text.p + i, sequence);
+                dst = hidden ? put_code(dst, hidden) : dst + sequence;
                 i += sequence;
                 continue;
             }

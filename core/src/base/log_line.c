@@ -64,29 +64,30 @@ void oribi__log_line_begin(struct oribi__log_line *line, const struct oribi__log
     put_raw(line, ",\"message\":\"", 12);
 }
 
-/* U+0080 to U+009F are controls too: a terminal may obey U+009B as it obeys ESC [. */
-static bool is_c1(const char *p)
+static size_t put_hex(char *dst, const char *p, size_t n)
 {
-    return p[0] == '\xc2' && (unsigned char)p[1] < 0xa0;
+    for (size_t i = 0; i < n; i++)
+        (void)snprintf(dst + 4 * i, 5, "\\x%02x", (unsigned char)p[i]); /* four characters and the NUL */
+    return 4 * n;
 }
 
-/* Characters one by one, so that none is cut in two. */
-static void put_escaped(struct oribi__log_line *line, const char *p, size_t n, const char *allowed)
+/* Characters one by one, so that none is cut in two. Traces are indented with tabs, which end no line. */
+static void put_escaped(struct oribi__log_line *line, const char *p, size_t n)
 {
     char escaped[4 * ORIBI_ESCAPE_JSON_GROWTH];
     while (n > 0) {
         unsigned char byte = (unsigned char)*p;
         size_t len = byte < 0x80 ? 1 : oribi_utf8_len(p, n);
-        bool plain = len > 0 && !is_c1(p);
+        bool plain = len > 0 && !oribi_hidden_character(p, len);
         if (byte < 0x20 || byte == 0x7f)
-            plain = byte && strchr(allowed, byte);
-        len = plain ? len : 1;
+            plain = byte == '\t';
+        len = len ? len : 1;
         if (line->json)
             put_raw(line, escaped, (size_t)(oribi_escape_json(escaped, oribi_slice(p, len)) - escaped));
         else if (plain)
             put_raw(line, p, len);
         else
-            put_raw(line, escaped, (size_t)snprintf(escaped, sizeof(escaped), "\\x%02x", byte));
+            put_raw(line, escaped, put_hex(escaped, p, len));
         p += len;
         n -= len;
     }
@@ -94,7 +95,7 @@ static void put_escaped(struct oribi__log_line *line, const char *p, size_t n, c
 
 void oribi__log_line_put(struct oribi__log_line *line, const char *p, size_t n)
 {
-    put_escaped(line, p, n, "");
+    put_escaped(line, p, n);
 }
 
 static void put_request(struct oribi__log_line *line, const struct oribi__log_frame *frame)
@@ -102,10 +103,10 @@ static void put_request(struct oribi__log_line *line, const struct oribi__log_fr
     if (!frame->request_id.n)
         return;
     put_raw(line, " (request ", 10);
-    put_escaped(line, frame->request_id.p, frame->request_id.n, "");
+    put_escaped(line, frame->request_id.p, frame->request_id.n);
     if (frame->trace_id.n) {
         put_raw(line, ", trace ", 8);
-        put_escaped(line, frame->trace_id.p, frame->trace_id.n, "");
+        put_escaped(line, frame->trace_id.p, frame->trace_id.n);
     }
     put_raw(line, ")", 1);
 }
@@ -120,7 +121,7 @@ void oribi__log_line_detail(struct oribi__log_line *line, const struct oribi__lo
         put_raw(line, "\n    ", 5);
     }
     line->detailed = true;
-    put_escaped(line, p, n, "\t");
+    put_escaped(line, p, n);
 }
 
 /* A member behind the message; none where there is no room for all of it. */
@@ -129,7 +130,7 @@ static void put_last_member(struct oribi__log_line *line, const char *key, struc
     size_t before = line->len;
     put_raw(line, key, strlen(key));
     size_t opened = line->len;
-    put_escaped(line, value.p, value.n, "");
+    put_escaped(line, value.p, value.n);
     size_t closed = line->len;
     put_raw(line, "\"", 1);
     if (opened == before || closed == opened || line->len == closed)

@@ -297,15 +297,16 @@ bool oribi_os_is_marked(int fd, const struct oribi_fd_mark *mark)
     return is;
 }
 
-bool oribi_os_file_is(int fd, const struct oribi_file_state *state)
+bool oribi_os_file_has(int fd, const struct oribi_file_state *state)
 {
     struct stat file;
     int saved = errno;
     bool is = fstat(fd, &file) == 0 && (uint64_t)file.st_dev == state->mark.device &&
-              (uint64_t)file.st_ino == state->mark.inode && file.st_size == state->size &&
-              file.st_mtim.tv_sec == state->mtime_s && file.st_mtim.tv_nsec == (long)state->mtime_ns;
+              (uint64_t)file.st_ino == state->mark.inode;
+    bool unwritten = is && file.st_size == state->size && file.st_mtim.tv_sec == state->mtime_s &&
+                     file.st_mtim.tv_nsec == (long)state->mtime_ns;
     errno = saved;
-    return is;
+    return unwritten || (is && file.st_size > state->size);
 }
 
 bool oribi_os_can_open(int fd, int count)

@@ -8,7 +8,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <ifaddrs.h>
 #include <limits.h>
+#include <net/if.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <pwd.h>
@@ -123,6 +125,48 @@ static int set_switch(int fd, int level, int name)
 {
     const int on = 1;
     return setsockopt(fd, level, name, &on, sizeof(on));
+}
+
+static bool is_up(const struct ifaddrs *one)
+{
+    return one->ifa_addr && (one->ifa_flags & IFF_UP) && !(one->ifa_flags & IFF_LOOPBACK);
+}
+
+static bool is_ipv4_of_others(const struct ifaddrs *one)
+{
+    if (!is_up(one) || one->ifa_addr->sa_family != AF_INET)
+        return false;
+    const struct sockaddr_in *in = (const struct sockaddr_in *)(const void *)one->ifa_addr;
+    return ntohl(in->sin_addr.s_addr) >> 16 != 0xa9fe; /* 169.254.0.0/16, RFC 3927: pods of IPv6 clusters have one */
+}
+
+static bool is_ipv6_of_others(const struct ifaddrs *one)
+{
+    if (!is_up(one) || one->ifa_addr->sa_family != AF_INET6)
+        return false;
+    const struct sockaddr_in6 *in = (const struct sockaddr_in6 *)(const void *)one->ifa_addr;
+    return !IN6_IS_ADDR_LINKLOCAL(&in->sin6_addr);
+}
+
+static bool has_only_ipv6(const struct ifaddrs *all)
+{
+    bool ipv6 = false;
+    for (const struct ifaddrs *one = all; one; one = one->ifa_next) {
+        if (is_ipv4_of_others(one))
+            return false;
+        ipv6 = ipv6 || is_ipv6_of_others(one);
+    }
+    return ipv6;
+}
+
+bool oribi_os_has_only_ipv6(void)
+{
+    struct ifaddrs *all;
+    if (getifaddrs(&all) < 0)
+        return false;
+    bool only = has_only_ipv6(all);
+    freeifaddrs(all);
+    return only;
 }
 
 /* Without listen(2) no client can connect; a port on which another process listens is refused all the same. */

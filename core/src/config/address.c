@@ -5,6 +5,8 @@
 #include "oribi/config/certificate.h"
 #include "oribi/config/options.h"
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -95,14 +97,18 @@ static int parse_one_query(struct oribi_address *address, struct cursor key, str
         if (!oribi_certificate_is_file(oribi_slice(value.p, value.n)))
             return refuse(error, text, "has no file's name for %.*s; a %% in it is written %%25", (int)key.n, key.p);
         *file_of(address, key) = oribi_slice(value.p, value.n);
+    } else if (is_word(key, "ipv6only") && address->type == ORIBI_ADDRESS_TCP) {
+        address->ipv6_only = is_word(value, "on");
+        if (!address->ipv6_only && !is_word(value, "off"))
+            return refuse(error, text, "needs ipv6only to be on or off");
     } else if (is_word(key, "proxy")) {
         address->proxy = is_word(value, "on");
         if (!address->proxy && !is_word(value, "off"))
             return refuse(error, text, "needs proxy to be on or off");
     } else {
         const char *known = is_unix        ? "umask, mode, backlog, door and proxy"
-                            : address->tls ? "certificate, key, ocsp, backlog and proxy"
-                                           : "backlog, door and proxy";
+                            : address->tls ? "certificate, key, ocsp, backlog, ipv6only and proxy"
+                                           : "backlog, door, ipv6only and proxy";
         if (address->type == ORIBI_ADDRESS_FD)
             known = "proxy";
         return refuse(error, text, "has an unknown option \"%.*s\" (known: %s)", key.n > 24 ? 24 : (int)key.n, key.p,
@@ -219,7 +225,16 @@ static int parse_tcp(struct oribi_address *address, struct cursor in, const char
     address->port = (uint16_t)number;
     memcpy(address->name, host.p, host.n);
     (void)oribi_address_format_tcp(address->name, address->port, address->text, sizeof(address->text));
+    if (address->ipv6_only && !oribi_address_is_every(address))
+        return refuse(error, text, "is not [::], so that ipv6only says nothing");
     return 0;
+}
+
+bool oribi_address_is_every(const struct oribi_address *address)
+{
+    struct in6_addr addr;
+    return address->type == ORIBI_ADDRESS_TCP && inet_pton(AF_INET6, address->name, &addr) == 1 &&
+           IN6_IS_ADDR_UNSPECIFIED(&addr);
 }
 
 /* Puma's ssl://..., Starman's host:port:ssl. */

@@ -11,6 +11,7 @@
 #include "oribi/config/inherited.h"
 #include "config/options_private.h"
 
+#include <arpa/inet.h>
 #include <assert.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -121,8 +122,7 @@ static int open_tcp_one(struct opening *opening, const struct oribi_address *add
     if (opening->options->reuse_port)
         failed = failed || set_option(item.fd, SOL_SOCKET, SO_REUSEPORT, 1) < 0;
     if (info->ai_family == AF_INET6)
-        failed =
-            failed || set_option(item.fd, IPPROTO_IPV6, IPV6_V6ONLY, 1) < 0; /* [::] and 0.0.0.0 are two listeners */
+        failed = failed || set_option(item.fd, IPPROTO_IPV6, IPV6_V6ONLY, 1) < 0; /* see open_every() */
     failed = failed || bind(item.fd, (struct sockaddr *)&where, info->ai_addrlen) < 0;
     failed = failed || listen(item.fd, (int)backlog_of(opening, address)) < 0;
     if (failed) {
@@ -166,7 +166,8 @@ static int open_tcp(struct opening *opening, const struct oribi_address *address
         code = open_tcp_resolved(opening, address, info, port);
         if (code == 0) {
             any = true;
-            port = (uint16_t)strtoul(first->port, NULL, 10);
+            if (port == 0)
+                port = (uint16_t)strtoul(first->port, NULL, 10);
             continue;
         }
         if (code != ORIBI_ESYS || !oribi_os_address_missing()) {
@@ -261,6 +262,62 @@ static int open_parsed(struct opening *opening, const struct oribi_address *addr
     return ORIBI_EINVAL;
 }
 
+/* Every address */
+
+bool oribi_listeners_take_ipv4_too(const struct oribi_options *options, const struct oribi_address *address)
+{
+    struct oribi_address other;
+    struct in6_addr ignored;
+    char error[ORIBI_ERROR_TEXT_CAP];
+    if (!oribi_address_is_every(address) || address->ipv6_only)
+        return false;
+    for (size_t i = 0; i < options->bind.count && address->port; i++) {
+        if (oribi_address_parse(options->bind.items[i], &other, error) == 0 && other.type == ORIBI_ADDRESS_TCP &&
+            other.port == address->port && inet_pton(AF_INET6, other.name, &ignored) != 1)
+            return false;
+    }
+    return true;
+}
+
+/* The socket that is open for [::]; NULL: none. */
+static const struct oribi_listener *ipv6_part(const struct oribi_listeners *listeners,
+                                              const struct oribi_address *address)
+{
+    for (uint32_t i = 0; i < listeners->count; i++) {
+        const struct oribi_listener *item = &listeners->items[i];
+        if (strcmp(item->spec, address->text) == 0 || strcmp(item->text, address->text) == 0)
+            return item;
+    }
+    return NULL;
+}
+
+/* A socket that a service manager has opened takes both by itself, unless it was told otherwise. */
+static bool takes_ipv4(const struct oribi_listener *item)
+{
+    int only = 1;
+    socklen_t len = sizeof(only);
+    return getsockopt(item->fd, IPPROTO_IPV6, IPV6_V6ONLY, &only, &len) == 0 && !only;
+}
+
+/* Opens [::] as if 0.0.0.0 were written beside it: with a socket for each family the change from one of the two
+ * addresses to the other never finds its port in use by our own socket, and a machine that lacks one serves the
+ * other. */
+static int open_every(struct opening *opening, const struct oribi_address *address)
+{
+    struct oribi_address ipv4 = *address;
+    int code = open_parsed(opening, address);
+    bool is_missing = code == ORIBI_ESYS && oribi_os_address_missing();
+    const struct oribi_listener *ipv6 = ipv6_part(opening->listeners, address);
+    if ((code < 0 && !is_missing) || (ipv6 && takes_ipv4(ipv6)))
+        return code;
+    if (ipv6)
+        ipv4.port = (uint16_t)strtoul(ipv6->port, NULL, 10);
+    (void)snprintf(ipv4.name, sizeof(ipv4.name), "0.0.0.0");
+    (void)oribi_address_format_tcp(ipv4.name, ipv4.port, ipv4.text, sizeof(ipv4.text));
+    code = open_parsed(opening, &ipv4);
+    return ipv6 && code == ORIBI_ESYS && oribi_os_address_missing() ? 0 : code;
+}
+
 /* What is set for an address holds for its sockets wherever they come from: opened just now, which are those from
  * `from` on, or handed down before. Returns how many it has. */
 static uint32_t settle(struct oribi_listeners *listeners, const struct oribi_address *address, uint32_t from)
@@ -286,7 +343,8 @@ static int open_address(struct opening *opening, const char *text)
     uint32_t before = opening->listeners->count;
     int code = oribi_address_parse(text, &address, opening->error);
     if (code == 0)
-        code = open_parsed(opening, &address);
+        code = oribi_listeners_take_ipv4_too(opening->options, &address) ? open_every(opening, &address)
+                                                                         : open_parsed(opening, &address);
     if (code == 0)
         (void)settle(opening->listeners, &address, before); /* a name may be open already, under numbers */
     return code;

@@ -3,6 +3,7 @@
 
 #include "oribi/base/error.h"
 #include "oribi/base/os.h"
+#include "oribi/base/os_machine.h"
 #include "oribi/base/os_process.h"
 #include "oribi/base/os_terminal.h"
 #include "oribi/config/address.h"
@@ -157,19 +158,27 @@ static int check_beside_bind(const struct oribi_options *options, const struct o
     return 0;
 }
 
+/* Launchers fill in 0.0.0.0 for every address. */
+static const char *host_of(const struct oribi_options *options)
+{
+    bool of_launcher = oribi_options_source(options, oribi_options_find("host")) <= ORIBI_FROM_LAUNCHER;
+    const char *host = options->host;
+    if (!host)
+        host = is_production(options) ? "0.0.0.0" : "127.0.0.1";
+    return of_launcher && strcmp(host, "0.0.0.0") == 0 && oribi_os_has_only_ipv6() ? "::" : host;
+}
+
 /* host and port become one bind unless one was given. The source is "default": a listener handed down then takes its
  * place. */
 static int finish_bind(struct oribi_options *options, char *error)
 {
     const struct oribi_option *bind = oribi_options_find("bind");
-    const char *host = options->host;
     char address[ORIBI_ERROR_TEXT_CAP];
     if (options->bind.count > 0 && !is_bind_outranked(options, bind))
         return check_beside_bind(options, bind, error);
     oribi__option_clear(options, bind);
     *oribi__option_source(options, bind) = ORIBI_FROM_DEFAULT;
-    if (!host)
-        host = is_production(options) ? "0.0.0.0" : "127.0.0.1";
+    const char *host = host_of(options);
     bool bare_v6 = strchr(host, ':') && host[0] != '[';
     int n =
         snprintf(address, sizeof(address), "%s%s%s:%u", bare_v6 ? "[" : "", host, bare_v6 ? "]" : "", options->port);

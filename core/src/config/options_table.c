@@ -32,13 +32,16 @@
 static const struct oribi_option table[] = {
     /* ORIBI_GROUP_LISTEN */
     {LIST(bind, LISTEN, BOTH), RELOADS, .short_flag = "b", .argument = "ADDR",
-     COMPOSED("1?", "ADDR", "certificate key ocsp door? proxy?"),
-     .help = "address to listen on, may be repeated: tcp://host:port, tcp://[::1]:port, host:port, :port, "
-             "unix:///path?umask=007, /path, fd://3, tls://host:port?certificate=FILE&key=FILE; with ?door=on HTTP/2 "
-             "without TLS, with ?proxy=on trusted proxies begin with a PROXY header",
-     .default_note = "127.0.0.1:9292; 0.0.0.0:9292 in production", .aliases = "listen l"},
+     COMPOSED("1?", "ADDR", "certificate key ocsp door? ipv6only? proxy?"),
+     .help = "address to listen on, may be repeated: tcp://host:port, tcp://[::1]:port, [::]:port for every "
+             "address, host:port, :port, unix:///path?umask=007, /path, fd://3, "
+             "tls://host:port?certificate=FILE&key=FILE; with ?door=on HTTP/2 without TLS, with ?proxy=on trusted "
+             "proxies begin with a PROXY header",
+     .default_note = "127.0.0.1:9292; in production 0.0.0.0:9292, [::]:9292 on a machine without IPv4",
+     .aliases = "listen l"},
     {TEXT(host, LISTEN, BOTH), RELOADS, .short_flag = "o", .argument = "HOST",
-     .help = "host to listen on when bind is not given", .default_note = "127.0.0.1; 0.0.0.0 in production"},
+     .help = "host to listen on when bind is not given",
+     .default_note = "127.0.0.1; in production 0.0.0.0, :: on a machine without IPv4"},
     {OPTION(COUNT, port, LISTEN, BOTH, port), RELOADS, .short_flag = "p", .argument = "PORT", .max = UINT16_MAX,
      .help = "port to listen on when bind is not given; 0 takes any free one", .default_text = "9292"},
     {COUNT(backlog, LISTEN, BOTH), .max = INT32_MAX, .default_text = "0",
@@ -86,7 +89,7 @@ static const struct oribi_option table[] = {
      .help = "forbid doors all system calls that they do not need, opening files among them (seccomp)"},
 
     {OPTION(LIST, static, LISTEN, BOTH, mounts), RELOADS, .argument = "[PREFIX=]FOLDER", .default_note = "none",
-     COMPOSED("[1=]2?", "/PREFIX FOLDER", "cache header index html? fallthrough? symlinks nosniff?"),
+     COMPOSED("[1=]2?", "/PREFIX FOLDER", "cache header index html? fallthrough? symlinks nosniff? etag"),
      .help = "files that are sent without the application, may be repeated: /assets=public/assets?cache=no-cache, or "
              "public for the root, which goes on to the application where there is no such file"},
     {LIST(sendfile_root, LISTEN, BOTH), RELOADS, .argument = "FOLDER", .default_note = "none",

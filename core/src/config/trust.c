@@ -134,7 +134,17 @@ static struct oribi_slice without_port(struct oribi_slice text)
     return one_colon ? oribi_slice(text.p, (size_t)(colon - text.p)) : text;
 }
 
-struct oribi_slice oribi_trust_client(const struct oribi_trust *trust, struct oribi_slice forwarded_for)
+/* ::ffff:a.b.c.d as a.b.c.d, in `room`; any other address as it was written. */
+static struct oribi_slice unmapped(struct oribi_slice text, const uint8_t addr[16], bool is_v4, char *room)
+{
+    if (is_v4 || memcmp(addr, mapped, sizeof(mapped)) != 0)
+        return text;
+    (void)inet_ntop(AF_INET, addr + 12, room, ORIBI_TRUST_CLIENT_CAP); /* cannot fail: family and room are right */
+    return oribi_slice(room, strnlen(room, ORIBI_TRUST_CLIENT_CAP));
+}
+
+struct oribi_slice oribi_trust_client(const struct oribi_trust *trust, struct oribi_slice forwarded_for,
+                                      char room[ORIBI_TRUST_CLIENT_CAP])
 {
     struct oribi_slice client = {NULL, 0};
     struct oribi_slice left = forwarded_for;
@@ -142,16 +152,19 @@ struct oribi_slice oribi_trust_client(const struct oribi_trust *trust, struct or
     while (more) {
         const char *comma = left.n ? oribi_os_memrchr(left.p, ',', left.n) : NULL;
         const char *start = comma ? comma + 1 : left.p;
-        struct oribi_slice one = without_port(trim(oribi_slice(start, (size_t)(left.p + left.n - start))));
+        struct oribi_slice one = trim(oribi_slice(start, (size_t)(left.p + left.n - start)));
         uint8_t addr[16];
         bool is_v4;
-        if (!read_addr(one, addr, &is_v4))
-            break;
-        client = one;
-        if (!oribi_trust_has(trust, one))
-            break;
         left.n = comma ? (size_t)(comma - left.p) : 0;
         more = comma != NULL;
+        if (one.n == 0) /* an empty element of a list says nothing (RFC 9110 5.6.1.2) */
+            continue;
+        one = without_port(one);
+        if (!read_addr(one, addr, &is_v4))
+            break;
+        client = unmapped(one, addr, is_v4, room);
+        if (!oribi_trust_has(trust, one))
+            break;
     }
     return client;
 }

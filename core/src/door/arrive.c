@@ -3,6 +3,8 @@
  * within TLS, or later, can be one. */
 #include "door/arrive.h"
 
+#include "http/digits.h"
+
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
 #include "oribi/base/os.h"
@@ -10,7 +12,7 @@
 #include "oribi/http/proxy.h"
 #include "oribi/http/refusal.h"
 
-#include <arpa/inet.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -339,24 +341,21 @@ void oribi__arrival_on_ready(void *self, struct oribi_watch *watch)
 
 static void set_address(struct oribi__peer *peer, const struct sockaddr_storage *from)
 {
-    char text[INET6_ADDRSTRLEN] = "";
+    char text[PUT_ADDRESS_CAP];
     uint16_t port = 0;
     if (from->ss_family == AF_INET) {
         const struct sockaddr_in *in = (const struct sockaddr_in *)from;
-        (void)inet_ntop(AF_INET, &in->sin_addr, text, sizeof(text)); /* cannot fail: family and room are right */
+        peer->addr_len = (uint8_t)put_ipv4(text, (const uint8_t *)&in->sin_addr);
         port = ntohs(in->sin_port);
     } else if (from->ss_family == AF_INET6) {
         const struct sockaddr_in6 *in = (const struct sockaddr_in6 *)from;
-        (void)inet_ntop(AF_INET6, &in->sin6_addr, text, sizeof(text));
+        peer->addr_len = (uint8_t)put_ipv6(text, in->sin6_addr.s6_addr);
         port = ntohs(in->sin6_port);
     } else {
         return;
     }
-    char digits[ORIBI_CONN_PORT_CAP + 1];
-    peer->addr_len = (uint8_t)strnlen(text, ORIBI_CONN_ADDR_CAP);
     memcpy(peer->addr, text, peer->addr_len);
-    peer->port_len = (uint8_t)snprintf(digits, sizeof(digits), "%u", port);
-    memcpy(peer->port, digits, peer->port_len);
+    peer->port_len = (uint8_t)put_digits(peer->port, port);
 }
 
 void oribi__arrive(struct oribi__door *door, uint32_t index, int fd, const struct sockaddr_storage *from)

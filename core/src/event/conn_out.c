@@ -193,7 +193,7 @@ static int send_piece(struct oribi_reactor *r, struct oribi_conn *c, struct file
     while (rest->len > 0) {
         if (*turn == 0)
             return ORIBI_AGAIN;
-        if (file->source && !file->looked && !oribi_os_file_is(file->fd, &file->source->state))
+        if (file->source && !file->looked && !oribi_os_file_has(file->fd, &file->source->state))
             return break_off(c, ORIBI_ESYS);
         file->looked = false;
         ssize_t sent = oribi_transport_send_file(c->transport, socket_fd, file->fd, &rest->offset,

@@ -78,7 +78,7 @@ static void end_part(const struct oribi_out *out, const struct part *part)
 void oribi_out_abandon(struct oribi_out *out)
 {
     for (uint32_t i = out->first; i < out->count; i++)
-        if (out->parts[i].closes && (!out->parts[i].shared || oribi_os_file_is(out->source.fd, &out->source.state)))
+        if (out->parts[i].closes && (!out->parts[i].shared || oribi_os_file_has(out->source.fd, &out->source.state)))
             oribi_os_close(out->parts[i].fd);
     if (out->spill)
         oribi_os_close(out->spill->fd);
@@ -320,7 +320,7 @@ static int flush_file(const struct oribi_out *out, struct part *part, int socket
     while (part->left > 0) {
         if (*turn == 0)
             return 1;
-        if (part->shared && !oribi_os_file_is(part->fd, &out->source.state))
+        if (part->shared && !oribi_os_file_has(part->fd, &out->source.state))
             return ORIBI_ESYS;
         ssize_t n = oribi_transport_send_file(out->transport, socket_fd, part->fd, &part->offset,
                                               part->left < *turn ? part->left : *turn);

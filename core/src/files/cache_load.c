@@ -7,10 +7,14 @@
 #include "oribi/files/path.h"
 #include "files/os_beneath.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { READ_ATTEMPTS_MAX = 3 }; /* at a small file that is written to while it is read */
+enum {
+    READ_ATTEMPTS_MAX = 3,        /* at a small file that is written to while it is read */
+    HASH_PIECE_BYTES = 64 * 1024, /* of a file that is hashed from its descriptor; a multiple of a word */
+};
 
 const char *oribi_coding_suffix(enum oribi_coding coding)
 {
@@ -126,19 +130,82 @@ bool oribi_file_unchanged(const struct oribi_file_content *content)
     return content->body || (oribi_file_look(content->fd, &now) && oribi_file_info_equal(&now, &content->info));
 }
 
-/* --- making --- */
+/* --- reading --- */
 
-/* The whole of [0, n), no more and no less. */
-static bool read_all(int fd, char *dst, size_t n)
+/* The whole of n bytes from `from` on, no more and no less. */
+static bool read_range(int fd, char *dst, size_t n, int64_t from)
 {
     for (size_t at = 0; at < n;) {
-        ssize_t got = oribi__beneath_read(fd, dst + at, n - at, (int64_t)at);
+        ssize_t got = oribi__beneath_read(fd, dst + at, n - at, from + (int64_t)at);
         if (got <= 0)
             return false;
         at += (size_t)got;
     }
     return true;
 }
+
+/* --- hashing --- */
+
+/* Eight bytes, the first one lowest on every machine; fewer at the end. */
+static uint64_t word_of(const char *p, size_t n)
+{
+    uint64_t word = 0;
+    for (size_t i = 0; i < n; i++)
+        word |= (uint64_t)(uint8_t)p[i] << (8 * i);
+    return word;
+}
+
+/* Odd factors and shifts: every step can be undone, so that one different word is enough for a different hash. */
+static uint64_t mix(uint64_t hash, uint64_t word)
+{
+    hash = (hash ^ word) * 0x9e3779b97f4a7c15u;
+    return hash ^ hash >> 29;
+}
+
+static uint64_t hash_bytes(uint64_t hash, const char *p, size_t n)
+{
+    size_t i = 0;
+    for (; i + 8 <= n; i += 8)
+        hash = mix(hash, word_of(p + i, 8));
+    return i < n ? mix(hash, word_of(p + i, n - i)) : hash;
+}
+
+/* Pieces are whole words, but for the last. */
+static bool hash_file(const struct oribi_file_content *content, uint64_t *hash)
+{
+    char *piece = oribi_mem_try_alloc(1, HASH_PIECE_BYTES);
+    int64_t at = 0;
+    bool read = piece != NULL;
+    while (read && at < content->info.size) {
+        int64_t left = content->info.size - at;
+        size_t n = left < HASH_PIECE_BYTES ? (size_t)left : HASH_PIECE_BYTES;
+        read = read_range(content->fd, piece, n, at);
+        if (read)
+            *hash = hash_bytes(*hash, piece, n);
+        at += (int64_t)n;
+    }
+    oribi_mem_free(piece);
+    return read && oribi_file_unchanged(content);
+}
+
+bool oribi_file_hash(const struct oribi_file_content *content, uint64_t *hash)
+{
+    struct oribi_file_content *own = (struct oribi_file_content *)(uintptr_t)content;
+    uint64_t sum = (uint64_t)content->info.size;
+    assert(content->info.size <= ORIBI_CACHE_HASHED_BYTES_MAX);
+    if (content->hash == 0) {
+        if (content->body)
+            sum = hash_bytes(sum, content->body, (size_t)content->info.size);
+        else if (!hash_file(content, &sum))
+            return false;
+        sum = mix(mix(sum, 0), 0);
+        own->hash = sum ? sum : 1;
+    }
+    *hash = content->hash;
+    return true;
+}
+
+/* --- making --- */
 
 /* Reads a small file into memory and closes it. Should it change meanwhile, the newer state counts; what does not stand
  * still or does not fit is left to its descriptor. */
@@ -152,7 +219,7 @@ static void keep_body(struct oribi_file_content *content, uint64_t bytes_max)
         char *body = oribi_mem_try_alloc(1, n ? n : 1);
         if (!body)
             return;
-        bool whole = read_all(content->fd, body, n);
+        bool whole = read_range(content->fd, body, n, 0);
         bool known = oribi_file_look(content->fd, &after);
         if (whole && known && oribi_file_info_equal(&content->info, &after)) {
             oribi_os_close(content->fd);

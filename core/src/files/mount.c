@@ -21,7 +21,7 @@ struct reading {
 
 __attribute__((format(printf, 2, 3))) static int refuse(const struct reading *r, const char *format, ...)
 {
-    char what[120];
+    char what[128];
     va_list args;
     va_start(args, format);
     (void)vsnprintf(what, sizeof(what), format, args); /* our own words and a name that was cut: they fit */
@@ -144,6 +144,14 @@ static int read_links(struct reading *r, struct oribi_slice value)
     return 0;
 }
 
+static int read_etag(struct reading *r, struct oribi_slice value)
+{
+    r->mount->etag_content = is_name(value, "content");
+    if (!r->mount->etag_content && !is_name(value, "time"))
+        return refuse(r, "needs etag to be content or time");
+    return 0;
+}
+
 static int read_setting(struct reading *r, struct oribi_slice name, struct oribi_slice value)
 {
     struct oribi_mount *mount = r->mount;
@@ -153,6 +161,8 @@ static int read_setting(struct reading *r, struct oribi_slice name, struct oribi
         return read_header(r, value);
     if (is_name(name, "index"))
         return read_index(r, value);
+    if (is_name(name, "etag"))
+        return read_etag(r, value);
     if (is_name(name, "symlinks"))
         return read_links(r, value);
     if (is_name(name, "html"))
@@ -164,7 +174,8 @@ static int read_setting(struct reading *r, struct oribi_slice name, struct oribi
         return read_switch(r, "fallthrough", value, &mount->fallthrough);
     }
     return refuse(r,
-                  "has an unknown setting \"%.*s\" (known: cache, header, index, html, fallthrough, symlinks, nosniff)",
+                  "has an unknown setting \"%.*s\" (known: cache, header, index, html, fallthrough, symlinks, nosniff, "
+                  "etag)",
                   name.n > 24 ? 24 : (int)name.n, name.p);
 }
 

@@ -77,6 +77,20 @@ enum oribi_path_verdict oribi_path_read(struct oribi_slice raw, struct oribi_pat
     return verdict == ORIBI_PATH_OK ? check_segments(path->text, path->n) : verdict;
 }
 
+enum oribi_path_verdict oribi_path_take(struct oribi_slice plain, struct oribi_path *path)
+{
+    if (plain.n == 0 || plain.p[0] != '/')
+        return ORIBI_PATH_NOT_ROOTED;
+    if (memchr(plain.p, '\0', plain.n))
+        return ORIBI_PATH_NUL;
+    if (plain.n > ORIBI_PATH_BYTES_MAX)
+        return ORIBI_PATH_TOO_LONG;
+    memcpy(path->text, plain.p, plain.n);
+    path->text[plain.n] = '\0';
+    path->n = (uint32_t)plain.n;
+    return check_segments(path->text, path->n);
+}
+
 const char *oribi_path_verdict_text(enum oribi_path_verdict verdict)
 {
     static const char *const texts[] = {

@@ -51,6 +51,9 @@ static int begin_part(struct oribi_form_data *form, struct oribi_slice head)
     form->state = BODY;
     form->in_part = true;
     form->kept = false;
+    /* RFC 2046 5.1.1 lets a part end with its head: body-part := MIME-part-headers [CRLF *OCTET]. The CRLF of the empty
+     * line is then that of the delimiter. */
+    form->matched = form->unread = 2;
     return ORIBI_FORM_DATA_PART;
 }
 
@@ -123,13 +126,13 @@ static int give(struct oribi_form_data *form, const char *p, size_t n)
     return ORIBI_FORM_DATA_DATA;
 }
 
-/* The delimiter, as far as it was matched, is data after all. The first two bytes of the body's first delimiter were
- * never there. */
+/* The delimiter, as far as it was matched, is data after all. */
 static int give_matched(struct oribi_form_data *form, size_t n)
 {
-    form->matched = 0;
+    size_t unread = form->unread;
+    form->matched = form->unread = 0;
     form->state = form->in_part ? BODY : PREAMBLE;
-    return give(form, form->delimiter, n);
+    return give(form, form->delimiter + unread, n - unread);
 }
 
 /* Where the delimiter, or a beginning of it at the input's end, stands; in.n when there is none. Only the last CR can
@@ -162,7 +165,8 @@ static int on_body(struct oribi_form_data *form, struct oribi_slice *in)
 
 struct oribi_slice oribi_form_data_held(const struct oribi_form_data *form)
 {
-    return oribi_slice(form->delimiter, form->state == BODY && form->in_part ? form->matched : 0);
+    size_t n = form->state == BODY && form->in_part ? form->matched - form->unread : 0;
+    return oribi_slice(form->delimiter + form->unread, n);
 }
 
 bool oribi_form_data_delimited(const struct oribi_form_data *form)
@@ -205,7 +209,7 @@ static int end_part(struct oribi_form_data *form, uint8_t state)
     bool ends = form->in_part;
     form->state = state;
     form->in_part = false;
-    form->matched = 0;
+    form->matched = form->unread = 0;
     form->padding = 0;
     return ends ? ORIBI_FORM_DATA_PART_END : GO_ON;
 }
@@ -256,7 +260,7 @@ int oribi_form_data_init(struct oribi_form_data *form, const struct oribi_form_d
     form->delimiter_len = (uint8_t)(4 + boundary.n);
     form->delimiter[form->delimiter_len] = '-';
     form->state = PREAMBLE;
-    form->matched = 2; /* the body's beginning is a line's */
+    form->matched = form->unread = 2; /* the body's beginning is a line's */
     return 0;
 }
 

@@ -281,22 +281,36 @@ const char *oribi_part_read_strictly(struct oribi_part *part)
     return part->name.value.p ? NULL : "a part has no name";
 }
 
+/* A parameter has no blanks around its equals sign (RFC 9110 5.6.6): what others make of one that has differs. */
+static bool has_blanks_inside(struct oribi_slice text)
+{
+    const char *equals = memchr(text.p, '=', text.n);
+    if (!equals)
+        return false;
+    return (equals > text.p && is_space(equals[-1])) || (equals + 1 < text.p + text.n && is_space(equals[1]));
+}
+
 struct oribi_slice oribi_form_data_boundary(struct oribi_slice content_type)
 {
     struct oribi_slice rest = content_type;
     struct oribi_slice type = trim(take_until(&rest, ';'));
     struct oribi_slice none = oribi_slice(NULL, 0);
+    struct oribi_slice boundary = none;
     if (type.n < 10 || !oribi_slice_equal_fold(oribi_slice(type.p, 10), ORIBI_SLICE("multipart/")))
         return none;
     while (rest.n > 0) {
         struct oribi_slice key;
+        struct oribi_slice from = rest;
         struct oribi_part_parameter parameter;
         if (!take_parameter(&rest, &key, &parameter))
             return none;
-        if (oribi_slice_equal_fold(key, ORIBI_SLICE("boundary")))
-            return parameter.value;
+        if (!oribi_slice_equal_fold(key, ORIBI_SLICE("boundary")))
+            continue;
+        if (boundary.p || has_blanks_inside(from))
+            return none;
+        boundary = parameter.value;
     }
-    return none;
+    return boundary;
 }
 
 size_t oribi_form_data_unescape(struct oribi_slice value, char *dst)

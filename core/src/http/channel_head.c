@@ -178,12 +178,7 @@ static bool read_addresses(const uint8_t *p, uint8_t family, struct oribi_channe
     bool is_v6 = family == FAMILY_TCP6;
     if (family == FAMILY_UNSPEC)
         return true;
-    if (!is_v6)
-        head->addr_len = (uint8_t)put_ipv4(head->addr, p);
-    else if (inet_ntop(AF_INET6, p, head->addr, sizeof(head->addr)))
-        head->addr_len = (uint8_t)strlen(head->addr);
-    else
-        return false;
+    head->addr_len = (uint8_t)(is_v6 ? put_ipv6(head->addr, p) : put_ipv4(head->addr, p));
     head->port_len = (uint8_t)put_digits(head->port, (uint16_t)number_at(p + (is_v6 ? 32 : 8), 2));
     return true;
 }

@@ -28,27 +28,39 @@ static char *put_hex(char *dst, uint64_t value)
     return dst;
 }
 
-void oribi_validators_of_file(int64_t size, int64_t mtime_s, int64_t now_s, struct oribi_slice coding,
-                              char dst[ORIBI_ETAG_BYTES_MAX], struct oribi_validators *validators)
+/* "NUMBER-SIZE-CODING", with `mark` before the number; weak: W/"NUMBER-SIZE-CODING-new". */
+static struct oribi_slice put_tag(char *dst, bool weak, struct oribi_slice mark, uint64_t number, int64_t size,
+                                  struct oribi_slice coding)
 {
-    assert(size >= 0 && now_s >= 0 && coding.n <= ORIBI_ETAG_CODING_BYTES_MAX);
-    bool young = mtime_s > now_s - ORIBI_VALIDATOR_YOUNG_S;
-    char *end = put(dst, young ? ORIBI_SLICE("W/\"") : ORIBI_SLICE("\""));
-    end = put_hex(end, (uint64_t)mtime_s);
+    char *end = put(dst, weak ? ORIBI_SLICE("W/\"") : ORIBI_SLICE("\""));
+    end = put_hex(put(end, mark), number);
     end = put(end, ORIBI_SLICE("-"));
     end = put_hex(end, (uint64_t)size);
     if (coding.n)
         end = put(put(end, ORIBI_SLICE("-")), coding);
-    end = put(end, young ? ORIBI_SLICE("-new\"") : ORIBI_SLICE("\""));
+    end = put(end, weak ? ORIBI_SLICE("-new\"") : ORIBI_SLICE("\""));
+    return oribi_slice(dst, (size_t)(end - dst));
+}
 
-    int64_t shown_s = mtime_s < now_s ? mtime_s : now_s;
-    *validators = (struct oribi_validators){
-        .etag = oribi_slice(dst, (size_t)(end - dst)),
-        .last_modified_s = shown_s > 0 ? shown_s : 0, /* as oribi_date_format() shows it */
-        .has_last_modified = true,
-        .last_modified_strong = !young,
-        .exists = true,
-    };
+void oribi_validators_of_file(int64_t size, int64_t mtime_s, int64_t now_s, struct oribi_slice coding,
+                              char dst[ORIBI_ETAG_BYTES_MAX], struct oribi_validators *validators)
+{
+    assert(size >= 0 && now_s >= 0 && coding.n <= ORIBI_ETAG_CODING_BYTES_MAX);
+    *validators = (struct oribi_validators){.exists = true};
+    if (mtime_s <= ORIBI_MTIME_UNKNOWN_S)
+        return;
+    bool young = mtime_s > now_s - ORIBI_VALIDATOR_YOUNG_S;
+    validators->etag = put_tag(dst, young, ORIBI_SLICE(""), (uint64_t)mtime_s, size, coding);
+    validators->last_modified_s = mtime_s < now_s ? mtime_s : now_s;
+    validators->has_last_modified = true;
+    validators->last_modified_strong = !young;
+}
+
+void oribi_validators_take_hash(uint64_t hash, int64_t size, bool may_change, struct oribi_slice coding,
+                                char dst[ORIBI_ETAG_BYTES_MAX], struct oribi_validators *validators)
+{
+    assert(size >= 0 && coding.n <= ORIBI_ETAG_CODING_BYTES_MAX);
+    validators->etag = put_tag(dst, may_change, ORIBI_SLICE("h"), hash, size, coding);
 }
 
 /* ---- entity-tags ---- */

@@ -10,6 +10,7 @@ static const struct oribi_limits limits = {
     .fields_max = ORIBI_STRING_FIELDS_MAX,
     .body_bytes_max = INT64_MAX,
     .connect_allow = true,
+    .underscores_allow = true, /* one beside a name with a dash is left out all the same */
 };
 
 static ssize_t result_of(ssize_t result)

@@ -47,9 +47,8 @@ static void set_port(struct oribi_proxy *proxy, uint32_t port)
 /* Address bytes of the network to canonical text. */
 static void set_addr(struct oribi_proxy *proxy, int family, const void *bytes)
 {
-    char text[INET6_ADDRSTRLEN] = "";
-    (void)inet_ntop(family, bytes, text, sizeof(text)); /* cannot fail: family and room are right */
-    proxy->addr_len = (uint8_t)strnlen(text, ORIBI_PROXY_ADDR_CAP);
+    char text[PUT_ADDRESS_CAP];
+    proxy->addr_len = (uint8_t)(family == AF_INET ? put_ipv4(text, bytes) : put_ipv6(text, bytes));
     memcpy(proxy->addr, text, proxy->addr_len);
     proxy->known = true;
 }

@@ -41,7 +41,8 @@ struct wishes {
     bool server;
     bool connection; /* any Connection field */
     bool close;
-    bool upgrade;
+    bool upgrade;    /* … as an option of Connection … */
+    bool upgrade_to; /* … and the field that names the protocol */
     bool keep_alive;
     bool framed; /* Transfer-Encoding: chunked */
 };
@@ -257,6 +258,7 @@ static bool take_own(struct oribi_response *res, const struct oribi_header *head
         res->dropped_count++;
         return false;
     default:
+        wishes->upgrade_to |= own == OWN_UPGRADE;
         return own != OWN_STATUS; /* a program's word to a CGI gateway; Rack and PSGI forbid it */
     }
 }
@@ -303,8 +305,9 @@ static char *put_tail(char *out, const struct oribi_response *res, const struct 
     if (res->framing == ORIBI_FRAMING_CHUNKED)
         out = put(out, ORIBI_SLICE("Transfer-Encoding: chunked\r\n"));
     if (res->detached) {
-        if (!wishes->connection)
-            out = put(out, ORIBI_SLICE("Connection: close\r\n"));
+        bool asks = res->status == 101 && wishes->upgrade_to && !wishes->upgrade; /* RFC 9110 7.8 */
+        if (asks || !wishes->connection)
+            out = put(out, asks ? ORIBI_SLICE("Connection: upgrade\r\n") : ORIBI_SLICE("Connection: close\r\n"));
     } else if (res->closes || wishes->upgrade || !res->minor) {
         out = put(out, ORIBI_SLICE("Connection: "));
         if (res->closes)

@@ -4,6 +4,7 @@
 #include "oribi/base/error.h"
 #include "oribi/base/os.h"
 #include "oribi/config/address.h"
+#include "oribi/config/listener.h"
 
 #include <netdb.h>
 #include <stdlib.h>
@@ -39,7 +40,8 @@ static void look_at_tcp(struct oribi_check *check, const struct oribi_options *o
 {
     struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE};
     struct addrinfo *found = NULL;
-    int code = getaddrinfo(address->name, NULL, &hints, &found);
+    bool every = strcmp(option, "bind") == 0 && oribi_listeners_take_ipv4_too(options, address);
+    int code = getaddrinfo(every ? NULL : address->name, every ? "0" : NULL, &hints, &found); /* NULL: of both kinds */
     bool any = false;
     if (code != 0) {
         (void)oribi_os_fail_saying("%s", gai_strerror(code));

@@ -181,14 +181,14 @@ static void put_plain(struct oribi_buf *out, struct oribi_slice text, const char
     for (size_t i = 0; i < text.n;) {
         unsigned char c = (unsigned char)text.p[i];
         size_t n = c < 0x80 ? 1 : oribi_utf8_len(text.p + i, text.n - i);
-        bool c1 = n == 2 && c == 0xc2 && (unsigned char)text.p[i + 1] < 0xa0; /* 8-bit controls of terminals */
-        if (n > 0 && !c1 && ((c >= 0x20 && c != 0x7f) || c == '\t' || (c == '\n' && indent)))
+        bool hidden = oribi_hidden_character(text.p + i, n) != 0;
+        if (n > 0 && !hidden && ((c >= 0x20 && c != 0x7f) || c == '\t' || (c == '\n' && indent)))
             append(out, oribi_slice(text.p + i, n));
         else
             oribi_buf_print(out, "\\x%02x", c);
         if (c == '\n' && indent)
             put(out, indent);
-        i += n && !c1 ? n : 1;
+        i += n && !hidden ? n : 1;
     }
 }
 

@@ -68,16 +68,16 @@ static void put(struct oribi_buf *out, const char *p, size_t n)
     (void)oribi_buf_try_append(out, p, n); /* where memory is out the rest is missing */
 }
 
-/* Bytes that a terminal could take for a command become question marks: controls, also those of two bytes
- * (U+0080 to U+009F), and what is no UTF-8. */
+/* Bytes that a terminal could take for a command become question marks: controls, hidden characters, and what is no
+ * UTF-8. */
 static void put_plain(struct oribi_buf *out, struct oribi_slice text)
 {
     for (size_t i = 0; i < text.n;) {
         const char *p = text.p + i;
         size_t n = oribi_utf8_len(p, text.n - i);
-        bool is_control = n == 2 && (unsigned char)p[0] == 0xc2 && (unsigned char)p[1] < 0xa0;
+        bool is_hidden = oribi_hidden_character(p, n) != 0;
         bool is_ascii = *p >= 0x20 && *p < 0x7f;
-        if (is_ascii || (n > 0 && !is_control))
+        if (is_ascii || (n > 0 && !is_hidden))
             put(out, p, n > 0 ? n : 1);
         else
             put(out, "?", 1);

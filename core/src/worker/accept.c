@@ -5,15 +5,14 @@
  * clients who saturate the workers cannot starve newcomers, whose requests wait in the order of all others. */
 #include "worker/accept.h"
 
+#include "http/digits.h"
 #include "worker/overload.h"
 #include "worker/worker_private.h"
 
 #include "oribi/base/clock.h"
 #include "oribi/base/error.h"
 
-#include <arpa/inet.h>
 #include <netinet/in.h>
-#include <stdio.h>
 #include <string.h>
 
 enum {
@@ -74,25 +73,21 @@ void oribi__listener_watches_open(struct oribi_worker *w)
 
 static void set_address(struct oribi_conn *c, const struct sockaddr_storage *peer)
 {
-    char text[INET6_ADDRSTRLEN] = "";
+    char text[PUT_ADDRESS_CAP];
     uint16_t port = 0;
     if (peer->ss_family == AF_INET) {
         const struct sockaddr_in *in = (const struct sockaddr_in *)peer;
-        (void)inet_ntop(AF_INET, &in->sin_addr, text, sizeof(text)); /* cannot fail: family and room are right */
+        c->addr_len = (uint8_t)put_ipv4(text, (const uint8_t *)&in->sin_addr);
         port = ntohs(in->sin_port);
     } else if (peer->ss_family == AF_INET6) {
         const struct sockaddr_in6 *in = (const struct sockaddr_in6 *)peer;
-        (void)inet_ntop(AF_INET6, &in->sin6_addr, text, sizeof(text));
+        c->addr_len = (uint8_t)put_ipv6(text, in->sin6_addr.s6_addr);
         port = ntohs(in->sin6_port);
     } else {
         return;
     }
-    c->addr_len = (uint8_t)strnlen(text, ORIBI_CONN_ADDR_CAP);
     memcpy(c->addr, text, c->addr_len);
-    char digits[ORIBI_CONN_PORT_CAP + 1];
-    int n = snprintf(digits, sizeof(digits), "%u", port);
-    c->port_len = (uint8_t)n;
-    memcpy(c->port, digits, c->port_len);
+    c->port_len = (uint8_t)put_digits(c->port, port);
 }
 
 /* --- connections_max --- */

@@ -53,6 +53,7 @@ struct oribi__exchange {
     bool lends_fd; /* the application has a handle of its own for the connection's socket */
     bool streams;  /* the head being made is that of a streamed answer, whose call goes on */
     char length_text[24];
+    char client_text[ORIBI_TRUST_CLIENT_CAP]; /* req.remote_addr, where X-Forwarded-For has it as ::ffff:a.b.c.d */
     struct oribi_slice id;   /* what the request is called; n 0: it was not asked for yet: oribi__request_id() */
     struct oribi_slice sent; /* a copy of the head that was sent, on the heap, where the access log wants it */
     char id_text[ORIBI__ID_LEN];

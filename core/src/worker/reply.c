@@ -55,8 +55,23 @@ static void log_bad_head(struct oribi__exchange *exchange, const struct oribi_re
     }
 }
 
-/* One line for each kind of thing that was put right: applications live long with such answers, so few of them are
- * said. */
+/* Is it the first time that a header of this name is put right so? */
+static bool is_news(struct oribi_worker *w, const struct oribi_header *header, int kind)
+{
+    uint64_t hash = 0xcbf29ce484222325u ^ (uint64_t)kind; /* FNV-1a */
+    for (uint32_t i = 0; i < header->name_len; i++)
+        hash = (hash ^ ((uint8_t)header->name[i] | 0x20)) * 0x100000001b3u; /* names are the same in any case */
+    for (uint32_t i = 0; i < w->mended_told_count; i++)
+        if (w->mended_told[i] == hash)
+            return false;
+    if (w->mended_told_count == ORIBI__MENDED_TOLD_MAX)
+        return false;
+    w->mended_told[w->mended_told_count++] = hash;
+    return true;
+}
+
+/* One line of a worker for each header and each kind of thing that was put right: applications live long with such
+ * answers. */
 static void log_mended(struct oribi__exchange *exchange, const struct oribi_response *res)
 {
     static const char *const deeds[ORIBI_MENDED_KINDS] = {
@@ -67,9 +82,11 @@ static void log_mended(struct oribi__exchange *exchange, const struct oribi_resp
     };
     struct oribi_worker *w = exchange->worker;
     for (int kind = 0; kind < ORIBI_MENDED_KINDS; kind++) {
-        if (!(res->mended & 1U << kind) || !oribi_log_limit_allows(&w->mended_log_limit, w->reactor.now_ms))
+        if (!(res->mended & 1U << kind))
             continue;
         const struct oribi_header *header = &res->headers[res->mended_index[kind]];
+        if (!is_news(w, header, kind))
+            continue;
         int shown = header->name_len < 64 ? (int)header->name_len : 64;
         oribi__log_about(exchange);
         oribi_log(ORIBI_LOG_WARN, "%s: header %.*s of the answer %s", exchange->thread->line, shown, header->name,

@@ -113,7 +113,8 @@ static void take_header(struct answer *a, const struct oribi_header *header)
     else if (kind == ETAG && !again)
         a->validators.etag = value;
     else if (kind == MODIFIED && !again)
-        a->validators.has_last_modified = oribi_date_read(value, a->now_s, &a->validators.last_modified_s) == 0;
+        a->validators.has_last_modified = oribi_date_read(value, a->now_s, &a->validators.last_modified_s) == 0 &&
+                                          a->validators.last_modified_s > ORIBI_MTIME_UNKNOWN_S;
     else if (kind == CACHING)
         a->no_store = a->no_store || holds(value, ORIBI_SLICE("no-store"));
 }
@@ -172,11 +173,11 @@ static void describe_file(struct answer *a, bool ours)
     if (!ours || a->no_store)
         return;
     oribi_validators_of_file(a->file->len, a->file->mtime_s, a->now_s, a->file->tag, a->etag, &of_file);
-    if (!(a->has & ETAG)) {
+    if (!(a->has & ETAG) && of_file.etag.n) {
         a->validators.etag = of_file.etag;
         add(a, ORIBI_SLICE("ETag"), of_file.etag);
     }
-    if (!(a->has & MODIFIED)) {
+    if (!(a->has & MODIFIED) && of_file.has_last_modified) {
         a->validators.has_last_modified = true;
         a->validators.last_modified_s = of_file.last_modified_s;
         a->validators.last_modified_strong = of_file.last_modified_strong;

@@ -182,11 +182,19 @@ static void open_path(struct oribi__sendfile *s, struct named *named)
     }
 }
 
+/* A path as in a URL; behind the mark of our own mapping, one that Plack's middleware has made of a file's name. */
+static enum oribi_path_verdict read_internal(struct oribi_slice value, struct oribi_path *path)
+{
+    static const struct oribi_slice mark = {ORIBI_SENDFILE_AS_IS, sizeof(ORIBI_SENDFILE_AS_IS) - 1};
+    if (value.n > mark.n && memcmp(value.p, mark.p, mark.n) == 0)
+        return oribi_path_take(oribi_slice(value.p + mark.n, value.n - mark.n), path);
+    const char *query = memchr(value.p, '?', value.n);
+    return oribi_path_read(query ? oribi_slice(value.p, (size_t)(query - value.p)) : value, path);
+}
+
 static void open_internal(struct oribi__sendfile *s, struct named *named, struct oribi_slice value)
 {
-    const char *query = memchr(value.p, '?', value.n);
-    enum oribi_path_verdict read =
-        oribi_path_read(query ? oribi_slice(value.p, (size_t)(query - value.p)) : value, &s->path);
+    enum oribi_path_verdict read = read_internal(value, &s->path);
     if (read != ORIBI_PATH_OK) {
         named->fault = oribi_path_verdict_text(read);
         return;
@@ -352,7 +360,8 @@ bool oribi_sendfile_mapping(const struct oribi_options *options, bool several, c
             continue;
         for (size_t n = strlen(folder); n > 0 && folder[n - 1] == '/'; n--)
             folder[n - 1] = '\0';
-        int n = snprintf(dst + used, cap - used, "%s%s/=%.*s/", used ? "," : "", folder, (int)prefix.n, prefix.p);
+        int n = snprintf(dst + used, cap - used, "%s%s/=%s%.*s/", used ? "," : "", folder,
+                         several ? "" : ORIBI_SENDFILE_AS_IS, (int)prefix.n, prefix.p);
         if (n < 0 || (size_t)n >= cap - used)
             return false;
         used += (size_t)n;

@@ -117,6 +117,21 @@ static enum oribi_coding choose(const struct oribi__site_answer *a, const struct
     return oribi_accept_encoding_choose(accepted, offered, count);
 }
 
+/* Where the mount asks for it and the file is small enough, the tag is that of the bytes. False: they cannot be read,
+ * or are not those of the entry any more. */
+static bool tag_content(const struct oribi__site_answer *a, const struct oribi_file *file,
+                        const struct oribi_file_content *content, struct oribi_slice coding_name, char *etag,
+                        struct oribi_validators *validators)
+{
+    uint64_t hash;
+    if (!a->mount->spec.etag_content || content->info.size > ORIBI_CACHE_HASHED_BYTES_MAX)
+        return true;
+    if (!oribi_file_hash(content, &hash))
+        return false;
+    oribi_validators_take_hash(hash, content->info.size, file->young && !content->body, coding_name, etag, validators);
+    return true;
+}
+
 /* False: the file is not what the cache says; nothing was sent. */
 static bool send_file(struct oribi__site_answer *a, const struct oribi_file *file)
 {
@@ -135,15 +150,20 @@ static bool send_file(struct oribi__site_answer *a, const struct oribi_file *fil
         return false;
     struct oribi_slice coding_name = coding == ORIBI_CODING_IDENTITY ? oribi_slice(NULL, 0) : oribi_coding_name(coding);
     oribi_validators_of_file(content->info.size, content->info.mtime_s, a->now.wall_s, coding_name, etag, &validators);
+    if (!tag_content(a, file, content, coding_name, etag, &validators))
+        return false;
     oribi_conditions_of_head(&a->c->exchange->head, &conditions);
     enum oribi_condition_result result = oribi_conditions_decide(&conditions, &validators, a->now.wall_s, &has_ranges);
     if (result == ORIBI_CONDITION_FAILED) {
         oribi__site_send_body(a, 412, NULL);
         return true;
     }
-    oribi__site_add(a, "ETag", validators.etag.p, validators.etag.n);
-    oribi_date_format(validators.last_modified_s, modified);
-    oribi__site_add(a, "Last-Modified", modified, sizeof(modified));
+    if (validators.etag.n)
+        oribi__site_add(a, "ETag", validators.etag.p, validators.etag.n);
+    if (validators.has_last_modified) {
+        oribi_date_format(validators.last_modified_s, modified);
+        oribi__site_add(a, "Last-Modified", modified, sizeof(modified));
+    }
     bool has_twins = file->contents[ORIBI_CODING_GZIP].is_there || file->contents[ORIBI_CODING_BR].is_there ||
                      file->contents[ORIBI_CODING_ZSTD].is_there;
     if (has_twins)

@@ -37,6 +37,7 @@ enum oribi__owner {
 };
 
 enum {
+    ORIBI__MENDED_TOLD_MAX = 64, /* headers of answers that were put right, of which the log tells */
     ORIBI_DRAIN_GRACE_MS = 1000, /* a request already on its way to a kept-alive connection is still answered */
     ORIBI_ASLEEP_US = 50,        /* a wait that takes longer has slept */
     ORIBI__TURN_EVERY_US = 1000, /* with requests queued, how long other events may wait */
@@ -90,8 +91,10 @@ struct oribi_worker {
     uint32_t log_wants;  /* bits of enum oribi_access_wants */
     struct oribi_log_limit refuse_log_limit;
     struct oribi_log_limit app_log_limit;
-    struct oribi_log_limit mended_log_limit; /* what was put right in answers */
-    struct oribi_log_limit slow_log_limit;   /* of the helper */
+    struct oribi_log_limit mended_log_limit;      /* what was put right in answers */
+    uint64_t mended_told[ORIBI__MENDED_TOLD_MAX]; /* hashes of the headers that lines were written about, and how */
+    uint32_t mended_told_count;
+    struct oribi_log_limit slow_log_limit; /* of the helper */
     struct oribi_log_limit slow_end_limit;
 
     /* descriptors that the application may close (own.c) */

@@ -31,6 +31,25 @@ static void test_json_keeps_utf8(void)
     is_str(json_of("", 0), "");
 }
 
+/* Controls of terminals, ends of lines, and marks that turn the direction of what follows. */
+static void test_json_shows_what_is_hidden(void)
+{
+    static const struct {
+        const char *in;
+        const char *out;
+    } cases[] = {
+        {"a\xc2\x80z", "a\\u0080z"},          {"a\xc2\x9bz", "a\\u009bz"},      {"a\xc2\x9fz", "a\\u009fz"},
+        {"a\xc2\xa0z", "a\xc2\xa0z"},         {"a\xd8\x9cz", "a\\u061cz"},      {"a\xd8\x9dz", "a\xd8\x9dz"},
+        {"a\xe2\x80\x8dz", "a\xe2\x80\x8dz"}, {"a\xe2\x80\x8ez", "a\\u200ez"},  {"a\xe2\x80\x8fz", "a\\u200fz"},
+        {"a\xe2\x80\xa7z", "a\xe2\x80\xa7z"}, {"a\xe2\x80\xa8z", "a\\u2028z"},  {"a\xe2\x80\xa9z", "a\\u2029z"},
+        {"a\xe2\x80\xaaz", "a\\u202az"},      {"a\xe2\x80\xaez", "a\\u202ez"},  {"a\xe2\x80\xafz", "a\xe2\x80\xafz"},
+        {"a\xe2\x81\xa5z", "a\xe2\x81\xa5z"}, {"a\xe2\x81\xa6z", "a\\u2066z"},  {"a\xe2\x81\xa9z", "a\\u2069z"},
+        {"a\xe2\x81\xaaz", "a\xe2\x81\xaaz"}, {"\xe3\x80\xa8", "\xe3\x80\xa8"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        is_str(json_of(cases[i].in, strlen(cases[i].in)), cases[i].out);
+}
+
 static void test_no_byte_grows_beyond_its_maximum(void)
 {
     bool good = true;
@@ -48,7 +67,10 @@ static char *slowly(char *dst, struct oribi_slice text, bool json)
     for (size_t i = 0; i < text.n; i++) {
         unsigned char c = (unsigned char)text.p[i];
         size_t sequence = json && c >= 0x80 ? oribi_utf8_len(text.p + i, text.n - i) : 0;
-        if (sequence) {
+        if (sequence && oribi_hidden_character(text.p + i, sequence)) {
+            dst = put_code(dst, oribi_hidden_character(text.p + i, sequence));
+            i += sequence - 1;
+        } else if (sequence) {
             memcpy(dst, text.p + i, sequence);
             dst += sequence;
             i += sequence - 1;
@@ -111,6 +133,7 @@ int main(void)
 {
     test_text_is_printable_ascii();
     test_json_keeps_utf8();
+    test_json_shows_what_is_hidden();
     test_no_byte_grows_beyond_its_maximum();
     test_eight_bytes_at_a_time_are_as_good_as_one();
     test_a_json_string_is_appended();

@@ -144,6 +144,41 @@ static void remove_root(void)
     waitpid(pid, NULL, 0);
 }
 
+/* Are machines with these addresses reached by IPv6 alone? "!" before one: its interface is down. */
+static bool only_ipv6(const char *const *addresses)
+{
+    static struct sockaddr_storage where[4];
+    struct ifaddrs all[4];
+    size_t n = 0;
+    for (; addresses[n]; n++) {
+        bool down = addresses[n][0] == '!';
+        const char *text = addresses[n] + down;
+        bool is_loopback = strcmp(text, "127.0.0.1") == 0 || strcmp(text, "::1") == 0;
+        struct sockaddr_in *v4 = (struct sockaddr_in *)&where[n];
+        struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)&where[n];
+        where[n].ss_family = strchr(text, ':') ? AF_INET6 : AF_INET;
+        ok_eq(inet_pton(where[n].ss_family, text, strchr(text, ':') ? (void *)&v6->sin6_addr : &v4->sin_addr), 1);
+        all[n] = (struct ifaddrs){.ifa_next = addresses[n + 1] ? &all[n + 1] : NULL,
+                                  .ifa_flags = (down ? 0u : IFF_UP) | (is_loopback ? IFF_LOOPBACK : 0u),
+                                  .ifa_addr = (struct sockaddr *)&where[n]};
+    }
+    return has_only_ipv6(n ? all : NULL);
+}
+
+static void test_machines_that_ipv6_alone_reaches(void)
+{
+#define ONLY(...) only_ipv6((const char *const[]){__VA_ARGS__, NULL})
+    ok(ONLY("127.0.0.1", "::1", "2001:db8::1"));
+    ok(ONLY("fd00::1", "fe80::1", "169.254.172.9"));
+    ok(ONLY("!192.0.2.1", "2001:db8::1"));
+    ok(!ONLY("127.0.0.1", "::1"));
+    ok(!ONLY("127.0.0.1", "::1", "fe80::1"));
+    ok(!ONLY("192.0.2.1", "2001:db8::1"));
+    ok(!ONLY("192.0.2.1"));
+    ok(!ONLY("127.0.0.1", "!2001:db8::1"));
+#undef ONLY
+}
+
 int main(void)
 {
     if (!mkdtemp(root))
@@ -155,6 +190,7 @@ int main(void)
     remove_root();
     test_an_address_in_use();
     test_this_machine();
+    test_machines_that_ipv6_alone_reaches();
     ok_eq(child_code(lower_limits, NULL), 0);
     return done_testing();
 }

@@ -111,7 +111,7 @@ static void test_what_is_wrong_is_said_in_one_line(void)
          "address \"ssl://a:80?key=k\" asks for TLS: say tls://host:port, and where the certificate is"},
         {"a:443:ssl", "address \"a:443:ssl\" asks for TLS: say tls://host:port, and where the certificate is"},
         {"tls://a:443?door=on", "address \"tls://a:443?door=on\" has an unknown option \"door\" (known: certificate, "
-                                "key, ocsp, backlog and proxy)"},
+                                "key, ocsp, backlog, ipv6only and proxy)"},
         {"tls://a:443?key=", "address \"tls://a:443?key=\" needs a file for key"},
         {":80?door=yes", "address \":80?door=yes\" needs door to be on or off"},
         {"unix://", "address \"unix://\" has no path"},
@@ -124,7 +124,8 @@ static void test_what_is_wrong_is_said_in_one_line(void)
         {"/a?mode=rw", "address \"/a?mode=rw\" needs an octal mode from 0 to 777"},
         {"/a?backlog=0", "address \"/a?backlog=0\" needs a backlog of at least 1"},
         {":80?backlog=2147483648", "address \":80?backlog=2147483648\" needs a backlog of at least 1"},
-        {":80?umask=0", "address \":80?umask=0\" has an unknown option \"umask\" (known: backlog, door and proxy)"},
+        {":80?umask=0",
+         "address \":80?umask=0\" has an unknown option \"umask\" (known: backlog, door, ipv6only and proxy)"},
         {"/a?", "address \"/a?\" has an unknown option \"\" (known: umask, mode, backlog, door and proxy)"},
         {"fd://3?backlog=1", "address \"fd://3?backlog=1\" has an unknown option \"backlog\" (known: proxy)"},
         {":80?proxy", "address \":80?proxy\" needs proxy to be on or off"},

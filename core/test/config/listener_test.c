@@ -184,6 +184,120 @@ static void test_ipv6_sockets_take_ipv6_only(void)
     oribi_listeners_close(&listeners, true);
 }
 
+/* Does a connection to this host and the port of the first listener come about? */
+static bool connects(const char *host)
+{
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICHOST};
+    struct addrinfo *found = NULL;
+    if (getaddrinfo(host, listeners.items[0].port, &hints, &found) != 0)
+        return false;
+    int fd = oribi_os_socket(found->ai_family, SOCK_STREAM, false);
+    bool connected = connect(fd, found->ai_addr, found->ai_addrlen) == 0;
+    oribi_os_close(fd);
+    freeaddrinfo(found);
+    return connected;
+}
+
+static bool has_ipv6(void)
+{
+    bool has = OPEN(&listeners, "[::1]:0") == 0;
+    oribi_listeners_close(&listeners, true);
+    return has;
+}
+
+static void test_two_colons_are_every_address(void)
+{
+    static const char *const spellings[] = {"[::]:0", "tcp://[0::0]:0", "[::]:0?ipv6only=off&backlog=7"};
+    if (!has_ipv6()) {
+        tap_skip(15, error);
+        return;
+    }
+    for (size_t i = 0; i < sizeof(spellings) / sizeof(spellings[0]); i++) {
+        ok_eq(OPEN(&listeners, spellings[i]), 0);
+        ok_eq(listeners.count, 2);
+        ok(connects("::1"));
+        ok(connects("127.0.0.1"));
+        is_str(listeners.items[1].port, listeners.items[0].port);
+        oribi_listeners_close(&listeners, true);
+    }
+}
+
+static void test_two_colons_without_ipv4(void)
+{
+    char six[64];
+    char four[64];
+    if (!has_ipv6()) {
+        tap_skip(10, error);
+        return;
+    }
+    ok_eq(OPEN(&listeners, "[::]:0?ipv6only=on"), 0);
+    ok_eq(listeners.count, 1);
+    ok(connects("::1"));
+    ok(!connects("127.0.0.1"));
+    snprintf(six, sizeof(six), "[::]:%s", listeners.items[0].port);
+    snprintf(four, sizeof(four), "127.0.0.1:%s", listeners.items[0].port);
+    oribi_listeners_close(&listeners, true);
+    ok_eq(OPEN(&listeners, six, four), 0); /* an address of IPv4 for the port says which of them are meant */
+    ok_eq(listeners.count, 2);
+    is_str(listeners.items[1].text + strlen("tcp://"), four);
+    oribi_listeners_close(&listeners, true);
+    ok_eq(OPEN(&listeners, "127.0.0.1:0?ipv6only=on"), ORIBI_EINVAL);
+    is_str(error, "address \"127.0.0.1:0?ipv6only=on\" is not [::], so that ipv6only says nothing");
+    ok_eq(OPEN(&listeners, "[::]:0?ipv6only=yes"), ORIBI_EINVAL);
+}
+
+/* Opens `after` with the sockets of `before` handed down, as a reload and an upgrade do. */
+static void hand_down(struct oribi_listeners *next, const char *before, const char *after)
+{
+    char value[ORIBI_INHERITED_TEXT_CAP];
+    ok_eq(OPEN(&listeners, before), 0);
+    (void)oribi_inherited_format(&listeners, value, sizeof(value));
+    setenv("ORIBI_LISTEN", value, 1);
+    char address[64];
+    snprintf(address, sizeof(address), "%s:%s", after, listeners.items[0].port);
+    ok_named(OPEN(next, address) == 0, "%s follows %s: %s", address, before, error);
+    unsetenv("ORIBI_LISTEN");
+}
+
+static void test_two_colons_follow_other_addresses_and_are_followed(void)
+{
+    static const struct {
+        const char *before;
+        const char *after;
+        uint32_t count;
+    } cases[] = {
+        {"[::]:0", "[::]", 2}, {"[::]:0?ipv6only=on", "[::]", 2}, {"0.0.0.0:0", "[::]", 2}, {"[::]:0", "0.0.0.0", 1}};
+    struct oribi_listeners next = {0};
+    if (!has_ipv6()) {
+        tap_skip(12, error);
+        return;
+    }
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        hand_down(&next, cases[i].before, cases[i].after);
+        ok_named(next.count == cases[i].count, "%s after %s: %u sockets", cases[i].after, cases[i].before, next.count);
+        oribi_listeners_close(&next, true);
+        listeners.count = 0; /* taken, or closed as left over */
+    }
+}
+
+static void test_a_socket_for_both_families_needs_no_second(void)
+{
+    struct sockaddr_in6 any = {.sin6_family = AF_INET6};
+    int fd = oribi_os_socket(AF_INET6, SOCK_STREAM, true);
+    if (!has_ipv6() || bind(fd, (struct sockaddr *)&any, sizeof(any)) < 0 || listen(fd, 1) < 0) {
+        oribi_os_close(fd);
+        tap_skip(4, "no IPv6");
+        return;
+    }
+    ok_eq(oribi_listeners_adopt(&listeners, fd, ORIBI_ORIGIN_SYSTEMD, NULL, error), 0);
+    struct opening opening = {.listeners = &listeners, .error = error};
+    struct oribi_address address;
+    ok_eq(oribi_address_parse(listeners.items[0].text, &address, error), 0);
+    ok_eq(open_every(&opening, &address), 0);
+    ok_eq(listeners.count, 1);
+    oribi_listeners_close(&listeners, true);
+}
+
 static void test_a_name_is_opened_on_all_its_addresses_with_one_port(void)
 {
     ok_eq(OPEN(&listeners, "localhost:0"), 0);
@@ -648,6 +762,10 @@ int main(void)
         return 2;
     test_tcp_sockets_are_ready_to_serve();
     test_ipv6_sockets_take_ipv6_only();
+    test_two_colons_are_every_address();
+    test_two_colons_without_ipv4();
+    test_two_colons_follow_other_addresses_and_are_followed();
+    test_a_socket_for_both_families_needs_no_second();
     test_a_name_is_opened_on_all_its_addresses_with_one_port();
     test_several_addresses_are_served_at_once();
     test_proxy_is_expected_where_it_was_asked_for_also_on_sockets_handed_down();

@@ -19,7 +19,8 @@ static bool has(const char *addr)
 
 static void is_behind(const char *list, const char *want)
 {
-    struct oribi_slice got = oribi_trust_client(&trust, oribi_slice(list, strlen(list)));
+    char room[ORIBI_TRUST_CLIENT_CAP];
+    struct oribi_slice got = oribi_trust_client(&trust, oribi_slice(list, strlen(list)), room);
     is_bytes(got.p, got.n, want, strlen(want));
 }
 
@@ -99,12 +100,34 @@ static void test_ports_are_cut_off(void)
 static void test_what_is_no_address_ends_the_walk(void)
 {
     is_behind("1.2.3.4, unknown, 10.0.0.1", "10.0.0.1");
-    is_behind("1.2.3.4, , 10.0.0.1", "10.0.0.1");
-    is_behind("1.2.3.4,", "");
     is_behind("unknown", "");
     is_behind("_hidden, 9.9.9.9", "9.9.9.9");
     is_behind("1.2.3.4 5.6.7.8", "");
     is_behind("<script>", "");
+}
+
+static void test_empty_elements_do_not_count(void)
+{
+    ok_eq(set("10.0.0.0/8,::1"), 0);
+    is_behind("1.2.3.4, , 10.0.0.1", "1.2.3.4");
+    is_behind("1.2.3.4,,,10.0.0.1,", "1.2.3.4");
+    is_behind("1.2.3.4,", "1.2.3.4");
+    is_behind(" \t, 1.2.3.4 ,\t", "1.2.3.4");
+    is_behind(", 10.0.0.3,", "10.0.0.3");
+    is_behind(" , ,\t", "");
+    is_behind(",", "");
+}
+
+static void test_a_mapped_address_is_the_ipv4_address(void)
+{
+    ok_eq(set("10.0.0.0/8"), 0);
+    is_behind("::ffff:1.2.3.4", "1.2.3.4");
+    is_behind("1.1.1.1, ::FFFF:1.2.3.4, ::ffff:10.0.0.1", "1.2.3.4");
+    is_behind("0:0:0:0:0:ffff:0102:0304, 10.0.0.1", "1.2.3.4");
+    is_behind("[::ffff:255.255.255.255]:80", "255.255.255.255");
+    is_behind("::ffff:10.0.0.7, ::ffff:10.0.0.8", "10.0.0.7");
+    is_behind("::1.2.3.4", "::1.2.3.4");               /* RFC 4291 2.5.5.1: another kind, and deprecated */
+    is_behind("64:ff9b::1.2.3.4", "64:ff9b::1.2.3.4"); /* RFC 6052: NAT64 */
 }
 
 int main(void)
@@ -116,5 +139,7 @@ int main(void)
     test_the_client_is_the_last_who_is_not_trusted();
     test_ports_are_cut_off();
     test_what_is_no_address_ends_the_walk();
+    test_empty_elements_do_not_count();
+    test_a_mapped_address_is_the_ipv4_address();
     return done_testing();
 }

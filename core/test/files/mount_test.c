@@ -68,7 +68,8 @@ static void test_what_is_refused(void)
     refused("/a/../b=c", "static \"/a/../b=c\" needs a prefix that a path can begin with, as /assets");
     refused("/a%20b=c", "static \"/a%20b=c\" needs a prefix that a path can begin with, as /assets");
     refused("a?cahce=x", "static \"a?cahce=x\" has an unknown setting \"cahce\" (known: cache, header, index, html, "
-                         "fallthrough, symlinks, nosniff)");
+                         "fallthrough, symlinks, nosniff, etag)");
+    refused("a?etag=hash", "static \"a?etag=hash\" needs etag to be content or time");
     refused("a?html", "static \"a?html\" needs html to be on or off");
     refused("a?html=yes", "static \"a?html=yes\" needs html to be on or off");
     refused("a?index=x/y", "static \"a?index=x/y\" needs index to be a file's name, as index.html");

@@ -314,8 +314,12 @@ static void test_the_boundary_of_a_type(void)
 {
     is_slice(boundary_of("multipart/form-data; boundary=abc"), "abc");
     is_slice(boundary_of("Multipart/Form-Data;BOUNDARY=\"a b;c\"; charset=utf-8"), "a b;c");
-    is_slice(boundary_of("multipart/mixed; charset=x; boundary = abc ;"), "abc");
-    is_slice(boundary_of("multipart/form-data; boundary=a; boundary=b"), "a");
+    is_slice(boundary_of("multipart/mixed; charset = x; boundary=abc ;"), "abc");
+    ok(!boundary_of("multipart/form-data; boundary=a; boundary=b").p);
+    ok(!boundary_of("multipart/form-data; boundary=a; BOUNDARY=a").p);
+    ok(!boundary_of("multipart/form-data; boundary =a").p);
+    ok(!boundary_of("multipart/form-data; boundary= a").p);
+    ok(!boundary_of("multipart/form-data; boundary\t=\"a\"").p);
     is_slice(boundary_of("multipart/form-data; boundary="), "");
     ok(!boundary_of("multipart/form-data").p);
     ok(!boundary_of("multipart/form-data; xboundary=abc").p);

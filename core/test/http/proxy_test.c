@@ -49,6 +49,8 @@ static void test_lines_that_name_a_client(void)
     is_client("2001:db8::1", "0");
     ok_eq(parse_line_of("PROXY TCP6 2001:0DB8:0:0:0:0:0:1 ::1 1 2\r\n"), 42);
     is_client("2001:db8::1", "1"); /* canonical, whoever wrote it */
+    ok_eq(parse_line_of("PROXY TCP6 ::ffff:1.2.3.4 ::1 1 2\r\n"), 35);
+    is_client("1.2.3.4", "1"); /* as on a socket of the same client for IPv4 */
     ok_eq(parse_line_of("PROXY TCP4 255.255.255.255 255.255.255.255 65535 65535\r\n"), 56);
 }
 

@@ -63,6 +63,32 @@ static void test_a_trusted_peer_is_believed(void)
     site_close(&site);
 }
 
+static void test_websockets_schemes_tell_of_tls_too(void)
+{
+    struct site site;
+    open_with(&site, "127.0.0.1,unix", false);
+    struct client *c = client_open(&site);
+    ok(client_send(&site, c, HEAD "X-Forwarded-For: 9.9.9.9\r\nX-Forwarded-Proto: wss\r\n\r\n"));
+    ok_answer(&site, c, 200, "9.9.9.9 0 https");
+    ok(client_send(&site, c, HEAD "X-Forwarded-For: 9.9.9.9\r\nX-Forwarded-Proto: https, WS\r\n\r\n"));
+    ok_answer(&site, c, 200, "9.9.9.9 0 http");
+    ok(client_send(&site, c, HEAD "X-Forwarded-For: 9.9.9.9, ,\r\nX-Forwarded-Proto: http, wss, ,\r\n\r\n"));
+    ok_answer(&site, c, 200, "9.9.9.9 0 https");
+    site_close(&site);
+}
+
+static void test_mapped_addresses_are_written_as_ipv4(void)
+{
+    struct site site;
+    open_with(&site, "127.0.0.1,unix,10.0.0.0/8", true);
+    struct client *c = client_open(&site);
+    ok(client_send(&site, c, "PROXY TCP6 ::ffff:10.0.0.9 ::1 999 80\r\n" GET));
+    ok_answer(&site, c, 200, "10.0.0.9 999 http");
+    ok(client_send(&site, c, HEAD "X-Forwarded-For: ::ffff:9.9.9.9, ::ffff:10.0.0.1\r\n\r\n"));
+    ok_answer(&site, c, 200, "9.9.9.9 0 http");
+    site_close(&site);
+}
+
 /* Some proxies append a line of their own to what the client has sent (RFC 9110 5.3: the lines are one list). */
 static void test_several_lines_are_one_list(void)
 {
@@ -185,6 +211,8 @@ int main(void)
 {
     run_everywhere(test_an_untrusted_peer_speaks_for_itself);
     run_everywhere(test_a_trusted_peer_is_believed);
+    run_everywhere(test_websockets_schemes_tell_of_tls_too);
+    run_everywhere(test_mapped_addresses_are_written_as_ipv4);
     run_everywhere(test_several_lines_are_one_list);
     run_everywhere(test_a_proxy_header_holds_for_the_connection);
     run_everywhere(test_a_proxy_header_cut_anywhere);

@@ -218,6 +218,15 @@ static void test_a_path_of_a_map(void)
         {"private/a.txt", 500, NULL},
         {"/private/%", 500, NULL},
         {"", 500, NULL},
+        {"as-is:/private/a.txt", 200, "0123456789"},
+        {"as-is:/private/a b.css", 200, "css"},
+        {"as-is:/private/a%20b.css", 500, NULL},
+        {"as-is:/private/a.txt?x=1", 500, NULL},
+        {"as-is:/private/../outside.txt", 500, NULL},
+        {"as-is:/private/.hidden", 500, NULL},
+        {"as-is:/other/a.txt", 500, NULL},
+        {"as-is:private/a.txt", 500, NULL},
+        {"as-is:", 500, NULL},
     };
     struct site site;
     struct client *c = open_with(&site, false, true);
@@ -346,6 +355,8 @@ static void test_the_mapping_that_the_environment_has(void)
     ok(oribi_sendfile_mapping(&options, true, dst, 18));
     options.sendfile_map.count = 1;
     ok(oribi_sendfile_mapping(&options, false, dst, sizeof(dst)));
+    is_str(dst, "/srv/x/=as-is:/a/");
+    ok(oribi_sendfile_mapping(&options, true, dst, sizeof(dst)));
     is_str(dst, "/srv/x/=/a/");
 }
 

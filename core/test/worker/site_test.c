@@ -287,7 +287,7 @@ static const struct {
     void (*change)(void);
     bool whole;
 } changes[] = {{"truncated", truncate_it, false},        {"a byte shorter", truncate_its_end, false},
-               {"written to", write_to_it, false},       {"longer", append_to_it, false},
+               {"written to", write_to_it, false},       {"longer", append_to_it, true},
                {"replaced by rename", replace_it, true}, {"removed and made anew", remove_it, true}};
 
 static void test_a_file_that_changes_while_it_is_sent(void)
@@ -309,7 +309,8 @@ static void test_a_file_that_changes_while_it_is_sent(void)
         if (changes[i].whole) {
             ok_eq(answer.body_len, LARGE);
             pass_ms(ORIBI_CACHE_CHECK_MS);
-            (void)asked(&site, c, GET("/large"), 200, "another");
+            answer = asked(&site, c, GET("/large"), 200, changes[i].change == append_to_it ? NULL : "another");
+            ok_eq(answer.body_len, changes[i].change == append_to_it ? LARGE + 1 : 7);
         } else {
             ok(c->eof || c->error);
         }
@@ -642,6 +643,104 @@ static void test_a_young_file_has_a_weak_tag(void)
     close_with(&site);
 }
 
+static void put_at(const char *name, const char *text, int64_t mtime_s)
+{
+    const struct timespec times[2] = {{.tv_sec = mtime_s}, {.tv_sec = mtime_s}};
+    put(name, text);
+    ok_eq(utimensat(AT_FDCWD, path_of(name), times, 0), 0);
+}
+
+static bool has_field(const struct answer *answer, const char *name)
+{
+    return memmem(answer->head, answer->head_len, name, strlen(name)) != NULL;
+}
+
+/* Nix and reproducible images give every file the time 0 or 1, and a new state of it too. */
+static void test_a_time_that_says_nothing_is_no_validator(void)
+{
+    for (int64_t mtime_s = -1; mtime_s <= 2; mtime_s++) {
+        struct site site;
+        make_tree();
+        put_at("a.txt", "0123456789", mtime_s);
+        site_init(&site);
+        struct client *c = open_again(&site, (const char *const[]){"/s=%"}, 1);
+        struct answer answer = asked(&site, c, GET("/s/a.txt"), 200, "0123456789");
+        bool has = mtime_s == 2;
+        ok_eq(has_field(&answer, "ETag: "), has);
+        ok_eq(has_field(&answer, "Last-Modified: "), has);
+        ok(has_line(&answer, "Accept-Ranges: bytes"));
+        (void)asked(&site, c, WITH("/s/a.txt", "Range: bytes=2-4"), 206, "234");
+        (void)asked(&site, c, WITH("/s/a.txt", "If-None-Match: \"1-a\", \"0-a\""), 200, "0123456789");
+        (void)asked(&site, c, WITH("/s/a.txt", "If-Modified-Since: Thu, 01 Jan 1970 00:00:02 GMT"), has ? 304 : 200,
+                    has ? NULL : "0123456789");
+        (void)asked(&site, c, WITH("/s/a.txt", "Range: bytes=2-4\r\nIf-Range: \"1-a\""), 200, "0123456789");
+        (void)asked(&site, c, WITH("/s/a.txt", "Range: bytes=2-4\r\nIf-Range: Thu, 01 Jan 1970 00:00:01 GMT"), 200,
+                    "0123456789");
+        close_with(&site);
+    }
+}
+
+/* The ETag of an answer, whole; until the next call. */
+static const char *tag_of(const struct answer *answer)
+{
+    static char tags[4][80];
+    static int turn;
+    char *tag = tags[turn = (turn + 1) % 4];
+    const char *at = memmem(answer->head, answer->head_len, "\r\nETag: ", 8);
+    (void)snprintf(tag, sizeof(tags[0]), "%.*s", at ? (int)strcspn(at + 8, "\r") : 0, at ? at + 8 : "");
+    return tag;
+}
+
+static void test_a_tag_of_the_content(void)
+{
+    char request[256];
+    struct site site;
+    make_tree();
+    put_at("a.txt", "0123456789", 1);
+    put_at("b.txt", "0123456789", 1000000000);
+    put_at("c.txt", "0123456788", 1);
+    site_init(&site);
+    struct client *c = open_again(&site, (const char *const[]){"/s=%?etag=content"}, 1);
+    struct answer answer = asked(&site, c, GET("/s/a.txt"), 200, "0123456789");
+    const char *tag = tag_of(&answer);
+    ok_named(tag[0] == '"' && tag[1] == 'h', "%s", tag);
+    ok(!has_field(&answer, "Last-Modified: "));
+    answer = asked(&site, c, GET("/s/b.txt"), 200, "0123456789");
+    is_str(tag_of(&answer), tag); /* equal bytes of another time */
+    ok(has_field(&answer, "Last-Modified: "));
+    answer = asked(&site, c, GET("/s/c.txt"), 200, "0123456788");
+    ok_named(strcmp(tag_of(&answer), tag) != 0, "%s", tag_of(&answer));
+    (void)snprintf(request, sizeof(request), "GET /s/a.txt HTTP/1.1\r\nHost: a\r\nIf-None-Match: %s\r\n\r\n", tag);
+    (void)asked(&site, c, request, 304, NULL);
+    (void)snprintf(request, sizeof(request),
+                   "GET /s/a.txt HTTP/1.1\r\nHost: a\r\nRange: bytes=2-4\r\nIf-Range: %s\r\n\r\n", tag);
+    (void)asked(&site, c, request, 206, "234");
+    ok_eq(remove(path_of("b.txt")) + remove(path_of("c.txt")), 0);
+    close_with(&site);
+}
+
+/* Beyond 64 KiB the bytes are read once for the tag; beyond a limit the tag is that of the time, or there is none. */
+static void test_a_tag_of_a_large_content(void)
+{
+    static const struct timespec unknown[2] = {{.tv_sec = 1}, {.tv_sec = 1}};
+    struct site site;
+    make_tree();
+    put_large("large", ORIBI_CACHE_HASHED_BYTES_MAX);
+    put_large("larger", ORIBI_CACHE_HASHED_BYTES_MAX + 1);
+    ok_eq(utimensat(AT_FDCWD, path_of("large"), unknown, 0), 0);
+    ok_eq(utimensat(AT_FDCWD, path_of("larger"), unknown, 0), 0);
+    site_init(&site);
+    struct client *c = open_again(&site, (const char *const[]){"/s=%?etag=content"}, 1);
+    struct answer answer;
+    ok(client_send(&site, c, "HEAD /s/large HTTP/1.1\r\nHost: a\r\n\r\n") && next_answer_to(&site, c, true, &answer));
+    const char *tag = tag_of(&answer);
+    ok_named(memmem(tag, strlen(tag), "-400000", 7) != NULL, "%s", tag); /* young: it was made just now */
+    ok(client_send(&site, c, "HEAD /s/larger HTTP/1.1\r\nHost: a\r\n\r\n") && next_answer_to(&site, c, true, &answer));
+    ok(!has_field(&answer, "ETag: "));
+    ok_eq(remove(path_of("large")) + remove(path_of("larger")), 0);
+    close_with(&site);
+}
+
 /* A folder can go between the start, which looks at it, and a worker that replaces another. */
 static void test_a_folder_that_has_gone_takes_only_its_mount_away(void)
 {
@@ -678,6 +777,9 @@ static void run_all(void)
     test_head_equals_get();
     test_conditions_have_the_right_headers();
     test_a_young_file_has_a_weak_tag();
+    test_a_time_that_says_nothing_is_no_validator();
+    test_a_tag_of_the_content();
+    test_a_tag_of_a_large_content();
     test_a_file_of_a_prefix();
     test_the_root_falls_through();
     test_conditions_ranges_and_twins();

@@ -83,11 +83,21 @@ sub _from_file {
     die "$file: cannot be read: $!\n" unless $is_class || open my $fh, '<', $file;
     _plack();
     my $app = eval { Plack::Util::load_psgi($file) };
+    die "$file: is no PSGI application: " . first_line($@) . "\n" if $@ && !$is_class && !_may_be_perl($file);
     _failed($file, $@) if $@;
     die "$file: is a configuration file: give it with -C\n" if ref $app eq 'HASH';
     die "$file: returns no code reference, but " . (defined $app ? ref $app ? 'a reference to ' . ref $app : "'$app'" : 'nothing') . "\n"
         unless _is_code($app);
     return $app;
+}
+
+# By its name, or by the line for the shell; any other may be no program at all.
+sub _may_be_perl {
+    my ($file) = @_;
+    return 1 if $file =~ /\.(?:psgi|pl|pm|cgi|fcgi|t)\z/ || $file !~ m{[^/]\.[^./]*\z};
+    open my $fh, '<', $file or return 1;
+    my $line = readline $fh;
+    return defined $line && $line =~ /\A#!.*perl/;
 }
 
 # For whoever gave no file: frameworks have theirs in these places.

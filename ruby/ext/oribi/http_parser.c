@@ -31,6 +31,14 @@ static VALUE interned(const char *text)
     return string;
 }
 
+/* Values are binary, whether they are made or kept. */
+static VALUE interned_value(const char *text)
+{
+    VALUE string = rb_enc_interned_str_cstr(text, rb_ascii8bit_encoding());
+    rb_gc_register_mark_object(string);
+    return string;
+}
+
 static VALUE value_of(const struct oribi_field *field)
 {
     return rb_str_new(field->value, field->value_len);
@@ -206,10 +214,10 @@ void ext_http_parser_setup(void)
     for (int id = 1; id < ORIBI_FIELD_COUNT; id++)
         field_keys[id] = interned(oribi_field_env_key((enum oribi_field_id)id));
     for (int i = 0; i < METHODS; i++)
-        methods[i] = interned(method_names[i]);
-    protocols[0] = interned("HTTP/1.0");
-    protocols[1] = interned("HTTP/1.1");
-    text_empty = interned("");
+        methods[i] = interned_value(method_names[i]);
+    protocols[0] = interned_value("HTTP/1.0");
+    protocols[1] = interned_value("HTTP/1.1");
+    text_empty = interned_value("");
     rb_define_const(parser, "BROKEN", INT2FIX(ORIBI_STRING_BROKEN));
     rb_define_const(parser, "INCOMPLETE", INT2FIX(ORIBI_STRING_INCOMPLETE));
     rb_define_singleton_method(parser, "parse_request", parse_request, 2);

@@ -395,6 +395,8 @@ void ext_reply_send(struct ext_call *call)
         send_upgrade(call, protocol);
     else if (RB_UNLIKELY(RTEST(hijack)))
         send_detached(call, hijack);
+    else if (RB_UNLIKELY(call->code == 101) && rb_respond_to(call->body, id_call))
+        send_detached(call, call->body); /* what follows is no answer's body: the stream is the connection */
     else if (RB_UNLIKELY(call->worker->sendfile) && try_send_named(call))
         return;
     else if (RB_TYPE_P(call->body, T_ARRAY))

@@ -139,15 +139,16 @@ struct oribi_fd_mark {
 void oribi_os_mark(int fd, struct oribi_fd_mark *mark);
 bool oribi_os_is_marked(int fd, const struct oribi_fd_mark *mark);
 
-/* One state of a file's content, as far as the file system's clock can tell. oribi_os_file_is(): does the descriptor
- * stand for that file, and has nobody written to it since? One system call; errno and the last error's text stay. */
+/* One state of a file's content, as far as the file system's clock can tell. oribi_os_file_has(): does the descriptor
+ * stand for that file, and has nobody written to its bytes since? A longer file counts as one that was appended to, as
+ * logs and downloads are. One system call; errno and the last error's text stay. */
 struct oribi_file_state {
     struct oribi_fd_mark mark;
     int64_t size;
     int64_t mtime_s;
     uint32_t mtime_ns;
 };
-bool oribi_os_file_is(int fd, const struct oribi_file_state *state);
+bool oribi_os_file_has(int fd, const struct oribi_file_state *state);
 
 /* Locks of an open file, which forked processes share and only closing all copies ends (fcntl(2), open file
  * description locks). query: writes the lock that stands in its way into *lock. try: 0 or a code. */

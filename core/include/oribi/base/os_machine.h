@@ -72,4 +72,8 @@ void oribi__machine_features(struct oribi_machine *machine);
 int64_t oribi__os_group_memory(const char *root);
 int64_t oribi__os_group_tasks_left(const char *root);
 
+/* True if other machines reach this one by IPv6 alone: it has such an address, and no IPv4 address beside those of
+ * loopback and of its own link. */
+bool oribi_os_has_only_ipv6(void);
+
 #endif

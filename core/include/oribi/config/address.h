@@ -1,6 +1,7 @@
 /* The grammar of a listening address.
  *
  *   tcp://host:port  host:port  [::1]:port  tcp://:port  :port  port  port 0: any free one; no host: all of IPv4
+ *   [::]:port                                                          all of IPv6 and of IPv4; ?ipv6only=on
  *   unix:///path  unix://relative  /path  ./path  dir/path                 options: ?umask=007  ?mode=660
  *   fd://3  fd://name                                                      name: one of LISTEN_FDNAMES
  *
@@ -39,6 +40,7 @@ struct oribi_address {
     uint32_t umask;   /* unix; 0 unless given: the file is as open as the directory around it */
     uint32_t backlog; /* 0 when not given */
     bool proxy;
+    bool ipv6_only;                    /* [::] without IPv4 */
     bool door;                         /* tls, or door=on */
     bool tls;                          /* tls://; type and text are those of tcp:// */
     struct oribi_slice files[3];       /* certificate, key, ocsp: parts of the text that was parsed; n 0: not given */
@@ -47,6 +49,9 @@ struct oribi_address {
 
 /* Parses `text`. 0, or ORIBI_EINVAL with one line in `error` (ORIBI_ERROR_TEXT_CAP) saying what is wrong with it. */
 int oribi_address_parse(const char *text, struct oribi_address *address, char *error);
+
+/* Whether it is [::], which stands for every address of the machine. */
+bool oribi_address_is_every(const struct oribi_address *address);
 
 /* `text` as it was asked for: "tls://…" in `room` where TLS is spoken, else text itself. */
 const char *oribi_address_shown(const char *text, bool tls, char room[ORIBI_ADDRESS_TEXT_CAP]);

@@ -70,6 +70,10 @@ struct oribi_listeners {
  * again. */
 int oribi_listeners_open(struct oribi_listeners *listeners, const struct oribi_options *options, char *error);
 
+/* Whether `address` is [::] and IPv4 is meant by it too: it is not asked for with ipv6only, and no bind of the options
+ * names an IPv4 address or a host with its port. Sockets are opened for both families then. */
+bool oribi_listeners_take_ipv4_too(const struct oribi_options *options, const struct oribi_address *address);
+
 /* Closes the descriptors; `unlink_paths` removes unix socket files that are ours. */
 void oribi_listeners_close(struct oribi_listeners *listeners, bool unlink_paths);
 

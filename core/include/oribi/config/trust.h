@@ -8,7 +8,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { ORIBI_TRUST_RANGES_MAX = 128 };
+enum {
+    ORIBI_TRUST_RANGES_MAX = 128,
+    ORIBI_TRUST_CLIENT_CAP = 16, /* INET_ADDRSTRLEN */
+};
 
 struct oribi_trust_range {
     uint8_t addr[16]; /* IPv6; IPv4 as ::ffff:a.b.c.d */
@@ -31,8 +34,11 @@ int oribi_trust_parse(const struct oribi_text_list *list, struct oribi_trust *tr
 bool oribi_trust_has(const struct oribi_trust *trust, struct oribi_slice addr);
 
 /* The client of a request from a trusted peer: the last address in `forwarded_for` (a value of X-Forwarded-For) that
- * is not trusted itself, or the first when all are. A port behind it is cut off. An element that is no address ends
- * the walk, since its writer is not known: the one to its right is it then. Empty when there is none at all. */
-struct oribi_slice oribi_trust_client(const struct oribi_trust *trust, struct oribi_slice forwarded_for);
+ * is not trusted itself, or the first when all are. A port behind it is cut off, empty elements do
+ * not count, and ::ffff:a.b.c.d is written a.b.c.d, in `room`. An element that is no address ends the walk, since its
+ * writer is not known: the one to its right is it then. Empty when there is none at all. The slice is a part of
+ * `forwarded_for` or of `room`. */
+struct oribi_slice oribi_trust_client(const struct oribi_trust *trust, struct oribi_slice forwarded_for,
+                                      char room[ORIBI_TRUST_CLIENT_CAP]);
 
 #endif

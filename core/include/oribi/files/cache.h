@@ -25,8 +25,9 @@
 enum {
     ORIBI_CACHE_CHECK_MS = 1000,
     ORIBI_CACHE_BODY_BYTES_MAX = 64 * 1024, /* of a file that is kept in memory; larger ones keep their descriptor */
-    ORIBI_CACHE_YOUNG_S = 2,                /* so long after a change the next one need not show in the file's times */
-    ORIBI_CACHE_STALE_TOLD_MAX = 256,       /* twins that are older than their file, each named in the log once */
+    ORIBI_CACHE_HASHED_BYTES_MAX = 4 * 1024 * 1024, /* oribi_file_hash(): a few milliseconds, in the worker's turn */
+    ORIBI_CACHE_YOUNG_S = 2,          /* so long after a change the next one need not show in the file's times */
+    ORIBI_CACHE_STALE_TOLD_MAX = 256, /* twins that are older than their file, each named in the log once */
     ORIBI_CACHE_MISSING_DEFAULT = 1024,
 };
 
@@ -47,6 +48,7 @@ struct oribi_file_content {
     int fd;        /* -1 beside a body */
     const char *body;
     struct oribi_file_info info;
+    uint64_t hash; /* oribi_file_hash(); 0: it has not been asked for */
 };
 
 /* Lives until it is released. */
@@ -96,9 +98,13 @@ void oribi_cache_forget(struct oribi_cache *cache, const struct oribi_root *root
  * oribi_file_source() does the same. */
 bool oribi_file_unchanged(const struct oribi_file_content *content);
 
+/* Gives a hash of the bytes, the same on every machine; for files of ORIBI_CACHE_HASHED_BYTES_MAX at most. Reads them
+ * once in the life of the entry. False: they cannot be read, or are not what the content says any more. */
+bool oribi_file_hash(const struct oribi_file_content *content, uint64_t *hash);
+
 /* Fills `source` for sending from the descriptor of a content of this file, after oribi_file_unchanged() and at once;
- * the file is retained as long as that takes. A file that is replaced or removed meanwhile is sent to its end; one that
- * is written to is not. */
+ * the file is retained as long as that takes. A file that is replaced or removed meanwhile is sent to its end, and so
+ * is one that grows, with the length that it had; one that is written to otherwise is not. */
 void oribi_file_source(const struct oribi_file *file, const struct oribi_file_content *content,
                        struct oribi_source *source);
 

@@ -11,6 +11,7 @@
  *     fallthrough=on|off  what is no file goes on to the application (on for the root), else 404 (off elsewhere)
  *     symlinks=FOLDER   links may lead there as well; may be repeated
  *     nosniff=on|off    X-Content-Type-Options: nosniff (on)
+ *     etag=content|time  what the entity tag is made of (time, with the size); of larger files always the time
  *
  * In a value `%26` is an ampersand, `%25` a percent sign, and any other byte may be written so. What a folder is called
  * ends at the first question mark. Pure: nothing looks at the disk. */
@@ -49,6 +50,7 @@ struct oribi_mount {
     bool html;
     bool fallthrough;
     bool nosniff;
+    bool etag_content;
     char room[4 * PATH_MAX];
 };
 

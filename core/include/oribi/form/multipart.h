@@ -86,6 +86,7 @@ struct oribi_form_data {
     bool kept; /* the body of the part at hand counts against memory_max */
     uint64_t memory;
     uint8_t matched; /* bytes of the delimiter that the input so far ends with */
+    uint8_t unread;  /* the first of these were no bytes of the body: the CRLF that its beginning or a head's end is */
     uint8_t padding; /* blanks behind it */
     uint8_t delimiter_len;
     char delimiter[4 + ORIBI_FORM_DATA_BOUNDARY_MAX +
@@ -135,7 +136,8 @@ int oribi_form_data_finish(struct oribi_form_data *form);
 void oribi_form_data_deinit(struct oribi_form_data *form);
 
 /* The parameter `boundary` of a Content-Type value (borrowed), without quotation marks; p is NULL when the type is not
- * multipart/… or has no boundary. A boundary that is given twice is the first one. */
+ * multipart/…, or has no boundary, or two, or one with blanks around its equals sign: which bytes divide the parts is
+ * what a filter in front must read as we do. */
 struct oribi_slice oribi_form_data_boundary(struct oribi_slice content_type);
 
 /* Copies a quoted parameter to dst, which has room for all of it or is value.p, without the backslashes before `"` and

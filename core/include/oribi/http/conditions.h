@@ -29,10 +29,13 @@
 
 enum {
     ORIBI_ETAG_CODING_BYTES_MAX = 8, /* of the name of a content coding in an entity tag */
-    /* W/"MTIME-SIZE-CODING-new" */
-    ORIBI_ETAG_BYTES_MAX = 2 + 2 + 16 + 1 + 16 + 1 + ORIBI_ETAG_CODING_BYTES_MAX + 4,
+    /* W/"hHASH-SIZE-CODING-new" */
+    ORIBI_ETAG_BYTES_MAX = 2 + 2 + 1 + 16 + 1 + 16 + 1 + ORIBI_ETAG_CODING_BYTES_MAX + 4,
     /* A file as young as this may change again without a change of its time in whole seconds. */
     ORIBI_VALIDATOR_YOUNG_S = 2,
+    /* Times up to this one say nothing: Nix and reproducible images give it, or 0, to every file and every state of
+     * it. */
+    ORIBI_MTIME_UNKNOWN_S = 1,
 };
 
 /* What identifies the representation that a GET would be answered with. All-zero: none exists. */
@@ -53,9 +56,17 @@ struct oribi_validators {
  *   it even by weak comparison. A client that has read the file between two changes in one second would otherwise be
  *   told for ever that nothing has changed.
  * - Last-Modified is never later than now_s (RFC 9110 8.8.2.1), and strong for files of two seconds or more.
+ * - A file of a time that says nothing (ORIBI_MTIME_UNKNOWN_S or before) has neither: its next state would have both of
+ *   this one.
  * A time ahead of the clock counts as young. The tag is written into `dst`; validators->etag points there. */
 void oribi_validators_of_file(int64_t size, int64_t mtime_s, int64_t now_s, struct oribi_slice coding,
                               char dst[ORIBI_ETAG_BYTES_MAX], struct oribi_validators *validators);
+
+/* Puts a tag of the content in the place of the tag that oribi_validators_of_file() has made of the same file: its hash
+ * and size, so that it is the same for equal bytes whatever their time. Strong, unless `may_change`: the bytes may not
+ * be any more what was hashed. */
+void oribi_validators_take_hash(uint64_t hash, int64_t size, bool may_change, struct oribi_slice coding,
+                                char dst[ORIBI_ETAG_BYTES_MAX], struct oribi_validators *validators);
 
 /* The values of a request's fields, repeats joined with ", " and without white space around them; p is NULL where the
  * request does not have the field. */

@@ -141,9 +141,13 @@ int oribi_reply_path(struct oribi_req *req, int status, const struct oribi_heade
  * (0). Else as oribi_reply_file. */
 int oribi_reply_named(struct oribi_req *req, int status, const struct oribi_header *headers, uint32_t header_count);
 
+/* Before an X-Accel-Redirect whose path is not encoded. */
+#define ORIBI_SENDFILE_AS_IS "as-is:"
+
 /* Writes what X-Accel-Mapping would say for sendfile_map, "FOLDER/=PREFIX/,…", NUL-terminated; maps whose texts have a
  * comma or an equals sign are left out. False: there is none, it is longer than cap, or, without `several`, there are
- * several. */
+ * several. Without `several` it is for Plack, whose middleware puts the prefix before the rest of the name and encodes
+ * nothing: the prefix begins with ORIBI_SENDFILE_AS_IS there. */
 bool oribi_sendfile_mapping(const struct oribi_options *options, bool several, char *dst, size_t cap);
 enum { ORIBI_SENDFILE_MAPPING_CAP = 16 * 1024 };
 

@@ -168,7 +168,8 @@ module Oribi
 
         set = settings.known ? settings.value : {}
         kept = set.slice("backlog", "umask").reject { |_, value| value.nil? }
-        dropped = settings.known ? set.keys - kept.keys : [settings.source]
+        kept["ipv6only"] = "on" if set["ipv6only"] && address.value.to_s.start_with?("[::]:")
+        dropped = settings.known ? set.keys - kept.keys - ["ipv6only"] : [settings.source]
         note = "not there and not needed, or the system's: #{dropped.join(", ")}" if dropped.any?
         return take("bind", [address], note) if kept.empty?
         query = kept.map { |key, value| "#{key}=#{key == "umask" && value.is_a?(Integer) ? format("%03o", value) : value}" }
