@@ -186,7 +186,7 @@ E2E.suite("packages", transports: %i[tcp]) do
     program = E2E::RUBY ? "oribi" : "oribi-psgi"
     assert_equal ["#{file}.5", "#{program}-ctl.1", "#{program}.1"].sort, Dir.children(dir).sort
     command, ctl, config = ["#{program}.1", "#{program}-ctl.1", "#{file}.5"].map { |name| page_text(File.join(dir, name)) }
-    assert_all_in command, printed("--help").scan(/^ +(?:-\w, |    )(--\S+)/).flatten, at_least: 50
+    assert_all_in command, printed("--help", "all").scan(/^ +(?:-\w, |    )(--\S+)/).flatten, at_least: 50
     assert_all_in command, printed("--help")[/; or\n(.*?)\n\n/m, 1].scan(/^  (\w+) /).map { |(word)| "#{program} #{word}" }, at_least: 3
     assert_all_in ctl, printed("ctl", "--help").scan(/^  (--\S+|\w+) /).flatten, at_least: 12
     assert_all_in config, printed("--print-config").scan(/^(\w+) =/).flatten.uniq, at_least: 50

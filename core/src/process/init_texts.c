@@ -150,8 +150,9 @@ static void put_json_words(const struct oribi__init *run, struct oribi_buf *out)
 static void put_docker(const struct oribi__init *run, struct oribi_buf *out)
 {
     if (run->is_rails) {
-        oribi_buf_print(out, "CMD [\"./bin/rails\", \"server\"]    as Rails makes it, also behind ./bin/thrust: it starts "
-                             "Oribi,\n  and its entrypoint runs db:prepare for this command alone\n");
+        oribi_buf_print(out,
+                        "CMD [\"./bin/rails\", \"server\"]    as Rails makes it, also behind ./bin/thrust: it starts "
+                        "Oribi,\n  and its entrypoint runs db:prepare for this command alone\n");
         return;
     }
     oribi_buf_print(out, "EXPOSE 9292\n  CMD ");

@@ -37,7 +37,7 @@ sub _run {
     my $settings = Oribi::Settings->new;
     my $error = $settings->core->_parse(@argv);
     die "$error\n" if defined $error;
-    return _say(Oribi::Options->help) if $settings->is_on('help');
+    return _say(Oribi::Options->help(scalar grep { $_ eq 'all' } @argv)) if $settings->is_on('help');
     return _say(_version()) if $settings->is_on('version');
     return _say(Oribi::Options->completion($settings->get('completion'))) if length $settings->get('completion');
     prepare($settings);
