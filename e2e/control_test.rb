@@ -237,7 +237,8 @@ E2E.suite("control", transports: %i[tcp]) do
     assert_equal [1, "", "#{E2E::COMMAND}: ctl: no command restart: here it is ctl reload, for new code and settings; " \
                          "upgrade, for a new version of the server too\n"], ctl("restart")
     assert_equal ctl("--help", socket: nil), ctl("help", socket: nil)
-    assert_equal [2, "", "#{E2E::COMMAND}: /run/#{E2E::COMMAND}/no-such-server/control: no such file or directory\n"], ctl("@no-such-server", "status", socket: nil)
+    assert_equal [2, "", "#{E2E::COMMAND}: /run/#{E2E::COMMAND}/no-such-server/control: no such file or directory\n"],
+                 ctl("@no-such-server", "status", socket: nil)
     assert_equal [1, "", "#{E2E::COMMAND}: @../x: a server of the package is @NAME, as in oribi@NAME.service\n"], ctl("@../x", "status", socket: nil)
     assert_equal [1, "", "#{E2E::COMMAND}: ctl: --workers is not for this: --control, --config, --chdir, --help\n"], ctl("status", "--workers", "3")
     code, text, errors = ctl("--help", socket: nil)
@@ -245,7 +246,7 @@ E2E.suite("control", transports: %i[tcp]) do
     assert_match(/\AUsage: #{E2E::COMMAND} ctl .*COMMAND$/, text)
     names = text.scan(/^  ([a-z]+) /).flatten
     help = E2E::Server.new(argv: [E2E::Server.binary, "--help"]).tap(&:run_to_end).stdout
-    assert_equal names.sort, help[/ctl \[@NAME\|OPTIONS\] (\S+)$/, 1].split("|").sort
+    assert_equal names.sort, help[/ctl \[OPTIONS\] (\S+)$/, 1].split("|").sort
   end
 
   def assert_serves(text, one) = assert_equal(text, one.get("/").body)

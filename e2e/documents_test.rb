@@ -130,7 +130,10 @@ E2E.suite("documents", transports: %i[tcp]) do
     "doc/tutorial-perl.md" => "e2e/tutorial_test.rb", "doc/tutorial-ruby.md" => "e2e/tutorial_test.rb",
   }.freeze
 
-  def shell_blocks = ["README.md", *Dir.glob("doc/**/*.md", base: E2E::ROOT).sort].to_h { |name| [name, E2E::Page.new(name).blocks("sh", "console").map(&:text)] }
+  def shell_blocks
+    pages = ["README.md", *Dir.glob("doc/**/*.md", base: E2E::ROOT).sort]
+    pages.to_h { |name| [name, E2E::Page.new(name).blocks("sh", "console").map(&:text)] }
+  end
 
   def test_every_block_of_commands_runs_or_says_why_not
     found = shell_blocks.reject { |_, texts| texts.empty? }

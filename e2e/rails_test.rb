@@ -200,7 +200,10 @@ if E2E::RUBY
         end
       end
 
-      def rails(*words) = Open3.capture2e({ "RUBYLIB" => File.join(E2E::ROOT, "ruby/lib"), "RAILS_ENV" => "test" }, "ruby", "-rpathname", "bin/rails", *words, chdir: @app)
+      def rails(*words)
+        env = { "RUBYLIB" => File.join(E2E::ROOT, "ruby/lib"), "RAILS_ENV" => "test" }
+        Open3.capture2e(env, "ruby", "-rpathname", "bin/rails", *words, chdir: @app)
+      end
 
       def test_the_generator_does_what_init_does
         File.write("#{@app}/config/application.rb", "require \"oribi\"\n", mode: "a")

@@ -50,11 +50,11 @@ class FirstDayTest < Minitest::Test
   def version = @userland.run("#{E2E::COMMAND} --version")
 
   def test_readme_from_nothing_to_an_answer
-    packages, *commands = installing(README, "Install and run").grep_v(/script\/server/).then { |lines| mine(lines) }.partition { |line| line.start_with?("apt-get") }
-    assert_equal [2, 2], [packages.size, commands.flatten.size]
+    packages, commands = mine(installing(README, "Install and run").grep_v(/script\/server/)).partition { |line| line.start_with?("apt-get") }
+    assert_equal [2, 2], [packages.size, commands.size]
     packages.each { |line| @userland.run(unasked(line)) }
     clone
-    install, server = commands.flatten
+    install, server = commands
     @userland.run("apt-get install -y -qq --no-install-recommends ruby-rack") if E2E::RUBY # in the place of the registry
     in_the_clone(E2E::RUBY ? install.sub("gem install", "gem install --local --no-document") : install)
     assert_match(VERSION, version)

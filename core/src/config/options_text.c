@@ -153,7 +153,7 @@ const char *oribi_options_group_title(enum oribi_option_group group)
 }
 
 const struct oribi__subcommand oribi__subcommands[] = {
-    {"ctl", "[@NAME|OPTIONS] status|top|stacks|reload|upgrade|stop|workers|certificates|reopen",
+    {"ctl", "[OPTIONS] status|top|stacks|reload|upgrade|stop|workers|certificates|reopen",
      "tells a running server what to do"},
     {"check", "[--json] [--strict] [options] [@NAME|application]",
      "tells everything that is wrong or risky, starts nothing"},
@@ -167,7 +167,7 @@ static const struct {
     const char *name;
     const char *help;
 } frequent[] = {
-    {"bind", "host:port, unix:///path, or tls://host:port?certificate=FILE&key=FILE"},
+    {"bind", "host:port, unix:///path, tls://host:port?certificate=FILE&key=FILE"},
     {"port", "the port alone [9292]"},
     {"env", "production listens on every address [development]"},
     {"config", NULL}, /* the file's name is the language's */

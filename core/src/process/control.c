@@ -341,8 +341,7 @@ static bool resize(struct oribi_supervisor *supervisor, struct oribi__client *cl
     return event->delta != 0;
 }
 
-/* Where nothing speaks TLS there is nothing to do: the first certificate is fetched through a server that has none yet,
- * and the hook that says so must not fail. False: no event follows. */
+/* The hook of a first certificate comes before TLS, and must not fail then. False: no event follows. */
 static bool answer_certificates(struct oribi_supervisor *supervisor, struct oribi__client *client)
 {
     char why[ORIBI_ERROR_TEXT_CAP] = "";
@@ -352,10 +351,8 @@ static bool answer_certificates(struct oribi_supervisor *supervisor, struct orib
         return false;
     }
     bool done = oribi__doors_certificates(supervisor, why) == 0;
-    (void)snprintf(line, sizeof(line), "%s%s%s", done ? "new handshakes have the new certificates" : why,
-                   !done  ? ": those that serve go on"
-                   : *why ? "; warning: "
-                          : "",
+    const char *then = !done ? ": those that serve go on" : *why ? "; warning: " : "";
+    (void)snprintf(line, sizeof(line), "%s%s%s", done ? "new handshakes have the new certificates" : why, then,
                    done ? why : ""); /* fits */
     answer(client, done, line);
     return false;

@@ -1,11 +1,10 @@
-/* "@board": where the Debian packages have the files of a server. Names are those of packaging/debian/oribi.oribi@.service.
- */
+/* "@board": where the Debian packages have the files of a server, as their unit (packaging/debian) names them. */
 #include "process/packaged.h"
 
 #include "config/options_private.h"
 
 #include "oribi/base/error.h"
-#include "oribi/base/limits.h"
+#include "oribi/base/mem.h"
 #include "oribi/base/os_command.h"
 
 #include <limits.h>
@@ -74,9 +73,9 @@ static const char *read_word(const char *p, char *dst)
 
 void oribi__packaged_take_environment(const char *text)
 {
-    static char word[ENVIRONMENT_CAP];
+    char *word = oribi_mem_alloc(strlen(text) + 1, 1);
     text += strspn(text, " \n");
-    while (*text && strlen(text) < sizeof(word)) {
+    while (*text) {
         text = read_word(text, word);
         char *equals = strchr(word, '=');
         if (!equals || equals == word)
@@ -84,23 +83,28 @@ void oribi__packaged_take_environment(const char *text)
         *equals = '\0';
         (void)setenv(word, equals + 1, 1); /* without memory the check sees less */
     }
+    oribi_mem_free(word);
 }
 
 /* Drop-ins of the operator count, where systemd is there to be asked. */
 static bool ask_systemd(const struct oribi_options *options, const char *site)
 {
-    static char output[ENVIRONMENT_CAP];
     char unit[SITE_CAP + 32];
     char ignored[ORIBI_ERROR_TEXT_CAP]; /* without systemd it is the package's */
     char *argv[] = {"systemctl", "show", "--property=Environment", "--value", unit, NULL};
     struct oribi_command command = {
-        .argv = argv, .input_fd = -1, .timeout_ms = SYSTEMCTL_TIMEOUT_MS, .output = output, .cap = sizeof(output) - 1};
-    (void)snprintf(unit, sizeof(unit), "%s@%s.service", program(options), site);
-    if (access("/run/systemd/system", F_OK) != 0 || oribi_os_run_command(&command, ignored) < 0)
+        .argv = argv, .input_fd = -1, .timeout_ms = SYSTEMCTL_TIMEOUT_MS, .cap = ENVIRONMENT_CAP - 1};
+    if (access("/run/systemd/system", F_OK) != 0)
         return false;
-    output[command.len] = '\0';
-    oribi__packaged_take_environment(output);
-    return true;
+    (void)snprintf(unit, sizeof(unit), "%s@%s.service", program(options), site); /* the name is short */
+    command.output = oribi_mem_alloc(ENVIRONMENT_CAP, 1);
+    bool told = oribi_os_run_command(&command, ignored) == 0;
+    if (told) {
+        command.output[command.len] = '\0';
+        oribi__packaged_take_environment(command.output);
+    }
+    oribi_mem_free(command.output);
+    return told;
 }
 
 int oribi__packaged_enter(struct oribi_options *options, const char *word, char *error)
