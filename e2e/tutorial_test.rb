@@ -38,9 +38,14 @@ E2E.suite("tutorial", transports: %i[tcp]) do
 
   def readme = @readme ||= E2E::Page.new("README.md")
 
+  # The packages themselves: e2e/packaged/first_day_test.rb.
   def test_readme_to_a_running_server
     write_app
-    installing = readme.blocks("sh", under: "Install and run").reject { |block| block.text.include?("script/server") }
+    { "gem" => "oribi", "dist" => "Oribi" }.each do |kind, name|
+      @follower.write("tools/package-#{kind}", "#!/bin/sh\necho #{name}\n")
+      File.chmod(0o755, File.join(@follower.home, "tools/package-#{kind}"))
+    end
+    installing = readme.blocks("sh", under: "Install and run").reject { |block| block.text.match?(/script\/server|apt-get/) }
     assert_equal 2, installing.size
     installing.each { |block| assert_equal 2, block.commands.size, "a server after two commands" }
     @follower.follow(for_command(installing))
