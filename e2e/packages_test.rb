@@ -209,7 +209,8 @@ E2E.suite("packages", transports: %i[tcp]) do
     end
 
     def test_help_points_into_the_gem
-      program = 'module Oribi; class Options; def self.help_text(pages) = "#{pages}\n"; end; end; load "lib/oribi/options.rb"; puts Oribi::Options.help'
+      program = 'module Oribi; class Options; def self.help_text(pages, _all) = "#{pages}\n"; end; end; ' \
+                'load "lib/oribi/options.rb"; puts Oribi::Options.help'
       output, code = run!("ruby", "-e", program)
       assert_equal ["#{File.realpath(folder)}/doc", "  man -l #{File.realpath(folder)}/man/oribi.1", 0], output.lines(chomp: true).values_at(0, -1) + [code]
     end
