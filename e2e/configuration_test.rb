@@ -98,6 +98,10 @@ E2E.suite("configuration", transports: %i[tcp]) do
 
   def test_words_of_other_commands
     assert_match(/restart: no such file; a running server is told by the command ctl: ctl reload/, refusal("restart"))
+    { "reload" => "reload", "quit" => "stop", "stop" => "stop --now" }.each do |word, command|
+      assert_match(/-s #{word}: a running server is told by the command ctl: ctl #{command}$/, refusal("-s", word))
+    end
+    assert_match(/-t needs a value: it is call_timeout; the command check tests a configuration$/, refusal("-t"))
   end
 
   # --- chdir ---

@@ -247,6 +247,13 @@ E2E.suite("control", transports: %i[tcp]) do
 
   def test_mistakes
     assert_equal [1, "", "#{E2E::COMMAND}: ctl: no command relaod; did you mean reload?\n"], ctl("relaod")
+    assert_equal [1, "", "#{E2E::COMMAND}: ctl: no command phased-restart: here it is ctl reload, which replaces worker after worker\n"], ctl("phased-restart")
+    assert_equal [1, "", "#{E2E::COMMAND}: ctl: no command restart: here it is ctl reload, for new code and settings; " \
+                         "upgrade, for a new version of the server too\n"], ctl("restart")
+    assert_equal ctl("--help", socket: nil), ctl("help", socket: nil)
+    assert_equal [2, "", "#{E2E::COMMAND}: /run/#{E2E::COMMAND}/no-such-server/control: no such file or directory\n"],
+                 ctl("@no-such-server", "status", socket: nil)
+    assert_equal [1, "", "#{E2E::COMMAND}: @../x: a server of the package is @NAME, as in oribi@NAME.service\n"], ctl("@../x", "status", socket: nil)
     assert_equal [1, "", "#{E2E::COMMAND}: ctl: --workers is not for this: --control, --config, --chdir, --help\n"], ctl("status", "--workers", "3")
     code, text, errors = ctl("--help", socket: nil)
     assert_equal [0, ""], [code, errors]

@@ -1,7 +1,9 @@
 # frozen_string_literal: true
 
 require_relative "support"
+require_relative "support/pages"
 require_relative "support/status"
+require_relative "support/workspace"
 require "open3"
 
 # What the documents name is what the server has: keys of JSON, metrics, and blocks of code, which run as they stand
@@ -104,6 +106,62 @@ E2E.suite("documents", transports: %i[tcp]) do
     pages = Dir.glob("*.md", base: File.join(E2E::ROOT, "doc")) - %w[ruby.md rails.md threads.md tutorial-ruby.md releasing.md]
     named = page("perl/lib/Oribi.pm")[/^=head1 DOCUMENTS\n(.*?)^=head1/m, 1].scan(/^    (\S+\.md) /).flatten
     assert_equal pages.sort, named.sort
+  end
+
+  # Where each block of commands runs that a reader may paste: page => the test that follows the whole page, or by the
+  # beginning of the block the test, or ":" and why no test runs it.
+  RUN = {
+    "README.md" => {
+      "apt-get install git" => "e2e/packaged/first_day_test.rb", "gem install" => "e2e/packaged/first_day_test.rb",
+      "cpanm" => "e2e/packaged/first_day_test.rb", "script/server" => "e2e/tutorial_test.rb",
+      "oribi --env production" => "e2e/tutorial_test.rb", "oribi ctl reload" => "e2e/tutorial_test.rb",
+      "curl --silent" => "e2e/tutorial_test.rb"
+    },
+    "doc/benchmarks.md" => {
+      "script/setup bench" => ": hours of load", "bench/profile" => ": it measures", "bench/placement" => ": it measures"
+    },
+    "doc/files.md" => { "oribi --static" => "e2e/files_recipes_test.rb" },
+    "doc/monitoring.md" => { "cp examples/monitoring" => "e2e/monitoring_test.rb" },
+    "doc/moving/gazelle.md" => "e2e/moving_perl_test.rb", "doc/moving/starman.md" => "e2e/moving_perl_test.rb",
+    "doc/moving/uwsgi.md" => "e2e/moving_perl_test.rb", "doc/moving/passenger.md" => "e2e/moving_test.rb",
+    "doc/moving/puma.md" => "e2e/moving_test.rb", "doc/moving/unicorn.md" => "e2e/moving_test.rb",
+    "doc/operations.md" => { "$ oribi init" => "e2e/init_test.rb", "$ oribi import" => "e2e/moving_test.rb" },
+    "doc/packages.md" => {
+      "apt-get install debhelper" => "e2e/packaged/first_day_test.rb", "apt-get install ./oribi_0.1.0" => "e2e/packaged/installed_test.rb",
+      "cp /etc/oribi/example.rb" => "e2e/packaged/installed_test.rb", "apt-get install ./oribi_0.1.1" => "e2e/packaged/installed_test.rb",
+      "script/image" => "e2e/packaged/image_test.rb"
+    },
+    "doc/rails.md" => { "bundle add" => "e2e/rails_test.rb", "oribi import" => "e2e/rails_test.rb" },
+    "doc/redis.md" => {
+      "cpanm" => ": a distribution of its own, built by redis/perl's tests", "gem install" => ": a gem of its own, built by redis/ruby's tests"
+    },
+    "doc/releasing.md" => { "git clone" => ": it publishes", "gem install" => ": it looks at what was published" },
+    "doc/tls.md" => {
+      "oribi --bind 'tls:" => "e2e/tls_test.rb", "oribi --bind 'tcp:" => "e2e/tls_test.rb", "oribi ctl certificates" => "e2e/tls_test.rb",
+      "#!/bin/sh" => "e2e/tls_test.rb", "install -d" => ": systemd is asked", "certbot" => ": an authority is asked",
+      "lego" => ": an authority is asked", "oribi check @site" => "e2e/packaged/installed_test.rb"
+    },
+    "doc/tutorial-perl.md" => "e2e/tutorial_test.rb", "doc/tutorial-ruby.md" => "e2e/tutorial_test.rb",
+  }.freeze
+
+  def shell_blocks
+    pages = ["README.md", *Dir.glob("doc/**/*.md", base: E2E::ROOT).sort]
+    pages.to_h { |name| [name, E2E::Page.new(name).blocks("sh", "console").map(&:text)] }
+  end
+
+  def test_every_block_of_commands_runs_or_says_why_not
+    found = shell_blocks.reject { |_, texts| texts.empty? }
+    assert_empty found.keys.sort - RUN.keys, "pages with commands that nothing runs"
+    RUN.each do |name, runs|
+      texts = found.fetch(name) { flunk "#{name} has no commands any more" }
+      next assert_includes File.read(File.join(E2E::ROOT, runs)), File.basename(name, ".md").split("-").first, name if runs.is_a?(String)
+
+      texts.each { |text| assert_equal 1, runs.keys.count { |begins| text.start_with?(begins) }, "#{name}: #{text}" }
+      runs.each do |begins, test|
+        assert texts.any? { |text| text.start_with?(begins) }, "#{name} has no block that begins with #{begins}"
+        assert test.start_with?(": ") || File.file?(File.join(E2E::ROOT, test)), test
+      end
+    end
   end
 
   # What blocks of code have around them.

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "support"
+require_relative "support/nginx"
 
 # The recipes of doc/files.md, each run as it stands there: a block whose first line is a comment with a file's name
 # becomes that file.
@@ -258,34 +259,22 @@ E2E.suite("files_recipes", transports: %i[tcp]) do
   end
 
   def test_nginx_in_front
-    system("command -v nginx >/dev/null") or skip "no nginx here"
+    skip E2E::Nginx.missing if E2E::Nginx.missing
     file("public/a.js", "a()")
     app("app")
     one = served("--static", "public?header=X-Sent-By:us")
     blocks("nginx in front, and none").each do |name, text|
-      text = text.gsub("127.0.0.1:9292", one.bind).gsub("/srv/app/public", File.join(@home, "public"))
       port = E2E.free_port
-      conf = file("nginx.conf", <<~CONF)
-        daemon off; worker_processes 1; pid #{@home}/nginx.pid; error_log #{@home}/nginx.log; #{"user root;" if Process.uid.zero?}
-        events {}
-        http { access_log off; server { listen 127.0.0.1:#{port}; #{text} } }
-      CONF
-      pid = spawn("nginx", "-e", "#{@home}/nginx.log", "-p", @home, "-c", conf)
-      begin
-        client = nil
-        wait_until("nginx: #{name}") do
-          client = E2E::Client.new(["127.0.0.1", port])
-        rescue Errno::ECONNREFUSED
-          nil
-        end
-        answer = client.get("/a.js")
-        assert_equal ["a()", name == "files.conf" ? nil : "us"], [answer.body, answer["x-sent-by"]], name
-        assert_equal "app", client.get("/other").body, name
-      ensure
-        client&.close
-        Process.kill(:TERM, pid)
-        Process.wait(pid)
-      end
+      text = text.gsub("127.0.0.1:9292", one.bind).gsub("/srv/app/public", File.join(@home, "public"))
+      nginx = E2E::Nginx.new(E2E::Nginx.whole(text, port))
+      nginx.wait_for(port)
+      client = E2E::Client.new(["127.0.0.1", port])
+      answer = client.get("/a.js")
+      assert_equal ["a()", name == "files.conf" ? nil : "us"], [answer.body, answer["x-sent-by"]], name
+      assert_equal "app", client.get("/other").body, name
+    ensure
+      client&.close
+      nginx&.stop
     end
   end
 end

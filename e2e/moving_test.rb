@@ -4,6 +4,7 @@ require "net/http"
 require_relative "support"
 require_relative "support/deployments"
 require_relative "support/follower"
+require_relative "support/nginx"
 
 # The pages for users of other servers, followed as they stand there: doc/moving/*.md. From the other server to Oribi
 # and back in one folder, on one port; the signals of the page's table; every block of its deployment. Their servers are
@@ -213,18 +214,14 @@ E2E.suite("moving", transports: %i[tcp]) do
   end
 
   def test_passenger_nginx
-    skip "no nginx here" unless system("command -v nginx >/dev/null")
+    skip E2E::Nginx.missing if E2E::Nginx.missing
     port = E2E.free_port
-    temp = %w[client_body proxy fastcgi uwsgi scgi].map { |kind| "#{kind}_temp_path #{kind};" }.join(" ")
-    @follower.write("nginx.conf", <<~CONF)
-      worker_processes 1; pid nginx.pid; error_log stderr; #{"user root;" if Process.uid.zero?} events { worker_connections 64; }
-      http { access_log off; #{temp} server { listen 127.0.0.1:#{port}; #{page("passenger").blocks("nginx").first.text} } }
-    CONF
     @follower.run(command("oribi --trusted-proxies 127.0.0.1"))
-    nginx = spawn("nginx", "-e", "stderr", "-g", "daemon off;", "-p", @follower.home, "-c", in_home("nginx.conf"), err: in_home("nginx.log"))
-    wait_until("nginx") { E2E::Client.new(["127.0.0.1", port]).get("/").body.start_with?("Oribi") rescue nil }
+    nginx = E2E::Nginx.new(E2E::Nginx.whole(page("passenger").blocks("nginx").first.text, port).gsub(":9292", ":#{@ports[9292]}"))
+    nginx.wait_for(port)
+    assert_match(/\AOribi/, E2E::Client.new(["127.0.0.1", port]).get("/").body)
   ensure
-    nginx && Process.kill(:TERM, nginx) && Process.wait(nginx)
+    nginx&.stop
   end
 
   # --- systemd and Capistrano ---

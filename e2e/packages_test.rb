@@ -100,6 +100,39 @@ E2E.suite("packages", transports: %i[tcp]) do
     assert_operator compilers(E2E::RUBY ? %w[ruby extconf.rb] : %w[perl Makefile.PL]), :>=, 2
   end
 
+  # An installer keeps what the configuration prints, and has a standard error of its own.
+  INSTALLER = 'require "open3"; Open3.capture2e(*ARGV).then { |_, status| exit status.exitstatus }'
+
+  # What its user sees, with these programs before those of PATH.
+  def seen_by_the_installer(programs)
+    Dir.mktmpdir("oribi-left-out") do |dir|
+      FileUtils.cp_r("#{folder}/.", "#{dir}/copy")
+      FileUtils.mkdir("#{dir}/bin")
+      programs.each { |name, script| File.write("#{dir}/bin/#{name}", "#!/bin/sh\n#{script}\n", perm: 0o755) }
+      command = E2E::RUBY ? %w[ruby extconf.rb] : %w[perl Makefile.PL]
+      _, error, status = Open3.capture3({ "PATH" => "#{dir}/bin:#{ENV.fetch("PATH")}" }, "ruby", "-e", INSTALLER, *command,
+                                        chdir: E2E::RUBY ? "#{dir}/copy/ext/oribi" : "#{dir}/copy")
+      assert status.success?, error
+      error
+    end
+  end
+
+  THEN = E2E::RUBY ? "then gem pristine oribi" : "then build it again (cpanm --reinstall)"
+
+  def test_what_is_left_out_is_told_through_the_installer
+    line = "#{E2E::RUBY ? "oribi" : "Oribi"}: built without TLS and HTTP/2. To have them: " \
+           "apt-get install libssl-dev libnghttp2-dev pkg-config (Debian's names), #{THEN}\n"
+    assert_equal line, seen_by_the_installer("pkg-config" => "exit 1")
+    compiler = RbConfig::CONFIG["CC"].split.first
+    compiler = `perl -MConfig -e 'print $Config{cc}'`.split.first unless E2E::RUBY
+    real = ENV.fetch("PATH").split(":").map { |dir| File.join(dir, compiler) }.find { |path| File.executable?(path) }
+    without = "sources=$(cat conftest.c $(echo $* | tr ' ' '\\n' | grep 'try[.]c$') 2>/dev/null)\n" \
+              "case $sources in *zstd.h*|*encode.h*) exit 1 ;; esac\nexec #{real} \"$@\""
+    assert_match(/: built without compression by zstd, br\. To have them: apt-get install libzstd-dev libbrotli-dev \(/,
+                 seen_by_the_installer(compiler => without, "pkg-config" => "exit 0"))
+    assert_equal "", seen_by_the_installer("pkg-config" => "exit 0")
+  end
+
   RUNS_ON = "runs on Linux, builds on macOS and the BSDs"
   INSTEAD = "use a container or a virtual machine with Linux"
 
@@ -153,7 +186,7 @@ E2E.suite("packages", transports: %i[tcp]) do
     program = E2E::RUBY ? "oribi" : "oribi-psgi"
     assert_equal ["#{file}.5", "#{program}-ctl.1", "#{program}.1"].sort, Dir.children(dir).sort
     command, ctl, config = ["#{program}.1", "#{program}-ctl.1", "#{file}.5"].map { |name| page_text(File.join(dir, name)) }
-    assert_all_in command, printed("--help").scan(/^ +(?:-\w, |    )(--\S+)/).flatten, at_least: 50
+    assert_all_in command, printed("--help", "all").scan(/^ +(?:-\w, |    )(--\S+)/).flatten, at_least: 50
     assert_all_in command, printed("--help")[/; or\n(.*?)\n\n/m, 1].scan(/^  (\w+) /).map { |(word)| "#{program} #{word}" }, at_least: 3
     assert_all_in ctl, printed("ctl", "--help").scan(/^  (--\S+|\w+) /).flatten, at_least: 12
     assert_all_in config, printed("--print-config").scan(/^(\w+) =/).flatten.uniq, at_least: 50
@@ -176,7 +209,8 @@ E2E.suite("packages", transports: %i[tcp]) do
     end
 
     def test_help_points_into_the_gem
-      program = 'module Oribi; class Options; def self.help_text(pages) = "#{pages}\n"; end; end; load "lib/oribi/options.rb"; puts Oribi::Options.help'
+      program = 'module Oribi; class Options; def self.help_text(pages, _all) = "#{pages}\n"; end; end; ' \
+                'load "lib/oribi/options.rb"; puts Oribi::Options.help'
       output, code = run!("ruby", "-e", program)
       assert_equal ["#{File.realpath(folder)}/doc", "  man -l #{File.realpath(folder)}/man/oribi.1", 0], output.lines(chomp: true).values_at(0, -1) + [code]
     end

@@ -200,7 +200,10 @@ if E2E::RUBY
         end
       end
 
-      def rails(*words) = Open3.capture2e({ "RUBYLIB" => File.join(E2E::ROOT, "ruby/lib"), "RAILS_ENV" => "test" }, "ruby", "bin/rails", *words, chdir: @app)
+      def rails(*words)
+        env = { "RUBYLIB" => File.join(E2E::ROOT, "ruby/lib"), "RAILS_ENV" => "test" }
+        Open3.capture2e(env, "ruby", "-rpathname", "bin/rails", *words, chdir: @app)
+      end
 
       def test_the_generator_does_what_init_does
         File.write("#{@app}/config/application.rb", "require \"oribi\"\n", mode: "a")
@@ -216,13 +219,33 @@ if E2E::RUBY
         assert_equal "gem \"rails\"\ngem \"oribi\"\n", File.read("#{@app}/Gemfile")
         assert_equal "web: bin/oribi\n", File.read("#{@app}/Procfile.dev")
         assert_includes File.read("#{@app}/config/oribi.rb"), "/assets=public/assets"
+        assert_match(/^In a Dockerfile:\n  CMD \["\.\/bin\/rails", "server"\]/, output, "its entrypoint prepares the database for that")
+        refute_match(/9292/, output)
         FileUtils.rm_r(["#{@app}/config.ru"])
         output, status = rails("generate", "oribi:install")
         assert_match(/^oribi: no config\.ru in /, output)
         refute_predicate status, :success?
       end
 
-      # The page's other blocks: Puma's settings are taken over, and the command of the Dockerfile serves.
+      # One port for every command, PORT first; bin/rails restart touches a file.
+      def test_the_generators_configuration
+        File.write("#{@app}/config/application.rb", "require \"oribi\"\n", mode: "a")
+        output, status = rails("generate", "oribi:install")
+        assert_predicate status, :success?, output
+        env = { "RUBYLIB" => File.join(E2E::ROOT, "ruby/lib"), "RAILS_ENV" => "production", "PORT" => nil }
+        printed = Open3.capture2e(env, E2E::Server.binary, "--print-config", chdir: @app).first
+        assert_match(/^port = 3000$/, printed)
+        port = E2E.free_port.to_s
+        one = E2E::Server.new(argv: [E2E::Server.binary], env: { **env, "PORT" => port, "E2E_CHDIR" => @app })
+        @servers << one
+        one.launch
+        wait_until("a listening line: #{one.stderr}") { one.stderr[/listening on .*:#{port},/] || (one.ended? && flunk(one.stderr)) }
+        output, status = rails("restart")
+        assert_predicate status, :success?, output
+        wait_until("the reload: #{one.stderr}") { one.stderr.include?("generation 2") }
+      end
+
+      # The page's other block: Puma's settings are taken over.
       def test_the_pages_import_and_command
         page = E2E::Page.new("doc/rails.md")
         FileUtils.mkdir_p("#{@app}/config")
@@ -232,9 +255,7 @@ if E2E::RUBY
         env = { "RUBYLIB" => File.join(E2E::ROOT, "ruby/lib"), "E2E_CHDIR" => @app, "RAILS_ENV" => "production" }
         output, status = Open3.capture2e(env, E2E::Server.binary, *import.first.drop(1), chdir: @app)
         assert_predicate status, :success?, output
-        words = JSON.parse(page.blocks("dockerfile").first.text[/^CMD (.*)/, 1])
-        assert_equal ["./bin/oribi", "3000"], words.values_at(0, -1)
-        one = E2E::Server.new(argv: [E2E::Server.binary, *words[1..-2], "%{port}"], env: env)
+        one = E2E::Server.new(argv: [E2E::Server.binary, "--env", "production", "--port", "%{port}"], env: env)
         @servers << one
         one.start
         assert_answers(one)

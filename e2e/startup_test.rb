@@ -225,7 +225,10 @@ E2E.suite("command", transports: %i[tcp]) do
   end
 
   def test_help_names_every_option
-    help = output_of("--help")
+    help = output_of("--help", "all")
+    assert_equal help, output_of("help", "all")
+    assert_equal output_of("--help"), output_of("help")
+    assert_includes 24..40, output_of("--help").lines.size
     %w[--bind --port --host --workers --config --env --call-timeout --preload --requests-max --memory-max --access-log --access-log-format
        --error-log --pid-file --user --group --chdir --daemonize --check --print-config --quiet --verbose --version --help
        --head-timeout --body-timeout --idle-timeout --write-timeout --shutdown-timeout --head-bytes-max --target-bytes-max --fields-max

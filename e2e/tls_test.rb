@@ -242,6 +242,50 @@ E2E.suite("door", transports: %i[tcp]) do
 
   def door_pids = @one.descendants.select { |pid| File.read("/proc/#{pid}/cmdline").include?("oribi-door") }
 
+  # certbot: live/ has links into archive/, which a renewal switches; only root may look into either.
+  def certbot_files(number)
+    archive, live = %w[archive live].map { |name| "#{@dir}/letsencrypt/#{name}/example.org" }
+    FileUtils.mkdir_p([archive, live])
+    { "fullchain" => "site.pem", "privkey" => "site.key" }.each do |name, from|
+      FileUtils.cp("#{@dir}/#{from}", "#{archive}/#{name}#{number}.pem")
+      FileUtils.ln_sf("../../archive/example.org/#{name}#{number}.pem", "#{live}/#{name}.pem")
+    end
+    { "RENEWED_LINEAGE" => live }
+  end
+
+  # lego writes over its files.
+  def lego_files(_number)
+    FileUtils.mkdir_p("#{@dir}/lego")
+    FileUtils.cp("#{@dir}/site.pem", "#{@dir}/lego/example.org.crt")
+    FileUtils.cp("#{@dir}/site.key", "#{@dir}/lego/example.org.key")
+    { "LEGO_CERT_PATH" => "#{@dir}/lego/example.org.crt", "LEGO_CERT_KEY_PATH" => "#{@dir}/lego/example.org.key" }
+  end
+
+  # The page's hook, told where this server is.
+  def hook(env)
+    text = File.read(File.join(E2E::ROOT, "doc/tls.md"))[/^```sh\n(#!\/bin\/sh\n.*?)^```$/m, 1] or flunk "no hook"
+    File.write("#{@dir}/hook", text.gsub("/etc/oribi/tls", "#{@dir}/tls").gsub("chgrp oribi", "chgrp #{Process.gid}")
+                                   .gsub("oribi ctl @site", "#{E2E::Server.binary} ctl --control #{@dir}/control"), perm: 0o755)
+    output, status = Open3.capture2e(env, "#{@dir}/hook")
+    assert status.success?, output
+    output
+  end
+
+  %i[certbot_files lego_files].each do |layout|
+    define_method("test_the_pages_hook_from_the_first_certificate_on_with_#{layout}") do
+      serve(address: "tcp://127.0.0.1:%{port}")
+      assert_equal "no address speaks TLS: no certificate is read\n", hook(send(layout, 1))
+      assert_equal 0o640, File.stat("#{@dir}/tls/site.pem").mode & 0o777
+      @one.cleanup
+      serve(address: "tls://127.0.0.1:%{port}?certificate=#{@dir}/tls/site.pem")
+      first = peer_certificate("localhost").serial
+      DoorServers.certificate(@dir, "site")
+      assert_equal "new handshakes have the new certificates\n", hook(send(layout, 2))
+      refute_equal first, peer_certificate("localhost").serial
+      assert_empty Dir["#{@dir}/tls/*.new"]
+    end
+  end
+
   # Each door says why it refuses: the second one's words are not taken for its answer to what comes next.
   def test_what_doors_have_refused_is_forgotten
     serve("--doors", "2")

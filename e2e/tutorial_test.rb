@@ -2,6 +2,7 @@
 
 require_relative "support"
 require_relative "support/follower"
+require_relative "support/nginx"
 
 # The pages for the first day, followed in a fresh folder as they stand there: README.md, doc/tutorial-ruby.md and
 # doc/tutorial-perl.md.
@@ -37,9 +38,14 @@ E2E.suite("tutorial", transports: %i[tcp]) do
 
   def readme = @readme ||= E2E::Page.new("README.md")
 
+  # The packages themselves: e2e/packaged/first_day_test.rb.
   def test_readme_to_a_running_server
     write_app
-    installing = readme.blocks("sh", under: "Install and run").reject { |block| block.text.include?("script/server") }
+    { "gem" => "oribi", "dist" => "Oribi" }.each do |kind, name|
+      @follower.write("tools/package-#{kind}", "#!/bin/sh\necho #{name}\n")
+      File.chmod(0o755, File.join(@follower.home, "tools/package-#{kind}"))
+    end
+    installing = readme.blocks("sh", under: "Install and run").reject { |block| block.text.match?(/script\/server|apt-get/) }
     assert_equal 2, installing.size
     installing.each { |block| assert_equal 2, block.commands.size, "a server after two commands" }
     @follower.follow(for_command(installing))
@@ -50,7 +56,7 @@ E2E.suite("tutorial", transports: %i[tcp]) do
     write_app
     @follower.follow(for_command(readme.blocks("sh", under: "Put it on a server").first(1)))
     assert_equal 200, get.status
-    config = for_command(readme.blocks(under: "Put it on a server").select(&:file))
+    config = for_command(readme.blocks("ruby", "perl", under: "Put it on a server").select(&:file))
     assert_equal ["config/oribi.#{E2E::RUBY ? "rb" : "pl"}"], config.map(&:file)
     @follower.follow(config)
     @follower.run(E2E::Page::Command.new(text: E2E::COMMAND))
@@ -62,19 +68,14 @@ E2E.suite("tutorial", transports: %i[tcp]) do
   end
 
   def test_readme_behind_nginx
-    skip "no nginx here" unless system("command -v nginx >/dev/null")
+    skip E2E::Nginx.missing if E2E::Nginx.missing
     write_app
-    temp = %w[client_body proxy fastcgi uwsgi scgi].map { |kind| "#{kind}_temp_path #{kind};" }.join(" ")
-    @follower.write("nginx.conf", <<~CONF)
-      worker_processes 1; pid nginx.pid; error_log stderr; #{"user root;" if Process.uid.zero?} events { worker_connections 64; }
-      http { access_log off; #{temp} server { listen 127.0.0.1:80; #{readme.blocks("nginx").first.text} } }
-    CONF
     @follower.run(E2E::Page::Command.new(text: "#{E2E::COMMAND} --trusted-proxies 127.0.0.1"))
-    nginx = spawn("nginx", "-e", "stderr", "-g", "daemon off;", "-p", @follower.home, "-c", "#{@follower.home}/nginx.conf", err: "#{@follower.home}/nginx.log")
-    wait_until("nginx") { get(port: 80).status rescue nil }
+    nginx = E2E::Nginx.new(E2E::Nginx.whole(readme.blocks("nginx").first.text, @ports[80]).gsub(":9292", ":#{@ports[9292]}"))
+    nginx.wait_for(@ports[80])
     assert_equal "hello", get(port: 80).body
   ensure
-    nginx && Process.kill(:TERM, nginx) && Process.wait(nginx)
+    nginx&.stop
   end
 
   # The very script, told another port and where the messages go.
@@ -98,7 +99,7 @@ E2E.suite("tutorial", transports: %i[tcp]) do
     @follower.follow(page.blocks)
     assert_operator @follower.ran.size, :>, 30
     assert_equal 4, page.files.size
-    lines = readme.blocks("nginx").first.text.lines.map(&:strip)
+    lines = readme.blocks("nginx").first.text.gsub(/\bapp\b/, "hello").lines.map(&:strip)
     assert_empty lines - page.files["/etc/nginx/conf.d/hello.conf"].lines.map(&:strip), "those that were tried with nginx above"
   end
 end

@@ -27,6 +27,9 @@ Gem::Specification.new do |spec|
   spec.extra_rdoc_files = Dir.chdir(__dir__) { Dir["README.md"] }
   spec.metadata = { "rubygems_mfa_required" => "true" }
 
+  # RubyGems and Bundler show it behind the installation; extconf.rb tells what was left out, where somebody sees it.
+  spec.post_install_message = "oribi --version tells which compression is built in, and whether TLS is."
+
   # The address of a public repository, where tools/package-gem finds the source tree to be a clone of one.
   if (address = ENV["ORIBI_REPOSITORY"].to_s.delete_suffix(".git")) != ""
     spec.homepage = address

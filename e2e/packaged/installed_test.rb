@@ -77,12 +77,15 @@ class InstalledTest < Minitest::Test
     { "RuntimeDirectory" => "/run", "StateDirectory" => "/var/lib", "LogsDirectory" => "/var/log" }.each do |key, above|
       userland.run("install -d -o #{setting("User")} -g #{setting("Group")} #{above}/#{setting(key)}")
     end
+    checked = userland.run("#{NAME} check @board") # fails when something is wrong
+    assert_match(/ 0 wrong/, checked)
     line = "cd #{setting("WorkingDirectory")} && exec env #{setting("Environment")} #{setting("ExecStart")}"
     ids = userland.run("id -u oribi; id -g oribi").split.join(":")
     one = E2E::Server.new(argv: ["chroot", "--userspec=#{ids}", userland.dir, "sh", "-c", line], env: { "PATH" => Userland::ENVIRONMENT["PATH"] }, group: true)
     one.instance_variable_set(:@address, ["127.0.0.1", port])
     self.class.server = one.start
     assert_equal "board", ask
+    assert_equal status["pid"], JSON.parse(userland.run("#{NAME} ctl @board status --json"))["pid"]
     assert_equal [ids], userland.processes.map { |pid| File.stat("/proc/#{pid}").then { |owner| "#{owner.uid}:#{owner.gid}" } }.uniq
   end
 

@@ -205,7 +205,7 @@ subtest 'addresses with files' => sub {
 subtest 'the table, its help and its text' => sub {
     my @table = Oribi::Options->table;
     cmp_ok scalar @table, '>', 30;
-    my $help = Oribi::Options->help;
+    my $help = Oribi::Options->help(1);
     for my $entry (@table) {
         (my $dashed = $entry->{name}) =~ tr/_/-/;
         like $help, qr/--(?:\[no-\])?\Q$dashed\E\b/, "$entry->{name} is in --help";

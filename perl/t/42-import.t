@@ -155,8 +155,8 @@ subtest 'arguments' => sub {
     my $procfile = file('Procfile', "web: starman\n");
     my $new = "$dir/new.pl";
     ($code, $out, $err) = run_command('import', $procfile, '-o', $new);
-    is "$code $out$err", "0 $new: 4 settings taken over. Next: oribi-psgi --check --config $new\n";
-    like slurp($new), qr/^# Try it: oribi-psgi --check --config \Q$new\E\n# Start: web: oribi-psgi --config \Q$new\E\n/m;
+    is "$code $out$err", "0 $new: 4 settings taken over. Next: oribi-psgi check --config $new\n";
+    like slurp($new), qr/^# Try it: oribi-psgi check --config \Q$new\E\n# Start: web: oribi-psgi --config \Q$new\E\n/m;
     is +(run_command('import', '-o', $new, $procfile))[2], "oribi-psgi: $new: exists already; --force overwrites it\n";
     is +(run_command('import', '--force', "--output=$new", $procfile))[0], 0;
     is +(run_command('import', '-o', "$dir/none/x", $procfile))[2], "oribi-psgi: $dir/none/x: cannot be written: no such file or directory\n";

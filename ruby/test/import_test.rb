@@ -368,8 +368,8 @@ class ImportTest < Minitest::Test
     Dir.mktmpdir do |dir|
       FileUtils.cp("#{FOLDER}/puma-rails8.rb", "#{dir}/puma.rb")
       code, out, err = run_cli("import", "#{dir}/puma.rb", "-o", "#{dir}/new.rb")
-      assert_equal [0, "#{dir}/new.rb: 4 settings taken over, 1 left as a comment. Next: oribi --check --config #{dir}/new.rb\n", ""], [code, out, err]
-      assert_includes File.read("#{dir}/new.rb"), "# Try it: oribi --check --config #{dir}/new.rb\n"
+      assert_equal [0, "#{dir}/new.rb: 4 settings taken over, 1 left as a comment. Next: oribi check --config #{dir}/new.rb\n", ""], [code, out, err]
+      assert_includes File.read("#{dir}/new.rb"), "# Try it: oribi check --config #{dir}/new.rb\n"
       File.write("#{dir}/new.rb", "mine\n")
       assert_equal "oribi: #{dir}/new.rb: exists already; --force overwrites it\n", run_cli("import", "-o", "#{dir}/new.rb", "#{dir}/puma.rb").last
       Dir.chdir(dir) do # the folder is made

@@ -72,7 +72,7 @@ class OptionsTest < BindingTest
   end
 
   def test_help_names_every_option
-    Oribi::Options.table.each { |option| assert_match(/--(\[?no-\]?)?#{option[:name].tr("_", "-")}\b/, Oribi::Options.help) }
+    Oribi::Options.table.each { |option| assert_match(/--(\[?no-\]?)?#{option[:name].tr("_", "-")}\b/, Oribi::Options.help(all: true)) }
   end
 
   # --- config files ---

@@ -13,6 +13,7 @@
 
 #include <arpa/inet.h>
 #include <assert.h>
+#include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <stdio.h>
@@ -34,8 +35,12 @@ struct opening {
 /* For a system call that has just failed. */
 static int refuse_system(char *error, const char *address)
 {
+    bool forbidden = errno == EACCES;
     int code = oribi_os_fail();
-    (void)oribi__refuse(error, "cannot listen on %s: %s", address, oribi_os_error_text());
+    (void)oribi__refuse(error, "cannot listen on %s: %s%s", address, oribi_os_error_text(),
+                        forbidden && address[0] != '/' && strncmp(address, "unix:", 5) != 0
+                            ? "; ports below 1024 need root, or AmbientCapabilities=CAP_NET_BIND_SERVICE in systemd"
+                            : "");
     return code == ORIBI_AGAIN ? ORIBI_ESYS : code;
 }
 

@@ -41,6 +41,18 @@ static int parse_long(struct oribi_options *options, size_t argc, const char *co
     return oribi_options_set(options, name, value, error);
 }
 
+/* nginx -s reload, nginx -t. */
+static int refuse_as_nginx(const char *name, const char *value, char *error)
+{
+    static const char *const commands[][2] = {
+        {"reload", "reload"}, {"stop", "stop --now"}, {"quit", "stop"}, {"reopen", "reopen"}};
+    for (size_t i = 0; value && name[1] == 's' && i < sizeof(commands) / sizeof(commands[0]); i++)
+        if (strcmp(value, commands[i][0]) == 0)
+            return oribi__refuse(error, "-s %s: a running server is told by the command ctl: ctl %s", value,
+                                 commands[i][1]);
+    return 0;
+}
+
 /* A cluster of single letters, the last of which may take the rest of the argument or the next one: -qD, -w4, -w 4. */
 static int parse_short(struct oribi_options *options, size_t argc, const char *const *argv, size_t *at, char *error)
 {
@@ -48,6 +60,8 @@ static int parse_short(struct oribi_options *options, size_t argc, const char *c
         char name[] = {'-', *p, '\0'};
         const char *value = "on";
         struct oribi__option_name found = oribi__options_resolve(name);
+        if (refuse_as_nginx(name, p[1] ? p + 1 : *at + 1 < argc ? argv[*at + 1] : NULL, error) < 0)
+            return ORIBI_EINVAL;
         if (!found.option && !found.alias)
             return oribi__options_unknown(options->lang, name, error);
         bool took_rest = found.takes_value;
@@ -55,7 +69,8 @@ static int parse_short(struct oribi_options *options, size_t argc, const char *c
             value = p + 1;
         } else if (found.takes_value) {
             if (*at + 1 >= argc)
-                return oribi__refuse(error, "%s needs a value", name);
+                return oribi__refuse(error, "%s needs a value%s", name,
+                                     *p == 't' ? ": it is call_timeout; the command check tests a configuration" : "");
             value = argv[++*at];
         }
         int code = oribi_options_set(options, name, value, error);
@@ -90,6 +105,12 @@ static int refuse_word(const char *word, char *error)
     return 0;
 }
 
+/* `oribi help`, where no application has that name. */
+static bool is_call_for_help(const struct oribi_options *options, const char *word)
+{
+    return !options->app && strcmp(word, "help") == 0 && access(word, F_OK) != 0;
+}
+
 int oribi_options_parse(struct oribi_options *options, size_t argc, const char *const *argv, char *error)
 {
     bool ended = false;
@@ -103,6 +124,10 @@ int oribi_options_parse(struct oribi_options *options, size_t argc, const char *
         } else if (!ended && argument[0] == '-' && argument[1]) {
             code = parse_short(options, argc, argv, &i, error);
         } else {
+            if (is_call_for_help(options, argument)) {
+                options->help = true;
+                continue;
+            }
             code = refuse_word(argument, error);
             if (code < 0)
                 return code;

@@ -368,14 +368,16 @@ static const struct oribi_option table[] = {
      .help = "configuration file; the command line wins over it",
      .default_note = "config/oribi.rb or config/oribi.pl when there is one"},
     {SWITCH(check, COMMAND, BOTH), .default_text = "off",
-     .help = "load the configuration and the application, say whether that worked, and end"},
+     .help = "load the configuration and the application, say whether that worked, and end; the command check tells "
+             "everything that is wrong or risky"},
     {SWITCH(open, COMMAND, BOTH), .default_text = "off",
      .help = "in development start a browser once the server is up: the command in BROWSER, or xdg-open on a display"},
     {SWITCH(print_config, COMMAND, BOTH), .default_text = "off", .help = "print every option with its value and end"},
     {TEXT(completion, COMMAND, BOTH), .argument = "SHELL", .choices = "bash zsh fish",
      .help = "print a script that completes this command's words in a shell, bash, zsh or fish, and end"},
     {SWITCH(version, COMMAND, BOTH), .default_text = "off", .help = "print the version and end"},
-    {SWITCH(help, COMMAND, BOTH), .short_flag = "h", .default_text = "off", .help = "print this text and end"},
+    {SWITCH(help, COMMAND, BOTH), .short_flag = "h", .default_text = "off",
+     .help = "print the options that are used most and end; --help all prints every option"},
 };
 
 _Static_assert(sizeof(table) / sizeof(table[0]) <= ORIBI_OPTIONS_MAX, "struct oribi_options keeps a source for each");

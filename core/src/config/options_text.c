@@ -12,6 +12,7 @@
 
 enum {
     HELP_WIDTH = 100,
+    FREQUENT_INDENT = 32,
     HELP_INDENT = 34, /* where the explanations stand */
     PIECE_CAP = 1024,
 };
@@ -154,23 +155,82 @@ const char *oribi_options_group_title(enum oribi_option_group group)
 const struct oribi__subcommand oribi__subcommands[] = {
     {"ctl", "[OPTIONS] status|top|stacks|reload|upgrade|stop|workers|certificates|reopen",
      "tells a running server what to do"},
-    {"check", "[--json] [--strict] [options] [application]", "tells everything that is wrong or risky, starts nothing"},
+    {"check", "[--json] [--strict] [options] [@NAME|application]",
+     "tells everything that is wrong or risky, starts nothing"},
     {"import", "[-o FILE [--force]] FILE|-|-- COMMAND", "prints a configuration file made from another server's"},
     {"init", "[--psgi|--rack] [--pretend] [--force] [FOLDER]",
      "makes a configuration file, and what else a folder's application needs"},
 };
 
+/* The options that are given most often, in words that fit a line; names are the table's. */
+static const struct {
+    const char *name;
+    const char *help;
+} frequent[] = {
+    {"bind", "host:port, unix:///path, tls://host:port?certificate=FILE&key=FILE"},
+    {"port", "the port alone [9292]"},
+    {"env", "production listens on every address [development]"},
+    {"config", NULL}, /* the file's name is the language's */
+    {"workers", "worker processes [one for each CPU]"},
+    {"threads", "calls at a time in a worker [1; 3 in development]"},
+    {"call_timeout", "how long a request may take in the application [60s]"},
+    {"shutdown_timeout", "how long a stop waits for requests [30s]"},
+    {"memory_max", "replace a worker that is larger"},
+    {"static", "send files without the application: /assets=public/assets"},
+    {"compress", "answers of the application: gzip zstd br [off]"},
+    {"health", "a path that the server itself answers, such as /up"},
+    {"status", "address of metrics and a live page: 127.0.0.1:9394"},
+    {"access_log", "FILE, - or off [- in development, off in production]"},
+    {"trusted_proxies", "proxies whose X-Forwarded-For counts: 127.0.0.1, unix"},
+    {"user", "become this user, when started as root"},
+    {"daemonize", "go to the background"},
+    {"version", "print version, compression and TLS of this build"},
+    {"help", "print this text; --help all: every option"},
+};
+
+static void put_frequent(struct oribi_buf *out, enum oribi_option_lang lang)
+{
+    for (size_t i = 0; i < sizeof(frequent) / sizeof(frequent[0]); i++) {
+        const struct oribi_option *option = oribi_options_find(frequent[i].name);
+        size_t start = out->len;
+        if (!(option->lang & lang))
+            continue;
+        put_format(out, "  %s%s%s--", option->short_flag ? "-" : "  ", option->short_flag ? option->short_flag : "",
+                   option->short_flag ? ", " : "  ");
+        put_dashed(out, option->name);
+        put_format(out, "%s%s", option->argument ? " " : "", option->argument ? option->argument : "");
+        put_spaces(out, out->len - start < FREQUENT_INDENT ? FREQUENT_INDENT - (out->len - start) : 1);
+        put_format(out, "%s\n",
+                   frequent[i].help         ? frequent[i].help
+                   : lang & ORIBI_LANG_PERL ? "configuration file [config/oribi.pl]"
+                                            : "configuration file [config/oribi.rb]");
+    }
+}
+
+static void put_usage(struct oribi_buf *out, bool ruby, const char *command)
+{
+    put_format(out, "Usage: %s [options] [%s]\n", command, ruby ? "config.ru" : "app.psgi");
+    for (size_t i = 0; i < ORIBI__SUBCOMMANDS; i++)
+        put_format(out, "       %s %s %s\n", command, oribi__subcommands[i].word, oribi__subcommands[i].arguments);
+    put_format(out, "\nServes a %s application; or\n", ruby ? "Rack" : "PSGI");
+    for (size_t i = 0; i < ORIBI__SUBCOMMANDS; i++)
+        put_format(out, "  %-8s  %s\n", oribi__subcommands[i].word, oribi__subcommands[i].help);
+}
+
 void oribi_options_help(struct oribi_buf *out, enum oribi_option_lang lang, const char *command, const char *pages)
+{
+    put_usage(out, lang == ORIBI_LANG_RUBY, command);
+    put_format(out, "\nOptions that are used most; the configuration file has the same names with underscores:\n");
+    put_frequent(out, lang);
+    put_format(out, "\nPages: %s\n", pages);
+}
+
+void oribi_options_help_all(struct oribi_buf *out, enum oribi_option_lang lang, const char *command, const char *pages)
 {
     size_t count;
     const struct oribi_option *table = oribi_options_table(&count);
     bool ruby = lang == ORIBI_LANG_RUBY;
-    put_format(out, "Usage: %s [options] [%s]\n", command, ruby ? "config.ru" : "app.psgi");
-    for (size_t i = 0; i < ORIBI__SUBCOMMANDS; i++)
-        put_format(out, "       %s %s %s\n", command, oribi__subcommands[i].word, oribi__subcommands[i].arguments);
-    put_format(out, "\nServes a %s application over HTTP/1.1; or\n", ruby ? "Rack" : "PSGI");
-    for (size_t i = 0; i < ORIBI__SUBCOMMANDS; i++)
-        put_format(out, "  %-8s  %s\n", oribi__subcommands[i].word, oribi__subcommands[i].help);
+    put_usage(out, ruby, command);
     for (int group = 0; group < ORIBI_GROUP_COUNT; group++) {
         put_format(out, "\n%s\n", group_titles[group]);
         for (size_t i = 0; i < count; i++) {

@@ -5,10 +5,12 @@
 #include "oribi/base/escape.h"
 #include "oribi/base/mem.h"
 #include "config/options_private.h"
+#include "process/packaged.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 static const char *const level_names[] = {[ORIBI_CHECK_WRONG] = "wrong", [ORIBI_CHECK_RISK] = "risk"};
 
@@ -90,7 +92,8 @@ int oribi_check_parse(struct oribi_options *options, size_t argc, const char *co
 {
     const char **rest = oribi_mem_alloc(argc + 1, sizeof(*rest));
     size_t count = 0;
-    bool ended = false; /* by -- */
+    const char *name = NULL; /* of a packaged server */
+    bool ended = false;      /* by -- */
     *asked = (struct oribi_check_asked){0};
     for (size_t i = 0; i < argc; i++) {
         ended |= strcmp(argv[i], "--") == 0;
@@ -98,10 +101,14 @@ int oribi_check_parse(struct oribi_options *options, size_t argc, const char *co
             asked->json = true;
         else if (!ended && strcmp(argv[i], "--strict") == 0)
             asked->strict = true;
+        else if (!ended && !name && oribi__packaged_is_name(argv[i]) && access(argv[i], F_OK) != 0)
+            name = argv[i];
         else
             rest[count++] = argv[i];
     }
-    int code = oribi_options_parse(options, count, rest, error);
+    int code = name ? oribi__packaged_enter(options, name, error) : 0;
+    if (code == 0)
+        code = oribi_options_parse(options, count, rest, error);
     oribi_mem_free(rest);
     return code;
 }
@@ -109,13 +116,14 @@ int oribi_check_parse(struct oribi_options *options, size_t argc, const char *co
 void oribi_check_help(struct oribi_buf *out, const char *program)
 {
     oribi_buf_print(out,
-                    "Usage: %s check [--json] [--strict] [options] [application]\n"
+                    "Usage: %s check [--json] [--strict] [options] [@NAME|application]\n"
                     "\n"
                     "Tells everything that is wrong or risky: configuration, application, limits, folders, addresses.\n"
                     "It starts nothing, listens on nothing and writes no file. Options are those of a start.\n"
                     "\n"
                     "  --json              one line of JSON\n"
                     "  --strict            risks make the exit code 1, too\n"
+                    "  @NAME               a server of the Debian packages, with the environment of its unit\n"
                     "\n"
                     "The exit code is 0 when nothing is wrong, 1 when something is.\n",
                     program);

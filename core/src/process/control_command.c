@@ -8,6 +8,7 @@
 #include "config/options_private.h"
 #include "process/control_place.h"
 #include "process/control_words.h"
+#include "process/packaged.h"
 #include "process/top.h"
 
 #include <stdio.h>
@@ -30,7 +31,7 @@ enum { NO_SERVER = 2 }; /* exit code */
 
 #define ALL "status, top, stacks, reload, upgrade, stop, workers, certificates or reopen"
 
-static const char help_begin[] = " [--control PATH] COMMAND\n"
+static const char help_begin[] = " [@NAME|--control PATH] COMMAND\n"
                                  "\n"
                                  "Tells a running server what to do, and says how it went.\n"
                                  "\n";
@@ -39,6 +40,7 @@ static const char help_end[] =
     "\n"
     "  --interval TIME     top: the time between two looks, from 100ms to 1h [1s]\n"
     "  --sort ORDER        top: age (of the call under way), state, requests, rate, memory, cpu or worker [age]\n"
+    "  @NAME               a server of the Debian packages: the unit oribi@NAME, oribi-psgi@NAME\n"
     "  --control PATH      the server's control socket; else the configuration file tells it, or\n"
     "                      the folder in which the server runs\n"
     "  -C, --config FILE   configuration file [as for the server]\n"
@@ -77,8 +79,33 @@ static const struct oribi__control_word *find(const char *word, const char **nea
     return NULL;
 }
 
+/* Words of other servers' programs: pumactl, passenger-config, nginx -s. */
+static const char *const others[][2] = {
+    {"restart", "reload, for new code and settings; upgrade, for a new version of the server too"},
+    {"phased-restart", "reload, which replaces worker after worker"},
+    {"restart-app", "reload"},
+    {"hot-restart", "upgrade"},
+    {"refork", "reload"},
+    {"halt", "stop --now"},
+    {"quit", "stop"},
+    {"shutdown", "stop"},
+    {"stats", "status --json"},
+    {"gc-stats", "status --json"},
+    {"thread-backtraces", "stacks"},
+    {"reopen-logs", "reopen"},
+    {"start", NULL},
+};
+
 static int unknown(const char *word, const char *nearest, char *error)
 {
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+        if (strcmp(word, others[i][0]) != 0)
+            continue;
+        if (!others[i][1])
+            return oribi__refuse(error, "ctl: no command %s: the server is started without ctl and without a word",
+                                 word);
+        return oribi__refuse(error, "ctl: no command %s: here it is ctl %s", word, others[i][1]);
+    }
     if (nearest)
         return oribi__refuse(error, "ctl: no command %.40s; did you mean %s?", word, nearest);
     return oribi__refuse(error, "ctl: no command %.40s: " ALL, word);
@@ -120,10 +147,14 @@ static bool is_number(const char *word)
     return *word && strspn(word, "0123456789") == strlen(word);
 }
 
-static int read_word(struct words *words, const char *word, char *error)
+static int read_word(struct oribi_options *options, struct words *words, const char *word, char *error)
 {
     const char *nearest = NULL;
-    if (strcmp(word, "--json") == 0 || strcmp(word, "--now") == 0) {
+    if (oribi__packaged_is_name(word))
+        return oribi__packaged_control(options, word, error);
+    if (!words->command && strcmp(word, "help") == 0) {
+        options->help = true;
+    } else if (strcmp(word, "--json") == 0 || strcmp(word, "--now") == 0) {
         words->flag = word;
     } else if (!words->command) {
         words->command = find(word, &nearest);
@@ -209,7 +240,8 @@ int oribi_control_command_parse(struct oribi_options *options, size_t argc, cons
         const char *word = argv[i];
         int code = read_own_option(&words, argc, argv, &i, error);
         if (code > 0)
-            code = is_option(word) ? read_option(options, argc, argv, &i, error) : read_word(&words, word, error);
+            code =
+                is_option(word) ? read_option(options, argc, argv, &i, error) : read_word(options, &words, word, error);
         if (code < 0)
             return code;
     }

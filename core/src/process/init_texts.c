@@ -6,33 +6,45 @@
 
 enum { COMMENT_AT = 40 }; /* where the explanations stand */
 
+enum whose {
+    ANY,
+    RAILS,  /* for Rails alone */
+    OTHERS, /* for all but Rails */
+};
+
 /* A setting of the configuration file, as a comment. */
 struct proposal {
     const char *name; /* an option */
     const char *value;
     const char *text;
-    bool rails; /* for Rails alone */
+    enum whose whose;
 };
 
 static const struct proposal proposals[] = {
-    {"bind", "127.0.0.1:9292", "in production 0.0.0.0:9292; also unix:///run/app/app.sock, and PORT", false},
-    {"workers", "4", "one for each processor unless this or WEB_CONCURRENCY says more", false},
-    {"threads", "3", "calls at a time in a worker, also RAILS_MAX_THREADS; one unless told", false},
-    {"call_timeout", "30s", "how long a request may take in the application: 60s unless told", false},
-    {"shutdown_timeout", "25s", "how long a stop waits for requests: 30s unless told", false},
-    {"health", "/up", "answered by the server, 503 once it is about to stop", false},
-    {"static", "/assets=public/assets", "files that are sent without the application", true},
-    {"static", "/public=public", "files that are sent without the application", false},
-    {"compress", "br gzip", "of answers, as far as oribi --version names them", false},
-    {"status", "127.0.0.1:9394", "metrics for Prometheus, and a page of the server's state", false},
-    {"access_log", "log/access.log", "off in production unless told", false},
-    {"pid_file", "tmp/server.pid", "none unless told", false},
-    {"restart_file", "tmp/restart.txt", "a touch of it is a reload", false},
+    {"bind", "127.0.0.1:9292", "in production 0.0.0.0:9292; also unix:///run/app/app.sock, and PORT", OTHERS},
+    {"host", "127.0.0.1", "in production 0.0.0.0; also bind \"unix:///run/app/app.sock\"", RAILS},
+    {"workers", "4", "one for each processor unless this or WEB_CONCURRENCY says more", ANY},
+    {"threads", "3", "calls at a time in a worker, also RAILS_MAX_THREADS; one unless told", ANY},
+    {"call_timeout", "30s", "how long a request may take in the application: 60s unless told", ANY},
+    {"shutdown_timeout", "25s", "how long a stop waits for requests: 30s unless told", ANY},
+    {"health", "/up", "answered by the server, 503 once it is about to stop", ANY},
+    {"static", "/assets=public/assets", "files that are sent without the application", RAILS},
+    {"static", "/public=public", "files that are sent without the application", OTHERS},
+    {"compress", "br gzip", "of answers, as far as oribi --version names them", ANY},
+    {"status", "127.0.0.1:9394", "metrics for Prometheus, and a page of the server's state", ANY},
+    {"access_log", "log/access.log", "off in production unless told", ANY},
+    {"pid_file", "tmp/server.pid", "none unless told", ANY},
+    {"restart_file", "tmp/restart.txt", "a touch of it is a reload", OTHERS},
 };
 
 static bool is_number(const char *text)
 {
     return strspn(text, "0123456789") == strlen(text);
+}
+
+static void put_line(struct oribi_buf *text, const char *line, const char *comment)
+{
+    oribi_buf_print(text, "%-*s# %s\n", COMMENT_AT, line, comment);
 }
 
 static void put_proposal(const struct oribi__init *run, const struct proposal *it, struct oribi_buf *text)
@@ -45,7 +57,15 @@ static void put_proposal(const struct oribi__init *run, const struct proposal *i
         (void)snprintf(line, sizeof(line), "    # %s => %s%s%s,", it->name, q, it->value, q);
     else
         (void)snprintf(line, sizeof(line), "# %s %s%s%s", it->name, q, it->value, q); /* all are short */
-    oribi_buf_print(text, "%-*s# %s\n", COMMENT_AT, line, it->text);
+    put_line(text, line, it->text);
+}
+
+/* What users of Rails expect of every server. */
+static void put_settings_for_rails(struct oribi_buf *text)
+{
+    put_line(text, "port ENV.fetch(\"PORT\", 3000)", "with every command, as bin/rails server has it");
+    put_line(text, "restart_file \"tmp/restart.txt\"", "bin/rails restart is a reload");
+    oribi_buf_print(text, "\n");
 }
 
 void oribi__init_config(const struct oribi__init *run, struct oribi_buf *text)
@@ -56,9 +76,11 @@ void oribi__init_config(const struct oribi__init *run, struct oribi_buf *text)
                     "# All options: %s --help. What is wrong or risky: %s check. Changes are taken over, while\n"
                     "# requests go on, by: %s ctl reload.\n%s\n",
                     run->program, run->program, run->program, perl ? "{" : "");
+    if (run->is_rails)
+        put_settings_for_rails(text);
     for (size_t i = 0; i < sizeof(proposals) / sizeof(proposals[0]); i++) {
         const struct proposal *it = &proposals[i];
-        bool of_other = strcmp(it->name, "static") == 0 && it->rails != run->is_rails;
+        bool of_other = it->whose != ANY && (it->whose == RAILS) != run->is_rails;
         if (!of_other && !(perl && strcmp(it->name, "threads") == 0))
             put_proposal(run, it, text);
     }
@@ -124,6 +146,20 @@ static void put_json_words(const struct oribi__init *run, struct oribi_buf *out)
     oribi_buf_deinit(&words);
 }
 
+/* The entrypoint that Rails makes prepares the database for this command alone. */
+static void put_docker(const struct oribi__init *run, struct oribi_buf *out)
+{
+    if (run->is_rails) {
+        oribi_buf_print(out,
+                        "CMD [\"./bin/rails\", \"server\"]    as Rails makes it, also behind ./bin/thrust: it starts "
+                        "Oribi,\n  and its entrypoint runs db:prepare for this command alone\n");
+        return;
+    }
+    oribi_buf_print(out, "EXPOSE 9292\n  CMD ");
+    put_json_words(run, out);
+    oribi_buf_print(out, "\n");
+}
+
 void oribi__init_next(const struct oribi__init *run, bool needs_install, struct oribi_buf *out)
 {
     bool perl = run->lang == ORIBI_LANG_PERL;
@@ -133,13 +169,12 @@ void oribi__init_next(const struct oribi__init *run, bool needs_install, struct 
     oribi_buf_print(out, "  ");
     put_words(run, out);
     oribi_buf_print(
-        out, "    serves on http://127.0.0.1:9292, or on PORT\n  %s%s check%s%s    tells what is wrong or risky\n",
-        bundled(run), run->program, *named_app(run) ? " " : "", named_app(run));
+        out, "    serves on http://127.0.0.1:%s, or on PORT\n  %s%s check%s%s    tells what is wrong or risky\n",
+        run->is_rails ? "3000" : "9292", bundled(run), run->program, *named_app(run) ? " " : "", named_app(run));
     oribi_buf_print(out, "\nIn a Procfile for production:\n  web: ");
     put_words(run, out);
-    oribi_buf_print(out, " --env production\nIn a Dockerfile:\n  EXPOSE 9292\n  CMD ");
-    put_json_words(run, out);
-    oribi_buf_print(out, "\n");
+    oribi_buf_print(out, " --env production\nIn a Dockerfile:\n  ");
+    put_docker(run, out);
 }
 
 void oribi__init_help(struct oribi_buf *out, const char *program)

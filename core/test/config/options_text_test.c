@@ -31,7 +31,7 @@ static void check_help(enum oribi_option_lang lang, const char *usage, const cha
     struct oribi_buf buf = {0};
     size_t count;
     const struct oribi_option *table = oribi_options_table(&count);
-    oribi_options_help(&buf, lang, lang == ORIBI_LANG_RUBY ? "oribi" : "oribi-psgi", "/pages");
+    oribi_options_help_all(&buf, lang, lang == ORIBI_LANG_RUBY ? "oribi" : "oribi-psgi", "/pages");
     ok(strstr(text_of(&buf), "\n  /pages/options.md\n") != NULL);
     ok(has_line(text_of(&buf), pages));
     char *help = text_of(&buf);
@@ -53,6 +53,27 @@ static void check_help(enum oribi_option_lang lang, const char *usage, const cha
     ok_named(widest <= HELP_WIDTH, "no line is wider than 100 columns: %zu", widest);
     ok(strstr(help, " \n") == NULL);
     oribi_buf_deinit(&buf);
+}
+
+static void test_help_fits_a_screen(void)
+{
+    static const enum oribi_option_lang langs[] = {ORIBI_LANG_RUBY, ORIBI_LANG_PERL};
+    for (size_t i = 0; i < 2; i++) {
+        struct oribi_buf buf = {0};
+        oribi_options_help(&buf, langs[i], i == 0 ? "oribi" : "oribi-psgi", "/pages");
+        size_t lines = 0;
+        size_t widest = 0;
+        for (const char *p = text_of(&buf); *p; p += strcspn(p, "\n"), p += *p == '\n') {
+            lines++;
+            widest = strcspn(p, "\n") > widest ? strcspn(p, "\n") : widest;
+        }
+        ok_named(lines >= 24 && lines <= 40, "%zu lines", lines);
+        ok_named(widest <= HELP_WIDTH, "%zu columns", widest);
+        ok(has_line(text_of(&buf), "  -h, --help                    print this text; --help all: every option"));
+        oribi_buf_deinit(&buf);
+    }
+    for (size_t i = 0; i < sizeof(frequent) / sizeof(frequent[0]); i++)
+        ok_named(oribi_options_find(frequent[i].name) != NULL, "%s", frequent[i].name);
 }
 
 static void test_help_has_every_option_of_its_language(void)
@@ -170,6 +191,7 @@ int main(void)
 {
     test_an_empty_text_is_as_if_not_given();
     test_types_and_sources_have_names();
+    test_help_fits_a_screen();
     test_help_has_every_option_of_its_language();
     test_print_config_shows_what_is_set();
     test_the_page_says_what_the_table_says();

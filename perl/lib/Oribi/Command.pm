@@ -37,8 +37,9 @@ sub _run {
     my $error = $settings->core->_parse(@argv);
     die "$error\n" if defined $error;
     my @command = Oribi::Supervisor::command_line();
+    my $all = grep { $_ eq 'all' } @argv;
     @ARGV = ();    # the words are ours, and the application finds none of them
-    return _say(Oribi::Options->help) if $settings->is_on('help');
+    return _say(Oribi::Options->help(scalar $all)) if $settings->is_on('help');
     return _say(_version()) if $settings->is_on('version');
     return _say(Oribi::Options->completion($settings->get('completion'))) if length $settings->get('completion');
     prepare($settings);

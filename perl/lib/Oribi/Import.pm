@@ -101,7 +101,7 @@ sub _write {
     } elsif (!print({$fh} $made->text) || !close $fh) {
         die "$path: cannot be written: \l$!\n";
     }
-    return "$path: " . $made->counts . '. Next: oribi-psgi --check' . ($path eq $CONFIG ? '' : " --config $path") . "\n";
+    return "$path: " . $made->counts . '. Next: oribi-psgi check' . ($path eq $CONFIG ? '' : " --config $path") . "\n";
 }
 
 1;

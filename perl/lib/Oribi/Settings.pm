@@ -201,7 +201,7 @@ sub pages {
     return defined $found ? Cwd::realpath($found) : 'doc';
 }
 
-sub Oribi::Options::help { return $_[0]->_help(pages()) }
+sub Oribi::Options::help { return $_[0]->_help(pages(), $_[1] // 0) }
 
 # After this the options are final. Under the debugger no call has a deadline: its prompt may be a C library's, which no
 # handler of Perl's interrupts.

@@ -54,6 +54,32 @@ CODINGS = {
   "br" => ["brotli/encode.h", "brotlienc", "BrotliEncoderCompressStream"]
 }.select { |_, (header, library, function)| have_header(header) && have_library(library, function, header) }.keys
 
+# A door is built where the core's Makefile finds these two.
+TLS = %w[libnghttp2:1.52 openssl:3.0].all? do |library|
+  name, version = library.split(":")
+  system("pkg-config", "--atleast-version=#{version}", name, %i[out err] => File::NULL)
+end
+
+# Installers show what this file prints only when it fails, so a line about what is left out goes to the standard error
+# of the installer itself too, where that is a terminal or a pipe. (In a file that it writes, lines would collide.)
+def tell(line)
+  puts line
+  theirs = "/proc/#{Process.ppid}/fd/2"
+  return if File.identical?(theirs, "/proc/self/fd/2") || !%w[characterSpecial fifo].include?(File.stat(theirs).ftype)
+
+  File.open(theirs, "a") { |file| file.puts(line) }
+rescue SystemCallError
+  nil # a system without /proc
+end
+
+PACKAGES = { "gzip" => %w[zlib1g-dev], "zstd" => %w[libzstd-dev], "br" => %w[libbrotli-dev] }.freeze
+missing = PACKAGES.keys - CODINGS
+if missing.any? || !TLS
+  lacks = [("compression by #{missing.join(", ")}" if missing.any?), ("TLS and HTTP/2" unless TLS)].compact.join(", and without ")
+  debian = [*PACKAGES.values_at(*missing), *(%w[libssl-dev libnghttp2-dev pkg-config] unless TLS)].join(" ")
+  tell "oribi: built without #{lacks}. To have them: apt-get install #{debian} (Debian's names), then gem pristine oribi"
+end
+
 # After the probe: the archive is made by the Makefile that this file writes.
 $LOCAL_LIBS << " core/liboribi.a -pthread"
 

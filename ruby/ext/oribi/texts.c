@@ -14,11 +14,12 @@ static VALUE taken_text(struct oribi_buf *buf)
 }
 
 /* @param pages [String] the folder of the documents
+ * @param all [Boolean] with every option
  * @return [String] the text of --help */
-static VALUE options_help(VALUE class, VALUE pages)
+static VALUE options_help(VALUE class, VALUE pages, VALUE all)
 {
     struct oribi_buf buf = {0};
-    oribi_options_help(&buf, ORIBI_LANG_RUBY, "oribi", StringValueCStr(pages));
+    (RTEST(all) ? oribi_options_help_all : oribi_options_help)(&buf, ORIBI_LANG_RUBY, "oribi", StringValueCStr(pages));
     return taken_text(&buf);
 }
 
@@ -52,7 +53,7 @@ static VALUE options_to_s(VALUE self)
 
 void ext_texts_init(VALUE options)
 {
-    rb_define_singleton_method(options, "help_text", options_help, 1);
+    rb_define_singleton_method(options, "help_text", options_help, 2);
     rb_define_singleton_method(options, "control_help", options_control_help, 0);
     rb_define_method(options, "to_s", options_to_s, 0);
     rb_define_singleton_method(options, "completion", options_completion, 1);

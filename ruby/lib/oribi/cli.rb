@@ -26,7 +26,7 @@ module Oribi
       return init(argv.drop(1)) if argv.first == "init"
 
       options = Options.new.parse(argv)
-      return say(Options.help) if options["help"] == "on"
+      return say(Options.help(all: argv.include?("all"))) if options["help"] == "on"
       return say("oribi #{VERSION}\ncompression: #{Core.codings}\nsystem calls: #{Core.layer}\ndoor: #{Core.door}\n") if options["version"] == "on"
       return say(Options.completion(options["completion"])) unless options["completion"].empty?
 

@@ -43,7 +43,7 @@ module Oribi
       # @param file [String] what the configuration is to be
       def text(file = Config::DEFAULT)
         look = left.zero? ? "." : ": look for \"Not taken over\"."
-        keep = file == Config::DEFAULT ? "Keep it as #{file}, which oribi reads by itself, and try it: oribi --check" : "Try it: oribi --check --config #{file}"
+        keep = file == Config::DEFAULT ? "Keep it as #{file}, which oribi reads by itself, and try it: oribi check" : "Try it: oribi check --config #{file}"
         "# Configuration of Oribi, made by `oribi import` from #{path} (#{server}).\n# #{counts}#{look}\n" \
           "#{Import.comment("# ", keep).join}#{"# Start: #{command.gsub("\n", "\n#   ")}\n" if command}" \
           "#{steps.to_a.flat_map { |step| Import.comment("# ", step) }.join}\n#{body.sub(/\A\n+/, "")}"
@@ -108,7 +108,7 @@ module Oribi
       Dir.mkdir("config") if path == Config::DEFAULT && !File.exist?("config")
       mode = File::WRONLY | File::CREAT | (force ? File::TRUNC : File::EXCL)
       File.open(path, mode) { |file| file.write(outcome.text(path)) }
-      "#{path}: #{outcome.counts}. Next: oribi --check#{" --config #{path}" unless path == Config::DEFAULT}\n"
+      "#{path}: #{outcome.counts}. Next: oribi check#{" --config #{path}" unless path == Config::DEFAULT}\n"
     rescue Errno::EEXIST
       raise Error, "#{path}: exists already; --force overwrites it"
     rescue SystemCallError => e

@@ -11,8 +11,12 @@ module Oribi
     # The manual page that the gem has, which man does not find by its name.
     MANUAL = [File.expand_path("../../man/oribi.1", __dir__)].find { |page| File.file?(page) }
 
+    # @param all [Boolean] with every option
     # @return [String] the text of --help
-    def self.help = (MANUAL ? "#{help_text(PAGES)}The manual page of this gem, with two others beside it:\n  man -l #{MANUAL}\n" : help_text(PAGES))
+    def self.help(all: false)
+      text = help_text(PAGES, all)
+      MANUAL ? "#{text}The manual page of this gem, with two others beside it:\n  man -l #{MANUAL}\n" : text
+    end
 
     # Sets an option from a Ruby value: text, a number, true or false, a Range for limits that are drawn, an Array for
     # lists. nil is no value.

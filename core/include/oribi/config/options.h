@@ -383,9 +383,12 @@ bool oribi_options_differing_is(const char *lines, const char *name, const char 
 void oribi_options_show(const char *lines, struct oribi_buf *text, struct oribi_buf *json);
 void oribi_options_show_changes(const char *before, const char *now, struct oribi_buf *text, struct oribi_buf *json);
 
-/* Appends the whole text of --help, at most 100 columns wide but for the last line, for ORIBI_LANG_RUBY or
- * ORIBI_LANG_PERL. `pages` is the folder that doc/ was installed as. */
+/* Appends the text of --help, which fits a screen: at most 40 lines of 100 columns, but for the last line, for
+ * ORIBI_LANG_RUBY or ORIBI_LANG_PERL. `pages` is the folder that doc/ was installed as. */
 void oribi_options_help(struct oribi_buf *out, enum oribi_option_lang lang, const char *command, const char *pages);
+
+/* The text of `--help all`: every option of the language. */
+void oribi_options_help_all(struct oribi_buf *out, enum oribi_option_lang lang, const char *command, const char *pages);
 
 /* Title of a group, for documents: "Listening". */
 const char *oribi_options_group_title(enum oribi_option_group group);

@@ -74,7 +74,8 @@ void oribi_check_destroy(struct oribi_check *check);
 void oribi_check_add(struct oribi_check *check, enum oribi_check_level level, const char *id, const char *what,
                      const char *why, const char *todo);
 
-/* Reads the command line behind the word check: --json, --strict, and what a start takes. 0, or ORIBI_EINVAL with one
+/* Reads the command line behind the word check: --json, --strict, @NAME of a packaged server, whose environment and
+ * working directory this process then has, and what a start takes. 0, or ORIBI_EINVAL with one
  * line in `error` (ORIBI_ERROR_TEXT_CAP). */
 int oribi_check_parse(struct oribi_options *options, size_t argc, const char *const *argv,
                       struct oribi_check_asked *asked, char *error);

@@ -167,8 +167,8 @@ sub text {
     my ($self) = @_;
     my $keep =
         $self->{config} eq 'config/oribi.pl'
-        ? "Keep it as $self->{config}, which oribi-psgi reads by itself, and try it: oribi-psgi --check"
-        : "Try it: oribi-psgi --check --config $self->{config}";
+        ? "Keep it as $self->{config}, which oribi-psgi reads by itself, and try it: oribi-psgi check"
+        : "Try it: oribi-psgi check --config $self->{config}";
     my $text = "# Configuration of Oribi, made by `oribi-psgi import` from $self->{path} ($self->{server}).\n# "
         . $self->counts . ($self->{left} ? ": look for \"Not taken over\".\n" : ".\n") . join '', _comment($keep, '# ');
     $text .= '# Start: ' . $self->{command} =~ s/\n/\n#   /gr . "\n" if defined $self->{command};

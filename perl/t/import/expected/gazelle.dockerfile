@@ -1,6 +1,6 @@
 # Configuration of Oribi, made by `oribi-psgi import` from gazelle.dockerfile (Gazelle).
 # 6 settings taken over.
-# Keep it as config/oribi.pl, which oribi-psgi reads by itself, and try it: oribi-psgi --check
+# Keep it as config/oribi.pl, which oribi-psgi reads by itself, and try it: oribi-psgi check
 # Start: ENTRYPOINT ["/usr/local/bin/oribi-psgi", "script/app.psgi"]
 # CMD has only its flags, and may go.
 

@@ -1,6 +1,6 @@
 # Configuration of Oribi, made by `oribi-psgi import` from starlet.dockerfile (start_server, Starlet).
 # 4 settings taken over.
-# Keep it as config/oribi.pl, which oribi-psgi reads by itself, and try it: oribi-psgi --check
+# Keep it as config/oribi.pl, which oribi-psgi reads by itself, and try it: oribi-psgi check
 # Start: CMD cd /app && carton install && exec carton exec -- oribi-psgi app.psgi 2>&1
 
 +{

@@ -1,6 +1,6 @@
 # Configuration of Oribi, made by `oribi import` from settings/Passengerfile.json (Passenger).
 # 11 settings taken over, 4 left as comments: look for "Not taken over".
-# Keep it as config/oribi.rb, which oribi reads by itself, and try it: oribi --check
+# Keep it as config/oribi.rb, which oribi reads by itself, and try it: oribi check
 
 # environment: "production"
 env "production"

@@ -1,6 +1,6 @@
 # Configuration of Oribi, made by `oribi import` from settings/passenger-socket.json (Passenger).
 # 6 settings taken over, 7 left as comments: look for "Not taken over".
-# Keep it as config/oribi.rb, which oribi reads by itself, and try it: oribi --check
+# Keep it as config/oribi.rb, which oribi reads by itself, and try it: oribi check
 
 # socket_file: "/tmp/shop.sock"
 socket "/tmp/shop.sock"

@@ -1,6 +1,6 @@
 # Configuration of Oribi, made by `oribi import` from pitchfork.conf.rb (Pitchfork).
 # 8 settings taken over, 2 left as comments: look for "Not taken over".
-# Keep it as config/oribi.rb, which oribi reads by itself, and try it: oribi --check
+# Keep it as config/oribi.rb, which oribi reads by itself, and try it: oribi check
 
 # worker_processes in Pitchfork
 workers 4

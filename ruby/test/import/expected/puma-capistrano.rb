@@ -1,6 +1,6 @@
 # Configuration of Oribi, made by `oribi import` from puma-capistrano.rb (Puma).
 # 10 settings taken over, 3 left as comments: look for "Not taken over".
-# Keep it as config/oribi.rb, which oribi reads by itself, and try it: oribi --check
+# Keep it as config/oribi.rb, which oribi reads by itself, and try it: oribi check
 
 # directory in Puma
 chdir '/'

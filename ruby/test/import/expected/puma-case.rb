@@ -1,6 +1,6 @@
 # Configuration of Oribi, made by `oribi import` from puma-case.rb (Puma).
 # 7 settings taken over.
-# Keep it as config/oribi.rb, which oribi reads by itself, and try it: oribi --check
+# Keep it as config/oribi.rb, which oribi reads by itself, and try it: oribi check
 
 case ENV["RACK_ENV"]
 when "production"

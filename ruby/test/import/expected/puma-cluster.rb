@@ -1,6 +1,6 @@
 # Configuration of Oribi, made by `oribi import` from puma-cluster.rb (Puma).
 # 12 settings taken over, 2 left as comments: look for "Not taken over".
-# Keep it as config/oribi.rb, which oribi reads by itself, and try it: oribi --check
+# Keep it as config/oribi.rb, which oribi reads by itself, and try it: oribi check
 
 workers 2
 threads 1, 6

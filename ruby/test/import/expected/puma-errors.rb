@@ -1,6 +1,6 @@
 # Configuration of Oribi, made by `oribi import` from puma-errors.rb (Puma).
 # 2 settings taken over, 6 left as comments: look for "Not taken over".
-# Keep it as config/oribi.rb, which oribi reads by itself, and try it: oribi --check
+# Keep it as config/oribi.rb, which oribi reads by itself, and try it: oribi check
 
 # Not taken over (line 1): puma/null_io is a library of another server
 #   require "puma/null_io"

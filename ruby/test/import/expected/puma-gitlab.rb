@@ -1,6 +1,6 @@
 # Configuration of Oribi, made by `oribi import` from puma-gitlab.rb (Puma).
 # 13 settings taken over, 9 left as comments: look for "Not taken over".
-# Keep it as config/oribi.rb, which oribi reads by itself, and try it: oribi --check
+# Keep it as config/oribi.rb, which oribi reads by itself, and try it: oribi check
 
 # frozen_string_literal: true
 

@@ -1,6 +1,6 @@
 # Configuration of Oribi, made by `oribi import` from puma-heroku.rb (Puma).
 # 6 settings taken over, 1 left as a comment: look for "Not taken over".
-# Keep it as config/oribi.rb, which oribi reads by itself, and try it: oribi --check
+# Keep it as config/oribi.rb, which oribi reads by itself, and try it: oribi check
 
 # On a platform that says how many.
 # preload_app! in Puma

@@ -1,6 +1,6 @@
 # Configuration of Oribi, made by `oribi import` from puma-kubernetes.rb (Puma).
 # 6 settings taken over, 3 left as comments: look for "Not taken over".
-# Keep it as config/oribi.rb, which oribi reads by itself, and try it: oribi --check
+# Keep it as config/oribi.rb, which oribi reads by itself, and try it: oribi check
 
 =begin
 Numbers as agreed with the platform team.

@@ -1,6 +1,6 @@
 # Configuration of Oribi, made by `oribi import` from puma-metrics.rb (Puma).
 # 3 settings taken over, 3 left as comments: look for "Not taken over".
-# Keep it as config/oribi.rb, which oribi reads by itself, and try it: oribi --check
+# Keep it as config/oribi.rb, which oribi reads by itself, and try it: oribi check
 
 # Prometheus beside the workers
 # Not taken over (line 2): there are none: tmp_restart is restart_file "tmp/restart.txt", for systemd and solid_queue

@@ -1,6 +1,6 @@
 # Configuration of Oribi, made by `oribi import` from puma-rails.rb (Puma).
 # 6 settings taken over.
-# Keep it as config/oribi.rb, which oribi reads by itself, and try it: oribi --check
+# Keep it as config/oribi.rb, which oribi reads by itself, and try it: oribi check
 
 # The file that `rails new` writes.
 max_threads_count = ENV.fetch("RAILS_MAX_THREADS") { 5 }

@@ -1,6 +1,6 @@
 # Configuration of Oribi, made by `oribi import` from puma-rails8.rb (Puma).
 # 4 settings taken over, 1 left as a comment: look for "Not taken over".
-# Keep it as config/oribi.rb, which oribi reads by itself, and try it: oribi --check
+# Keep it as config/oribi.rb, which oribi reads by itself, and try it: oribi check
 
 threads_count = ENV.fetch("RAILS_MAX_THREADS", 3)
 threads threads_count, threads_count

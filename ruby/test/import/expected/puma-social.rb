@@ -1,6 +1,6 @@
 # Configuration of Oribi, made by `oribi import` from puma-social.rb (Puma).
 # 11 settings taken over, 1 left as a comment: look for "Not taken over".
-# Keep it as config/oribi.rb, which oribi reads by itself, and try it: oribi --check
+# Keep it as config/oribi.rb, which oribi reads by itself, and try it: oribi check
 
 # A social network of one town: many short calls, a socket in production.
 web_threads = Integer(ENV.fetch('WEB_THREADS', '5'))

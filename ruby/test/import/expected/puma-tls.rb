@@ -1,6 +1,6 @@
 # Configuration of Oribi, made by `oribi import` from puma-tls.rb (Puma).
 # 2 settings taken over, 3 left as comments: look for "Not taken over".
-# Keep it as config/oribi.rb, which oribi reads by itself, and try it: oribi --check
+# Keep it as config/oribi.rb, which oribi reads by itself, and try it: oribi check
 
 # Not taken over (line 1): bind tls://host:port?certificate=FILE&key=FILE
 #   ssl_bind '127.0.0.1', '9292', {

@@ -1,6 +1,6 @@
 # Configuration of Oribi, made by `oribi import` from rainbows.conf.rb (Rainbows).
 # 3 settings taken over, 2 left as comments: look for "Not taken over".
-# Keep it as config/oribi.rb, which oribi reads by itself, and try it: oribi --check
+# Keep it as config/oribi.rb, which oribi reads by itself, and try it: oribi check
 
 # Not taken over (line 1): threads N are calls at a time in one worker, for each `use`; idle_timeout is its
 # keepalive_timeout

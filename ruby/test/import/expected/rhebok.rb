@@ -1,6 +1,6 @@
 # Configuration of Oribi, made by `oribi import` from rhebok.rb (Rhebok).
 # 10 settings taken over.
-# Keep it as config/oribi.rb, which oribi reads by itself, and try it: oribi --check
+# Keep it as config/oribi.rb, which oribi reads by itself, and try it: oribi check
 
 host '127.0.0.1'
 port 9292

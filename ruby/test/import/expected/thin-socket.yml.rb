@@ -1,6 +1,6 @@
 # Configuration of Oribi, made by `oribi import` from settings/thin-socket.yml (Thin).
 # 7 settings taken over, 5 left as comments: look for "Not taken over".
-# Keep it as config/oribi.rb, which oribi reads by itself, and try it: oribi --check
+# Keep it as config/oribi.rb, which oribi reads by itself, and try it: oribi check
 
 # user: "www-data"
 user "www-data"

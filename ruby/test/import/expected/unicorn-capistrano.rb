@@ -1,6 +1,6 @@
 # Configuration of Oribi, made by `oribi import` from unicorn-capistrano.rb (Unicorn).
 # 10 settings taken over, 3 left as comments: look for "Not taken over".
-# Keep it as config/oribi.rb, which oribi reads by itself, and try it: oribi --check
+# Keep it as config/oribi.rb, which oribi reads by itself, and try it: oribi check
 
 # Releases lie in folders with their time; "current" points to the one that is served.
 root  = "/tmp"

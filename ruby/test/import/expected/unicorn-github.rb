@@ -1,6 +1,6 @@
 # Configuration of Oribi, made by `oribi import` from unicorn-github.rb (Unicorn).
 # 6 settings taken over.
-# Keep it as config/oribi.rb, which oribi reads by itself, and try it: oribi --check
+# Keep it as config/oribi.rb, which oribi reads by itself, and try it: oribi check
 
 rails_env = ENV['RAILS_ENV'] || 'production'
 # worker_processes in Unicorn

@@ -1,6 +1,6 @@
 # Configuration of Oribi, made by `oribi import` from unicorn-listeners.rb (Unicorn).
 # 4 settings taken over, 3 left as comments: look for "Not taken over".
-# Keep it as config/oribi.rb, which oribi reads by itself, and try it: oribi --check
+# Keep it as config/oribi.rb, which oribi reads by itself, and try it: oribi check
 
 # listen in Unicorn
 bind "127.0.0.1:8080"

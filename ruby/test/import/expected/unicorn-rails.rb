@@ -1,6 +1,6 @@
 # Configuration of Oribi, made by `oribi import` from unicorn-rails.rb (Unicorn).
 # 5 settings taken over.
-# Keep it as config/oribi.rb, which oribi reads by itself, and try it: oribi --check
+# Keep it as config/oribi.rb, which oribi reads by itself, and try it: oribi check
 
 # timeout in Unicorn
 call_timeout 15
