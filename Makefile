@@ -74,7 +74,7 @@ gems:
 	@echo "gems: each was installed and has answered"
 
 # What takes minutes: a million hand-offs, and a minute of calls around a millisecond, plain and under ThreadSanitizer.
-SOAKED = worker/handoff_test worker/handoff_death_test worker/helper_test
+SOAKED = worker/placement/handoff_test worker/placement/handoff_death_test worker/placement/helper_test
 soak-core:
 	@$(MAKE) --no-print-directory -C core -j$(JOBS) OUT=$(BUILD)/core tests
 	@$(SANITIZED) OUT=$(BUILD)/tsan SANITIZE="-fsanitize=thread" tests

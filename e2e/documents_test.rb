@@ -7,7 +7,7 @@ require_relative "support/workspace"
 require "open3"
 
 # What the documents name is what the server has: keys of JSON, metrics, and blocks of code, which run as they stand
-# there. Metrics' tables are compared by core/test/process/metrics_test.c, options by core/test/config.
+# there. Metrics' tables are compared by core/test/observe/metrics_test.c, options by core/test/config.
 E2E.suite("documents", transports: %i[tcp]) do
   include E2E::InWorkspace
   include E2E::WithStatus

@@ -31,7 +31,7 @@ E2E.suite("monitoring", transports: %i[tcp]) do
     skip "no prometheus and promtool here (Debian: prometheus)" unless E2E::Prometheus.here?
   end
 
-  # Names of all samples: the table of the page, which core/test/process/metrics_test.c compares with the code.
+  # Names of all samples: the table of the page, which core/test/observe/metrics_test.c compares with the code.
   def names
     document.scan(/^\| `(oribi_\w+)` \| (\w+) \|/).flat_map do |name, kind|
       kind == "histogram" ? %w[bucket sum count].map { |end_of| "#{name}_#{end_of}" } : [name]

@@ -5,7 +5,7 @@ require_relative "support/terminal"
 require_relative "support/workspace"
 
 # ctl top: on a terminal it draws and listens to keys and signals, elsewhere it prints once; it says when its server has
-# gone, and goes on when a successor takes over. What the screen shows is tested in core/test/process/top_test.c.
+# gone, and goes on when a successor takes over. What the screen shows is tested in core/test/command/top_test.c.
 E2E.suite("top", transports: %i[tcp]) do
   include E2E::InWorkspace
 

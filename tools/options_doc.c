@@ -8,8 +8,8 @@
 #include "oribi/base/buf.h"
 #include "oribi/config/arguments.h"
 #include "oribi/config/options.h"
-#include "oribi/process/control_command.h"
-#include "process/control_words.h"
+#include "oribi/command/control_command.h"
+#include "supervisor/control_words.h"
 
 #include <ctype.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
 #ifndef SIMULATION_RULES_H
 #define SIMULATION_RULES_H
 
-#include "../../core/src/process/agent_weight.h"
+#include "../../core/src/policy/agent_weight.h"
 #include "trace.h"
 
 enum rule {
@@ -26,7 +26,7 @@ static const char *const rule_names[] = {"ideal",   "random", "round-robin", "le
 enum { RULES = sizeof(rule_names) / sizeof(*rule_names), AGENT_SAMPLES = 5 };
 
 /* What a machine's agent knows of itself: time in calls and time in the queue, of the sample under way and of the last
- * ones (core/src/process/agent.h). */
+ * ones (core/src/observe/agent.h). */
 struct agent {
     double at;
     double ran, waited;

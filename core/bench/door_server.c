@@ -6,11 +6,11 @@
  *
  *     GET /          BYTES bytes        GET /N        N bytes            GET /wait/MS   answers after so many ms
  *     GET /stream/N  N pieces of 1 KiB  POST /…       says how many bytes came                                       */
-#include "door/door_private.h"
+#include "frontend/frontend_private.h"
 #include "oribi/base/clock.h"
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
-#include "oribi/base/os.h"
+#include "oribi/base/os/os.h"
 #include "oribi/worker/worker.h"
 
 #include <signal.h>

@@ -1,11 +1,11 @@
-/* door/h2.h over sockets, for clients that others wrote: h2_server PORT [sleep] serves HTTP/2 by prior knowledge on
+/* frontend/h2.h over sockets, for clients that others wrote: h2_server PORT [sleep] serves HTTP/2 by prior knowledge on
  * 127.0.0.1 until it is ended.
  *
  *     GET /        13 bytes            GET /N       N bytes             POST /…   says how many bytes came
  *     GET /hints   103 before it       GET /trailers   a trailer behind it
  *
  * One process, one thread, poll(2); no more than CLIENTS_MAX connections. */
-#include "door/h2.h"
+#include "frontend/h2.h"
 #include "oribi/base/clock.h"
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"

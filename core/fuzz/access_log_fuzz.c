@@ -6,7 +6,7 @@
 #include "oribi/base/mem.h"
 #include "oribi/http/fields.h"
 #include "oribi/http/parser.h"
-#include "oribi/worker/access_log.h"
+#include "oribi/worker/logs/access_log.h"
 #include "oribi/config/options.h"
 
 #include <fcntl.h>

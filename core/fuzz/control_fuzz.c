@@ -3,11 +3,11 @@
  *
  * Holds for every input: a command line is refused in one line or becomes a command that the server knows; an answer
  * keeps every byte behind its first word. */
-#include "process/control_client.h"
+#include "supervisor/control_client.h"
 
 #include "ours.h"
 
-#include "oribi/process/control_command.h"
+#include "oribi/command/control_command.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 #ifndef ORIBI_FUZZ_DOOR_ANSWERS_H
 #define ORIBI_FUZZ_DOOR_ANSWERS_H
 
-#include "door/h2_private.h"
+#include "frontend/h2_private.h"
 #include "oribi/http/answer.h"
 #include "oribi/http/chunked.h"
 #include "ours.h"

@@ -5,8 +5,8 @@
  * Holds for every input: what clients read are well-formed answers, and each stream gets one answer or one reset
  * (door_answers.h); what the worker reads are requests that its own parser takes; limits are kept; when all have ended
  * what they do no call is left over; when time passes every client is let go; and nothing is left of it all. */
-#include "door/clients_h2.h"
-#include "door/door.c"
+#include "frontend/clients_h2.h"
+#include "frontend/frontend.c"
 #include "door_answers.h"
 #include "oribi/http/parser.h"
 #include "ours.h"

@@ -5,7 +5,7 @@
  *
  * Two ways: cut in two ways, with equal events and frames; or with an application that answers, resets, stores, sleeps
  * and ends the connection as it comes. */
-#include "door/h2_lab.h"
+#include "frontend/h2_lab.h"
 
 #include <stdlib.h>
 #include <string.h>

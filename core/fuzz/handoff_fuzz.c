@@ -4,7 +4,7 @@
  *
  * Holds for every input: a message is taken whole or dropped with its descriptors; what comes back to the client are
  * answers; when the client has gone, nothing is left of the connection; what we give ourselves arrives as it was. */
-#include "worker/handoff.c"
+#include "worker/placement/handoff.c"
 
 #include "ours.h"
 

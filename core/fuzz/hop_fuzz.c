@@ -8,7 +8,7 @@
  * behind an answer; where both ways give a whole answer, it is the same one, unless the door says 502; when the worker
  * has ended, no client waits; the second answer is the right one, so that no byte of a lie becomes another's answer;
  * afterwards the door counts no call, holds no client, no descriptor and no memory. */
-#include "door/door.c"
+#include "frontend/frontend.c"
 
 #include "ours.h"
 

@@ -7,7 +7,7 @@
 
 #include "oribi/base/error.h"
 #include "oribi/config/inherited.h"
-#include "process/supervisor_private.h"
+#include "supervisor/supervisor_private.h"
 
 #include <stdio.h>
 

@@ -4,12 +4,12 @@
  * Holds for every input: a record is taken whole or refused, its text ends where it says, at most one descriptor
  * arrives and the others are closed; a mold forks for a slot of the scoreboard or not at all; records of our
  * own arrive as they were sent. */
-#include "process/message.c"
+#include "supervisor/message.c"
 
 #include "ours.h"
 
-#include "process/mold.h"
-#include "process/supervisor_private.h"
+#include "supervisor/mold.h"
+#include "supervisor/supervisor_private.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,7 +1,7 @@
 /* Forms taken apart: no input may crash it, every cut must give the same frame and files, and a body that is taken must
  * come together again byte for byte. The first byte chooses the sizes, the second the cut. */
 #include "oribi/base/error.h"
-#include "oribi/base/os.h"
+#include "oribi/base/os/os.h"
 #include "oribi/event/parts.h"
 
 #include <stdlib.h>

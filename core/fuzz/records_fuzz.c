@@ -3,7 +3,7 @@
  *
  * Holds for every input: records lie within it, one behind the other, and written again they are the same; a text that
  * is refused says why and leaves the contexts that serve, one that is taken replaces them; nothing is forgotten. */
-#include "door/config.c"
+#include "frontend/config.c"
 
 #include "ours.h"
 

@@ -6,7 +6,7 @@
  * its own; whole answers and each part are bytes of the file that realpath(3) names, and of its twin only where the
  * client accepts that; a path that leads to no file is answered by the application where it falls through, else with
  * 400 or 404; the mount's cache header stands on 200, 206 and 304 alone. No descriptor is left open. */
-#include "worker/site_private.h"
+#include "worker/local/local_private.h"
 
 #include "ours.h"
 

@@ -4,7 +4,7 @@
  * Holds for every input: an answer is one whole HTTP/1.1 answer that closes, with a length that is right; more bytes
  * are wanted only as long as the head may still be completed; with a token nobody without it gets 200, save for the
  * page, which holds no data. */
-#include "process/status_answer.c"
+#include "observe/status_answer.c"
 
 #include "ours.h"
 

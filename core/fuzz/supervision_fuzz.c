@@ -11,8 +11,8 @@
 #include "oribi/base/mem.h"
 #include "base/clock_ahead.h"
 #include "base/mem_counted.h"
-#include "process/process_private.h"
-#include "process/supervisor_private.h"
+#include "supervisor/process_private.h"
+#include "supervisor/supervisor_private.h"
 
 #include <signal.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* Snapshots for `ctl top` from a server that may be any program, on a screen of a size that the input chooses: nothing
  * but printable ASCII and the screen's own escape sequences reaches a terminal, in lines that are not too long. */
 #include "oribi/base/error.h"
-#include "process/top.h"
+#include "command/top.h"
 
 #include <assert.h>
 #include <stdint.h>

@@ -2,7 +2,7 @@
 #ifndef ORIBI_TEST_SYSTEM_H
 #define ORIBI_TEST_SYSTEM_H
 
-#include "oribi/base/os.h"
+#include "oribi/base/os/os.h"
 
 #include "tap.h"
 

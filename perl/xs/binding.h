@@ -28,10 +28,10 @@
 
 #include "oribi/base/error.h"
 #include "oribi/base/log.h"
-#include "oribi/worker/threads.h"
-#include "oribi/process/process.h"
-#include "oribi/process/title.h"
-#include "oribi/process/warmup.h"
+#include "oribi/worker/placement/threads.h"
+#include "oribi/supervisor/process.h"
+#include "oribi/supervisor/title.h"
+#include "oribi/supervisor/warmup.h"
 #include "oribi/worker/shape.h"
 #include "oribi/worker/worker.h"
 

@@ -10,7 +10,7 @@
  * called its responder. */
 #include "xs/binding.h"
 
-#include "oribi/base/os.h"
+#include "oribi/base/os/os.h"
 
 #include <fcntl.h>
 

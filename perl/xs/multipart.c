@@ -2,7 +2,7 @@
  * gives. Perl is asked for a file once for each part that has one; its bytes go there without Perl. */
 #include "xs/binding.h"
 
-#include "oribi/base/os.h"
+#include "oribi/base/os/os.h"
 #include "oribi/event/parts.h"
 #include "oribi/form/multipart.h"
 

@@ -3,8 +3,8 @@
  * for Perl ends. */
 #include "xs/binding.h"
 
-#include "oribi/base/os.h"
-#include "oribi/process/prefork.h"
+#include "oribi/base/os/os.h"
+#include "oribi/supervisor/prefork.h"
 #include "oribi/base/signals.h"
 
 #include <stdatomic.h>

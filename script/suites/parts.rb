@@ -30,7 +30,7 @@ module Parts
   OTHER_SYSTEMS = ENV.fetch("ORIBI_OS", "linux") == "linux" ? %r{/kqueue/} : %r{/kqueue/|_linux_test}
 
   def c_test(build, file) = Command.new(argv: ["#{ROOT}/build/#{build}/#{file[%r{\Acore/(test/.*)\.c\z}, 1]}"], count: :tap, dir: "#{ROOT}/core")
-  def c_tests(build) = Dir["core/test/*/*_test.c"].grep_v(OTHER_SYSTEMS).sort.map { |file| c_test(build, file) }
+  def c_tests(build) = Dir["core/test/**/*_test.c"].grep_v(OTHER_SYSTEMS).sort.map { |file| c_test(build, file) }
 
   # As script/sanitize has it, so that the core is compiled once for both.
   SANITIZED = { HARDEN: "", OPTIM: "-O1 -g -fno-omit-frame-pointer", CC: "gcc -fsanitize=address,undefined -fno-sanitize-recover=undefined" }.freeze
@@ -50,9 +50,9 @@ module Parts
   QUICK = { OPTIM: "-O1 -g" }.freeze # compiled in half the time
 
   # The build for other systems, on this one: what differs, and what stands on it.
-  PORTABLE = %w[base/log base/os base/os_process base/sink base/writer event/loop event/parts event/reactor files/root
-                process/generation process/keeper process/pid_file process/prefork process/process process/supervisor
-                worker/own].freeze
+  PORTABLE = %w[base/log base/os/os base/os/os_process base/sink base/writer event/loop event/parts event/reactor files/root
+                supervisor/generation supervisor/reaper supervisor/pid_file supervisor/prefork supervisor/process supervisor/supervisor
+                worker/fd_guard].freeze
 
   def core_portable(files = PORTABLE.map { |name| "core/test/#{name}_test.c" })
     commands = files.map { |file| c_test("portable", file) }
@@ -79,7 +79,7 @@ module Parts
 
   # The build for macOS and the BSDs, on this system's model of kqueue: the sources that it alone has, and what stands
   # on them.
-  BSD = %w[kqueue/kqueue base/os event/loop event/reactor process/message worker/handoff].freeze
+  BSD = %w[kqueue/kqueue base/os/os event/loop event/reactor supervisor/message worker/placement/handoff].freeze
 
   def core_bsd(files = BSD.map { |name| "core/test/#{name}_test.c" })
     commands = files.map { |file| c_test("bsd", file) }
@@ -176,7 +176,7 @@ module Parts
 
   # The core for a processor of 64 bits, one of 32 and macOS: all of it is compiled, and of the tests those of pure
   # functions and their neighbours run, or some; make soak-cross has the rest, with s390x and musl.
-  CROSS_SOME = %w[base/os base/log http/parser http/fields http/chunked form/urlencoded process/message].freeze
+  CROSS_SOME = %w[base/os/os base/log http/parser http/fields http/chunked form/urlencoded supervisor/message].freeze
   CROSS = { "aarch64" => %w[base http], "armhf" => CROSS_SOME, "macos-arm64" => %w[event redis] }.freeze
   def cross = CROSS.map { |target, tests| Command.new(argv: ["tools/cross", target, "--quick", *tests], count: :tap) }
 
@@ -203,7 +203,7 @@ module Parts
 
   # Which file => [part, its commands]. Of whole servers there are two to run it against.
   FILES = {
-    %r{\Acore/test/\w+/\w+_test\.c\z} => ["core", ->(file, _) { core_file(file) }],
+    %r{\Acore/test/(?:\w+/)+\w+_test\.c\z} => ["core", ->(file, _) { core_file(file) }],
     %r{\Aredis/core/test/\w+_test\.c\z} => ["core", ->(file, _) { redis_core_file(file) }],
     %r{\A(redis/)?core/fuzz/\w+_fuzz\.c\z} => ["fuzz", ->(file, _) { fuzz([file], seconds: "60") }],
     %r{\Aruby/test/.*_test\.rb\z} => ["ruby", ->(file, pattern) { ruby([file], pattern: pattern) }],

@@ -13,7 +13,7 @@
 #include "oribi/base/backlog.h"
 #include "oribi/base/clock.h"
 #include "oribi/base/error.h"
-#include "oribi/base/os.h"
+#include "oribi/base/os/os.h"
 
 #include <limits.h>
 #include <poll.h>

@@ -3,7 +3,7 @@
 #include "oribi/base/log_file.h"
 
 #include "oribi/base/error.h"
-#include "oribi/base/os.h"
+#include "oribi/base/os/os.h"
 
 #include <errno.h>
 #include <fcntl.h>

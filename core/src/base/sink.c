@@ -2,7 +2,7 @@
 #include "oribi/base/sink.h"
 
 #include "oribi/base/error.h"
-#include "oribi/base/os.h"
+#include "oribi/base/os/os.h"
 
 #include <limits.h>
 #include <string.h>

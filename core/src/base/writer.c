@@ -7,8 +7,8 @@
 
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
-#include "oribi/base/os.h"
-#include "oribi/base/os_thread.h"
+#include "oribi/base/os/os.h"
+#include "oribi/base/os/os_thread.h"
 
 #include <assert.h>
 #include <pthread.h>

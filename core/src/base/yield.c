@@ -1,7 +1,7 @@
 #include "oribi/base/yield.h"
 
 #include "oribi/base/clock.h"
-#include "oribi/base/os.h"
+#include "oribi/base/os/os.h"
 
 enum { EVENTS_MIN = 2 };
 

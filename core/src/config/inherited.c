@@ -3,7 +3,7 @@
 #include "oribi/config/inherited.h"
 
 #include "oribi/base/error.h"
-#include "oribi/base/os.h"
+#include "oribi/base/os/os.h"
 #include "config/options_private.h"
 
 #include <fcntl.h>

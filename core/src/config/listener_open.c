@@ -6,7 +6,7 @@
 #include "oribi/base/error.h"
 #include "oribi/base/log.h"
 #include "oribi/base/mem.h"
-#include "oribi/base/os.h"
+#include "oribi/base/os/os.h"
 #include "oribi/base/signals.h"
 #include "oribi/config/inherited.h"
 #include "config/options_private.h"

@@ -8,7 +8,7 @@
 
 #include "oribi/base/clock.h"
 #include "oribi/base/error.h"
-#include "oribi/base/os_process.h"
+#include "oribi/base/os/os_process.h"
 #include "oribi/config/suggest.h"
 
 #include <assert.h>

@@ -3,7 +3,7 @@
 
 #include "oribi/base/log.h"
 #include "oribi/base/mem.h"
-#include "oribi/base/os.h"
+#include "oribi/base/os/os.h"
 #include "oribi/files/error_pages.h"
 #include "oribi/files/mount.h"
 #include "oribi/files/root.h"

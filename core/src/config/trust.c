@@ -2,7 +2,7 @@
 #include "oribi/config/trust.h"
 
 #include "oribi/base/error.h"
-#include "oribi/base/os.h"
+#include "oribi/base/os/os.h"
 #include "config/options_private.h"
 
 #include <arpa/inet.h>

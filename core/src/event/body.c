@@ -2,8 +2,8 @@
 #include "oribi/event/body.h"
 
 #include "oribi/base/error.h"
-#include "oribi/base/os.h"
-#include "oribi/base/os_process.h"
+#include "oribi/base/os/os.h"
+#include "oribi/base/os/os_process.h"
 #include "oribi/base/slice.h"
 
 #include <assert.h>

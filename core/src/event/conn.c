@@ -4,7 +4,7 @@
 
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
-#include "oribi/base/os.h"
+#include "oribi/base/os/os.h"
 #include "oribi/event/reactor.h"
 
 #include "event/conn_private.h"

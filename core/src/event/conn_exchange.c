@@ -5,7 +5,7 @@
 
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
-#include "oribi/base/os.h"
+#include "oribi/base/os/os.h"
 #include "oribi/event/reactor.h"
 #include "oribi/http/response.h"
 

@@ -3,7 +3,7 @@
 #include "oribi/event/conn.h"
 
 #include "oribi/base/error.h"
-#include "oribi/base/os.h"
+#include "oribi/base/os/os.h"
 #include "oribi/event/reactor.h"
 
 #include "event/conn_private.h"

@@ -8,7 +8,7 @@
 #include "event/loop_source.h"
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
-#include "oribi/base/os.h"
+#include "oribi/base/os/os.h"
 
 #include <errno.h>
 #include <stddef.h>

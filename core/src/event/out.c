@@ -8,7 +8,7 @@
 
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
-#include "oribi/base/os.h"
+#include "oribi/base/os/os.h"
 
 #include <assert.h>
 #include <string.h>

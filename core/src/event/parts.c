@@ -7,8 +7,8 @@
 
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
-#include "oribi/base/os.h"
-#include "oribi/base/os_process.h"
+#include "oribi/base/os/os.h"
+#include "oribi/base/os/os_process.h"
 
 #include <string.h>
 #include <strings.h>

@@ -5,7 +5,7 @@
 #include "oribi/base/clock.h"
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
-#include "oribi/base/os.h"
+#include "oribi/base/os/os.h"
 
 #include "event/conn_private.h"
 

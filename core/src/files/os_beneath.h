@@ -3,7 +3,7 @@
 #ifndef ORIBI_FILES_OS_BENEATH_H
 #define ORIBI_FILES_OS_BENEATH_H
 
-#include "oribi/base/os.h"
+#include "oribi/base/os/os.h"
 #include "oribi/files/root.h"
 
 #include <stddef.h>

@@ -14,7 +14,7 @@
 
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
-#include "oribi/base/os.h"
+#include "oribi/base/os/os.h"
 #include "oribi/files/path.h"
 #include "files/os_beneath.h"
 

@@ -6,7 +6,7 @@
 #include "oribi/base/buf.h"
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
-#include "oribi/base/os.h"
+#include "oribi/base/os/os.h"
 #include "oribi/http/scan.h"
 #include "files/types_table.h"
 

@@ -11,7 +11,7 @@
 
 #include "oribi/base/error.h"
 #include "oribi/base/limits.h"
-#include "oribi/base/os.h"
+#include "oribi/base/os/os.h"
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
  * however deep it is. */
 #include "oribi/form/nested.h"
 
-#include "oribi/base/os.h"
+#include "oribi/base/os/os.h"
 
 static struct oribi_slice from(struct oribi_slice text, size_t at)
 {

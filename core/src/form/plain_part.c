@@ -1,7 +1,7 @@
 /* Text fields of a multipart body, read where they lie. */
 #include "oribi/form/plain_part.h"
 
-#include "oribi/base/os.h"
+#include "oribi/base/os/os.h"
 
 #include <string.h>
 

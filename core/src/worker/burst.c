@@ -3,7 +3,7 @@
 
 #include "worker/compress.h"
 #include "worker/exchange.h"
-#include "worker/ownership.h"
+#include "worker/placement/ownership.h"
 
 #include "oribi/base/clock.h"
 #include "oribi/base/error.h"

@@ -10,7 +10,7 @@
 #include "worker/call_clock.h"
 
 #include "worker/exchange.h"
-#include "worker/ownership.h"
+#include "worker/placement/ownership.h"
 
 #include "oribi/base/clock.h"
 #include "oribi/base/error.h"

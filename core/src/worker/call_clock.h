@@ -2,7 +2,7 @@
 #ifndef ORIBI_WORKER_CALL_CLOCK_H
 #define ORIBI_WORKER_CALL_CLOCK_H
 
-#include "worker/threads_private.h"
+#include "worker/placement/threads_private.h"
 
 #include <stdatomic.h>
 #include <stdint.h>

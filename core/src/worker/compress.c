@@ -4,12 +4,12 @@
 #include "worker/burst.h"
 #include "worker/call_clock.h"
 #include "worker/exchange.h"
-#include "worker/ownership.h"
+#include "worker/placement/ownership.h"
 #include "worker/reply.h"
 
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
-#include "oribi/base/os.h"
+#include "oribi/base/os/os.h"
 #include "oribi/http/compress.h"
 
 #include <string.h>

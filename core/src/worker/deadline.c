@@ -1,4 +1,4 @@
-/* Deadlines of calls; see the header. The signal also tells of clients that have gone (gone.c). Reading order:
+/* Deadlines of calls; see the header. The signal also tells of clients that have gone (client_abort.c). Reading order:
  * on_signal, tell, give_up and what it calls, oribi_deadline_look.
  *
  * give_up() runs in a signal handler, in the middle of whatever the application was doing: it may hold any lock of
@@ -7,13 +7,13 @@
 #include "oribi/worker/deadline.h"
 
 #include "oribi/base/clock.h"
-#include "oribi/base/os.h"
+#include "oribi/base/os/os.h"
 #include "oribi/http/date.h"
 #include "oribi/http/response.h"
 #include "worker/deadline_private.h"
 #include "worker/exchange.h"
-#include "worker/gone.h"
-#include "worker/ownership.h"
+#include "worker/client_abort.h"
+#include "worker/placement/ownership.h"
 
 #include <errno.h>
 #include <poll.h>

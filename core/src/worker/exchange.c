@@ -5,9 +5,9 @@
 #include "worker/call_clock.h"
 #include "worker/compress.h"
 #include "worker/framed.h"
-#include "worker/gone.h"
-#include "worker/overload.h"
-#include "worker/ownership.h"
+#include "worker/client_abort.h"
+#include "worker/placement/overload.h"
+#include "worker/placement/ownership.h"
 
 #include "oribi/base/clock.h"
 #include "oribi/base/mem.h"

@@ -3,7 +3,7 @@
  * an effect. */
 #include "worker/exchange.h"
 
-#include "oribi/base/os.h"
+#include "oribi/base/os/os.h"
 
 #include <string.h>
 

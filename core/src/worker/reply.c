@@ -7,12 +7,12 @@
 #include "worker/exchange.h"
 #include "worker/framed.h"
 #include "worker/gather.h"
-#include "worker/ownership.h"
+#include "worker/placement/ownership.h"
 
 #include "oribi/base/clock.h"
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
-#include "oribi/base/os.h"
+#include "oribi/base/os/os.h"
 #include "oribi/http/percent.h"
 #include "oribi/http/status.h"
 

@@ -2,7 +2,7 @@
  * touches the body, so that the reactor is needed for the books alone. */
 #include "worker/exchange.h"
 
-#include "worker/ownership.h"
+#include "worker/placement/ownership.h"
 
 #include "oribi/base/error.h"
 

@@ -7,7 +7,7 @@
  * of those gets none. A thread that runs may come to such a call between our look and the signal. */
 #include "worker/sample.h"
 
-#include "worker/ownership.h"
+#include "worker/placement/ownership.h"
 #include "worker/exchange.h"
 
 #include "oribi/base/clock.h"

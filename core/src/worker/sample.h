@@ -4,9 +4,9 @@
 #ifndef ORIBI_WORKER_SAMPLE_H
 #define ORIBI_WORKER_SAMPLE_H
 
-#include "oribi/base/os_thread.h"
-#include "oribi/worker/access_log.h"
-#include "oribi/worker/scoreboard.h"
+#include "oribi/base/os/os_thread.h"
+#include "oribi/worker/logs/access_log.h"
+#include "oribi/worker/placement/scoreboard.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -3,14 +3,14 @@
 #include "worker/sendfile.h"
 
 #include "worker/exchange.h"
-#include "worker/ownership.h"
+#include "worker/placement/ownership.h"
 #include "worker/reply.h"
 #include "worker/reply_file.h"
 
 #include "oribi/base/error.h"
 #include "oribi/base/log.h"
 #include "oribi/base/mem.h"
-#include "oribi/base/os.h"
+#include "oribi/base/os/os.h"
 #include "oribi/files/mount.h"
 #include "oribi/files/path.h"
 #include "oribi/files/root.h"

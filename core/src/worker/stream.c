@@ -5,15 +5,15 @@
 #include "worker/exchange.h"
 #include "worker/framed.h"
 #include "worker/gather.h"
-#include "worker/ownership.h"
-#include "worker/placement.h"
+#include "worker/placement/ownership.h"
+#include "worker/placement/placement.h"
 #include "worker/reply.h"
 #include "worker/unstored.h"
 
 #include "oribi/base/clock.h"
 #include "oribi/base/error.h"
 #include "oribi/http/chunked.h"
-#include "oribi/worker/helper.h"
+#include "oribi/worker/placement/helper.h"
 
 #include <assert.h>
 #include <poll.h>

@@ -4,7 +4,7 @@
 
 #include "worker/call_clock.h"
 #include "worker/exchange.h"
-#include "worker/ownership.h"
+#include "worker/placement/ownership.h"
 
 #include <poll.h>
 

@@ -1,9 +1,9 @@
 /* The pull interface. Reading order: oribi_worker_take, oribi__turn, on_other, prepare, oribi__exchange_end. How a
  * worker begins and ends: worker_life.c. */
 #include "worker/exchange.h"
-#include "worker/overload.h"
-#include "worker/ownership.h"
-#include "worker/refused.h"
+#include "worker/placement/overload.h"
+#include "worker/placement/ownership.h"
+#include "worker/logs/refused.h"
 #include "worker/unstored.h"
 
 #include "oribi/base/clock.h"
@@ -245,7 +245,7 @@ static void mend_signals(const struct oribi_worker *w)
     oribi_signals_mend_all(!in_call);
 }
 
-/* Costs nothing but three comparisons as a rule; see own.c. */
+/* Costs nothing but three comparisons as a rule; see fd_guard.c. */
 static void look_after_own(struct oribi_worker *w)
 {
     bool due = w->own_due && w->reactor.now_us - w->own_checked_us >= ORIBI__OWN_CHECK_US;

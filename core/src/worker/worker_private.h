@@ -4,25 +4,25 @@
 #define ORIBI_WORKER_WORKER_PRIVATE_H
 
 #include "oribi/base/log.h"
-#include "oribi/base/os.h"
+#include "oribi/base/os/os.h"
 #include "oribi/config/trust.h"
 #include "oribi/event/reactor.h"
 #include "oribi/worker/worker.h"
-#include "worker/accept.h"
+#include "worker/placement/accept.h"
 #include "worker/burst.h"
 #include "worker/compress.h"
 #include "worker/deadline_private.h"
-#include "worker/helper_private.h"
-#include "worker/overload.h"
-#include "worker/own.h"
-#include "worker/own_answers.h"
-#include "worker/placement.h"
-#include "worker/request_id.h"
+#include "worker/placement/helper_private.h"
+#include "worker/placement/overload.h"
+#include "worker/fd_guard.h"
+#include "worker/server_answers.h"
+#include "worker/placement/placement.h"
+#include "worker/logs/request_id.h"
 #include "worker/sample.h"
 #include "worker/sendfile.h"
-#include "worker/site.h"
+#include "worker/local/local.h"
 #include "worker/stacks_private.h"
-#include "worker/threads_private.h"
+#include "worker/placement/threads_private.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -97,7 +97,7 @@ struct oribi_worker {
     struct oribi_log_limit slow_log_limit; /* of the helper */
     struct oribi_log_limit slow_end_limit;
 
-    /* descriptors that the application may close (own.c) */
+    /* descriptors that the application may close (fd_guard.c) */
     bool own_due;            /* a call was made since the last oribi__own_check() … */
     int64_t own_checked_us;  /* … which was then */
     atomic_bool own_doubted; /* the helper met a descriptor of ours that is closed; partner: look_after_own() */

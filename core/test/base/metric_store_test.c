@@ -4,8 +4,8 @@
 #include "child.h"
 #include "tap.h"
 
-#include "oribi/base/os.h"
-#include "oribi/base/os_process.h"
+#include "oribi/base/os/os.h"
+#include "oribi/base/os/os_process.h"
 
 #include <math.h>
 #include <sched.h>

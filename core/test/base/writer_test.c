@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* Stands in for the one of base/os.c: counts, fails and waits as a test wants. */
+/* Stands in for the one of base/os/os.c: counts, fails and waits as a test wants. */
 static _Atomic int writes;
 static _Atomic int own_writes; /* by the thread of the test */
 static _Atomic bool held;      /* each write waits for `gate`, having posted `begun` */

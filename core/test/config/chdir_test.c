@@ -1,5 +1,5 @@
 /* The option chdir: entering a directory, and where later starts begin. */
-#include "oribi/base/os_process.h"
+#include "oribi/base/os/os_process.h"
 #include "oribi/config/options.h"
 
 #include <limits.h>

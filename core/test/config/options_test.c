@@ -3,7 +3,7 @@
 
 #include "oribi/base/buf.h"
 #include "oribi/base/mem.h"
-#include "oribi/base/os.h"
+#include "oribi/base/os/os.h"
 
 #include "tap.h"
 

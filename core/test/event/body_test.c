@@ -11,7 +11,7 @@
 
 enum { MEMORY_MAX = 100 };
 
-/* Stands in for the one of base/os.c, and counts. */
+/* Stands in for the one of base/os/os.c, and counts. */
 static int writes;
 static int odd_writes; /* those that neither begin nor end a batch */
 static size_t written_max = SIZE_MAX;

@@ -4,7 +4,7 @@
 #include "event/reactor_lab.h"
 
 #include "oribi/base/mem.h"
-#include "oribi/base/os.h"
+#include "oribi/base/os/os.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -37,7 +37,7 @@ static void test_room_for_a_body_counts_before_it_is_filled(void)
     end();
 }
 
-/* Stands in for the one of base/os.c: counts the writes to a body's file, and holds them or lets them fail. */
+/* Stands in for the one of base/os/os.c: counts the writes to a body's file, and holds them or lets them fail. */
 static _Atomic int file_writes;
 static _Atomic int own_writes; /* by the thread of the test, which is the reactor's */
 static _Atomic int writes_left = -1;

@@ -4,7 +4,7 @@
 #include "reactor_lab.h"
 
 #include "oribi/base/error.h"
-#include "oribi/base/os.h"
+#include "oribi/base/os/os.h"
 
 #include <fcntl.h>
 #include <stdlib.h>

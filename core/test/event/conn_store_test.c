@@ -14,7 +14,7 @@
 
 enum { ANSWER_BYTES = 3 * 1024 * 1024 };
 
-/* Stands in for the one of base/os.c: holds the writes to files, or lets them fail. */
+/* Stands in for the one of base/os/os.c: holds the writes to files, or lets them fail. */
 static _Atomic int own_writes;
 static _Atomic bool held;
 static _Atomic bool fails;

@@ -2,7 +2,7 @@
  * has. */
 #include "event/loop.c"
 
-#include "oribi/base/os.h"
+#include "oribi/base/os/os.h"
 #include "tap.h"
 
 #include <fcntl.h>

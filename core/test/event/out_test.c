@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* Stands in for the one of base/os.c, and counts. */
+/* Stands in for the one of base/os/os.c, and counts. */
 static int writes;
 static size_t write_at_most; /* 0: any */
 ssize_t oribi_os_write_vec(int fd, const struct iovec *vec, size_t count)

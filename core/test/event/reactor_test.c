@@ -384,7 +384,7 @@ static void test_withdrawn_socket_lives_on_with_its_rest(void)
     end();
 }
 
-/* Stands in for the one of base/os_linux.c: a peer that takes everything at once, so that no socket is ever full. */
+/* Stands in for the one of base/os/os_linux.c: a peer that takes everything at once, so that no socket is ever full. */
 static int64_t file_sent;
 ssize_t oribi_os_send_file(int socket_fd, int in_fd, int64_t *offset, int64_t n)
 {

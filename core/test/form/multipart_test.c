@@ -1,5 +1,5 @@
 /* Limits, boundaries, hostile inputs; the grammar's cases are in spec/multipart. */
-#include "oribi/base/os.h"
+#include "oribi/base/os/os.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* The model of kqueue, by what FreeBSD's manual page says of it: kqueue(2), whose sections are named. */
-#include "oribi/base/os.h"
+#include "oribi/base/os/os.h"
 #include "tap.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* What a worker keeps for all its connections: buffers_memory_max, then files; buffers_file_max, then no more. At
  * the limit and one byte more. */
-#include "worker/overload.c"
+#include "worker/placement/overload.c"
 
 #include "worker/client.h"
 

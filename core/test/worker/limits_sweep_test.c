@@ -1,10 +1,10 @@
 /* Every limit and time-out of the options table, at its value and one beyond, set by its name as a user sets it. An
  * option in these groups without a case here fails: the limits that doc/options.md promises are those that are
  * enforced. */
-#include "worker/overload.c"
+#include "worker/placement/overload.c"
 
 #include "worker/client.h"
-#include "worker/site_private.h"
+#include "worker/local/local_private.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

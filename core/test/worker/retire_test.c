@@ -1,6 +1,6 @@
 /* A worker that ends with the call that it is in (oribi_worker_retire): it begins nothing more, and what it holds
  * goes to another. */
-#include "worker/placement.c"
+#include "worker/placement/placement.c"
 
 #include "worker/two.h"
 

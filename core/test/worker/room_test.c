@@ -1,5 +1,5 @@
 /* connections_max: which connection goes for a new one, which never does, and who waits. */
-#include "worker/accept.c"
+#include "worker/placement/accept.c"
 
 #include "worker/two.h"
 

@@ -1,6 +1,6 @@
 /* Samples of calls that go on: this test is the helper, and a thread of its own makes the call. */
 #include "worker/sample.c"
-#include "worker/slow_log.c"
+#include "worker/logs/slow_log.c"
 
 #include "system.h"
 #include "tap.h"

@@ -1,6 +1,6 @@
 /* A worker that runs out of descriptors: what is in the hand-off queue stays there for others, newcomers are left to
  * them, and nothing is lost in silence. */
-#include "worker/placement.c"
+#include "worker/placement/placement.c"
 
 #include "worker/two.h"
 

@@ -1,6 +1,6 @@
 /* What cannot be stored: request bodies are refused before the application sees anything of them, answers break off,
  * and both logs tell the truth. */
-#include "worker/refused.c"
+#include "worker/logs/refused.c"
 
 #include "worker/client.h"
 

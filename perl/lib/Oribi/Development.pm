@@ -12,7 +12,7 @@ use Scalar::Util ();
 our $VERSION = '0.100';
 
 # What a developer sees where an answer fails: a page with the error, the lines around it, the trace and the request.
-# The page is the core's (process/failure_page.h); this gathers the facts: kind, name and value of each.
+# The page is the core's (develop/failure_page.h); this gathers the facts: kind, name and value of each.
 
 my $FRAMES_MAX = 200;
 my $DEPTH_MAX = 8;    # of parameters within parameters

@@ -1,6 +1,6 @@
 /* Plain sockets: connecting, and the transport of those that bring none (oribi/redis/conn.h). */
 #include "oribi/base/clock.h"
-#include "oribi/base/os.h"
+#include "oribi/base/os/os.h"
 #include "oribi/redis/conn.h"
 
 #include <errno.h>

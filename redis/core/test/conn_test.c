@@ -5,7 +5,7 @@
 
 #include "child.h"
 #include "oribi/base/mem.h"
-#include "oribi/base/os.h"
+#include "oribi/base/os/os.h"
 #include "tap.h"
 
 #include <errno.h>

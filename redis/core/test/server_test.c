@@ -1,6 +1,6 @@
 /* A real redis-server, on a unix socket of the test's own: every kind of reply in both protocols. */
 #include "oribi/base/mem.h"
-#include "oribi/base/os.h"
+#include "oribi/base/os/os.h"
 #include "oribi/redis/conn.h"
 #include "tap.h"
 #include "told.h"

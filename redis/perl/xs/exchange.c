@@ -2,7 +2,7 @@
  * left in it. What is sent again after a failure, and what never is, retry.h decides. */
 #include "xs/redis.h"
 
-#include "oribi/base/os.h"
+#include "oribi/base/os/os.h"
 
 #include <unistd.h>
 

@@ -2,8 +2,8 @@
 #include "ext.h"
 
 #include "oribi/base/buf.h"
-#include "oribi/process/check.h"
-#include "oribi/process/init.h"
+#include "oribi/command/check.h"
+#include "oribi/command/init.h"
 
 enum { FINDING_WORDS = 5 }; /* level, id, what, why, what to do */
 

@@ -6,7 +6,7 @@
  * holds the exception back until it is left. */
 #include "ext.h"
 
-#include "oribi/base/os.h"
+#include "oribi/base/os/os.h"
 
 VALUE ext_call_timeout;
 VALUE ext_client_gone;

@@ -3,7 +3,7 @@
 
 #include "oribi/base/buf.h"
 #include "oribi/base/limits.h"
-#include "oribi/process/failure_page.h"
+#include "oribi/develop/failure_page.h"
 
 enum { FACT_WORDS = 3 }; /* kind, name, value */
 

@@ -10,7 +10,7 @@
  *                         writing, which is the sink's from now on. Gives the target for part_end() */
 #include "ext.h"
 
-#include "oribi/base/os.h"
+#include "oribi/base/os/os.h"
 #include "oribi/event/parts.h"
 #include "oribi/form/multipart.h"
 

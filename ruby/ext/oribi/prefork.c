@@ -2,7 +2,7 @@
 #include "ext.h"
 
 #include "oribi/base/signals.h"
-#include "oribi/process/prefork.h"
+#include "oribi/supervisor/prefork.h"
 
 static VALUE options_prefork_defaults(VALUE self)
 {

@@ -4,12 +4,12 @@
 #include "ext.h"
 
 #include "oribi/http/compress.h"
-#include "oribi/base/os.h"
-#include "oribi/base/os_process.h"
+#include "oribi/base/os/os.h"
+#include "oribi/base/os/os_process.h"
 #include "oribi/base/signals.h"
-#include "oribi/process/check.h"
-#include "oribi/process/methods.h"
-#include "oribi/process/prefork.h"
+#include "oribi/command/check.h"
+#include "oribi/supervisor/methods.h"
+#include "oribi/supervisor/prefork.h"
 
 #include <ruby/util.h>
 

@@ -11,7 +11,7 @@
  * first, then buffers, then pointers. */
 #include "ext.h"
 
-#include "oribi/base/os.h"
+#include "oribi/base/os/os.h"
 #include "oribi/http/status.h"
 
 enum { PARTS_STACK = 1024 }; /* 16 KiB */

@@ -4,7 +4,7 @@
 #include "oribi/base/buf.h"
 #include "oribi/base/log.h"
 #include "oribi/config/arguments.h"
-#include "oribi/process/control_command.h"
+#include "oribi/command/control_command.h"
 
 /* --- Oribi::Options --- */
 

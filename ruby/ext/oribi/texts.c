@@ -3,8 +3,8 @@
 
 #include "oribi/base/buf.h"
 #include "oribi/config/options.h"
-#include "oribi/process/completion.h"
-#include "oribi/process/control_command.h"
+#include "oribi/command/completion.h"
+#include "oribi/command/control_command.h"
 
 static VALUE taken_text(struct oribi_buf *buf)
 {

@@ -5,7 +5,7 @@ require_relative "development/load_failure"
 
 module Oribi
   # What a developer sees where an answer fails: a page with the error, the lines around it, the trace and the request.
-  # Loaded in development alone; the page itself is the core's (process/failure_page.h).
+  # Loaded in development alone; the page itself is the core's (develop/failure_page.h).
   class Development
     # An application that answers every request with the page of what kept `path` from loading.
     #

@@ -12,7 +12,7 @@
 #ifndef ORIBI_BASE_SINK_H
 #define ORIBI_BASE_SINK_H
 
-#include "oribi/base/os.h"
+#include "oribi/base/os/os.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* Formats of access log lines as operators write them: in Apache's manner ("%h %t \"%r\" %>s %b") or in nginx's
- * ('$remote_addr "$request" $status'). Read once into pieces; worker/access_line.c writes lines by them. Pure. */
+ * ('$remote_addr "$request" $status'). Read once into pieces; worker/logs/access_line.c writes lines by them. Pure. */
 #ifndef ORIBI_CONFIG_LOG_FORMAT_H
 #define ORIBI_CONFIG_LOG_FORMAT_H
 

@@ -55,14 +55,14 @@ enum { ORIBI_LOOP_EVENTS_MAX = 256 };
 struct oribi_loop;
 
 /* Gives a loop; ORIBI_LOOP_BEST takes the system's own, or poll when the environment says ORIBI_EVENT_SOURCE=poll. 0 or
- * a code of base/os.h. */
+ * a code of base/os/os.h. */
 int oribi_loop_create(enum oribi_loop_source source, struct oribi_loop **out);
 void oribi_loop_destroy(struct oribi_loop *loop);
 
 /* The descriptor a forked child must close, or -1. */
 int oribi_loop_fd(const struct oribi_loop *loop);
 
-/* Starts watching `fd`. Borrows watch until removed. 0 or a code of base/os.h. */
+/* Starts watching `fd`. Borrows watch until removed. 0 or a code of base/os/os.h. */
 int oribi_loop_add(struct oribi_loop *loop, struct oribi_watch *watch, int fd, enum oribi_watch_kind kind,
                    uint8_t interest);
 

@@ -8,7 +8,7 @@
 #define ORIBI_EVENT_OUT_H
 
 #include "oribi/base/buf.h"
-#include "oribi/base/os.h"
+#include "oribi/base/os/os.h"
 #include "oribi/base/writer.h"
 #include "oribi/event/budget.h"
 #include "oribi/event/transport.h"

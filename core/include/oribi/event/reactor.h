@@ -121,7 +121,7 @@ struct oribi_reactor {
     struct oribi_watch writer_watch;
 };
 
-/* Gives a reactor in caller's memory. 0, or a code of base/os.h: the loop cannot be made. */
+/* Gives a reactor in caller's memory. 0, or a code of base/os/os.h: the loop cannot be made. */
 int oribi_reactor_init(struct oribi_reactor *reactor, const struct oribi_reactor_config *config,
                        const struct oribi_reactor_hooks *hooks, enum oribi_loop_source source);
 

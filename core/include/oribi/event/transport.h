@@ -1,5 +1,5 @@
 /* What stands between a connection and its socket: nothing as a rule; TLS in the door. Each function behaves as the
- * function of base/os.h that it stands in for, so a connection need not know which it has.
+ * function of base/os/os.h that it stands in for, so a connection need not know which it has.
  *
  * A transport is owned by its connection (struct oribi_conn: transport, set between oribi_conn_open() and
  * oribi_conn_start(); NULL: the socket itself) and does not own the descriptor. Where it holds bytes back that the
@@ -8,7 +8,7 @@
 #ifndef ORIBI_EVENT_TRANSPORT_H
 #define ORIBI_EVENT_TRANSPORT_H
 
-#include "oribi/base/os.h"
+#include "oribi/base/os/os.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -13,12 +13,12 @@
 #ifndef ORIBI_WORKER_WORKER_H
 #define ORIBI_WORKER_WORKER_H
 
-#include "oribi/worker/access_log.h"
-#include "oribi/worker/handoff.h"
+#include "oribi/worker/logs/access_log.h"
+#include "oribi/worker/placement/handoff.h"
 #include "oribi/config/listener.h"
 #include "oribi/config/options.h"
 #include "oribi/worker/req.h"
-#include "oribi/worker/scoreboard.h"
+#include "oribi/worker/placement/scoreboard.h"
 
 #include <stdbool.h>
 

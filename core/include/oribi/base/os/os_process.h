@@ -1,0 +1,146 @@
+/* What this process is and how it was started: command line, environment, working directory, user; and waiting for
+ * children. How it was started is in os_start.c; what differs between systems is in os_linux.c, os_usage_linux.c and
+ * os_portable.c. */
+#ifndef ORIBI_BASE_OS_OS_PROCESS_H
+#define ORIBI_BASE_OS_OS_PROCESS_H
+
+#include "oribi/base/slice.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct oribi_buf;
+
+enum { ORIBI_POLL_MAX = 96 };
+
+/* How to start the same command again. */
+struct oribi_start {
+    char **argv;    /* NULL-terminated */
+    char **environ; /* the same; as it was when the process started, whatever the program has set since */
+    /* Absolute working directory; by its name in PWD where that leads there, so that a symbolic link that is
+     * switched to a new release is followed. */
+    char *dir;
+};
+
+/* The working directory, absolute; by its name in PWD where that leads there. The caller frees it
+ * (oribi_mem_free()). */
+char *oribi_process_dir(void);
+
+/* chdir(2). 0, or ORIBI_ESYS with one line in `error` (ORIBI_ERROR_TEXT_CAP). */
+int oribi_process_enter_dir(const char *dir, char *error);
+
+/* Records how this process was started; `argv` is borrowed and comes with the environment of this moment unless
+ * `environ_is_known` to the kernel still, NULL for the kernel's record of both. `dir` is the directory of the start
+ * where the program has left it since, else NULL; borrowed. Call it before the process title is changed: runtimes
+ * write titles over that record. 0, or ORIBI_ESYS with oribi_os_error_text(). */
+int oribi_start_record(struct oribi_start *start, char *const *argv, bool environ_is_known, const char *dir);
+void oribi_start_free(struct oribi_start *start);
+
+/* Another environment, NULL-terminated, for a start that was recorded; borrowed. Its directory stays. */
+void oribi_start_set_environ(struct oribi_start *start, char *const *list);
+
+/* Starts the command with `extra` ("NAME=value", NULL-terminated) set in its environment, and the descriptors `keep`
+ * (count of them) open in it under their numbers; all others are CLOEXEC by our rule. Names in `extra` replace what
+ * is there. Gives the pid of the child; its signals are blocked and have no handlers from its first moment on.
+ * 0, ORIBI_ENOMEM or ORIBI_ESYS. A command that cannot be executed ends with code 127 and a line on stderr. */
+int oribi_start_again(const struct oribi_start *start, char *const *extra, const int *keep, size_t keep_count,
+                      pid_t *pid);
+
+/* Becomes that command, in this process: with `extra`, `keep` and the working directory as above; the signals of `held`
+ * (held_count of them) neither end it nor, where its language does not unblock them, get lost before it has handlers.
+ * Returns when it cannot, with oribi_os_error_text(). Arrive: in that command, before handlers are installed, and again
+ * when they are (`ready`): the signals are as ever. */
+void oribi_start_become(const struct oribi_start *start, char *const *extra, const int *keep, size_t keep_count,
+                        const int *held, size_t held_count);
+void oribi_start_arrive(const int *held, size_t held_count, bool ready);
+
+/* Private. Appends the strings of the command line, or of the environment, that the system has kept of this process's
+ * start, each with its NUL: as this system tells them, from /proc, and out of what macOS tells (KERN_PROCARGS2). 0 or a
+ * code of os.h; ORIBI_EINVAL for what cannot be read. */
+int oribi__os_started(bool environment, struct oribi_buf *out);
+int oribi__os_read_proc(bool environment, struct oribi_buf *out);
+int oribi__os_split_started(struct oribi_slice all, bool environment, struct oribi_buf *out);
+
+/* Changes to the group and user given by name or number (NULL: leave; the group defaults to the user's), for good.
+ * 0, or ORIBI_EINVAL, ORIBI_ESYS with one line in `error` (ORIBI_ERROR_TEXT_CAP). */
+int oribi_process_switch_user(const char *user, const char *group, char *error);
+
+/* uid and gid the two names stand for; -1 where none is given. Same results. */
+int oribi_process_find_user(const char *user, const char *group, uid_t *uid, gid_t *gid, char *error);
+
+/* The name of the user `uid`, written to dst; NULL when it has none or a longer one. */
+const char *oribi_process_user_name(uid_t uid, char *dst, size_t cap);
+
+/* Whether this process may become that user and group: refuses what oribi_process_switch_user() would fail with.
+ * Same results. */
+int oribi_process_check_user(const char *user, const char *group, char *error);
+
+/* Reaps one child: pid -1 is any. `wait` blocks. Gives its pid, 0 when none has ended, or ORIBI_ESYS (no such
+ * child). */
+pid_t oribi_process_reap(pid_t pid, bool wait, int *status);
+
+/* The same of a child that was killed, for a time: one that the kernel keeps (a disk that stands still) is left to init
+ * after that. False: it is. */
+bool oribi_process_reap_within(pid_t pid, int64_t ms);
+
+/* A child that has ended and is still to be reaped: its pid, 0 when there is none, or ORIBI_ESYS (no child). */
+pid_t oribi_process_ended(void);
+
+/* Waits for the end of a child, which is not reaped yet. Gives its status as waitpid(2) does; false: no such child. */
+bool oribi_process_await(pid_t pid, int *status);
+
+/* There is no process of this number, not even one that is to be reaped; one that another user has is not ours. */
+bool oribi_process_is_gone(pid_t pid);
+
+/* True for a child of this process, or a child's child and so on to a depth that ours have; also where the kernel
+ * does not tell (no /proc), and where orphans are adopted by another process than this one. */
+bool oribi_process_is_below(pid_t pid);
+
+/* Waits until one of the descriptors (at most ORIBI_POLL_MAX, negative ones skipped) is readable or at its end, or
+ * the time is over (-1: never). Returns at a signal as well. */
+void oribi_process_poll(const int *fds, size_t count, int64_t timeout_ms);
+
+/* The same; also until one of `out_fds` takes bytes or is at its end. At most ORIBI_POLL_MAX in all. */
+void oribi_process_poll_both(const int *fds, size_t count, const int *out_fds, size_t out_count, int64_t timeout_ms);
+
+/* True when standard input is a terminal whose other side has hung up. */
+bool oribi_process_terminal_gone(void);
+
+/* True when one of the standard streams is a terminal. */
+bool oribi_process_has_terminal(void);
+
+/* Gives a descriptor of zeroed memory that processes can map together, with no name. 0 or a code of os.h. */
+int oribi_process_shared_memory(size_t bytes, int *fd);
+
+/* How many bytes it has. 0 or a code of os.h. */
+int oribi_process_shared_memory_size(int fd, size_t *bytes);
+
+/* What a process uses: memory that is resident, in bytes, and processor time since its start, of all its threads. One
+ * read of a small file, for which the process need not stop. Both are 0 when the process is gone. */
+void oribi_process_usage(pid_t pid, int64_t *resident_bytes, int64_t *cpu_ms);
+
+/* The same with more of what the file says. All-zero when the process is gone. */
+struct oribi_process_look {
+    int64_t resident_bytes;
+    int64_t cpu_ms;
+    uint32_t threads; /* of the kernel's: helpers and those of the language are among them */
+    bool stopped;     /* by a signal (SIGSTOP) or a tracer */
+};
+void oribi_process_look(pid_t pid, struct oribi_process_look *look);
+
+/* How the memory of a process is shared, in bytes: its proportional share of all (PSS), what it alone has mapped,
+ * what other processes have mapped too. The kernel visits every page for that: milliseconds for a large process, in
+ * which it waits if it changes its memory map. False where the kernel does not tell (no permission, process gone). */
+struct oribi_process_shares {
+    int64_t proportional_bytes;
+    int64_t own_bytes;
+    int64_t shared_bytes;
+};
+bool oribi_process_shares(pid_t pid, struct oribi_process_shares *shares);
+
+/* How many descriptors a process has open; -1 where the kernel does not tell. */
+int64_t oribi_process_descriptors(pid_t pid);
+
+#endif

@@ -1,0 +1,60 @@
+/* What the sources of the screen of `ctl top` share: top.c (lines, header) and top_table.c (workers). */
+#ifndef ORIBI_COMMAND_TOP_SCREEN_H
+#define ORIBI_COMMAND_TOP_SCREEN_H
+
+#include "command/top.h"
+
+enum {
+    LINE_CAP = ORIBI__TOP_COLUMNS_MAX + 1,
+    LONG_CALL_US = 1000 * 1000, /* from here on a call, or a wait for one, is shown in another colour */
+};
+
+enum color { PLAIN, RED, YELLOW, REVERSE };
+
+/* What is shown for one worker. */
+struct row {
+    const struct oribi__top_worker *worker;
+    double rate; /* requests a second; negative: not known yet */
+    double cpu;  /* percent of a processor; the same */
+    uint64_t key;
+};
+
+struct screen {
+    struct oribi_buf *out;
+    const struct oribi__top_view *view;
+    const struct oribi__top_snapshot *now;
+    const struct oribi__top_snapshot *before; /* NULL: there is none of this server */
+    double seconds;                           /* between the two */
+    struct row *rows;
+    uint32_t lines; /* written */
+    uint32_t at;    /* columns of the line that are written */
+    bool full;      /* the line takes no more parts */
+    bool has_part;  /* the next one needs a gap in front */
+};
+
+/* Ends the line before, if there is one. */
+void oribi__screen_begin_line(struct screen *screen);
+
+/* Appends a text to the line, cut at the screen's edge. */
+void oribi__screen_put(struct screen *screen, enum color color, const char *text);
+
+uint32_t oribi__screen_width(const struct screen *screen);
+
+/* Of a counter since the snapshot before; less than nothing is nothing. */
+static inline uint64_t grown(uint64_t now, uint64_t before)
+{
+    return now > before ? now - before : 0;
+}
+
+/* States of workers by their weight: killed, held, draining, busy, starting, idle, and all others with that. */
+enum { STATE_KILLED, STATE_HELD, STATES = 6 };
+uint32_t oribi__top_state(const struct oribi__top_worker *worker);
+const char *oribi__top_state_name(uint32_t state);
+
+/* top_table.c: fills screen->rows and brings them into the view's order. */
+void oribi__top_fill_rows(struct screen *screen);
+
+/* Writes the rows as far as the screen has lines, and how many more there are. */
+void oribi__top_put_table(struct screen *screen);
+
+#endif

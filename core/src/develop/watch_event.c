@@ -1,0 +1,85 @@
+/* Files that have changed, as an event of the supervisor; and the way of their names from the process that has loaded
+ * them: memory with the list, whose descriptor goes with a message. */
+#include "supervisor/supervisor_private.h"
+
+#include "oribi/base/clock.h"
+#include "oribi/base/error.h"
+#include "oribi/base/log.h"
+#include "oribi/base/mem.h"
+#include "oribi/base/os/os_process.h"
+#include "oribi/supervisor/message.h"
+#include "supervisor/process_private.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static ssize_t read_all(int fd, char *list, size_t bytes)
+{
+    size_t len = 0;
+    ssize_t n;
+    while (len < bytes && (n = pread(fd, list + len, bytes - len, (off_t)len)) > 0)
+        len += (size_t)n;
+    return (ssize_t)len;
+}
+
+void oribi__watch_message(struct oribi_supervisor *supervisor, int fd)
+{
+    size_t bytes;
+    char *list = NULL;
+    if (fd >= 0 && oribi_process_shared_memory_size(fd, &bytes) == 0 && bytes <= ORIBI__WATCH_LIST_BYTES_MAX)
+        list = oribi_mem_try_alloc(bytes ? bytes : 1, 1);
+    if (list)
+        oribi__watch_files(&supervisor->watch, list, (size_t)read_all(fd, list, bytes));
+    oribi_mem_free(list);
+    oribi_os_close(fd);
+}
+
+/* Paths below the working directory are shorter without it. */
+static const char *short_path(const char *path)
+{
+    char here[1024];
+    size_t n = getcwd(here, sizeof(here)) ? strlen(here) : 0;
+    return n > 1 && strncmp(path, here, n) == 0 && path[n] == '/' ? path + n + 1 : path;
+}
+
+bool oribi__watch_event(struct oribi_supervisor *supervisor, struct oribi_policy_event *event)
+{
+    char more[48] = "";
+    if (!supervisor->watch.on || !supervisor->policy.up || supervisor->policy.stopping)
+        return false;
+    const char *path = oribi__watch_turn(&supervisor->watch, oribi_clock_ms());
+    if (!path)
+        return false;
+    if (supervisor->watch.changed_count > 1)
+        (void)snprintf(more, sizeof(more), " and %zu more", supervisor->watch.changed_count - 1); /* fits */
+    oribi_log(ORIBI_LOG_INFO, "%s%s changed: loading the application anew", short_path(path), more);
+    *event = (struct oribi_policy_event){.type = ORIBI_EVENT_RELOAD};
+    return true;
+}
+
+/* --- in a mold or a worker --- */
+
+static int write_all(int fd, const char *list, size_t len)
+{
+    while (len > 0) {
+        ssize_t n = oribi_os_write(fd, list, len);
+        if (n <= 0)
+            return ORIBI_ESYS;
+        list += n;
+        len -= (size_t)n;
+    }
+    return 0;
+}
+
+void oribi_process_files(struct oribi_process *p, const char *list, size_t len)
+{
+    const struct oribi__ties *ties = p->mold ? &p->mold->ties : p->child ? oribi__child_ties(p->child) : NULL;
+    struct oribi_message message = {.kind = ORIBI_MESSAGE_FILES, .pid = (int32_t)getpid()};
+    int fd;
+    if (!ties || ties->message_fd < 0 || len > ORIBI__WATCH_LIST_BYTES_MAX || oribi_process_shared_memory(0, &fd) < 0)
+        return;
+    if (write_all(fd, list, len) == 0)
+        (void)oribi_message_send_fd(ties->message_fd, &message, fd); /* the supervisor may be gone */
+    oribi_os_close(fd);
+}

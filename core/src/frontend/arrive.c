@@ -1,0 +1,478 @@
+/* Clients from the listener until it is known what they speak: TLS shakes hands, and without it the first bytes say
+ * whether HTTP/2 is spoken by prior knowledge (RFC 9113 3.3). A PROXY header stands before either: nothing that is said
+ * within TLS, or later, can be one. */
+#include "frontend/arrive.h"
+
+#include "http/digits.h"
+
+#include "oribi/base/error.h"
+#include "oribi/base/mem.h"
+#include "oribi/base/os/os.h"
+#include "oribi/http/parser.h"
+#include "oribi/http/proxy.h"
+#include "oribi/http/refusal.h"
+
+#include <netinet/in.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+
+enum {
+    LOOK_EVERY_MS = 250, /* at deadlines */
+    FIRST_BYTES = 4096,
+    ROOM_LOOKS_MAX = 16,  /* clients that turn out not to rest */
+    PLAIN_READS_MAX = 16, /* of FIRST_BYTES, behind the answer to who speaks no TLS */
+};
+
+_Static_assert((int)FIRST_BYTES >= (int)ORIBI_PROXY_BINARY_BYTES_MAX, "a PROXY header is read whole");
+_Static_assert((int)FIRST_BYTES >= (int)ORIBI_PROXY_LINE_BYTES_MAX, "a PROXY line is read whole");
+
+static const char preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+_Static_assert(sizeof(preface) - 1 == ORIBI__PREFACE_BYTES, "room for all of it");
+
+/* --- a client's socket --- */
+
+ssize_t oribi__peer_read(const struct oribi__peer *peer, void *dst, size_t n)
+{
+    return oribi_transport_read(peer->transport, peer->fd, dst, n);
+}
+
+ssize_t oribi__peer_send(const struct oribi__peer *peer, const struct iovec *vec, size_t count)
+{
+    return oribi_transport_send(peer->transport, peer->fd, vec, count, false);
+}
+
+void oribi__peer_close(struct oribi__peer *peer, bool shut)
+{
+    if (peer->transport && shut)
+        peer->transport->shut(peer->transport);
+    if (peer->transport)
+        peer->transport->release(peer->transport);
+    peer->transport = NULL;
+    oribi_os_close(peer->fd);
+    peer->fd = -1;
+}
+
+/* --- life --- */
+
+static void forget(struct oribi__arrival *arrival)
+{
+    struct oribi__door *door = arrival->door;
+    (void)oribi_loop_remove(door->reactor.loop, &arrival->watch); /* ours */
+    *(arrival->prev ? &arrival->prev->next : &door->arrivals) = arrival->next;
+    *(arrival->next ? &arrival->next->prev : &door->arrivals_last) = arrival->prev;
+    arrival->watch.fd = -1;
+    oribi_buf_deinit(&arrival->proxy);
+    door->arrival_count--;
+    arrival->next = door->closed_arrivals;
+    door->closed_arrivals = arrival;
+}
+
+void oribi__arrival_drop(struct oribi__arrival *arrival)
+{
+    oribi_tls_session_destroy(arrival->session);
+    arrival->session = NULL;
+    oribi_os_close(arrival->peer.fd);
+    forget(arrival);
+}
+
+static void become_h1(struct oribi__arrival *arrival, struct oribi_slice first)
+{
+    struct oribi__door *door = arrival->door;
+    struct oribi__peer peer = arrival->peer;
+    const struct oribi_door_listener *listener = &door->config->listeners[peer.listener];
+    bool proxy_awaited = arrival->proxy_awaited;
+    forget(arrival);
+    struct oribi_conn *c = oribi_conn_open(&door->reactor, peer.fd, listener);
+    if (!c) {
+        if (peer.transport)
+            peer.transport->release(peer.transport);
+        return;
+    }
+    c->transport = peer.transport;
+    c->addr_len = peer.addr_len;
+    c->port_len = peer.port_len;
+    memcpy(c->addr, peer.addr, sizeof(c->addr));
+    memcpy(c->port, peer.port, sizeof(c->port));
+    c->proxy_awaited = proxy_awaited;
+    c->proxy_tls = peer.proxy_tls;
+    if (first.n)
+        oribi_conn_resume(&door->reactor, c, first, -1, 0, 0);
+    if (c->state == ORIBI_CONN_IDLE || c->state == ORIBI_CONN_HEAD || c->state == ORIBI_CONN_BODY)
+        oribi_conn_start(&door->reactor, c);
+}
+
+static void become_h2(struct oribi__arrival *arrival, struct oribi_slice first)
+{
+    struct oribi__peer peer = arrival->peer;
+    struct oribi__door *door = arrival->door;
+    forget(arrival);
+    oribi__h2_begin(door, &peer, first);
+}
+
+/* --- the first bytes --- */
+
+/* Reads behind the `len` bytes that are in `first`. 0: nothing has come, or the client is dropped. */
+static size_t read_first(struct oribi__arrival *arrival, char first[FIRST_BYTES], size_t len)
+{
+    ssize_t n = oribi_os_read(arrival->peer.fd, first + len, FIRST_BYTES - len);
+    if (n == ORIBI_AGAIN) {
+        arrival->watch.ready &= (uint8_t)~ORIBI_READ;
+        return 0;
+    }
+    if (n <= 0) {
+        oribi__arrival_drop(arrival);
+        return 0;
+    }
+    arrival->door->bytes_in += (uint64_t)n;
+    return (size_t)n;
+}
+
+static void choose(struct oribi__arrival *arrival, struct oribi_slice first)
+{
+    size_t known = first.n < ORIBI__PREFACE_BYTES ? first.n : ORIBI__PREFACE_BYTES;
+    if (memcmp(first.p, preface, known) != 0) {
+        become_h1(arrival, first);
+    } else if (known == ORIBI__PREFACE_BYTES) {
+        become_h2(arrival, first);
+    } else {
+        memcpy(arrival->first, first.p, first.n);
+        arrival->len = (uint32_t)first.n;
+    }
+}
+
+static void look_at_first(struct oribi__arrival *arrival)
+{
+    char first[FIRST_BYTES];
+    memcpy(first, arrival->first, arrival->len);
+    size_t n = read_first(arrival, first, arrival->len);
+    if (n > 0)
+        choose(arrival, oribi_slice(first, arrival->len + n));
+}
+
+/* Its lines in both logs, as of any other that is refused. */
+static void log_plain(const struct oribi__arrival *arrival, struct oribi_slice came, size_t head_bytes,
+                      size_t body_bytes)
+{
+    const struct oribi__peer *peer = &arrival->peer;
+    const struct oribi__refused refused = {
+        .listener = &arrival->door->config->listeners[peer->listener].listener,
+        .addr = oribi_slice(peer->addr, peer->addr_len),
+        .port = oribi_slice(peer->port, peer->port_len),
+        .closes = true,
+        .status = 400,
+        .refusal = ORIBI_REFUSAL_REQUEST_LINE,
+        .reason = "HTTP without TLS at an address of tls://",
+        .body_bytes = (int64_t)body_bytes,
+        .bytes_in = (int64_t)came.n,
+        .bytes_out = (int64_t)(head_bytes + body_bytes),
+        .requests = 1,
+    };
+    oribi__count_refusal(arrival->door, 400, ORIBI_REFUSAL_REQUEST_LINE);
+    oribi__own_log_refused(arrival->door, NULL, oribi_parser_first_line(came.p, came.n), &refused);
+}
+
+static void answer_plain(const struct oribi__arrival *arrival)
+{
+    static const char head[] = "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nContent-Length: 58\r\n"
+                               "Connection: close\r\n\r\n";
+    static const char body[] = "This port speaks HTTPS: use https:// in front of its name\n";
+    char rest[FIRST_BYTES];
+    struct oribi_slice first = oribi_tls_first(arrival->session);
+    first.n = first.n < sizeof(rest) ? first.n : sizeof(rest);
+    memcpy(rest, first.p, first.n);
+    ssize_t n = oribi_os_read(arrival->peer.fd, rest + first.n, sizeof(rest) - first.n);
+    log_plain(arrival, oribi_slice(rest, first.n + (n > 0 ? (size_t)n : 0)), sizeof(head) - 1, sizeof(body) - 1);
+    struct iovec vec[2] = {{(void *)head, sizeof(head) - 1}, {(void *)body, sizeof(body) - 1}};
+    (void)oribi_os_send_vec(arrival->peer.fd, vec, 2); /* who has gone needs no answer */
+    (void)shutdown(arrival->peer.fd, SHUT_WR);
+    for (int i = 0; i < PLAIN_READS_MAX && oribi_os_read(arrival->peer.fd, rest, sizeof(rest)) > 0; i++)
+        continue; /* unread bytes would reset the answer */
+}
+
+static void log_unshaken(const struct oribi__arrival *arrival, const char *reason)
+{
+    struct oribi__door *door = arrival->door;
+    oribi_door_slot_count(&door->slot->unshaken[ORIBI_DOOR_REFUSED], 1);
+    if (oribi_log_limit_allows(&door->log_limit, door->reactor.now_ms))
+        oribi_log(ORIBI_LOG_INFO, "door: a handshake with %.*s failed: %s",
+                  arrival->peer.addr_len ? arrival->peer.addr_len : 4,
+                  arrival->peer.addr_len ? arrival->peer.addr : "unix", reason);
+}
+
+static void shake_hands(struct oribi__arrival *arrival)
+{
+    struct oribi__door *door = arrival->door;
+    switch (oribi_tls_handshake(arrival->session)) {
+    case ORIBI_TLS_DONE:
+        arrival->peer.tls = oribi_tls_info(arrival->session);
+        oribi__count_handshake(door, arrival->peer.tls);
+        arrival->peer.transport = oribi_tls_transport(arrival->session);
+        arrival->session = NULL;
+        if (arrival->peer.tls->h2)
+            become_h2(arrival, oribi_slice(NULL, 0));
+        else
+            become_h1(arrival, oribi_slice(NULL, 0));
+        return;
+    case ORIBI_TLS_READS:
+        arrival->watch.ready &= (uint8_t)~ORIBI_READ;
+        oribi_loop_interest(door->reactor.loop, &arrival->watch, ORIBI_READ);
+        return;
+    case ORIBI_TLS_WRITES:
+        arrival->watch.ready &= (uint8_t)~ORIBI_WRITE;
+        oribi_loop_interest(door->reactor.loop, &arrival->watch, ORIBI_WRITE);
+        return;
+    case ORIBI_TLS_PLAIN:
+        oribi_door_slot_count(&door->slot->unshaken[ORIBI_DOOR_PLAIN], 1);
+        answer_plain(arrival);
+        break;
+    case ORIBI_TLS_FAILED:
+        log_unshaken(arrival, oribi_tls_reason(arrival->session));
+        break;
+    case ORIBI_TLS_GONE:
+        oribi_door_slot_count(&door->slot->unshaken[ORIBI_DOOR_LEFT], 1);
+        break;
+    }
+    oribi__arrival_drop(arrival);
+}
+
+/* --- the PROXY header --- */
+
+/* The handshake begins, with what has been read of it. */
+static void begin_tls(struct oribi__arrival *arrival, struct oribi_slice early)
+{
+    arrival->session = oribi_tls_accept(oribi__arrival_listener(arrival)->contexts, arrival->peer.fd);
+    if (arrival->session && oribi_tls_early(arrival->session, early) == 0)
+        shake_hands(arrival);
+    else
+        oribi__arrival_drop(arrival);
+}
+
+/* Without TLS it is answered 400, as workers do. Within it no answer could be read. */
+static void refuse_proxy(struct oribi__arrival *arrival, struct oribi_slice first, const char *reason)
+{
+    if (!oribi__arrival_listener(arrival)->tls) {
+        become_h1(arrival, first);
+        return;
+    }
+    oribi_door_slot_count(&arrival->door->slot->refusals[ORIBI_REFUSAL_PROXY_HEADER], 1);
+    log_unshaken(arrival, reason);
+    oribi__arrival_drop(arrival);
+}
+
+static void take_proxy(struct oribi__arrival *arrival, const struct oribi_proxy *proxy)
+{
+    struct oribi__peer *peer = &arrival->peer;
+    int64_t idle_ms = arrival->door->config->options->idle_timeout_ms;
+    arrival->proxy_awaited = false;
+    oribi_buf_deinit(&arrival->proxy);
+    if (!oribi__arrival_listener(arrival)->tls)
+        arrival->deadline_ms = idle_ms ? arrival->door->reactor.now_ms + idle_ms : INT64_MAX;
+    peer->proxy_tls = proxy->tls;
+    if (!proxy->known)
+        return;
+    memcpy(peer->addr, proxy->addr, proxy->addr_len);
+    memcpy(peer->port, proxy->port, proxy->port_len);
+    peer->addr_len = proxy->addr_len;
+    peer->port_len = proxy->port_len;
+}
+
+/* It has come in part, and has the time of a head for the rest. False: out of memory. */
+static bool keep_proxy(struct oribi__arrival *arrival, const char *p, size_t n)
+{
+    int64_t timeout_ms = arrival->door->config->options->head_timeout_ms;
+    int64_t until_ms = timeout_ms ? arrival->door->reactor.now_ms + timeout_ms : INT64_MAX;
+    if (!arrival->proxy.len && until_ms < arrival->deadline_ms)
+        arrival->deadline_ms = until_ms;
+    return oribi_buf_try_append(&arrival->proxy, p, n) == 0;
+}
+
+static void read_proxy(struct oribi__arrival *arrival)
+{
+    char first[FIRST_BYTES];
+    struct oribi_proxy proxy;
+    size_t len = arrival->proxy.len;
+    if (len)
+        memcpy(first, arrival->proxy.p, len);
+    for (;;) {
+        size_t n = read_first(arrival, first, len);
+        if (n == 0)
+            return;
+        ssize_t head = oribi_proxy_parse(first, len + n, &proxy);
+        if (head != ORIBI_AGAIN) {
+            len += n;
+            if (head < 0) {
+                refuse_proxy(arrival, oribi_slice(first, len), proxy.reason);
+                return;
+            }
+            take_proxy(arrival, &proxy);
+            struct oribi_slice rest = oribi_slice(first + head, len - (size_t)head);
+            if (oribi__arrival_listener(arrival)->tls)
+                begin_tls(arrival, rest);
+            else if (rest.n)
+                choose(arrival, rest);
+            return;
+        }
+        if (!keep_proxy(arrival, first + len, n)) {
+            oribi__arrival_drop(arrival);
+            return;
+        }
+        len += n;
+    }
+}
+
+void oribi__arrival_go_on(struct oribi__arrival *arrival)
+{
+    if (arrival->proxy_awaited)
+        read_proxy(arrival);
+    else if (arrival->session)
+        shake_hands(arrival);
+    else
+        look_at_first(arrival);
+}
+
+void oribi__arrival_on_ready(void *self, struct oribi_watch *watch)
+{
+    if (watch->fd >= 0)
+        oribi__arrival_go_on((struct oribi__arrival *)watch);
+}
+
+/* --- who has connected --- */
+
+static void set_address(struct oribi__peer *peer, const struct sockaddr_storage *from)
+{
+    char text[PUT_ADDRESS_CAP];
+    uint16_t port = 0;
+    if (from->ss_family == AF_INET) {
+        const struct sockaddr_in *in = (const struct sockaddr_in *)from;
+        peer->addr_len = (uint8_t)put_ipv4(text, (const uint8_t *)&in->sin_addr);
+        port = ntohs(in->sin_port);
+    } else if (from->ss_family == AF_INET6) {
+        const struct sockaddr_in6 *in = (const struct sockaddr_in6 *)from;
+        peer->addr_len = (uint8_t)put_ipv6(text, in->sin6_addr.s6_addr);
+        port = ntohs(in->sin6_port);
+    } else {
+        return;
+    }
+    memcpy(peer->addr, text, peer->addr_len);
+    peer->port_len = (uint8_t)put_digits(peer->port, port);
+}
+
+void oribi__arrive(struct oribi__door *door, uint32_t index, int fd, const struct sockaddr_storage *from)
+{
+    const struct oribi_door_listener *listener = &door->config->listeners[index];
+    const struct oribi_options *options = door->config->options;
+    struct oribi__arrival *arrival = oribi_mem_try_alloc(1, sizeof(*arrival));
+    if (!arrival) {
+        oribi_os_close(fd);
+        return;
+    }
+    arrival->door = door;
+    arrival->peer = (struct oribi__peer){.fd = fd, .listener = index};
+    arrival->watch.handler = oribi__arrival_on_ready;
+    set_address(&arrival->peer, from);
+    int64_t patience_ms = listener->tls ? options->head_timeout_ms : options->idle_timeout_ms;
+    arrival->deadline_ms = patience_ms ? door->reactor.now_ms + patience_ms : INT64_MAX;
+    arrival->proxy_awaited = (listener->listener.proxy || options->proxy_protocol) &&
+                             oribi_trust_has(&door->trust, oribi_slice(arrival->peer.addr, arrival->peer.addr_len));
+    bool tls = listener->tls && !arrival->proxy_awaited;
+    if (tls)
+        arrival->session = oribi_tls_accept(listener->contexts, fd);
+    if ((tls && !arrival->session) ||
+        oribi_loop_add(door->reactor.loop, &arrival->watch, fd, ORIBI_WATCH_PEER, ORIBI_READ) < 0) {
+        oribi_tls_session_destroy(arrival->session);
+        oribi_os_close(fd);
+        oribi_mem_free(arrival);
+        return;
+    }
+    arrival->since_ms = door->reactor.now_ms;
+    arrival->next = door->arrivals;
+    *(door->arrivals ? &door->arrivals->prev : &door->arrivals_last) = arrival;
+    door->arrivals = arrival;
+    door->arrival_count++;
+    oribi_door_slot_count(&door->slot->connection_count, 1);
+    oribi__arrival_go_on(arrival); /* what the client has sent is often there */
+}
+
+uint32_t oribi__arrive_held(const struct oribi__door *door)
+{
+    return door->reactor.conn_count + door->client_count + door->arrival_count + door->tunnel_count;
+}
+
+bool oribi__arrive_make_room(struct oribi__door *door)
+{
+    struct oribi_room room;
+    for (int looks = 0; looks < ROOM_LOOKS_MAX; looks++) {
+        int64_t h1_ms = oribi_reactor_rested_ms(&door->reactor);
+        int64_t h2_ms = oribi__h2_rested_ms(door);
+        int64_t new_ms = door->arrivals_last ? door->reactor.now_ms - door->arrivals_last->since_ms : -1;
+        if (h1_ms >= h2_ms && h1_ms >= new_ms)
+            return oribi_reactor_make_room(&door->reactor, &room);
+        if (h2_ms < ORIBI_ROOM_IDLE_MS_MIN && new_ms < ORIBI_ROOM_IDLE_MS_MIN)
+            return false;
+        if (new_ms >= h2_ms) {
+            oribi__arrival_drop(door->arrivals_last);
+            return true;
+        }
+        if (oribi__h2_make_room(door))
+            return true;
+    }
+    return false;
+}
+
+static void free_closed(struct oribi__door *door)
+{
+    while (door->closed_arrivals) {
+        struct oribi__arrival *arrival = door->closed_arrivals;
+        door->closed_arrivals = arrival->next;
+        oribi_mem_free(arrival);
+    }
+}
+
+/* Who has connected and brings nothing is not waited for. */
+static void drop_silent(struct oribi__door *door)
+{
+    struct oribi__arrival *next;
+    for (struct oribi__arrival *arrival = door->arrivals; arrival; arrival = next) {
+        next = arrival->next;
+        int64_t begun_ms = arrival->since_ms > door->drain_since_ms ? arrival->since_ms : door->drain_since_ms;
+        if (door->reactor.now_ms - begun_ms >= ORIBI__DOOR_GRACE_MS)
+            oribi__arrival_drop(arrival);
+    }
+}
+
+void oribi__arrive_turn(struct oribi__door *door)
+{
+    int64_t now_ms = door->reactor.now_ms;
+    free_closed(door);
+    oribi__door_accept_turn(door);
+    if (door->draining)
+        drop_silent(door);
+    if (now_ms < door->arrivals_look_ms)
+        return;
+    door->arrivals_look_ms = now_ms + LOOK_EVERY_MS;
+    struct oribi__arrival *next;
+    for (struct oribi__arrival *arrival = door->arrivals; arrival; arrival = next) {
+        next = arrival->next;
+        if (now_ms < arrival->deadline_ms)
+            continue;
+        if (oribi__arrival_listener(arrival)->tls)
+            oribi_door_slot_count(&door->slot->unshaken[ORIBI_DOOR_LATE], 1);
+        oribi_door_slot_count(&door->slot->timeouts[ORIBI_TIMEOUT_FIRST], 1);
+        oribi__arrival_drop(arrival);
+    }
+}
+
+int64_t oribi__arrive_wait_ms(const struct oribi__door *door)
+{
+    if (!door->accepting && (!door->draining || oribi__door_accept_listens(door)))
+        return ORIBI__DOOR_PAUSE_MS;
+    return door->arrivals ? LOOK_EVERY_MS : -1;
+}
+
+void oribi__arrive_close_all(struct oribi__door *door)
+{
+    while (door->arrivals)
+        oribi__arrival_drop(door->arrivals);
+    free_closed(door);
+}

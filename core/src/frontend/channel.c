@@ -1,0 +1,306 @@
+/* A channel: one end of a socket pair whose other end a worker has. One call at a time: the request goes out here, and
+ * channel_answer.c reads the answer. */
+#include "frontend/frontend_private.h"
+
+#include "oribi/base/clock.h"
+#include "oribi/base/error.h"
+#include "oribi/base/mem.h"
+#include "oribi/base/os/os.h"
+
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/socket.h>
+
+enum { SEND_BUFFER_BYTES = 512 * 1024, VECS_MAX = 4 };
+
+static void on_ready(void *self, struct oribi_watch *watch);
+
+/* --- numbers --- */
+
+int oribi__channels_init(struct oribi__door *door)
+{
+    const struct oribi_door_config *config = door->config;
+    door->free_numbers = oribi_mem_try_alloc(config->channel_count, sizeof(*door->free_numbers));
+    door->out = oribi_mem_try_alloc(config->board.count + 1, sizeof(*door->out));
+    door->ended_us = oribi_mem_try_alloc(config->board.count + 1, sizeof(*door->ended_us));
+    door->average_us = oribi_mem_try_alloc(config->board.count + 1, sizeof(*door->average_us));
+    door->shunned_until_ms = oribi_mem_try_alloc(config->board.count + 1, sizeof(*door->shunned_until_ms));
+    door->scratch = oribi_mem_try_alloc(1, ORIBI__DOOR_SCRATCH_BYTES);
+    door->text = oribi_mem_try_alloc(1, ORIBI_RESPONSE_HEAD_BYTES_MAX);
+    if (!door->free_numbers || !door->out || !door->ended_us || !door->average_us || !door->shunned_until_ms ||
+        !door->scratch || !door->text)
+        return ORIBI_ENOMEM;
+    memset(door->average_us, 0xff, (config->board.count + 1) * sizeof(*door->average_us));
+    for (uint32_t i = 0; i < config->channel_count; i++) /* the lowest is lent first */
+        door->free_numbers[i] = (uint16_t)(config->channel_first + config->channel_count - 1 - i);
+    door->free_number_count = config->channel_count;
+    oribi_limits_init(&door->answer_limits);
+    door->answer_limits.body_bytes_max = INT64_MAX;
+    door->answer_limits.fields_max = ORIBI_FIELDS_CAP;
+    return 0;
+}
+
+void oribi__channels_close_idle(struct oribi__door *door)
+{
+    while (door->idle_first)
+        oribi__channel_close(door->idle_first);
+    oribi__channels_close_left(door);
+    oribi__door_site_close_idle(door);
+}
+
+void oribi__channels_deinit(struct oribi__door *door)
+{
+    oribi__channels_turn(door);
+    oribi__channels_free_closed(door);
+    oribi_mem_free(door->free_numbers);
+    oribi_mem_free(door->out);
+    oribi_mem_free(door->ended_us);
+    oribi_mem_free(door->average_us);
+    oribi_mem_free(door->shunned_until_ms);
+    oribi_mem_free(door->scratch);
+    oribi_mem_free(door->text);
+}
+
+/* --- who has it --- */
+
+/* Partner: the release stores of placement.c, behind which the worker's pid stands in its slot (runs_on()). */
+static uint16_t read_place(const struct oribi__channel *channel)
+{
+    return atomic_load_explicit(&channel->door->config->board.channels[channel->number], memory_order_acquire);
+}
+
+uint16_t oribi__channel_owner(const struct oribi__channel *channel)
+{
+    return (uint16_t)(read_place(channel) & ~ORIBI_CHANNEL_LENT);
+}
+
+bool oribi__channel_is_lent(const struct oribi__channel *channel)
+{
+    return !channel->site && (read_place(channel) & ORIBI_CHANNEL_LENT);
+}
+
+void oribi__channel_count(struct oribi__channel *channel)
+{
+    struct oribi__door *door = channel->door;
+    if (channel->site) {
+        oribi__door_site_begins(channel);
+        return;
+    }
+    channel->owner = oribi__channel_owner(channel);
+    if (channel->owner > door->config->board.count)
+        channel->owner = 0;
+    if (channel->owner)
+        door->out[channel->owner]++;
+    else
+        door->out_waiting++;
+    door->calls_out++;
+}
+
+void oribi__channel_uncount(struct oribi__channel *channel)
+{
+    struct oribi__door *door = channel->door;
+    if (channel->site) {
+        oribi__door_site_ends(channel);
+        return;
+    }
+    if (channel->owner)
+        door->out[channel->owner]--;
+    else
+        door->out_waiting--;
+    channel->owner = 0;
+    door->calls_out--;
+}
+
+/* --- life --- */
+
+struct oribi__channel *oribi__channel_open(struct oribi__door *door, struct oribi__door_site *site, int *far_fd)
+{
+    int fds[2];
+    bool may = site || door->free_number_count > 0;
+    struct oribi__channel *channel = may ? oribi_mem_try_alloc(1, sizeof(*channel)) : NULL;
+    if (!channel)
+        return NULL;
+    if (oribi_os_socket_pair(SOCK_STREAM, true, fds) < 0) {
+        oribi_mem_free(channel);
+        return NULL;
+    }
+    int size = SEND_BUFFER_BYTES;
+    (void)setsockopt(fds[0], SOL_SOCKET, SO_SNDBUF, &size, sizeof(size)); /* less room means more turns */
+    (void)setsockopt(fds[1], SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
+    channel->door = door;
+    channel->watch.handler = on_ready;
+    if (oribi_loop_add(door->reactor.loop, &channel->watch, fds[0], ORIBI_WATCH_PEER, ORIBI_READ) < 0) {
+        oribi_os_close(fds[0]);
+        oribi_os_close(fds[1]);
+        oribi_mem_free(channel);
+        return NULL;
+    }
+    channel->site = site;
+    if (!site) {
+        channel->number = door->free_numbers[--door->free_number_count];
+        /* No worker knows the number yet: it travels with the descriptor, whose socket orders what stands before. */
+        atomic_store_explicit(&door->config->board.channels[channel->number], 0, memory_order_relaxed);
+    }
+    channel->state = ORIBI__CHANNEL_CLOSED; /* in no list */
+    door->channel_count++;
+    *far_fd = fds[1];
+    return channel;
+}
+
+static void unlink_idle(struct oribi__channel *channel)
+{
+    struct oribi__door *door = channel->door;
+    if (channel->site) {
+        oribi__door_site_unlink(channel);
+        return;
+    }
+    *(channel->prev ? &channel->prev->next : &door->idle_first) = channel->next;
+    *(channel->next ? &channel->next->prev : &door->idle_last) = channel->prev;
+    channel->prev = channel->next = NULL;
+    door->idle_count--;
+}
+
+int oribi__channel_release(struct oribi__channel *channel)
+{
+    struct oribi__door *door = channel->door;
+    if (channel->state == ORIBI__CHANNEL_IDLE)
+        unlink_idle(channel);
+    else if (channel->state == ORIBI__CHANNEL_LEFT)
+        oribi__channel_unlink_left(channel);
+    if (channel->call) {
+        oribi__channel_uncount(channel);
+        channel->call->channel = NULL;
+        channel->call = NULL;
+    }
+    (void)oribi_loop_remove(door->reactor.loop, &channel->watch); /* ours */
+    int fd = channel->watch.fd;
+    channel->watch.fd = -1;
+    channel->state = ORIBI__CHANNEL_CLOSED;
+    if (!channel->site)
+        door->free_numbers[door->free_number_count++] = channel->number;
+    door->channel_count--;
+    oribi_buf_deinit(&channel->unsent);
+    oribi_buf_deinit(&channel->read);
+    oribi_buf_deinit(&channel->chunked.trailers);
+    channel->next = door->closed_channels;
+    door->closed_channels = channel;
+    return fd;
+}
+
+void oribi__channel_close(struct oribi__channel *channel)
+{
+    if (channel->watch.fd >= 0)
+        oribi_os_close(oribi__channel_release(channel));
+}
+
+void oribi__channels_free_closed(struct oribi__door *door)
+{
+    struct oribi__channel **at = &door->closed_channels;
+    while (*at) {
+        struct oribi__channel *channel = *at;
+        if (channel->again) { /* the next oribi__channels_turn() still sees it */
+            at = &channel->next;
+            continue;
+        }
+        *at = channel->next;
+        oribi_mem_free(channel);
+    }
+}
+
+/* --- the request --- */
+
+static size_t request_vec(const struct oribi__call *call, struct iovec vec[VECS_MAX])
+{
+    size_t count = 0;
+    vec[count++] = (struct iovec){call->head.p, call->head.len};
+    if (call->chunk_len)
+        vec[count++] = (struct iovec){(void *)call->chunk, call->chunk_len};
+    if (call->body.n)
+        vec[count++] = (struct iovec){(void *)call->body.p, call->body.n};
+    if (call->tail.len)
+        vec[count++] = (struct iovec){call->tail.p, call->tail.len};
+    return count;
+}
+
+/* What the socket does not take is copied. */
+static bool send_request(struct oribi__channel *channel, const struct oribi__call *call)
+{
+    struct iovec vec[VECS_MAX];
+    size_t count = request_vec(call, vec);
+    ssize_t sent = oribi_os_send_vec(channel->watch.fd, vec, count);
+    if (sent < 0 && sent != ORIBI_AGAIN)
+        return false;
+    size_t skip = sent > 0 ? (size_t)sent : 0;
+    for (size_t i = 0; i < count; i++) {
+        size_t done = skip < vec[i].iov_len ? skip : vec[i].iov_len;
+        skip -= done;
+        if (done < vec[i].iov_len &&
+            oribi_buf_try_append(&channel->unsent, (char *)vec[i].iov_base + done, vec[i].iov_len - done) < 0)
+            return false;
+    }
+    if (channel->unsent.len)
+        oribi_loop_interest(channel->door->reactor.loop, &channel->watch, ORIBI_READ | ORIBI_WRITE);
+    return true;
+}
+
+static bool send_rest(struct oribi__channel *channel)
+{
+    while (channel->unsent.len) {
+        struct iovec vec = {channel->unsent.p, channel->unsent.len};
+        ssize_t sent = oribi_os_send_vec(channel->watch.fd, &vec, 1);
+        if (sent == ORIBI_AGAIN) {
+            channel->watch.ready &= (uint8_t)~ORIBI_WRITE;
+            return true;
+        }
+        if (sent < 0)
+            return false;
+        oribi_buf_consume(&channel->unsent, (size_t)sent);
+    }
+    oribi_buf_deinit(&channel->unsent);
+    oribi_loop_interest(channel->door->reactor.loop, &channel->watch, ORIBI_READ);
+    return true;
+}
+
+bool oribi__channel_call(struct oribi__channel *channel, struct oribi__call *call, bool send)
+{
+    if (send && !send_request(channel, call)) {
+        oribi__channel_close(channel);
+        return false;
+    }
+    if (channel->state == ORIBI__CHANNEL_IDLE)
+        unlink_idle(channel);
+    channel->state = ORIBI__CHANNEL_HEAD;
+    channel->call = call;
+    channel->answered = false;
+    channel->sent_us = oribi_clock_us();
+    call->channel = channel;
+    call->state = ORIBI__CALL_OUT;
+    if (!channel->site) {
+        oribi_door_slot_count(&channel->door->slot->call_count, 1);
+        oribi_door_slot_count(&channel->door->slot->again_count, call->tries > 0);
+    }
+    oribi__channel_count(channel);
+    if (call->finished)
+        oribi__channel_finish(channel);
+    return true;
+}
+
+void oribi__channel_finish(struct oribi__channel *channel)
+{
+    channel->finished = true;
+    if (!channel->unsent.len)
+        (void)shutdown(channel->watch.fd, SHUT_WR); /* fails only if the worker is gone, which is told elsewhere */
+}
+
+static void on_ready(void *self, struct oribi_watch *watch)
+{
+    struct oribi__channel *channel = (struct oribi__channel *)watch;
+    if (watch->fd < 0)
+        return;
+    if (channel->state == ORIBI__CHANNEL_LEFT)
+        oribi__channel_look(channel);
+    else if (channel->unsent.len && (watch->ready & ORIBI_WRITE) && !send_rest(channel))
+        oribi__channel_ended(channel);
+    else
+        oribi__channel_read(channel);
+}

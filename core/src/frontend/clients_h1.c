@@ -1,0 +1,467 @@
+/* Clients of HTTP/1.1: the reactor reads their requests, with all its limits and timeouts, and takes the answers. */
+#include "frontend/canonical.h"
+#include "frontend/frontend_private.h"
+
+#include "oribi/base/error.h"
+#include "oribi/base/os/os.h"
+#include "oribi/http/fields.h"
+#include "worker/exchange.h"
+
+#include <string.h>
+
+enum { RETRY_AFTER_S = 1, STATUS_GONE = 499 };
+
+/* A call's client: exchange->user is the call, call->owner the connection. */
+static struct oribi_conn *conn_of(const struct oribi__call *call)
+{
+    return call->owner;
+}
+
+static struct oribi__call *call_of(const struct oribi_conn *c)
+{
+    return c->exchange ? c->exchange->user : NULL;
+}
+
+static struct oribi__door *door_of(const struct oribi__call *call)
+{
+    return call->door;
+}
+
+/* --- answers --- */
+
+/* The call is over: the connection goes on to its next request, or closes. */
+static void end(struct oribi__call *call, bool closes)
+{
+    struct oribi_conn *c = conn_of(call);
+    struct oribi__door *door = door_of(call);
+    c->exchange->user = NULL;
+    if (c->timer.timeout_class == ORIBI_TIMEOUT_WRITE)
+        oribi_timeouts_arm(&door->reactor.timeouts, &c->timer, ORIBI_TIMEOUT_NONE, door->reactor.now_ms);
+    oribi__call_destroy(call);
+    oribi_conn_finish(&door->reactor, c, closes);
+}
+
+/* The answer cannot be ended: without its end the client must not take it for whole. */
+static void cut(struct oribi__call *call)
+{
+    struct oribi_conn *c = conn_of(call);
+    struct oribi__door *door = door_of(call);
+    c->exchange->user = NULL;
+    oribi__call_destroy(call);
+    oribi_conn_abort(&door->reactor, c, true);
+}
+
+/* What the socket has not taken is sent as it takes it (oribi__h1_turn); a streamed answer's worker waits then. */
+static void watch_output(struct oribi__call *call)
+{
+    struct oribi_conn *c = conn_of(call);
+    if (!c->out)
+        return;
+    oribi_conn_await_room(&door_of(call)->reactor, c);
+    if (call_of(c) != call)
+        return; /* the connection has ended */
+    oribi__call_list(call);
+    if (call->streams && oribi_conn_pending(c) > ORIBI__DOOR_HIGH_BYTES)
+        oribi__call_block(call);
+}
+
+/* The framing of a piece: `vec` has room for four. */
+static size_t frame(const struct oribi__call *call, struct iovec *vec, struct oribi_slice body, bool last,
+                    char head[ORIBI_CHUNK_HEAD_CAP])
+{
+    size_t count = 0;
+    if (call->framing != ORIBI_FRAMING_CHUNKED) {
+        if (body.n)
+            vec[count++] = (struct iovec){(void *)body.p, body.n};
+        return count;
+    }
+    if (body.n) {
+        vec[count++] = (struct iovec){head, oribi_chunk_head(head, body.n)};
+        vec[count++] = (struct iovec){(void *)body.p, body.n};
+    }
+    struct oribi_slice tail = last && call->tail.len ? oribi_slice(body.n ? "\r\n0\r\n" : "0\r\n", body.n ? 5 : 3)
+                              : last                 ? (body.n ? ORIBI_CHUNK_TAIL_LAST : ORIBI_CHUNK_LAST)
+                              : body.n               ? ORIBI_CHUNK_TAIL
+                                                     : oribi_slice(NULL, 0);
+    if (tail.n)
+        vec[count++] = (struct iovec){(void *)tail.p, tail.n};
+    if (last && call->tail.len) { /* trailers with their lines' ends, and the empty line */
+        vec[count++] = (struct iovec){call->tail.p, call->tail.len};
+        vec[count++] = (struct iovec){(void *)"\r\n", 2};
+    }
+    return count;
+}
+
+static void drop_connection_fields(struct oribi_answer *answer)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < answer->count; i++) {
+        const struct oribi_header *header = &answer->headers[i];
+        if (!oribi_slice_equal_fold(oribi_slice(header->name, header->name_len), ORIBI_SLICE("connection")) &&
+            !oribi_slice_equal_fold(oribi_slice(header->name, header->name_len), ORIBI_SLICE("transfer-encoding")))
+            answer->headers[kept++] = *header;
+    }
+    answer->count = kept;
+}
+
+static bool keeps(const struct oribi__call *call)
+{
+    const struct oribi_conn *c = conn_of(call);
+    const struct oribi_options *options = door_of(call)->config->options;
+    uint32_t max = options->keepalive_requests_max;
+    return c->exchange->head.keep_alive && !door_of(call)->draining && (max == 0 || c->request_count < max);
+}
+
+static void begin(struct oribi__call *call, struct oribi_answer *answer, struct oribi_slice body, bool last)
+{
+    struct oribi__door *door = door_of(call);
+    struct oribi_conn *c = conn_of(call);
+    const struct oribi_head *head = &c->exchange->head;
+    struct iovec vec[6];
+    char chunk[ORIBI_CHUNK_HEAD_CAP];
+    drop_connection_fields(answer);
+    struct oribi_response res = {
+        .status = answer->status,
+        .headers = answer->headers,
+        .header_count = answer->count,
+        .minor = head->minor,
+        .is_head = head->is_head,
+        /* a worker closes a channel only where the application has said so, or the answer has no other end */
+        .keep_alive = keeps(call) && (!answer->closes || answer->framing == ORIBI_FRAMING_CLOSE),
+        .body_len = answer->content_length >= 0 ? answer->content_length : -1,
+        .date = oribi_reactor_date(&door->reactor),
+        .extra = c->transport ? door->extra_tls : (struct oribi_header){0},
+    };
+    ssize_t n = oribi_response_head(&res, door->text, ORIBI_RESPONSE_HEAD_BYTES_MAX);
+    if (n < 0) {
+        call->begun = false;
+        oribi__call_failed(call, 502, ORIBI_REFUSAL_OTHER,
+                           res.reason ? res.reason : "an answer that cannot be passed on");
+        return;
+    }
+    call->framing = (uint8_t)res.framing;
+    call->closes = res.closes;
+    call->streams = answer->content_length < 0 || call->of_site;
+    vec[0] = (struct iovec){door->text, (size_t)n};
+    size_t count = 1 + frame(call, vec + 1, body, last, chunk);
+    (void)oribi_conn_send(&door->reactor, c, vec, count, !last); /* a broken connection: below */
+    if (last)
+        end(call, call->closes);
+    else if (c->broken)
+        cut(call);
+    else
+        watch_output(call);
+}
+
+static void more(struct oribi__call *call, struct oribi_slice body, bool last)
+{
+    struct oribi__door *door = door_of(call);
+    struct oribi_conn *c = conn_of(call);
+    struct iovec vec[5];
+    char chunk[ORIBI_CHUNK_HEAD_CAP];
+    size_t count = frame(call, vec, body, last, chunk);
+    if (count)
+        (void)oribi_conn_send(&door->reactor, c, vec, count, false);
+    if (last)
+        end(call, call->closes);
+    else if (c->broken)
+        cut(call);
+    else
+        watch_output(call);
+}
+
+static void interim(struct oribi__call *call, const struct oribi_answer *answer)
+{
+    struct oribi__door *door = door_of(call);
+    struct oribi_conn *c = conn_of(call);
+    if (c->exchange->head.minor == 0 || answer->status == 100) /* the connection has said that by itself */
+        return;
+    if (oribi_conn_pending(c) > ORIBI_INTERIM_UNSENT_BYTES_MAX)
+        return;
+    ssize_t n = oribi_response_interim(answer->status, answer->headers, answer->count, door->text,
+                                       ORIBI_RESPONSE_HEAD_BYTES_MAX, NULL);
+    struct iovec vec = {door->text, n > 0 ? (size_t)n : 0};
+    if (n > 0)
+        (void)oribi_conn_send(&door->reactor, c, &vec, 1, false); /* the answer finds out */
+}
+
+static void fail(struct oribi__call *call, int status, const char *reason)
+{
+    struct oribi__door *door = door_of(call);
+    struct oribi_conn *c = conn_of(call);
+    if (call->begun) {
+        cut(call);
+        return;
+    }
+    struct oribi_own_answer own = {.status = status,
+                                   .is_head = c->exchange->head.is_head,
+                                   .retry_after_s = status == 503 ? RETRY_AFTER_S : 0,
+                                   .date = oribi_reactor_date(&door->reactor),
+                                   .added = door->added};
+    char text[ORIBI__OWN_TEXT_CAP];
+    struct oribi_slice type;
+    struct oribi_slice body = oribi__own_text(door, status, text, &type);
+    own.page = oribi__own_page_of(door, status, &own.type);
+    oribi__own_log(call, status, own.is_head ? 0 : (int64_t)body.n);
+    c->exchange->user = NULL;
+    oribi__call_destroy(call);
+    size_t n = oribi_response_own(&own, door->text, ORIBI_RESPONSE_HEAD_BYTES_MAX);
+    struct iovec vec[2] = {{door->text, n}, {(void *)own.page.p, own.page.n}};
+    (void)oribi_conn_send(&door->reactor, c, vec, own.page.p && !own.is_head ? 2 : 1, false);
+    oribi_conn_finish(&door->reactor, c, true); /* what oribi_response_own() has said */
+}
+
+static int64_t pending(const struct oribi__call *call)
+{
+    return oribi_conn_pending(conn_of(call));
+}
+
+static void waits(struct oribi__call *call, int change)
+{
+    call->door->waiting_h1 += (uint32_t)change;
+}
+
+/* 101: the head goes out, and from then on bytes. */
+static void tunnel(struct oribi__call *call, struct oribi_answer *answer, struct oribi_slice rest)
+{
+    struct oribi__door *door = door_of(call);
+    struct oribi_conn *c = conn_of(call);
+    struct oribi_slice behind;
+    struct oribi_response res = {.status = answer->status,
+                                 .headers = answer->headers,
+                                 .header_count = answer->count,
+                                 .minor = 1,
+                                 .detached = true,
+                                 .body_len = -1,
+                                 .date = oribi_reactor_date(&door->reactor)};
+    ssize_t n = oribi_response_head(&res, door->text, ORIBI_RESPONSE_HEAD_BYTES_MAX);
+    struct iovec vec = {door->text, n > 0 ? (size_t)n : 0};
+    if (n < 0 || oribi_conn_send(&door->reactor, c, &vec, 1, false) < 0 || oribi_conn_flush(&door->reactor, c) != 0) {
+        cut(call);
+        return;
+    }
+    struct oribi__peer peer = {.transport = c->transport};
+    int fd = oribi_conn_withdraw(&door->reactor, c, &behind);
+    if (fd < 0) {
+        cut(call);
+        return;
+    }
+    peer.fd = fd;
+    c->transport = NULL;
+    int channel_fd = oribi__channel_release(call->channel);
+    oribi__tunnel_begin(door, &peer, channel_fd, rest, behind);
+    c->exchange->user = NULL;
+    oribi__call_destroy(call);
+    oribi_conn_release(&door->reactor, c);
+}
+
+static const struct oribi__call_ops ops = {.interim = interim,
+                                           .begin = begin,
+                                           .more = more,
+                                           .fail = fail,
+                                           .pending = pending,
+                                           .waits = waits,
+                                           .tunnel = tunnel};
+
+/* --- requests --- */
+
+static int64_t body_of(struct oribi__call *call, const struct oribi_exchange *exchange)
+{
+    const struct oribi_head *head = &exchange->head;
+    if (!head->has_body)
+        return -1;
+    if (exchange->in_place.p) {
+        call->body = exchange->in_place;
+    } else if (exchange->body.fd >= 0) {
+        call->body_fd = exchange->body.fd;
+        call->body_len = exchange->body.len;
+        return exchange->body.len;
+    } else {
+        call->body = oribi_slice(exchange->body.memory.p, exchange->body.memory.len);
+    }
+    call->body_len = (int64_t)call->body.n;
+    return call->body_len;
+}
+
+/* A chunked body with trailers stays one, of one chunk; its end is call->tail. */
+static int add_trailers(struct oribi__call *call, const struct oribi_buf *trailers)
+{
+    if (call->body.n)
+        call->chunk_len = (uint8_t)oribi_chunk_head(call->chunk, call->body.n);
+    int code = oribi_buf_try_append(&call->tail, call->body.n ? "\r\n0\r\n" : "0\r\n", call->body.n ? 5 : 3);
+    code = code < 0 ? code : oribi_buf_try_append(&call->tail, trailers->p, trailers->len);
+    return code < 0 ? code : oribi_buf_try_append(&call->tail, "\r\n", 2);
+}
+
+/* The reactor's oldest request, now in state CALL. */
+static void take(struct oribi__door *door, struct oribi_exchange *exchange)
+{
+    struct oribi_conn *c = exchange->conn;
+    const struct oribi_head *head = &exchange->head;
+    struct oribi__call *call = oribi__call_create(door, &ops, c);
+    if (!call) {
+        oribi_conn_refuse_busy(&door->reactor, c, 1, ORIBI_REFUSAL_BUFFERS_MEMORY, "out of memory");
+        return;
+    }
+    exchange->user = call;
+    const struct oribi_door_listener *listener = c->listener;
+    struct oribi__peer peer = {.fd = c->watch.fd,
+                               .tls = c->transport ? oribi_tls_info_of(c->transport) : NULL,
+                               .listener = (uint32_t)(listener - door->config->listeners),
+                               .proxy_tls = c->proxy_tls,
+                               .addr_len = c->addr_len,
+                               .port_len = c->port_len};
+    memcpy(peer.addr, c->addr, sizeof(peer.addr));
+    memcpy(peer.port, c->port, sizeof(peer.port));
+    oribi__count_request(call, head->method, false);
+    call->is_head = head->is_head;
+    call->safe = oribi_canonical_is_safe(head->method);
+    call->upgrades = head->upgrade;
+    int64_t len = body_of(call, exchange);
+    bool trailers = head->chunked && exchange->chunked.trailers.len > 0;
+    int code = oribi__call_about(call, &peer, head, head->minor ? 11 : 10, head->keep_alive);
+    code = code < 0 ? code : oribi_canonical_head(&call->head, head, len, trailers);
+    if (code == 0 && trailers)
+        code = add_trailers(call, &exchange->chunked.trailers);
+    (void)oribi_conn_tells_leaving(&door->reactor, c); /* else a client that goes is found by what is sent to it */
+    if (code < 0)
+        oribi__call_failed(call, 503, ORIBI_REFUSAL_MEMORY, "out of memory");
+    else if (!oribi__door_site_claims(door, call, head) || !oribi__door_site_submit(call))
+        oribi__call_submit(call);
+}
+
+/* --- the reactor's --- */
+
+static void on_closed(void *self, struct oribi_conn *c)
+{
+    struct oribi__call *call = call_of(c);
+    if (!call)
+        return;
+    if (call->state == ORIBI__CALL_QUEUED) {
+        oribi__own_log(call, STATUS_GONE, 0);
+        oribi_door_slot_count(&call->door->slot->gone_count, 1);
+    }
+    c->exchange->user = NULL;
+    oribi__call_destroy(call);
+}
+
+/* One that has closed only its sending side may still read: its worker is told the same, and knows what that means. */
+static void on_leaving(void *self, struct oribi_conn *c)
+{
+    struct oribi__door *door = self;
+    struct oribi__call *call = call_of(c);
+    enum oribi_peer_state state = call ? oribi_os_peer_state(c->watch.fd) : ORIBI_PEER_OPEN;
+    if (state == ORIBI_PEER_GONE)
+        oribi_conn_abort(&door->reactor, c, false);
+    if (state != ORIBI_PEER_FINISHED || oribi_conn_behind(c).n > 0)
+        return;
+    call->finished = true;
+    if (call->channel)
+        oribi__channel_finish(call->channel);
+}
+
+static void on_refused(void *self, struct oribi_conn *c, enum oribi_refusal refusal, size_t head_bytes,
+                       size_t body_bytes, const char *text)
+{
+    struct oribi__door *door = self;
+    oribi__count_refusal(door, oribi_refusal_status(refusal), refusal);
+    const struct oribi_door_listener *listener = c->listener;
+    const struct oribi__refused refused = {.listener = &listener->listener,
+                                           .addr = oribi_slice(c->addr, c->addr_len),
+                                           .port = oribi_slice(c->port, c->port_len),
+                                           .tls = c->transport || c->proxy_tls,
+                                           .closes = true,
+                                           .status = oribi_refusal_status(refusal),
+                                           .refusal = refusal,
+                                           .reason = text ? text : "malformed",
+                                           .fault = c->exchange ? &c->exchange->parser.fault : NULL,
+                                           .body_bytes = (int64_t)body_bytes,
+                                           .bytes_in = c->buf ? c->len : 0,
+                                           .bytes_out = (int64_t)(head_bytes + body_bytes),
+                                           .requests = c->request_count};
+    oribi__own_log_refused(door, c->exchange ? &c->exchange->head : NULL,
+                           oribi_parser_first_line(c->buf, c->buf ? c->len : 0), &refused);
+}
+
+/* The call may be over: its answer is on its way to the client, or to a file. */
+static void on_unkept(void *self, struct oribi_conn *c, int error)
+{
+    struct oribi__door *door = self;
+    char reason[ORIBI__OWN_REASON_CAP];
+    char line[ORIBI_SLOT_LINE_CAP];
+    if (call_of(c)) {
+        oribi__own_say_cut(call_of(c), error);
+        return;
+    }
+    oribi__own_why_unkept(error, reason);
+    oribi__note_line(line, &c->exchange->head);
+    if (oribi_log_limit_allows(&door->log_limit, door->reactor.now_ms))
+        oribi_log(ORIBI_LOG_ERROR, "door: %s from %.*s: %s: the answer breaks off", line,
+                  c->addr_len ? c->addr_len : 13, c->addr_len ? c->addr : "a unix socket", reason);
+}
+
+static void on_timed_out(void *self, struct oribi_conn *c, enum oribi_timeout_class timeout_class)
+{
+    struct oribi__door *door = self;
+    oribi_door_slot_count(&door->slot->timeouts[timeout_class], 1);
+}
+
+static void on_read(void *self, int64_t bytes)
+{
+    struct oribi__door *door = self;
+    door->bytes_in += (uint64_t)bytes;
+}
+
+static void on_sent(void *self, int64_t bytes)
+{
+    struct oribi__door *door = self;
+    door->bytes_out += (uint64_t)bytes;
+}
+
+struct oribi_reactor_hooks oribi__h1_hooks(struct oribi__door *door)
+{
+    return (struct oribi_reactor_hooks){
+        .self = door,
+        .closed = on_closed,
+        .leaving = on_leaving,
+        .refused = on_refused,
+        .unkept = on_unkept,
+        .page = oribi__own_page_of,
+        .timed_out = on_timed_out,
+        .read = on_read,
+        .sent = on_sent,
+    };
+}
+
+static void flush(struct oribi__call *call)
+{
+    struct oribi__door *door = door_of(call);
+    struct oribi_conn *c = conn_of(call);
+    int result = oribi_conn_flush(&door->reactor, c);
+    if (result == 0) {
+        oribi_loop_interest(door->reactor.loop, &c->watch, 0);
+        oribi_timeouts_arm(&door->reactor.timeouts, &c->timer, ORIBI_TIMEOUT_NONE, door->reactor.now_ms);
+        oribi__call_unlist(call);
+        oribi__call_taken(call);
+    } else if (result == ORIBI_AGAIN) {
+        oribi_conn_await_room(&door->reactor, c);
+        if (call_of(c) == call)
+            oribi__call_taken(call);
+    } else {
+        oribi_conn_abort(&door->reactor, c, true);
+    }
+}
+
+void oribi__h1_turn(struct oribi__door *door)
+{
+    struct oribi_exchange *exchange;
+    while ((exchange = oribi_reactor_pop(&door->reactor)))
+        take(door, exchange);
+    door->listed_at = door->listed;
+    while (door->listed_at) {
+        struct oribi__call *call = door->listed_at;
+        door->listed_at = call->listed_next;
+        if (conn_of(call)->watch.ready & ORIBI_WRITE)
+            flush(call);
+    }
+}

@@ -1,0 +1,501 @@
+/* Clients of HTTP/2: bytes between their sockets and their sessions (h2.h), and their deadlines. */
+#include "frontend/clients_h2.h"
+
+#include "oribi/base/error.h"
+#include "oribi/base/mem.h"
+#include "oribi/base/os/os.h"
+
+#include <string.h>
+#include <sys/socket.h>
+
+enum {
+    READS_MAX = 4,          /* a turn */
+    READ_BYTES = 16 * 1024, /* a record of TLS */
+    SEND_BYTES = 64 * 1024,
+    SENDS_MAX = 8,         /* a turn */
+    ASLEEP_AFTER_MS = 500, /* of rest */
+};
+
+/* --- the heap of deadlines: a client is looked at no later than its own --- */
+
+static void put_at(struct oribi__door *door, uint32_t i, struct oribi__client *client)
+{
+    door->heap[i] = client;
+    client->heap_at = i + 1;
+}
+
+static void sift_up(struct oribi__door *door, uint32_t i, struct oribi__client *client)
+{
+    while (i > 0 && door->heap[(i - 1) / 2]->deadline_ms > client->deadline_ms) {
+        put_at(door, i, door->heap[(i - 1) / 2]);
+        i = (i - 1) / 2;
+    }
+    put_at(door, i, client);
+}
+
+static void sift_down(struct oribi__door *door, uint32_t i, struct oribi__client *client)
+{
+    for (;;) {
+        uint32_t child = 2 * i + 1;
+        if (child + 1 < door->heap_len && door->heap[child + 1]->deadline_ms < door->heap[child]->deadline_ms)
+            child++;
+        if (child >= door->heap_len || door->heap[child]->deadline_ms >= client->deadline_ms)
+            break;
+        put_at(door, i, door->heap[child]);
+        i = child;
+    }
+    put_at(door, i, client);
+}
+
+static void heap_remove(struct oribi__client *client)
+{
+    struct oribi__door *door = client->door;
+    if (!client->heap_at)
+        return;
+    uint32_t i = client->heap_at - 1;
+    client->heap_at = 0;
+    struct oribi__client *last = door->heap[--door->heap_len];
+    if (last == client)
+        return;
+    if (i > 0 && door->heap[(i - 1) / 2]->deadline_ms > last->deadline_ms)
+        sift_up(door, i, last);
+    else
+        sift_down(door, i, last);
+}
+
+/* Room for every client is made when it comes. */
+static void heap_set(struct oribi__client *client, int64_t deadline_ms)
+{
+    heap_remove(client);
+    client->deadline_ms = deadline_ms;
+    if (deadline_ms == INT64_MAX)
+        return;
+    client->door->heap_len++;
+    sift_up(client->door, client->door->heap_len - 1, client);
+}
+
+static bool heap_room(struct oribi__door *door)
+{
+    if (door->client_count < door->heap_cap)
+        return true;
+    uint32_t cap = door->heap_cap ? 2 * door->heap_cap : 64;
+    void *heap = oribi_mem_try_resize(door->heap, cap, sizeof(struct oribi__client *));
+    if (!heap)
+        return false;
+    door->heap = heap;
+    door->heap_cap = cap;
+    return true;
+}
+
+/* --- life --- */
+
+void oribi__client_dirty(struct oribi__client *client)
+{
+    if (client->dirty)
+        return;
+    client->dirty = true;
+    client->dirty_next = client->door->dirty;
+    client->door->dirty = client;
+}
+
+static void unlist_resting(struct oribi__client *client)
+{
+    struct oribi__door *door = client->door;
+    if (!client->rests)
+        return;
+    client->rests = false;
+    door->resting_count--;
+    *(client->rest_prev ? &client->rest_prev->rest_next : &door->resting_first) = client->rest_next;
+    *(client->rest_next ? &client->rest_next->rest_prev : &door->resting_last) = client->rest_prev;
+}
+
+void oribi__client_rests(struct oribi__client *client)
+{
+    struct oribi__door *door = client->door;
+    unlist_resting(client);
+    if (client->streams)
+        return;
+    client->idle_since_ms = door->reactor.now_ms;
+    client->rests = true;
+    door->resting_count++;
+    client->rest_prev = door->resting_last;
+    client->rest_next = NULL;
+    *(door->resting_last ? &door->resting_last->rest_next : &door->resting_first) = client;
+    door->resting_last = client;
+}
+
+static void end_session(struct oribi__client *client)
+{
+    while (client->streams)
+        oribi__stream_destroy(client->streams);
+    if (client->left_count)
+        oribi__channels_forget(client->door, client->h2);
+    client->left_count = 0;
+    oribi_h2_destroy(client->h2);
+    client->h2 = NULL;
+}
+
+static void close_client(struct oribi__client *client)
+{
+    struct oribi__door *door = client->door;
+    if (client->watch.fd < 0)
+        return;
+    end_session(client);
+    unlist_resting(client);
+    heap_remove(client);
+    (void)oribi_loop_remove(door->reactor.loop, &client->watch); /* ours */
+    client->watch.fd = -1;
+    oribi__peer_close(&client->peer, !client->lingers);
+    *(client->prev ? &client->prev->next : &door->clients) = client->next;
+    if (client->next)
+        client->next->prev = client->prev;
+    door->client_count--;
+    oribi__client_dirty(client); /* freed by the next turn, when nothing names it any more */
+}
+
+void oribi__client_waits(struct oribi__client *client)
+{
+    bool waits = client->waiting_count > 0 && client->waiting_count == client->stream_count;
+    if (waits != client->waits)
+        client->door->waiting_h2 += waits ? 1 : (uint32_t)-1;
+    client->waits = waits;
+}
+
+/* --- bytes --- */
+
+/* Gives the session what it is to be given now, and closes what is over. False: it is closed. */
+static bool feed(struct oribi__client *client, const char *p, size_t n)
+{
+    int code = oribi_h2_feed(client->h2, p, n, client->door->reactor.now_ms);
+    client->asleep = false;
+    client->over |= code == ORIBI_ECLOSED;
+    oribi__client_dirty(client);
+    return !client->over;
+}
+
+static void read_client(struct oribi__client *client)
+{
+    struct oribi__door *door = client->door;
+    char *buf = door->reactor.scratch;
+    for (int i = 0; i < READS_MAX && (client->watch.ready & ORIBI_READ) && !client->over; i++) {
+        if (!oribi_h2_wants_input(client->h2))
+            return;
+        ssize_t n = oribi__peer_read(&client->peer, buf, READ_BYTES);
+        if (n == ORIBI_AGAIN) {
+            client->watch.ready &= (uint8_t)~ORIBI_READ;
+            return;
+        }
+        if (n <= 0) {
+            close_client(client);
+            return;
+        }
+        door->bytes_in += (uint64_t)n;
+        if (n < READ_BYTES && !(client->watch.ready & ORIBI_HANGUP))
+            client->watch.ready &= (uint8_t)~ORIBI_READ;
+        if (!feed(client, buf, (size_t)n))
+            return;
+    }
+}
+
+static void log_error(struct oribi__client *client)
+{
+    const char *reason;
+    struct oribi__door *door = client->door;
+    uint32_t code = oribi_h2_error(client->h2, &reason);
+    if (code && reason && oribi_log_limit_allows(&door->log_limit, door->reactor.now_ms))
+        oribi_log(ORIBI_LOG_WARN, "door: ended a connection of %.*s: %s (error %u of HTTP/2)",
+                  client->peer.addr_len ? client->peer.addr_len : 4, client->peer.addr_len ? client->peer.addr : "unix",
+                  reason, code);
+}
+
+/* Sends what there is. False: the client is closed. */
+static bool send_client(struct oribi__client *client)
+{
+    struct oribi__door *door = client->door;
+    int64_t now_ms = door->reactor.now_ms;
+    for (int i = 0; i < SENDS_MAX; i++) {
+        struct oribi_slice output = oribi_h2_output(client->h2, SEND_BYTES, now_ms);
+        if (output.n == 0) {
+            client->stuck_since_ms = 0;
+            oribi_loop_interest(door->reactor.loop, &client->watch, ORIBI_READ);
+            return true;
+        }
+        struct iovec vec = {(void *)output.p, output.n};
+        ssize_t sent = oribi__peer_send(&client->peer, &vec, 1);
+        if (sent == ORIBI_AGAIN) {
+            client->watch.ready &= (uint8_t)~ORIBI_WRITE;
+            oribi_loop_interest(door->reactor.loop, &client->watch, ORIBI_READ | ORIBI_WRITE);
+            if (!client->stuck_since_ms)
+                client->stuck_since_ms = now_ms;
+            return true;
+        }
+        if (sent < 0) {
+            close_client(client);
+            return false;
+        }
+        client->stuck_since_ms = 0;
+        door->bytes_out += (uint64_t)sent;
+        oribi_h2_sent(client->h2, (size_t)sent);
+    }
+    oribi__client_dirty(client); /* others first */
+    return true;
+}
+
+static int64_t sooner(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Everything is sent, and its end. What the client had sent before it read that would have the kernel reset the
+ * connection and the client lose what it has not read yet (RFC 9112 9.6); so it is read first. */
+static void linger(struct oribi__client *client)
+{
+    int64_t now_ms = client->door->reactor.now_ms;
+    end_session(client);
+    if (client->peer.transport)
+        client->peer.transport->shut(client->peer.transport);
+    (void)shutdown(client->peer.fd, SHUT_WR); /* fails where the client has gone, which its read tells */
+    client->lingers = true;
+    client->linger_since_ms = now_ms;
+    client->linger_until_ms = now_ms + ORIBI_LINGER_SILENCE_MS_MAX;
+    client->linger_left = ORIBI_LINGER_BYTES_MAX;
+    oribi_loop_interest(client->door->reactor.loop, &client->watch, ORIBI_READ);
+}
+
+/* Encrypted bytes are dropped as they are. */
+static void drop_rest(struct oribi__client *client)
+{
+    struct oribi__door *door = client->door;
+    for (int i = 0; i < READS_MAX && (client->watch.ready & ORIBI_READ); i++) {
+        ssize_t n = oribi_os_read(client->peer.fd, door->reactor.scratch, READ_BYTES);
+        if (n == ORIBI_AGAIN) {
+            client->watch.ready &= (uint8_t)~ORIBI_READ;
+            return;
+        }
+        if (n <= 0 || (size_t)n >= client->linger_left) {
+            close_client(client);
+            return;
+        }
+        client->linger_left -= (uint32_t)n;
+        client->linger_until_ms =
+            sooner(door->reactor.now_ms + ORIBI_LINGER_SILENCE_MS_MAX, client->linger_since_ms + ORIBI_LINGER_MS_MAX);
+    }
+}
+
+static void on_ready(void *self, struct oribi_watch *watch)
+{
+    struct oribi__client *client = (struct oribi__client *)watch;
+    if (watch->fd < 0)
+        return;
+    if (client->lingers) {
+        oribi__client_dirty(client);
+        return;
+    }
+    if (watch->ready & ORIBI_WRITE)
+        oribi__client_dirty(client);
+    if (watch->ready & ORIBI_READ)
+        read_client(client);
+}
+
+void oribi__h2_begin(struct oribi__door *door, struct oribi__peer *peer, struct oribi_slice first)
+{
+    struct oribi__client *client = heap_room(door) ? oribi_mem_try_alloc(1, sizeof(*client)) : NULL;
+    if (!client) {
+        oribi__peer_close(peer, false);
+        return;
+    }
+    client->door = door;
+    client->peer = *peer;
+    client->watch.handler = on_ready;
+    client->next = door->clients;
+    if (door->clients)
+        door->clients->prev = client;
+    door->clients = client;
+    door->client_count++;
+    oribi__client_rests(client);
+    client->watch.fd = peer->fd;
+    bool trusted = oribi_trust_has(&door->trust, oribi_slice(peer->addr, peer->addr_len));
+    client->h2 = oribi_h2_create(trusted ? &door->h2_trusted : &door->h2_limits, &oribi__stream_events, client,
+                                 door->reactor.now_ms);
+    if (!client->h2 || oribi_loop_add(door->reactor.loop, &client->watch, peer->fd, ORIBI_WATCH_PEER, ORIBI_READ) < 0) {
+        close_client(client);
+        return;
+    }
+    if (door->draining)
+        oribi_h2_shutdown(client->h2, door->reactor.now_ms);
+    client->watch.ready |= ORIBI_READ; /* what came with the handshake is not reported again */
+    oribi__client_dirty(client);
+    if (first.n && !feed(client, first.p, first.n))
+        return;
+    read_client(client);
+}
+
+/* --- turns --- */
+
+/* When the client is to be looked at again; ends what is late. */
+static int64_t next_deadline(struct oribi__client *client)
+{
+    const struct oribi_options *options = client->door->config->options;
+    int64_t now_ms = client->door->reactor.now_ms;
+    if (client->lingers)
+        return client->linger_until_ms;
+    int64_t deadline_ms = oribi__streams_deadline(client, now_ms);
+    deadline_ms = sooner(deadline_ms, oribi_h2_deadline(client->h2));
+    if (client->stuck_since_ms && options->write_timeout_ms)
+        deadline_ms = sooner(deadline_ms, client->stuck_since_ms + options->write_timeout_ms);
+    if (client->streams)
+        return deadline_ms;
+    if (options->idle_timeout_ms)
+        deadline_ms = sooner(deadline_ms, client->idle_since_ms + options->idle_timeout_ms);
+    if (!client->asleep)
+        deadline_ms = sooner(deadline_ms, client->idle_since_ms + ASLEEP_AFTER_MS);
+    return deadline_ms;
+}
+
+static bool is_late(int64_t since_ms, int64_t timeout_ms, int64_t now_ms)
+{
+    return timeout_ms && now_ms >= since_ms + timeout_ms;
+}
+
+/* Its deadline has come. */
+static void look_at(struct oribi__client *client)
+{
+    const struct oribi_options *options = client->door->config->options;
+    int64_t now_ms = client->door->reactor.now_ms;
+    if (client->lingers) {
+        if (now_ms >= client->linger_until_ms)
+            close_client(client);
+        oribi__client_dirty(client);
+        return;
+    }
+    oribi_h2_tick(client->h2, now_ms);
+    if (client->stuck_since_ms && is_late(client->stuck_since_ms, options->write_timeout_ms, now_ms)) {
+        oribi_door_slot_count(&client->door->slot->timeouts[ORIBI_TIMEOUT_WRITE], 1);
+        close_client(client);
+        return;
+    }
+    if (!client->streams && is_late(client->idle_since_ms, options->idle_timeout_ms, now_ms)) {
+        oribi_door_slot_count(&client->door->slot->timeouts[ORIBI_TIMEOUT_IDLE], 1);
+        client->idle_since_ms = now_ms; /* a request on its way is answered until then */
+        oribi_h2_shutdown(client->h2, now_ms);
+    } else if (!client->streams && !client->asleep && now_ms >= client->idle_since_ms + ASLEEP_AFTER_MS) {
+        client->asleep = true; /* or will not: then there is something to do, which is looked at by itself */
+        (void)oribi_h2_sleep(client->h2);
+    }
+    oribi__client_dirty(client);
+}
+
+static void put_deadline(struct oribi__client *client)
+{
+    int64_t deadline_ms = next_deadline(client);
+    if (deadline_ms < client->deadline_ms || !client->heap_at)
+        heap_set(client, deadline_ms);
+}
+
+static void settle_lingering(struct oribi__client *client)
+{
+    drop_rest(client);
+    if (client->watch.fd < 0)
+        return;
+    if (client->watch.ready & ORIBI_READ)
+        oribi__client_dirty(client); /* others first */
+    put_deadline(client);
+}
+
+/* Sends, and lets go of what is over. */
+static void settle(struct oribi__client *client)
+{
+    if (client->watch.fd < 0) {
+        oribi_mem_free(client);
+        return;
+    }
+    if (client->lingers) {
+        settle_lingering(client);
+        return;
+    }
+    if (!send_client(client))
+        return;
+    oribi__streams_turn(client);
+    if (oribi_h2_is_over(client->h2))
+        client->over = true;
+    if (client->over && !client->stuck_since_ms && !client->dirty) {
+        log_error(client);
+        linger(client);
+        settle_lingering(client);
+        return;
+    }
+    if ((client->watch.ready & ORIBI_READ) && !client->over && oribi_h2_wants_input(client->h2))
+        read_client(client);
+    if (client->watch.fd < 0)
+        return;
+    put_deadline(client);
+}
+
+int64_t oribi__h2_rested_ms(const struct oribi__door *door)
+{
+    return door->resting_first ? door->reactor.now_ms - door->resting_first->idle_since_ms : -1;
+}
+
+bool oribi__h2_make_room(struct oribi__door *door)
+{
+    struct oribi__client *client = door->resting_first;
+    if (!client->lingers && !client->over) {
+        client->watch.ready |= ORIBI_READ; /* a request that has come since is answered */
+        read_client(client);
+        if (client->watch.fd >= 0 && client->streams)
+            return false;
+        if (client->watch.fd >= 0) {
+            oribi_h2_fail(client->h2, ORIBI_H2_NO_ERROR);
+            (void)send_client(client);
+        }
+    }
+    close_client(client);
+    return true;
+}
+
+void oribi__h2_turn(struct oribi__door *door)
+{
+    int64_t now_ms = door->reactor.now_ms;
+    while (door->heap_len && door->heap[0]->deadline_ms <= now_ms) {
+        struct oribi__client *client = door->heap[0];
+        heap_remove(client); /* settle() puts it back */
+        look_at(client);
+    }
+    struct oribi__client *client = door->dirty;
+    door->dirty = NULL;
+    while (client) {
+        struct oribi__client *next = client->dirty_next;
+        client->dirty = false;
+        settle(client);
+        client = next;
+    }
+}
+
+int64_t oribi__h2_wait_ms(const struct oribi__door *door)
+{
+    if (door->dirty)
+        return 0;
+    if (!door->heap_len)
+        return -1;
+    int64_t ms = door->heap[0]->deadline_ms - door->reactor.now_ms;
+    return ms > 0 ? ms : 0;
+}
+
+void oribi__h2_drain(struct oribi__door *door)
+{
+    for (struct oribi__client *client = door->clients; client; client = client->next) {
+        if (client->lingers)
+            continue;
+        oribi_h2_shutdown(client->h2, door->reactor.now_ms);
+        oribi__client_dirty(client);
+    }
+}
+
+void oribi__h2_close_all(struct oribi__door *door)
+{
+    while (door->clients)
+        close_client(door->clients);
+    oribi__h2_turn(door);
+    oribi_mem_free(door->heap);
+    door->heap = NULL;
+}

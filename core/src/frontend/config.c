@@ -1,0 +1,420 @@
+/* The door's side of its ties to the supervisor: what it was started with, and the messages afterwards. */
+#include "frontend/config.h"
+
+#include "frontend/pairs.h"
+
+#include "oribi/base/clock.h"
+#include "oribi/base/error.h"
+#include "oribi/base/log.h"
+#include "oribi/base/mem.h"
+#include "oribi/base/os/os.h"
+#include "oribi/base/os/os_process.h"
+#include "supervisor/frontends.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static int refuse(char *error, const char *what)
+{
+    (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "%s", what);
+    return ORIBI_EINVAL;
+}
+
+/* NUL-terminated copies, for interfaces that want them. */
+static bool copy(struct oribi_slice text, char *dst, size_t cap)
+{
+    if (text.n >= cap)
+        return false;
+    memcpy(dst, text.p, text.n);
+    dst[text.n] = '\0';
+    return true;
+}
+
+static int set_option(struct oribi_options *options, struct oribi_slice name, struct oribi_slice value, char *error)
+{
+    char word[ORIBI_DOOR_WORD_MAX];
+    char *text = oribi_mem_try_alloc(value.n + 1, 1);
+    if (!text)
+        return ORIBI_ENOMEM;
+    memcpy(text, value.p, value.n);
+    int code = copy(name, word, sizeof(word)) ? oribi_options_set(options, word, text, error)
+                                              : refuse(error, "an option's name is too long");
+    oribi_mem_free(text);
+    return code;
+}
+
+static int add_listener(struct oribi_door_config *config, struct oribi_slice value, char *error)
+{
+    char text[ORIBI_DOOR_WORD_MAX];
+    struct oribi_door_listener *item = &config->listeners[config->listener_count];
+    int tls = 0;
+    int proxy = 0;
+    int inherited = 0;
+    if (config->listener_count == ORIBI_LISTENERS_MAX || !copy(value, text, sizeof(text)) ||
+        sscanf(text, "%d %u %u %d %d %d %127s", &item->listener.fd, &item->index, &item->hash, &tls, &proxy, &inherited,
+               item->listener.text) != 7)
+        return refuse(error, "a listener that cannot be read");
+    item->tls = tls != 0;
+    item->listener.proxy = proxy != 0;
+    item->listener.inherited = inherited != 0;
+    item->listener.is_unix = strncmp(item->listener.text, "unix:", 5) == 0;
+    config->listener_count++;
+    return oribi_os_set_cloexec(item->listener.fd, true) < 0 ? refuse(error, "a listener is not open") : 0;
+}
+
+/* --- certificates --- */
+
+static enum oribi_tls_verify verify_of(const struct oribi_options *options)
+{
+    return options->client_verify && strcmp(options->client_verify, "optional") == 0 ? ORIBI_TLS_VERIFY_OPTIONAL
+                                                                                     : ORIBI_TLS_VERIFY_REQUIRED;
+}
+
+/* For whoever watches: the first of all certificates to expire. */
+static void tell_expiry(const struct oribi_door_config *config)
+{
+    int64_t first_s = INT64_MAX;
+    for (uint32_t i = 0; i < config->listener_count; i++) {
+        const struct oribi_tls *tls = config->listeners[i].contexts;
+        if (tls && oribi_tls_expires_s(tls) < first_s)
+            first_s = oribi_tls_expires_s(tls);
+    }
+    if (config->slot)
+        atomic_store_explicit(&config->slot->expires_s, first_s == INT64_MAX ? 0 : first_s, memory_order_relaxed);
+}
+
+/* The first one that has expired in `made` and is good in `now`, or any that has expired where `now` is NULL. */
+static int check_expiry(const struct oribi__pairs *pairs, uint32_t i, const struct oribi_tls *made,
+                        const struct oribi_tls *now, char *error)
+{
+    int64_t now_s = oribi_clock_wall_s();
+    for (uint32_t k = 0; k < pairs->counts[i]; k++) {
+        struct oribi_slice name = pairs->items[i][k].name;
+        if (oribi_tls_ends_s(made, k) > now_s || (now && oribi_tls_ends_s(now, k) <= now_s))
+            continue;
+        (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "%.*s: it has expired", (int)(name.n < 140 ? name.n : 140), name.p);
+        return ORIBI_EINVAL;
+    }
+    return 0;
+}
+
+/* All contexts anew, or none: a bad pair leaves what serves. `error` may hold a warning after 0. */
+static int make_contexts(struct oribi_door_config *config, const struct oribi__pairs *pairs, bool strict, char *error)
+{
+    struct oribi_tls *made[ORIBI_LISTENERS_MAX] = {NULL};
+    char warning[ORIBI_ERROR_TEXT_CAP] = "";
+    int code = 0;
+    for (uint32_t i = 0; i < config->listener_count && code == 0; i++) {
+        struct oribi_tls_config tls = {.certificates = pairs->items[i],
+                                       .count = pairs->counts[i],
+                                       .client_ca = pairs->client_ca,
+                                       .client_ca_name = pairs->client_ca_name,
+                                       .verify = verify_of(config->options),
+                                       .h2 = config->options->http2,
+                                       .tls12 =
+                                           !config->options->tls_min || strcmp(config->options->tls_min, "1.3") != 0};
+        if (!config->listeners[i].tls)
+            continue;
+        code = oribi_tls_create(&tls, config->tickets, &made[i], error);
+        if (code == 0 && error[0])
+            (void)snprintf(warning, sizeof(warning), "%s", error);
+        if (code == 0 && (strict || config->listeners[i].contexts))
+            code = check_expiry(pairs, i, made[i], config->listeners[i].contexts, error);
+    }
+    for (uint32_t i = 0; i < config->listener_count; i++) {
+        if (!made[i])
+            continue;
+        struct oribi_tls *old = code == 0 ? config->listeners[i].contexts : made[i];
+        if (code == 0)
+            config->listeners[i].contexts = made[i];
+        oribi_tls_release(old);
+    }
+    if (code == 0) {
+        (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "%s", warning);
+        tell_expiry(config);
+    }
+    return code;
+}
+
+/* --- the text --- */
+
+static int set_site_option(struct oribi_options *options, const struct oribi__record *record, char *error)
+{
+    struct oribi_slice name;
+    if (oribi__record_is(record, "folder"))
+        return set_option(options, ORIBI_SLICE("chdir"), record->value, error);
+    if (!oribi__record_begins(record, "option", &name) || !oribi__door_is_of_site(name))
+        return refuse(error, "a record that no supervisor of this version writes");
+    return set_option(options, name, record->value, error);
+}
+
+/* Makes config->site of it, or leaves that. */
+static int take_site(struct oribi_door_config *config, struct oribi_slice text, char *error)
+{
+    const char *at = text.p;
+    const char *end = text.p + text.n;
+    struct oribi__record record;
+    struct oribi_options *options = oribi_mem_try_alloc(1, sizeof(*options));
+    if (!options)
+        return ORIBI_ENOMEM;
+    oribi_options_init(options);
+    int code = set_option(options, ORIBI_SLICE("access_log"),
+                          config->has_access_log ? ORIBI_SLICE("-") : ORIBI_SLICE("off"), error);
+    while (code == 0 && oribi__record_next(&at, end, &record))
+        code = set_site_option(options, &record, error);
+    if (code == 0 && at != end)
+        code = refuse(error, "what the supervisor has written of files cannot be read");
+    struct oribi_options *out = code == 0 ? config->site : options;
+    if (code == 0)
+        config->site = options;
+    if (out) {
+        oribi_options_deinit(out);
+        oribi_mem_free(out);
+    }
+    return code;
+}
+
+static int take_records(struct oribi_door_config *config, struct oribi_options *options, const char *p, size_t n,
+                        char *error)
+{
+    const char *at = p;
+    const char *end = p + n;
+    struct oribi__record record;
+    struct oribi_slice name;
+    int code = 0;
+    bool strict = false;
+    struct oribi__pairs *pairs = oribi_mem_try_alloc(1, sizeof(*pairs));
+    if (!pairs)
+        return ORIBI_ENOMEM;
+    while (code == 0 && oribi__record_next(&at, end, &record)) {
+        if (options && oribi__record_begins(&record, "option", &name))
+            code = set_option(options, name, record.value, error);
+        else if (options && oribi__record_is(&record, "site"))
+            code = take_site(config, record.value, error);
+        else if (options && oribi__record_is(&record, "listener"))
+            code = add_listener(config, record.value, error);
+        else if (options && oribi__record_is(&record, "strict"))
+            strict = true;
+        else if (!oribi__pairs_add(pairs, &record))
+            code = refuse(error, "a record that no supervisor of this version writes");
+    }
+    if (code == 0 && at != end)
+        code = refuse(error, "what the supervisor has written cannot be read");
+    if (code == 0)
+        code = make_contexts(config, pairs, strict, error);
+    oribi_mem_free(pairs);
+    return code;
+}
+
+/* Keys are in it: no copy stays behind. */
+static int take_text(struct oribi_door_config *config, struct oribi_options *options, int fd, char *error)
+{
+    size_t n = 0;
+    if (oribi_process_shared_memory_size(fd, &n) < 0 || n == 0 || n > ORIBI_DOOR_TEXT_MAX)
+        return refuse(error, "what the supervisor has written cannot be read");
+    char *p = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (p == MAP_FAILED)
+        return refuse(error, "what the supervisor has written cannot be mapped");
+    int code = take_records(config, options, p, oribi__records_len(p, n), error);
+    explicit_bzero(p, n);
+    (void)munmap(p, n); /* whole mapping: cannot fail */
+    return code;
+}
+
+/* --- the begin --- */
+
+/* A user of its own has its own group; else user and group are those of the workers. */
+static int become_user(const struct oribi_options *options, char *error)
+{
+    if (options->door_user)
+        return oribi_process_switch_user(options->door_user, NULL, error);
+    return geteuid() == 0 && (options->user || options->group)
+               ? oribi_process_switch_user(options->user, options->group, error)
+               : 0;
+}
+
+/* Takes the descriptor. */
+static void take_access_log(struct oribi_door_config *config, int fd)
+{
+    if (fd == STDOUT_FILENO) {
+        config->has_access_log = true;
+        return;
+    }
+    config->has_access_log = dup2(fd, STDOUT_FILENO) >= 0 || config->has_access_log;
+    oribi_os_close(fd);
+}
+
+/* Lines go where the supervisor's do, by a descriptor of its: a door opens no file. */
+static void take_log(const struct oribi_options *options, int fd)
+{
+    oribi_log_init(fd, options->verbose ? ORIBI_LOG_DEBUG : options->quiet ? ORIBI_LOG_WARN : ORIBI_LOG_INFO);
+    oribi_log_set_json(options->error_log_format && strcmp(options->error_log_format, "json") == 0);
+    oribi_os_close(fd);
+}
+
+int oribi_door_config_take(struct oribi_door_config *config, char *error)
+{
+    const char *text = getenv("ORIBI_DOOR");
+    int version = 0;
+    int text_fd = -1;
+    int board_fd = -1;
+    int tickets_fd = -1;
+    int log_fd = -1;
+    int access_fd = -1;
+    int slots_fd = -1;
+    unsigned own_slot = 0;
+    unsigned count = 0;
+    int n =
+        sscanf(text ? text : "", "%d %d %d %d %u %d %d %d %d %d %u %u %d %u", &version, &text_fd, &config->control_fd,
+               &board_fd, &count, &config->handoff.take_fd, &config->handoff.give_fd, &tickets_fd, &log_fd, &access_fd,
+               &config->channel_first, &config->channel_count, &slots_fd, &own_slot);
+    if (n != 14 || own_slot >= ORIBI_DOORS_MAX || version != ORIBI_DOOR_PROTOCOL || count == 0 ||
+        count > ORIBI_SLOTS_MAX || config->channel_count == 0 || config->channel_count > ORIBI_CHANNELS_MAX ||
+        config->channel_first > ORIBI_CHANNELS_MAX + 1 - config->channel_count)
+        return refuse(error, "this program is started by a server's supervisor alone");
+    (void)unsetenv("ORIBI_DOOR"); /* fails for names with `=` only */
+    const int fds[] = {text_fd, config->control_fd, board_fd, config->handoff.take_fd, config->handoff.give_fd};
+    for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++)
+        if (oribi_os_set_cloexec(fds[i], true) < 0)
+            return refuse(error, "a descriptor of the supervisor's is not open");
+    (void)oribi_os_set_nonblock(config->control_fd, true); /* it is open: cannot fail */
+    if (oribi_scoreboard_attach(&config->board, count, board_fd) < 0)
+        return refuse(error, "cannot map the scoreboard");
+    if (tickets_fd >= 0) {
+        void *tickets = mmap(NULL, sizeof(struct oribi_tls_tickets), PROT_READ, MAP_SHARED, tickets_fd, 0);
+        oribi_os_close(tickets_fd);
+        if (tickets == MAP_FAILED)
+            return refuse(error, "cannot map the keys of session tickets");
+        config->tickets = tickets;
+    }
+    if (slots_fd >= 0) {
+        struct oribi_door_slot *slots =
+            mmap(NULL, ORIBI_DOORS_MAX * sizeof(*slots), PROT_READ | PROT_WRITE, MAP_SHARED, slots_fd, 0);
+        oribi_os_close(slots_fd);
+        if (slots == MAP_FAILED)
+            return refuse(error, "cannot map the counters of doors");
+        config->slot = &slots[own_slot];
+    }
+    if (access_fd >= 0)
+        take_access_log(config, access_fd);
+    struct oribi_options *options = oribi_mem_alloc(1, sizeof(*options)); /* lives as long as the process */
+    oribi_options_init(options);
+    config->options = options;
+    oribi_log_init(STDERR_FILENO, ORIBI_LOG_INFO);
+    int code = take_text(config, options, text_fd, error);
+    oribi_os_close(text_fd);
+    if (code == 0 && !config->site)
+        code = refuse(error, "what the supervisor has written says nothing of files");
+    if (log_fd >= 0)
+        take_log(options, log_fd);
+    if (code == 0 && error[0])
+        oribi_log(ORIBI_LOG_WARN, "certificate %s", error);
+    return code < 0 ? code : become_user(options, error);
+}
+
+/* --- messages --- */
+
+static void say(const struct oribi_door_config *config, char kind, const char *text)
+{
+    char line[ORIBI_ERROR_TEXT_CAP + 1];
+    int n = snprintf(line, sizeof(line), "%c%s", kind, text); /* cut when longer */
+    if (n > 0)
+        (void)send(config->control_fd, line, (size_t)n < sizeof(line) ? (size_t)n : sizeof(line) - 1,
+                   MSG_NOSIGNAL | MSG_DONTWAIT); /* a supervisor that is gone is seen by its end */
+}
+
+void oribi_door_ready(const struct oribi_door_config *config)
+{
+    say(config, ORIBI_DOOR_SAYS_READY, "");
+}
+
+void oribi_door_failed(const struct oribi_door_config *config, const char *text)
+{
+    say(config, ORIBI_DOOR_SAYS_FAILED, text);
+}
+
+void oribi_door_site_taken(const struct oribi_door_config *config)
+{
+    say(config, ORIBI_DOOR_SAYS_SITE, "");
+}
+
+static enum oribi_door_command take_certificates(struct oribi_door_config *config, int fd)
+{
+    char error[ORIBI_ERROR_TEXT_CAP] = "";
+    int code = take_text(config, NULL, fd, error);
+    oribi_os_close(fd);
+    say(config, code == 0 ? ORIBI_DOOR_SAYS_TAKEN : ORIBI_DOOR_SAYS_REFUSED, error);
+    return code == 0 ? ORIBI_DOOR_CERTIFICATES : ORIBI_DOOR_NOTHING;
+}
+
+static enum oribi_door_command take_site_anew(struct oribi_door_config *config, int fd)
+{
+    struct oribi_buf text = {0};
+    char error[ORIBI_ERROR_TEXT_CAP] = "";
+    int code = oribi__door_text_read(fd, &text);
+    oribi_os_close(fd);
+    if (code == 0)
+        code = take_site(config, oribi_slice(text.p, text.len), error);
+    oribi_buf_deinit(&text);
+    if (code == 0)
+        return ORIBI_DOOR_SITE;
+    oribi_log(ORIBI_LOG_ERROR, "door: what a reload says of files and pages cannot be read: %s", error);
+    oribi_door_site_taken(config);
+    return oribi_door_control_take(config);
+}
+
+static ssize_t receive(int control_fd, char *kind, int *passed)
+{
+    union {
+        struct cmsghdr align;
+        char room[CMSG_SPACE(sizeof(int))];
+    } control;
+    struct iovec vec = {kind, 1};
+    struct msghdr message = {
+        .msg_iov = &vec, .msg_iovlen = 1, .msg_control = control.room, .msg_controllen = sizeof(control.room)};
+    *passed = -1;
+    ssize_t n = oribi_os_receive(control_fd, &message);
+    if (n < 0)
+        return n;
+    struct cmsghdr *head = CMSG_FIRSTHDR(&message);
+    if (head && head->cmsg_level == SOL_SOCKET && head->cmsg_type == SCM_RIGHTS)
+        memcpy(passed, CMSG_DATA(head), sizeof(int));
+    return n;
+}
+
+enum oribi_door_command oribi_door_control_take(struct oribi_door_config *config)
+{
+    char kind = 0;
+    int passed;
+    ssize_t n = receive(config->control_fd, &kind, &passed);
+    if (n == ORIBI_AGAIN)
+        return ORIBI_DOOR_NOTHING;
+    if (n <= 0)
+        return ORIBI_DOOR_ORPHANED;
+    if (kind == ORIBI_DOOR_TOLD_CERTIFICATES && passed >= 0)
+        return take_certificates(config, passed);
+    if (kind == ORIBI_DOOR_TOLD_SITE && passed >= 0)
+        return take_site_anew(config, passed);
+    if (kind == ORIBI_DOOR_TOLD_REOPEN && passed >= 0)
+        take_log(config->options, passed);
+    else if (kind == ORIBI_DOOR_TOLD_ACCESS_LOG && passed >= 0)
+        take_access_log(config, passed);
+    else
+        oribi_os_close(passed);
+    switch (kind) {
+    case ORIBI_DOOR_TOLD_ACCESS_LOG:
+        return ORIBI_DOOR_REOPEN;
+    case ORIBI_DOOR_TOLD_DRAIN:
+        return ORIBI_DOOR_DRAIN;
+    case ORIBI_DOOR_TOLD_STOP:
+        return ORIBI_DOOR_STOP;
+    case ORIBI_DOOR_TOLD_GIVE_UP:
+        return ORIBI_DOOR_GIVE_UP;
+    default:
+        return ORIBI_DOOR_NOTHING;
+    }
+}

@@ -1,0 +1,279 @@
+/* The queue of complete requests, first come, first served, and which worker gets the next one.
+ *
+ * A request goes out on an idle channel whose worker is free, the channel used last first. Where a worker is free that
+ * has no idle channel of ours, and where all workers are busy with what is not ours, the request travels with a new
+ * channel through the hand-off queue, in which it waits as other workers' requests do for whoever is free first. Never
+ * are more requests out than workers have hands: the rest waits here, where a client that goes takes its request along.
+ *
+ * The scoreboard is a hint: it may be late. A wrong guess costs a moment, since a worker that is in a call passes the
+ * channel on as any connection. */
+#include "frontend/frontend_private.h"
+
+#include "oribi/base/error.h"
+#include "oribi/base/os/os.h"
+#include "oribi/event/body.h"
+
+#include <assert.h>
+#include <stdatomic.h>
+#include <string.h>
+
+enum {
+    SPOOL_BYTES = 48 * 1024, /* a longer body travels through the hand-off queue in a file */
+    SHORT_US = 200,          /* of calls may wait in a worker … */
+    SHORT_CALLS = 16,        /* … and so many at most */
+};
+
+/* --- the queue --- */
+
+void oribi__dispatch_add(struct oribi__call *call, bool first)
+{
+    struct oribi__door *door = call->door;
+    call->state = ORIBI__CALL_QUEUED;
+    call->prev = first ? NULL : door->queue_last;
+    call->next = first ? door->queue_first : NULL;
+    *(call->prev ? &call->prev->next : &door->queue_first) = call;
+    *(call->next ? &call->next->prev : &door->queue_last) = call;
+    door->queue_len++;
+    call->ops->waits(call, 1);
+}
+
+void oribi__dispatch_remove(struct oribi__call *call)
+{
+    struct oribi__door *door = call->door;
+    *(call->prev ? &call->prev->next : &door->queue_first) = call->next;
+    *(call->next ? &call->next->prev : &door->queue_last) = call->prev;
+    call->prev = call->next = NULL;
+    call->state = ORIBI__CALL_NEW;
+    door->queue_len--;
+    call->ops->waits(call, -1);
+}
+
+/* --- who is free --- */
+
+static uint32_t threads_of(const struct oribi_slot *slot)
+{
+    uint32_t threads = atomic_load_explicit(&slot->threads, memory_order_relaxed);
+    return threads ? threads : 1;
+}
+
+static bool serves(const struct oribi_slot *slot)
+{
+    uint32_t state = atomic_load_explicit(&slot->state, memory_order_acquire);
+    return state == ORIBI_SLOT_IDLE || state == ORIBI_SLOT_BUSY;
+}
+
+/* How many requests its worker may have. Of calls so short that a wake-up costs as much it is given several at a time,
+ * which wait less for each other than each would for the wake-up; of longer ones as many as it can make at a time. */
+static uint32_t room_at(const struct oribi__door *door, uint32_t i)
+{
+    uint32_t threads = threads_of(&door->config->board.slots[i]);
+    uint32_t average_us = door->average_us[i + 1];
+    if (threads > 1 || average_us > SHORT_US / 2)
+        return threads;
+    return average_us > SHORT_US / SHORT_CALLS ? SHORT_US / average_us : SHORT_CALLS;
+}
+
+/* How many requests more the worker of this slot can have, ours counted as far as we know them. */
+static uint32_t free_at(const struct oribi__door *door, uint32_t i)
+{
+    const struct oribi_slot *slot = &door->config->board.slots[i];
+    if (!serves(slot) || door->reactor.now_ms < door->shunned_until_ms[i + 1])
+        return 0;
+    uint32_t room = room_at(door, i);
+    uint32_t busy = door->out[i + 1];
+    if (threads_of(slot) > 1) {
+        uint32_t told = atomic_load_explicit(&slot->threads_busy, memory_order_relaxed);
+        busy = told > busy ? told : busy;
+    } else if (busy == 0) {
+        /* a call that began before our last one ended was that one */
+        busy = atomic_load_explicit(&slot->call_started_us, memory_order_relaxed) > door->ended_us[i + 1];
+    }
+    if (busy == 0)
+        busy = atomic_load_explicit(&slot->queue_len, memory_order_relaxed);
+    return busy < room ? room - busy : 0;
+}
+
+uint32_t oribi__dispatch_hands(const struct oribi__door *door)
+{
+    uint32_t hands = 0;
+    for (uint32_t i = 0; i < door->config->board.count; i++)
+        if (serves(&door->config->board.slots[i]))
+            hands += room_at(door, i);
+    return hands;
+}
+
+bool oribi__dispatch_serves(const struct oribi__door *door)
+{
+    for (uint32_t i = 0; i < door->config->board.count; i++)
+        if (serves(&door->config->board.slots[i]))
+            return true;
+    return false;
+}
+
+/* --- channels --- */
+
+/* An idle channel of a worker that has room, `idle`: and no request of ours. */
+static struct oribi__channel *free_channel(struct oribi__door *door, bool idle)
+{
+    for (struct oribi__channel *channel = door->idle_first; channel; channel = channel->next) {
+        uint16_t owner = oribi__channel_owner(channel);
+        if (owner > 0 && owner <= door->config->board.count && !(idle && door->out[owner]) &&
+            free_at(door, owner - 1u) > 0)
+            return channel;
+    }
+    return NULL;
+}
+
+/* Does a worker wait for requests that has no channel of ours? */
+static bool waits_elsewhere(const struct oribi__door *door)
+{
+    for (uint32_t i = 0; i < door->config->board.count; i++)
+        if (!door->out[i + 1] && free_at(door, i) > 0)
+            return true;
+    return false;
+}
+
+/* Who has nothing to do comes first, with a channel of ours or without; then who will be done soon. */
+static struct oribi__channel *choose(struct oribi__door *door)
+{
+    struct oribi__channel *channel = free_channel(door, true);
+    return channel || waits_elsewhere(door) ? channel : free_channel(door, false);
+}
+
+/* The request travels with a new channel. ORIBI_AGAIN: not now. */
+static int give(struct oribi__call *call)
+{
+    struct oribi__door *door = call->door;
+    const struct oribi_door_listener *listener = &door->config->listeners[call->listener];
+    int far_fd;
+    int own_fd = -1;
+    int body_fd = call->body_fd;
+    struct oribi_slice body = call->body;
+    if (body_fd < 0 && body.n > SPOOL_BYTES) {
+        struct oribi_body copy;
+        oribi_body_init(&copy);
+        int code = oribi_body_append(&copy, body.p, body.n, UINT32_MAX, 0);
+        code = code < 0 ? code : oribi_body_spool(&copy);
+        if (code == 0) {
+            body_fd = own_fd = oribi_os_dup(copy.fd);
+            body = oribi_slice(NULL, 0);
+        }
+        oribi_body_deinit(&copy);
+        if (own_fd < 0)
+            return ORIBI_ENOMEM;
+    }
+    struct oribi__channel *channel = oribi__channel_open(door, NULL, &far_fd);
+    if (!channel) {
+        oribi_os_close(own_fd);
+        return ORIBI_AGAIN;
+    }
+    struct iovec vec[4];
+    size_t count = 0;
+    vec[count++] = (struct iovec){call->head.p, call->head.len};
+    if (call->chunk_len && body.n)
+        vec[count++] = (struct iovec){call->chunk, call->chunk_len};
+    if (body.n)
+        vec[count++] = (struct iovec){(void *)body.p, body.n};
+    struct oribi_slice tail = oribi_slice(call->tail.p, call->tail.len);
+    if (call->chunk_len && !body.n) { /* the chunk's end stands in front of the last chunk: the body is in the file */
+        tail.p += 2;
+        tail.n -= 2;
+    }
+    if (tail.n)
+        vec[count++] = (struct iovec){(void *)tail.p, tail.n};
+    struct oribi_handoff_item item = {
+        .fd = far_fd,
+        .body_fd = body_fd,
+        .body_len = call->body_len,
+        .complete_us = call->complete_us,
+        .channel = channel->number,
+        .listener = listener->index,
+        .listener_hash = listener->hash,
+    };
+    int code = oribi_handoff_give(&door->config->handoff, &item, vec, count);
+    oribi_os_close(far_fd);
+    oribi_os_close(own_fd);
+    if (code < 0) {
+        oribi__channel_close(channel);
+        return code == ORIBI_ELIMIT ? ORIBI_ENOMEM : ORIBI_AGAIN;
+    }
+    oribi_door_slot_count(&door->slot->passed_count, 1);
+    (void)oribi__channel_call(channel, call, false);
+    return 0;
+}
+
+/* Free workers without an idle channel of ours, and hands that are busy with what is not ours. */
+static bool may_give(const struct oribi__door *door)
+{
+    return door->calls_out < oribi__dispatch_hands(door);
+}
+
+/* Channels beyond what workers can use at a time are closed, those used longest ago first. */
+static void trim(struct oribi__door *door)
+{
+    uint32_t keep = 2 * oribi__dispatch_hands(door) + 2;
+    while (door->idle_count > keep)
+        oribi__channel_close(door->idle_last);
+}
+
+static bool send_first(struct oribi__door *door, struct oribi__channel *channel)
+{
+    struct oribi__call *call = door->queue_first;
+    if (call->body_fd >= 0)
+        return false;
+    oribi__dispatch_remove(call);
+    if (oribi__channel_call(channel, call, true))
+        return true;
+    oribi__dispatch_add(call, true); /* the channel has ended */
+    return true;
+}
+
+void oribi__dispatch_give_up(struct oribi__door *door)
+{
+    while (door->queue_first)
+        oribi__call_failed(door->queue_first, 503, ORIBI_REFUSAL_QUEUE, "the server ends");
+}
+
+void oribi__dispatch(struct oribi__door *door)
+{
+    if (door->gives_up)
+        oribi__dispatch_give_up(door);
+    if (door->queue_first)
+        oribi__channels_look(door);
+    while (door->queue_first) {
+        struct oribi__call *call = door->queue_first;
+        struct oribi__channel *channel = call->body_fd < 0 ? choose(door) : NULL;
+        if (channel) {
+            (void)send_first(door, channel);
+            continue;
+        }
+        if (!may_give(door))
+            break;
+        oribi__dispatch_remove(call);
+        int code = give(call);
+        if (code == ORIBI_AGAIN) {
+            oribi__dispatch_add(call, true);
+            if (call->body_fd < 0 && (channel = free_channel(door, false)) != NULL && send_first(door, channel))
+                continue; /* without descriptors for another channel */
+            break;
+        }
+        if (code < 0)
+            oribi__call_failed(call, 503, ORIBI_REFUSAL_MEMORY, "a request cannot be handed to a worker");
+    }
+    if (door->idle_count > 4)
+        trim(door);
+}
+
+/* Its worker has just ended a call and looks for the next: the request that waits longest goes out in this turn. A
+ * worker that stops, or that others keep busy, is passed by. */
+void oribi__dispatch_idle(struct oribi__channel *channel)
+{
+    struct oribi__door *door = channel->door;
+    uint16_t owner = oribi__channel_owner(channel);
+    if (!door->queue_first || door->gives_up || owner == 0 || owner > door->config->board.count)
+        return;
+    const struct oribi_slot *slot = &door->config->board.slots[owner - 1u];
+    if (serves(slot) && door->reactor.now_ms >= door->shunned_until_ms[owner] &&
+        door->out[owner] < room_at(door, owner - 1u))
+        (void)send_first(door, channel);
+}

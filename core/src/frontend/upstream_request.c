@@ -1,0 +1,186 @@
+/* Calls: a complete request from a client to a channel, and its answer back. */
+#include "frontend/frontend_private.h"
+
+#include "oribi/base/error.h"
+#include "oribi/base/mem.h"
+
+#include <string.h>
+
+enum { SPARE_MAX = 256, SPARE_HEAD_BYTES = 16 * 1024 };
+
+struct oribi__call *oribi__call_create(struct oribi__door *door, const struct oribi__call_ops *ops, void *owner)
+{
+    struct oribi__call *call = door->spare_calls;
+    struct oribi_buf head = {0};
+    if (call) {
+        door->spare_calls = call->next;
+        door->spare_call_count--;
+        head = call->head;
+        head.len = 0;
+    } else if (!(call = oribi_mem_try_alloc(1, sizeof(*call)))) {
+        return NULL;
+    }
+    memset(call, 0, sizeof(*call));
+    call->head = head;
+    call->door = door;
+    call->ops = ops;
+    call->owner = owner;
+    call->body_fd = -1;
+    return call;
+}
+
+static void unblock(struct oribi__call *call)
+{
+    struct oribi__call **at = &call->door->blocked;
+    if (!call->blocked)
+        return;
+    while (*at != call)
+        at = &(*at)->blocked_next;
+    *at = call->blocked_next;
+    call->blocked = false;
+}
+
+void oribi__call_destroy(struct oribi__call *call)
+{
+    struct oribi__door *door = call->door;
+    unblock(call);
+    oribi__call_unlist(call);
+    if (call->of_site && call->state == ORIBI__CALL_OUT)
+        oribi__count_site(call, 0); /* its client has gone */
+    if (call->state == ORIBI__CALL_QUEUED)
+        oribi__dispatch_remove(call);
+    if (call->channel)
+        oribi__channel_leave(call->channel);
+    oribi_buf_deinit(&call->tail);
+    if (door->spare_call_count >= SPARE_MAX || call->head.cap > SPARE_HEAD_BYTES) {
+        oribi_buf_deinit(&call->head);
+        oribi_mem_free(call);
+        return;
+    }
+    call->next = door->spare_calls;
+    door->spare_calls = call;
+    door->spare_call_count++;
+}
+
+static struct oribi_slice tls_of(const struct oribi_tls_info *tls, size_t offset)
+{
+    return tls ? *(const struct oribi_slice *)((const char *)tls + offset) : oribi_slice(NULL, 0);
+}
+
+#define OF(field) tls_of(peer->tls, offsetof(struct oribi_tls_info, field))
+
+int oribi__call_about(struct oribi__call *call, const struct oribi__peer *peer, const struct oribi_head *head,
+                      uint8_t protocol, bool keeps)
+{
+    char id[ORIBI__ID_LEN];
+    const struct oribi_door_listener *listener = &call->door->config->listeners[peer->listener];
+    struct oribi_channel_head about = {
+        .addr_len = peer->addr_len,
+        .port_len = peer->port_len,
+        .protocol = protocol,
+        .keeps = keeps,
+        .tls = peer->tls || peer->proxy_tls,
+        .listener = (uint16_t)listener->index,
+        .listener_hash = listener->hash,
+        .complete_us = call->door->reactor.now_us,
+        .request_id = oribi__own_id(call->door, head, oribi_slice(peer->addr, peer->addr_len), id),
+        .alpn = OF(alpn),
+        .sni = OF(sni),
+        .tls_version = OF(version),
+        .cipher = OF(cipher),
+        .verify = OF(verify),
+        .subject = OF(subject),
+        .issuer = OF(issuer),
+        .serial = OF(serial),
+        .begins = OF(begins),
+        .ends = OF(ends),
+        .pem = OF(pem),
+    };
+    memcpy(about.addr, peer->addr, peer->addr_len);
+    memcpy(about.port, peer->port, peer->port_len);
+    size_t room = 256 + about.request_id.n + about.sni.n + about.subject.n + about.issuer.n + about.serial.n +
+                  about.pem.n + about.verify.n + about.begins.n + about.ends.n + about.alpn.n + about.tls_version.n +
+                  about.cipher.n;
+    char *p = oribi_buf_try_reserve(&call->head, room);
+    size_t n = p ? oribi_channel_head_write(&about, p, room) : 0;
+    if (p && n == 0) { /* a certificate that is too long to be told */
+        about.pem = oribi_slice(NULL, 0);
+        n = oribi_channel_head_write(&about, p, room);
+    }
+    call->head.len += n;
+    call->listener = peer->listener;
+    return n ? 0 : ORIBI_ENOMEM;
+}
+
+void oribi__call_submit(struct oribi__call *call)
+{
+    struct oribi__door *door = call->door;
+    call->complete_us = door->reactor.now_us;
+    uint32_t max = door->config->options->queue_max;
+    if (door->queue_len >= ORIBI__DOOR_QUEUE_MAX || (max && door->queue_len >= max + oribi__dispatch_hands(door))) {
+        oribi__call_failed(call, 503, ORIBI_REFUSAL_QUEUE, "too many requests wait");
+        return;
+    }
+    oribi__dispatch_add(call, false);
+}
+
+void oribi__call_failed(struct oribi__call *call, int status, enum oribi_refusal refusal, const char *reason)
+{
+    struct oribi__door *door = call->door;
+    if (!call->begun)
+        oribi__count_failed(call, status, refusal);
+    else if (call->of_site)
+        oribi__count_site(call, 0);
+    unblock(call);
+    if (call->state == ORIBI__CALL_QUEUED)
+        oribi__dispatch_remove(call);
+    call->state = ORIBI__CALL_ENDED;
+    if (!call->finished && oribi_log_limit_allows(&door->log_limit, door->reactor.now_ms)) /* else nobody misses it */
+        oribi__own_say_failed(call, status, refusal, reason);
+    call->refusal = (uint8_t)refusal;
+    call->ops->fail(call, status, reason);
+}
+
+void oribi__call_block(struct oribi__call *call)
+{
+    if (call->blocked || call->state != ORIBI__CALL_OUT)
+        return;
+    call->blocked = true;
+    call->blocked_next = call->door->blocked;
+    call->door->blocked = call;
+}
+
+void oribi__call_list(struct oribi__call *call)
+{
+    struct oribi__door *door = call->door;
+    if (call->listed)
+        return;
+    call->listed = true;
+    call->listed_prev = NULL;
+    call->listed_next = door->listed;
+    if (door->listed)
+        door->listed->listed_prev = call;
+    door->listed = call;
+}
+
+void oribi__call_unlist(struct oribi__call *call)
+{
+    struct oribi__door *door = call->door;
+    if (!call->listed)
+        return;
+    call->listed = false;
+    if (door->listed_at == call)
+        door->listed_at = call->listed_next;
+    *(call->listed_prev ? &call->listed_prev->listed_next : &door->listed) = call->listed_next;
+    if (call->listed_next)
+        call->listed_next->listed_prev = call->listed_prev;
+}
+
+void oribi__call_taken(struct oribi__call *call)
+{
+    if (!call->blocked || call->ops->pending(call) > ORIBI__DOOR_LOW_BYTES)
+        return;
+    unblock(call);
+    if (call->channel)
+        oribi__channel_read(call->channel);
+}

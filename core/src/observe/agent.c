@@ -1,0 +1,154 @@
+/* See agent.h. Reading order: the weight, the line, one client, the turn. */
+#include "observe/agent.h"
+
+#include "supervisor/supervisor_private.h"
+
+#include "oribi/base/clock.h"
+#include "oribi/base/error.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+
+/* --- the weight --- */
+
+uint32_t oribi__agent_weight_of(const struct oribi__history *history)
+{
+    double utilisation = 0;
+    double waited = 0;
+    double ran = 0;
+    uint32_t count = 0;
+    for (; history && count < ORIBI__AGENT_SAMPLES && count < history->count; count++) {
+        const uint32_t *values = history->samples[(history->count - 1 - count) % ORIBI__HISTORY_SAMPLES].values;
+        utilisation += values[ORIBI__HISTORY_UTILISATION] / 1000.0;
+        if (values[ORIBI__HISTORY_CALLS] == 0 || values[ORIBI__HISTORY_CALL_P50] == ORIBI__HISTORY_NONE ||
+            values[ORIBI__HISTORY_QUEUE_P50] == ORIBI__HISTORY_NONE)
+            continue;
+        waited += (double)values[ORIBI__HISTORY_QUEUE_P50] * values[ORIBI__HISTORY_CALLS];
+        ran += (double)values[ORIBI__HISTORY_CALL_P50] * values[ORIBI__HISTORY_CALLS];
+    }
+    return count == 0 ? 100 : oribi__agent_weight(utilisation / count, waited > 0 ? waited / (waited + ran) : 0);
+}
+
+/* --- the line --- */
+
+static size_t put_line(const struct oribi_supervisor *supervisor, char line[ORIBI__AGENT_LINE_CAP])
+{
+    const struct oribi_policy *policy = &supervisor->policy;
+    int n;
+    if (policy->stopping || policy->stop_at)
+        n = snprintf(line, ORIBI__AGENT_LINE_CAP, "drain\n");
+    else if (!policy->up || oribi_policy_serving(policy) == 0 || oribi__doors_missing(&supervisor->doors))
+        n = snprintf(line, ORIBI__AGENT_LINE_CAP, "maint\n");
+    else
+        n = snprintf(line, ORIBI__AGENT_LINE_CAP, "up ready %u%%\n",
+                     oribi__agent_weight_of(supervisor->history.history));
+    return (size_t)n;
+}
+
+/* --- one client --- */
+
+static void drop(struct oribi__agent_client *client)
+{
+    oribi_os_close(client->fd);
+    client->fd = -1;
+}
+
+/* What a client sends is of no interest; it must be read all the same, since a close with unread bytes is a reset,
+ * which can overtake the line. */
+static void hear(struct oribi__agent_client *client)
+{
+    char rest[256];
+    ssize_t n = oribi_os_read(client->fd, rest, sizeof(rest));
+    if (n != ORIBI_AGAIN && n <= 0)
+        drop(client);
+    else if (oribi_clock_ms() >= client->until)
+        drop(client);
+}
+
+/* A free place, or the oldest's. */
+static struct oribi__agent_client *place_for_newcomer(struct oribi__agent *agent)
+{
+    struct oribi__agent_client *found = &agent->clients[0];
+    for (uint32_t i = 0; i < ORIBI__AGENT_CLIENTS_MAX && found->fd >= 0; i++)
+        if (agent->clients[i].fd < 0 || agent->clients[i].until < found->until)
+            found = &agent->clients[i];
+    return found;
+}
+
+static void tell(const struct oribi_supervisor *supervisor, struct oribi__agent *agent, int fd)
+{
+    char line[ORIBI__AGENT_LINE_CAP];
+    struct iovec all = {line, put_line(supervisor, line)};
+    struct oribi__agent_client *client = place_for_newcomer(agent);
+    if (client->fd >= 0)
+        drop(client);
+    *client = (struct oribi__agent_client){.fd = fd, .until = oribi_clock_ms() + ORIBI__AGENT_MS};
+    if (oribi_os_send_vec(fd, &all, 1) != (ssize_t)all.iov_len) /* an empty socket takes so much, or its peer is gone */
+        drop(client);
+    else
+        (void)shutdown(fd, SHUT_WR); /* it may be gone */
+}
+
+/* --- the turn --- */
+
+void oribi__agent_init(struct oribi__agent *agent)
+{
+    oribi__side_init(&agent->side, "agent");
+    for (uint32_t i = 0; i < ORIBI__AGENT_CLIENTS_MAX; i++)
+        agent->clients[i].fd = -1;
+}
+
+int oribi__agent_open(struct oribi_supervisor *supervisor, char *error)
+{
+    if (!supervisor->ties.options->agent)
+        return 0;
+    oribi__history_begin(supervisor);
+    return oribi__side_open(supervisor, &supervisor->agent.side, supervisor->ties.options->agent, error);
+}
+
+void oribi__agent_turn(struct oribi_supervisor *supervisor)
+{
+    struct oribi__agent *agent = &supervisor->agent;
+    oribi__side_turn(supervisor, &agent->side);
+    if (agent->side.fd < 0)
+        return;
+    for (uint32_t i = 0; i < ORIBI__AGENT_CLIENTS_MAX; i++)
+        if (agent->clients[i].fd >= 0)
+            hear(&agent->clients[i]);
+    for (uint32_t i = 0; i < ORIBI__AGENT_CLIENTS_MAX; i++) {
+        int fd;
+        if (oribi_os_accept(agent->side.fd, &fd, NULL, NULL) < 0)
+            return;
+        tell(supervisor, agent, fd);
+    }
+}
+
+size_t oribi__agent_fds(const struct oribi_supervisor *supervisor, int *fds)
+{
+    size_t count = 0;
+    fds[count++] = supervisor->agent.side.fd;
+    for (uint32_t i = 0; i < ORIBI__AGENT_CLIENTS_MAX; i++)
+        if (supervisor->agent.clients[i].fd >= 0)
+            fds[count++] = supervisor->agent.clients[i].fd;
+    return count;
+}
+
+int64_t oribi__agent_deadline(const struct oribi_supervisor *supervisor)
+{
+    int64_t at = oribi__side_deadline(&supervisor->agent.side);
+    for (uint32_t i = 0; i < ORIBI__AGENT_CLIENTS_MAX; i++)
+        if (supervisor->agent.clients[i].fd >= 0 && supervisor->agent.clients[i].until < at)
+            at = supervisor->agent.clients[i].until;
+    return at;
+}
+
+void oribi__agent_close(struct oribi_supervisor *supervisor, bool unlink_path)
+{
+    for (uint32_t i = 0; i < ORIBI__AGENT_CLIENTS_MAX; i++)
+        if (supervisor->agent.clients[i].fd >= 0)
+            drop(&supervisor->agent.clients[i]);
+    oribi__side_close(&supervisor->agent.side, unlink_path);
+    if (!supervisor->ties.options->status)
+        oribi__history_end(supervisor);
+}

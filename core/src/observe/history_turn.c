@@ -1,0 +1,129 @@
+/* The supervisor's readings for its history: one each two seconds while the status listener is on. */
+#include "observe/history.h"
+#include "supervisor/supervisor_private.h"
+
+#include "oribi/base/clock.h"
+#include "oribi/base/mem.h"
+
+void oribi__history_begin(struct oribi_supervisor *supervisor)
+{
+    struct oribi__history_keeper *keeper = &supervisor->history;
+    if (keeper->history)
+        return;
+    keeper->history = oribi_mem_alloc(1, sizeof(*keeper->history));
+    keeper->next_ms = oribi_clock_ms();
+}
+
+void oribi__history_end(struct oribi_supervisor *supervisor)
+{
+    struct oribi__history_keeper *keeper = &supervisor->history;
+    oribi_mem_free(keeper->history);
+    oribi_mem_free(keeper->workers);
+    *keeper = (struct oribi__history_keeper){0};
+}
+
+/* --- one reading --- */
+
+static uint32_t at_least(uint32_t value, int64_t other)
+{
+    return other > (int64_t)value ? (uint32_t)(other < UINT32_MAX - 1 ? other : UINT32_MAX - 1) : value;
+}
+
+static void read_waiting(const struct oribi_supervisor *supervisor, int64_t now_us,
+                         struct oribi__history_reading *reading)
+{
+    int64_t wait;
+    reading->values[ORIBI__HISTORY_WAITING] += oribi__waiting(supervisor, &wait);
+    if (wait)
+        reading->values[ORIBI__HISTORY_OLDEST_WAIT] = at_least(0, (now_us - wait) / 1000);
+}
+
+static void read_slot(const struct oribi_slot *slot, int64_t now_us, struct oribi__history_reading *reading)
+{
+    uint32_t *values = reading->values;
+    uint32_t busy;
+    uint32_t threads;
+    int64_t call = atomic_load(&slot->call_started_us);
+    int64_t wait = atomic_load(&slot->queue_oldest_us);
+    oribi__worker_threads(slot, &busy, &threads);
+    values[ORIBI__HISTORY_WAITING] += atomic_load(&slot->queue_len);
+    values[ORIBI__HISTORY_CONNECTIONS] += atomic_load(&slot->connections_open);
+    values[ORIBI__HISTORY_BUSY] += busy;
+    values[ORIBI__HISTORY_THREADS] += threads;
+    if (wait)
+        values[ORIBI__HISTORY_OLDEST_WAIT] = at_least(values[ORIBI__HISTORY_OLDEST_WAIT], (now_us - wait) / 1000);
+    if (!call || call > now_us)
+        return;
+    values[ORIBI__HISTORY_OLDEST_CALL] = at_least(values[ORIBI__HISTORY_OLDEST_CALL], (now_us - call) / 1000);
+    reading->calls_us += (uint64_t)(now_us - call);
+}
+
+/* A process that was not there at the last reading has used all its time since. */
+static void read_process(struct oribi_supervisor *supervisor, uint32_t i, struct oribi__history_reading *reading,
+                         int64_t *memory_bytes)
+{
+    int32_t pid = supervisor->policy.records[i].pid;
+    uint32_t before_ms = supervisor->history.workers[i].pid == pid ? supervisor->history.workers[i].cpu_ms : 0;
+    int64_t bytes;
+    int64_t cpu_ms;
+    oribi_process_usage(pid, &bytes, &cpu_ms);
+    *memory_bytes += bytes;
+    if (cpu_ms > before_ms)
+        reading->cpu_ms += (uint64_t)(cpu_ms - before_ms);
+    supervisor->history.workers[i].pid = pid;
+    supervisor->history.workers[i].cpu_ms = (uint32_t)cpu_ms;
+}
+
+static void take(struct oribi_supervisor *supervisor, int64_t now_ms)
+{
+    uint64_t sums[ORIBI_SLOT_COUNTERS];
+    struct oribi__history_reading reading = {.now_ms = now_ms, .sums = sums};
+    const uint64_t *exits = supervisor->totals.exits;
+    int64_t memory_bytes = 0;
+    int64_t now_us = oribi_clock_us();
+    oribi__status_sum(supervisor, sums);
+    read_waiting(supervisor, now_us, &reading);
+    reading.values[ORIBI__HISTORY_CONNECTIONS] = oribi__doors_open(&supervisor->doors);
+    for (uint32_t i = 0; i < supervisor->policy.slot_count; i++) {
+        if (!oribi_policy_has_process(&supervisor->policy, i))
+            continue;
+        read_slot(&supervisor->ties.board.slots[i], now_us, &reading);
+        read_process(supervisor, i, &reading, &memory_bytes);
+    }
+    reading.values[ORIBI__HISTORY_WORKERS] = oribi_policy_serving(&supervisor->policy);
+    reading.values[ORIBI__HISTORY_MEMORY] = at_least(0, memory_bytes >> 10);
+    reading.crashes = oribi__totals_exits(&supervisor->totals) - exits[ORIBI__EXIT_ASKED] - exits[ORIBI__EXIT_RECYCLED];
+    oribi__history_add(supervisor->history.history, &reading);
+}
+
+void oribi__history_turn(struct oribi_supervisor *supervisor)
+{
+    struct oribi__history_keeper *keeper = &supervisor->history;
+    if (!keeper->history)
+        return;
+    int64_t now_ms = oribi_clock_ms();
+    if (now_ms < keeper->next_ms)
+        return;
+    keeper->next_ms += ORIBI__HISTORY_MS;
+    if (keeper->next_ms <= now_ms)
+        keeper->next_ms = now_ms + ORIBI__HISTORY_MS; /* what is lost is lost */
+    if (!keeper->workers)
+        keeper->workers = oribi_mem_alloc(supervisor->policy.slot_count, sizeof(*keeper->workers));
+    take(supervisor, now_ms);
+}
+
+int64_t oribi__history_deadline(const struct oribi_supervisor *supervisor)
+{
+    return supervisor->history.history ? supervisor->history.next_ms : INT64_MAX;
+}
+
+void oribi__history_json(const struct oribi_supervisor *supervisor, uint64_t since, struct oribi_buf *out)
+{
+    const struct oribi__history *history = supervisor->history.history;
+    oribi_buf_print(out, "{\"server\":\"%d-%lld\",\"period_ms\":%d,\"kept\":%d,\"uptime_ms\":%lld,",
+                    (int)supervisor->pid, (long long)supervisor->started_wall_ms, ORIBI__HISTORY_MS,
+                    ORIBI__HISTORY_SAMPLES, (long long)(oribi_clock_ms() - supervisor->started_ms));
+    if (history)
+        oribi__history_put(history, since, supervisor->started_ms, out);
+    oribi_buf_print(out, "}\n");
+}

@@ -1,0 +1,494 @@
+/* One table names every metric with its kind, its unit and its place in the slot, or the function that writes it.
+ * Reading order: the table, oribi__metrics at the end. */
+#include "observe/metrics.h"
+
+#include "observe/app_export.h"
+#include "observe/metrics_private.h"
+
+#include "oribi/base/clock.h"
+#include "oribi/base/os/os.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* --- text --- */
+
+static const char *suffix_of(const struct oribi__metric *metric)
+{
+    return metric->kind == ORIBI__COUNTER ? "_total" : "";
+}
+
+void oribi__put_count(struct oribi__scrape *scrape, const struct oribi__metric *metric, const char *value, uint64_t n)
+{
+    if (value)
+        oribi_buf_print(scrape->out, "%s%s{%s=\"%s\"} %llu\n", metric->name, suffix_of(metric), metric->label, value,
+                        (unsigned long long)n);
+    else
+        oribi_buf_print(scrape->out, "%s%s %llu\n", metric->name, suffix_of(metric), (unsigned long long)n);
+}
+
+void oribi__put_seconds(struct oribi__scrape *scrape, const struct oribi__metric *metric, const char *value, int64_t us)
+{
+    long long whole = us / 1000000;
+    int rest = (int)(us % 1000000);
+    if (value)
+        oribi_buf_print(scrape->out, "%s%s{%s=\"%s\"} %lld.%06d\n", metric->name, suffix_of(metric), metric->label,
+                        value, whole, rest);
+    else
+        oribi_buf_print(scrape->out, "%s%s %lld.%06d\n", metric->name, suffix_of(metric), whole, rest);
+}
+
+/* --- the slots' counters --- */
+
+static const char *class_of(uint32_t i, char text[16])
+{
+    (void)snprintf(text, 16, "%uxx", i); /* fits */
+    return i ? text : "cut";
+}
+
+static const char *method_of(uint32_t i, char text[16])
+{
+    return oribi_slot_method_name(i);
+}
+
+static const char *timeout_of(uint32_t i, char text[16])
+{
+    static const char *const names[ORIBI_TIMEOUT_CLASSES] = {
+        [ORIBI_TIMEOUT_FIRST] = "first", [ORIBI_TIMEOUT_HEAD] = "head",   [ORIBI_TIMEOUT_BODY] = "body",
+        [ORIBI_TIMEOUT_IDLE] = "idle",   [ORIBI_TIMEOUT_WRITE] = "write", [ORIBI_TIMEOUT_LINGER] = "linger",
+    };
+    return names[i];
+}
+
+static void put_counters(struct oribi__scrape *scrape, const struct oribi__metric *metric)
+{
+    const char *base = metric->of_doors ? (const char *)&scrape->doors : (const char *)&scrape->all;
+    const _Atomic uint64_t *counters = (const _Atomic uint64_t *)(base + metric->offset);
+    for (uint32_t i = 0; i < metric->count; i++) {
+        char text[16];
+        const char *value = metric->value_of ? metric->value_of(i, text) : NULL;
+        if (value || !metric->value_of)
+            oribi__put_count(scrape, metric, value, counters[i]);
+    }
+}
+
+static void put_refusals(struct oribi__scrape *scrape, const struct oribi__metric *metric)
+{
+    for (enum oribi_refusal i = 0; i < ORIBI_REFUSALS; i++) {
+        char status[16] = "none";
+        if (oribi_refusal_status(i))
+            (void)snprintf(status, sizeof(status), "%d", oribi_refusal_status(i)); /* fits */
+        oribi_buf_print(scrape->out, "%s%s{status=\"%s\",reason=\"%s\"} %llu\n", metric->name, suffix_of(metric),
+                        status, oribi_refusal_name(i), (unsigned long long)scrape->all.refusals[i]);
+    }
+}
+
+static void put_gc_time(struct oribi__scrape *scrape, const struct oribi__metric *metric)
+{
+    oribi__put_seconds(scrape, metric, NULL, (int64_t)scrape->all.gc_us);
+}
+
+static void put_histogram(struct oribi__scrape *scrape, const struct oribi__metric *metric)
+{
+    static const struct {
+        const char *text;
+        int64_t us;
+    } bounds[] = {
+        {"0.0001", 100},    {"0.00025", 250},   {"0.0005", 500},    {"0.001", 1000},      {"0.0025", 2500},
+        {"0.005", 5000},    {"0.01", 10000},    {"0.025", 25000},   {"0.05", 50000},      {"0.1", 100000},
+        {"0.25", 250000},   {"0.5", 500000},    {"1.0", 1000000},   {"2.5", 2500000},     {"5.0", 5000000},
+        {"10.0", 10000000}, {"30.0", 30000000}, {"60.0", 60000000}, {"300.0", 300000000},
+    };
+    struct oribi_histogram_sum sum = {0};
+    oribi_histogram_add(&sum, (const struct oribi_histogram *)((const char *)&scrape->all + metric->offset));
+    for (size_t i = 0; i < sizeof(bounds) / sizeof(bounds[0]); i++)
+        oribi_buf_print(scrape->out, "%s_bucket{le=\"%s\"} %llu\n", metric->name, bounds[i].text,
+                        (unsigned long long)oribi_histogram_up_to(&sum, bounds[i].us));
+    oribi_buf_print(scrape->out, "%s_bucket{le=\"+Inf\"} %llu\n", metric->name, (unsigned long long)sum.count);
+    oribi_buf_print(scrape->out, "%s_sum %llu.%06llu\n", metric->name, (unsigned long long)sum.sum_us / 1000000,
+                    (unsigned long long)sum.sum_us % 1000000);
+    oribi_buf_print(scrape->out, "%s_count %llu\n", metric->name, (unsigned long long)sum.count);
+}
+
+/* --- the supervisor's own --- */
+
+static void put_exits(struct oribi__scrape *scrape, const struct oribi__metric *metric)
+{
+    for (uint32_t i = 0; i < ORIBI__EXIT_REASONS; i++)
+        oribi__put_count(scrape, metric, oribi__exit_reason_name(i), scrape->totals.exits[i]);
+}
+
+static void put_reloads(struct oribi__scrape *scrape, const struct oribi__metric *metric)
+{
+    oribi__put_count(scrape, metric, "done", scrape->totals.reloads_done);
+    oribi__put_count(scrape, metric, "failed", scrape->totals.reloads_failed);
+}
+
+static void put_reload_time(struct oribi__scrape *scrape, const struct oribi__metric *metric)
+{
+    oribi__put_seconds(scrape, metric, NULL, scrape->supervisor->totals.reload_ms * 1000);
+}
+
+static void put_generation(struct oribi__scrape *scrape, const struct oribi__metric *metric)
+{
+    oribi__put_count(scrape, metric, NULL, scrape->supervisor->policy.generation);
+}
+
+static void put_start(struct oribi__scrape *scrape, const struct oribi__metric *metric)
+{
+    oribi__put_seconds(scrape, metric, NULL, scrape->supervisor->started_wall_ms * 1000);
+}
+
+/* --- of doors --- */
+
+static void put_doors(struct oribi__scrape *scrape, const struct oribi__metric *metric)
+{
+    static const char *const states[] = {"serving", "starting", "stopped"};
+    const struct oribi__doors *doors = &scrape->supervisor->doors;
+    enum { STATES = sizeof(states) / sizeof(states[0]) };
+    uint32_t counts[STATES] = {0};
+    for (uint32_t i = 0; i < doors->count; i++) {
+        const char *state = oribi__door_state(&doors->items[i]);
+        for (size_t k = 0; k < STATES; k++)
+            counts[k] += strcmp(state, states[k]) == 0;
+    }
+    for (size_t k = 0; k < STATES; k++)
+        oribi__put_count(scrape, metric, states[k], counts[k]);
+}
+
+static void put_door_exits(struct oribi__scrape *scrape, const struct oribi__metric *metric)
+{
+    oribi__put_count(scrape, metric, NULL, scrape->totals.door_exits);
+}
+
+static uint64_t door_sum(const struct oribi__scrape *scrape, size_t offset)
+{
+    const struct oribi__doors *doors = &scrape->supervisor->doors;
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < doors->count; i++) {
+        const char *slot = (const char *)oribi__doors_slot(doors, i);
+        if (slot)
+            sum += atomic_load_explicit((const _Atomic uint32_t *)(const void *)(slot + offset), memory_order_relaxed);
+    }
+    return sum;
+}
+
+static void put_door_clients(struct oribi__scrape *scrape, const struct oribi__metric *metric)
+{
+    static const char *const names[ORIBI_DOOR_CLIENTS] = {"arriving", "http1", "http2", "tunnel"};
+    for (uint32_t i = 0; i < ORIBI_DOOR_CLIENTS; i++)
+        oribi__put_count(scrape, metric, names[i],
+                         door_sum(scrape, offsetof(struct oribi_door_slot, clients) + i * sizeof(uint32_t)));
+}
+
+static void put_door_gauge(struct oribi__scrape *scrape, const struct oribi__metric *metric)
+{
+    oribi__put_count(scrape, metric, NULL, door_sum(scrape, metric->offset));
+}
+
+/* The first of all doors' certificates to expire; without a certificate no sample. */
+static void put_expiry(struct oribi__scrape *scrape, const struct oribi__metric *metric)
+{
+    const struct oribi__doors *doors = &scrape->supervisor->doors;
+    int64_t first_s = INT64_MAX;
+    for (uint32_t i = 0; i < doors->count; i++) {
+        const struct oribi_door_slot *slot = oribi__doors_slot(doors, i);
+        int64_t expires_s = slot ? atomic_load_explicit(&slot->expires_s, memory_order_relaxed) : 0;
+        if (expires_s && expires_s < first_s)
+            first_s = expires_s;
+    }
+    if (first_s != INT64_MAX)
+        oribi__put_count(scrape, metric, NULL, (uint64_t)(first_s > 0 ? first_s : 0));
+}
+
+static void put_handshakes(struct oribi__scrape *scrape, const struct oribi__metric *metric)
+{
+    static const char *const labels[ORIBI_DOOR_HANDSHAKES] = {
+        [ORIBI_DOOR_FULL_13] = "version=\"TLSv1.3\",kind=\"full\"",
+        [ORIBI_DOOR_RESUMED_13] = "version=\"TLSv1.3\",kind=\"resumed\"",
+        [ORIBI_DOOR_FULL_12] = "version=\"TLSv1.2\",kind=\"full\"",
+        [ORIBI_DOOR_RESUMED_12] = "version=\"TLSv1.2\",kind=\"resumed\"",
+    };
+    for (uint32_t i = 0; i < ORIBI_DOOR_HANDSHAKES; i++)
+        oribi_buf_print(scrape->out, "%s%s{%s} %llu\n", metric->name, suffix_of(metric), labels[i],
+                        (unsigned long long)scrape->doors.handshakes[i]);
+}
+
+static const char *unshaken_of(uint32_t i, char text[16])
+{
+    static const char *const names[ORIBI_DOOR_UNSHAKEN] = {"refused", "plain", "left", "late"};
+    return names[i];
+}
+
+static const char *protocol_of(uint32_t i, char text[16])
+{
+    return i ? "http2" : "http1";
+}
+
+/* --- of the application's metrics --- */
+
+static void app_counts(const struct oribi__scrape *scrape, struct oribi_metric_counts *counts)
+{
+    oribi_metric_store_counts(&scrape->supervisor->ties.app.view, counts);
+}
+
+static void put_app_series(struct oribi__scrape *scrape, const struct oribi__metric *metric)
+{
+    struct oribi_metric_counts counts;
+    app_counts(scrape, &counts);
+    oribi__put_count(scrape, metric, NULL, counts.series);
+}
+
+static void put_app_series_max(struct oribi__scrape *scrape, const struct oribi__metric *metric)
+{
+    oribi__put_count(scrape, metric, NULL, scrape->supervisor->ties.app.view.max);
+}
+
+static void put_app_series_lost(struct oribi__scrape *scrape, const struct oribi__metric *metric)
+{
+    struct oribi_metric_counts counts;
+    app_counts(scrape, &counts);
+    oribi__put_count(scrape, metric, NULL, counts.lost);
+}
+
+static void put_app_dropped(struct oribi__scrape *scrape, const struct oribi__metric *metric)
+{
+    struct oribi_metric_counts counts;
+    app_counts(scrape, &counts);
+    oribi__put_count(scrape, metric, "no_room", counts.dropped[ORIBI_METRIC_NO_ROOM]);
+    oribi__put_count(scrape, metric, "too_long", counts.dropped[ORIBI_METRIC_TOO_LONG]);
+}
+
+/* --- the table --- */
+
+#define OF(field)               .offset = offsetof(struct oribi_slot, field)
+#define SLOT(field, n)          .count = (n), OF(field)
+#define LABEL(called, function) .label = called, .value_of = function
+#define DOOR_AT(field)          .offset = offsetof(struct oribi_door_slot, field)
+#define DOOR(field, n)          .of_doors = true, .count = (n), DOOR_AT(field)
+#define NOW(field)              .kind = ORIBI__GAUGE, .put = put_door_gauge, DOOR_AT(field)
+#define TIMES(field)            .kind = ORIBI__HISTOGRAM, .unit = "seconds", OF(field)
+
+static const struct oribi__metric table[] = {
+    {"oribi_requests", LABEL("method", method_of), SLOT(method_count, ORIBI_SLOT_METHODS),
+     .help = "requests answered, without those that were refused"},
+    {"oribi_answers", LABEL("class", class_of), SLOT(status_class, 6),
+     .help = "answers by class of their status, refusals included; cut: without an answer, or ended before its end"},
+    {"oribi_calls", SLOT(request_count, 1), .help = "requests answered by the application"},
+    {"oribi_requests_uncalled", SLOT(uncalled_count, 1),
+     .help = "requests answered without the application: files, for one"},
+    {"oribi_refusals", LABEL("status, reason", NULL), .put = put_refusals,
+     .help = "requests that the server itself refused, by status and reason; none: closed without an answer"},
+    {"oribi_shed", SLOT(shed_count, 1), .help = "requests refused because the server has no room: 503 and 507"},
+    {"oribi_clients_gone", SLOT(gone_count, 1),
+     .help = "requests dropped before their call, because the client had gone"},
+    {"oribi_calls_cancelled", SLOT(cancelled_count, 1),
+     .help = "calls told to end because their client had gone (cancel_gone)"},
+    {"oribi_timeouts", LABEL("class", timeout_of), SLOT(timeouts, ORIBI_TIMEOUT_CLASSES),
+     .help = "connections closed because a timeout passed; idle is the usual end of a connection"},
+    {"oribi_calls_overdue", SLOT(overdue_count, 1), .help = "calls that passed call_timeout"},
+    {"oribi_queue_wait_seconds", TIMES(queue_wait),
+     .help = "what a request waits for its call, from the proxy on where X-Request-Start tells"},
+    {"oribi_call_seconds", TIMES(call_time), .help = "time inside the application"},
+    {"oribi_request_seconds", TIMES(total_time), .help = "from the whole request to the end of its call"},
+    {"oribi_requests_waiting", .kind = ORIBI__GAUGE, .put = oribi__put_waiting,
+     .help = "whole requests that wait for a call now"},
+    {"oribi_oldest_wait_seconds", .unit = "seconds", .kind = ORIBI__GAUGE, .put = oribi__put_oldest,
+     .help = "how long the oldest of them has waited"},
+    {"oribi_connections", SLOT(connection_count, 1), .help = "connections accepted"},
+    {"oribi_connections_open", .kind = ORIBI__GAUGE, .put = oribi__put_open, .help = "connections open now"},
+    {"oribi_connections_by_state", LABEL("state", NULL), .kind = ORIBI__GAUGE, .put = oribi__put_connections,
+     .help = "the same by what they do; closing: answered, and what the client still sends is dropped"},
+    {"oribi_connections_evicted", SLOT(evicted_count, 1), .help = "connections closed for new ones (connections_max)"},
+    {"oribi_connections_lost", SLOT(lost_count, 1),
+     .help = "connections that came from a sibling without their descriptors, and were ended"},
+    {"oribi_handoffs_given", SLOT(passed_count, 1),
+     .help = "connections that workers passed on to siblings, and requests that doors gave to whichever is free"},
+    {"oribi_handoffs_taken", SLOT(taken_count, 1),
+     .help = "connections that workers took over from siblings, and requests of doors"},
+    {"oribi_received_bytes", .unit = "bytes", SLOT(bytes_in, 1),
+     .help = "bytes that workers read, from their clients and from doors"},
+    {"oribi_sent_bytes", .unit = "bytes", SLOT(bytes_out, 1),
+     .help = "bytes that workers sent, to their clients and to doors"},
+    {"oribi_spill_files", SLOT(spill_count, 1), .help = "bodies and answers too large for memory, kept in a file"},
+    {"oribi_spilled_bytes", .unit = "bytes", SLOT(spilled_bytes, 1), .help = "bytes that went to such files"},
+    {"oribi_spill_files_open", .kind = ORIBI__GAUGE, .put = oribi__put_spill_files, .help = "such files open now"},
+    {"oribi_spill_open_bytes", .unit = "bytes", .kind = ORIBI__GAUGE, .put = oribi__put_spill_bytes,
+     .help = "bytes in them"},
+    {"oribi_log_lines_dropped", SLOT(unlogged_count, 1),
+     .help = "lines of workers that the logs had no room for, because they were not read or the disk was full"},
+    {"oribi_workers", LABEL("state", NULL), .kind = ORIBI__GAUGE, .put = oribi__put_workers,
+     .help = "workers by what they do; stopped: by a signal; empty: places without a process, which is to come"},
+    {"oribi_workers_wanted", .kind = ORIBI__GAUGE, .put = oribi__put_wanted, .help = "workers that there should be"},
+    {"oribi_threads", LABEL("state", NULL), .kind = ORIBI__GAUGE, .put = oribi__put_threads,
+     .help = "calls that workers could make now, and calls that they make now"},
+    {"oribi_worker_call_seconds", LABEL("worker", NULL), .unit = "seconds", .kind = ORIBI__GAUGE,
+     .of_worker = oribi__call_us_of, .help = "age of the worker's call under way; 0: none"},
+    {"oribi_worker_resident_memory_bytes", LABEL("worker", NULL), .unit = "bytes", .kind = ORIBI__GAUGE,
+     .of_worker = oribi__resident_of,
+     .help = "memory of the worker that is resident, what it shares with others included"},
+    {"oribi_worker_proportional_memory_bytes", LABEL("worker", NULL), .unit = "bytes", .kind = ORIBI__GAUGE,
+     .of_worker = oribi__proportional_of,
+     .help =
+         "the same with each page divided by the number of processes that share it (PSS); their sum is what all use"},
+    {"oribi_worker_own_memory_bytes", LABEL("worker", NULL), .unit = "bytes", .kind = ORIBI__GAUGE,
+     .of_worker = oribi__own_of, .help = "memory that no other process shares"},
+    {"oribi_worker_shared_memory_bytes", LABEL("worker", NULL), .unit = "bytes", .kind = ORIBI__GAUGE,
+     .of_worker = oribi__shared_of, .help = "memory that other processes share: what forking has saved"},
+    {"oribi_worker_descriptors", LABEL("worker", NULL), .kind = ORIBI__GAUGE, .of_worker = oribi__descriptors_of,
+     .help = "descriptors that the worker has open"},
+    {"oribi_worker_measured_age_seconds", LABEL("worker", NULL), .unit = "seconds", .kind = ORIBI__GAUGE,
+     .of_worker = oribi__measured_age_us_of, .help = "how long ago the last four were measured"},
+    {"oribi_worker_system_threads", LABEL("worker", NULL), .kind = ORIBI__GAUGE, .of_worker = oribi__system_threads_of,
+     .help = "threads of the worker that the kernel knows, those of the server and of the language included"},
+    {"oribi_worker_cpu_seconds", LABEL("worker", NULL), .unit = "seconds", .of_worker = oribi__cpu_us_of,
+     .help = "processor time of the worker; begins at 0 with each new process"},
+    {"oribi_gc_runs", SLOT(gc_count, 1), .help = "runs of Ruby's garbage collector in workers"},
+    {"oribi_gc_seconds", .unit = "seconds", .put = put_gc_time, .help = "the time that they took"},
+    {"oribi_worker_live_objects", LABEL("worker", NULL), .kind = ORIBI__GAUGE, .of_worker = oribi__live_objects_of,
+     .help = "Ruby objects of the worker, those included that the next collection frees"},
+    {"oribi_worker_heap_pages", LABEL("worker", NULL), .kind = ORIBI__GAUGE, .of_worker = oribi__heap_pages_of,
+     .help = "pages of memory in which Ruby keeps them"},
+    {"oribi_doors", LABEL("state", NULL), .kind = ORIBI__GAUGE, .put = put_doors,
+     .help = "processes that hold the clients of tls:// addresses and of those with door=on, by what they do"},
+    {"oribi_door_exits", .put = put_door_exits, .help = "doors that ended unasked, and were started again"},
+    {"oribi_door_connections_open", LABEL("protocol", NULL), .kind = ORIBI__GAUGE, .put = put_door_clients,
+     .help = "connections that doors have open now, by what is spoken"},
+    {"oribi_door_handshakes", LABEL("version, kind", NULL), .put = put_handshakes,
+     .help = "handshakes of TLS that were done, whole ones and those of resumed sessions"},
+    {"oribi_door_handshakes_failed", LABEL("reason", unshaken_of), DOOR(unshaken, ORIBI_DOOR_UNSHAKEN),
+     .help = "handshakes of TLS that failed, or that clients broke off"},
+    {"oribi_door_certificate_expires_timestamp_seconds", .kind = ORIBI__GAUGE, .unit = "seconds", .put = put_expiry,
+     .help = "when the first of the certificates that doors show expires, seconds since 1970"},
+    {"oribi_door_requests", LABEL("protocol", protocol_of), DOOR(requests, 2),
+     .help = "requests that doors have read, whoever answered them; without those that are not well-formed"},
+    {"oribi_door_site_answers", DOOR(site_count, 1),
+     .help = "requests that doors answered with files, fixed answers, redirects and health"},
+    {"oribi_door_calls", DOOR(call_count, 1), .help = "requests that doors gave to workers"},
+    {"oribi_door_calls_again", DOOR(again_count, 1),
+     .help = "those of them that were given to another worker, since the first one had ended"},
+    {"oribi_door_calls_out", NOW(calls_out), .help = "requests of doors that workers have now"},
+    {"oribi_door_requests_waiting", NOW(queue_len), .help = "whole requests that wait in doors for a worker now"},
+    {"oribi_door_streams_open", NOW(streams), .help = "streams of HTTP/2 open now"},
+    {"oribi_door_streams_reset", DOOR(reset_count, 1), .help = "streams of HTTP/2 that were reset, by either side"},
+    {"oribi_door_received_bytes", .unit = "bytes", DOOR(bytes_in, 1),
+     .help = "bytes that doors read from clients, without what TLS adds"},
+    {"oribi_door_sent_bytes", .unit = "bytes", DOOR(bytes_out, 1),
+     .help = "bytes that doors sent to clients, likewise"},
+    {"oribi_worker_exits", LABEL("reason", NULL), .put = put_exits, .help = "workers that ended"},
+    {"oribi_reloads", LABEL("result", NULL), .put = put_reloads, .help = "reloads that have ended"},
+    {"oribi_last_reload_seconds", .unit = "seconds", .kind = ORIBI__GAUGE, .put = put_reload_time,
+     .help = "how long the last reload took"},
+    {"oribi_generation", .kind = ORIBI__GAUGE, .put = put_generation,
+     .help = "generation of the application that serves"},
+    {"oribi_start_time_seconds", .unit = "seconds", .kind = ORIBI__GAUGE, .put = put_start,
+     .help =
+         "when this supervisor was started, in seconds since the epoch; an upgrade starts another, and counters go on"},
+    {"oribi_app_series", .kind = ORIBI__GAUGE, .put = put_app_series,
+     .help = "series of the application's own metrics, each worker's part of a gauge included"},
+    {"oribi_app_series_max", .kind = ORIBI__GAUGE, .put = put_app_series_max,
+     .help = "how many there can be (metrics_max)"},
+    {"oribi_app_series_lost", .kind = ORIBI__GAUGE, .put = put_app_series_lost,
+     .help = "series that cannot be used any more: their process was killed while it made one"},
+    {"oribi_app_changes_dropped", LABEL("reason", NULL), .put = put_app_dropped,
+     .help = "changes of the application's metrics that were not kept, because there was no room for the series, or "
+             "because its label values are too long"},
+};
+
+enum { METRICS = sizeof(table) / sizeof(table[0]) };
+
+static const char *const kinds[] = {
+    [ORIBI__COUNTER] = "counter", [ORIBI__GAUGE] = "gauge", [ORIBI__HISTOGRAM] = "histogram"};
+
+static void put_family(struct oribi__scrape *scrape, const struct oribi__metric *metric)
+{
+    const char *suffix = scrape->open_metrics ? "" : suffix_of(metric);
+    oribi_buf_print(scrape->out, "# HELP %s%s %s\n", metric->name, suffix, metric->help);
+    oribi_buf_print(scrape->out, "# TYPE %s%s %s\n", metric->name, suffix, kinds[metric->kind]);
+    if (metric->unit && scrape->open_metrics)
+        oribi_buf_print(scrape->out, "# UNIT %s %s\n", metric->name, metric->unit);
+    if (metric->put)
+        metric->put(scrape, metric);
+    else if (metric->of_worker)
+        oribi__put_each(scrape, metric);
+    else if (metric->kind == ORIBI__HISTOGRAM)
+        put_histogram(scrape, metric);
+    else
+        put_counters(scrape, metric);
+}
+
+void oribi__metrics(const struct oribi_supervisor *supervisor, struct oribi_buf *out, bool open_metrics)
+{
+    struct oribi__scrape scrape = {.supervisor = supervisor, .out = out, .open_metrics = open_metrics};
+    oribi__status_totals(supervisor, &scrape.totals);
+    oribi_slot_unfold(scrape.totals.ended, &scrape.all);
+    oribi_door_slot_unfold(scrape.totals.doors, &scrape.doors);
+    oribi__scrape_look(&scrape);
+    for (size_t i = 0; i < METRICS; i++)
+        put_family(&scrape, &table[i]);
+    oribi__app_export_text(&supervisor->ties.app.view, supervisor->policy.generation, open_metrics, out);
+    if (open_metrics)
+        oribi_buf_print(scrape.out, "# EOF\n");
+}
+
+void oribi__metrics_doc(struct oribi_buf *out)
+{
+    struct oribi__scrape scrape = {.out = out};
+    for (size_t i = 0; i < METRICS; i++)
+        oribi_buf_print(scrape.out, "| `%s%s` | %s | %s%s%s | %s |\n", table[i].name, suffix_of(&table[i]),
+                        kinds[table[i].kind], table[i].label ? "`" : "", table[i].label ? table[i].label : "",
+                        table[i].label ? "`" : "", table[i].help);
+}
+
+/* --- the choice of the format --- */
+
+/* The weight of a media range in thousandths, RFC 9110 12.4.2; 1000 without one. */
+static int weight_of(struct oribi_slice range)
+{
+    const char *q = oribi_os_memmem(range.p, range.n, ";q=", 3);
+    const char *end = range.p + range.n;
+    if (!q)
+        return 1000;
+    int weight = 0;
+    int place = 1000;
+    for (q += 3; q < end && place > 0; q++) {
+        if (*q == '.')
+            continue;
+        if (*q < '0' || *q > '9')
+            break;
+        weight += (*q - '0') * place;
+        place /= 10;
+    }
+    return weight;
+}
+
+static bool begins_with(struct oribi_slice text, const char *prefix)
+{
+    size_t n = strlen(prefix);
+    return text.n >= n && memcmp(text.p, prefix, n) == 0;
+}
+
+static struct oribi_slice next_range(struct oribi_slice *rest)
+{
+    while (rest->n > 0 && (*rest->p == ' ' || *rest->p == '\t' || *rest->p == ','))
+        *rest = oribi_slice(rest->p + 1, rest->n - 1);
+    const char *comma = rest->n ? memchr(rest->p, ',', rest->n) : NULL;
+    struct oribi_slice range = oribi_slice(rest->p, comma ? (size_t)(comma - rest->p) : rest->n);
+    *rest = oribi_slice(range.p + range.n, rest->n - range.n);
+    return range;
+}
+
+bool oribi__metrics_open_wanted(struct oribi_slice accept)
+{
+    int open = 0;
+    int plain = 0;
+    while (accept.n > 0) {
+        struct oribi_slice range = next_range(&accept);
+        int *best = begins_with(range, "application/openmetrics-text") ? &open
+                    : begins_with(range, "text/plain")                 ? &plain
+                                                                       : NULL;
+        if (best && weight_of(range) > *best)
+            *best = weight_of(range);
+    }
+    return open > 0 && open >= plain;
+}

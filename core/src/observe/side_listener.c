@@ -1,0 +1,183 @@
+/* See side_listener.h. Reading order: open_parsed, open_now, oribi__side_turn. */
+#include "observe/side_listener.h"
+
+#include "supervisor/supervisor_private.h"
+
+#include "oribi/base/clock.h"
+#include "oribi/base/error.h"
+#include "oribi/base/log.h"
+#include "oribi/config/address.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+enum {
+    BACKLOG = 64,
+    OWNER_ALONE = 0177, /* umask of a socket file for which none was asked */
+};
+
+void oribi__side_init(struct oribi__side_listener *side, const char *option)
+{
+    *side = (struct oribi__side_listener){.option = option, .fd = -1};
+}
+
+static int complain(const char *option, const char *address, const char *what, char *error)
+{
+    (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "%s: cannot listen on %.110s: %s", option, address, what);
+    return ORIBI_ESYS;
+}
+
+static socklen_t fill_tcp(const struct oribi_address *address, struct sockaddr_storage *where)
+{
+    const char *host = strcmp(address->name, "localhost") == 0 ? "127.0.0.1" : address->name;
+    struct sockaddr_in *v4 = (struct sockaddr_in *)where;
+    struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)where;
+    if (inet_pton(AF_INET, host, &v4->sin_addr) == 1) {
+        v4->sin_family = AF_INET;
+        v4->sin_port = htons(address->port);
+        return sizeof(*v4);
+    }
+    (void)inet_pton(AF_INET6, host, &v6->sin6_addr); /* oribi_options_finish() has looked at it */
+    v6->sin6_family = AF_INET6;
+    v6->sin6_port = htons(address->port);
+    return sizeof(*v6);
+}
+
+static socklen_t fill_unix(const struct oribi_address *address, struct sockaddr_storage *where)
+{
+    struct sockaddr_un *un = (struct sockaddr_un *)where;
+    un->sun_family = AF_UNIX;
+    memcpy(un->sun_path, address->name, strlen(address->name)); /* at most ORIBI_ADDRESS_PATH_MAX */
+    return sizeof(*un);
+}
+
+/* A socket file on which no server answers is stale. */
+static int clear_path(const char *option, const struct oribi_address *address, char *error)
+{
+    struct stat entry;
+    if (lstat(address->name, &entry) < 0)
+        return 0; /* bind() will say what is wrong, if anything */
+    if (!S_ISSOCK(entry.st_mode))
+        return complain(option, address->text, "there is a file that is not a socket", error);
+    int answers = oribi_os_unix_answers(address->name);
+    if (answers < 0)
+        return complain(option, address->text, oribi_os_error_text(), error);
+    if (answers)
+        return complain(option, address->text, "address already in use", error);
+    (void)unlink(address->name); /* bind() will say what is wrong, if anything */
+    return 0;
+}
+
+static bool bind_with_umask(int fd, const struct sockaddr_storage *where, socklen_t n, mode_t mask)
+{
+    mode_t saved = umask(mask); /* of the whole process: no threads yet that create files */
+    bool bound = bind(fd, (const struct sockaddr *)where, n) == 0;
+    (void)umask(saved);
+    return bound;
+}
+
+static int open_parsed(struct oribi__side_listener *side, const struct oribi_address *address, bool umask_given,
+                       char *error)
+{
+    struct sockaddr_storage where = {0};
+    struct stat entry = {0};
+    int on = 1;
+    bool is_unix = address->type == ORIBI_ADDRESS_UNIX;
+    socklen_t n = is_unix ? fill_unix(address, &where) : fill_tcp(address, &where);
+    int code = is_unix ? clear_path(side->option, address, error) : 0;
+    if (code < 0)
+        return code;
+    int fd = oribi_os_socket(where.ss_family, SOCK_STREAM, true);
+    bool failed = fd < 0 || (!is_unix && setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) < 0) ||
+                  !bind_with_umask(fd, &where, n, umask_given ? (mode_t)address->umask : OWNER_ALONE) ||
+                  listen(fd, BACKLOG) < 0 || (is_unix && lstat(address->name, &entry) < 0);
+    if (failed) {
+        (void)oribi_os_fail();
+        code = complain(side->option, address->text, oribi_os_error_text(), error);
+        oribi_os_close(fd);
+        return code;
+    }
+    side->fd = fd;
+    side->is_unix = is_unix;
+    side->device = (uint64_t)entry.st_dev;
+    side->inode = (uint64_t)entry.st_ino;
+    return 0;
+}
+
+/* With the port that the kernel chose. */
+static void log_opened(const struct oribi__side_listener *side, const struct oribi_address *address)
+{
+    struct sockaddr_storage bound = {0};
+    socklen_t n = sizeof(bound);
+    char text[ORIBI_ADDRESS_TEXT_CAP];
+    (void)snprintf(text, sizeof(text), "%s", address->text);
+    if (address->port == 0 && !side->is_unix && getsockname(side->fd, (struct sockaddr *)&bound, &n) == 0) {
+        in_port_t port = bound.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&bound)->sin6_port
+                                                     : ((struct sockaddr_in *)&bound)->sin_port;
+        (void)oribi_address_format_tcp(address->name, ntohs(port), text, sizeof(text));
+    }
+    oribi_log(ORIBI_LOG_INFO, "%s on %s", side->option, text);
+}
+
+static int open_now(struct oribi__side_listener *side, char *error)
+{
+    struct oribi_address address;
+    int code = oribi_address_parse(side->address, &address, error);
+    if (code == 0)
+        code = open_parsed(side, &address, strstr(side->address, "umask=") || strstr(side->address, "mode="), error);
+    if (code == 0)
+        log_opened(side, &address);
+    return code;
+}
+
+int oribi__side_open(const struct oribi_supervisor *supervisor, struct oribi__side_listener *side, const char *address,
+                     char *error)
+{
+    side->address = address;
+    if (supervisor->upgrade.predecessor_fd < 0)
+        return open_now(side, error);
+    side->retry_at = oribi_clock_ms() + ORIBI__SIDE_RETRY_MS;
+    return 0;
+}
+
+void oribi__side_turn(const struct oribi_supervisor *supervisor, struct oribi__side_listener *side)
+{
+    char error[ORIBI_ERROR_TEXT_CAP];
+    if (!side->retry_at)
+        return;
+    int64_t now_ms = oribi_clock_ms();
+    if (now_ms < side->retry_at)
+        return;
+    side->retry_at = now_ms + ORIBI__SIDE_RETRY_MS;
+    if (supervisor->upgrade.predecessor_fd >= 0)
+        return;
+    if (open_now(side, error) == 0)
+        side->retry_at = 0;
+    else if (++side->tries == ORIBI__SIDE_TRIES_SAID)
+        oribi_log(ORIBI_LOG_ERROR, "%s; trying again until it is free", error);
+}
+
+int64_t oribi__side_deadline(const struct oribi__side_listener *side)
+{
+    return side->retry_at ? side->retry_at : INT64_MAX;
+}
+
+void oribi__side_close(struct oribi__side_listener *side, bool unlink_path)
+{
+    struct oribi_address address;
+    struct stat entry;
+    char error[ORIBI_ERROR_TEXT_CAP];
+    if (side->fd >= 0 && side->is_unix && unlink_path && oribi_address_parse(side->address, &address, error) == 0 &&
+        lstat(address.name, &entry) == 0 && (uint64_t)entry.st_dev == side->device &&
+        (uint64_t)entry.st_ino == side->inode)
+        (void)unlink(address.name); /* gone is what it is to be */
+    oribi_os_close(side->fd);
+    side->fd = -1;
+    side->retry_at = 0;
+}

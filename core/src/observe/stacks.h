@@ -1,0 +1,43 @@
+/* stacks - where every call under way stands: the supervisor asks all workers at once, and waits for none of them. A
+ * worker that has not answered in time is told of as far as the kernel and the scoreboard know it. Text for people and
+ * JSON; one question at a time, which all who ask meanwhile share. */
+#ifndef ORIBI_OBSERVE_STACKS_H
+#define ORIBI_OBSERVE_STACKS_H
+
+#include "oribi/base/buf.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct oribi_supervisor;
+
+enum {
+    ORIBI__STACKS_MS = 90,     /* for which workers have time to answer; what is left of 100 ms is ours */
+    ORIBI__STACKS_LOOK_MS = 2, /* between two looks whether all have answered */
+};
+
+/* A member of struct oribi_supervisor. All-zero: nothing was asked yet. */
+struct oribi__stacks {
+    uint32_t number; /* of the question asked last; 0: none */
+    bool open;       /* it is not answered yet */
+    int64_t until;   /* when it is taken for answered */
+    int64_t look_at;
+    struct oribi_buf text; /* the answer to it … */
+    struct oribi_buf json; /* … both kept until the next one */
+};
+
+/* Asks, unless a question is open. Gives the number to wait for. */
+uint32_t oribi__stacks_ask(struct oribi_supervisor *supervisor);
+
+/* Is that one answered? Then `text` and `json` have what was found, or a later answer. */
+bool oribi__stacks_answered(const struct oribi_supervisor *supervisor, uint32_t number);
+
+/* Looks whether the open question is answered, and lets those of the control socket know. */
+void oribi__stacks_turn(struct oribi_supervisor *supervisor);
+
+/* When the next turn is wanted; INT64_MAX: nothing is asked. */
+int64_t oribi__stacks_deadline(const struct oribi_supervisor *supervisor);
+
+void oribi__stacks_close(struct oribi_supervisor *supervisor);
+
+#endif

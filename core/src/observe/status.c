@@ -1,0 +1,450 @@
+/* What the server is doing, as a table for people and as JSON for programs, from the scoreboard. */
+#include "observe/app_export.h"
+#include "supervisor/supervisor_private.h"
+
+#include "oribi/base/escape.h"
+#include "oribi/base/log.h"
+#include "oribi/base/clock.h"
+
+#include <string.h>
+
+static uint64_t load(const _Atomic uint64_t *counter)
+{
+    return atomic_load_explicit(counter, memory_order_relaxed);
+}
+
+static uint64_t requests_of(const struct oribi_slot *slot)
+{
+    return load(&slot->request_count) + load(&slot->uncalled_count);
+}
+
+const char *oribi__worker_state(const struct oribi_worker_record *record, const struct oribi_slot *slot)
+{
+    switch (record->state) {
+    case ORIBI_RECORD_SPAWNING:
+    case ORIBI_RECORD_BOOTING:
+        return "starting";
+    case ORIBI_RECORD_SERVING:
+        return atomic_load(&slot->call_started_us) ? "busy" : "idle";
+    case ORIBI_RECORD_LEAVING:
+    case ORIBI_RECORD_STOPPING:
+        return "draining";
+    case ORIBI_RECORD_KILLED:
+        return "killed";
+    case ORIBI_RECORD_HELD:
+        return "held";
+    case ORIBI_RECORD_FREE:
+    case ORIBI_RECORD_LOST:
+        break;
+    }
+    return NULL;
+}
+
+const char *oribi__worker_shown(const struct oribi_worker_record *record, const struct oribi_slot *slot,
+                                const struct oribi_process_look *look)
+{
+    const char *state = oribi__worker_state(record, slot);
+    return state && look->stopped && record->state != ORIBI_RECORD_KILLED ? "stopped" : state;
+}
+
+uint32_t oribi__workers_missing(const struct oribi_policy *policy)
+{
+    uint32_t there = 0;
+    for (uint32_t i = 0; i < policy->slot_count; i++)
+        there += oribi_policy_has_process(policy, i);
+    return there < policy->target ? policy->target - there : 0;
+}
+
+const char *oribi__server_state(const struct oribi_supervisor *supervisor)
+{
+    const struct oribi_policy *policy = &supervisor->policy;
+    if (policy->stopping)
+        return "stopping";
+    if (policy->stop_at)
+        return "stopping soon";
+    if (policy->next_generation)
+        return "reloading";
+    if (policy->rolling || policy->reforking)
+        return "replacing workers";
+    if (policy->upgrade_pid)
+        return "upgrading";
+    if (policy->up && oribi__doors_missing(&supervisor->doors))
+        return "no door serves";
+    return policy->up ? "serving" : "starting";
+}
+
+void oribi__status_totals(const struct oribi_supervisor *supervisor, struct oribi__totals *all)
+{
+    *all = supervisor->totals;
+    oribi__inherited_totals_add(&supervisor->inherited, all);
+    for (uint32_t i = 0; i < supervisor->policy.slot_count; i++)
+        if (oribi_policy_has_process(&supervisor->policy, i))
+            oribi_slot_fold(all->ended, &supervisor->ties.board.slots[i]);
+    oribi__doors_fold(&supervisor->doors, all->doors, all->ended);
+}
+
+void oribi__status_sum(const struct oribi_supervisor *supervisor, uint64_t sums[ORIBI_SLOT_COUNTERS])
+{
+    struct oribi__totals all;
+    oribi__status_totals(supervisor, &all);
+    memcpy(sums, all.ended, sizeof(all.ended));
+}
+
+void oribi__bequeath(const struct oribi_supervisor *supervisor)
+{
+    struct oribi__totals all;
+    if (!supervisor->inherited.to)
+        return;
+    oribi__status_totals(supervisor, &all);
+    oribi__inherited_totals_write(&supervisor->inherited, &all);
+}
+
+static void sum(const struct oribi_supervisor *supervisor, struct oribi__totals *totals, struct oribi_slot *all)
+{
+    oribi__status_totals(supervisor, totals);
+    oribi_slot_unfold(totals->ended, all);
+}
+
+/* The slot's line may change while it is copied; what a peer chose stays printable and without quotes. */
+static void copy_line(const struct oribi_slot *slot, char line[ORIBI_SLOT_LINE_CAP])
+{
+    memcpy(line, slot->line, ORIBI_SLOT_LINE_CAP);
+    line[ORIBI_SLOT_LINE_CAP - 1] = '\0';
+    for (char *p = line; *p; p++)
+        *p = *p < 0x20 || *p > 0x7e || *p == '"' || *p == '\\' ? '?' : *p;
+}
+
+static int64_t call_ms(const struct oribi_slot *slot, int64_t now_us)
+{
+    int64_t started = atomic_load(&slot->call_started_us);
+    return started && now_us > started ? (now_us - started) / 1000 : 0;
+}
+
+/* Where the kernel does not tell how memory is shared, the proportional share is all that is resident. */
+static void measure(const struct oribi_process_look *look, pid_t pid, struct oribi_process_shares *shares)
+{
+    if (pid <= 0 || !oribi_process_shares(pid, shares))
+        *shares = (struct oribi_process_shares){.proportional_bytes = look->resident_bytes};
+}
+
+static long long in_mb(int64_t bytes)
+{
+    return (long long)(bytes >> 20);
+}
+
+void oribi__worker_threads(const struct oribi_slot *slot, uint32_t *busy, uint32_t *threads)
+{
+    *threads = atomic_load(&slot->threads);
+    *busy = atomic_load(&slot->threads_busy);
+    if (*threads > 0)
+        return;
+    *threads = 1;
+    *busy = atomic_load(&slot->call_started_us) ? 1 : 0;
+}
+
+uint32_t oribi__handed_off(const struct oribi_supervisor *supervisor, int64_t *oldest_us)
+{
+    if (!oribi_handoff_waiting(&supervisor->ties.handoff, oldest_us))
+        return 0;
+    int32_t count = atomic_load_explicit(&supervisor->ties.board.slots->handed_off, memory_order_relaxed);
+    return count > 0 ? (uint32_t)count : 1;
+}
+
+uint32_t oribi__waiting(const struct oribi_supervisor *supervisor, int64_t *oldest_us)
+{
+    int64_t at_doors_us;
+    uint32_t count = oribi__handed_off(supervisor, oldest_us);
+    uint32_t at_doors = oribi__doors_waiting(&supervisor->doors, &at_doors_us);
+    if (count == 0)
+        *oldest_us = 0;
+    if (at_doors_us && (!*oldest_us || at_doors_us < *oldest_us))
+        *oldest_us = at_doors_us;
+    return count + at_doors;
+}
+
+static void put_threads(struct oribi_buf *out, const struct oribi_slot *slot)
+{
+    uint32_t busy;
+    uint32_t threads;
+    oribi__worker_threads(slot, &busy, &threads);
+    if (threads > 1)
+        oribi_buf_print(out, "  %u/%u threads", busy, threads);
+}
+
+static uint64_t read_by(const struct oribi_door_slot *slot)
+{
+    return load(&slot->requests[0]) + load(&slot->requests[1]);
+}
+
+static void put_door(const struct oribi_supervisor *supervisor, uint32_t i, struct oribi_buf *out)
+{
+    const struct oribi__door *door = &supervisor->doors.items[i];
+    const struct oribi_door_slot *slot = oribi__doors_slot(&supervisor->doors, i);
+    oribi_buf_print(out, "door %u, pid %d, %s", i, (int)door->pid, oribi__door_state(door));
+    if (slot)
+        oribi_buf_print(out, ", %u open, %llu request%s, %llu answered by itself", oribi_door_slot_open(slot),
+                        (unsigned long long)read_by(slot), oribi_log_plural(read_by(slot)),
+                        (unsigned long long)load(&slot->uncalled_count));
+    uint32_t waiting = slot ? atomic_load(&slot->queue_len) : 0;
+    if (waiting)
+        oribi_buf_print(out, ", %u waiting", waiting);
+    oribi_buf_print(out, "\n");
+}
+
+static void put_door_json(const struct oribi_supervisor *supervisor, uint32_t i, struct oribi_buf *out)
+{
+    const struct oribi__door *door = &supervisor->doors.items[i];
+    const struct oribi_door_slot *slot = oribi__doors_slot(&supervisor->doors, i);
+    const char *state = oribi__door_state(door);
+    oribi_buf_print(out, "{\"pid\":%d,\"state\":\"%s\",\"ready\":%s", (int)door->pid, state,
+                    strcmp(state, "serving") == 0 ? "true" : "false");
+    if (slot)
+        oribi_buf_print(out,
+                        ",\"connections_open\":%u,\"streams\":%u,\"queued\":%u,\"calls_out\":%u,\"requests\":%llu,"
+                        "\"requests_uncalled\":%llu",
+                        oribi_door_slot_open(slot), atomic_load(&slot->streams), atomic_load(&slot->queue_len),
+                        atomic_load(&slot->calls_out), (unsigned long long)read_by(slot),
+                        (unsigned long long)load(&slot->uncalled_count));
+    oribi_buf_print(out, "}");
+}
+
+void oribi__status_text(struct oribi_supervisor *supervisor, struct oribi_buf *out)
+{
+    const struct oribi_policy *policy = &supervisor->policy;
+    struct oribi__totals totals;
+    struct oribi_slot all;
+    int64_t now_ms = oribi_clock_ms();
+    sum(supervisor, &totals, &all);
+    oribi_buf_print(out, "%s, pid %d, %s, generation %u, %u of %u worker%s, up %lld s\n", supervisor->ties.program,
+                    supervisor->pid, oribi__server_state(supervisor), policy->generation, oribi_policy_serving(policy),
+                    policy->target, oribi_log_plural(policy->target),
+                    (long long)(now_ms - supervisor->started_ms) / 1000);
+    for (uint32_t i = 0; i < supervisor->ties.listeners->count; i++)
+        oribi_buf_print(out, "listening on %s%s\n", oribi_listener_shown(&supervisor->ties.listeners->items[i]),
+                        supervisor->ties.listeners->items[i].tls    ? " (door, TLS)"
+                        : supervisor->ties.listeners->items[i].door ? " (door)"
+                                                                    : "");
+    for (uint32_t i = 0; i < supervisor->doors.count; i++)
+        put_door(supervisor, i, out);
+    if (supervisor->restart_file.path[0])
+        oribi_buf_print(out, "a touch of %s reloads\n", supervisor->restart_file.path);
+    oribi_buf_print(out, "%llu requests", (unsigned long long)requests_of(&all));
+    if (all.uncalled_count > 0)
+        oribi_buf_print(out, " (%llu answered without the application)", (unsigned long long)all.uncalled_count);
+    oribi_buf_print(out, ", %llu connections, %llu worker exits\n\n", (unsigned long long)all.connection_count,
+                    (unsigned long long)oribi__totals_exits(&totals));
+    oribi_buf_print(out, "worker      pid  gen  state     requests  open  queued   MB  own  shared   age s  call\n");
+    for (uint32_t i = 0; i < policy->slot_count; i++) {
+        const struct oribi_worker_record *record = &policy->records[i];
+        const struct oribi_slot *slot = &supervisor->ties.board.slots[i];
+        char line[ORIBI_SLOT_LINE_CAP] = "";
+        struct oribi_process_look look;
+        struct oribi_process_shares shares;
+        if (!oribi__worker_state(record, slot))
+            continue;
+        oribi_process_look(record->pid, &look);
+        measure(&look, record->pid, &shares);
+        int64_t call = call_ms(slot, oribi_clock_us());
+        if (call > 0)
+            copy_line(slot, line);
+        oribi_buf_print(out, "%6u %8d %4u  %-8s %9llu %5u %7u %4lld %4lld %7lld %7lld", i, record->pid,
+                        record->generation, oribi__worker_shown(record, slot, &look),
+                        (unsigned long long)requests_of(slot), atomic_load(&slot->connections_open),
+                        atomic_load(&slot->queue_len), in_mb(shares.proportional_bytes), in_mb(shares.own_bytes),
+                        in_mb(shares.shared_bytes),
+                        record->ready_at ? (long long)(now_ms - record->ready_at) / 1000 : 0);
+        put_threads(out, slot);
+        if (call > 0)
+            oribi_buf_print(out, "  %lld ms %s", (long long)call, line);
+        oribi_buf_print(out, "\n");
+    }
+}
+
+/* What is measured now, or in turn with its age (footprint.h); null where nothing is known. */
+static void put_number(struct oribi_buf *out, const char *name, bool known, int64_t n)
+{
+    if (known)
+        oribi_buf_print(out, "\"%s\":%lld,", name, (long long)n);
+    else
+        oribi_buf_print(out, "\"%s\":null,", name);
+}
+
+/* `quick`: no worker is measured for this answer. */
+static void put_memory(struct oribi_supervisor *supervisor, struct oribi_buf *out, uint32_t i,
+                       const struct oribi_process_look *look, bool quick)
+{
+    pid_t pid = supervisor->policy.records[i].pid;
+    const struct oribi__footprint *kept = quick ? oribi__footprint_of(supervisor, i) : NULL;
+    struct oribi__footprint footprint = {.descriptors = -1};
+    if (kept)
+        footprint = *kept;
+    if (!quick) {
+        measure(look, pid, &footprint.shares);
+        footprint.shares_known = true;
+        footprint.descriptors = pid > 0 ? oribi_process_descriptors(pid) : -1;
+        footprint.at_ms = oribi_clock_ms();
+    }
+    oribi_buf_print(out, "\"memory_resident_bytes\":%lld,\"cpu_ms\":%lld,\"system_threads\":%u,",
+                    (long long)look->resident_bytes, (long long)look->cpu_ms, look->threads);
+    put_number(out, "memory_bytes", footprint.shares_known, footprint.shares.proportional_bytes);
+    put_number(out, "memory_own_bytes", footprint.shares_known, footprint.shares.own_bytes);
+    put_number(out, "memory_shared_bytes", footprint.shares_known, footprint.shares.shared_bytes);
+    put_number(out, "descriptors", footprint.descriptors >= 0, footprint.descriptors);
+    put_number(out, "measured_age_ms", !quick || kept, oribi_clock_ms() - footprint.at_ms);
+}
+
+static void put_text(struct oribi_buf *out, const char *text)
+{
+    oribi_escape_append_json(out, oribi_slice(text, strlen(text)));
+}
+
+/* "call":"GET /","request_id":"…": what may change while it is read, and what a peer chose. */
+static void put_call(struct oribi_buf *out, const struct oribi_slot *slot, int64_t now_us)
+{
+    char line[ORIBI_SLOT_LINE_CAP] = "";
+    char id[sizeof(slot->id)] = "";
+    int64_t deadline_us = atomic_load(&slot->call_deadline_us);
+    int64_t call = call_ms(slot, now_us);
+    if (call > 0) {
+        memcpy(line, slot->line, sizeof(line));
+        memcpy(id, slot->id, sizeof(id));
+        line[sizeof(line) - 1] = id[sizeof(id) - 1] = '\0';
+    }
+    oribi_buf_print(out, "\"call_ms\":%lld,\"call_overdue\":%s,\"call\":", (long long)call,
+                    call > 0 && deadline_us && now_us > deadline_us ? "true" : "false");
+    put_text(out, line);
+    oribi_buf_print(out, ",\"request_id\":");
+    put_text(out, id);
+}
+
+static void put_gc(struct oribi_buf *out, const struct oribi_slot *slot)
+{
+    uint64_t objects = load(&slot->live_objects);
+    uint64_t pages = load(&slot->heap_pages);
+    oribi_buf_print(out, "\"gc_runs\":%llu,\"gc_ms\":%llu,", (unsigned long long)load(&slot->gc_count),
+                    (unsigned long long)load(&slot->gc_us) / 1000);
+    put_number(out, "live_objects", objects > 0, (int64_t)objects);
+    put_number(out, "heap_pages", pages > 0, (int64_t)pages);
+}
+
+static void put_worker(struct oribi_supervisor *supervisor, struct oribi_buf *out, uint32_t i, bool quick)
+{
+    const struct oribi_worker_record *record = &supervisor->policy.records[i];
+    const struct oribi_slot *slot = &supervisor->ties.board.slots[i];
+    uint32_t busy;
+    uint32_t threads;
+    struct oribi_process_look look;
+    oribi_process_look(record->pid, &look);
+    oribi__worker_threads(slot, &busy, &threads);
+    oribi_buf_print(
+        out, "{\"worker\":%u,\"pid\":%d,\"generation\":%u,\"state\":\"%s\",\"requests\":%llu,\"connections_open\":%u,",
+        i, record->pid, record->generation, oribi__worker_shown(record, slot, &look),
+        (unsigned long long)requests_of(slot), atomic_load(&slot->connections_open));
+    oribi_buf_print(out, "\"requests_uncalled\":%llu,", (unsigned long long)load(&slot->uncalled_count));
+    oribi_buf_print(out, "\"threads\":%u,\"threads_busy\":%u,", threads, busy);
+    put_gc(out, slot);
+    oribi_buf_print(out, "\"queued\":%u,", atomic_load(&slot->queue_len));
+    oribi_buf_print(out, "\"stopped\":%s,", look.stopped ? "true" : "false");
+    put_memory(supervisor, out, i, &look, quick);
+    oribi_buf_print(out, "\"busy_ms\":%llu,\"age_ms\":%lld,", (unsigned long long)load(&slot->call_time.sum_us) / 1000,
+                    record->ready_at ? (long long)(oribi_clock_ms() - record->ready_at) : 0);
+    put_call(out, slot, oribi_clock_us());
+    oribi_buf_print(out, "}");
+}
+
+/* "call_ms":{"count":9,"mean":1.250,"p50":1.024,…}, with a comma behind it. */
+static void put_quantiles(struct oribi_buf *out, const char *name, const struct oribi_histogram *histogram)
+{
+    static const struct {
+        const char *name;
+        double share;
+    } quantiles[] = {{"p50", 0.5}, {"p90", 0.9}, {"p99", 0.99}, {"p999", 0.999}, {"max", 1}};
+    struct oribi_histogram_sum sum_of = {0};
+    oribi_histogram_add(&sum_of, histogram);
+    oribi_buf_print(out, "\"%s\":{\"count\":%llu,\"mean\":%.3f", name, (unsigned long long)sum_of.count,
+                    sum_of.count ? (double)sum_of.sum_us / (double)sum_of.count / 1000 : 0.0);
+    for (size_t i = 0; i < sizeof(quantiles) / sizeof(quantiles[0]); i++)
+        oribi_buf_print(out, ",\"%s\":%.3f", quantiles[i].name,
+                        (double)oribi_histogram_quantile(&sum_of, quantiles[i].share) / 1000);
+    oribi_buf_print(out, "},");
+}
+
+static void put_times(struct oribi_buf *out, const struct oribi_slot *all)
+{
+    put_quantiles(out, "queue_wait_ms", &all->queue_wait);
+    put_quantiles(out, "call_time_ms", &all->call_time);
+    put_quantiles(out, "total_time_ms", &all->total_time);
+}
+
+static void put_connections(struct oribi_supervisor *supervisor, struct oribi_buf *out)
+{
+    uint64_t sums[ORIBI_SLOT_CONN_STATES] = {0};
+    for (uint32_t i = 0; i < supervisor->policy.slot_count; i++)
+        if (oribi_policy_has_process(&supervisor->policy, i))
+            oribi_slot_add_connections(sums, &supervisor->ties.board.slots[i]);
+    oribi__doors_add_connections(&supervisor->doors, sums);
+    int64_t oldest_us;
+    sums[ORIBI_SLOT_CONN_WAITING] += oribi__handed_off(supervisor, &oldest_us);
+    oribi_buf_print(out, "\"connections_by_state\":{");
+    for (uint32_t k = 0; k < ORIBI_SLOT_CONN_STATES; k++)
+        oribi_buf_print(out, "%s\"%s\":%llu", k ? "," : "", oribi_slot_connections_name(k),
+                        (unsigned long long)sums[k]);
+    oribi_buf_print(out, "},");
+}
+
+void oribi__status_json(struct oribi_supervisor *supervisor, struct oribi_buf *out, bool quick)
+{
+    const struct oribi_policy *policy = &supervisor->policy;
+    struct oribi__totals totals;
+    struct oribi_slot all;
+    sum(supervisor, &totals, &all);
+    oribi_buf_print(
+        out, "{\"program\":\"%s\",\"pid\":%d,\"state\":\"%s\",\"generation\":%u,\"workers\":%u,\"workers_wanted\":%u,",
+        supervisor->ties.program, supervisor->pid, oribi__server_state(supervisor), policy->generation,
+        oribi_policy_serving(policy), policy->target);
+    oribi_buf_print(out, "\"version\":");
+    put_text(out, supervisor->boot_log.version);
+    oribi_buf_print(
+        out, ",\"uptime_ms\":%lld,\"requests\":%llu,\"connections\":%llu,\"bytes_in\":%llu,\"bytes_out\":%llu,",
+        (long long)(oribi_clock_ms() - supervisor->started_ms), (unsigned long long)requests_of(&all),
+        (unsigned long long)all.connection_count, (unsigned long long)all.bytes_in, (unsigned long long)all.bytes_out);
+    oribi_buf_print(out, "\"requests_uncalled\":%llu,\"workers_missing\":%u,", (unsigned long long)all.uncalled_count,
+                    oribi__workers_missing(policy));
+    oribi_buf_print(out, "\"gc_runs\":%llu,\"gc_ms\":%llu,", (unsigned long long)all.gc_count,
+                    (unsigned long long)all.gc_us / 1000);
+    oribi_buf_print(out, "\"connections_evicted\":%llu,\"connections_lost\":%llu,",
+                    (unsigned long long)all.evicted_count, (unsigned long long)all.lost_count);
+    put_connections(supervisor, out);
+    put_times(out, &all);
+    oribi_buf_print(out, "\"worker_exits\":%llu,\"answers\":{\"cut\":%llu",
+                    (unsigned long long)oribi__totals_exits(&totals), (unsigned long long)all.status_class[0]);
+    for (int i = 1; i < 6; i++)
+        oribi_buf_print(out, ",\"%dxx\":%llu", i, (unsigned long long)all.status_class[i]);
+    oribi_buf_print(out, "},\"listeners\":[");
+    for (uint32_t i = 0; i < supervisor->ties.listeners->count; i++) {
+        oribi_buf_print(out, "%s", i ? "," : "");
+        put_text(out, oribi_listener_shown(&supervisor->ties.listeners->items[i]));
+    }
+    oribi_buf_print(out, "],\"doors\":[");
+    for (uint32_t i = 0; i < supervisor->doors.count; i++) {
+        oribi_buf_print(out, "%s", i ? "," : "");
+        put_door_json(supervisor, i, out);
+    }
+    oribi_buf_print(out, "],\"restart_file\":");
+    put_text(out, supervisor->restart_file.path);
+    oribi_buf_print(out, ",\"processes\":[");
+    bool first = true;
+    for (uint32_t i = 0; i < policy->slot_count; i++) {
+        if (!oribi__worker_state(&policy->records[i], &supervisor->ties.board.slots[i]))
+            continue;
+        oribi_buf_print(out, "%s", first ? "" : ",");
+        first = false;
+        put_worker(supervisor, out, i, quick);
+    }
+    oribi_buf_print(out, "]");
+    if (quick) {
+        oribi_buf_print(out, ",\"app\":");
+        oribi__app_export_json(&supervisor->ties.app.view, policy->generation, out);
+    }
+    oribi_buf_print(out, "}\n");
+}

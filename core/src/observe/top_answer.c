@@ -1,0 +1,149 @@
+/* A snapshot of the server for `ctl top`, from the scoreboard and from small files of /proc. Nothing here waits for a
+ * worker: it is as quick while all of them are stuck or stopped. */
+#include "command/top.h"
+#include "supervisor/supervisor_private.h"
+
+#include "oribi/base/clock.h"
+#include "oribi/base/mem.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static uint64_t since(int64_t then, int64_t now)
+{
+    return then && now > then ? (uint64_t)(now - then) : 0;
+}
+
+/* May be torn while the worker writes it. */
+static void copy_call(char dst[ORIBI_SLOT_LINE_CAP], const struct oribi_slot *slot)
+{
+    memcpy(dst, slot->line, ORIBI_SLOT_LINE_CAP);
+    dst[ORIBI_SLOT_LINE_CAP - 1] = '\0';
+}
+
+static void look_at_worker(struct oribi__top_worker *to, uint32_t i, const struct oribi_worker_record *record,
+                           const struct oribi_slot *slot)
+{
+    struct oribi_process_look look;
+    uint32_t busy;
+    uint32_t threads;
+    oribi__worker_threads(slot, &busy, &threads);
+    oribi_process_look(record->pid, &look);
+    *to = (struct oribi__top_worker){
+        .worker = i,
+        .pid = (uint64_t)(record->pid > 0 ? record->pid : 0),
+        .generation = record->generation,
+        .requests = atomic_load_explicit(&slot->request_count, memory_order_relaxed) +
+                    atomic_load_explicit(&slot->uncalled_count, memory_order_relaxed),
+        .connections_open = atomic_load_explicit(&slot->connections_open, memory_order_relaxed),
+        .queued = atomic_load_explicit(&slot->queue_len, memory_order_relaxed),
+        .threads = threads,
+        .threads_busy = busy,
+        .memory_bytes = (uint64_t)look.resident_bytes,
+        .cpu_ms = (uint64_t)look.cpu_ms,
+        .up_ms = since(record->ready_at, oribi_clock_ms()),
+        .call_us = since(atomic_load_explicit(&slot->call_started_us, memory_order_relaxed), oribi_clock_us()),
+    };
+    (void)snprintf(to->state, sizeof(to->state), "%s", oribi__worker_shown(record, slot, &look)); /* fits */
+    if (to->call_us > 0)
+        copy_call(to->call, slot);
+}
+
+static void look_at_workers(struct oribi__top_snapshot *to, const struct oribi_supervisor *supervisor)
+{
+    const struct oribi_policy *policy = &supervisor->policy;
+    int64_t oldest_us;
+    to->workers = oribi_mem_try_alloc(policy->slot_count, sizeof(*to->workers));
+    to->waiting = oribi__waiting(supervisor, &oldest_us);
+    to->connections_open = oribi__doors_open(&supervisor->doors);
+    to->oldest_us = since(oldest_us, oribi_clock_us());
+    for (uint32_t i = 0; to->workers && i < policy->slot_count; i++) {
+        const struct oribi_slot *slot = &supervisor->ties.board.slots[i];
+        if (!oribi__worker_state(&policy->records[i], slot))
+            continue;
+        struct oribi__top_worker *worker = &to->workers[to->count++];
+        look_at_worker(worker, i, &policy->records[i], slot);
+        to->waiting += worker->queued;
+        to->connections_open += worker->connections_open;
+        uint64_t waits_us = since(atomic_load_explicit(&slot->queue_oldest_us, memory_order_relaxed), oribi_clock_us());
+        to->oldest_us = waits_us > to->oldest_us ? waits_us : to->oldest_us;
+    }
+}
+
+static void look_at_doors(struct oribi__top_snapshot *to, const struct oribi__doors *doors)
+{
+    to->doors = doors->count;
+    to->doors_serving = oribi__doors_serving(doors);
+    for (uint32_t i = 0; i < doors->count; i++) {
+        const struct oribi_door_slot *slot = oribi__doors_slot(doors, i);
+        if (!slot)
+            continue;
+        to->door_clients += oribi_door_slot_open(slot);
+        to->door_clients_h2 += atomic_load_explicit(&slot->clients[ORIBI_DOOR_H2], memory_order_relaxed);
+        to->door_streams += atomic_load_explicit(&slot->streams, memory_order_relaxed);
+        to->door_calls_out += atomic_load_explicit(&slot->calls_out, memory_order_relaxed);
+    }
+}
+
+static void look_at_handshakes(struct oribi__top_snapshot *to, const struct oribi__totals *totals)
+{
+    struct oribi_door_slot all;
+    oribi_door_slot_unfold(totals->doors, &all);
+    for (uint32_t i = 0; i < ORIBI_DOOR_HANDSHAKES; i++)
+        to->handshakes += all.handshakes[i];
+    to->handshakes_resumed = all.handshakes[ORIBI_DOOR_RESUMED_13] + all.handshakes[ORIBI_DOOR_RESUMED_12];
+    for (uint32_t i = 0; i < ORIBI_DOOR_UNSHAKEN; i++)
+        to->handshakes_failed += all.unshaken[i];
+}
+
+/* Ends that nobody asked for. */
+static uint64_t deaths_of(const struct oribi__totals *totals)
+{
+    return oribi__totals_exits(totals) - totals->exits[ORIBI__EXIT_ASKED] - totals->exits[ORIBI__EXIT_RECYCLED];
+}
+
+static void look_at_counters(struct oribi__top_snapshot *to, const struct oribi_supervisor *supervisor)
+{
+    struct oribi__totals totals;
+    struct oribi_slot all;
+    oribi__status_totals(supervisor, &totals);
+    oribi_slot_unfold(totals.ended, &all);
+    look_at_handshakes(to, &totals);
+    to->deaths = deaths_of(&totals);
+    to->requests = all.request_count + all.uncalled_count;
+    to->uncalled = all.uncalled_count;
+    to->cut = all.status_class[0];
+    to->status_4xx = all.status_class[4];
+    to->status_5xx = all.status_class[5];
+    for (uint32_t i = 0; i < ORIBI_REFUSALS; i++)
+        to->refused += all.refusals[i];
+    to->shed = all.shed_count;
+    to->overdue = all.overdue_count;
+    to->connections = all.connection_count;
+    to->bytes_in = all.bytes_in;
+    to->bytes_out = all.bytes_out;
+    oribi_histogram_add(&to->times[ORIBI__TOP_QUEUE_WAIT], &all.queue_wait);
+    oribi_histogram_add(&to->times[ORIBI__TOP_CALL_TIME], &all.call_time);
+    oribi_histogram_add(&to->times[ORIBI__TOP_TOTAL_TIME], &all.total_time);
+}
+
+void oribi__top_answer(const struct oribi_supervisor *supervisor, struct oribi_buf *out)
+{
+    const struct oribi_policy *policy = &supervisor->policy;
+    struct oribi__top_snapshot snapshot = {
+        .pid = (uint64_t)supervisor->pid,
+        .taken_us = (uint64_t)oribi_clock_us(),
+        .up_ms = since(supervisor->started_ms, oribi_clock_ms()),
+        .generation = policy->generation,
+        .serving = oribi_policy_serving(policy),
+        .wanted = policy->target,
+    };
+    (void)snprintf(snapshot.program, sizeof(snapshot.program), "%s", supervisor->ties.program); /* fits */
+    (void)snprintf(snapshot.version, sizeof(snapshot.version), "%s", supervisor->boot_log.version);
+    (void)snprintf(snapshot.state, sizeof(snapshot.state), "%s", oribi__server_state(supervisor)); /* fits */
+    look_at_counters(&snapshot, supervisor);
+    look_at_workers(&snapshot, supervisor);
+    look_at_doors(&snapshot, &supervisor->doors);
+    oribi__top_write(&snapshot, out);
+    oribi__top_deinit(&snapshot);
+}

@@ -1,0 +1,47 @@
+/* What the supervisor counts itself, and the counters of workers that have ended. Those of living workers are in the
+ * scoreboard; both together are the server's counters since its start. */
+#ifndef ORIBI_OBSERVE_TOTALS_H
+#define ORIBI_OBSERVE_TOTALS_H
+
+#include "oribi/worker/frontend_slot.h"
+#include "oribi/worker/placement/scoreboard.h"
+
+#include <stdint.h>
+
+/* Why workers end. */
+enum oribi__exit_reason {
+    ORIBI__EXIT_ASKED,    /* by an operator, a reload, a stop … */
+    ORIBI__EXIT_RECYCLED, /* … or by itself, with code 0: requests_max; or for age_max, memory_max or a refork */
+    ORIBI__EXIT_CALL_DEADLINE,
+    ORIBI__EXIT_BOOT_TIMEOUT,
+    ORIBI__EXIT_SHUTDOWN_TIMEOUT,
+    ORIBI__EXIT_SIGNAL,
+    ORIBI__EXIT_CODE, /* other than 0 */
+    ORIBI__EXIT_OTHER,
+    ORIBI__EXIT_REASONS,
+};
+
+struct oribi__totals {
+    uint64_t ended[ORIBI_SLOT_COUNTERS]; /* of workers that have ended */
+    uint64_t exits[ORIBI__EXIT_REASONS];
+    uint64_t reloads_done;
+    uint64_t reloads_failed;
+    uint64_t door_exits;                 /* doors that ended unasked */
+    uint64_t doors[ORIBI_DOOR_COUNTERS]; /* what doors have counted, predecessors' included */
+    int64_t reload_ms;                   /* how long the last reload took, whichever way it ended; 0: there was none */
+    int64_t reload_began_ms;
+};
+
+/* A worker has been reaped: its slot's counters are added, once, before the slot is cleared. `reason` is the policy's
+ * line (policy.h, ORIBI_ACTION_WORKER_EXIT). Borrows all. */
+void oribi__totals_exit(struct oribi__totals *totals, const struct oribi_slot *slot, const char *reason);
+
+void oribi__totals_reloading(struct oribi__totals *totals, int64_t now_ms);
+void oribi__totals_reloaded(struct oribi__totals *totals, bool failed, int64_t now_ms);
+
+uint64_t oribi__totals_exits(const struct oribi__totals *totals);
+
+/* The word for exits[i]: "asked", "call_deadline". */
+const char *oribi__exit_reason_name(uint32_t i);
+
+#endif

@@ -1,0 +1,247 @@
+/* Announced configuration. Reading order: the mold's side, then the supervisor's in the order of announced.h. */
+#include "supervisor/announced.h"
+
+#include "supervisor/supervisor_private.h"
+
+#include "oribi/base/error.h"
+#include "oribi/base/log.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+_Static_assert((int)ORIBI_OPTIONS_ANNOUNCED_CAP <= (int)ORIBI_MESSAGE_TEXT_MAX, "one message tells all options");
+
+/* --- in the mold --- */
+
+static void tell(struct oribi__ties *ties, struct oribi_message *message, int passed)
+{
+    int code = passed >= 0 ? oribi_message_send_fd(ties->message_fd, message, passed)
+                           : oribi_message_send(ties->message_fd, message, 1);
+    if (code < 0)
+        oribi_log(ORIBI_LOG_WARN, "reload: the supervisor cannot be told the configuration: %s", oribi_os_error_text());
+}
+
+/* What of a listener a reload cannot change. */
+enum { KIND_DOOR = 1, KIND_TLS = 2 };
+
+static uint32_t kind_of(const struct oribi_listener *item)
+{
+    return (item->door ? KIND_DOOR : 0u) | (item->tls ? KIND_TLS : 0u);
+}
+
+/* In as many records as it takes. */
+static void announce_differing(struct oribi__ties *ties, struct oribi_message *message)
+{
+    struct oribi_buf lines = {0};
+    oribi_options_differing(ties->options, &lines);
+    message->kind = ORIBI_MESSAGE_MOLD_DIFFERING;
+    for (size_t at = 0; at < lines.len; at += ORIBI_MESSAGE_TEXT_MAX) {
+        size_t left = lines.len - at;
+        oribi_message_set_text(message, lines.p + at, left < ORIBI_MESSAGE_TEXT_MAX ? left : ORIBI_MESSAGE_TEXT_MAX);
+        tell(ties, message, -1);
+    }
+    oribi_buf_deinit(&lines);
+}
+
+static void announce_restart_file(struct oribi__ties *ties, struct oribi_message *message)
+{
+    char path[ORIBI__RESTART_PATH_CAP];
+    oribi__restart_path(ties->options, path);
+    message->kind = ORIBI_MESSAGE_MOLD_RESTART_FILE;
+    oribi_message_set_text(message, path, strlen(path));
+    tell(ties, message, -1);
+}
+
+static void announce_site(struct oribi__ties *ties, struct oribi_message *message)
+{
+    struct oribi_buf text = {0};
+    char error[ORIBI_ERROR_TEXT_CAP];
+    int fd = -1;
+    if (oribi__doors_wanted(ties->listeners) && oribi__door_text_site(ties->options, &text) == 0)
+        fd = oribi__door_text_fd(&text, error); /* without it doors go on with what they have */
+    if (fd >= 0) {
+        message->kind = ORIBI_MESSAGE_MOLD_SITE;
+        message->text_len = 0;
+        tell(ties, message, fd);
+        oribi_os_close(fd);
+    }
+    oribi_buf_deinit(&text);
+}
+
+void oribi__announce(struct oribi__ties *ties, uint32_t generation)
+{
+    struct oribi_message message = {.kind = ORIBI_MESSAGE_MOLD_OPTIONS, .generation = generation, .pid = getpid()};
+    char text[ORIBI_OPTIONS_ANNOUNCED_CAP];
+    oribi_message_set_text(&message, text, oribi_options_announce(ties->options, text, sizeof(text)));
+    tell(ties, &message, -1);
+    announce_differing(ties, &message);
+    announce_restart_file(ties, &message);
+    announce_site(ties, &message);
+    message.kind = ORIBI_MESSAGE_MOLD_LISTENER;
+    for (uint32_t i = 0; i < ties->listeners->count; i++) {
+        const struct oribi_listener *item = &ties->listeners->items[i];
+        oribi_message_set_text(&message, item->spec, strlen(item->spec));
+        message.slot = kind_of(item);
+        tell(ties, &message, item->fresh ? item->fd : -1);
+    }
+}
+
+/* --- in the supervisor --- */
+
+/* Listeners that only the generation in question has brought along; it comes to nothing. */
+static void drop_adopted(struct oribi_supervisor *supervisor)
+{
+    struct oribi_listeners *listeners = supervisor->ties.listeners;
+    while (listeners->count > supervisor->announced.adopted_from)
+        oribi_listener_close(&listeners->items[--listeners->count], true);
+}
+
+static void begin(struct oribi_supervisor *supervisor, int32_t pid)
+{
+    if (supervisor->announced.mold == pid)
+        return;
+    oribi__announced_drop(supervisor); /* what an earlier mold has announced is void */
+    supervisor->announced.mold = pid;
+}
+
+void oribi__announced_drop(struct oribi_supervisor *supervisor)
+{
+    drop_adopted(supervisor);
+    supervisor->announced.mold = 0;
+    supervisor->announced.error[0] = '\0';
+    supervisor->announced.has_config = false;
+    supervisor->announced.has_restart_file = false;
+    supervisor->announced.has_site = false;
+    oribi_buf_deinit(&supervisor->announced.site);
+    supervisor->announced.named_count = 0;
+    oribi__boot_log_drop(supervisor);
+    supervisor->announced.adopted_from = supervisor->ties.listeners->count;
+}
+
+static void keep_options(struct oribi_supervisor *supervisor, const char *text)
+{
+    struct oribi_options options = *supervisor->ties.options;
+    oribi_options_take_over(&options, text);
+    oribi__supervisor_config(&options, supervisor->policy.config.workers_max, supervisor->ties.prefork,
+                             &supervisor->announced.config);
+    supervisor->announced.config.no_reopen = supervisor->ties.usr1_foreign;
+    supervisor->announced.log_level = oribi__log_level(&options);
+    supervisor->announced.has_config = true;
+}
+
+static void keep_restart_file(struct oribi_supervisor *supervisor, const char *path)
+{
+    int n = snprintf(supervisor->announced.restart_file, ORIBI__RESTART_PATH_CAP, "%s", path);
+    supervisor->announced.has_restart_file = n < ORIBI__RESTART_PATH_CAP && (path[0] == '/' || path[0] == '\0');
+}
+
+/* Takes the descriptor. */
+static void keep_site(struct oribi_supervisor *supervisor, int fd)
+{
+    struct oribi_buf *site = &supervisor->announced.site;
+    site->len = 0;
+    supervisor->announced.has_site = fd >= 0 && oribi__door_text_read(fd, site) == 0;
+    oribi_os_close(fd);
+}
+
+/* Doors have the addresses that they were started with. */
+static void check_door(struct oribi_supervisor *supervisor, const char *spec, uint32_t kind)
+{
+    const struct oribi_listeners *listeners = supervisor->ties.listeners;
+    uint32_t now = 0;
+    for (uint32_t i = 0; i < supervisor->announced.adopted_from; i++)
+        if (strcmp(listeners->items[i].spec, spec) == 0)
+            now = kind_of(&listeners->items[i]);
+    bool tls = kind & KIND_TLS && strncmp(spec, "tcp://", 6) == 0;
+    if (now != kind)
+        (void)snprintf(supervisor->announced.error, sizeof(supervisor->announced.error),
+                       "%s%.100s: what a door listens on (tls://, ?door=on) is changed by an upgrade (USR2), not by a "
+                       "reload",
+                       tls ? "tls://" : "", spec + (tls ? 6 : 0));
+}
+
+static void keep_listener(struct oribi_supervisor *supervisor, const char *spec, uint32_t kind, int passed)
+{
+    char error[ORIBI_ERROR_TEXT_CAP];
+    check_door(supervisor, spec, kind);
+    if (supervisor->announced.named_count < ORIBI_LISTENERS_MAX)
+        (void)snprintf(supervisor->announced.named[supervisor->announced.named_count++], ORIBI_ADDRESS_TEXT_CAP, "%.*s",
+                       ORIBI_ADDRESS_TEXT_CAP - 1, spec);
+    if (passed >= 0 && oribi_listeners_adopt(supervisor->ties.listeners, passed, ORIBI_ORIGIN_OWN, spec, error) < 0)
+        (void)snprintf(supervisor->announced.error, sizeof(supervisor->announced.error), "%s", error);
+}
+
+void oribi__announced_message(struct oribi_supervisor *supervisor, const struct oribi_message *message, int passed)
+{
+    if (!supervisor->policy.next_generation || message->generation != supervisor->policy.next_generation) {
+        oribi_os_close(passed);
+        return; /* the current one's mold was replaced: what is in force stays in force */
+    }
+    begin(supervisor, message->pid);
+    if (message->kind == ORIBI_MESSAGE_MOLD_OPTIONS) {
+        keep_options(supervisor, message->text);
+        oribi_os_close(passed);
+    } else if (message->kind == ORIBI_MESSAGE_MOLD_DIFFERING) {
+        oribi__boot_log_hear(supervisor, message->text, strnlen(message->text, message->text_len));
+        oribi_os_close(passed);
+    } else if (message->kind == ORIBI_MESSAGE_MOLD_RESTART_FILE) {
+        keep_restart_file(supervisor, message->text);
+        oribi_os_close(passed);
+    } else if (message->kind == ORIBI_MESSAGE_MOLD_SITE) {
+        keep_site(supervisor, passed);
+    } else {
+        keep_listener(supervisor, message->text, message->slot, passed);
+    }
+}
+
+void oribi__announced_ready(struct oribi_supervisor *supervisor, struct oribi_policy_event *event)
+{
+    if (supervisor->announced.mold != event->pid)
+        return;
+    if (supervisor->announced.error[0]) {
+        event->type = ORIBI_EVENT_MOLD_FAILED;
+        event->refused = true;
+        event->text = supervisor->announced.error;
+        oribi__mold_socket_close(supervisor, event->pid); /* it believes itself to be wanted, and is to leave */
+    } else if (supervisor->announced.has_config) {
+        event->config = &supervisor->announced.config;
+    }
+}
+
+static bool is_named(const struct oribi_supervisor *supervisor, const struct oribi_listener *item)
+{
+    for (uint32_t i = 0; i < supervisor->announced.named_count; i++)
+        if (strcmp(supervisor->announced.named[i], item->spec) == 0)
+            return true;
+    return false;
+}
+
+/* Addresses that the new configuration does not have any more are closed here; workers of the old generation serve
+ * theirs until they go. */
+void oribi__announced_commit(struct oribi_supervisor *supervisor)
+{
+    struct oribi_listeners *listeners = supervisor->ties.listeners;
+    uint32_t kept = 0;
+    if (supervisor->announced.has_config)
+        oribi_log_set_level(supervisor->announced.log_level);
+    if (supervisor->announced.has_restart_file)
+        oribi__restart_watch(&supervisor->restart_file, supervisor->announced.restart_file);
+    if (supervisor->announced.has_site)
+        oribi__doors_site(supervisor, &supervisor->announced.site);
+    oribi__boot_log_commit(supervisor);
+    for (uint32_t i = 0; i < listeners->count; i++) {
+        struct oribi_listener *item = &listeners->items[i];
+        if (supervisor->announced.named_count > 0 && !is_named(supervisor, item)) {
+            oribi_log(ORIBI_LOG_INFO, "no longer listening on %s", oribi_listener_shown(item));
+            oribi_listener_close(item, true);
+            continue;
+        }
+        if (i >= supervisor->announced.adopted_from)
+            oribi_log(ORIBI_LOG_INFO, "listening on %s as well", oribi_listener_shown(item));
+        listeners->items[kept++] = *item;
+    }
+    listeners->count = kept;
+    supervisor->announced.adopted_from = kept;
+    oribi__announced_drop(supervisor); /* what was announced is in force: forget it */
+}

@@ -1,0 +1,254 @@
+/* What a door is started with, as a text of records (frontend_protocol.h). */
+#include "supervisor/frontends.h"
+
+#include "oribi/base/error.h"
+#include "oribi/base/mem.h"
+#include "oribi/base/os/os.h"
+#include "oribi/base/os/os_process.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* What a door does by: the rest is the supervisor's and the workers'. */
+static const char *const door_options[] = {
+    "head_timeout",
+    "body_timeout",
+    "idle_timeout",
+    "write_timeout",
+    "shutdown_timeout",
+    "body_rate_min",
+    "head_bytes_max",
+    "fields_max",
+    "target_bytes_max",
+    "body_bytes_max",
+    "underscores_allow",
+    "strict_target",
+    "connections_max",
+    "keepalive_requests_max",
+    "buffers_memory_max",
+    "buffers_file_max",
+    "response_memory_max",
+    "queue_max",
+    "trusted_proxies",
+    "proxy_protocol",
+    "client_verify",
+    "tls_min",
+    "http2",
+    "hsts",
+    "user",
+    "group",
+    "door_user",
+    "door_sandbox",
+    "error_log_format",
+    "quiet",
+    "verbose",
+};
+
+/* What it answers without the application by; as workers do, so that a reload changes it. */
+static const char *const site_options[] = {
+    "static",           "static_memory_max",
+    "static_open_max",  "answer",
+    "redirect",         "https_redirect",
+    "health",           "header",
+    "error_page",       "server_header",
+    "request_id",       "request_id_header",
+    "error_log_format", "quiet",
+    "verbose",          "access_log_format",
+    "access_log_skip",  "access_log_sample",
+    "trusted_proxies",  "head_bytes_max",
+    "fields_max",       "target_bytes_max",
+    "body_bytes_max",   "underscores_allow",
+    "strict_target",    "buffers_memory_max",
+    "buffers_file_max", "response_memory_max",
+};
+
+/* Beside the extension, where a package has put it. */
+bool oribi__door_program(char *dst, size_t cap)
+{
+    const char *given = getenv("ORIBI_DOOR_PROGRAM");
+    if (given && *given) {
+        (void)snprintf(dst, cap, "%s", given);
+        return access(dst, X_OK) == 0;
+    }
+    char path[PATH_MAX];
+    const char *library = oribi_os_library();
+    if (!library || !realpath(library, path))
+        return false;
+    char *slash = strrchr(path, '/');
+    if (!slash)
+        return false;
+    *slash = '\0';
+    int n = snprintf(dst, cap, "%s/oribi-door", path);
+    return n > 0 && (size_t)n < cap && access(dst, X_OK) == 0;
+}
+
+bool oribi__doors_wanted(const struct oribi_listeners *listeners)
+{
+    for (uint32_t i = 0; i < listeners->count; i++)
+        if (listeners->items[i].door)
+            return true;
+    return false;
+}
+
+/* A buffer that grows by itself would leave a copy of the keys in it behind. */
+static int make_room(struct oribi_buf *out, size_t more)
+{
+    struct oribi_buf bigger = {0};
+    if (out->cap - out->len >= more)
+        return 0;
+    if (!oribi_buf_try_reserve(&bigger, 2 * out->cap + more))
+        return ORIBI_ENOMEM;
+    if (out->len)
+        memcpy(bigger.p, out->p, out->len);
+    bigger.len = out->len;
+    oribi__door_wipe(out);
+    *out = bigger;
+    return 0;
+}
+
+void oribi__door_wipe(struct oribi_buf *text)
+{
+    if (text->p)
+        explicit_bzero(text->p, text->len);
+    oribi_buf_deinit(text);
+}
+
+int oribi__door_text_fd(const struct oribi_buf *text, char *error)
+{
+    int fd = -1;
+    if (oribi_process_shared_memory(text->len + 1, &fd) < 0) {
+        (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "no memory for what a door is told: %s", oribi_os_error_text());
+        return ORIBI_ESYS;
+    }
+    char *map = mmap(NULL, text->len + 1, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (map == MAP_FAILED) {
+        (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "no memory for what a door is told");
+        oribi_os_close(fd);
+        return ORIBI_ESYS;
+    }
+    memcpy(map, text->p, text->len);
+    (void)munmap(map, text->len + 1); /* whole mapping: cannot fail */
+    return fd;
+}
+
+int oribi__door_add(struct oribi_buf *out, const char *name, const char *p, size_t n)
+{
+    char line[ORIBI_DOOR_WORD_MAX + 32];
+    int head = snprintf(line, sizeof(line), "%s %zu\n", name, n); /* names are ours, and short */
+    int code = make_room(out, (size_t)head + n + 1);
+    code = code < 0 ? code : oribi_buf_try_append(out, line, (size_t)head);
+    code = code < 0 ? code : oribi_buf_try_append(out, p, n);
+    return code < 0 ? code : oribi_buf_try_append(out, "\n", 1);
+}
+
+/* The items of a list stand in lines. */
+static int add_option(struct oribi_buf *out, const struct oribi_options *options, const struct oribi_option *option)
+{
+    char name[ORIBI_DOOR_WORD_MAX];
+    size_t n = oribi_options_get(options, option, name, sizeof(name));
+    char *text = oribi_mem_try_alloc(n + 1, 1);
+    int code = text ? 0 : ORIBI_ENOMEM;
+    if (text)
+        (void)oribi_options_get(options, option, text, n + 1);
+    (void)snprintf(name, sizeof(name), "option %s", option->name);
+    for (char *at = text; code == 0 && n > 0 && at;) {
+        char *end = option->type == ORIBI_OPTION_LIST ? strchr(at, '\n') : NULL;
+        code = oribi__door_add(out, name, at, end ? (size_t)(end - at) : strlen(at));
+        at = end ? end + 1 : NULL;
+    }
+    oribi_mem_free(text);
+    return code;
+}
+
+/* As in the hand-off message: FNV-1a of the listener's text. */
+static uint32_t hash_of(const char *text)
+{
+    uint32_t hash = 2166136261u;
+    for (const char *p = text; *p; p++)
+        hash = (hash ^ (unsigned char)*p) * 16777619u;
+    return hash;
+}
+
+static int add_options(struct oribi_buf *out, const struct oribi_options *options, const char *const *names,
+                       size_t count)
+{
+    int code = 0;
+    for (size_t i = 0; i < count && code == 0; i++) {
+        const struct oribi_option *option = oribi_options_find(names[i]);
+        if (option && oribi_options_source(options, option) != ORIBI_FROM_DEFAULT)
+            code = add_option(out, options, option);
+    }
+    return code;
+}
+
+int oribi__door_text_site(const struct oribi_options *options, struct oribi_buf *out)
+{
+    char folder[PATH_MAX];
+    int code = getcwd(folder, sizeof(folder)) ? oribi__door_add(out, "folder", folder, strlen(folder)) : 0;
+    return code < 0 ? code : add_options(out, options, site_options, sizeof(site_options) / sizeof(site_options[0]));
+}
+
+bool oribi__door_is_of_site(struct oribi_slice name)
+{
+    for (size_t i = 0; i < sizeof(site_options) / sizeof(site_options[0]); i++)
+        if (oribi_slice_equal(name, oribi_slice(site_options[i], strlen(site_options[i]))))
+            return true;
+    return false;
+}
+
+int oribi__door_text(const struct oribi_options *options, struct oribi_slice site,
+                     const struct oribi_listeners *listeners, struct oribi_buf *out)
+{
+    int code = add_options(out, options, door_options, sizeof(door_options) / sizeof(door_options[0]));
+    if (code == 0)
+        code = oribi__door_add(out, "site", site.p ? site.p : "", site.n);
+    for (uint32_t i = 0; i < listeners->count && code == 0; i++) {
+        const struct oribi_listener *item = &listeners->items[i];
+        char text[ORIBI_ADDRESS_TEXT_CAP + 64];
+        if (!item->door)
+            continue;
+        int n = snprintf(text, sizeof(text), "%d %u %u %d %d %d %s", item->fd, i, hash_of(item->text), item->tls,
+                         item->proxy, item->inherited, item->text);
+        code = oribi__door_add(out, "listener", text, (size_t)n);
+    }
+    return code;
+}
+
+/* --- sent --- */
+
+int oribi__door_text_send(int control_fd, char kind, int fd)
+{
+    union {
+        struct cmsghdr align;
+        char room[CMSG_SPACE(sizeof(int))];
+    } control = {0};
+    struct iovec vec = {&kind, 1};
+    struct msghdr message = {
+        .msg_iov = &vec, .msg_iovlen = 1, .msg_control = control.room, .msg_controllen = sizeof(control.room)};
+    struct cmsghdr *head = CMSG_FIRSTHDR(&message);
+    head->cmsg_level = SOL_SOCKET;
+    head->cmsg_type = SCM_RIGHTS;
+    head->cmsg_len = CMSG_LEN(sizeof(int));
+    memcpy(CMSG_DATA(head), &fd, sizeof(int));
+    return sendmsg(control_fd, &message, MSG_NOSIGNAL) < 0 ? oribi_os_fail() : 0;
+}
+
+/* By reading: a mapping of what another process may cut off could end this one. */
+int oribi__door_text_read(int fd, struct oribi_buf *out)
+{
+    size_t n = 0;
+    if (oribi_process_shared_memory_size(fd, &n) < 0 || n == 0 || n > ORIBI_DOOR_SITE_MAX)
+        return ORIBI_EBAD;
+    char *p = oribi_buf_try_reserve(out, n);
+    if (!p)
+        return ORIBI_ENOMEM;
+    if (oribi_os_read_at(fd, p, n, 0) != (ssize_t)n || p[n - 1] != '\0')
+        return ORIBI_EBAD;
+    out->len += n - 1;
+    return 0;
+}

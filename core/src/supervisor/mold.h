@@ -1,0 +1,143 @@
+/* The process that has loaded the application and forks workers when the supervisor says so, and the child of such a
+ * worker. take.c and fork.c call these in the order that process.h shows.
+ *
+ * Signals in a worker: TERM and QUIT drain, INT ends the process in the handler, USR1 reopens the logs, USR2 asks for a
+ * mold, HUP, WINCH, TTIN and TTOU do nothing, PIPE is ignored. In a mold: INT, TERM and QUIT end it (workers live on),
+ * the others do nothing. Children that the application forks or starts get the actions back that were there before us:
+ * at exec the default, by POSIX; after a plain fork by the handler itself, which looks at the pid. */
+#ifndef ORIBI_SUPERVISOR_MOLD_H
+#define ORIBI_SUPERVISOR_MOLD_H
+
+#include "oribi/supervisor/process.h"
+#include "oribi/worker/placement/scoreboard.h"
+#include "oribi/worker/worker.h"
+#include "supervisor/supervisor.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct oribi_mold;
+
+/* In the child forked at ORIBI_SUPERVISOR_FORK_MOLD: takes supervisor, closes what belongs to the supervisor alone,
+ * switches user and group if asked for. Gives the mold. 0, or ORIBI_ESYS / ORIBI_EINVAL with one line in `error`,
+ * which has then been reported to the supervisor as well. */
+int oribi_mold_enter(struct oribi_supervisor *supervisor, struct oribi_mold **out, char *error);
+
+/* True in a command that a supervisor started to become its next mold. */
+bool oribi_mold_inherited(void);
+
+/* In such a command: the same for it; only later failures are reported to the supervisor, so print `error`. Clears the
+ * environment variable, so that what the application starts knows nothing of it. */
+int oribi_mold_inherit(const struct oribi_supervisor_setup *setup, struct oribi_mold **out, char *error);
+
+const struct oribi_options *oribi_mold_options(const struct oribi_mold *mold);
+struct oribi_listeners *oribi_mold_listeners(struct oribi_mold *mold);
+
+/* What of frameworks the application has loaded, which ready tells then, as far as there is room. Borrows text. */
+void oribi_mold_loaded_with(struct oribi_mold *mold, const char *text, size_t len);
+
+/* Tells the supervisor where loading stands: "config/environment.rb:5". Borrows text. Thread-safe. */
+void oribi_mold_loading_at(struct oribi_mold *mold, const char *text, size_t len);
+
+/* Tells the supervisor that the application is loaded, or (borrows text) why not: then end the process with code 1. */
+void oribi_mold_ready(struct oribi_mold *mold);
+void oribi_mold_failed(struct oribi_mold *mold, const char *text, size_t len);
+
+enum oribi_mold_action {
+    ORIBI_MOLD_NONE,
+    ORIBI_MOLD_SPAWN,
+    ORIBI_MOLD_EXIT,
+};
+
+/* The next thing to do; never blocks. */
+enum oribi_mold_action oribi_mold_take(struct oribi_mold *mold);
+
+/* After SPAWN: the number of the record that the worker is to have. */
+uint32_t oribi_mold_worker_index(const struct oribi_mold *mold);
+
+/* Blocks until there may be something to take. Safe without the VM lock. */
+void oribi_mold_wait(struct oribi_mold *mold);
+
+/* Ends a current or the next oribi_mold_wait(). Async-signal-safe and thread-safe. */
+void oribi_mold_wake(struct oribi_mold *mold);
+
+/* Around the two forks of ORIBI_MOLD_SPAWN. `pid` is fork's result; < 0 with errno. */
+void oribi_mold_before_fork(struct oribi_mold *mold);
+void oribi_mold_intermediate(struct oribi_mold *mold, pid_t pid);
+void oribi_mold_after_fork(struct oribi_mold *mold, pid_t pid);
+
+/* What the process title should say ("oribi mold, generation 1"). As oribi_supervisor_title(). */
+size_t oribi_mold_title(struct oribi_mold *mold, char *dst, size_t cap);
+
+void oribi_mold_destroy(struct oribi_mold *mold);
+
+/* --- child: a worker's slot on the scoreboard and its ties to the supervisor --- */
+
+struct oribi_child;
+
+/* In the grandchild: takes mold, installs a worker's signal handlers. Never fails. */
+struct oribi_child *oribi_child_enter(struct oribi_mold *mold);
+
+/* Fills in everything oribi_worker_create() wants. All of it lives until the process ends. */
+void oribi_child_setup(struct oribi_child *child, struct oribi_worker_setup *setup);
+
+const struct oribi_options *oribi_child_options(const struct oribi_child *child);
+struct oribi_slot *oribi_child_slot(struct oribi_child *child);
+struct oribi_listeners *oribi_child_listeners(struct oribi_child *child);
+/* 0, 1, 2 … : name of the record, reused by later workers */
+uint32_t oribi_child_index(const struct oribi_child *child);
+uint32_t oribi_child_generation(const struct oribi_child *child); /* 1 at start, one more per reload */
+int oribi_child_life_fd(const struct oribi_child *child);         /* at EOF the supervisor is dead; borrowed */
+
+/* Ties the worker (NULL: none) to the signals and tells the supervisor that this worker serves. A stop that came
+ * before takes effect now. */
+void oribi_child_ready(struct oribi_child *child, struct oribi_worker *worker);
+
+/* Borrows text: why this worker cannot serve. End the process with code 1 after it. */
+void oribi_child_failed(struct oribi_child *child, const char *text, size_t len);
+
+/* Around the two forks that make a mold of this worker. The listeners are duplicated for it, because the worker
+ * closes its own in a child. */
+void oribi_child_before_fork(struct oribi_child *child);
+void oribi_child_after_fork(struct oribi_child *child, pid_t pid);
+struct oribi_mold *oribi_child_promote(struct oribi_child *child);
+
+/* What oribi_process_signalled() does. */
+void oribi_child_signal(struct oribi_child *child, int number);
+
+/* True from the moment a stop is announced (drain_delay): a readiness check should fail, requests are still welcome. */
+bool oribi_child_stop_soon(const struct oribi_child *child);
+
+/* True once a signal has asked the worker to stop (TERM, QUIT), or the supervisor is gone. */
+bool oribi_child_stopping(struct oribi_child *child);
+
+/* Becomes readable at a signal and at the supervisor's end, for loops of their own; never read from it. Borrowed. */
+int oribi_child_wake_fd(struct oribi_child *child);
+
+/* What the process title should say ("oribi worker 2, generation 1, idle, 4711 requests"). As
+ * oribi_supervisor_title(); cheap enough once a second. */
+size_t oribi_child_title(struct oribi_child *child, char *dst, size_t cap);
+
+/* Unties the worker from the signals: from here on INT ends the process, TERM and QUIT leave it to its own end.
+ * Takes child. */
+void oribi_child_leave(struct oribi_child *child);
+
+/* --- a manager's worker: prefork.h --- */
+
+/* In the child: takes supervisor, becomes the user that the options name. Gives the child; NULL with `error`: end
+ * the process with code 1. */
+struct oribi_child *oribi_child_enter_managed(struct oribi_supervisor *supervisor, char *error);
+
+/* Tells the supervisor that the worker is up; for a child of oribi_child_enter() too. */
+void oribi_child_begin(struct oribi_child *child);
+
+/* What the functions of jobs.h do. */
+void oribi_child_watch_signals(struct oribi_child *child);
+bool oribi_child_asked(struct oribi_child *child);
+void oribi_child_job_begin(struct oribi_child *child, const char *text, size_t len);
+void oribi_child_job_end(struct oribi_child *child);
+size_t oribi_child_job_title(struct oribi_child *child, bool rest, char *dst, size_t cap);
+
+#endif

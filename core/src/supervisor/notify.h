@@ -1,0 +1,28 @@
+/* What the service manager hears of the supervisor (sd_notify.h). Its socket may be full for a moment; without READY a
+ * start counts as failed, and without STOPPING a stop as a crash. So such a message is sent once more, and the log says
+ * so. A newer message replaces one that waits. */
+#ifndef ORIBI_SUPERVISOR_NOTIFY_H
+#define ORIBI_SUPERVISOR_NOTIFY_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+struct oribi_supervisor;
+
+enum oribi__notice { ORIBI__NO_NOTICE, ORIBI__READY_NOTICE, ORIBI__RELOADING_NOTICE, ORIBI__STOPPING_NOTICE };
+
+enum { ORIBI__NOTICE_STATUS_CAP = 512, ORIBI__NOTICE_RETRY_MS = 100 };
+
+struct oribi__waiting_notice {
+    enum oribi__notice notice; /* NO_NOTICE: none waits */
+    int64_t at;                /* when it is sent once more */
+    char status[ORIBI__NOTICE_STATUS_CAP];
+};
+
+/* Borrows `status`, one line for people with READY; NULL: none. Nothing happens where no service manager listens. */
+void oribi__notify(struct oribi_supervisor *supervisor, enum oribi__notice notice, const char *status);
+
+/* Sends the waiting notice when its time has come. */
+void oribi__notify_turn(struct oribi_supervisor *supervisor);
+
+#endif

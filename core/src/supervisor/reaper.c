@@ -1,0 +1,118 @@
+/* Parents of workers that the supervisor cannot have for its children. */
+#include "supervisor/reaper.h"
+
+#include "oribi/base/clock.h"
+#include "oribi/base/error.h"
+#include "oribi/base/mem.h"
+#include "oribi/base/os/os_process.h"
+#include "oribi/supervisor/message.h"
+
+#include <signal.h>
+#include <string.h>
+
+enum {
+    DESCRIPTORS_MAX = 1024, /* what an application has opened above stays open until the worker ends */
+    LOOK_MS = 1000,
+    PATIENCE_MS = 1000,
+};
+
+/* --- the keeper --- */
+
+/* The supervisor must not take a pid for a worker's that another process may have: so it is told before the pid is
+ * given back. */
+void oribi__keeper_keep(int message_fd, pid_t pid)
+{
+    int status = 0;
+    struct oribi_message message = {.kind = ORIBI_MESSAGE_ENDED, .pid = pid};
+    sigset_t all;
+    (void)sigfillset(&all);
+    (void)pthread_sigmask(SIG_SETMASK, &all, NULL); /* what is sent to the process group is for the worker */
+    for (int fd = 0; fd < DESCRIPTORS_MAX; fd++)
+        if (fd != message_fd)
+            oribi_os_close(fd);
+    oribi_os_fill_standard_streams();
+    if (!oribi_process_await(pid, &status))
+        return; /* it is no child of ours: the supervisor finds it gone */
+    message.ticket = (uint32_t)status;
+    (void)oribi_message_send(message_fd, &message, 1); /* fails when the supervisor is gone */
+    (void)oribi_process_reap(pid, true, &status);
+}
+
+/* --- the mold --- */
+
+static void reap(struct oribi__keepers *keepers)
+{
+    int status;
+    uint32_t left = 0;
+    for (uint32_t i = 0; i < keepers->count; i++)
+        if (oribi_process_reap(keepers->pids[i], false, &status) == 0)
+            keepers->pids[left++] = keepers->pids[i];
+    keepers->count = left;
+}
+
+/* Without memory the keeper is reaped when the mold is gone. */
+void oribi__keepers_add(struct oribi__keepers *keepers, pid_t pid)
+{
+    reap(keepers);
+    if (keepers->count == keepers->cap) {
+        uint32_t cap = keepers->cap ? 2 * keepers->cap : 16;
+        pid_t *pids = oribi_mem_try_resize(keepers->pids, cap, sizeof(*pids));
+        if (!pids)
+            return;
+        keepers->pids = pids;
+        keepers->cap = cap;
+    }
+    keepers->pids[keepers->count++] = pid;
+}
+
+void oribi__keepers_free(struct oribi__keepers *keepers)
+{
+    oribi_mem_free(keepers->pids);
+    *keepers = (struct oribi__keepers){0};
+}
+
+/* --- the supervisor --- */
+
+bool oribi__keeper_reported(struct oribi_supervisor *supervisor, const struct oribi_message *message,
+                            struct oribi_policy_event *event)
+{
+    if (oribi_os_adopts_orphans())
+        return false;
+    oribi__mold_socket_close(supervisor, message->pid);
+    *event =
+        (struct oribi_policy_event){.type = ORIBI_EVENT_EXITED, .pid = message->pid, .status = (int)message->ticket};
+    return true;
+}
+
+pid_t oribi__keeper_missing(struct oribi_supervisor *supervisor)
+{
+    int64_t now_ms = oribi_clock_ms();
+    const struct oribi_policy *policy = &supervisor->policy;
+    if (oribi_os_adopts_orphans() || now_ms < supervisor->keepers_look_at)
+        return 0;
+    for (uint32_t i = 0; i < policy->slot_count; i++)
+        if (oribi_policy_has_process(policy, i) && oribi_process_is_gone(policy->records[i].pid))
+            return policy->records[i].pid;
+    supervisor->keepers_look_at = now_ms + LOOK_MS;
+    return 0;
+}
+
+/* The end of the socket that all of them report to is theirs. */
+void oribi__keepers_await(struct oribi_supervisor *supervisor)
+{
+    struct oribi_message message;
+    int64_t end_ms = oribi_clock_ms() + PATIENCE_MS;
+    int64_t left_ms = PATIENCE_MS;
+    if (oribi_os_adopts_orphans())
+        return;
+    oribi__close(&supervisor->ties.message_fd);
+    while (left_ms > 0 && oribi_message_receive(supervisor->message_fd, &message, NULL) != ORIBI_ECLOSED) {
+        oribi_process_poll(&supervisor->message_fd, 1, left_ms);
+        left_ms = end_ms - oribi_clock_ms();
+    }
+}
+
+int64_t oribi__keeper_deadline(const struct oribi_supervisor *supervisor)
+{
+    return oribi_os_adopts_orphans() ? INT64_MAX : supervisor->keepers_look_at;
+}

@@ -1,0 +1,378 @@
+/* How the policy's actions are carried out. Reading order: oribi__carry_out at the end, then what
+ * it calls. */
+#include "supervisor/reaper.h"
+#include "supervisor/supervisor_private.h"
+#include "develop/terminal.h"
+
+#include "oribi/base/clock.h"
+#include "oribi/base/error.h"
+#include "oribi/base/log.h"
+#include "oribi/supervisor/sd_notify.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+/* What calls are like here is the application's doing, not the worker's: the next one starts with a helper at hand.
+ * A call that ended with its worker was long if it had run for long: only the supervisor can note that. */
+static void clear_slot(const struct oribi_scoreboard *board, struct oribi_slot *slot)
+{
+    int64_t now_us = oribi_clock_us();
+    int64_t started_us = atomic_load(&slot->call_started_us);
+    int64_t long_call_us =
+        started_us && now_us - started_us >= ORIBI_EXPECT_US ? now_us : atomic_load(&slot->long_call_us);
+    memset(slot, 0, offsetof(struct oribi_slot, is_idle_waiter)); /* what follows is other workers' too */
+    atomic_store(&slot->long_call_us, long_call_us);
+    oribi_scoreboard_skip(board, slot, true); /* until a worker there is idle */
+}
+
+/* No process writes to the slot now: its last worker was reaped, the next is not forked. A manager is its own mold, so
+ * that its language forks the worker. */
+static void spawn(struct oribi_supervisor *supervisor, const struct oribi_policy_action *action)
+{
+    struct oribi_slot *slot = &supervisor->ties.board.slots[action->slot];
+    clear_slot(&supervisor->ties.board, slot);
+    atomic_store(&slot->generation, action->generation);
+    atomic_store(&slot->state, ORIBI_SLOT_STARTING);
+    atomic_store(&slot->stop_soon, supervisor->policy.doors_end      ? ORIBI_STOP_DOORS
+                                   : supervisor->policy.stop_at != 0 ? ORIBI_STOP_SOON
+                                                                     : ORIBI_STOP_NONE);
+    if (action->pid == supervisor->pid) {
+        supervisor->manager.spawn = *action;
+        supervisor->action = (struct oribi_supervisor_action){.type = ORIBI_SUPERVISOR_FORK_WORKER};
+        return;
+    }
+    struct oribi_message message = {
+        .kind = ORIBI_MESSAGE_SPAWN, .generation = action->generation, .slot = action->slot, .ticket = action->ticket};
+    struct oribi__mold_socket *mold = oribi__mold_socket_of(supervisor, action->pid);
+    if (!mold || oribi_message_send(mold->fd, &message, 0) < 0)
+        oribi_log(ORIBI_LOG_DEBUG, "mold (pid %d) takes no commands",
+                  action->pid); /* its end or boot_timeout settles it */
+}
+
+/* A manager is its own mold, which ends without a process ending. */
+static bool stop_mold(struct oribi_supervisor *supervisor, int32_t pid, struct oribi_policy_event *event)
+{
+    oribi__mold_socket_close(supervisor, pid);
+    *event = (struct oribi_policy_event){.type = ORIBI_EVENT_EXITED, .pid = pid};
+    return pid == supervisor->pid;
+}
+
+static void hook(struct oribi_supervisor *supervisor, const char *name, const struct oribi_policy_action *action)
+{
+    /* reasons are short */
+    (void)snprintf(supervisor->reason, sizeof(supervisor->reason), "%s", action->text ? action->text : "");
+    supervisor->action = (struct oribi_supervisor_action){.type = ORIBI_SUPERVISOR_HOOK,
+                                                          .hook = name,
+                                                          .reason = supervisor->reason,
+                                                          .pid = action->pid,
+                                                          .status = action->status,
+                                                          .index = action->slot};
+}
+
+static void worker_exited(struct oribi_supervisor *supervisor, const struct oribi_policy_action *action)
+{
+    struct oribi_slot *slot = &supervisor->ties.board.slots[action->slot];
+    oribi__totals_exit(&supervisor->totals, slot, action->text ? action->text : "");
+    oribi_scoreboard_forget_idle_waiter(&supervisor->ties.board, slot);
+    oribi_metric_store_worker_ended(&supervisor->ties.app.view,
+                                    oribi_metric_store_worker(&supervisor->ties.app.view, (int32_t)action->slot));
+    clear_slot(&supervisor->ties.board, slot); /* siblings must not see an idle worker there */
+    oribi_handoff_notify(&supervisor->ties.handoff);
+    hook(supervisor, "on_worker_exit", action);
+}
+
+static size_t name_listener(const struct oribi_listener *item, bool more, char *dst, size_t cap)
+{
+    const char *shown = oribi_listener_shown(item);
+    bool is_tls = strncmp(shown, "tls://", 6) == 0;
+    return (size_t)snprintf(dst, cap, "%s%s%s", more ? ", " : "listening on ", shown,
+                            item->door && !is_tls ? " (door)" : "");
+}
+
+static void log_start_line(struct oribi_supervisor *supervisor)
+{
+    char line[1024] = "";
+    size_t n = 0;
+    const struct oribi_listeners *listeners = supervisor->ties.listeners;
+    for (uint32_t i = 0; i < listeners->count && n < sizeof(line); i++)
+        n += name_listener(&listeners->items[i], i > 0, line + n, sizeof(line) - n);
+    oribi__boot_log_say(supervisor);
+    oribi__boot_log_up(supervisor, line);
+    oribi__notify(supervisor, ORIBI__READY_NOTICE, line);
+}
+
+/* Unicorn's and Pitchfork's timeout is the application's, Rhebok's and ours the client's: a user who has
+ * moved a file should know. */
+static void log_timeout_hint(const struct oribi_options *options)
+{
+    char value[32];
+    const struct oribi_option *call_timeout = oribi_options_find("call_timeout");
+    if (options->lang != ORIBI_LANG_RUBY || !options->timeout_named ||
+        oribi_options_source(options, call_timeout) != ORIBI_FROM_DEFAULT)
+        return;
+    (void)oribi_options_get(options, call_timeout, value, sizeof(value)); /* a time is short */
+    oribi_log(ORIBI_LOG_INFO,
+              "timeout is how long the server waits for a client; how long a call may take is call_timeout, %s now",
+              value);
+}
+
+void oribi__supervisor_up(struct oribi_supervisor *supervisor)
+{
+    log_start_line(supervisor);
+    log_timeout_hint(supervisor->ties.options);
+    oribi__terminal_up(supervisor);
+}
+
+static void up(struct oribi_supervisor *supervisor, const struct oribi_policy_action *action)
+{
+    oribi__supervisor_up(supervisor);
+    oribi__release_starter(supervisor, 0);
+    hook(supervisor, "server_ready", action);
+}
+
+static void reloaded(struct oribi_supervisor *supervisor, const struct oribi_policy_action *action)
+{
+    char text[sizeof(supervisor->reload_text)];
+    oribi__reload_turn(supervisor, true);
+    oribi__totals_reloaded(&supervisor->totals, action->code != 0, oribi_clock_ms());
+    oribi__announced_drop(supervisor); /* no generation is being loaded any more, whichever way this one ended */
+    (void)snprintf(text, sizeof(text), "generation %u, %u worker%s", action->generation,
+                   oribi_policy_serving(&supervisor->policy),
+                   oribi_log_plural(oribi_policy_serving(&supervisor->policy))); /* fits */
+    if (supervisor->policy.up && !supervisor->policy.stopping)
+        oribi__notify(supervisor, ORIBI__READY_NOTICE, text);
+    if (action->code) {
+        oribi__control_reloaded(supervisor, action->code, action->text);
+        return;
+    }
+    supervisor->reload_told_late = true;
+    memcpy(supervisor->reload_text, text, sizeof(text));
+    oribi__reload_turn(supervisor, false);
+}
+
+/* A bad pair keeps nothing from going on, and is named in the answer. */
+void oribi__reload_turn(struct oribi_supervisor *supervisor, bool now)
+{
+    char text[ORIBI_ERROR_TEXT_CAP + sizeof(supervisor->reload_text) + 64];
+    char *renewal = supervisor->doors.renewal;
+    bool refused = renewal[0];
+    if (!supervisor->reload_told_late || (!now && oribi__doors_settle(supervisor)))
+        return;
+    supervisor->reload_told_late = false;
+    (void)snprintf(text, sizeof(text), "%s%s%s%s", supervisor->reload_text, refused ? "; certificates: " : "", renewal,
+                   refused ? ": those that serve go on" : ""); /* fits */
+    oribi__control_reloaded(supervisor, refused, text);
+    renewal[0] = '\0';
+}
+
+static void upgraded(struct oribi_supervisor *supervisor, const struct oribi_policy_action *action)
+{
+    char text[sizeof(supervisor->upgrade.why) + 128];
+    if (action->code) {
+        oribi__upgrade_failed(supervisor);
+        const char *why = supervisor->upgrade.why;
+        /* cut when longer: a hint */
+        (void)snprintf(text, sizeof(text), "%.120s%s%s", action->text, why[0] ? ": " : "", why);
+    } else {
+        (void)snprintf(text, sizeof(text), "pid %d serves", action->pid); /* fits */
+        (void)oribi_sd_main_pid(action->pid);
+    }
+    oribi__control_upgraded(supervisor, action->code, text);
+}
+
+static void stop_soon(struct oribi_supervisor *supervisor)
+{
+    for (uint32_t i = 0; i < supervisor->ties.board.count; i++)
+        atomic_store(&supervisor->ties.board.slots[i].stop_soon, ORIBI_STOP_SOON);
+    oribi__notify(supervisor, ORIBI__STOPPING_NOTICE, NULL);
+}
+
+/* What a stop begins with, once. */
+static void leave(struct oribi_supervisor *supervisor, bool handed_over)
+{
+    if (!handed_over)
+        oribi__notify(supervisor, ORIBI__STOPPING_NOTICE, NULL); /* else the successor is the service */
+    if (handed_over) {
+        oribi__bequeath(supervisor);
+        oribi__agent_close(supervisor, true);
+        oribi__status_close(supervisor, true); /* the successor waits for the address */
+    }
+    oribi__reload_turn(supervisor, true);
+    oribi__control_stopping(supervisor);
+}
+
+/* Workers stay, and are replaced, for what doors have. Their signal may come before the supervisor's, as it goes to a
+ * whole group: the word keeps them. */
+static void doors_end(struct oribi_supervisor *supervisor, bool handed_over)
+{
+    for (uint32_t i = 0; i < supervisor->ties.board.count; i++)
+        atomic_store(&supervisor->ties.board.slots[i].stop_soon, ORIBI_STOP_DOORS);
+    oribi__end_newcomers(supervisor, handed_over);
+    oribi__doors_end(supervisor, handed_over);
+    leave(supervisor, handed_over);
+}
+
+static void stopping(struct oribi_supervisor *supervisor, bool handed_over)
+{
+    bool begun = supervisor->doors.ending;
+    if (!begun)
+        oribi__doors_end(supervisor, handed_over);
+    oribi__doors_give_up(supervisor);
+    oribi__end_listening(supervisor, handed_over);
+    if (!begun)
+        leave(supervisor, handed_over);
+}
+
+static void log_memory(struct oribi_supervisor *supervisor, const char *when)
+{
+    int64_t private_sum = 0;
+    int64_t shared_sum = 0;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < supervisor->policy.slot_count; i++) {
+        struct oribi_process_shares shares;
+        if (supervisor->policy.records[i].state != ORIBI_RECORD_SERVING ||
+            !oribi_process_shares(supervisor->policy.records[i].pid, &shares))
+            continue;
+        private_sum += shares.own_bytes;
+        shared_sum += shares.shared_bytes;
+        count++;
+    }
+    if (count > 0)
+        oribi_log(ORIBI_LOG_INFO, "memory of a worker %s refork: %lld KB of its own, %lld KB shared (mean of %u)", when,
+                  (long long)(private_sum / count / 1024), (long long)(shared_sum / count / 1024), count);
+}
+
+static void finish(struct oribi_supervisor *supervisor, const struct oribi_policy_action *action)
+{
+    if (action->text)
+        oribi__log_text(supervisor, ORIBI_LOG_ERROR, action->text);
+    oribi__release_starter(supervisor, action->code);
+    oribi__control_stopped(supervisor);
+    oribi__keepers_await(supervisor);
+    uint32_t refused =
+        oribi_handoff_refuse(&supervisor->ties.handoff); /* of workers that were killed before they could empty it */
+    if (refused)
+        oribi_log(ORIBI_LOG_WARN,
+                  "%u connections in the hand-off queue were answered 503: no worker was left to take them", refused);
+    supervisor->action = (struct oribi_supervisor_action){
+        .type = ORIBI_SUPERVISOR_EXIT, .exit_code = action->code, .signal = supervisor->manager.reraise};
+}
+
+/* A child that is not reaped still has its pid. But the pid comes from a worker's report, and a worker that has given
+ * up rights must not make the supervisor signal a process that the worker could not. */
+static void signal_process(pid_t pid, int number)
+{
+    if (oribi_process_is_below(pid))
+        (void)kill(pid, number);
+    else
+        oribi_log(ORIBI_LOG_DEBUG, "signal %d is not sent to pid %d, which is no process of this server", number,
+                  (int)pid);
+}
+
+/* Before the signal: a worker that a signal stops waits until its slot says what the supervisor wants. */
+static void stop_alone(struct oribi_supervisor *supervisor, const struct oribi_policy_action *action)
+{
+    if (action->signal != SIGTERM && action->signal != SIGQUIT)
+        return;
+    for (uint32_t i = 0; i < supervisor->policy.slot_count; i++) {
+        _Atomic uint32_t *word = &supervisor->ties.board.slots[i].stop_soon;
+        if (supervisor->policy.records[i].pid == action->pid && atomic_load(word) < ORIBI_STOP_TOLD)
+            atomic_store(word, ORIBI_STOP_TOLD); /* we alone write it */
+    }
+}
+
+static void log_action(struct oribi_supervisor *supervisor, const struct oribi_policy_action *action)
+{
+    const char *id = action->request_id;
+    if (action->level == ORIBI_LOG_INFO)
+        oribi__boot_log_say(supervisor);
+    if (action->of_worker)
+        oribi_log_identify((int)action->slot, action->generation);
+    if (id)
+        oribi_log_about(oribi_slice(id, strlen(id)), oribi_slice(NULL, 0));
+    char members[64];
+    oribi__boot_log_members(action, members, sizeof(members));
+    if (members[0])
+        oribi_log_with(action->level, oribi_slice(members, strlen(members)), "%s", action->text);
+    else
+        oribi__log_text(supervisor, action->level, action->text);
+    oribi_log_about(oribi_slice(NULL, 0), oribi_slice(NULL, 0));
+    oribi_log_identify(-1, supervisor->policy.generation);
+}
+
+bool oribi__carry_out(struct oribi_supervisor *supervisor, const struct oribi_policy_action *action,
+                      struct oribi_policy_event *event)
+{
+    switch (action->type) {
+    case ORIBI_ACTION_LOG:
+        log_action(supervisor, action);
+        return false;
+    case ORIBI_ACTION_START_MOLD:
+        return oribi__start_mold(supervisor, action->generation, action->fresh, event);
+    case ORIBI_ACTION_STOP_MOLD:
+        return stop_mold(supervisor, action->pid, event);
+    case ORIBI_ACTION_SPAWN:
+        spawn(supervisor, action);
+        return false;
+    case ORIBI_ACTION_SIGNAL:
+        stop_alone(supervisor, action);
+        if (action->pid != supervisor->pid) /* a manager is its own mold, and needs no signal of its own */
+            signal_process(action->pid, action->signal);
+        return false;
+    case ORIBI_ACTION_UP:
+        up(supervisor, action);
+        return false;
+    case ORIBI_ACTION_WORKER_EXIT:
+        worker_exited(supervisor, action);
+        return false;
+    case ORIBI_ACTION_REOPEN:
+        oribi__reopen_logs(&supervisor->ties);
+        oribi__doors_reopen(supervisor);
+        return false;
+    case ORIBI_ACTION_STOP_SOON:
+        stop_soon(supervisor);
+        return false;
+    case ORIBI_ACTION_DOORS_END:
+        doors_end(supervisor, action->code != 0);
+        return false;
+    case ORIBI_ACTION_STOPPING:
+        stopping(supervisor, action->code != 0);
+        return false;
+    case ORIBI_ACTION_RELOADING:
+        oribi__totals_reloading(&supervisor->totals, oribi_clock_ms());
+        oribi__notify(supervisor, ORIBI__RELOADING_NOTICE, NULL);
+        hook(supervisor, "before_reload", action);
+        return false;
+    case ORIBI_ACTION_COMMITTED:
+        oribi_log_identify(-1, action->generation);
+        oribi__announced_commit(supervisor);
+        supervisor->doors.renewal[0] = '\0';
+        if (supervisor->doors.count > 0) /* a reload has them read anew as well */
+            oribi__doors_certificates(supervisor);
+        return false;
+    case ORIBI_ACTION_RELOADED:
+        reloaded(supervisor, action);
+        return false;
+    case ORIBI_ACTION_START_UPGRADE:
+        oribi__doors_note_sole(&supervisor->doors, false);
+        *event = oribi__upgrade_start(supervisor);
+        return true;
+    case ORIBI_ACTION_UPGRADED:
+        upgraded(supervisor, action);
+        return false;
+    case ORIBI_ACTION_UPGRADE_REFUSED:
+        oribi__control_upgrade_refused(supervisor, action->text);
+        return false;
+    case ORIBI_ACTION_REFORK:
+        log_memory(supervisor, "before the");
+        return false;
+    case ORIBI_ACTION_REFORKED:
+        log_memory(supervisor, "after the");
+        return false;
+    case ORIBI_ACTION_EXIT:
+        finish(supervisor, action);
+        return false;
+    }
+    return false;
+}

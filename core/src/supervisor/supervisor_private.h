@@ -1,0 +1,406 @@
+/* What the sources around the supervisor share.
+ *   supervisor.c           the turn: events in, actions out; waiting
+ *   supervisor_actions.c   carries actions out, and says which event follows
+ *   events.c               the supervisor's own events
+ *   generation.c           starts molds
+ *   announced.c            what a new generation says of itself
+ *   boot_log.c             what the log says of a start and of a reload
+ *   upgrade.c              the successor
+ *   control.c, status.c    the control socket with all its replies; what it shows
+ *   status_listener.c      the status listener: HTTP for those who watch the server
+ *   side_listener.c        the address of it, and of:
+ *   agent.c                what a load balancer is told
+ *   frontends.c, frontend_start.c, frontend_files.c, frontend_text.c   processes that hold clients of TLS and HTTP/2
+ *   stacks.c               where every call stands
+ *   metrics.c, totals.c    what it says; counters that outlive workers
+ *   inherited_totals.c     … and the supervisor, at an upgrade
+ *   metrics_workers.c, footprint.c  of each worker; what is slow to find out
+ *   history.c, history_turn.c  its last ten minutes
+ *   listener_shutdown.c    the end of the listeners at the server's end
+ *   notify.c               what the service manager hears
+ *   watch_event.c          files of the application that change, in development
+ *   restart_file.c         a file that asks for a reload when it is touched
+ *   start.c                create, destroy, daemon, logs
+ *   single.c, single_restart.c  one process that serves alone; its reload
+ *   mold.c, supervisor_link.c        the other processes
+ *   fork_handlers.c        what children that the application forks must not keep
+ * A process keeps struct oribi__ties when it is forked from supervisor to mold to worker. */
+#ifndef ORIBI_SUPERVISOR_SUPERVISOR_PRIVATE_H
+#define ORIBI_SUPERVISOR_SUPERVISOR_PRIVATE_H
+
+#include "oribi/base/buf.h"
+#include "oribi/base/os/os.h"
+#include "oribi/worker/logs/access_log.h"
+#include "oribi/worker/placement/handoff.h"
+#include "observe/agent.h"
+#include "supervisor/announced.h"
+#include "supervisor/boot_log.h"
+#include "supervisor/frontends.h"
+#include "policy/events.h"
+#include "observe/footprint.h"
+#include "observe/history.h"
+#include "observe/inherited_totals.h"
+#include "supervisor/notify.h"
+#include "observe/stacks.h"
+#include "observe/status_listener.h"
+#include "supervisor/supervisor.h"
+#include "observe/totals.h"
+#include "observe/app_store.h"
+#include "supervisor/upgrade.h"
+#include "develop/restart_file.h"
+#include "develop/watch.h"
+#include "supervisor/control_place.h"
+#include "oribi/supervisor/message.h"
+#include "oribi/supervisor/pid_file.h"
+#include "oribi/base/os/os_process.h"
+#include "oribi/worker/app_metrics.h"
+#include "oribi/worker/placement/scoreboard.h"
+#include "oribi/policy/policy.h"
+#include "worker/fd_guard.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+struct oribi__ties {
+    const struct oribi_options *options;
+    struct oribi_listeners *listeners; /* never NULL */
+    const char *program;
+    struct oribi_scoreboard board;
+    struct oribi__app_store app;         /* metrics of the application */
+    struct oribi_handoff handoff;        /* all workers of all generations share it */
+    struct oribi_access_log *access_log; /* NULL: off */
+    struct oribi_log_owner log_owner;    /* the workers' user, while we are root */
+    char log_user[64];
+    int message_fd; /* to the supervisor; shared by all its molds and workers */
+    int life_fd;    /* never written to: at its end the supervisor is dead */
+    pid_t supervisor;
+    bool prefork;      /* a library's: prefork.h */
+    bool single;       /* this process is the whole server: single.h */
+    bool usr1_foreign; /* … whose program uses USR1 itself, so that it is sent to no process */
+};
+
+struct oribi__mold_socket {
+    int32_t pid;
+    int fd; /* our end; -1: no mold */
+};
+
+enum { ORIBI__CLIENTS_MAX = 8, ORIBI__COMMAND_CAP = 128 };
+
+/* What a client of the control socket waits for. */
+enum oribi__command {
+    ORIBI__COMMAND_NONE,
+    ORIBI__COMMAND_RELOAD,
+    ORIBI__COMMAND_UPGRADE,
+    ORIBI__COMMAND_STOP,
+    ORIBI__COMMAND_STACKS,
+    ORIBI__COMMAND_CERTIFICATES,
+};
+
+struct oribi__client {
+    int fd; /* -1: no client */
+    enum oribi__command command;
+    bool later;    /* that was under way already when it asked */
+    int64_t until; /* when a client that sends nothing is closed */
+    size_t len;
+    char line[ORIBI__COMMAND_CAP];
+};
+
+/* A good reply to a reload or an upgrade that is done, while old workers still accept connections. */
+struct oribi__deferred_reply {
+    enum oribi__command command; /* RELOAD, UPGRADE; NONE: no reply is deferred */
+    int64_t look_at;             /* when to look at the old workers again */
+    int64_t until;               /* then the reply is sent whatever they do */
+    char text[160];
+};
+
+struct oribi__control {
+    int fd;                             /* listens; -1: none */
+    char path[ORIBI__CONTROL_PATH_CAP]; /* of its file; "": none */
+    uint64_t device;                    /* of its file, so that a successor's under the same name stays */
+    uint64_t inode;
+    struct oribi__client clients[ORIBI__CLIENTS_MAX];
+    struct oribi__deferred_reply deferred; /* control.c's alone */
+};
+
+/* A mold that is being started: from the action to oribi__mold_started(). */
+struct oribi__next_mold {
+    int fds[2]; /* its command socket, our end first; -1: none is being started */
+    uint32_t generation;
+};
+
+/* --daemonize: the process that was started waits for the daemon, which serves. */
+struct oribi__starter {
+    int fds[2]; /* from the daemon to the starter */
+    char *text; /* in the starter: what has come so far … */
+    size_t len;
+    bool heard; /* … and that was all */
+};
+
+struct oribi__listener_shutdown {
+    int64_t look_at;    /* while the listeners end; 0: they do not */
+    int64_t held_until; /* until then connections that the kernel holds back are waited for */
+    bool doors_only;    /* … and those of workers only let nobody in */
+};
+
+/* prefork.h: a manager, whose program owns the loop. */
+struct oribi__manager {
+    struct oribi_prefork prefork;
+    struct oribi_policy_action spawn; /* between ORIBI_SUPERVISOR_FORK_WORKER and oribi_supervisor_worker_forked() */
+    bool can_outlive_thread;          /* the fork is not the main thread's: its end must not stop the worker */
+    bool paused;                      /* a trapped signal has ended the loop … */
+    bool ending;                      /* … and is one that asks a program to end */
+    bool resume_asked;                /* the program begins its loop again */
+    bool release_asked;               /* the program waits for its workers' end, so that molds may go */
+    int trapped;                      /* signal that take reports once all actions are carried out; 0: none */
+    int pending;                      /* signal that was trapped while paused; 0: none */
+    int reraise; /* signal that is not trapped, and is raised again when all workers have ended; 0: none */
+};
+
+struct oribi_supervisor {
+    struct oribi__ties ties;
+    pid_t pid;
+    int64_t started_ms;
+    int64_t started_wall_ms;
+    struct oribi_start start;
+    struct oribi_policy policy;
+    struct oribi__events events; /* the policy hears of them before anything else */
+    struct oribi_listeners no_listeners;
+    struct oribi__mold_socket molds[ORIBI_MOLDS_MAX];
+    int message_fd;        /* our end of ties.message_fd */
+    int life_write_fd;     /* the last copy goes with us */
+    int signal_fds[2];     /* one byte per signal, 0 to wake */
+    _Atomic bool wakes_up; /* a byte that only wakes is in there; set by the handler, taken back by the turn */
+    struct oribi_pid_file pid_file;
+    char *pid_path; /* its name in normal times; NULL: none */
+    bool daemonize; /* still to be done */
+    bool begun;
+    int64_t watchdog_ms; /* interval in which the service manager expects to hear of us; 0: it does not */
+    int64_t watchdog_at;
+    int64_t keepers_look_at; /* reaper.h */
+    struct oribi__waiting_notice waiting_notice;
+    struct oribi__starter starter;
+    struct oribi__control control;
+    struct oribi__status_listener status;
+    struct oribi__agent agent;
+    struct oribi__doors doors;
+    struct oribi__totals totals;
+    struct oribi__history_keeper history;
+    struct oribi__footprints footprints;
+    struct oribi__inherited_totals inherited;
+    struct oribi__stacks stacks;
+    struct oribi__listener_shutdown shutdown;
+    struct oribi__next_mold next_mold;
+    struct oribi__announced announced;
+    struct oribi__boot_log boot_log;
+    struct oribi__upgrade upgrade;
+    struct oribi__watch watch;
+    struct oribi__restart_file restart_file;
+    struct oribi__manager manager;
+    /* what take returned */
+    struct oribi_supervisor_action action;
+    char reason[256];
+    char title[160];
+    /* a reload that is done, until its doors have what it has changed */
+    bool reload_told_late;
+    char reload_text[192];
+};
+
+/* fork_handlers.c. From now on a child that the application forks calls all(owner) first; NULL: nothing is to be let
+ * go of any more. One per process: each role replaces the one before it. In the child, `all` closes
+ * descriptors and does nothing else. */
+void oribi__children_let_go(void (*all)(void *owner), void *owner);
+/* what the calling thread forks next is a process of ours, which keeps everything; false: no longer */
+void oribi__children_ours(bool ours);
+void oribi__close(int *fd); /* leaves -1 */
+/* in such a child; hand-off socket and listeners unless a worker has them */
+void oribi__ties_let_go(struct oribi__ties *ties, bool listeners);
+
+/* For a server of one process (single.h), which has no policy. Begin alone: pid file, watched files, 0 or a code with
+ * `error`. Signalled: the next event that signals have made. Turns: what a supervisor does in each turn beside its
+ * processes. Up: the lines of a server that is up. Let go: in a child that the application forks. */
+int oribi__supervisor_begin_alone(struct oribi_supervisor *supervisor, char *error);
+bool oribi__supervisor_signalled(struct oribi_supervisor *supervisor, struct oribi_policy_event *event);
+void oribi__supervisor_turns(struct oribi_supervisor *supervisor);
+void oribi__supervisor_up(struct oribi_supervisor *supervisor);
+void oribi__supervisor_let_go(void *supervisor);
+
+/* supervisor.c. An event of the supervisor's own, which the policy hears of next. There is room (events.h). */
+void oribi__follow(struct oribi_supervisor *supervisor, const struct oribi_policy_event *event);
+
+/* supervisor_actions.c. True when an event follows at once, which is in `event`. What only the language can do is in
+ * supervisor->action then, whose type is else left as it was. */
+bool oribi__carry_out(struct oribi_supervisor *supervisor, const struct oribi_policy_action *action,
+                      struct oribi_policy_event *event);
+
+/* start.c: logs */
+enum oribi_log_level oribi__log_level(const struct oribi_options *options);
+int oribi__open_logs(struct oribi__ties *ties,
+                     char *error); /* level and error log as the options say; 0 or a code with `error` */
+void oribi__reopen_logs(struct oribi__ties *ties);
+void oribi__log_text(struct oribi_supervisor *supervisor, enum oribi_log_level level, const char *text);
+void oribi__close_listeners(struct oribi_supervisor *supervisor, bool unlink_paths);
+void oribi__release_starter(struct oribi_supervisor *supervisor, int code);
+void oribi__supervisor_signal(void *self, int number); /* the handler */
+
+/* supervisor_actions.c. The reply to a reload that has waited for doors; `now`: whatever they do. */
+void oribi__reload_turn(struct oribi_supervisor *supervisor, bool now);
+
+/* listener_shutdown.c: the end of the listeners, at once or, while connections wait there, turn by turn. End newcomers:
+ * those of doors end, and no other lets anybody in whom the kernel has not yet; workers serve on. */
+void oribi__end_newcomers(struct oribi_supervisor *supervisor, bool handed_over);
+void oribi__end_listening(struct oribi_supervisor *supervisor, bool handed_over);
+void oribi__listening_turn(struct oribi_supervisor *supervisor);
+
+/* Copies title to dst unless it is what `last` (of `last_cap` bytes) holds; remembers it there. */
+size_t oribi__title_changed(const char *title, char *last, size_t last_cap, char *dst, size_t cap);
+
+/* In a child: closes what belongs to the supervisor alone and frees it. `keep_fd` stays open. */
+void oribi__supervisor_forget(struct oribi_supervisor *supervisor, int keep_fd);
+void oribi__supervisor_config(const struct oribi_options *options, uint32_t workers_max, bool prefork,
+                              struct oribi_policy_config *config);
+
+/* generation.c, in the supervisor; ORIBI_MOLD begins with the layout */
+enum {
+    ORIBI__PROTOCOL = 1,
+    /* Builds that lay out shared memory differently must not share it. */
+    ORIBI__LAYOUT = ORIBI__PROTOCOL << 28 ^ (int)sizeof(struct oribi_slot) << 14 ^
+                    (int)sizeof(struct oribi_stacks) << 1 ^ (int)sizeof(struct oribi_stack) << 5 ^
+                    (int)sizeof(struct oribi_message),
+};
+
+struct oribi__mold_socket *oribi__mold_socket_of(struct oribi_supervisor *supervisor, int32_t pid);
+void oribi__mold_socket_close(struct oribi_supervisor *supervisor, int32_t pid);
+/* True: MOLD_STARTED follows at once, in `event`. False: the language is to fork, and oribi__mold_started() gives the
+ * event after that. */
+bool oribi__start_mold(struct oribi_supervisor *supervisor, uint32_t generation, bool fresh,
+                       struct oribi_policy_event *event);
+/* pid < 0: the system's words for the reason are in oribi_os_error_text(). */
+struct oribi_policy_event oribi__mold_started(struct oribi_supervisor *supervisor, pid_t pid);
+/* takes passed */
+bool oribi__mold_promoted(struct oribi_supervisor *supervisor, const struct oribi_message *message, int passed);
+/* ORIBI_LISTEN and its descriptors (room for ORIBI_LISTENERS_MAX), which are counted. */
+size_t oribi__listeners_to_keep(struct oribi_supervisor *supervisor, char *listen, size_t cap, int *keep);
+
+/* prefork.c */
+void oribi__prefork_begin(struct oribi_supervisor *supervisor, const struct oribi_prefork *prefork);
+/* true: feed it */
+bool oribi__prefork_signal(struct oribi_supervisor *supervisor, int number, struct oribi_policy_event *event);
+/* what a client of the control socket wants; likewise */
+bool oribi__prefork_command(struct oribi_supervisor *supervisor, struct oribi_policy_event *event);
+/* likewise */
+bool oribi__prefork_resume(struct oribi_supervisor *supervisor, struct oribi_policy_event *event);
+
+/* mold.c, in a mold that was started by exec */
+struct oribi__handed_down {
+    uint32_t generation;
+    int socket_fd;
+    int message_fd;
+    int life_fd;
+    int board_fd;
+    struct oribi_handoff handoff;
+    uint32_t board_count;
+    pid_t parent;
+};
+/* Takes what ORIBI_MOLD says and clears it; 0 or ORIBI_EINVAL with `error`. */
+int oribi__handed_down_read(struct oribi__handed_down *from, char *error);
+/* In a command that is to become a mold, and ends before: tells the supervisor why. */
+bool oribi__mold_start_failed(const char *text);
+
+/* control.c */
+int oribi__control_open(struct oribi_supervisor *supervisor, bool replace, char *error);
+
+/* supervisor_link.c. New: the child of a worker that this process is now, with a worker's signal handlers; the signals are held
+ * back before (signals.h). Copies ties. Let go: what a child that the application forks does first. */
+struct oribi_child;
+struct oribi_child *oribi__child_new(const struct oribi__ties *ties, uint32_t index, uint32_t ticket,
+                                     uint32_t generation);
+void oribi__child_let_go(void *child);
+const struct oribi__ties *oribi__child_ties(const struct oribi_child *child);
+
+/* watch_event.c. Takes the descriptor with the paths that an application was loaded from. */
+void oribi__watch_message(struct oribi_supervisor *supervisor, int fd);
+
+/* True when a file has changed: the event is a reload. */
+bool oribi__watch_event(struct oribi_supervisor *supervisor, struct oribi_policy_event *event);
+
+/* At the start: where the option says; else where ctl finds it from the folder, and a failure is not told then but in
+ * verbose lines. ORIBI_CONTROL_PATH in a successor's environment is the place of its predecessor's. */
+int oribi__control_begin(struct oribi_supervisor *supervisor, char *error);
+bool oribi__control_turn(struct oribi_supervisor *supervisor, struct oribi_policy_event *event); /* true: feed it */
+/* To every client that waits for this command. */
+void oribi__control_answer(struct oribi_supervisor *supervisor, enum oribi__command command, int code,
+                           const char *text);
+/* What has ended, for the clients that wait for it; `code` 0: it is done. */
+void oribi__control_reloaded(struct oribi_supervisor *supervisor, int code, const char *text);
+/* To those who asked before it began: the next one is for the others. */
+void oribi__control_answer_first(struct oribi_supervisor *supervisor, enum oribi__command command, int code,
+                                 const char *text);
+void oribi__control_upgraded(struct oribi_supervisor *supervisor, int code, const char *text);
+void oribi__control_upgrade_refused(struct oribi_supervisor *supervisor, const char *text);
+void oribi__control_stopping(struct oribi_supervisor *supervisor);
+void oribi__control_stopped(struct oribi_supervisor *supervisor);
+/* Where the calls stand, for the clients that wait for it. */
+void oribi__control_stacks(struct oribi_supervisor *supervisor);
+/* Sends a deferred reply whose time has come. */
+void oribi__control_deferred_turn(struct oribi_supervisor *supervisor);
+size_t oribi__control_fds(const struct oribi_supervisor *supervisor, int *fds);
+int64_t oribi__control_deadline(const struct oribi_supervisor *supervisor);
+void oribi__control_close(struct oribi_supervisor *supervisor, bool unlink_path);
+
+/* status.c */
+void oribi__status_text(struct oribi_supervisor *supervisor, struct oribi_buf *out);
+/* `quick`: without what takes long to find out, which is how memory is shared. */
+void oribi__status_json(struct oribi_supervisor *supervisor, struct oribi_buf *out, bool quick);
+/* What the server does: "serving", "reloading" … */
+const char *oribi__server_state(const struct oribi_supervisor *supervisor);
+/* "starting", "idle", "busy", "draining", "killed", "held"; NULL: there is no worker. */
+const char *oribi__worker_state(const struct oribi_worker_record *record, const struct oribi_slot *slot);
+/* The same with what a look at the process says: "stopped", for one that a signal has stopped. */
+const char *oribi__worker_shown(const struct oribi_worker_record *record, const struct oribi_slot *slot,
+                                const struct oribi_process_look *look);
+/* Places of workers that should be there and are not. */
+uint32_t oribi__workers_missing(const struct oribi_policy *policy);
+/* Calls being made and calls that can be made at a time. */
+void oribi__worker_threads(const struct oribi_slot *slot, uint32_t *busy, uint32_t *threads);
+/* Requests in the hand-off queue, which no worker has at the moment, and since when the oldest waits; 0, 0: none. */
+uint32_t oribi__handed_off(const struct oribi_supervisor *supervisor, int64_t *oldest_us);
+/* The same with those that wait in doors: all that no worker has. */
+uint32_t oribi__waiting(const struct oribi_supervisor *supervisor, int64_t *oldest_us);
+/* The server's counters since its start: those of workers and doors, ended ones and predecessors included, and the
+ * supervisor's own. */
+void oribi__status_totals(const struct oribi_supervisor *supervisor, struct oribi__totals *all);
+/* The workers' part of them. */
+void oribi__status_sum(const struct oribi_supervisor *supervisor, uint64_t sums[ORIBI_SLOT_COUNTERS]);
+/* Writes them where a successor reads them, if there is one. */
+void oribi__bequeath(const struct oribi_supervisor *supervisor);
+
+/* Processes of reaper.h that a mold has forked. */
+struct oribi__keepers {
+    pid_t *pids;
+    uint32_t count;
+    uint32_t cap;
+};
+
+struct oribi_mold {
+    struct oribi__ties ties;
+    pid_t pid;
+    uint32_t generation;
+    bool started_by_exec;
+    int socket_fd; /* commands from the supervisor */
+    struct oribi_wake wake;
+    struct oribi__own own;     /* what the application must have left open when it is loaded */
+    _Atomic bool loaded;       /* read by the signal handler */
+    char frameworks[160];      /* that the application has loaded: "rack 3.1.8, rails 8.0.1"; or "" */
+    _Atomic bool exit_asked;   /* set by the signal handler */
+    _Atomic bool reopen_asked; /* likewise */
+    struct oribi__keepers keepers;
+    uint32_t slot; /* of the spawn being carried out */
+    uint32_t ticket;
+    char title[160];
+};
+
+/* mold.c: makes the calling process this mold, with its pid, its signals and a descriptor to be woken by. 0 or
+ * ORIBI_ESYS. */
+int oribi__mold_take_post(struct oribi_mold *mold);
+
+#endif

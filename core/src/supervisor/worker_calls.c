@@ -1,0 +1,122 @@
+/* What a worker's language asks of its process, and a manager's worker's loop (jobs.h). oribi_process_due() and
+ * _turn() are in supervisor_link.c. */
+#include "supervisor/process_private.h"
+
+#include "oribi/supervisor/jobs.h"
+#include "oribi/supervisor/warmup.h"
+
+void oribi_process_worker_setup(struct oribi_process *p, struct oribi_worker_setup *setup)
+{
+    if (p->mold)
+        *setup = (struct oribi_worker_setup){.options = oribi_mold_options(p->mold), .life_fd = -1};
+    else
+        oribi_child_setup(p->child, setup);
+}
+
+bool oribi_process_is_single(const struct oribi_process *p)
+{
+    return p->single != NULL;
+}
+
+void oribi_process_ready(struct oribi_process *p, struct oribi_worker *worker)
+{
+    oribi_child_ready(p->child, worker);
+}
+
+int oribi_process_opened(struct oribi_process *p, struct oribi_worker *worker, struct oribi_title *title,
+                         struct oribi_warmup **warmup)
+{
+    if (p->mold)
+        return oribi_warmup_begin(worker, oribi_mold_listeners(p->mold), warmup);
+    oribi_title_init(title, p);
+    oribi_process_ready(p, worker);
+    return 0;
+}
+
+bool oribi_process_stop_soon(const struct oribi_process *p)
+{
+    return oribi_child_stop_soon(p->child);
+}
+
+void oribi_process_signalled(struct oribi_process *p, int number)
+{
+    if (p->single)
+        oribi__single_signal(p->single, number);
+    else if (p->child)
+        oribi_child_signal(p->child, number);
+}
+
+void oribi_process_stop(struct oribi_process *p)
+{
+    if (p->single)
+        oribi__single_stop(p->single);
+    else if (p->role == ORIBI_ROLE_SUPERVISOR && p->supervisor && !p->over)
+        oribi_supervisor_stop(p->supervisor);
+}
+
+bool oribi_process_stopping(struct oribi_process *p)
+{
+    return oribi_child_stopping(p->child);
+}
+
+const struct oribi_options *oribi_process_options(const struct oribi_process *p)
+{
+    return p->mold ? oribi_mold_options(p->mold) : oribi_child_options(p->child);
+}
+
+struct oribi_listeners *oribi_process_listeners(struct oribi_process *p)
+{
+    return p->mold ? oribi_mold_listeners(p->mold) : oribi_child_listeners(p->child);
+}
+
+uint32_t oribi_process_generation(const struct oribi_process *p)
+{
+    return oribi_child_generation(p->child);
+}
+
+uint32_t oribi_process_index(const struct oribi_process *p)
+{
+    return oribi_child_index(p->child);
+}
+
+struct oribi_slot *oribi_process_slot(struct oribi_process *p)
+{
+    return oribi_child_slot(p->child);
+}
+
+int oribi_process_life_fd(const struct oribi_process *p)
+{
+    return oribi_child_life_fd(p->child);
+}
+
+/* --- jobs --- */
+
+void oribi_jobs_watch_signals(struct oribi_process *p)
+{
+    oribi_child_watch_signals(p->child);
+}
+
+bool oribi_jobs_stopping(struct oribi_process *p)
+{
+    return oribi_child_asked(p->child);
+}
+
+int oribi_jobs_wake_fd(struct oribi_process *p)
+{
+    return oribi_child_wake_fd(p->child);
+}
+
+void oribi_jobs_begin(struct oribi_process *p, const char *text, size_t len)
+{
+    oribi_child_job_begin(p->child, text, len);
+}
+
+void oribi_jobs_end(struct oribi_process *p)
+{
+    oribi_child_job_end(p->child);
+}
+
+size_t oribi_jobs_title(struct oribi_process *p, bool rest, char *dst, size_t cap)
+{
+    return oribi_child_job_title(p->child, rest, dst, cap);
+}

@@ -1,0 +1,54 @@
+/* The descriptors that a process cannot do without, with what each of them stood for when it was made. Applications
+ * and libraries that close what they do not know (`POSIX::close(3..200)`, daemonising code) close these too, and may
+ * open something of their own under the same number. The process could neither hear of connections nor of its
+ * supervisor any more, or it would find its loop's wait failing at once, for ever; so it says what has happened and
+ * ends, and its supervisor makes a new one. */
+#ifndef ORIBI_WORKER_FD_GUARD_H
+#define ORIBI_WORKER_FD_GUARD_H
+
+#include "oribi/base/os/os.h"
+#include "oribi/worker/placement/threads.h"
+#include "oribi/config/listener.h"
+
+enum {
+    ORIBI_EXIT_DESCRIPTORS = 123, /* the exit code of such a process */
+    ORIBI__OWN_MAX = ORIBI_LISTENERS_MAX + 2 * ORIBI_THREADS_MAX + 24,
+    ORIBI__OWN_CHECK_US = 1000 * 1000, /* between two checks while calls are made */
+};
+
+struct oribi_worker;
+
+struct oribi__own_item {
+    int fd;
+    const char *what; /* borrowed for as long as the item is there */
+    struct oribi_fd_mark mark;
+};
+
+struct oribi__own {
+    uint32_t count;
+    struct oribi__own_item items[ORIBI__OWN_MAX];
+};
+
+/* Notes an open descriptor; a negative one is passed over. */
+void oribi__own_add(struct oribi__own *own, int fd, const char *what);
+
+/* … that is about to be closed. */
+void oribi__own_drop(struct oribi__own *own, int fd);
+
+/* The same for what wakes a thread: one descriptor, or both ends of a pipe. Without its other end the end that is read
+ * would be readable for ever. */
+void oribi__own_add_wake(struct oribi__own *own, const struct oribi_wake *wake, const char *what);
+void oribi__own_drop_wake(struct oribi__own *own, const struct oribi_wake *wake);
+
+/* Is this descriptor noted, and still what it was? */
+bool oribi__own_has(const struct oribi__own *own, int fd);
+
+/* The first that is not what it was, or NULL. */
+const struct oribi__own_item *oribi__own_lost(const struct oribi__own *own);
+
+/* Notes the worker's descriptors; looks whether all of them are still there, and ends the process when one is not. By
+ * the reactor's owner. */
+void oribi__own_begin(struct oribi_worker *worker);
+void oribi__own_check(struct oribi_worker *worker);
+
+#endif

@@ -1,0 +1,296 @@
+/* The site of a door; see the header. */
+#include "oribi/worker/local/local_thread.h"
+
+#include "worker/exchange.h"
+#include "worker/local/local_private.h"
+
+#include "oribi/base/clock.h"
+#include "oribi/base/error.h"
+#include "oribi/base/mem.h"
+#include "oribi/base/os/os.h"
+#include "oribi/base/os/os_thread.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <time.h>
+
+enum {
+    NS_PER_S = 1000 * 1000 * 1000,
+};
+
+struct oribi_site_thread {
+    struct oribi_site_setup setup;
+    struct oribi_options options; /* without what is about calls */
+    struct oribi_scoreboard board;
+    struct oribi_handoff queue;
+    struct oribi_access_log *access_log;
+    struct oribi_worker *worker; /* its thread's, but for what never changes, and oribi_worker_wake() */
+    pthread_t thread;
+    pthread_mutex_t mutex;
+    pthread_cond_t changed; /* result or ended */
+    int result;             /* of the begin; ORIBI_AGAIN: not known yet */
+    bool ended;
+    atomic_bool ending;
+    atomic_bool reopens;
+    _Atomic int64_t busy_us;                        /* since when it has been at this turn; 0: it waits */
+    _Atomic uint16_t at;                            /* the channel whose request it answers; 0: none */
+    atomic_bool taken_back[ORIBI_CHANNELS_MAX + 1]; /* by channel */
+    struct oribi_path path;                         /* of the request that is asked for */
+};
+
+/* --- its thread --- */
+
+/* Nothing here answers it. */
+static void pass(struct oribi_worker *w, struct oribi_exchange *exchange)
+{
+    static const char line[] = "HTTP/1.1 199 Passed\r\n\r\n";
+    struct iovec vec = {(void *)line, sizeof(line) - 1};
+    struct oribi_conn *c = exchange->conn;
+    bool sent = oribi_conn_send(&w->reactor, c, &vec, 1, false) == 0;
+    oribi_conn_finish(&w->reactor, c, !sent);
+}
+
+static void reopen(struct oribi_site_thread *site)
+{
+    char error[ORIBI_ERROR_TEXT_CAP];
+    oribi_access_log_flush(site->access_log); /* what happened before belongs to the old file */
+    if (oribi_access_log_follow_stdout(site->access_log, error) < 0)
+        oribi_log(ORIBI_LOG_ERROR, "%s, going on with the old file", error);
+}
+
+/* The mark is behind what it tells of: the number may have been given to another channel since. */
+static bool is_taken_back(struct oribi_site_thread *site, const struct oribi_conn *c, uint16_t number)
+{
+    return atomic_load_explicit(&site->taken_back[number], memory_order_relaxed) &&
+           atomic_exchange_explicit(&site->taken_back[number], false, memory_order_relaxed) &&
+           oribi_os_peer_gone(c->watch.fd);
+}
+
+/* The reactor's hook: whose request a disk holds up. */
+static bool answer(void *self, struct oribi_conn *c)
+{
+    const struct oribi_worker *w = self;
+    struct oribi_site_thread *site = w->site->thread;
+    uint16_t number = c->channel ? c->channel->number : 0;
+    if (is_taken_back(site, c, number))
+        return false; /* others answer it, and have its line */
+    atomic_store_explicit(&site->at, number, memory_order_relaxed);
+    bool answered = oribi__site_answer(self, c);
+    atomic_store_explicit(&site->at, 0, memory_order_relaxed);
+    return answered;
+}
+
+static void serve(struct oribi_site_thread *site)
+{
+    struct oribi_worker *w = site->worker;
+    if (w->site) {
+        w->site->thread = site;
+        w->reactor.hooks.answer = answer;
+    }
+    for (;;) {
+        struct oribi_exchange *exchange;
+        atomic_store_explicit(&site->busy_us, oribi_clock_us(), memory_order_relaxed);
+        oribi__turn(w);
+        while ((exchange = oribi_reactor_pop(&w->reactor)))
+            pass(w, exchange);
+        if (atomic_exchange(&site->reopens, false))
+            reopen(site);
+        atomic_store_explicit(&site->busy_us, 0, memory_order_relaxed);
+        if (atomic_load_explicit(&site->ending, memory_order_acquire))
+            return; /* asked behind the turn, which takes a wake-up: one that comes later ends the wait */
+        oribi_worker_wait_for(w, -1);
+    }
+}
+
+static void tell(struct oribi_site_thread *site, int result, bool ended)
+{
+    (void)pthread_mutex_lock(&site->mutex); /* ours, and no recursion: cannot fail */
+    site->result = result;
+    site->ended = ended;
+    (void)pthread_cond_signal(&site->changed);
+    (void)pthread_mutex_unlock(&site->mutex);
+}
+
+static void *run(void *self)
+{
+    struct oribi_site_thread *site = self;
+    const struct oribi_worker_setup setup = {.options = &site->options,
+                                             .listeners = site->setup.listeners,
+                                             .slot = site->board.slots,
+                                             .board = &site->board,
+                                             .workers = site->setup.workers,
+                                             .handoff = &site->queue,
+                                             .access_log = site->access_log,
+                                             .life_fd = -1};
+    oribi_os_thread_name("oribi site");
+    if (site->setup.folder && oribi_os_thread_enter_dir(site->setup.folder) < 0)
+        oribi_log(ORIBI_LOG_ERROR, "door: %s: %s", site->setup.folder, oribi_os_error_text());
+    int result = oribi_worker_create(&setup, &site->worker);
+    tell(site, result, result < 0);
+    if (result < 0)
+        return NULL;
+    serve(site);
+    (void)pthread_mutex_lock(&site->mutex); /* oribi_site_thread_end() still rings */
+    (void)pthread_mutex_unlock(&site->mutex);
+    oribi_worker_destroy(site->worker);
+    tell(site, 0, true);
+    return NULL;
+}
+
+/* --- life --- */
+
+static void release(struct oribi_site_thread *site)
+{
+    if (site->access_log)
+        oribi_access_log_close(site->access_log);
+    oribi_handoff_close(&site->queue);
+    if (site->board.slots)
+        oribi_scoreboard_destroy(&site->board);
+    (void)pthread_cond_destroy(&site->changed);
+    (void)pthread_mutex_destroy(&site->mutex);
+    oribi_mem_free(site);
+}
+
+static void open_log(struct oribi_site_thread *site)
+{
+    const struct oribi_options *options = &site->options;
+    char error[ORIBI_ERROR_TEXT_CAP];
+    if (!options->access_log)
+        return;
+    if (oribi_access_log_open(options->access_log, options->access_log_format, NULL, &site->access_log, error) < 0)
+        oribi_log(ORIBI_LOG_ERROR, "%s: files have no lines", error);
+    else
+        oribi_access_log_choose(site->access_log, &options->access_log_skip, options->access_log_sample);
+}
+
+static int begin(struct oribi_site_thread *site)
+{
+    if (oribi_scoreboard_create(&site->board, 1) < 0)
+        return ORIBI_ENOMEM;
+    if (oribi_handoff_create(&site->queue) < 0)
+        return ORIBI_ESYS;
+    open_log(site);
+    site->result = ORIBI_AGAIN;
+    return pthread_create(&site->thread, NULL, run, site) == 0 ? 0 : ORIBI_ESYS;
+}
+
+static bool answers_any(const struct oribi_options *options)
+{
+    return options->mounts.count || options->answers.count || options->redirects.count || options->health ||
+           options->error_pages.count;
+}
+
+int oribi_site_thread_start(const struct oribi_site_setup *setup, struct oribi_site_thread **out)
+{
+    const struct oribi_options *options = setup->options;
+    *out = NULL;
+    if (!answers_any(options))
+        return 0;
+    struct oribi_site_thread *site = oribi_mem_try_alloc(1, sizeof(*site));
+    if (!site)
+        return ORIBI_ENOMEM;
+    site->setup = *setup;
+    site->options = *options;
+    site->options.queue_max = 0; /* what passes waits in the door */
+    site->options.queue_time_max_ms = 0;
+    site->options.call_timeout_ms = 0;
+    site->options.cancel_gone = NULL;
+    site->options.requests_max = (struct oribi_range){0};
+    site->options.status = NULL;
+    site->queue = (struct oribi_handoff){-1, -1};
+    (void)pthread_mutex_init(&site->mutex, NULL); /* without attributes: cannot fail */
+    (void)pthread_cond_init(&site->changed, NULL);
+    int code = begin(site);
+    if (code < 0) {
+        release(site);
+        return code;
+    }
+    *out = site;
+    return 0;
+}
+
+int oribi_site_thread_result(struct oribi_site_thread *site, bool wait)
+{
+    (void)pthread_mutex_lock(&site->mutex);
+    while (wait && site->result == ORIBI_AGAIN)
+        (void)pthread_cond_wait(&site->changed, &site->mutex);
+    int result = site->result;
+    (void)pthread_mutex_unlock(&site->mutex);
+    return result;
+}
+
+void oribi_site_thread_end(struct oribi_site_thread *site)
+{
+    (void)pthread_mutex_lock(&site->mutex);
+    atomic_store_explicit(&site->ending, true, memory_order_release);
+    if (site->result == 0 && !site->ended)
+        oribi_worker_wake(site->worker);
+    (void)pthread_mutex_unlock(&site->mutex);
+}
+
+bool oribi_site_thread_join(struct oribi_site_thread *site, int64_t ms)
+{
+    struct timespec until;
+    (void)clock_gettime(CLOCK_REALTIME, &until); /* cannot fail */
+    until.tv_sec += ms / 1000;
+    until.tv_nsec += ms % 1000 * 1000 * 1000;
+    until.tv_sec += until.tv_nsec / NS_PER_S;
+    until.tv_nsec %= NS_PER_S;
+    (void)pthread_mutex_lock(&site->mutex);
+    int code = 0;
+    while (!site->ended && code == 0)
+        code = pthread_cond_timedwait(&site->changed, &site->mutex, &until);
+    bool ended = site->ended;
+    (void)pthread_mutex_unlock(&site->mutex);
+    if (!ended)
+        return false;
+    (void)pthread_join(site->thread, NULL); /* it is ours, and in its last lines */
+    release(site);
+    return true;
+}
+
+/* --- the door's side --- */
+
+bool oribi_site_thread_claims(struct oribi_site_thread *site, const struct oribi_head *head)
+{
+    const struct oribi__site *own = site->worker->site;
+    enum oribi_path_verdict verdict = own ? oribi_path_read(head->path, &site->path) : ORIBI_PATH_NUL;
+    if (!own)
+        return false;
+    if (verdict == ORIBI_PATH_OK && own->fixed && oribi_fixed_find(own->fixed, &site->path))
+        return true;
+    if (own->count == 0 || !(head->is_head || oribi_slice_equal(head->method, ORIBI_SLICE("GET"))))
+        return false;
+    return verdict != ORIBI_PATH_OK || oribi_mount_find(own->prefixes, own->count, &site->path, -1) >= 0;
+}
+
+const struct oribi_error_pages *oribi_site_thread_pages(const struct oribi_site_thread *site)
+{
+    return site->worker->own_answers.pages;
+}
+
+bool oribi_site_thread_give(struct oribi_site_thread *site, int fd, uint16_t number)
+{
+    const struct oribi_handoff_item item = {.fd = fd, .body_fd = -1, .channel = number};
+    int code = oribi_handoff_give(&site->queue, &item, NULL, 0);
+    oribi_os_close(fd);
+    return code == 0;
+}
+
+void oribi_site_thread_take_back(struct oribi_site_thread *site, uint16_t number)
+{
+    atomic_store_explicit(&site->taken_back[number], true, memory_order_relaxed);
+}
+
+int64_t oribi_site_thread_busy_us(const struct oribi_site_thread *site, uint16_t *number)
+{
+    *number = atomic_load_explicit(&site->at, memory_order_relaxed);
+    return atomic_load_explicit(&site->busy_us, memory_order_relaxed);
+}
+
+void oribi_site_thread_reopen(struct oribi_site_thread *site)
+{
+    atomic_store(&site->reopens, true);
+    oribi_worker_wake(site->worker);
+}

@@ -1,0 +1,59 @@
+/* request_id - what a request is called in logs, in its environment and in its answer. A trusted proxy's X-Request-Id
+ * is kept where it is well-formed; any other request gets a UUIDv7 (RFC 9562 5.7) from the time of its arrival and the
+ * worker's own generator, without a system call. Made when it is first asked for. All with the reactor. */
+#ifndef ORIBI_WORKER_LOGS_REQUEST_ID_H
+#define ORIBI_WORKER_LOGS_REQUEST_ID_H
+
+#include "oribi/base/slice.h"
+#include "oribi/http/head.h"
+#include "oribi/http/response.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct oribi__exchange;
+struct oribi_conn;
+struct oribi_trust;
+struct oribi_worker;
+
+enum { ORIBI__ID_LEN = 36 };
+
+/* A member of struct oribi_worker. */
+struct oribi__id_source {
+    uint64_t state[4];
+    int64_t wall_offset_ms; /* from the monotonic clock to the wall's … */
+    int64_t offset_ms;      /* … and when that was looked at; looked at anew each second */
+};
+
+/* Once for each worker, after fork(2): so no two processes have one sequence. */
+void oribi__ids_seed(struct oribi__id_source *ids);
+
+/* Writes a new id of a request that arrived at now_us; ORIBI__ID_LEN bytes, no NUL. */
+void oribi__id_make(struct oribi__id_source *ids, int64_t now_us, char dst[ORIBI__ID_LEN]);
+
+/* 1 to ORIBI_REQUEST_ID_MAX letters, digits and any of -._~+/=:@ */
+bool oribi__id_is_good(struct oribi_slice text);
+
+/* The X-Request-Id of a head, where the peer of this address is trusted and it is well-formed; else n 0. */
+struct oribi_slice oribi__id_trusted(const struct oribi_trust *trust, const struct oribi_head *head,
+                                     struct oribi_slice peer);
+
+/* What a door calls the request at hand; else the X-Request-Id that a trusted proxy has sent. n 0: neither. */
+struct oribi_slice oribi__id_given(const struct oribi_worker *worker, const struct oribi_conn *conn);
+
+/* The id of an exchange whose worker is set. Lives as long as its head. */
+struct oribi_slice oribi__request_id(struct oribi__exchange *exchange);
+
+/* The trace id of the one traceparent field of a head (W3C Trace Context 3.2); n 0 where there is none, or none that is
+ * valid. Points into the head. */
+struct oribi_slice oribi__trace_id(const struct oribi_head *head);
+
+/* The field of the answer that says the id: request_id_header, which is set. */
+struct oribi_header oribi__id_header(struct oribi__exchange *exchange);
+
+/* At the begin of a call whose worker names requests: notes the id for what its thread logs. With request_id the
+ * request gets it as its field X-Request-Id, in the place of what its client has sent; where it has as many fields as
+ * there may ever be, it gets none. */
+void oribi__id_begin(struct oribi__exchange *exchange);
+
+#endif

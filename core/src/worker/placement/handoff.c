@@ -1,0 +1,311 @@
+/* The hand-off queue; see the header. A message is a head of fixed size, the bytes, and one or two descriptors;
+ * SEQPACKET keeps messages whole, so a reader sees all of one or nothing (DGRAM where the system has no SEQPACKET:
+ * oribi_os_record_type()). */
+#include "oribi/worker/placement/handoff.h"
+
+#include "oribi/base/clock.h"
+#include "oribi/base/error.h"
+#include "oribi/base/mem.h"
+#include "oribi/base/os/os.h"
+#include "oribi/http/date.h"
+#include "oribi/http/response.h"
+#include "base/fault.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+enum {
+    VERSION = 2,
+    MESSAGE_CAP = ORIBI_HANDOFF_BYTES_MAX + 1024,
+    SEND_BUFFER_BYTES = 4 * 1024 * 1024, /* asked for; the kernel cuts it to its own maximum */
+};
+
+/* Two versions of the program share a queue during an upgrade, so the head says what it is. */
+struct message_head {
+    uint32_t version;
+    uint32_t bytes;
+    int64_t body_len; /* -1: no second descriptor */
+    int64_t complete_us;
+    uint32_t request_count;
+    uint32_t listener;
+    uint32_t listener_hash;
+    uint8_t addr_len;
+    uint8_t port_len;
+    uint8_t proxy_awaited;
+    uint8_t proxy_tls;
+    uint16_t channel;
+    char addr[ORIBI_CONN_ADDR_CAP];
+    char port[6];
+};
+
+int oribi_handoff_create(struct oribi_handoff *queue)
+{
+    int fds[2];
+    int code = oribi_os_socket_pair(oribi_os_record_type(true), true, fds);
+    if (code < 0)
+        return code;
+    int size = SEND_BUFFER_BYTES;
+    (void)setsockopt(fds[1], SOL_SOCKET, SO_SNDBUF, &size,
+                     sizeof(size)); /* less room means fewer hand-offs at a time */
+    (void)setsockopt(fds[0], SOL_SOCKET, SO_RCVBUF, &size,
+                     sizeof(size)); /* the BSDs look at the reader's room instead */
+    *queue = (struct oribi_handoff){fds[0], fds[1]};
+    return 0;
+}
+
+void oribi_handoff_close(struct oribi_handoff *queue)
+{
+    oribi_os_close(queue->take_fd);
+    oribi_os_close(queue->give_fd);
+    *queue = (struct oribi_handoff){-1, -1};
+}
+
+void oribi_handoff_export(const struct oribi_handoff *queue, char *dst, size_t cap)
+{
+    (void)snprintf(dst, cap, "%d,%d", queue->take_fd, queue->give_fd); /* 24 bytes hold any two ints */
+}
+
+void oribi_handoff_set_inheritable(const struct oribi_handoff *queue, bool on)
+{
+    if (queue->take_fd < 0)
+        return;
+    (void)oribi_os_set_cloexec(queue->take_fd, !on); /* the descriptors are open: it cannot fail */
+    (void)oribi_os_set_cloexec(queue->give_fd, !on);
+}
+
+static bool keeps_records(int fd)
+{
+    int type = 0;
+    socklen_t len = sizeof(type);
+    return getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &len) == 0 && type == oribi_os_record_type(true);
+}
+
+int oribi_handoff_import(struct oribi_handoff *queue, const char *text)
+{
+    int take_fd;
+    int give_fd;
+    char end;
+    if (sscanf(text, "%d,%d%c", &take_fd, &give_fd, &end) != 2 || take_fd < 0 || give_fd < 0)
+        return ORIBI_EINVAL;
+    if (!keeps_records(take_fd) || !keeps_records(give_fd))
+        return ORIBI_EINVAL;
+    *queue = (struct oribi_handoff){take_fd, give_fd};
+    oribi_handoff_set_inheritable(queue, false);
+    return 0;
+}
+
+/* --- giving --- */
+
+union control {
+    struct cmsghdr align;
+    char room[CMSG_SPACE(2 * sizeof(int))];
+};
+
+static int send_message(int give_fd, struct iovec *vec, size_t count, const int *fds, size_t fd_count)
+{
+    union control control = {0};
+    struct msghdr message = {.msg_iov = vec, .msg_iovlen = count};
+    if (fd_count > 0) {
+        message.msg_control = control.room;
+        message.msg_controllen = CMSG_SPACE(fd_count * sizeof(int));
+        struct cmsghdr *rights = CMSG_FIRSTHDR(&message);
+        rights->cmsg_level = SOL_SOCKET;
+        rights->cmsg_type = SCM_RIGHTS;
+        rights->cmsg_len = CMSG_LEN(fd_count * sizeof(int));
+        memcpy(CMSG_DATA(rights), fds, fd_count * sizeof(int));
+    }
+    ssize_t sent;
+    do
+        sent = sendmsg(give_fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    while (sent < 0 && errno == EINTR);
+    if (sent >= 0)
+        return 0;
+    return errno == EAGAIN || errno == ENOBUFS ? ORIBI_AGAIN : oribi_os_fail(); /* the BSDs' word for a full reader */
+}
+
+int oribi_handoff_give(const struct oribi_handoff *queue, const struct oribi_handoff_item *item,
+                       const struct iovec *vec, size_t count)
+{
+    struct message_head head = {
+        .version = VERSION,
+        .body_len = item->body_fd >= 0 ? item->body_len : -1,
+        .complete_us = item->complete_us,
+        .request_count = item->request_count,
+        .listener = item->listener,
+        .listener_hash = item->listener_hash,
+        .addr_len = item->addr_len,
+        .port_len = item->port_len,
+        .proxy_awaited = item->proxy_awaited,
+        .proxy_tls = item->proxy_tls,
+        .channel = item->channel,
+    };
+    memcpy(head.addr, item->addr, sizeof(head.addr));
+    memcpy(head.port, item->port, sizeof(head.port));
+    struct iovec all[1 + ORIBI_HANDOFF_VECS_MAX] = {{&head, sizeof(head)}};
+    size_t bytes = 0;
+    assert(count <= ORIBI_HANDOFF_VECS_MAX);
+    for (size_t i = 0; i < count; i++) {
+        all[1 + i] = vec[i];
+        bytes += vec[i].iov_len;
+    }
+    if (bytes > ORIBI_HANDOFF_BYTES_MAX)
+        return ORIBI_ELIMIT;
+    head.bytes = (uint32_t)bytes;
+    const int fds[2] = {item->fd, item->body_fd};
+    ORIBI_FAULT("give: before sendmsg");
+    int result = send_message(queue->give_fd, all, 1 + count, fds, item->body_fd >= 0 ? 2 : 1);
+    ORIBI_FAULT("give: after sendmsg");
+    return result;
+}
+
+/* --- taking --- */
+
+static void close_fds(const int *fds, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        oribi_os_close(fds[i]);
+}
+
+static ssize_t receive_message(int take_fd, char *buf, size_t cap, int fds[2], size_t *fd_count, bool *cut)
+{
+    union control control;
+    struct iovec vec = {buf, cap};
+    struct msghdr message = {
+        .msg_iov = &vec, .msg_iovlen = 1, .msg_control = control.room, .msg_controllen = sizeof(control.room)};
+    *fd_count = 0;
+    ssize_t got = oribi_os_receive(take_fd, &message);
+    if (got < 0)
+        return got;
+    struct cmsghdr *rights = CMSG_FIRSTHDR(&message);
+    if (rights && rights->cmsg_level == SOL_SOCKET && rights->cmsg_type == SCM_RIGHTS) {
+        *fd_count = (rights->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+        memcpy(fds, CMSG_DATA(rights), *fd_count * sizeof(int));
+        for (size_t i = 0; i < *fd_count; i++)
+            fds[i] = oribi_os_lift(fds[i]);
+    }
+    *cut = (message.msg_flags & MSG_CTRUNC) || (*fd_count > 0 && (fds[0] < 0 || fds[*fd_count - 1] < 0));
+    if (message.msg_flags & MSG_TRUNC) { /* of another version */
+        close_fds(fds, *fd_count);
+        *fd_count = 0;
+        return ORIBI_EBAD;
+    }
+    return got;
+}
+
+/* What follows from the head about the rest of the message. */
+static bool head_fits(const struct message_head *head, size_t got)
+{
+    return head->version == VERSION && head->bytes == got - sizeof(*head) && head->addr_len <= sizeof(head->addr) &&
+           head->port_len <= sizeof(head->port);
+}
+
+int oribi_handoff_take(const struct oribi_handoff *queue, char *buf, size_t cap, struct oribi_handoff_item *item)
+{
+    struct message_head head;
+    int fds[2] = {-1, -1};
+    size_t fd_count;
+    bool cut = false; /* the kernel had no place for all descriptors */
+    ssize_t got = receive_message(queue->take_fd, buf, cap, fds, &fd_count, &cut);
+    if (got < 0)
+        return (int)got;
+    if (got == sizeof(head) && fd_count == 0 && !cut)
+        return ORIBI_HANDOFF_NUDGE;
+    ORIBI_FAULT("take: after recvmsg");
+    if ((size_t)got >= sizeof(head))
+        memcpy(&head, buf, sizeof(head));
+    bool fits = (size_t)got >= sizeof(head) && head_fits(&head, (size_t)got);
+    if (!fits || (!cut && fd_count != (head.body_len >= 0 ? 2 : 1))) {
+        close_fds(fds, fd_count);
+        return ORIBI_EBAD;
+    }
+    if (cut)
+        oribi_os_close(fds[1]);
+    *item = (struct oribi_handoff_item){
+        .fd = fds[0],
+        .body_fd = cut ? -1 : fds[1],
+        .body_len = head.body_len,
+        .complete_us = head.complete_us,
+        .request_count = head.request_count,
+        .proxy_awaited = head.proxy_awaited != 0,
+        .proxy_tls = head.proxy_tls != 0,
+        .channel = head.channel <= ORIBI_CHANNELS_MAX ? head.channel : 0,
+        .listener = head.listener,
+        .listener_hash = head.listener_hash,
+        .addr_len = head.addr_len,
+        .port_len = head.port_len,
+        .bytes = oribi_slice(buf + sizeof(head), head.bytes),
+    };
+    memcpy(item->addr, head.addr, sizeof(item->addr));
+    memcpy(item->port, head.port, sizeof(item->port));
+    return cut ? ORIBI_ELIMIT : 0;
+}
+
+/* --- the supervisor's part --- */
+
+bool oribi_handoff_waiting(const struct oribi_handoff *queue, int64_t *complete_us)
+{
+    struct message_head head = {0};
+    *complete_us = 0;
+    if (queue->take_fd < 0)
+        return false;
+    ssize_t got = recv(queue->take_fd, &head, sizeof(head), MSG_PEEK | MSG_DONTWAIT); /* the kernel keeps the sockets */
+    if (got < 0)
+        return false;
+    if (got == sizeof(head) && head.version == VERSION)
+        *complete_us = head.complete_us;
+    return true;
+}
+
+/* A nudge is a head alone: its wake-up is what counts, and the worker that takes it goes on to the next message. */
+void oribi_handoff_notify(const struct oribi_handoff *queue)
+{
+    if (queue->give_fd < 0)
+        return;
+    const struct message_head nudge = {.version = VERSION, .body_len = -1};
+    struct iovec vec = {(void *)&nudge, sizeof(nudge)};
+    (void)send_message(queue->give_fd, &vec, 1, NULL, 0); /* a full queue has woken everybody there is */
+}
+
+/* A connection that was kept, and on which nothing new has come, is closed as any other that is idle. */
+static bool expects_answer(const struct oribi_handoff_item *item)
+{
+    char first[1024];
+    return item->bytes.n > 0 || oribi_os_read(item->fd, first, sizeof(first)) > 0;
+}
+
+static bool was_message(int result)
+{
+    return result == 0 || result == ORIBI_HANDOFF_NUDGE || result == ORIBI_EBAD || result == ORIBI_ELIMIT;
+}
+
+uint32_t oribi_handoff_refuse(const struct oribi_handoff *queue)
+{
+    if (queue->take_fd < 0)
+        return 0;
+    char *buf = oribi_mem_alloc(1, MESSAGE_CAP);
+    char date[ORIBI_DATE_LEN];
+    char answer[512];
+    uint32_t count = 0;
+    int result;
+    struct oribi_handoff_item item;
+    oribi_date_format(oribi_clock_wall_s(), date);
+    size_t n = oribi_response_error(503, date, oribi_slice(NULL, 0), false, answer, sizeof(answer));
+    while (was_message(result = oribi_handoff_take(queue, buf, MESSAGE_CAP, &item))) {
+        if ((result != 0 && result != ORIBI_ELIMIT) || item.fd < 0)
+            continue;
+        struct iovec vec = {answer, n};
+        if (expects_answer(&item)) {
+            (void)oribi_os_send_vec(item.fd, &vec, 1); /* a client that has gone is answered by the close */
+            count++;
+        }
+        oribi_os_close(item.fd);
+        oribi_os_close(item.body_fd);
+    }
+    oribi_mem_free(buf);
+    return count;
+}

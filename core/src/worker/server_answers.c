@@ -1,0 +1,42 @@
+/* Headers of all answers, and pages of the server's own. */
+#include "worker/server_answers.h"
+
+#include "worker/worker_private.h"
+
+#include "oribi/base/mem.h"
+#include "oribi/http/status.h"
+
+#include <stdio.h>
+
+void oribi__own_answers_open(struct oribi__own_answers *own, const struct oribi_options *options)
+{
+    char error[ORIBI_ERROR_TEXT_CAP];
+    (void)oribi_added_create(options->headers.items, options->headers.count, &own->added,
+                             error); /* oribi_options_finish() has checked it */
+    if (oribi_error_pages_create(options->error_pages.items, options->error_pages.count, &own->pages, error) < 0)
+        oribi_log(ORIBI_LOG_ERROR, "%s; this worker does without error pages", error);
+}
+
+void oribi__own_answers_close(struct oribi__own_answers *own)
+{
+    oribi_mem_free(own->added);
+    oribi_error_pages_destroy(own->pages);
+    *own = (struct oribi__own_answers){0};
+}
+
+struct oribi_slice oribi__own_page(void *self, int status, struct oribi_slice *type)
+{
+    const struct oribi_worker *w = self;
+    return oribi_error_page_find(w->own_answers.pages, status, type);
+}
+
+struct oribi_slice oribi__own_body(struct oribi_worker *w, int status, char *text, struct oribi_slice *type)
+{
+    struct oribi_slice page = oribi__own_page(w, status, type);
+    if (page.p)
+        return page;
+    struct oribi_slice phrase = oribi_status_reason(status);
+    *type = ORIBI_SLICE("text/plain");
+    int n = snprintf(text, ORIBI__OWN_TEXT_CAP, "%d %.*s\n", status, (int)phrase.n, phrase.p); /* it fits */
+    return oribi_slice(text, (size_t)n);
+}

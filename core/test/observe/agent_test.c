@@ -1,0 +1,197 @@
+/* The agent over real sockets, turned by hand: a supervisor with slots and no processes. */
+#include "observe/agent.c"
+
+#include "tap.h"
+
+#include "oribi/base/mem.h"
+
+#include <arpa/inet.h>
+#include <poll.h>
+#include <unistd.h>
+
+enum { WORKERS = 2, SLOTS = 4 };
+
+static struct oribi_supervisor *supervisor;
+static struct oribi_options options;
+
+static void begin(void)
+{
+    char error[ORIBI_ERROR_TEXT_CAP] = "";
+    struct oribi_policy_config config = {.workers = WORKERS, .workers_max = WORKERS};
+    supervisor = oribi_mem_alloc(1, sizeof(*supervisor));
+    oribi__agent_init(&supervisor->agent);
+    oribi_options_init(&options);
+    ok_eq(oribi_options_set(&options, "agent", "127.0.0.1:0", error), 0);
+    supervisor->ties.options = &options;
+    supervisor->ties.listeners = &supervisor->no_listeners;
+    supervisor->upgrade.predecessor_fd = -1;
+    ok_eq(oribi_scoreboard_create(&supervisor->ties.board, SLOTS), 0);
+    oribi_policy_init(&supervisor->policy, &config, supervisor->ties.board.slots, SLOTS);
+    ok_eq(oribi__agent_open(supervisor, error), 0);
+    is_str(error, "");
+}
+
+static void end(void)
+{
+    oribi__agent_close(supervisor, true);
+    oribi_scoreboard_destroy(&supervisor->ties.board);
+    oribi_options_deinit(&options);
+    oribi_mem_free(supervisor);
+}
+
+static uint32_t clients(void)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < ORIBI__AGENT_CLIENTS_MAX; i++)
+        count += supervisor->agent.clients[i].fd >= 0;
+    return count;
+}
+
+static int dial(void)
+{
+    struct sockaddr_in where;
+    socklen_t n = sizeof(where);
+    (void)getsockname(supervisor->agent.side.fd, (struct sockaddr *)&where, &n);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    ok_eq(connect(fd, (struct sockaddr *)&where, n), 0);
+    return fd;
+}
+
+/* All that comes until the other side is shut. */
+static const char *hear_all(int fd)
+{
+    static char line[256];
+    size_t len = 0;
+    ssize_t n;
+    while (len < sizeof(line) - 1 && (n = read(fd, line + len, sizeof(line) - 1 - len)) > 0)
+        len += (size_t)n;
+    line[len] = '\0';
+    return line;
+}
+
+static const char *ask(void)
+{
+    int fd = dial();
+    oribi__agent_turn(supervisor);
+    const char *line = hear_all(fd);
+    close(fd);
+    oribi__agent_turn(supervisor);
+    return line;
+}
+
+static void serve(bool serves)
+{
+    supervisor->policy.up = serves;
+    supervisor->policy.records[0].state = serves ? ORIBI_RECORD_SERVING : ORIBI_RECORD_FREE;
+    supervisor->policy.records[0].pid = serves ? getpid() : 0;
+}
+
+static void test_each_state_has_its_line(void)
+{
+    begin();
+    is_str(ask(), "maint\n");
+    serve(true);
+    is_str(ask(), "up ready 100%\n");
+    supervisor->policy.stop_at = 1;
+    is_str(ask(), "drain\n");
+    supervisor->policy.stop_at = 0;
+    supervisor->policy.stopping = true;
+    is_str(ask(), "drain\n");
+    ok_eq(clients(), 0);
+    serve(false);
+    end();
+}
+
+static void test_what_a_balancer_sends_is_read(void)
+{
+    begin();
+    int fd = dial();
+    ok_eq(write(fd, "server/one\n", 11), 11);
+    oribi__agent_turn(supervisor);
+    oribi__agent_turn(supervisor);
+    is_str(hear_all(fd), "maint\n");
+    ok_eq(write(fd, "more\n", 5), 5);
+    oribi__agent_turn(supervisor);
+    struct pollfd state = {.fd = fd, .events = POLLIN};
+    (void)poll(&state, 1, 0);
+    ok(!(state.revents & POLLERR)); /* no reset */
+    close(fd);
+    oribi__agent_turn(supervisor);
+    ok_eq(clients(), 0);
+    end();
+}
+
+static void test_clients_that_stay_are_few_and_end(void)
+{
+    int fds[ORIBI__AGENT_CLIENTS_MAX + 1];
+    begin();
+    for (int i = 0; i <= ORIBI__AGENT_CLIENTS_MAX; i++) {
+        fds[i] = dial();
+        oribi__agent_turn(supervisor);
+        is_str(hear_all(fds[i]), "maint\n");
+    }
+    ok_eq(clients(), ORIBI__AGENT_CLIENTS_MAX);
+    int polled[1 + ORIBI__AGENT_CLIENTS_MAX];
+    ok_eq(oribi__agent_fds(supervisor, polled), 1 + ORIBI__AGENT_CLIENTS_MAX);
+    ok(oribi__agent_deadline(supervisor) <= oribi_clock_ms() + ORIBI__AGENT_MS);
+    for (uint32_t i = 0; i < ORIBI__AGENT_CLIENTS_MAX; i++)
+        supervisor->agent.clients[i].until = 1;
+    oribi__agent_turn(supervisor);
+    ok_eq(clients(), 0);
+    ok_eq(oribi__agent_deadline(supervisor), INT64_MAX);
+    for (int i = 0; i <= ORIBI__AGENT_CLIENTS_MAX; i++)
+        close(fds[i]);
+    end();
+}
+
+static void test_the_weight_falls_with_load_and_waiting(void)
+{
+    ok_eq(oribi__agent_weight(0, 0), 100);
+    ok_eq(oribi__agent_weight(1, 0), 50);
+    ok_eq(oribi__agent_weight(1, 1), 25);
+    ok_eq(oribi__agent_weight(0.8, 0), 68);
+    ok_eq(oribi__agent_weight(-5, 0), ORIBI__AGENT_WEIGHT_MIN);
+    ok_eq(oribi__agent_weight(0, -5), 100);
+    /* A rise of the load by a share lowers the weight by a smaller share: what follows it settles. */
+    for (int tenths = 1; tenths < 10; tenths++) {
+        double lower = oribi__agent_weight(tenths * 0.11, 0) / (double)oribi__agent_weight(tenths * 0.1, 0);
+        ok_named(lower <= 1 && lower > 0.8, "at a load of 0.%d", tenths);
+    }
+}
+
+static void add(struct oribi__history *history, uint32_t permille, uint32_t calls, uint32_t wait_us, uint32_t call_us)
+{
+    uint32_t *values = history->samples[history->count++ % ORIBI__HISTORY_SAMPLES].values;
+    values[ORIBI__HISTORY_UTILISATION] = permille;
+    values[ORIBI__HISTORY_CALLS] = calls;
+    values[ORIBI__HISTORY_QUEUE_P50] = calls ? wait_us : ORIBI__HISTORY_NONE;
+    values[ORIBI__HISTORY_CALL_P50] = calls ? call_us : ORIBI__HISTORY_NONE;
+}
+
+static void test_the_weight_follows_the_last_samples(void)
+{
+    struct oribi__history *history = oribi_mem_alloc(1, sizeof(*history));
+    ok_eq(oribi__agent_weight_of(NULL), 100);
+    ok_eq(oribi__agent_weight_of(history), 100);
+    add(history, 1000, 0, 0, 0);
+    ok_eq(oribi__agent_weight_of(history), 50);
+    for (int i = 0; i < ORIBI__AGENT_SAMPLES; i++)
+        add(history, 0, 0, 0, 0);
+    ok_eq(oribi__agent_weight_of(history), 100);
+    for (int i = 0; i < ORIBI__AGENT_SAMPLES; i++)
+        add(history, 0, 10, 300, 100);
+    ok_eq(oribi__agent_weight_of(history), 63); /* 3/4 of the time was waiting */
+    oribi_mem_free(history);
+}
+
+int main(void)
+{
+    int64_t before = oribi_mem_blocks();
+    test_each_state_has_its_line();
+    test_what_a_balancer_sends_is_read();
+    test_clients_that_stay_are_few_and_end();
+    test_the_weight_falls_with_load_and_waiting();
+    test_the_weight_follows_the_last_samples();
+    ok_eq(oribi_mem_blocks(), before);
+    return done_testing();
+}

@@ -1,0 +1,456 @@
+/* The status listener over real sockets, turned by hand: a supervisor with slots and no processes. */
+#include "observe/status_listener.c"
+
+#include "system.h"
+#include "tap.h"
+#include "words.h"
+
+#include "oribi/base/mem.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+
+enum { WORKERS = 64, SLOTS = 2 * WORKERS, FLOOD = 1000, ANSWER_CAP = 1 << 20 };
+
+static struct oribi_supervisor *supervisor;
+static struct oribi_options options;
+static char answer[ANSWER_CAP];
+
+static void open_listener(const char *address, const char *token)
+{
+    char error[ORIBI_ERROR_TEXT_CAP] = "";
+    struct oribi_policy_config config = {.workers = WORKERS, .workers_max = WORKERS};
+    supervisor = oribi_mem_alloc(1, sizeof(*supervisor));
+    oribi__status_init(&supervisor->status);
+    oribi_options_init(&options);
+    ok_eq(oribi_options_set(&options, "status", address, error), 0);
+    if (token)
+        ok_eq(oribi_options_set(&options, "status_token", token, error), 0);
+    supervisor->ties.options = &options;
+    supervisor->ties.listeners = &supervisor->no_listeners;
+    supervisor->ties.program = "test";
+    supervisor->upgrade.predecessor_fd = -1;
+    ok_eq(oribi_scoreboard_create(&supervisor->ties.board, SLOTS), 0);
+    oribi_policy_init(&supervisor->policy, &config, supervisor->ties.board.slots, SLOTS);
+    ok_eq(oribi__status_open(supervisor, error), 0);
+    is_str(error, "");
+}
+
+static void close_listener(void)
+{
+    oribi__status_close(supervisor, true);
+    oribi_scoreboard_destroy(&supervisor->ties.board);
+    oribi_options_deinit(&options);
+    oribi_mem_free(supervisor);
+}
+
+static uint32_t clients(void)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < ORIBI__STATUS_CLIENTS_MAX; i++)
+        count += supervisor->status.clients[i].fd >= 0;
+    return count;
+}
+
+/* `room`: bytes that the client's socket takes before it reads; 0: the usual. */
+static int dial_with(int room)
+{
+    struct sockaddr_storage where = {0};
+    socklen_t n = sizeof(where);
+    (void)getsockname(supervisor->status.side.fd, (struct sockaddr *)&where, &n);
+    int fd = socket(where.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (room)
+        (void)setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &room, sizeof(room));
+    if (fd < 0 || connect(fd, (struct sockaddr *)&where, n) < 0 || oribi_os_set_nonblock(fd, true) < 0)
+        diag("cannot connect");
+    return fd;
+}
+
+static int dial(void)
+{
+    return dial_with(0);
+}
+
+static void say(int fd, const char *text)
+{
+    ok_eq(write(fd, text, strlen(text)), strlen(text));
+}
+
+/* Turns until the connection is at its end; gives the bytes that came. */
+static size_t hear(int fd)
+{
+    size_t len = 0;
+    int64_t until = oribi_clock_ms() + 30000;
+    ssize_t n = ORIBI_AGAIN;
+    while (n != 0 && oribi_clock_ms() < until) {
+        oribi__status_turn(supervisor);
+        n = oribi_os_read(fd, answer + len, ANSWER_CAP - 1 - len);
+        if (n < 0 && n != ORIBI_AGAIN)
+            break;
+        len += n > 0 ? (size_t)n : 0;
+    }
+    answer[len] = '\0';
+    return len;
+}
+
+static const char *ask(const char *request)
+{
+    int fd = dial();
+    say(fd, request);
+    (void)hear(fd);
+    oribi_os_close(fd);
+    oribi__status_turn(supervisor);
+    return answer;
+}
+
+static bool begins(const char *text, const char *start)
+{
+    return strncmp(text, start, strlen(start)) == 0;
+}
+
+#define GET(path) "GET " path " HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+
+static void test_paths_and_methods(void)
+{
+    open_listener("127.0.0.1:0", NULL);
+    ok(begins(ask(GET("/healthz")), "HTTP/1.1 200 OK\r\n"));
+    ok(strstr(answer, "\r\nConnection: close\r\n") && strstr(answer, "\r\n\r\nok\n"));
+    ok(begins(ask(GET("/ready")), "HTTP/1.1 503 "));
+    ok(begins(ask(GET("/")), "HTTP/1.1 200 OK\r\n"));
+    ok(begins(ask(GET("/none")), "HTTP/1.1 404 "));
+    ok(begins(ask("POST /metrics HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 1\r\n\r\nx"), "HTTP/1.1 405 "));
+    ok(strstr(answer, "\r\nAllow: GET, HEAD\r\n") != NULL);
+    ok(begins(ask("HEAD /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"), "HTTP/1.1 200 OK\r\n"));
+    ok(strstr(answer, "\r\n\r\nok") == NULL && strstr(answer, "Content-Length: 3\r\n") != NULL);
+    ok(begins(ask(GET("/status.json")), "HTTP/1.1 200 OK\r\n"));
+    ok(strstr(answer, "\"queue_wait_ms\":{\"count\":0,") != NULL);
+    ok_eq(clients(), 0);
+    close_listener();
+}
+
+static void test_the_history_is_kept_while_the_listener_is_open(void)
+{
+    open_listener("127.0.0.1:0", NULL);
+    ok(oribi__history_deadline(supervisor) <= oribi_clock_ms()); /* the first reading is taken at once */
+    supervisor->policy.records[0].state = ORIBI_RECORD_SERVING;
+    supervisor->policy.records[0].pid = getpid();
+    oribi__history_turn(supervisor);
+    int64_t next_ms = supervisor->history.next_ms;
+    ok(next_ms > oribi_clock_ms() && next_ms <= oribi_clock_ms() + ORIBI__HISTORY_MS);
+    oribi__history_turn(supervisor); /* too early */
+    ok_eq(supervisor->history.next_ms, next_ms);
+    ok(begins(ask(GET("/history.json")), "HTTP/1.1 200 OK\r\n") && strstr(answer, "\"samples\":[]"));
+    supervisor->ties.board.slots[0].status_class[2] = 5;
+    supervisor->history.history->last_ms -= ORIBI__HISTORY_MS; /* time passes */
+    supervisor->history.next_ms = 1;
+    oribi__history_turn(supervisor);
+    ok(supervisor->history.next_ms > oribi_clock_ms()); /* what was missed is not made up for */
+    ok(strstr(ask(GET("/history.json?since=0")), ",0,0,5,0,0,0,") != NULL);
+    const struct oribi__history_sample *sample = &supervisor->history.history->samples[0];
+    ok_eq(sample->values[ORIBI__HISTORY_WORKERS], 1);
+    ok_eq(sample->values[ORIBI__HISTORY_THREADS], 1);
+    ok_eq(sample->values[ORIBI__HISTORY_MEMORY] > 0, oribi_os_adopts_orphans());
+    ok(strstr(ask(GET("/history.json?a=b&since=1&c")), "\"samples\":[]") != NULL);
+    ok(begins(ask(GET("/history.json?since=")), "HTTP/1.1 400 "));
+    ok(begins(ask(GET("/history.json?since=-1")), "HTTP/1.1 400 "));
+    ok(begins(ask(GET("/history.json?since=99999999999999999999")), "HTTP/1.1 400 "));
+    ok(begins(ask(GET("/history.json?since=999999999999999999")), "HTTP/1.1 200 "));
+    oribi__status_close(supervisor, false);
+    ok_eq(oribi__history_deadline(supervisor), INT64_MAX);
+    oribi__history_turn(supervisor);
+    close_listener();
+}
+
+static void test_ready_is_what_the_policy_says(void)
+{
+    open_listener("127.0.0.1:0", NULL);
+    supervisor->policy.up = true;
+    supervisor->policy.records[0].state = ORIBI_RECORD_SERVING;
+    ok(begins(ask(GET("/ready")), "HTTP/1.1 200 "));
+    supervisor->policy.stop_at = 1;
+    ok(begins(ask(GET("/ready")), "HTTP/1.1 503 "));
+    close_listener();
+}
+
+static void test_mistakes_are_refused_and_closed(void)
+{
+    static char long_head[ORIBI__STATUS_HEAD_BYTES_MAX + 64];
+    open_listener("127.0.0.1:0", NULL);
+    ok(begins(ask("nonsense\r\n\r\n"), "HTTP/1.1 400 "));
+    ok(begins(ask("GET / HTTP/2.0\r\n\r\n"), "HTTP/1.1 505 "));
+    ok(begins(ask("GET / HTTP/1.1\r\n\r\n"), "HTTP/1.1 400 "));
+    int n = snprintf(long_head, sizeof(long_head), "GET / HTTP/1.1\r\nHost: a\r\nX: ");
+    memset(long_head + n, 'x', sizeof(long_head) - 1 - (size_t)n);
+    ok(begins(ask(long_head), "HTTP/1.1 431 "));
+    ok_eq(clients(), 0);
+    close_listener();
+}
+
+static void test_a_head_may_come_byte_by_byte(void)
+{
+    static const char request[] = GET("/healthz");
+    open_listener("127.0.0.1:0", NULL);
+    int fd = dial();
+    for (size_t i = 0; i < sizeof(request) - 1; i++) {
+        if (write(fd, request + i, 1) != 1)
+            diag("cannot write");
+        oribi__status_turn(supervisor);
+    }
+    ok(hear(fd) > 0 && begins(answer, "HTTP/1.1 200 "));
+    oribi_os_close(fd);
+    close_listener();
+}
+
+static void test_other_names_of_this_machine_need_a_token(void)
+{
+    open_listener("127.0.0.1:0", NULL);
+    ok(begins(ask("GET /metrics HTTP/1.1\r\nHost: evil.example:9394\r\n\r\n"), "HTTP/1.1 421 "));
+    ok(begins(ask("GET /metrics HTTP/1.1\r\nHost: localhost:9394\r\n\r\n"), "HTTP/1.1 200 "));
+    ok(begins(ask("GET /metrics HTTP/1.1\r\nHost: [::1]:9394\r\n\r\n"), "HTTP/1.1 200 "));
+    close_listener();
+}
+
+static void test_the_token_is_asked_for(void)
+{
+    open_listener("127.0.0.1:0", "s3cret");
+    ok(begins(ask(GET("/healthz")), "HTTP/1.1 401 "));
+    ok(strstr(answer, "\r\nWWW-Authenticate: Bearer\r\n") != NULL);
+    ok(begins(ask("GET /metrics HTTP/1.1\r\nHost: a.example\r\nAuthorization: Bearer s3cre\r\n\r\n"), "HTTP/1.1 401 "));
+    ok(begins(ask("GET /metrics HTTP/1.1\r\nHost: a.example\r\nAuthorization: Bearer s3cret2\r\n\r\n"),
+              "HTTP/1.1 401 "));
+    ok(begins(ask("GET /metrics HTTP/1.1\r\nHost: a.example\r\nAuthorization: Bearer s3cret\r\n\r\n"),
+              "HTTP/1.1 200 "));
+    ok(begins(ask(GET("/status.json?token=s3cret")), "HTTP/1.1 401 "));
+    ok(begins(ask(GET("/history.json")), "HTTP/1.1 401 "));
+    ok(begins(ask(GET("/none")), "HTTP/1.1 401 "));
+    ok(begins(ask("GET / HTTP/1.1\r\nHost: a.example\r\n\r\n"), "HTTP/1.1 200 ")); /* the page asks its reader */
+    ok(strstr(answer, "s3cret") == NULL);
+    close_listener();
+}
+
+/* One more each time, so that no page may run what another one brings. */
+static void test_the_page_may_run_its_own_script_alone(void)
+{
+    static char nonce[64];
+    open_listener("127.0.0.1:0", NULL);
+    for (int i = 0; i < 2; i++) {
+        ok(begins(ask(GET("/")), "HTTP/1.1 200 OK\r\n"));
+        ok(strstr(answer, "\r\nContent-Type: text/html; charset=utf-8\r\n") != NULL);
+        const char *policy = strstr(answer, "\r\nContent-Security-Policy: default-src 'none'; script-src 'nonce-");
+        const char *script = strstr(answer, "<script nonce=\"");
+        if (!ok(policy && script && strstr(answer, "<style nonce=\"")))
+            break;
+        ok(!begins(nonce, script));
+        (void)snprintf(nonce, 49, "%s", script);
+        ok(strncmp(strstr(policy, "nonce-") + 6, script + strlen("<script nonce=\""), 32) == 0);
+        ok(strstr(answer, "{{nonce}}") == NULL && strstr(answer, "</html>\n") != NULL);
+        ok(strstr(answer, "unsafe") == NULL && strstr(answer, "innerHTML") == NULL);
+    }
+    ok(begins(ask("HEAD / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"), "HTTP/1.1 200 OK\r\n"));
+    ok(begins(ask("GET / HTTP/1.1\r\nHost: evil.example\r\n\r\n"), "HTTP/1.1 421 "));
+    close_listener();
+}
+
+/* A target that is half written, or was never UTF-8, and names of files are strings of JSON all the same. */
+static void test_lines_of_calls_are_valid_json(void)
+{
+    open_listener("127.0.0.1:0", NULL);
+    struct oribi_slot *slot = &supervisor->ties.board.slots[0];
+    supervisor->policy.records[0].state = ORIBI_RECORD_SERVING;
+    supervisor->policy.records[0].pid = getpid();
+    slot->call_started_us = 1;
+    slot->call_deadline_us = 2;
+    memset(slot->line, '\\', sizeof(slot->line)); /* torn: without an end */
+    memcpy(slot->line, "GET /\"<b>\xc3\xa4\xc3\x01\n\xff", 15);
+    memset(slot->id, 'x', sizeof(slot->id));
+    ok(strstr(ask(GET("/status.json")), "\"call\":\"GET /\\\"<b>\xc3\xa4\\u00c3\\u0001\\u000a\\u00ff\\\\") != NULL);
+    ok(strstr(answer, "\"call_overdue\":true") != NULL);
+    ok(strstr(answer, "\"stopped\":false") != NULL);
+    ok(strcmp(answer + strlen(answer) - 2, "}\n") == 0);
+    close_listener();
+}
+
+static void test_a_socket_file_is_the_owners_alone_and_goes(void)
+{
+    char path[64];
+    struct stat entry;
+    (void)snprintf(path, sizeof(path), "/tmp/oribi-status-%d", getpid());
+    open_listener(path, NULL);
+    ok_eq(lstat(path, &entry), 0);
+    ok_eq(entry.st_mode & 0777, 0600);
+    ok(begins(ask("GET /healthz HTTP/1.1\r\nHost: any.example\r\n\r\n"), "HTTP/1.1 200 "));
+    close_listener();
+    ok(lstat(path, &entry) < 0);
+}
+
+/* They send nothing, or a part; one that asks between them is answered at once. */
+static void test_hanging_clients_keep_no_other_away(void)
+{
+    static int fds[FLOOD];
+    open_listener("127.0.0.1:0", NULL);
+    for (int i = 0; i < FLOOD; i++) {
+        fds[i] = dial();
+        if (i % 2)
+            (void)!write(fds[i], "GET /metrics HT", 15);
+        oribi__status_turn(supervisor);
+    }
+    ok_eq(clients(), ORIBI__STATUS_CLIENTS_MAX);
+    ok(begins(ask(GET("/healthz")), "HTTP/1.1 200 "));
+    for (int i = 0; i < FLOOD; i++)
+        oribi_os_close(fds[i]);
+    for (int i = 0; i < ORIBI__STATUS_CLIENTS_MAX; i++)
+        oribi__status_turn(supervisor);
+    ok_eq(clients(), 0);
+    close_listener();
+}
+
+static void test_a_silent_client_is_closed_in_time(void)
+{
+    open_listener("127.0.0.1:0", NULL);
+    int fd = dial();
+    oribi__status_turn(supervisor);
+    ok_eq(clients(), 1);
+    ok(oribi__status_deadline(supervisor) <= oribi_clock_ms() + ORIBI__STATUS_MS);
+    for (uint32_t i = 0; i < ORIBI__STATUS_CLIENTS_MAX; i++)
+        supervisor->status.clients[i].until = 1; /* time passes */
+    oribi__status_turn(supervisor);
+    ok_eq(clients(), 0);
+    oribi_os_close(fd);
+    close_listener();
+}
+
+static void test_one_answer_a_turn_and_none_is_forgotten(void)
+{
+    int fds[ORIBI__STATUS_CLIENTS_MAX];
+    open_listener("127.0.0.1:0", NULL);
+    for (int i = 0; i < ORIBI__STATUS_CLIENTS_MAX; i++) {
+        fds[i] = dial();
+        say(fds[i], GET("/metrics"));
+    }
+    oribi__status_turn(supervisor);
+    ok_eq(clients(), ORIBI__STATUS_CLIENTS_MAX);
+    ok_eq(oribi__status_deadline(supervisor), 0); /* the next turn follows at once */
+    for (int i = 0; i < ORIBI__STATUS_CLIENTS_MAX; i++) {
+        ok(hear(fds[i]) > 0 && begins(answer, "HTTP/1.1 200 "));
+        oribi_os_close(fds[i]);
+    }
+    close_listener();
+}
+
+/* What the socket does not take waits for the client. */
+static void test_an_answer_longer_than_the_socket_takes_is_sent_in_parts(void)
+{
+    int small = 1;
+    int fds[1 + ORIBI__STATUS_CLIENTS_MAX];
+    int out_fds[ORIBI__STATUS_CLIENTS_MAX];
+    size_t out_count;
+    open_listener("127.0.0.1:0", NULL);
+    (void)setsockopt(supervisor->status.side.fd, SOL_SOCKET, SO_SNDBUF, &small, sizeof(small));
+    for (uint32_t i = 0; i < SLOTS; i++) {
+        supervisor->policy.records[i].state = ORIBI_RECORD_SERVING;
+        supervisor->policy.records[i].pid = getpid();
+    }
+    int fd = dial_with(1);
+    say(fd, GET("/status.json"));
+    for (int i = 0; i < 10; i++)
+        oribi__status_turn(supervisor);
+    (void)oribi__status_fds(supervisor, fds, out_fds, &out_count);
+    ok_eq(out_count, 1);
+    size_t n = hear(fd);
+    ok(n > 20000 && strcmp(answer + n - 3, "}}\n") == 0);
+    oribi_os_close(fd);
+    close_listener();
+}
+
+static void test_an_address_in_use_is_refused_and_tried_again_by_a_successor(void)
+{
+    char error[ORIBI_ERROR_TEXT_CAP] = "";
+    struct oribi_supervisor *first;
+    char address[64];
+    open_listener("127.0.0.1:0", NULL);
+    first = supervisor;
+    struct sockaddr_in where;
+    socklen_t n = sizeof(where);
+    (void)getsockname(first->status.side.fd, (struct sockaddr *)&where, &n);
+    (void)snprintf(address, sizeof(address), "127.0.0.1:%d", ntohs(where.sin_port));
+    struct oribi_supervisor *second = oribi_mem_alloc(1, sizeof(*second));
+    struct oribi_options others;
+    oribi_options_init(&others);
+    ok_eq(oribi_options_set(&others, "status", address, error), 0);
+    oribi__status_init(&second->status);
+    second->ties.options = &others;
+    second->upgrade.predecessor_fd = -1;
+    ok_eq(oribi__status_open(second, error), ORIBI_ESYS);
+    ok(strstr(error, words_of(EADDRINUSE)) != NULL);
+    second->upgrade.predecessor_fd = 0; /* it runs */
+    ok_eq(oribi__status_open(second, error), 0);
+    ok_eq(second->status.side.fd, -1);
+    second->upgrade.predecessor_fd = -1; /* it was told to end … */
+    second->status.side.retry_at = 1;
+    oribi__status_turn(second);
+    ok_eq(second->status.side.fd, -1);
+    oribi__status_close(first, true); /* … and leaves */
+    second->status.side.retry_at = 1;
+    oribi__status_turn(second);
+    ok(second->status.side.fd >= 0);
+    ok_eq(second->status.side.retry_at, 0);
+    oribi__status_close(second, true);
+    oribi_options_deinit(&others);
+    oribi_mem_free(second);
+    close_listener();
+}
+
+static void test_addresses_that_others_reach_need_a_token(void)
+{
+    static const struct {
+        const char *address;
+        bool alone; /* without a token */
+        bool with;
+    } cases[] = {
+        {"127.0.0.1:9394", true, true}, {"127.9.9.9:1", true, true},
+        {"[::1]:9394", true, true},     {"localhost:9394", true, true},
+        {"/run/x.sock", true, true},    {":9394", false, true},
+        {"0.0.0.0:9394", false, true},  {"192.168.1.2:80", false, true},
+        {"[::]:9394", false, true},     {"a.example:1", false, false},
+        {"fd://3", false, false},       {"127.0.0.1:1?proxy=on", false, false},
+        {"nonsense:x", false, false},   {"[::ffff:10.0.0.1]:1", false, true},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        for (int token = 0; token < 2; token++) {
+            char error[ORIBI_ERROR_TEXT_CAP] = "";
+            oribi_options_init(&options);
+            ok_eq(oribi_options_set(&options, "status", cases[i].address, error), 0);
+            if (token)
+                ok_eq(oribi_options_set(&options, "status_token", "t", error), 0);
+            bool good = oribi_options_finish(&options, error) == 0;
+            ok_named(good == (token ? cases[i].with : cases[i].alone) && good == !error[0], "%s %s a token: %s",
+                     cases[i].address, token ? "with" : "without", error);
+            oribi_options_deinit(&options);
+        }
+    }
+}
+
+int main(void)
+{
+    (void)signal(SIGPIPE, SIG_IGN);
+    oribi_log_init(open("/dev/null", O_WRONLY | O_CLOEXEC), ORIBI_LOG_ERROR);
+    test_paths_and_methods();
+    test_the_history_is_kept_while_the_listener_is_open();
+    test_ready_is_what_the_policy_says();
+    test_mistakes_are_refused_and_closed();
+    test_a_head_may_come_byte_by_byte();
+    test_other_names_of_this_machine_need_a_token();
+    test_the_token_is_asked_for();
+    test_the_page_may_run_its_own_script_alone();
+    test_lines_of_calls_are_valid_json();
+    test_a_socket_file_is_the_owners_alone_and_goes();
+    test_hanging_clients_keep_no_other_away();
+    test_a_silent_client_is_closed_in_time();
+    test_one_answer_a_turn_and_none_is_forgotten();
+    test_an_answer_longer_than_the_socket_takes_is_sent_in_parts();
+    test_an_address_in_use_is_refused_and_tried_again_by_a_successor();
+    test_addresses_that_others_reach_need_a_token();
+    return done_testing();
+}
