@@ -9,7 +9,7 @@
 #include "oribi/config/arguments.h"
 #include "oribi/config/options.h"
 #include "oribi/command/control_command.h"
-#include "supervisor/control_words.h"
+#include "oribi/supervisor/control_words.h"
 
 #include <ctype.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
 #ifndef SIMULATION_RULES_H
 #define SIMULATION_RULES_H
 
-#include "../../core/src/policy/agent_weight.h"
+#include "../../core/include/oribi/policy/agent_weight.h"
 #include "trace.h"
 
 enum rule {

@@ -3,7 +3,7 @@
  *
  * Holds for every input: a command line is refused in one line or becomes a command that the server knows; an answer
  * keeps every byte behind its first word. */
-#include "supervisor/control_client.h"
+#include "oribi/supervisor/control_client.h"
 
 #include "ours.h"
 

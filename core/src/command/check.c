@@ -5,7 +5,7 @@
 #include "oribi/base/escape.h"
 #include "oribi/base/mem.h"
 #include "config/options_private.h"
-#include "supervisor/packaged.h"
+#include "oribi/supervisor/packaged.h"
 
 #include <stdarg.h>
 #include <stdio.h>

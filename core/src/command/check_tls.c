@@ -1,7 +1,7 @@
 /* What `check` and --check say of tls:// addresses. Certificates and keys are judged by oribi-door, since OpenSSL is in
  * that program alone. */
 #include "command/check_private.h"
-#include "supervisor/frontends.h"
+#include "oribi/supervisor/frontends.h"
 
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"

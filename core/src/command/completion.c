@@ -3,7 +3,7 @@
 #include "oribi/command/completion.h"
 
 #include "config/options_private.h"
-#include "supervisor/control_words.h"
+#include "oribi/supervisor/control_words.h"
 #include "command/completion_script.h"
 #include "command/top.h"
 

@@ -2,7 +2,7 @@
 #include "command/completion_script.h"
 
 #include "config/options_private.h"
-#include "supervisor/control_words.h"
+#include "oribi/supervisor/control_words.h"
 
 /* A call of the function that adds what compgen finds. */
 static void put_bash_offer(struct oribi__script *s, const char *indent, const char *what)

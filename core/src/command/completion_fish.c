@@ -2,7 +2,7 @@
 #include "command/completion_script.h"
 
 #include "config/options_private.h"
-#include "supervisor/control_words.h"
+#include "oribi/supervisor/control_words.h"
 
 static const char fish_special[] = "\\";
 

@@ -6,9 +6,9 @@
 #include "oribi/supervisor/control.h"
 #include "oribi/config/suggest.h"
 #include "config/options_private.h"
-#include "supervisor/control_place.h"
-#include "supervisor/control_words.h"
-#include "supervisor/packaged.h"
+#include "oribi/supervisor/control_place.h"
+#include "oribi/supervisor/control_words.h"
+#include "oribi/supervisor/packaged.h"
 #include "command/top.h"
 
 #include <stdio.h>

@@ -5,7 +5,7 @@
  * A server that does not answer for a moment may be one whose successor takes over (upgrade): top tries again for
  * LOST_MS before it says that the server has gone. */
 #include "command/top.h"
-#include "supervisor/control_client.h"
+#include "oribi/supervisor/control_client.h"
 
 #include "oribi/base/clock.h"
 #include "oribi/base/error.h"

@@ -1,5 +1,5 @@
 /* A file whose touch is a reload, as an event of the supervisor. */
-#include "develop/restart_file.h"
+#include "oribi/develop/restart_file.h"
 
 #include "oribi/base/clock.h"
 #include "oribi/base/log.h"

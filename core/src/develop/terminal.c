@@ -1,5 +1,5 @@
 /* The terminal of a developer. Reading order: oribi__terminal_up, open_browser, oribi__terminal_interrupt. */
-#include "develop/terminal.h"
+#include "oribi/develop/terminal.h"
 
 #include "supervisor/supervisor_private.h"
 

@@ -1,6 +1,6 @@
 /* Which of an application's files have changed. Reading order: oribi__watch_turn, look; then adding files; patterns
  * are in watch_patterns.c. */
-#include "develop/watch.h"
+#include "oribi/develop/watch.h"
 #include "develop/watch_private.h"
 
 #include "oribi/base/buf.h"

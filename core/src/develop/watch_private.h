@@ -2,7 +2,7 @@
 #ifndef ORIBI_DEVELOP_WATCH_PRIVATE_H
 #define ORIBI_DEVELOP_WATCH_PRIVATE_H
 
-#include "develop/watch.h"
+#include "oribi/develop/watch.h"
 
 #define ORIBI__WATCH_NO_FOLDER UINT32_MAX
 

@@ -11,7 +11,7 @@
 #include "oribi/http/parser.h"
 #include "oribi/http/status.h"
 #include "worker/exchange.h"
-#include "worker/logs/refused.h"
+#include "oribi/worker/logs/refused.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -3,7 +3,7 @@
  * within TLS, or later, can be one. */
 #include "frontend/arrive.h"
 
-#include "http/digits.h"
+#include "oribi/http/digits.h"
 
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"

@@ -9,7 +9,7 @@
 #include "oribi/base/mem.h"
 #include "oribi/base/os/os.h"
 #include "oribi/base/os/os_process.h"
-#include "supervisor/frontends.h"
+#include "oribi/supervisor/frontends.h"
 
 #include <stdio.h>
 #include <stdlib.h>

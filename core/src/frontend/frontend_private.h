@@ -37,8 +37,8 @@
 #include "oribi/worker/logs/access_log.h"
 #include "oribi/worker/frontend_slot.h"
 #include "oribi/worker/local/local_thread.h"
-#include "worker/server_answers.h"
-#include "worker/logs/request_id.h"
+#include "oribi/worker/server_answers.h"
+#include "oribi/worker/logs/request_id.h"
 
 #include <stdbool.h>
 #include <stdint.h>

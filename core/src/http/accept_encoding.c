@@ -3,7 +3,7 @@
 #include "oribi/http/accept_encoding.h"
 
 #include "oribi/http/scan.h"
-#include "http/list.h"
+#include "oribi/http/list.h"
 
 #include <assert.h>
 #include <stdint.h>

@@ -3,7 +3,7 @@
 
 #include "oribi/base/error.h"
 #include "oribi/base/slice.h"
-#include "http/ows.h"
+#include "oribi/http/ows.h"
 #include "http/scan_private.h"
 
 #include <string.h>

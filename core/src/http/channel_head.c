@@ -2,7 +2,7 @@
  * version 2 (haproxy.org, proxy-protocol.txt, 2.2). */
 #include "oribi/http/channel_head.h"
 
-#include "http/digits.h"
+#include "oribi/http/digits.h"
 #include "oribi/base/error.h"
 
 #include <arpa/inet.h>

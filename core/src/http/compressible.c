@@ -6,7 +6,7 @@
 #include "oribi/http/compress.h"
 #include "oribi/http/fields.h"
 #include "http/etag.h"
-#include "http/list.h"
+#include "oribi/http/list.h"
 
 #include <assert.h>
 #include <stdio.h>

@@ -4,7 +4,7 @@
 #define ORIBI_HTTP_FIELD_LINES_H
 
 #include "http/fields_private.h"
-#include "http/ows.h"
+#include "oribi/http/ows.h"
 #include "oribi/base/limits.h"
 #include "oribi/http/head.h"
 

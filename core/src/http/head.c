@@ -4,7 +4,7 @@
 #include "oribi/http/head.h"
 
 #include "http/head_private.h"
-#include "http/ows.h"
+#include "oribi/http/ows.h"
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
 #include "oribi/http/authority.h"

@@ -4,7 +4,7 @@
  */
 #include "oribi/http/mend.h"
 
-#include "http/ows.h"
+#include "oribi/http/ows.h"
 #include "oribi/http/scan.h"
 
 uint32_t oribi_mend_trimmed(const char *value, uint32_t len)

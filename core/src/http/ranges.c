@@ -3,7 +3,7 @@
 #include "oribi/http/ranges.h"
 
 #include "oribi/base/error.h"
-#include "http/list.h"
+#include "oribi/http/list.h"
 
 #include <assert.h>
 

@@ -6,7 +6,7 @@
 #include "oribi/base/mem.h"
 #include "oribi/http/fields.h"
 
-#include "http/ows.h"
+#include "oribi/http/ows.h"
 
 #include <assert.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* See agent.h. Reading order: the weight, the line, one client, the turn. */
-#include "observe/agent.h"
+#include "oribi/observe/agent.h"
 
 #include "supervisor/supervisor_private.h"
 

@@ -1,6 +1,6 @@
 /* Workers are measured in turn, those in a call more seldom: for answers of the status listener while somebody asks,
  * and for memory_max always. */
-#include "observe/footprint.h"
+#include "oribi/observe/footprint.h"
 
 #include "supervisor/supervisor_private.h"
 

@@ -1,5 +1,5 @@
 /* The ring of samples: pure, with the reader's clock. */
-#include "observe/history.h"
+#include "oribi/observe/history.h"
 
 #include <string.h>
 

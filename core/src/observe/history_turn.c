@@ -1,5 +1,5 @@
 /* The supervisor's readings for its history: one each two seconds while the status listener is on. */
-#include "observe/history.h"
+#include "oribi/observe/history.h"
 #include "supervisor/supervisor_private.h"
 
 #include "oribi/base/clock.h"

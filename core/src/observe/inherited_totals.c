@@ -1,6 +1,6 @@
 /* The mapping: a directory of names, then the numbers. All counters of struct oribi__totals are 64-bit numbers behind
  * each other, those of a slot among them; a run is what has one name there. */
-#include "observe/inherited_totals.h"
+#include "oribi/observe/inherited_totals.h"
 
 #include "oribi/base/error.h"
 #include "oribi/base/log.h"

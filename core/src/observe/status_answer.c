@@ -2,7 +2,7 @@
  * Pure but for what it tells of the server. */
 #include "observe/metrics.h"
 #include "observe/page.h"
-#include "observe/status_listener.h"
+#include "oribi/observe/status_listener.h"
 #include "supervisor/supervisor_private.h"
 
 #include "oribi/base/clock.h"

@@ -1,6 +1,6 @@
 /* Connections of the status listener. What is answered is in status_answer.c. Reading order: one client, the
  * turn. */
-#include "observe/status_listener.h"
+#include "oribi/observe/status_listener.h"
 
 #include "supervisor/supervisor_private.h"
 

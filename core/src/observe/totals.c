@@ -1,5 +1,5 @@
 /* Counters that outlive workers. */
-#include "observe/totals.h"
+#include "oribi/observe/totals.h"
 
 #include "policy/policy_private.h"
 

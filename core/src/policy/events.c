@@ -1,5 +1,5 @@
 /* A ring of a few events; texts are copied, because the system's next failure overwrites the words of the last. */
-#include "policy/events.h"
+#include "oribi/policy/events.h"
 
 #include <stdio.h>
 

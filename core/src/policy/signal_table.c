@@ -1,5 +1,5 @@
 /* The table. Conditions that a column cannot say stand at the effect, in the header. */
-#include "policy/signal_table.h"
+#include "oribi/policy/signal_table.h"
 
 #include "oribi/base/os/os_process.h"
 

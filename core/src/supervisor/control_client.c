@@ -1,5 +1,5 @@
 /* The client of the control socket: a command goes there in a line, the answer's first word becomes an exit code. */
-#include "supervisor/control_client.h"
+#include "oribi/supervisor/control_client.h"
 
 #include "oribi/base/error.h"
 #include "oribi/base/os/os.h"

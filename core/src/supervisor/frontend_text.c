@@ -1,5 +1,5 @@
 /* What a door is started with, as a text of records (frontend_protocol.h). */
-#include "supervisor/frontends.h"
+#include "oribi/supervisor/frontends.h"
 
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"

@@ -1,5 +1,5 @@
 /* Options that are set and do nothing, since no address has what they are for. */
-#include "supervisor/frontends.h"
+#include "oribi/supervisor/frontends.h"
 
 #include "oribi/base/log.h"
 

@@ -2,7 +2,7 @@
 #include "supervisor/mold.h"
 
 #include "supervisor/reaper.h"
-#include "policy/signal_table.h"
+#include "oribi/policy/signal_table.h"
 #include "supervisor/supervisor_private.h"
 
 #include "oribi/base/error.h"

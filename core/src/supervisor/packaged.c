@@ -1,5 +1,5 @@
 /* "@board": where the Debian packages have the files of a server, as their unit (packaging/debian) names them. */
-#include "supervisor/packaged.h"
+#include "oribi/supervisor/packaged.h"
 
 #include "config/options_private.h"
 

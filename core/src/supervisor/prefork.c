@@ -1,7 +1,7 @@
 /* The supervisor as a library: which options it has, what its signals mean, and the few calls that a manager has
  * beyond a server's. Reading order: oribi__prefork_signal, oribi__prefork_resume, then the calls. */
 #include "oribi/supervisor/prefork.h"
-#include "policy/signal_table.h"
+#include "oribi/policy/signal_table.h"
 #include "supervisor/supervisor_private.h"
 #include "config/options_private.h"
 

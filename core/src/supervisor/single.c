@@ -4,9 +4,9 @@
 #include "supervisor/single_private.h"
 
 #include "supervisor/mold.h"
-#include "policy/signal_table.h"
+#include "oribi/policy/signal_table.h"
 #include "supervisor/supervisor_private.h"
-#include "develop/terminal.h"
+#include "oribi/develop/terminal.h"
 
 #include "oribi/base/clock.h"
 #include "oribi/base/error.h"

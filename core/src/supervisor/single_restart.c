@@ -2,7 +2,7 @@
  * oribi__single_reload, oribi__single_trial_turn, oribi__single_become; what the new program does first. */
 #include "supervisor/single_private.h"
 
-#include "develop/watch.h"
+#include "oribi/develop/watch.h"
 
 #include "oribi/base/buf.h"
 #include "oribi/base/clock.h"

@@ -2,9 +2,9 @@
  * carries the actions out. Reading order: oribi_supervisor_take, next_event, what makes an event of
  * what. Beginning and end are in start.c. */
 #include "supervisor/reaper.h"
-#include "policy/signal_table.h"
+#include "oribi/policy/signal_table.h"
 #include "supervisor/supervisor_private.h"
-#include "develop/terminal.h"
+#include "oribi/develop/terminal.h"
 
 #include "oribi/base/clock.h"
 #include "oribi/base/error.h"

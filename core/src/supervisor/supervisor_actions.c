@@ -2,7 +2,7 @@
  * it calls. */
 #include "supervisor/reaper.h"
 #include "supervisor/supervisor_private.h"
-#include "develop/terminal.h"
+#include "oribi/develop/terminal.h"
 
 #include "oribi/base/clock.h"
 #include "oribi/base/error.h"

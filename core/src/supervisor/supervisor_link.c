@@ -3,7 +3,7 @@
 #include "supervisor/managers_end.h"
 #include "supervisor/mold.h"
 #include "supervisor/process_private.h"
-#include "policy/signal_table.h"
+#include "oribi/policy/signal_table.h"
 #include "supervisor/supervisor_private.h"
 
 #include "oribi/base/clock.h"

@@ -5,7 +5,7 @@
 
 #include "oribi/event/conn.h"
 #include "oribi/worker/req.h"
-#include "worker/logs/request_id.h"
+#include "oribi/worker/logs/request_id.h"
 #include "worker/worker_private.h"
 
 #include <stdbool.h>

@@ -1,7 +1,7 @@
 /* Descriptors that an application has taken from us; see the header. Nothing tells a process that one of its
  * descriptors was closed. It is seen where a call on it fails, and by a look at all of them, which costs a system
  * call for each: once a second while calls are made, and once after the last. */
-#include "worker/fd_guard.h"
+#include "oribi/worker/fd_guard.h"
 
 #include "oribi/base/log.h"
 #include "worker/worker_private.h"

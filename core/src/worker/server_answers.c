@@ -1,5 +1,5 @@
 /* Headers of all answers, and pages of the server's own. */
-#include "worker/server_answers.h"
+#include "oribi/worker/server_answers.h"
 
 #include "worker/worker_private.h"
 

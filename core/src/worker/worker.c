@@ -3,7 +3,7 @@
 #include "worker/exchange.h"
 #include "worker/placement/overload.h"
 #include "worker/placement/ownership.h"
-#include "worker/logs/refused.h"
+#include "oribi/worker/logs/refused.h"
 #include "worker/unstored.h"
 
 #include "oribi/base/clock.h"

@@ -1,5 +1,5 @@
 /* Files that change: as editors save them, in folders that come and go, beside each other, with and without inotify. */
-#include "develop/watch.h"
+#include "oribi/develop/watch.h"
 
 #include "oribi/base/buf.h"
 #include "oribi/base/clock.h"

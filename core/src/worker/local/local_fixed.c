@@ -1,7 +1,7 @@
 /* Fixed answers: texts, redirects, health. Reading order: oribi__site_answer_fixed, then one of each kind. */
 #include "worker/local/local_private.h"
 
-#include "http/list.h"
+#include "oribi/http/list.h"
 
 #include "oribi/base/error.h"
 #include "oribi/base/os/os.h"

@@ -11,7 +11,7 @@
  * for room: every text is cut at its maximum, and the line's room is counted with all of them. */
 #include "worker/logs/access_line.h"
 
-#include "worker/logs/request_id.h"
+#include "oribi/worker/logs/request_id.h"
 
 #include "oribi/base/error.h"
 #include "oribi/base/escape.h"

@@ -6,7 +6,7 @@
  *
  * Of field lines the name alone is shown, and the value where it frames or routes (struct oribi_fault): others can
  * be secrets. */
-#include "worker/logs/refused.h"
+#include "oribi/worker/logs/refused.h"
 
 #include "worker/exchange.h"
 

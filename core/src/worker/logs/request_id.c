@@ -1,6 +1,6 @@
 /* Request ids; see the header. The generator is xoshiro256** (Blackman, Vigna): ids must not meet, they are no
  * secrets. */
-#include "worker/logs/request_id.h"
+#include "oribi/worker/logs/request_id.h"
 
 #include "worker/exchange.h"
 

@@ -7,7 +7,7 @@
 
 #include "oribi/config/options.h"
 #include "oribi/policy/policy.h"
-#include "develop/watch.h"
+#include "oribi/develop/watch.h"
 
 #include <stdbool.h>
 #include <stdint.h>

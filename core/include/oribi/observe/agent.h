@@ -13,8 +13,8 @@
 #ifndef ORIBI_OBSERVE_AGENT_H
 #define ORIBI_OBSERVE_AGENT_H
 
-#include "policy/agent_weight.h"
-#include "observe/history.h"
+#include "oribi/policy/agent_weight.h"
+#include "oribi/observe/history.h"
 #include "observe/side_listener.h"
 
 #include <stddef.h>

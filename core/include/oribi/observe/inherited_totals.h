@@ -8,7 +8,7 @@
 #ifndef ORIBI_OBSERVE_INHERITED_TOTALS_H
 #define ORIBI_OBSERVE_INHERITED_TOTALS_H
 
-#include "observe/totals.h"
+#include "oribi/observe/totals.h"
 
 #include <stddef.h>
 

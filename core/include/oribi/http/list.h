@@ -2,7 +2,7 @@
 #ifndef ORIBI_HTTP_LIST_H
 #define ORIBI_HTTP_LIST_H
 
-#include "http/ows.h"
+#include "oribi/http/ows.h"
 
 /* Takes the next element that is not empty off the list, without the white space around it; false at the end. */
 static inline bool list_next(struct oribi_slice *list, struct oribi_slice *element)
