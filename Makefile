@@ -21,7 +21,7 @@ ruby:
 	@cd $(BUILD)/ruby && { [ Makefile -nt $(CURDIR)/ruby/ext/oribi ] && [ Makefile -nt $(CURDIR)/ruby/ext/oribi/extconf.rb ] || $(RUBY) $(CURDIR)/ruby/ext/oribi/extconf.rb; }
 	@$(MAKE) --no-print-directory -C $(BUILD)/ruby -j$(JOBS)
 	@mkdir -p ruby/lib/oribi
-	@for lib in $(BUILD)/ruby/*.so $(BUILD)/ruby/*.bundle $(BUILD)/ruby/core/oribi-door; do [ ! -e $$lib ] || cmp -s $$lib ruby/lib/oribi/$${lib##*/} || { rm -f ruby/lib/oribi/$${lib##*/} && cp $$lib ruby/lib/oribi/; }; done
+	@for lib in $(BUILD)/ruby/*.so $(BUILD)/ruby/*.bundle $(BUILD)/ruby/core/oribi-frontend; do [ ! -e $$lib ] || cmp -s $$lib ruby/lib/oribi/$${lib##*/} || { rm -f ruby/lib/oribi/$${lib##*/} && cp $$lib ruby/lib/oribi/; }; done
 
 perl:
 	@cd perl && { [ Makefile -nt Makefile.PL ] && [ -z "$$(find lib bin -type d -newer Makefile)" ] || $(PERL) Makefile.PL; }
@@ -110,7 +110,7 @@ bench: all
 
 # Everything long, a night of it: half an hour of every fuzz target, and last requests without pause while processes are
 # replaced, 100,000 a row. W=--write puts tables into the documentation. N, ALL_S, CHAOS_N: other numbers.
-soak: all soak-core soak-portable soak-bsd soak-crowd soak-cross sanitize valgrind soak-scarcity soak-saturation soak-certificates soak-door soak-door-http1 soak-chaos soak-perl soak-redis soak-rack soak-fleet gems packages fuzz-all
+soak: all soak-core soak-portable soak-bsd soak-crowd soak-cross sanitize valgrind soak-scarcity soak-saturation soak-certificates soak-frontend soak-frontend-http1 soak-chaos soak-perl soak-redis soak-rack soak-fleet gems packages fuzz-all
 	@script/soak --requests $(or $(N),100000) $(W)
 
 # oribi/rack beside Rack's own parsers, ten minutes for each Rack that is here.
@@ -136,29 +136,29 @@ soak-saturation: all
 # 20,000 handshakes while certificates change each second.
 soak-certificates: all
 	@for command in oribi oribi-psgi; do \
-	  E2E_COMMAND=$$command ORIBI_SOAK=1 ruby -Ie2e e2e/door_use_test.rb -n /handshakes/ || exit 1; done
+	  E2E_COMMAND=$$command ORIBI_SOAK=1 ruby -Ie2e e2e/frontend_use_test.rb -n /handshakes/ || exit 1; done
 	@echo "soak: no handshake failed while certificates changed"
 
 # 100,000 requests over 32 connections of HTTP/2 with TLS, while there is a reload each second, or a worker is killed;
 # and twenty stops and kills of each kind at random moments.
-soak-door: all
+soak-frontend: all
 	@for command in oribi oribi-psgi; do \
 	  E2E_COMMAND=$$command ORIBI_SOAK=1 ruby -Ie2e e2e/tls_test.rb -n '/reloads|killed/' || exit 1; done
 	@for command in oribi oribi-psgi; do \
-	  E2E_COMMAND=$$command ORIBI_SOAK=1 ruby -Ie2e e2e/door_ends_test.rb -n /random/ || exit 1; done
-	@echo "soak: the door's clients lost nothing"
+	  E2E_COMMAND=$$command ORIBI_SOAK=1 ruby -Ie2e e2e/frontend_ends_test.rb -n /random/ || exit 1; done
+	@echo "soak: the frontend's clients lost nothing"
 
-# HTTP/1.1 through a door: the suites that spec/rules.txt names, all of them.
-THROUGH_DOOR = letter persistence answers bodies limits basics clients proxies
-soak-door-http1: all
-	@for command in oribi oribi-psgi; do for file in $(THROUGH_DOOR); do \
-	  E2E_COMMAND=$$command E2E_TRANSPORT=door ruby -Ie2e e2e/$${file}_test.rb || exit 1; done; done
-	@echo "soak: HTTP/1.1 is the same through a door"
+# HTTP/1.1 through a frontend: the suites that spec/rules.txt names, all of them.
+THROUGH_FRONTEND = letter persistence answers bodies limits basics clients proxies
+soak-frontend-http1: all
+	@for command in oribi oribi-psgi; do for file in $(THROUGH_FRONTEND); do \
+	  E2E_COMMAND=$$command E2E_TRANSPORT=frontend ruby -Ie2e e2e/$${file}_test.rb || exit 1; done; done
+	@echo "soak: HTTP/1.1 is the same through a frontend"
 
-# Half an hour of hostile clients and workers at a door.
-soak-door-fuzz:
-	@$(MAKE) --no-print-directory fuzz T=door S=$(or $(S_DOOR),1800)
-	@echo "soak: the door stood"
+# Half an hour of hostile clients and workers at a frontend.
+soak-frontend-fuzz:
+	@$(MAKE) --no-print-directory fuzz T=frontend S=$(or $(S_FRONTEND),1800)
+	@echo "soak: the frontend stood"
 
 # A fleet behind HAProxy and nginx, 100,000 requests a case.
 soak-fleet: all
@@ -222,4 +222,4 @@ clean:
 
 # Both extensions build the core's archive; one after the other.
 .NOTPARALLEL:
-.PHONY: all core ruby perl redis-perl redis-ruby man gems test asan tsan sanitize soak-core soak-portable soak-bsd soak-crowd soak-cross soak-fleet soak-scarcity soak-saturation soak-certificates soak-door soak-perl soak-rack packages valgrind lint bench soak fuzz redis-fuzz fuzz-merge fuzz-all ci clean soak-redis
+.PHONY: all core ruby perl redis-perl redis-ruby man gems test asan tsan sanitize soak-core soak-portable soak-bsd soak-crowd soak-cross soak-fleet soak-scarcity soak-saturation soak-certificates soak-frontend soak-perl soak-rack packages valgrind lint bench soak fuzz redis-fuzz fuzz-merge fuzz-all ci clean soak-redis

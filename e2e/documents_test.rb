@@ -87,7 +87,7 @@ E2E.suite("documents", transports: %i[tcp]) do
     connect(one).send_raw("nothing\r\n\r\n").read_response
     lines = wait_until("three lines") { File.exist?(log) && (all = File.readlines(log)).size == 3 && all }
     keys = first_cells(section("doc/logs.md", "## The access log"), "key")
-    assert_equal keys.sort, (lines.flat_map { |line| JSON.parse(line).keys } | %w[cut tls_protocol tls_cipher]).sort # those of tls://: door_use_test.rb
+    assert_equal keys.sort, (lines.flat_map { |line| JSON.parse(line).keys } | %w[cut tls_protocol tls_cipher]).sort # those of tls://: frontend_use_test.rb
   end
 
   # Of the server; `oribi_meta` and the like of an operator's own are not there.

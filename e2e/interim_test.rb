@@ -1,17 +1,17 @@
 # frozen_string_literal: true
 
 require_relative "support"
-require_relative "support/doors"
+require_relative "support/frontends"
 require_relative "support/frames"
 
 # 80 MB of interim answers for clients that read nothing: what waits for such a client is bounded, the rest is left out,
 # and the answer comes.
 E2E.suite("interim", transports: %i[tcp]) do
-  include DoorServers
+  include FrontendServers
 
   # What sockets hold on both sides, and a piece of ours.
   BYTES_MAX = 30_000_000
-  DOOR = "tcp://127.0.0.1:%{port}?door=on"
+  FRONTEND = "tcp://127.0.0.1:%{port}?frontend=on"
 
   def setup
     super
@@ -31,7 +31,7 @@ E2E.suite("interim", transports: %i[tcp]) do
 
   def await_said = wait_until("the application to have said all: #{@one.stderr}") { File.exist?("#{@dir}/said") }
 
-  { "on_a_plain_address" => "127.0.0.1:%{port}", "behind_a_door" => DOOR }.each do |name, address|
+  { "on_a_plain_address" => "127.0.0.1:%{port}", "behind_a_frontend" => FRONTEND }.each do |name, address|
     define_method(:"test_a_client_of_http11_that_does_not_read_#{name}") do
       client = launch(address)
       client.request("GET", "/", { "Connection" => "close" })
@@ -46,13 +46,13 @@ E2E.suite("interim", transports: %i[tcp]) do
 
   def test_a_client_of_http2_that_does_not_read
     skip_without "the memory of processes"
-    client = launch(DOOR)
+    client = launch(FRONTEND)
     one = E2E::Frames.new(client)
     one.await(:settings)
-    before = peak(door)
+    before = peak(frontend)
     one.get(1, "/")
     await_said
     assert_equal "answered", one.await(:data).payload
-    assert_operator peak(door) - before, :<, BYTES_MAX
+    assert_operator peak(frontend) - before, :<, BYTES_MAX
   end
 end

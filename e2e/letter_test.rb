@@ -6,8 +6,8 @@ require_relative "support"
 # request can have on a connection. What is refused must not reach the application, must be answered with its status,
 # and must be the last thing that is read.
 #
-# The same through a door, which has the preface of HTTP/2 for its own, and whose channels stay open.
-E2E.suite("letter", transports: %i[tcp unix door]) do
+# The same through a frontend, which has the preface of HTTP/2 for its own, and whose channels stay open.
+E2E.suite("letter", transports: %i[tcp unix frontend]) do
   good = "GET / HTTP/1.1\r\nHost: a\r\n\r\n"
   # Would end the worker if anything behind a refusal were ever read as a request; the closing check sees that.
   hidden = "GET /exit HTTP/1.1\r\nHost: a\r\n\r\n"
@@ -47,9 +47,9 @@ E2E.suite("letter", transports: %i[tcp unix door]) do
     nil # refused before the last byte
   end
 
-  # At its first bytes a door's connection speaks HTTP/2.
+  # At its first bytes a frontend's connection speaks HTTP/2.
   define_method(:refused_at_once) do
-    refused.reject { |one| transport == :door && one.bytes.start_with?("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n") }
+    refused.reject { |one| transport == :frontend && one.bytes.start_with?("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n") }
   end
 
   define_method(:test_refused_alone) do

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "support"
-require_relative "support/doors"
+require_relative "support/frontends"
 
 # Each limit at its maximum and one beyond, against a server whose limits are small.
 LIMITS = { target: 200, head: 2000, fields: 20, body: 1000 }.freeze
@@ -162,7 +162,7 @@ E2E.suite("timeouts", options: ["--head-timeout", "300ms", "--body-timeout", "30
   def test_a_reader_that_stops_reading_is_cut_off
     client = connect(receive_buffer: 4096)
     client.request("GET", "/big?size=20000000")
-    holder = transport == :door ? DoorServers.door_of(server) : worker
+    holder = transport == :frontend ? FrontendServers.frontend_of(server) : worker
     spilled = -> { E2E::Processes.descriptors(holder).values.grep(/\(deleted\)\z/).grep_v(%r{\A/(dev/shm|memfd)}).size }
     assert_equal 200, client.read_head.status
     wait_until("what the client does not read to be in a file") { spilled.call.positive? }

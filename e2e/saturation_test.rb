@@ -75,10 +75,10 @@ E2E.suite("saturation_more", transports: %i[tcp]) do
   end
 end
 
-E2E.suite("saturation_door", transports: %i[door]) do
+E2E.suite("saturation_frontend", transports: %i[frontend]) do
   include Saturated
 
-  def test_through_a_door
+  def test_through_a_frontend
     assert_fair(64, "/sleep/20", "--workers", "4")
   end
 end

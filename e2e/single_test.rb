@@ -347,7 +347,7 @@ E2E.suite("single") do
     { ["--workers", "2"] => "workers", ["--no-dev", "--daemonize"] => "daemonize", ["--requests-max", "10"] => "requests_max",
       ["--memory-max", "1G"] => "memory_max", ["--age-max", "1h"] => "age_max", ["--refork-after", "9"] => "refork_after",
       ["--warmup", "/"] => "warmup", ["--user", "nobody"] => "user", ["--bind", "tls://127.0.0.1:0"] => "tls://",
-      ["--bind", "127.0.0.1:0?door=on"] => "door=on" }.each do |options, word|
+      ["--bind", "127.0.0.1:0?frontend=on"] => "frontend=on" }.each do |options, word|
       one = run_to_end("--single", *options, app: @space.app)
       lines = one.stderr.lines
       assert_equal [1, 1], [one.status.exitstatus, lines.size], one.stderr

@@ -7,7 +7,7 @@ require "zlib"
 
 # Files of mounts over time: what changes on the disk, what programs download, reload, siblings, logs. Each test has a
 # folder and a server of its own.
-E2E.suite("static_life", transports: %i[tcp unix door]) do
+E2E.suite("static_life", transports: %i[tcp unix frontend]) do
   define_method(:setup) do
     super()
     @dir = File.realpath(Dir.mktmpdir("oribi-static"))
@@ -52,11 +52,11 @@ E2E.suite("static_life", transports: %i[tcp unix door]) do
     wait_until("the new release") { client.get("/s/a").body == "second" }
   end
 
-  # How many bytes came; a door resets a connection whose answer it cannot end.
+  # How many bytes came; a frontend resets a connection whose answer it cannot end.
   define_method(:cut_off) do |client|
     client.read_to_end.bytesize
   rescue Errno::ECONNRESET
-    raise unless door?
+    raise unless frontend?
 
     0
   end
@@ -100,7 +100,7 @@ E2E.suite("static_life", transports: %i[tcp unix door]) do
   end
 
   define_method(:test_without_descriptors_files_are_503) do
-    skip "a door without descriptors takes no clients" if door?
+    skip "a frontend without descriptors takes no clients" if frontend?
     put("s/a", "x" * 70_000)
     one = mounted("--static-open-max", "0")
     pid = one.worker_pid
@@ -132,12 +132,12 @@ E2E.suite("static_life", transports: %i[tcp unix door]) do
     own = -> { File.readlines("#{@dir}/access").map { |line| JSON.parse(line) }.select { |line| line["target"] != "/" } }
     wait_until("four lines") { own.call.size >= 4 }
     lines = own.call
-    # A door and a worker write in turns; the first is a worker's, if it came before there was one.
-    lines.sort_by! { |line| %w[GET/s/a GET/s/none HEAD/s/a GET/method].index(line.values_at("method", "target").join) } if door?
+    # A frontend and a worker write in turns; the first is a worker's, if it came before there was one.
+    lines.sort_by! { |line| %w[GET/s/a GET/s/none HEAD/s/a GET/method].index(line.values_at("method", "target").join) } if frontend?
     assert_equal [["GET", "/s/a", 200, 10], ["GET", "/s/none", 404, 14], ["HEAD", "/s/a", 200, 0], ["GET", "/method", 200, 3]],
                  lines.map { |line| line.values_at("method", "target", "status", "bytes") }
     assert_equal [0, 0, 0], lines.first(3).map { |line| line["call_us"] }
-    next if door? # status counts what workers have answered
+    next if frontend? # status counts what workers have answered
 
     wait_until("the counts") { status["requests_uncalled"] == 3 && status["requests"] == 4 }
     assert_equal [3, 4], status["processes"].first.values_at("requests_uncalled", "requests")

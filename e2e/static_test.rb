@@ -4,7 +4,7 @@ require_relative "support"
 require_relative "support/tree"
 
 # Files of mounts: one server with three of them, and nothing kept open, so that what is left over shows.
-E2E.suite("static", transports: %i[tcp unix door], options: [*E2E::Tree.mounts, "--static-open-max", "0"]) do
+E2E.suite("static", transports: %i[tcp unix frontend], options: [*E2E::Tree.mounts, "--static-open-max", "0"]) do
   define_method(:lines) { |response, *names| names.map { |name| response[name] } }
 
   # --- mounts ---

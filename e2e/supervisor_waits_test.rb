@@ -1,11 +1,11 @@
 # frozen_string_literal: true
 
 require_relative "support"
-require_relative "support/doors"
+require_relative "support/frontends"
 
-# What the supervisor does while others keep it waiting: a command that prints a password, a door that stands still.
+# What the supervisor does while others keep it waiting: a command that prints a password, a frontend that stands still.
 E2E.suite("supervisor_waits", transports: %i[tcp]) do
-  include DoorServers
+  include FrontendServers
 
   PASSWORD = "the password of a key"
   WORKER = /^ +\d+ +(\d+) +\d+  (?:idle|busy) / # a line of ctl status
@@ -25,7 +25,7 @@ E2E.suite("supervisor_waits", transports: %i[tcp]) do
   end
 
   def serve_with_password(*options)
-    DoorServers.certificate(@dir, "site", password: PASSWORD)
+    FrontendServers.certificate(@dir, "site", password: PASSWORD)
     serve("--certificate-password-command", command, "--workers", "2", *options)
   end
 
@@ -51,12 +51,12 @@ E2E.suite("supervisor_waits", transports: %i[tcp]) do
     [thread, -> { FileUtils.rm_f("#{@dir}/slow") }]
   end
 
-  def test_a_supervisor_serves_on_while_a_password_and_a_door_are_waited_for
+  def test_a_supervisor_serves_on_while_a_password_and_a_frontend_are_waited_for
     serve_with_password
-    serial = DoorServers.certificate(@dir, "site", password: PASSWORD).serial
+    serial = FrontendServers.certificate(@dir, "site", password: PASSWORD).serial
     renewal, go_on = slow { ctl("certificates") }
     assert_goes_on
-    Process.kill(:STOP, stopped = door)
+    Process.kill(:STOP, stopped = frontend)
     go_on.call
     assert_goes_on
     reload = Thread.new { ctl("reload") }
@@ -74,20 +74,20 @@ E2E.suite("supervisor_waits", transports: %i[tcp]) do
     [renewal, reload].each { |thread| thread&.join }
   end
 
-  # A door that starts needs the password as well.
-  def test_a_door_that_is_started_again_waits_for_its_password_alone
+  # A frontend that starts needs the password as well.
+  def test_a_frontend_that_is_started_again_waits_for_its_password_alone
     serve_with_password
-    old = door
+    old = frontend
     _, go_on = slow { Process.kill(:KILL, old) }
     assert_goes_on
     go_on.call
-    wait_until("the door: #{@one.stderr}") { @one.stderr.include?("serves again") }
+    wait_until("the frontend: #{@one.stderr}") { @one.stderr.include?("serves again") }
     assert_match(/\A\d+\z/, curl("/pid"))
   ensure
     FileUtils.rm_f("#{@dir}/slow")
   end
 
-  def test_a_door_comes_back_while_no_password_can_be_had
+  def test_a_frontend_comes_back_while_no_password_can_be_had
     serve_with_password
     serial = peer_certificate("localhost").serial
     FileUtils.touch("#{@dir}/bad")
@@ -95,11 +95,11 @@ E2E.suite("supervisor_waits", transports: %i[tcp]) do
     refute status.success?
     assert_match(/no password for \S+site\.key: certificate_password_command ended with exit code 3: those that serve go on$/, output)
     2.times do |i|
-      Process.kill(:KILL, door)
-      wait_until("the door: #{@one.stderr}") { @one.stderr.scan("serves again").size == i + 1 }
+      Process.kill(:KILL, frontend)
+      wait_until("the frontend: #{@one.stderr}") { @one.stderr.scan("serves again").size == i + 1 }
       assert_equal serial, peer_certificate("localhost").serial
     end
-    assert_match(/door 0 gets the certificates that served last: no password for \S+site\.key/, @one.stderr)
+    assert_match(/frontend 0 gets the certificates that served last: no password for \S+site\.key/, @one.stderr)
   end
 
   # An answer that comes too late is none to the next question.
@@ -107,7 +107,7 @@ E2E.suite("supervisor_waits", transports: %i[tcp]) do
     serve_with_password
     first, go_on = slow { ctl("certificates") }
     others = Array.new(2) { Thread.new { ctl("certificates") } }
-    serial = DoorServers.certificate(@dir, "site", password: PASSWORD).serial
+    serial = FrontendServers.certificate(@dir, "site", password: PASSWORD).serial
     go_on.call
     [first, *others].each do |thread|
       output, status = thread.value
@@ -120,19 +120,19 @@ E2E.suite("supervisor_waits", transports: %i[tcp]) do
     [first, *others].each { |thread| thread&.join }
   end
 
-  # Until its doors are ready a server that starts hears commands and signals.
-  def test_a_server_that_waits_for_its_first_door_is_asked_and_stopped
-    real = File.join(E2E::ROOT, E2E::RUBY ? "ruby/lib/oribi/oribi-door" : "perl/blib/arch/auto/Oribi/oribi-door")
-    File.write("#{@dir}/slow-door", "#!/bin/sh\necho x > #{@dir}/begun\nwhile [ -e #{@dir}/slow ]; do sleep 0.01; done\nexec #{real}\n", perm: 0o700)
+  # Until its frontends are ready a server that starts hears commands and signals.
+  def test_a_server_that_waits_for_its_first_frontend_is_asked_and_stopped
+    real = File.join(E2E::ROOT, E2E::RUBY ? "ruby/lib/oribi/oribi-frontend" : "perl/blib/arch/auto/Oribi/oribi-frontend")
+    File.write("#{@dir}/slow-frontend", "#!/bin/sh\necho x > #{@dir}/begun\nwhile [ -e #{@dir}/slow ]; do sleep 0.01; done\nexec #{real}\n", perm: 0o700)
     FileUtils.touch("#{@dir}/slow")
     argv = [E2E::Server.binary, "--bind", bind, "--no-dev", "--control", "#{@dir}/control", File.expand_path(E2E.differing(:app), E2E::ROOT)]
     2.times do |i|
       FileUtils.rm_f("#{@dir}/begun")
-      @one = E2E::Server.new(argv: argv, env: { "ORIBI_DOOR_PROGRAM" => "#{@dir}/slow-door" }).start
-      wait_until("the door to be started") { File.exist?("#{@dir}/begun") }
+      @one = E2E::Server.new(argv: argv, env: { "ORIBI_FRONTEND_PROGRAM" => "#{@dir}/slow-frontend" }).start
+      wait_until("the frontend to be started") { File.exist?("#{@dir}/begun") }
       output, status = ctl("status")
       assert status.success?, output
-      assert_match(/^door 0, pid \d+, starting, /, output)
+      assert_match(/^frontend 0, pid \d+, starting, /, output)
       if i.zero?
         @one.signal(:TERM)
         assert_equal 0, @one.wait.exitstatus

@@ -5,7 +5,7 @@
 # (a raw connection), support/response.rb (what came back).
 #
 #   E2E_COMMAND=oribi|oribi-psgi   the command under test (default: oribi)
-#   E2E_TRANSPORT=tcp|unix|door    each suite over this one; by far not all hold through a door
+#   E2E_TRANSPORT=tcp|unix|frontend    each suite over this one; by far not all hold through a frontend
 #
 # Every suite runs over tcp and over a unix socket, and ends with checks of its own: the worker holds no more
 # descriptors than at its start, no process is left, and no block of the core's memory.
@@ -43,12 +43,12 @@ module E2E
     binary: ["ruby/exe/oribi", "perl/bin/oribi-psgi"],
   }.freeze
 
-  # Was the program of tls:// and ?door=on built?
-  def self.door? = File.executable?(File.join(ROOT, RUBY ? "ruby/lib/oribi/oribi-door" : "perl/blib/arch/auto/Oribi/oribi-door"))
+  # Was the program of tls:// and ?frontend=on built?
+  def self.frontend? = File.executable?(File.join(ROOT, RUBY ? "ruby/lib/oribi/oribi-frontend" : "perl/blib/arch/auto/Oribi/oribi-frontend"))
 
   def self.differing(name) = DIFFERENCES.fetch(name)[RUBY ? 0 : 1]
 
-  # Transports of a suite that asks for none: E2E_TRANSPORT=door has it run through a door.
+  # Transports of a suite that asks for none: E2E_TRANSPORT=frontend has it run through a frontend.
   TRANSPORTS = ENV.key?("E2E_TRANSPORT") ? [ENV["E2E_TRANSPORT"].to_sym].freeze : %i[tcp unix].freeze
 
   # Was the command under test built without Linux' own system calls (doc/platforms.md)? It says so itself.

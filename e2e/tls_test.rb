@@ -1,12 +1,12 @@
 # frozen_string_literal: true
 
 require_relative "support"
-require_relative "support/doors"
+require_relative "support/frontends"
 require "net/http"
 
-# The door: TLS, HTTP/2 and connections that outlive reloads. Certificates are made here.
-E2E.suite("door", transports: %i[tcp]) do
-  include DoorServers
+# The frontend: TLS, HTTP/2 and connections that outlive reloads. Certificates are made here.
+E2E.suite("frontend", transports: %i[tcp]) do
+  include FrontendServers
   include E2E::Gates
 
   def test_both_protocols_and_what_the_application_sees
@@ -32,7 +32,7 @@ E2E.suite("door", transports: %i[tcp]) do
   end
 
   def test_names_choose_certificates
-    other = DoorServers.certificate(@dir, "other", "DNS:other.test")
+    other = FrontendServers.certificate(@dir, "other", "DNS:other.test")
     serve("--certificate", "#{@dir}/other.pem,#{@dir}/other.key")
     assert_equal other.subject, peer_certificate("other.test").subject
     assert_equal "/CN=site", peer_certificate("a.example.test").subject.to_s
@@ -43,8 +43,8 @@ E2E.suite("door", transports: %i[tcp]) do
   # Of an authority's certificate: OpenSSL 3.6 sends none for one that has signed itself.
   def write_stapled
     key = OpenSSL::PKey::EC.generate("prime256v1")
-    authority = DoorServers.certificate(@dir, "authority", key: key)
-    certificate = DoorServers.certificate(@dir, "site", by: "authority")
+    authority = FrontendServers.certificate(@dir, "authority", key: key)
+    certificate = FrontendServers.certificate(@dir, "site", by: "authority")
     File.write("#{@dir}/site.pem", certificate.sign(key, "SHA256").to_pem)
     basic = OpenSSL::OCSP::BasicResponse.new
     basic.add_status(OpenSSL::OCSP::CertificateId.new(certificate, authority), OpenSSL::OCSP::V_CERTSTATUS_GOOD, 0, nil, -60, 3600, [])
@@ -55,7 +55,7 @@ E2E.suite("door", transports: %i[tcp]) do
   def test_ocsp_responses_are_stapled
     write_stapled
     serve(address: "#{bind}&ocsp=#{@dir}/site.ocsp")
-    output, = Open3.capture2e(DoorServers::PLAIN, "openssl", "s_client", "-connect", "127.0.0.1:#{@one.port}", "-status", stdin_data: "")
+    output, = Open3.capture2e(FrontendServers::PLAIN, "openssl", "s_client", "-connect", "127.0.0.1:#{@one.port}", "-status", stdin_data: "")
     assert_includes output, "OCSP Response Status: successful"
     assert_includes output, "Cert Status: good"
   end
@@ -84,7 +84,7 @@ E2E.suite("door", transports: %i[tcp]) do
     before = peer_certificate("localhost").serial
     kept = OpenSSL::SSL::SSLSocket.new(TCPSocket.new("127.0.0.1", @one.port)).connect
     ask(kept)
-    DoorServers.certificate(@dir, "site")
+    FrontendServers.certificate(@dir, "site")
     output, status = ctl("certificates")
     assert status.success?, output
     refute_equal before, peer_certificate("localhost").serial
@@ -101,12 +101,12 @@ E2E.suite("door", transports: %i[tcp]) do
     assert_equal 1, status.exitstatus, output
     assert_match(/generation 2, \d+ workers?; certificates: \S+#{refused}/, output)
     ask(kept)
-    DoorServers.certificate(@dir, "site", ends_s: -30)
+    FrontendServers.certificate(@dir, "site", ends_s: -30)
     output, status = ctl("certificates")
     refute status.success?
     assert_match(/site\.pem: it has expired: those that serve go on$/, output)
     assert_equal now, peer_certificate("localhost").serial
-    DoorServers.certificate(@dir, "site", begins_s: -3600)
+    FrontendServers.certificate(@dir, "site", begins_s: -3600)
     output, status = ctl("certificates")
     assert status.success?, output
     assert_match(/new handshakes have the new certificates; warning: \S+site\.pem: it is not valid yet$/, output)
@@ -125,11 +125,11 @@ E2E.suite("door", transports: %i[tcp]) do
 
   def test_wrong_files_end_the_start_with_one_line
     FileUtils.cp("#{@dir}/site.pem", "#{@dir}/other.pem")
-    DoorServers.certificate(@dir, "third")
+    FrontendServers.certificate(@dir, "third")
     { "tls://127.0.0.1:%{port}" => /needs a certificate/, "tls://127.0.0.1:%{port}?certificate=#{@dir}/none.pem" => /none\.pem: no such file/,
       "tls://127.0.0.1:%{port}?certificate=#{@dir}/site.pem" => /site\.pem: its key cannot be read/,
       "tls://127.0.0.1:%{port}?certificate=#{@dir}/site.pem&key=#{@dir}/third.key" => /site\.pem: the key is not this certificate's/,
-      "tls://127.0.0.1:%{port}?door=on" => /unknown option "door"/ }.each do |address, words|
+      "tls://127.0.0.1:%{port}?frontend=on" => /unknown option "frontend"/ }.each do |address, words|
       argv = [E2E::Server.binary, "--bind", address, "--no-dev", File.expand_path(E2E.differing(:app), E2E::ROOT)]
       one = E2E::Server.new(argv: argv).run_to_end
       assert_equal 1, one.wait.exitstatus, address
@@ -146,7 +146,7 @@ E2E.suite("door", transports: %i[tcp]) do
   end
 
   def test_http2_by_prior_knowledge_and_http1_on_one_port
-    serve(address: "tcp://127.0.0.1:%{port}?door=on")
+    serve(address: "tcp://127.0.0.1:%{port}?frontend=on")
     assert_match(/\A\d+\z/, curl("/pid", "--http2-prior-knowledge", scheme: "http"))
     assert_match(/\A\d+\z/, curl("/pid", "--http1.1", scheme: "http"))
   end
@@ -155,18 +155,18 @@ E2E.suite("door", transports: %i[tcp]) do
   # 32 connections, 100,000 requests for each kind of event.
   # Whatever the client does: it may be one that never closes.
   def test_a_connection_that_the_application_has_closed_is_closed
-    serve(address: "tcp://127.0.0.1:%{port}?door=on")
-    before = E2E::Processes.descriptors(door).size
+    serve(address: "tcp://127.0.0.1:%{port}?frontend=on")
+    before = E2E::Processes.descriptors(frontend).size
     client = E2E::Client.new(["127.0.0.1", @one.port])
     client.send_raw("GET /hijack-switches HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: bye\r\n\r\n")
     assert_match(/\AHTTP\/1\.1 101 .*\r\n\r\nbye\z/m, client.read_to_end)
-    wait_until("the door to have closed the connection") { E2E::Processes.descriptors(door).size <= before }
+    wait_until("the frontend to have closed the connection") { E2E::Processes.descriptors(frontend).size <= before }
   ensure
     client&.close
   end
 
   def test_trailers_of_a_request_are_none_of_its_answer
-    serve(address: "tcp://127.0.0.1:%{port}?door=on")
+    serve(address: "tcp://127.0.0.1:%{port}?frontend=on")
     client = E2E::Client.new(["127.0.0.1", @one.port])
     client.send_raw("POST /hijack-unframed HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\nX: y\r\n\r\n")
     assert_equal "unframed", client.read_response.body
@@ -221,26 +221,26 @@ E2E.suite("door", transports: %i[tcp]) do
 
   def kill_worker = Process.kill(:KILL, curl("/pid", "--http1.1").to_i)
 
-  def test_a_door_that_dies_is_started_again_and_a_stop_leaves_none
+  def test_a_frontend_that_dies_is_started_again_and_a_stop_leaves_none
     serve
-    first = door
+    first = frontend
     Process.kill(:KILL, first)
-    E2E.wait_until("another door: #{@one.stderr}") { door && door != first && @one.stderr.include?("serves again") }
+    E2E.wait_until("another frontend: #{@one.stderr}") { frontend && frontend != first && @one.stderr.include?("serves again") }
     curl("/pid", "--http2")
-    assert_match(/door 0 \(pid #{first}\) ended: signal 9/, @one.stderr)
+    assert_match(/frontend 0 \(pid #{first}\) ended: signal 9/, @one.stderr)
     @one.signal(:TERM)
     assert_equal 0, @one.wait.exitstatus
   end
 
-  def another_door
-    first = door
+  def another_frontend
+    first = frontend
     Process.kill(:KILL, first)
-    E2E.wait_until("another door: #{@one.stderr}") { @one.stderr.scan("serves again").size > @again.to_i }
+    E2E.wait_until("another frontend: #{@one.stderr}") { @one.stderr.scan("serves again").size > @again.to_i }
     @again = @again.to_i + 1
-    refute_equal first, door
+    refute_equal first, frontend
   end
 
-  def door_pids = @one.descendants.select { |pid| File.read("/proc/#{pid}/cmdline").include?("oribi-door") }
+  def frontend_pids = @one.descendants.select { |pid| File.read("/proc/#{pid}/cmdline").include?("oribi-frontend") }
 
   # certbot: live/ has links into archive/, which a renewal switches; only root may look into either.
   def certbot_files(number)
@@ -279,16 +279,16 @@ E2E.suite("door", transports: %i[tcp]) do
       @one.cleanup
       serve(address: "tls://127.0.0.1:%{port}?certificate=#{@dir}/tls/site.pem")
       first = peer_certificate("localhost").serial
-      DoorServers.certificate(@dir, "site")
+      FrontendServers.certificate(@dir, "site")
       assert_equal "new handshakes have the new certificates\n", hook(send(layout, 2))
       refute_equal first, peer_certificate("localhost").serial
       assert_empty Dir["#{@dir}/tls/*.new"]
     end
   end
 
-  # Each door says why it refuses: the second one's words are not taken for its answer to what comes next.
-  def test_what_doors_have_refused_is_forgotten
-    serve("--doors", "2")
+  # Each frontend says why it refuses: the second one's words are not taken for its answer to what comes next.
+  def test_what_frontends_have_refused_is_forgotten
+    serve("--frontends", "2")
     good = File.read("#{@dir}/site.key")
     5.times do
       File.write("#{@dir}/site.key", OpenSSL::PKey::EC.generate("prime256v1").to_pem)
@@ -300,89 +300,89 @@ E2E.suite("door", transports: %i[tcp]) do
     File.write("#{@dir}/site.key", "half")
     refute ctl("certificates").last.success?
     File.write("#{@dir}/site.key", good)
-    Process.kill(:KILL, door_pids.first)
-    wait_until("the door's end") { @one.stderr.include?("serves again") }
+    Process.kill(:KILL, frontend_pids.first)
+    wait_until("the frontend's end") { @one.stderr.include?("serves again") }
     assert_match(/ended: signal 9$/, @one.stderr)
   end
 
-  def test_a_door_that_dies_while_it_is_asked_owes_no_answer
-    serve("--doors", "2")
-    slow = door_pids.first
+  def test_a_frontend_that_dies_while_it_is_asked_owes_no_answer
+    serve("--frontends", "2")
+    slow = frontend_pids.first
     Process.kill(:STOP, slow)
     asked = Thread.new { ctl("certificates") }
     wait_until("the other's") { @one.stderr.include?("new certificates serve") }
     Process.kill(:KILL, slow)
     output, status = asked.value
-    assert status.success?, output # a door that owes one until the time is over makes it fail
+    assert status.success?, output # a frontend that owes one until the time is over makes it fail
   ensure
     asked&.join
   end
 
   # Whatever has become of the files meanwhile.
-  def test_a_door_that_is_started_again_has_what_served_last
+  def test_a_frontend_that_is_started_again_has_what_served_last
     serve
     serials = [peer_certificate("localhost").serial]
-    others = @one.descendants - [door]
+    others = @one.descendants - [frontend]
     key = File.read("#{@dir}/site.key").lines[1]
-    others.each { |pid| refute DoorServers.memory_has?(pid, key), "the key is in #{pid}" } if Process.uid.zero?
+    others.each { |pid| refute FrontendServers.memory_has?(pid, key), "the key is in #{pid}" } if Process.uid.zero?
     File.rename("#{@dir}/site.pem", "#{@dir}/away.pem")
-    another_door
+    another_frontend
     assert_equal serials, [peer_certificate("localhost").serial]
-    assert_match(/warn\S*: door 0 gets the certificates that served last: cannot read #{@dir}\/site\.pem: no such file/, @one.stderr)
+    assert_match(/warn\S*: frontend 0 gets the certificates that served last: cannot read #{@dir}\/site\.pem: no such file/, @one.stderr)
     File.rename("#{@dir}/away.pem", "#{@dir}/site.pem")
     File.write("#{@dir}/site.key", OpenSSL::PKey::EC.generate("prime256v1").to_pem)
-    another_door
+    another_frontend
     assert_equal serials, [peer_certificate("localhost").serial]
-    assert_match(/door 0 gets the certificates that served last: \S+site\.pem: the key is not this certificate's/, @one.stderr)
-    DoorServers.certificate(@dir, "site", ends_s: -30)
-    another_door
+    assert_match(/frontend 0 gets the certificates that served last: \S+site\.pem: the key is not this certificate's/, @one.stderr)
+    FrontendServers.certificate(@dir, "site", ends_s: -30)
+    another_frontend
     assert_equal serials, [peer_certificate("localhost").serial]
-    assert_match(/door 0 gets the certificates that served last: \S+site\.pem: it has expired/, @one.stderr)
-    renewed = DoorServers.certificate(@dir, "site")
-    another_door
+    assert_match(/frontend 0 gets the certificates that served last: \S+site\.pem: it has expired/, @one.stderr)
+    renewed = FrontendServers.certificate(@dir, "site")
+    another_frontend
     File.delete("#{@dir}/site.pem")
-    another_door
+    another_frontend
     assert_equal renewed.serial, peer_certificate("localhost").serial
   end
 
-  def test_without_a_door_the_server_is_not_ready
-    program = "#{@dir}/oribi-door"
-    FileUtils.cp(File.join(E2E::ROOT, E2E::RUBY ? "ruby/lib/oribi/oribi-door" : "perl/blib/arch/auto/Oribi/oribi-door"), program)
+  def test_without_a_frontend_the_server_is_not_ready
+    program = "#{@dir}/oribi-frontend"
+    FileUtils.cp(File.join(E2E::ROOT, E2E::RUBY ? "ruby/lib/oribi/oribi-frontend" : "perl/blib/arch/auto/Oribi/oribi-frontend"), program)
     status = E2E.free_port
     ready = -> { Net::HTTP.get_response(URI("http://127.0.0.1:#{status}/ready")).then { |answer| [answer.code, answer.body] } }
-    serve("--status", "127.0.0.1:#{status}", env: { "ORIBI_DOOR_PROGRAM" => program })
+    serve("--status", "127.0.0.1:#{status}", env: { "ORIBI_FRONTEND_PROGRAM" => program })
     assert_equal ["200", "ready\n"], ready.call
     assert_match(/\A[^\n]*, serving, generation 1/, ctl("status").first)
     File.rename(program, "#{program}.away")
-    Process.kill(:KILL, door)
-    wait_until("no door to serve") { ready.call == ["503", "not ready: no door serves\n"] }
-    assert_match(/\A[^\n]*, no door serves, generation 1/, ctl("status").first)
+    Process.kill(:KILL, frontend)
+    wait_until("no frontend to serve") { ready.call == ["503", "not ready: no frontend serves\n"] }
+    assert_match(/\A[^\n]*, no frontend serves, generation 1/, ctl("status").first)
     File.rename("#{program}.away", program)
-    wait_until("a door to serve") { ready.call == ["200", "ready\n"] }
-    Process.kill(:STOP, stopped = door)
-    wait_until("the door to stand still") { ready.call == ["503", "not ready: no door serves\n"] }
-    assert_match(/^door 0, pid #{stopped}, stopped, /, ctl("status").first)
-    assert_match(/^doors        0 of 1 serve  /, ctl("top").first)
+    wait_until("a frontend to serve") { ready.call == ["200", "ready\n"] }
+    Process.kill(:STOP, stopped = frontend)
+    wait_until("the frontend to stand still") { ready.call == ["503", "not ready: no frontend serves\n"] }
+    assert_match(/^frontend 0, pid #{stopped}, stopped, /, ctl("status").first)
+    assert_match(/^frontends        0 of 1 serve  /, ctl("top").first)
     Process.kill(:CONT, stopped)
-    wait_until("the door to go on") { ready.call == ["200", "ready\n"] }
-    assert_match(/^doors        1 of 1 serve  0 open  0 HTTP\/2  0 streams  0 with workers  handshakes 0\/s$/, ctl("top").first)
+    wait_until("the frontend to go on") { ready.call == ["200", "ready\n"] }
+    assert_match(/^frontends        1 of 1 serve  0 open  0 HTTP\/2  0 streams  0 with workers  handshakes 0\/s$/, ctl("top").first)
   end
 
-  def test_an_upgrade_ends_the_old_door_without_a_loss
+  def test_an_upgrade_ends_the_old_frontend_without_a_loss
     serve(group: true)
-    old = door
+    old = frontend
     counts = under_load("-c", "4", "-m", "2", "-n", "4000", "--rps", "400") do
       output, status = ctl("upgrade")
       assert status.success?, output
-      E2E.wait_until("the old door to end") { !E2E::Processes.alive?(old) }
+      E2E.wait_until("the old frontend to end") { !E2E::Processes.alive?(old) }
     end
     assert_operator counts[:done], :>, 0
     assert_equal 0, @one.wait.exitstatus
     curl("/pid", "--http2")
   end
 
-  # A reload cannot give a door another address, and says so; an upgrade does.
-  def test_a_reload_that_changes_a_doors_address_is_refused
+  # A reload cannot give a frontend another address, and says so; an upgrade does.
+  def test_a_reload_that_changes_a_frontends_address_is_refused
     config = File.join(@dir, E2E::RUBY ? "oribi.rb" : "oribi.pl")
     write = ->(address) { File.write(config, E2E::RUBY ? "bind #{address.inspect}\n" : "+{ bind => '#{address}' };\n") }
     port = E2E.free_port
@@ -392,34 +392,34 @@ E2E.suite("door", transports: %i[tcp]) do
     @one.instance_variable_set(:@address, ["127.0.0.1", port])
     @one.start
     wait_until("the server to be up") { @one.stderr.include?("listening on") }
-    write.("tcp://127.0.0.1:#{port}?door=on")
+    write.("tcp://127.0.0.1:#{port}?frontend=on")
     output, status = ctl("reload")
     refute status.success?
-    assert_match(/what a door listens on .* is changed by an upgrade/, output)
+    assert_match(/what a frontend listens on .* is changed by an upgrade/, output)
     assert_includes output, "the new configuration cannot be taken over: tcp://127.0.0.1:#{port}: "
     refute_includes @one.stderr, "did not load"
     write.("tls://127.0.0.1:#{port}?certificate=#{@dir}/site.pem&key=#{@dir}/site.key")
     assert_includes ctl("reload").first, "the new configuration cannot be taken over: tls://127.0.0.1:#{port}: "
-    write.("tcp://127.0.0.1:#{port}?door=on")
+    write.("tcp://127.0.0.1:#{port}?frontend=on")
     assert_match(/\A\d+\z/, @one.get("/pid").body)
     output, status = ctl("upgrade")
     assert status.success?, output
     assert_match(/\A\d+\z/, curl("/pid", "--http2-prior-knowledge", scheme: "http"))
     output, = ctl("status")
-    assert_match(/^listening on \S+ \(door\)\ndoor 0, pid \d+, serving, \d+ open, 1 request, 0 answered by itself$/, output)
+    assert_match(/^listening on \S+ \(frontend\)\nfrontend 0, pid \d+, serving, \d+ open, 1 request, 0 answered by itself$/, output)
   end
 
-  # A worker that has written all while the door stood still says nothing more: the door reads on by itself, however
+  # A worker that has written all while the frontend stood still says nothing more: the frontend reads on by itself, however
   # much it is. Sizes are those that a turn cannot read, and a socket holds.
   def test_an_answer_that_waits_whole_is_read_to_its_end
-    serve("--workers", "1", address: "tcp://127.0.0.1:%{port}?door=on")
+    serve("--workers", "1", address: "tcp://127.0.0.1:%{port}?frontend=on")
     worker = @one.worker_pid
     (0..9).each do |i|
       size = 1_050_000 + 500 * i
       client = @one.connect.tap { |one| one.send_raw("GET /big?size=#{size} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n") }
-      Process.kill(:STOP, door)
+      Process.kill(:STOP, frontend)
       wait_until("the worker to be done") { E2E::Processes.asleep?(worker) }
-      Process.kill(:CONT, door)
+      Process.kill(:CONT, frontend)
       assert_equal size, client.read_response.body.bytesize
     end
   end
@@ -428,7 +428,7 @@ E2E.suite("door", transports: %i[tcp]) do
   def test_streams_of_one_connection_run_at_the_same_time
     serve("--workers", "2")
     targets = %w[a b].map { |name| "https://127.0.0.1:#{@one.port}/gate?name=#{name}" }
-    load = Process.spawn(DoorServers::PLAIN, "h2load", "-n", "2", "-c", "1", "-m", "2", *targets, out: File::NULL, err: File::NULL)
+    load = Process.spawn(FrontendServers::PLAIN, "h2load", "-n", "2", "-c", "1", "-m", "2", *targets, out: File::NULL, err: File::NULL)
     wait_until("both calls: #{@one.stderr}") { %w[a b].all? { |name| entered?(@one, name) } }
     open_gate(@one, "a", "b")
     wait_until("h2load to end") { Process.waitpid(load, Process::WNOHANG) }

@@ -47,7 +47,7 @@ class CrossMacos
     system("mkdir", "-p", @out)
     File.write("#{@out}/cpu_model.c", CPU_MODEL)
     system(*@cc, "-c", "-o", "#{@out}/cpu_model.o", "#{@out}/cpu_model.c", exception: true)
-    made("the core", "core", @out, programs, *%W[NM=true CODINGS= DOOR=no CODING_LIBS=#{@out}/cpu_model.o PEER=bench/peer_none.c PEER_LIB=],
+    made("the core", "core", @out, programs, *%W[NM=true CODINGS= FRONTEND=no CODING_LIBS=#{@out}/cpu_model.o PEER=bench/peer_none.c PEER_LIB=],
          more: BENCHES.map { |name| "#{@out}/bench/#{name}" })
   end
 

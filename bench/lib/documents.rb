@@ -30,7 +30,7 @@ module Bench
     # Clients of Redis that stand beside each other.
     REDIS_PAIRS = [[Targets::PERL, "Redis::Fast"], [Targets::PERL, "hiredis in C"], [Targets::PERL, "Oribi::Redis (Perl), pipeline"],
                    [Targets::RUBY, "redis-client, hiredis"], ["redis-client, oribi", "redis-client, hiredis"]].freeze
-    DOOR_READ = "CPU is that of all processes, door and proxy included; \"!\": answers were wrong or missing; an empty place: not measured."
+    FRONTEND_READ = "CPU is that of all processes, frontend and proxy included; \"!\": answers were wrong or missing; an empty place: not measured."
     BUSY_MIN = 0.6 # a server that uses less of its core than this waits for something
 
     def initialize(findings) = @findings = findings
@@ -51,7 +51,7 @@ module Bench
       put(DOC, "targets", targets)
       put(DOC, "workloads", workloads)
       put(REDIS, "redis", redis)
-      put(DOC, "door", door)
+      put(DOC, "frontend", frontend)
     end
 
     private
@@ -156,17 +156,17 @@ module Bench
       [title, "", *table([["", "client", "beside", "unix socket", "TCP", "its CPU", "CPU beside"], *rows], right: 3..6)]
     end
 
-    # Servers under the workloads of a door: what a request, or a handshake, costs, and what a silent connection does.
-    def door
-      workloads = @findings.workloads.keys.map(&:to_s).select { |name| @findings.workloads.dig(name.to_sym, :family) == "door" }
-      rows = workloads.flat_map { |workload| door_rows(workload) }
+    # Servers under the workloads of a frontend: what a request, or a handshake, costs, and what a silent connection does.
+    def frontend
+      workloads = @findings.workloads.keys.map(&:to_s).select { |name| @findings.workloads.dig(name.to_sym, :family) == "frontend" }
+      rows = workloads.flat_map { |workload| frontend_rows(workload) }
       return [] if rows.empty?
 
-      ["#{machine(workloads.first)}. #{DOOR_READ}", "",
+      ["#{machine(workloads.first)}. #{FRONTEND_READ}", "",
        *table([["workload", "server", "requests/s", "CPU µs/request", "other figures", "remark"], *rows], right: [2, 3])]
     end
 
-    def door_rows(workload)
+    def frontend_rows(workload)
       @findings.of(workload).map { |row| row[:server] }.uniq.map do |server|
         found = @findings.of(workload).select { |row| row[:server] == server }
         rate, cpu = %w[requests_per_second cpu_us_per_request].map { |metric| found.find { |row| row[:metric] == metric && !row[:values].empty? } }

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 require "fileutils"
-require_relative "door_peers"
+require_relative "frontend_peers"
 require_relative "file_peers"
 require_relative "peer"
 
@@ -170,7 +170,7 @@ module Bench
                                                      version: %w[uwsgi-core --version], lacks: [:length], stop: :TERM, reload: :HUP,
                                                      command: ->(site) { uwsgi(site) }),
       *FilePeers::LIST,
-      *DoorPeers::LIST,
+      *FrontendPeers::LIST,
     ].freeze
 
     def find(key) = LIST.find { |peer| peer.key == key }

@@ -53,21 +53,21 @@ module Bench
               "list" => [[PERL, "Redis::Fast", 1.2], [RUBY, "redis-client, hiredis", 1.2]],
               "hash" => [[PERL, "Redis::Fast", 1.2], [RUBY, "redis-client, hiredis", 1.2]] }.freeze
 
-    # Clients of a door (bench/workloads/door.rb, door_rest.rb): a workload, what is held against what, and how much of
+    # Clients of a frontend (bench/workloads/frontend.rb, frontend_rest.rb): a workload, what is held against what, and how much of
     # its processor time it may take.
-    DOOR = [["door-hop", "door", "", 2.4], ["door-hop", "door", "nginx", 0.8], ["door-tls", "tls", "door", 1.4], ["door-tls", "tls", "nginx-tls", 1.0],
-            ["door-tls-100k", "tls", "nginx-tls", 0.9], ["door-h2", "tls", "nginx-tls", 0.35]].freeze
-    DOOR_TARGETS = [
+    FRONTEND = [["frontend-hop", "frontend", "", 2.4], ["frontend-hop", "frontend", "nginx", 0.8], ["frontend-tls", "tls", "frontend", 1.4], ["frontend-tls", "tls", "nginx-tls", 1.0],
+            ["frontend-tls-100k", "tls", "nginx-tls", 0.9], ["frontend-h2", "tls", "nginx-tls", 0.35]].freeze
+    FRONTEND_TARGETS = [
       *%w[oribi oribi-psgi].flat_map do |own|
-        key = ->(way) { { "" => own, "door" => "#{own}-door", "tls" => "#{own}-tls", "nginx" => "nginx-#{own}", "nginx-tls" => "nginx-#{own}-tls" }.fetch(way) }
-        [*DOOR.map { |workload, mine, other, most| cheaper(workload, key.call(mine), [key.call(other)], most) },
-         itself("door-h2-calls", "#{own}-tls", "requests_per_second", least: 190),
-         itself("door-idle", "#{own}-tls", "idle_kb_per_connection", variant: "HTTP/1.1", most: 14.5),
-         itself("door-idle", "#{own}-tls", "idle_kb_per_connection", variant: "HTTP/2", most: 16),
-         itself("door-wait", "#{own}-door", "latency_ms", variant: "mean wait, beyond plain listeners", most: 0.1)]
+        key = ->(way) { { "" => own, "frontend" => "#{own}-frontend", "tls" => "#{own}-tls", "nginx" => "nginx-#{own}", "nginx-tls" => "nginx-#{own}-tls" }.fetch(way) }
+        [*FRONTEND.map { |workload, mine, other, most| cheaper(workload, key.call(mine), [key.call(other)], most) },
+         itself("frontend-h2-calls", "#{own}-tls", "requests_per_second", least: 190),
+         itself("frontend-idle", "#{own}-tls", "idle_kb_per_connection", variant: "HTTP/1.1", most: 14.5),
+         itself("frontend-idle", "#{own}-tls", "idle_kb_per_connection", variant: "HTTP/2", most: 16),
+         itself("frontend-wait", "#{own}-frontend", "latency_ms", variant: "mean wait, beyond plain listeners", most: 0.1)]
       end,
-      *%w[full resumed].map { |kind| cheaper("door-handshakes-#{kind}", "oribi-tls", %w[nginx-return-tls], 1.0) },
-      cheaper("door-h2", "oribi-tls", %w[h2o-oribi-tls], 0.75),
+      *%w[full resumed].map { |kind| cheaper("frontend-handshakes-#{kind}", "oribi-tls", %w[nginx-return-tls], 1.0) },
+      cheaper("frontend-h2", "oribi-tls", %w[h2o-oribi-tls], 0.75),
     ].freeze
 
     LIST = [
@@ -100,7 +100,7 @@ module Bench
       *APPLICATIONS.map { |workload, own, kind, least| faster(workload, own, kind, least) },
       *APPLICATIONS.map { |workload, own, kind, _| quicker(workload, own, kind) },
       *REDIS.flat_map { |subject, rows| rows.product(["", "-tcp"]).map { |row, place| faster("redis-#{subject}#{place}", row[0], [row[1]], row[2]) } },
-      *DOOR_TARGETS,
+      *FRONTEND_TARGETS,
       *["RSS, cold", "RSS, warm", "PSS, cold", "PSS, warm"].map { |what| smaller("worker #{what}", "oribi", %w[unicorn]) },
     ].freeze
 

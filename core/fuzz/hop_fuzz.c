@@ -1,13 +1,13 @@
-/* A whole door between a client, of HTTP/1.1 or HTTP/2, and a worker that lies. The client makes a request, and the
+/* A whole frontend between a client, of HTTP/1.1 or HTTP/2, and a worker that lies. The client makes a request, and the
  * worker answers with what the input says, once at once and once in pieces; then a second client makes another request,
  * which the worker answers rightly, on whatever channel it comes.
  *
  * First byte: enum. Second byte: seed of the pieces. The rest is what the worker says.
  *
  * Holds for every input: a client gets one well-formed answer, or the end of its connection or stream, and nothing
- * behind an answer; where both ways give a whole answer, it is the same one, unless the door says 502; when the worker
+ * behind an answer; where both ways give a whole answer, it is the same one, unless the frontend says 502; when the worker
  * has ended, no client waits; the second answer is the right one, so that no byte of a lie becomes another's answer;
- * afterwards the door counts no call, holds no client, no descriptor and no memory. */
+ * afterwards the frontend counts no call, holds no client, no descriptor and no memory. */
 #include "frontend/frontend.c"
 
 #include "ours.h"
@@ -34,10 +34,10 @@ enum { FARS = 8, INPUT_MAX = 8192, CALLS_MAX = 3 };
 static const char right[] = "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nsecond";
 
 static struct oribi_options options;
-static struct oribi_door_config config;
+static struct oribi_frontend_config config;
 static struct sockaddr_un address = {.sun_family = AF_UNIX};
 static socklen_t address_len = sizeof(address);
-static struct oribi__door *door;
+static struct oribi__frontend *frontend;
 
 /* The worker's end of a channel. */
 struct far_end {
@@ -85,7 +85,7 @@ static void start(void)
     expect(bind(fd, (struct sockaddr *)&address, sizeof(sa_family_t)) == 0 && listen(fd, 4) == 0);
     expect(getsockname(fd, (struct sockaddr *)&address, &address_len) == 0);
     config =
-        (struct oribi_door_config){.options = &options, .listener_count = 1, .channel_first = 1, .channel_count = FARS};
+        (struct oribi_frontend_config){.options = &options, .listener_count = 1, .channel_first = 1, .channel_count = FARS};
     config.listeners[0].listener.fd = fd;
     config.listeners[0].listener.is_unix = true;
     expect(oribi_scoreboard_create(&config.board, 1) == 0 && oribi_handoff_create(&config.handoff) == 0);
@@ -121,7 +121,7 @@ static void say(struct hop *hop, struct far_end *far)
         size_t n = hop->random ? 1 + next_random(&hop->random) % 12 : left;
         n = n < left ? n : left;
         if (send(far->fd, hop->lie + at, n, MSG_NOSIGNAL | MSG_DONTWAIT) != (ssize_t)n)
-            break; /* the door has closed it */
+            break; /* the frontend has closed it */
         at += n;
         if (hop->flags & LEAVES)
             leave(hop);
@@ -206,7 +206,7 @@ static int on_close(nghttp2_session *session, int32_t id, uint32_t code, void *s
 
 static int on_invalid(nghttp2_session *session, const nghttp2_frame *frame, int error, void *self)
 {
-    (void)fprintf(stderr, "the door has sent what is not to be sent: %s\n", nghttp2_strerror(error));
+    (void)fprintf(stderr, "the frontend has sent what is not to be sent: %s\n", nghttp2_strerror(error));
     abort();
 }
 
@@ -259,7 +259,7 @@ static bool talk(struct hop *hop)
         return false;
     for (ssize_t n; hop->session && (n = nghttp2_session_mem_send(hop->session, &out)) > 0; moved = true)
         if (send(hop->fd, out, (size_t)n, MSG_NOSIGNAL) < 0)
-            break; /* the door has closed the connection */
+            break; /* the frontend has closed the connection */
     ssize_t n = hop->eof ? 0 : recv(hop->fd, text, sizeof(text), MSG_DONTWAIT);
     if (n == 0 || (n < 0 && errno != EAGAIN)) {
         moved |= !hop->eof;
@@ -278,8 +278,8 @@ static void settle(struct hop *hop)
 {
     for (int quiet = 0; quiet < 3; quiet++) {
         bool moved = talk(hop);
-        oribi_reactor_clock(&door->reactor, oribi_clock_us());
-        turn(door);
+        oribi_reactor_clock(&frontend->reactor, oribi_clock_us());
+        turn(frontend);
         moved |= take_new(hop);
         for (int i = 0; i < FARS; i++)
             moved |= look_at_far(hop, &hop->fars[i]);
@@ -367,17 +367,17 @@ static void end_client(struct hop *hop)
     nghttp2_session_del(hop->session);
     hop->session = NULL;
     settle(hop);
-    expect(door->calls_out == 0 && door->queue_len == 0 && door->reactor.conn_count == 0 && door->client_count == 0 &&
-           door->arrival_count == 0 && door->tunnel_count == 0 && door->channel_count == door->idle_count &&
-           door->out_waiting == 0 && door->out[1] == 0);
+    expect(frontend->calls_out == 0 && frontend->queue_len == 0 && frontend->reactor.conn_count == 0 && frontend->client_count == 0 &&
+           frontend->arrival_count == 0 && frontend->tunnel_count == 0 && frontend->channel_count == frontend->idle_count &&
+           frontend->out_waiting == 0 && frontend->out[1] == 0);
 }
 
-/* With poll(2) a door hears nothing of a client of HTTP/1.1 whose call runs: the call ends with its worker, and is made
+/* With poll(2) a frontend hears nothing of a client of HTTP/1.1 whose call runs: the call ends with its worker, and is made
  * anew until it may not be any more. */
 static void end_calls(struct hop *hop)
 {
     bool epolls = strcmp(oribi_os_layer(), "linux") == 0;
-    for (int round = 0; door->calls_out > 0 && !epolls; round++) {
+    for (int round = 0; frontend->calls_out > 0 && !epolls; round++) {
         expect(round < CALLS_MAX);
         for (int i = 0; i < FARS; i++)
             if (hop->fars[i].fd >= 0)
@@ -397,7 +397,7 @@ static void end_first(struct hop *hop)
     leave(hop);
     settle(hop);
     for (int i = 0; i < FARS; i++) /* a worker that is in a call ends it when it sees that */
-        expect(hop->fars[i].fd < 0 || door->channel_count > 0);
+        expect(hop->fars[i].fd < 0 || frontend->channel_count > 0);
     end_calls(hop);
     end_client(hop);
 }
@@ -408,8 +408,8 @@ static void run(struct hop *hop, uint8_t flags, const char *p, size_t n, uint32_
     *hop = (struct hop){.flags = flags, .random = seed, .lie = p, .lie_len = n, .fd = -1};
     for (int i = 0; i < FARS; i++)
         hop->fars[i].fd = -1;
-    door = oribi_mem_alloc(1, sizeof(*door));
-    expect(oribi__door_init(door, &config, error) == 0);
+    frontend = oribi_mem_alloc(1, sizeof(*frontend));
+    expect(oribi__frontend_init(frontend, &config, error) == 0);
     begin(hop, flags, "/first");
     settle(hop);
     expect(hop->firsts > 0);
@@ -426,8 +426,8 @@ static void run(struct hop *hop, uint8_t flags, const char *p, size_t n, uint32_
     end_client(hop);
     oribi_buf_deinit(&hop->body);
     oribi_buf_deinit(&hop->got);
-    oribi__door_deinit(door);
-    oribi_mem_free(door);
+    oribi__frontend_deinit(frontend);
+    oribi_mem_free(frontend);
     for (int i = 0; i < FARS; i++)
         if (hop->fars[i].fd >= 0)
             close_far(&hop->fars[i]);
@@ -440,7 +440,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static struct hop once;
     static struct hop pieces;
-    if (!door && !config.options)
+    if (!frontend && !config.options)
         start();
     if (size < 2 || size > INPUT_MAX)
         return 0;

@@ -1,4 +1,4 @@
-/* What a supervisor writes for a door: options, listeners, certificates and keys, as records. First byte: whether it is
+/* What a supervisor writes for a frontend: options, listeners, certificates and keys, as records. First byte: whether it is
  * the text of the begin or of new certificates; the rest is the text.
  *
  * Holds for every input: records lie within it, one behind the other, and written again they are the same; a text that
@@ -33,7 +33,7 @@ static void check_records(const char *p, size_t n)
 static void check_taken(const struct oribi_options *options, bool begins, const char *p, size_t n)
 {
     char error[ORIBI_ERROR_TEXT_CAP] = "";
-    struct oribi_door_config config = {.options = options, .listener_count = 1};
+    struct oribi_frontend_config config = {.options = options, .listener_count = 1};
     config.listeners[0].tls = true;
     int code = take_records(&config, begins ? (struct oribi_options *)(uintptr_t)options : NULL, p, n, error);
     struct oribi_tls *first = config.listeners[0].contexts;
@@ -42,13 +42,13 @@ static void check_taken(const struct oribi_options *options, bool begins, const 
         expect(take_records(&config, NULL, "key 1\nx\n", 8, error) < 0 && config.listeners[0].contexts == first);
         oribi_tls_release(first);
     }
-    if (config.site) { /* lives as long as a door's process */
+    if (config.site) { /* lives as long as a frontend's process */
         oribi_options_deinit(config.site);
         oribi_mem_free(config.site);
     }
 }
 
-/* What a door is told of listeners are descriptors of its own. */
+/* What a frontend is told of listeners are descriptors of its own. */
 static bool has_listener(const char *p, size_t n)
 {
     return memmem(p, n, "listener", 8) != NULL;

@@ -58,7 +58,7 @@ class FirstDayTest < Minitest::Test
     @userland.run("apt-get install -y -qq --no-install-recommends ruby-rack") if E2E::RUBY # in the place of the registry
     in_the_clone(E2E::RUBY ? install.sub("gem install", "gem install --local --no-document") : install)
     assert_match(VERSION, version)
-    refute_match(/no gzip|no zstd|no br|door: none/, version)
+    refute_match(/no gzip|no zstd|no br|frontend: none/, version)
     assert_equal "hello", answer_of(server)
   end
 
@@ -70,12 +70,12 @@ class FirstDayTest < Minitest::Test
     clone
     install = E2E::RUBY ? 'gem install --local --no-document "$(tools/package-gem)"' : 'cpanm "$(tools/package-dist)"'
     said = in_the_clone("#{install} 2>&1 | cat")
-    assert_match(/door: none/, version)
+    assert_match(/frontend: none/, version)
     line = said[/^oribi: built without .*/i] or flunk(said)
     packages, again = line.match(/: apt-get install (.*) \(Debian's names\), then (.*)/).captures
     @userland.run(unasked("apt-get install #{packages}"))
     E2E::RUBY ? @userland.run(again) : in_the_clone('cpanm --reinstall "$(tools/package-dist)"')
-    refute_match(/no gzip|no zstd|no br|door: none/, version)
+    refute_match(/no gzip|no zstd|no br|frontend: none/, version)
     assert_equal "hello", answer_of(E2E::COMMAND)
   end
 

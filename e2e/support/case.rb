@@ -89,12 +89,12 @@ module E2E
     def worker = server && self.class.worker
     def transport = self.class.transport
     def unix? = transport == :unix
-    def door? = transport == :door
+    def frontend? = transport == :frontend
 
     def setup
       @clients = []
       @servers = []
-      skip "no oribi-door here: it needs libssl-dev, libnghttp2-dev and pkg-config" if door? && !E2E.door?
+      skip "no oribi-frontend here: it needs libssl-dev, libnghttp2-dev and pkg-config" if frontend? && !E2E.frontend?
     end
 
     def teardown
@@ -194,7 +194,7 @@ module E2E
       return pass unless self.class.server?
 
       assert_equal worker, server.worker_pid, "the worker was replaced: #{server.stderr}"
-      return if transport == :door # whose channels stay open, more or fewer
+      return if transport == :frontend # whose channels stay open, more or fewer
 
       before = self.class.descriptors
       begin

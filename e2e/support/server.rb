@@ -42,7 +42,7 @@ module E2E
     def bind
       case @transport
       when :unix then "unix://#{@address}"
-      when :door then "tcp://127.0.0.1:#{@address[1]}?door=on"
+      when :frontend then "tcp://127.0.0.1:#{@address[1]}?frontend=on"
       else "127.0.0.1:#{@address[1]}"
       end
     end

@@ -217,7 +217,7 @@ C<psgi.input> anew, changing C<psgi.version>, keeping a reference) is seen by th
 The client's socket, made when it is first read. It is non-blocking; C<< $io->blocking(1) >> changes that. An application that looks at it and
 then answers as usual is answered for as usual, and the connection closes. To take the connection over, return a delayed response and return from it
 without calling its responder: the socket is then the application's, and closes when its last handle does. What the client has sent behind the request is
-read first by C<read> and C<readline>; C<sysread> does not see it. Behind a door (C<tls://>) the socket is good for one answer, and ends with it.
+read first by C<read> and C<readline>; C<sysread> does not see it. Behind a frontend (C<tls://>) the socket is good for one answer, and ends with it.
 
 =item oribi.unread
 

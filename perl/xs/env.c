@@ -195,7 +195,7 @@ static void store_trailers(pTHX_ struct psgi_worker *w, HV *env, const struct or
     store(aTHX_ w, env, PSGI_KEY_TRAILERS, newRV_noinc((SV *)trailers));
 }
 
-/* Of a client that a door holds. */
+/* Of a client that a frontend holds. */
 static void store_client(pTHX_ HV *env, const struct oribi_req *req)
 {
     struct oribi_variable variables[ORIBI_CLIENT_VARIABLES_MAX];

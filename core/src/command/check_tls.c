@@ -1,4 +1,4 @@
-/* What `check` and --check say of tls:// addresses. Certificates and keys are judged by oribi-door, since OpenSSL is in
+/* What `check` and --check say of tls:// addresses. Certificates and keys are judged by oribi-frontend, since OpenSSL is in
  * that program alone. */
 #include "command/check_private.h"
 #include "oribi/supervisor/frontends.h"
@@ -65,7 +65,7 @@ static bool look_at_files(struct oribi_check *check, const struct oribi_options 
     return any;
 }
 
-/* --- what the door says --- */
+/* --- what the frontend says --- */
 
 /* "level\tid\twhat\twhy\tdo" */
 static void take_line(struct oribi_check *check, char *line)
@@ -83,13 +83,13 @@ static void take_line(struct oribi_check *check, char *line)
     oribi_check_add(check, oribi_check_level_named(fields[0]), fields[1], fields[2], fields[3], fields[4]);
 }
 
-static void ask_door(struct oribi_check *check, char *program, const struct oribi_buf *text)
+static void ask_frontend(struct oribi_check *check, char *program, const struct oribi_buf *text)
 {
     char *argv[] = {program, (char *)"--check", NULL};
     char error[ORIBI_ERROR_TEXT_CAP];
     char *rest = NULL;
     struct oribi_command command = {.argv = argv,
-                                    .input_fd = oribi__door_text_fd(text, error),
+                                    .input_fd = oribi__frontend_text_fd(text, error),
                                     .timeout_ms = ANSWER_MS,
                                     .output = oribi_mem_alloc(ANSWER_BYTES + 1, 1),
                                     .cap = ANSWER_BYTES};
@@ -98,7 +98,7 @@ static void ask_door(struct oribi_check *check, char *program, const struct orib
         for (char *line = strtok_r(command.output, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
             take_line(check, line);
     } else {
-        oribi__check_say(check, WRONG, "door-program", no_start, "install it anew", "%s %s%s", program,
+        oribi__check_say(check, WRONG, "frontend-program", no_start, "install it anew", "%s %s%s", program,
                          command.input_fd < 0 ? "cannot be asked: " : "", error);
     }
     if (command.input_fd >= 0)
@@ -106,7 +106,7 @@ static void ask_door(struct oribi_check *check, char *program, const struct orib
     oribi_mem_free(command.output);
 }
 
-void oribi_check_door(char *dst, size_t cap)
+void oribi_check_frontend(char *dst, size_t cap)
 {
     char program[PATH_MAX];
     char *argv[] = {program, (char *)"--version", NULL};
@@ -114,16 +114,16 @@ void oribi_check_door(char *dst, size_t cap)
     char output[VERSION_CAP] = "";
     struct oribi_command command = {
         .argv = argv, .input_fd = -1, .timeout_ms = ANSWER_MS, .output = output, .cap = sizeof(output) - 1};
-    bool told = oribi__door_program(program, sizeof(program)) && oribi_os_run_command(&command, error) == 0;
+    bool told = oribi__frontend_program(program, sizeof(program)) && oribi_os_run_command(&command, error) == 0;
     (void)snprintf(dst, cap, "%.*s", told ? (int)strcspn(output, "\n") : 4, told ? output : "none");
 }
 
-static bool asks_for_door(const struct oribi_options *options)
+static bool asks_for_frontend(const struct oribi_options *options)
 {
     struct oribi_address address;
     char ignored[ORIBI_ERROR_TEXT_CAP];
     for (size_t i = 0; i < options->bind.count; i++)
-        if (oribi_address_parse(options->bind.items[i], &address, ignored) == 0 && address.door)
+        if (oribi_address_parse(options->bind.items[i], &address, ignored) == 0 && address.frontend)
             return true;
     return false;
 }
@@ -132,8 +132,8 @@ static void look_at_unused(struct oribi_check *check, const struct oribi_options
 {
     char line[ORIBI_ERROR_TEXT_CAP];
     size_t at = 0;
-    while (oribi__door_unused(options, any, asks_for_door(options), &at, line))
-        oribi__check_say(check, RISK, "door-option-unused", "It does nothing",
+    while (oribi__frontend_unused(options, any, asks_for_frontend(options), &at, line))
+        oribi__check_say(check, RISK, "frontend-option-unused", "It does nothing",
                          "bind tls://0.0.0.0:443, or leave it out", "%s", line);
     if (any)
         return;
@@ -153,17 +153,17 @@ void oribi__check_tls(struct oribi_check *check, const struct oribi_options *opt
     struct oribi_buf text = {0};
     bool any = look_at_files(check, options);
     look_at_unused(check, options, any);
-    if (oribi__doors_check_user(options, error) < 0)
-        oribi__check_say(check, WRONG, "door-user", no_start, "make the user, or name one that is there", "%s", error);
-    if (asks_for_door(options) && !oribi__door_program(program, sizeof(program)))
-        oribi__check_say(check, WRONG, "door-program", no_start, "install those packages and build anew",
-                         "tls:// and ?door=on need " ORIBI__DOOR_NEEDS);
-    else if (any && oribi__door_text_certificates_named(options, &text, error) < 0)
+    if (oribi__frontends_check_user(options, error) < 0)
+        oribi__check_say(check, WRONG, "frontend-user", no_start, "make the user, or name one that is there", "%s", error);
+    if (asks_for_frontend(options) && !oribi__frontend_program(program, sizeof(program)))
+        oribi__check_say(check, WRONG, "frontend-program", no_start, "install those packages and build anew",
+                         "tls:// and ?frontend=on need " ORIBI__FRONTEND_NEEDS);
+    else if (any && oribi__frontend_text_certificates_named(options, &text, error) < 0)
         oribi__check_say(check, WRONG, "certificate", no_start,
                          "correct the file, its permissions, or the option that names it", "%s", error);
     else if (any)
-        ask_door(check, program, &text);
-    oribi__door_wipe(&text);
+        ask_frontend(check, program, &text);
+    oribi__frontend_wipe(&text);
 }
 
 int oribi_check_certificates(const struct oribi_options *options, struct oribi_buf *advice, char *error)

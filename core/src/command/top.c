@@ -235,23 +235,23 @@ static void put_connections(struct screen *screen)
     part(screen, PLAIN, "out %s/s", oribi__text_bytes(text, RATE(screen, bytes_out)));
 }
 
-/* Where there are doors. */
-static void put_doors(struct screen *screen)
+/* Where there are frontends. */
+static void put_frontends(struct screen *screen)
 {
     const struct oribi__top_snapshot *now = screen->now;
     double handshakes = RATE(screen, handshakes);
     double resumed = RATE(screen, handshakes_resumed);
     double failed = RATE(screen, handshakes_failed);
     char text[ORIBI__TEXT_CAP];
-    if (now->doors == 0)
+    if (now->frontends == 0)
         return;
-    put_label(screen, "doors");
-    part(screen, now->doors_serving < now->doors ? RED : PLAIN, "%llu of %llu serve",
-         (unsigned long long)now->doors_serving, (unsigned long long)now->doors);
-    part(screen, PLAIN, "%llu open", (unsigned long long)now->door_clients);
-    part(screen, PLAIN, "%llu HTTP/2", (unsigned long long)now->door_clients_h2);
-    part(screen, PLAIN, "%llu stream%s", (unsigned long long)now->door_streams, oribi_log_plural(now->door_streams));
-    part(screen, PLAIN, "%llu with workers", (unsigned long long)now->door_calls_out);
+    put_label(screen, "frontends");
+    part(screen, now->frontends_serving < now->frontends ? RED : PLAIN, "%llu of %llu serve",
+         (unsigned long long)now->frontends_serving, (unsigned long long)now->frontends);
+    part(screen, PLAIN, "%llu open", (unsigned long long)now->frontend_clients);
+    part(screen, PLAIN, "%llu HTTP/2", (unsigned long long)now->frontend_clients_h2);
+    part(screen, PLAIN, "%llu stream%s", (unsigned long long)now->frontend_streams, oribi_log_plural(now->frontend_streams));
+    part(screen, PLAIN, "%llu with workers", (unsigned long long)now->frontend_calls_out);
     part(screen, PLAIN, "handshakes %s/s", oribi__text_rate(text, handshakes));
     if (handshakes > 0)
         part(screen, PLAIN, "%.0f %% resumed", resumed < handshakes ? 100 * resumed / handshakes : 100);
@@ -263,7 +263,7 @@ static void put_header(struct screen *screen)
 {
     static void (*const parts[])(struct screen *) = {
         put_server,  put_requests,    put_errors, put_call_time,   put_queue_wait,
-        put_workers, put_connections, put_doors,  put_since_start,
+        put_workers, put_connections, put_frontends,  put_since_start,
     };
     uint32_t most = screen->view->rows ? screen->view->rows / 2 : UINT32_MAX;
     for (uint32_t i = 0; i < sizeof(parts) / sizeof(parts[0]) && (i == 0 || i < most); i++)

@@ -75,12 +75,12 @@ struct oribi__top_snapshot {
     uint64_t connections_open;
     uint64_t bytes_in;
     uint64_t bytes_out;
-    uint64_t doors; /* 0: all below is 0, too */
-    uint64_t doors_serving;
-    uint64_t door_clients;
-    uint64_t door_clients_h2; /* of these */
-    uint64_t door_streams;
-    uint64_t door_calls_out; /* requests of doors that workers have */
+    uint64_t frontends; /* 0: all below is 0, too */
+    uint64_t frontends_serving;
+    uint64_t frontend_clients;
+    uint64_t frontend_clients_h2; /* of these */
+    uint64_t frontend_streams;
+    uint64_t frontend_calls_out; /* requests of frontends that workers have */
     uint64_t handshakes;
     uint64_t handshakes_resumed; /* of these */
     uint64_t handshakes_failed;  /* not of these */

@@ -87,10 +87,10 @@ static int parse_one_query(struct oribi_address *address, struct cursor key, str
     } else if (is_word(key, "backlog") && address->type != ORIBI_ADDRESS_FD) {
         if (!parse_number(value, 10, ORIBI_ADDRESS_BACKLOG_MAX, &address->backlog) || address->backlog == 0)
             return refuse(error, text, "needs a backlog of at least 1");
-    } else if (is_word(key, "door") && address->type != ORIBI_ADDRESS_FD && !address->tls) {
-        address->door = is_word(value, "on");
-        if (!address->door && !is_word(value, "off"))
-            return refuse(error, text, "needs door to be on or off");
+    } else if (is_word(key, "frontend") && address->type != ORIBI_ADDRESS_FD && !address->tls) {
+        address->frontend = is_word(value, "on");
+        if (!address->frontend && !is_word(value, "off"))
+            return refuse(error, text, "needs frontend to be on or off");
     } else if (address->tls && file_of(address, key)) {
         if (value.n == 0)
             return refuse(error, text, "needs a file for %.*s", (int)key.n, key.p);
@@ -106,9 +106,9 @@ static int parse_one_query(struct oribi_address *address, struct cursor key, str
         if (!address->proxy && !is_word(value, "off"))
             return refuse(error, text, "needs proxy to be on or off");
     } else {
-        const char *known = is_unix        ? "umask, mode, backlog, door and proxy"
+        const char *known = is_unix        ? "umask, mode, backlog, frontend and proxy"
                             : address->tls ? "certificate, key, ocsp, backlog, ipv6only and proxy"
-                                           : "backlog, door, ipv6only and proxy";
+                                           : "backlog, frontend, ipv6only and proxy";
         if (address->type == ORIBI_ADDRESS_FD)
             known = "proxy";
         return refuse(error, text, "has an unknown option \"%.*s\" (known: %s)", key.n > 24 ? 24 : (int)key.n, key.p,
@@ -260,7 +260,7 @@ int oribi_address_parse(const char *text, struct oribi_address *address, char *e
     if (take_prefix(&in, "tcp://")) {
         code = parse_tcp(&parsed, in, text, error);
     } else if (take_prefix(&in, "tls://")) {
-        parsed.tls = parsed.door = true;
+        parsed.tls = parsed.frontend = true;
         code = parse_tcp(&parsed, in, text, error);
     } else if (take_prefix(&in, "unix://") || take_prefix(&in, "unix:"))
         code = parse_unix(&parsed, in, text, error);

@@ -333,7 +333,7 @@ static uint32_t settle(struct oribi_listeners *listeners, const struct oribi_add
         if (i < from && strcmp(item->spec, address->text) != 0 && strcmp(item->text, address->text) != 0)
             continue;
         item->proxy |= address->proxy;
-        item->door |= address->door;
+        item->frontend |= address->frontend;
         item->tls |= address->tls;
         if (item->tls)
             (void)oribi_address_shown(item->text, true, item->shown);
@@ -355,7 +355,7 @@ static int open_address(struct opening *opening, const char *text)
     return code;
 }
 
-/* Under start_server a bind opens nothing, but says what a socket is to speak. One that asks for a door, and names no
+/* Under start_server a bind opens nothing, but says what a socket is to speak. One that asks for a frontend, and names no
  * socket that there is, is an error: who asks for TLS is never given plain HTTP. */
 static int settle_given(struct opening *opening)
 {
@@ -368,7 +368,7 @@ static int settle_given(struct opening *opening)
             return code;
         if (settle(opening->listeners, &address, opening->listeners->count) > 0)
             continue;
-        if (address.door)
+        if (address.frontend)
             return oribi__refuse(opening->error, "cannot listen on %.*s: SERVER_STARTER_PORT hands no such socket down",
                                  (int)strcspn(bind->items[i], "?"), bind->items[i]);
         unused = true;

@@ -244,12 +244,12 @@ static void finish_workers(struct oribi_options *options)
 
 /* --- single --- */
 
-static bool needs_door(const struct oribi_options *options)
+static bool needs_frontend(const struct oribi_options *options)
 {
     struct oribi_address address;
     char ignored[ORIBI_ERROR_TEXT_CAP]; /* a bind that is wrong is refused when it is opened */
     for (size_t i = 0; i < options->bind.count; i++)
-        if (oribi_address_parse(options->bind.items[i], &address, ignored) == 0 && (address.tls || address.door))
+        if (oribi_address_parse(options->bind.items[i], &address, ignored) == 0 && (address.tls || address.frontend))
             return true;
     return false;
 }
@@ -263,8 +263,8 @@ static const char *against_single(const struct oribi_options *options)
         return "daemonize";
     if (options->user)
         return "user";
-    if (needs_door(options))
-        return "addresses with tls:// or door=on";
+    if (needs_frontend(options))
+        return "addresses with tls:// or frontend=on";
     if (options->warmup.count > 0)
         return "warmup";
     if (options->requests_max.max > 0)

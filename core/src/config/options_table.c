@@ -32,10 +32,10 @@
 static const struct oribi_option table[] = {
     /* ORIBI_GROUP_LISTEN */
     {LIST(bind, LISTEN, BOTH), RELOADS, .short_flag = "b", .argument = "ADDR",
-     COMPOSED("1?", "ADDR", "certificate key ocsp door? ipv6only? proxy?"),
+     COMPOSED("1?", "ADDR", "certificate key ocsp frontend? ipv6only? proxy?"),
      .help = "address to listen on, may be repeated: tcp://host:port, tcp://[::1]:port, [::]:port for every "
              "address, host:port, :port, unix:///path?umask=007, /path, fd://3, "
-             "tls://host:port?certificate=FILE&key=FILE; with ?door=on HTTP/2 without TLS, with ?proxy=on trusted "
+             "tls://host:port?certificate=FILE&key=FILE; with ?frontend=on HTTP/2 without TLS, with ?proxy=on trusted "
              "proxies begin with a PROXY header",
      .default_note = "127.0.0.1:9292; in production 0.0.0.0:9292, [::]:9292 on a machine without IPv4",
      .aliases = "listen l"},
@@ -80,13 +80,13 @@ static const struct oribi_option table[] = {
      .default_text = "0",
      .help = "requests that did not come by HTTPS are sent to https:// at this port, but for health and "
              "/.well-known/acme-challenge/; 0 answers them"},
-    {COUNT(doors, LISTEN, BOTH), .max = ORIBI_DOORS_MAX, .default_text = "0", .default_note = "one for four CPUs",
-     .help = "processes that hold the clients of tls:// addresses and of those with ?door=on; 0 starts one for each "
+    {COUNT(frontends, LISTEN, BOTH), .max = ORIBI_FRONTENDS_MAX, .default_text = "0", .default_note = "one for four CPUs",
+     .help = "processes that hold the clients of tls:// addresses and of those with ?frontend=on; 0 starts one for each "
              "four CPUs"},
-    {TEXT(door_user, LISTEN, BOTH), .argument = "NAME", .default_note = "user",
-     .help = "user that doors run as, by name or number; needs a start as root"},
-    {SWITCH(door_sandbox, LISTEN, BOTH), .default_text = "on",
-     .help = "forbid doors all system calls that they do not need, opening files among them (seccomp)"},
+    {TEXT(frontend_user, LISTEN, BOTH), .argument = "NAME", .default_note = "user",
+     .help = "user that frontends run as, by name or number; needs a start as root"},
+    {SWITCH(frontend_sandbox, LISTEN, BOTH), .default_text = "on",
+     .help = "forbid frontends all system calls that they do not need, opening files among them (seccomp)"},
 
     {OPTION(LIST, static, LISTEN, BOTH, mounts), RELOADS, .argument = "[PREFIX=]FOLDER", .default_note = "none",
      COMPOSED("[1=]2?", "/PREFIX FOLDER", "cache header index html? fallthrough? symlinks nosniff? etag"),

@@ -84,7 +84,7 @@ static bool take_proxy(struct oribi_reactor *r, struct oribi_conn *c)
     return c->len > 0;
 }
 
-/* What stands before each request of a channel; only a door writes there, so anything else ends it. */
+/* What stands before each request of a channel; only a frontend writes there, so anything else ends it. */
 static bool take_channel_head(struct oribi_reactor *r, struct oribi_conn *c)
 {
     struct oribi_channel *channel = c->channel;
@@ -135,7 +135,7 @@ static void head_done(struct oribi_reactor *r, struct oribi_conn *c, size_t head
     exchange->used = (uint32_t)head_len;
     if (__builtin_expect(c->channel != NULL, 0)) {
         exchange->head.keep_alive = c->channel->head.keeps; /* what the client has asked for */
-        exchange->head.minor = 1; /* the door's, whatever the client's: chunks tell a whole answer from a cut one */
+        exchange->head.minor = 1; /* the frontend's, whatever the client's: chunks tell a whole answer from a cut one */
     }
     if (head->chunked) {
         oribi__conn_chunked_begin(r, c, rest);
@@ -176,7 +176,7 @@ void oribi__conn_complete(struct oribi_reactor *r, struct oribi_conn *c)
 {
     c->exchange->complete_us = r->now_us;
     if (__builtin_expect(c->channel != NULL, 0) && c->channel->head.complete_us < r->now_us)
-        c->exchange->complete_us = c->channel->head.complete_us; /* it has waited in the door */
+        c->exchange->complete_us = c->channel->head.complete_us; /* it has waited in the frontend */
     oribi_timeouts_arm(&r->timeouts, &c->timer, ORIBI_TIMEOUT_NONE, r->now_ms);
     oribi_loop_interest(r->loop, &c->watch, 0);
     if (r->hooks.claims && r->hooks.claims(r->hooks.self, c))

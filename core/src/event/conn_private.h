@@ -20,7 +20,7 @@
  * leave. */
 enum { ORIBI__FULL_RETRY_AFTER_S = 5 };
 
-/* What a door adds to a head that it writes anew. */
+/* What a frontend adds to a head that it writes anew. */
 enum { ORIBI__CHANNEL_MORE_BYTES = 4096, ORIBI__CHANNEL_MORE_FIELDS = 8 };
 
 static inline const struct oribi_limits *oribi__conn_limits(const struct oribi_reactor *reactor,

@@ -1,7 +1,7 @@
 /* Calls that run on without their client.
  *
  * A client may give up its request at any time, a worker that has begun the call ends it when it can. Until then the
- * channel stays in a list of the door, without a call, and counts as out; a stream of HTTP/2 that was reset counts
+ * channel stays in a list of the frontend, without a call, and counts as out; a stream of HTTP/2 that was reset counts
  * against the left_max of its connection as long. */
 
 #include "frontend/frontend_private.h"
@@ -11,7 +11,7 @@
 
 void oribi__channel_unlink_left(struct oribi__channel *channel)
 {
-    *(channel->prev ? &channel->prev->next : &channel->door->left_first) = channel->next;
+    *(channel->prev ? &channel->prev->next : &channel->frontend->left_first) = channel->next;
     if (channel->next)
         channel->next->prev = channel->prev;
     channel->prev = channel->next = NULL;
@@ -26,14 +26,14 @@ void oribi__channel_unlink_left(struct oribi__channel *channel)
  * that another follows on it may be seen later, at the next look. */
 static bool runs_on(const struct oribi__channel *channel)
 {
-    const struct oribi_slot *slot = &channel->door->config->board.slots[channel->owner - 1u];
+    const struct oribi_slot *slot = &channel->frontend->config->board.slots[channel->owner - 1u];
     return oribi__channel_owner(channel) == channel->owner &&
            atomic_load_explicit(&slot->pid, memory_order_relaxed) == channel->left_pid;
 }
 
 void oribi__channel_leave(struct oribi__channel *channel)
 {
-    struct oribi__door *door = channel->door;
+    struct oribi__frontend *frontend = channel->frontend;
     if (channel->site) { /* it is no worker, and has begun nothing that matters */
         oribi__channel_close(channel);
         return;
@@ -45,17 +45,17 @@ void oribi__channel_leave(struct oribi__channel *channel)
         oribi__channel_close(channel);
         return;
     }
-    channel->left_pid = atomic_load_explicit(&door->config->board.slots[channel->owner - 1u].pid, memory_order_relaxed);
+    channel->left_pid = atomic_load_explicit(&frontend->config->board.slots[channel->owner - 1u].pid, memory_order_relaxed);
     channel->call->channel = NULL;
     channel->call = NULL;
     channel->state = ORIBI__CHANNEL_LEFT;
-    channel->next = door->left_first;
-    if (door->left_first)
-        door->left_first->prev = channel;
-    door->left_first = channel;
+    channel->next = frontend->left_first;
+    if (frontend->left_first)
+        frontend->left_first->prev = channel;
+    frontend->left_first = channel;
     oribi_buf_deinit(&channel->unsent);
     oribi_buf_deinit(&channel->read);
-    oribi_loop_interest(door->reactor.loop, &channel->watch, ORIBI_READ);
+    oribi_loop_interest(frontend->reactor.loop, &channel->watch, ORIBI_READ);
 }
 
 void oribi__channel_look(struct oribi__channel *channel)
@@ -64,24 +64,24 @@ void oribi__channel_look(struct oribi__channel *channel)
         oribi__channel_close(channel);
 }
 
-void oribi__channels_look(struct oribi__door *door)
+void oribi__channels_look(struct oribi__frontend *frontend)
 {
     struct oribi__channel *next;
-    for (struct oribi__channel *channel = door->left_first; channel; channel = next) {
+    for (struct oribi__channel *channel = frontend->left_first; channel; channel = next) {
         next = channel->next;
         oribi__channel_look(channel);
     }
 }
 
-void oribi__channels_forget(struct oribi__door *door, const struct oribi_h2 *h2)
+void oribi__channels_forget(struct oribi__frontend *frontend, const struct oribi_h2 *h2)
 {
-    for (struct oribi__channel *channel = door->left_first; channel; channel = channel->next)
+    for (struct oribi__channel *channel = frontend->left_first; channel; channel = channel->next)
         if (channel->left_by && channel->left_by->h2 == h2)
             channel->left_by = NULL;
 }
 
-void oribi__channels_close_left(struct oribi__door *door)
+void oribi__channels_close_left(struct oribi__frontend *frontend)
 {
-    while (door->left_first)
-        oribi__channel_close(door->left_first);
+    while (frontend->left_first)
+        oribi__channel_close(frontend->left_first);
 }

@@ -1,4 +1,4 @@
-/* The door's listeners, from the first client to the last: accepting, pauses, and the end, with a supervisor and
+/* The frontend's listeners, from the first client to the last: accepting, pauses, and the end, with a supervisor and
  * without. */
 #include "frontend/frontend_private.h"
 
@@ -12,140 +12,140 @@ enum {
     ORPHANS_MAX = 4096, /* connections that a listener may have at its end */
 };
 
-static void pause_accepting(struct oribi__door *door)
+static void pause_accepting(struct oribi__frontend *frontend)
 {
-    if (!door->accepting)
+    if (!frontend->accepting)
         return;
-    for (uint32_t i = 0; i < door->config->listener_count; i++)
-        if (door->config->listeners[i].listener.fd >= 0)
-            (void)oribi_loop_remove(door->reactor.loop, &door->listener_watches[i]);
-    door->accepting = false;
-    door->accept_pause_until_ms = door->reactor.now_ms + ORIBI__DOOR_PAUSE_MS;
+    for (uint32_t i = 0; i < frontend->config->listener_count; i++)
+        if (frontend->config->listeners[i].listener.fd >= 0)
+            (void)oribi_loop_remove(frontend->reactor.loop, &frontend->listener_watches[i]);
+    frontend->accepting = false;
+    frontend->accept_pause_until_ms = frontend->reactor.now_ms + ORIBI__FRONTEND_PAUSE_MS;
 }
 
-static void close_listener(struct oribi__door *door, uint32_t index)
+static void close_listener(struct oribi__frontend *frontend, uint32_t index)
 {
-    struct oribi_listener *listener = &door->config->listeners[index].listener;
+    struct oribi_listener *listener = &frontend->config->listeners[index].listener;
     if (listener->fd < 0)
         return;
-    if (door->accepting)
-        (void)oribi_loop_remove(door->reactor.loop, &door->listener_watches[index]);
+    if (frontend->accepting)
+        (void)oribi_loop_remove(frontend->reactor.loop, &frontend->listener_watches[index]);
     oribi_os_close(listener->fd);
     listener->fd = -1;
 }
 
 /* One connection makes way, for a reason that the log is told of in time. */
-static bool evict(struct oribi__door *door)
+static bool evict(struct oribi__frontend *frontend)
 {
-    if (!oribi__arrive_make_room(door))
+    if (!oribi__arrive_make_room(frontend))
         return false;
-    oribi_door_slot_count(&door->slot->evicted_count, 1);
+    oribi_frontend_slot_count(&frontend->slot->evicted_count, 1);
     return true;
 }
 
 /* Without descriptors, and no connection that rests: those that have come wait in the kernel's queue. */
-static bool has_no_descriptor(struct oribi__door *door, uint32_t index)
+static bool has_no_descriptor(struct oribi__frontend *frontend, uint32_t index)
 {
-    if (oribi_log_limit_allows(&door->log_limit, door->reactor.now_ms))
-        oribi_log(ORIBI_LOG_ERROR, "door: cannot accept from %s: %s", door->config->listeners[index].listener.text,
+    if (oribi_log_limit_allows(&frontend->log_limit, frontend->reactor.now_ms))
+        oribi_log(ORIBI_LOG_ERROR, "frontend: cannot accept from %s: %s", frontend->config->listeners[index].listener.text,
                   oribi_os_error_text());
-    return !evict(door);
+    return !evict(frontend);
 }
 
 /* 0: there may be more. ORIBI_AGAIN: there is none. Another code: not now, or never (a listener that has ended). */
-static int accept_one(struct oribi__door *door, uint32_t index)
+static int accept_one(struct oribi__frontend *frontend, uint32_t index)
 {
-    uint32_t max = door->config->options->connections_max;
+    uint32_t max = frontend->config->options->connections_max;
     struct sockaddr_storage from;
     socklen_t len = sizeof(from);
     int fd;
-    if (max && oribi__arrive_held(door) >= max && !evict(door)) {
-        pause_accepting(door);
+    if (max && oribi__arrive_held(frontend) >= max && !evict(frontend)) {
+        pause_accepting(frontend);
         return ORIBI_ELIMIT;
     }
-    int code = oribi_os_accept(door->config->listeners[index].listener.fd, &fd, &from, &len);
+    int code = oribi_os_accept(frontend->config->listeners[index].listener.fd, &fd, &from, &len);
     if (code == ORIBI_ECLOSED)
         return 0;
     if (code == 0)
-        oribi__arrive(door, index, fd, &from);
-    else if (code == ORIBI_ELIMIT && !has_no_descriptor(door, index))
+        oribi__arrive(frontend, index, fd, &from);
+    else if (code == ORIBI_ELIMIT && !has_no_descriptor(frontend, index))
         return 0;
     else if (code == ORIBI_ELIMIT || code == ORIBI_ENOMEM)
-        pause_accepting(door);
-    else if (code != ORIBI_AGAIN && door->draining)
-        close_listener(door, index); /* the supervisor has ended it: nobody waits there */
+        pause_accepting(frontend);
+    else if (code != ORIBI_AGAIN && frontend->draining)
+        close_listener(frontend, index); /* the supervisor has ended it: nobody waits there */
     else if (code != ORIBI_AGAIN) {
-        if (oribi_log_limit_allows(&door->log_limit, door->reactor.now_ms))
-            oribi_log(ORIBI_LOG_ERROR, "door: cannot accept from %s: %s", door->config->listeners[index].listener.text,
+        if (oribi_log_limit_allows(&frontend->log_limit, frontend->reactor.now_ms))
+            oribi_log(ORIBI_LOG_ERROR, "frontend: cannot accept from %s: %s", frontend->config->listeners[index].listener.text,
                       oribi_os_error_text());
-        pause_accepting(door);
+        pause_accepting(frontend);
     }
     return code;
 }
 
 static void on_listener(void *self, struct oribi_watch *watch)
 {
-    struct oribi__door *door = self;
-    uint32_t index = (uint32_t)(watch - door->listener_watches);
-    for (int i = 0; i < ACCEPT_BATCH && door->accepting; i++)
-        if (door->config->listeners[index].listener.fd < 0 || accept_one(door, index) < 0)
+    struct oribi__frontend *frontend = self;
+    uint32_t index = (uint32_t)(watch - frontend->listener_watches);
+    for (int i = 0; i < ACCEPT_BATCH && frontend->accepting; i++)
+        if (frontend->config->listeners[index].listener.fd < 0 || accept_one(frontend, index) < 0)
             return;
 }
 
-static int listen_on(struct oribi__door *door)
+static int listen_on(struct oribi__frontend *frontend)
 {
-    door->accepting = true;
-    for (uint32_t i = 0; i < door->config->listener_count; i++) {
-        door->listener_watches[i].handler = on_listener;
-        if (door->config->listeners[i].listener.fd < 0)
+    frontend->accepting = true;
+    for (uint32_t i = 0; i < frontend->config->listener_count; i++) {
+        frontend->listener_watches[i].handler = on_listener;
+        if (frontend->config->listeners[i].listener.fd < 0)
             continue;
-        if (oribi_loop_add(door->reactor.loop, &door->listener_watches[i], door->config->listeners[i].listener.fd,
+        if (oribi_loop_add(frontend->reactor.loop, &frontend->listener_watches[i], frontend->config->listeners[i].listener.fd,
                            ORIBI_WATCH_LISTENER, ORIBI_READ) < 0)
             return ORIBI_ESYS;
     }
     return 0;
 }
 
-int oribi__door_accept_init(struct oribi__door *door)
+int oribi__frontend_accept_init(struct oribi__frontend *frontend)
 {
-    return listen_on(door);
+    return listen_on(frontend);
 }
 
-void oribi__door_accept_turn(struct oribi__door *door)
+void oribi__frontend_accept_turn(struct oribi__frontend *frontend)
 {
-    if (!door->accepting && door->reactor.now_ms >= door->accept_pause_until_ms)
-        (void)listen_on(door); /* tried again with the next pause */
-    for (uint32_t i = 0; i < door->config->listener_count && door->draining; i++)
-        if (door->accepting) /* TCP: that it has ended is told by accept(2) */
-            on_listener(door, &door->listener_watches[i]);
+    if (!frontend->accepting && frontend->reactor.now_ms >= frontend->accept_pause_until_ms)
+        (void)listen_on(frontend); /* tried again with the next pause */
+    for (uint32_t i = 0; i < frontend->config->listener_count && frontend->draining; i++)
+        if (frontend->accepting) /* TCP: that it has ended is told by accept(2) */
+            on_listener(frontend, &frontend->listener_watches[i]);
 }
 
-void oribi__door_accept_stop(struct oribi__door *door, bool last)
+void oribi__frontend_accept_stop(struct oribi__frontend *frontend, bool last)
 {
-    for (uint32_t i = 0; i < door->config->listener_count; i++)
-        if (!last || door->config->listeners[i].listener.inherited)
-            close_listener(door, i);
+    for (uint32_t i = 0; i < frontend->config->listener_count; i++)
+        if (!last || frontend->config->listeners[i].listener.inherited)
+            close_listener(frontend, i);
 }
 
 /* One that a successor or a predecessor serves as well is only closed. */
-void oribi__door_accept_end(struct oribi__door *door)
+void oribi__frontend_accept_end(struct oribi__frontend *frontend)
 {
-    bool sole = atomic_load_explicit(&door->slot->sole, memory_order_relaxed);
-    for (uint32_t i = 0; i < door->config->listener_count; i++) {
-        const struct oribi_listener *listener = &door->config->listeners[i].listener;
+    bool sole = atomic_load_explicit(&frontend->slot->sole, memory_order_relaxed);
+    for (uint32_t i = 0; i < frontend->config->listener_count; i++) {
+        const struct oribi_listener *listener = &frontend->config->listeners[i].listener;
         bool own = sole && !listener->inherited;
-        for (int left = ORPHANS_MAX; own && left > 0 && accept_one(door, i) >= 0; left--)
+        for (int left = ORPHANS_MAX; own && left > 0 && accept_one(frontend, i) >= 0; left--)
             continue;
         if (own && listener->fd >= 0)
             (void)shutdown(listener->fd, SHUT_RDWR); /* for all who have a copy; one that is over already fails */
-        close_listener(door, i);
+        close_listener(frontend, i);
     }
 }
 
-bool oribi__door_accept_listens(const struct oribi__door *door)
+bool oribi__frontend_accept_listens(const struct oribi__frontend *frontend)
 {
-    for (uint32_t i = 0; i < door->config->listener_count; i++)
-        if (door->config->listeners[i].listener.fd >= 0)
+    for (uint32_t i = 0; i < frontend->config->listener_count; i++)
+        if (frontend->config->listeners[i].listener.fd >= 0)
             return true;
     return false;
 }

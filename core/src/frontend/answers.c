@@ -1,4 +1,4 @@
-/* Answers of the door's own: refusals, and what it says where no worker has answered. Their headers and pages are the
+/* Answers of the frontend's own: refusals, and what it says where no worker has answered. Their headers and pages are the
  * operator's, as in a worker, and each has its line in the access log; so have requests whose client went before a
  * worker had them (499). */
 #include "frontend/frontend_private.h"
@@ -16,53 +16,53 @@
 #include <stdio.h>
 #include <string.h>
 
-void oribi__own_open(struct oribi__door *door, const struct oribi_options *options,
+void oribi__own_open(struct oribi__frontend *frontend, const struct oribi_options *options,
                      const struct oribi_error_pages *pages)
 {
     char error[ORIBI_ERROR_TEXT_CAP];
     struct oribi_trust trust = {0};
-    oribi__own_close(door);
+    oribi__own_close(frontend);
     if (oribi_trust_parse(&options->trusted_proxies, &trust, error) == 0) /* the supervisor has read it */
-        door->trust = trust;
-    if (oribi_added_create(options->headers.items, options->headers.count, &door->added, error) < 0)
-        oribi_log(ORIBI_LOG_ERROR, "door: %s", error);
-    door->pages = pages;
-    door->reactor.config.added = door->added;
-    if (oribi_access_log_open(options->access_log, options->access_log_format, NULL, &door->access_log, error) < 0)
-        oribi_log(ORIBI_LOG_ERROR, "door: %s: its own answers have no lines", error);
-    oribi_access_log_choose(door->access_log, &options->access_log_skip, options->access_log_sample);
-    door->names_requests = options->request_id || options->request_id_header || oribi_log_is_json() ||
-                           (oribi_access_log_wants(door->access_log) & ORIBI_ACCESS_WANTS_ID) != 0;
+        frontend->trust = trust;
+    if (oribi_added_create(options->headers.items, options->headers.count, &frontend->added, error) < 0)
+        oribi_log(ORIBI_LOG_ERROR, "frontend: %s", error);
+    frontend->pages = pages;
+    frontend->reactor.config.added = frontend->added;
+    if (oribi_access_log_open(options->access_log, options->access_log_format, NULL, &frontend->access_log, error) < 0)
+        oribi_log(ORIBI_LOG_ERROR, "frontend: %s: its own answers have no lines", error);
+    oribi_access_log_choose(frontend->access_log, &options->access_log_skip, options->access_log_sample);
+    frontend->names_requests = options->request_id || options->request_id_header || oribi_log_is_json() ||
+                           (oribi_access_log_wants(frontend->access_log) & ORIBI_ACCESS_WANTS_ID) != 0;
 }
 
-void oribi__own_close(struct oribi__door *door)
+void oribi__own_close(struct oribi__frontend *frontend)
 {
-    oribi_access_log_close(door->access_log);
-    oribi_mem_free(door->added);
-    door->access_log = NULL;
-    door->added = NULL;
-    door->pages = NULL;
-    door->reactor.config.added = NULL;
+    oribi_access_log_close(frontend->access_log);
+    oribi_mem_free(frontend->added);
+    frontend->access_log = NULL;
+    frontend->added = NULL;
+    frontend->pages = NULL;
+    frontend->reactor.config.added = NULL;
 }
 
-void oribi__own_reopen(struct oribi__door *door)
+void oribi__own_reopen(struct oribi__frontend *frontend)
 {
     char error[ORIBI_ERROR_TEXT_CAP];
-    oribi_access_log_flush(door->access_log); /* what happened before belongs to the old file */
-    if (oribi_access_log_follow_stdout(door->access_log, error) < 0)
-        oribi_log(ORIBI_LOG_ERROR, "door: %s, going on with the old file", error);
+    oribi_access_log_flush(frontend->access_log); /* what happened before belongs to the old file */
+    if (oribi_access_log_follow_stdout(frontend->access_log, error) < 0)
+        oribi_log(ORIBI_LOG_ERROR, "frontend: %s, going on with the old file", error);
 }
 
 struct oribi_slice oribi__own_page_of(void *self, int status, struct oribi_slice *type)
 {
-    const struct oribi__door *door = self;
-    return oribi_error_page_find(door->pages, status, type);
+    const struct oribi__frontend *frontend = self;
+    return oribi_error_page_find(frontend->pages, status, type);
 }
 
-struct oribi_slice oribi__own_text(struct oribi__door *door, int status, char text[ORIBI__OWN_TEXT_CAP],
+struct oribi_slice oribi__own_text(struct oribi__frontend *frontend, int status, char text[ORIBI__OWN_TEXT_CAP],
                                    struct oribi_slice *type)
 {
-    struct oribi_slice page = oribi__own_page_of(door, status, type);
+    struct oribi_slice page = oribi__own_page_of(frontend, status, type);
     if (page.p)
         return page;
     struct oribi_slice reason = oribi_status_reason(status);
@@ -71,11 +71,11 @@ struct oribi_slice oribi__own_text(struct oribi__door *door, int status, char te
     return oribi_slice(text, (size_t)n);
 }
 
-uint32_t oribi__own_fields(const struct oribi__door *door, struct oribi_field *fields, uint32_t room)
+uint32_t oribi__own_fields(const struct oribi__frontend *frontend, struct oribi_field *fields, uint32_t room)
 {
     uint32_t count = 0;
-    for (uint32_t i = 0; door->added && i < door->added->count && count < room; i++) {
-        const struct oribi_header *header = &door->added->headers[i];
+    for (uint32_t i = 0; frontend->added && i < frontend->added->count && count < room; i++) {
+        const struct oribi_header *header = &frontend->added->headers[i];
         fields[count++] = (struct oribi_field){.name = header->name,
                                                .value = header->value,
                                                .name_len = (uint16_t)header->name_len,
@@ -86,10 +86,10 @@ uint32_t oribi__own_fields(const struct oribi__door *door, struct oribi_field *f
 
 /* --- lines --- */
 
-static void add_line(struct oribi__door *door, struct oribi_access_entry *entry, const struct oribi_listener *listener,
+static void add_line(struct oribi__frontend *frontend, struct oribi_access_entry *entry, const struct oribi_listener *listener,
                      int64_t complete_us)
 {
-    bool tls = ((const struct oribi_door_listener *)listener)->tls; /* its first member */
+    bool tls = ((const struct oribi_frontend_listener *)listener)->tls; /* its first member */
     char room[ORIBI_ADDRESS_TEXT_CAP];
     const char *shown = oribi_address_shown(listener->text, tls, room);
     const char *colon = listener->is_unix ? NULL : strrchr(listener->text, ':');
@@ -99,18 +99,18 @@ static void add_line(struct oribi__door *door, struct oribi_access_entry *entry,
     entry->upstream_us = -1;
     entry->wall_ms = oribi_clock_wall_ms();
     entry->queue_us = entry->total_us = complete_us ? oribi_clock_us() - complete_us : 0;
-    oribi_access_log_add(door->access_log, entry);
+    oribi_access_log_add(frontend->access_log, entry);
 }
 
-struct oribi_slice oribi__own_id(struct oribi__door *door, const struct oribi_head *head, struct oribi_slice addr,
+struct oribi_slice oribi__own_id(struct oribi__frontend *frontend, const struct oribi_head *head, struct oribi_slice addr,
                                  char room[ORIBI__ID_LEN])
 {
-    if (!door->names_requests)
+    if (!frontend->names_requests)
         return oribi_slice("", 0);
-    struct oribi_slice given = head ? oribi__id_trusted(&door->trust, head, addr) : oribi_slice("", 0);
+    struct oribi_slice given = head ? oribi__id_trusted(&frontend->trust, head, addr) : oribi_slice("", 0);
     if (given.n)
         return given;
-    oribi__id_make(&door->ids, door->reactor.now_us, room);
+    oribi__id_make(&frontend->ids, frontend->reactor.now_us, room);
     return oribi_slice(room, ORIBI__ID_LEN);
 }
 
@@ -125,7 +125,7 @@ static size_t read_call(struct oribi__call *call, struct oribi_channel_head *abo
         if (n <= 0)
             break;
         ssize_t code =
-            oribi_parser_head(&parser, &call->door->answer_limits, call->head.p + n, call->head.len - (size_t)n, head);
+            oribi_parser_head(&parser, &call->frontend->answer_limits, call->head.p + n, call->head.len - (size_t)n, head);
         call->head.len = len;
         if (code > 0)
             return (size_t)n;
@@ -138,10 +138,10 @@ static size_t read_call(struct oribi__call *call, struct oribi_channel_head *abo
 
 void oribi__own_log(struct oribi__call *call, int status, int64_t body_bytes)
 {
-    struct oribi__door *door = call->door;
+    struct oribi__frontend *frontend = call->frontend;
     struct oribi_channel_head about;
     struct oribi_head head;
-    size_t n = door->access_log ? read_call(call, &about, &head) : 0;
+    size_t n = frontend->access_log ? read_call(call, &about, &head) : 0;
     if (n == 0)
         return;
     struct oribi_access_entry entry = {
@@ -157,23 +157,23 @@ void oribi__own_log(struct oribi__call *call, int status, int64_t body_bytes)
         .request_id = about.request_id,
         .refused = call->refusal != ORIBI_REFUSAL_OTHER ? oribi_refusal_name((enum oribi_refusal)call->refusal) : NULL,
         .connection_requests = 1};
-    add_line(door, &entry, &door->config->listeners[call->listener].listener, call->complete_us);
+    add_line(frontend, &entry, &frontend->config->listeners[call->listener].listener, call->complete_us);
 }
 
-static struct oribi_slice trace_of(const struct oribi__door *door, const struct oribi_head *head)
+static struct oribi_slice trace_of(const struct oribi__frontend *frontend, const struct oribi_head *head)
 {
-    return head && door->names_requests ? oribi__trace_id(head) : oribi_slice("", 0);
+    return head && frontend->names_requests ? oribi__trace_id(head) : oribi_slice("", 0);
 }
 
 void oribi__own_say_failed(struct oribi__call *call, int status, enum oribi_refusal refusal, const char *reason)
 {
-    struct oribi__door *door = call->door;
+    struct oribi__frontend *frontend = call->frontend;
     struct oribi_channel_head about = {0};
     struct oribi_head head;
     char line[ORIBI_SLOT_LINE_CAP] = "a request";
     size_t n = read_call(call, &about, &head);
     struct oribi_slice addr = about.addr_len ? oribi_slice(about.addr, about.addr_len) : ORIBI_SLICE("a unix socket");
-    struct oribi_slice trace = n ? trace_of(door, &head) : oribi_slice("", 0);
+    struct oribi_slice trace = n ? trace_of(frontend, &head) : oribi_slice("", 0);
     if (!call->begun && refusal != ORIBI_REFUSAL_OTHER) {
         const struct oribi__refusal_line refused = {
             .addr = addr,
@@ -189,9 +189,9 @@ void oribi__own_say_failed(struct oribi__call *call, int status, enum oribi_refu
         oribi__note_line(line, &head);
     oribi_log_about(about.request_id, trace);
     if (call->begun)
-        oribi_log(ORIBI_LOG_ERROR, "door: %s from %.*s: %s: the answer breaks off", line, (int)addr.n, addr.p, reason);
+        oribi_log(ORIBI_LOG_ERROR, "frontend: %s from %.*s: %s: the answer breaks off", line, (int)addr.n, addr.p, reason);
     else
-        oribi_log(status == 503 ? ORIBI_LOG_WARN : ORIBI_LOG_ERROR, "door: %s from %.*s: %s; answering with %d", line,
+        oribi_log(status == 503 ? ORIBI_LOG_WARN : ORIBI_LOG_ERROR, "frontend: %s from %.*s: %s; answering with %d", line,
                   (int)addr.n, addr.p, reason, status);
     oribi_log_about(oribi_slice("", 0), oribi_slice("", 0));
 }
@@ -211,27 +211,27 @@ void oribi__own_say_cut(struct oribi__call *call, int error)
 {
     char reason[ORIBI__OWN_REASON_CAP];
     oribi__own_why_unkept(error, reason);
-    if (oribi_log_limit_allows(&call->door->log_limit, call->door->reactor.now_ms))
+    if (oribi_log_limit_allows(&call->frontend->log_limit, call->frontend->reactor.now_ms))
         oribi__own_say_failed(call, 502, ORIBI_REFUSAL_OTHER, reason);
 }
 
-void oribi__own_log_refused(struct oribi__door *door, const struct oribi_head *head, struct oribi_slice raw_line,
+void oribi__own_log_refused(struct oribi__frontend *frontend, const struct oribi_head *head, struct oribi_slice raw_line,
                             const struct oribi__refused *refused)
 {
     static const struct oribi_head nothing;
     char room[ORIBI__ID_LEN];
-    struct oribi_slice id = oribi__own_id(door, head, refused->addr, room);
+    struct oribi_slice id = oribi__own_id(frontend, head, refused->addr, room);
     const struct oribi__refusal_line line = {.addr = refused->addr,
                                              .status = refused->status,
                                              .reason = refused->reason,
                                              .fault = refused->fault,
                                              .first_line = raw_line,
                                              .id = id,
-                                             .trace_id = trace_of(door, head),
+                                             .trace_id = trace_of(frontend, head),
                                              .closes = refused->closes};
-    if (oribi_log_limit_allows(&door->log_limit, door->reactor.now_ms))
+    if (oribi_log_limit_allows(&frontend->log_limit, frontend->reactor.now_ms))
         oribi__refused_say(&line);
-    if (!door->access_log || refused->status == 0)
+    if (!frontend->access_log || refused->status == 0)
         return;
     struct oribi_access_entry entry = {.head = head ? head : &nothing,
                                        .raw_line = raw_line,
@@ -246,17 +246,17 @@ void oribi__own_log_refused(struct oribi__door *door, const struct oribi_head *h
                                        .bytes_in = refused->bytes_in,
                                        .bytes_out = refused->bytes_out,
                                        .connection_requests = refused->requests};
-    add_line(door, &entry, refused->listener, 0);
+    add_line(frontend, &entry, refused->listener, 0);
 }
 
-void oribi__own_log_refused_h2(struct oribi__door *door, const struct oribi__peer *peer, struct oribi_slice line,
+void oribi__own_log_refused_h2(struct oribi__frontend *frontend, const struct oribi__peer *peer, struct oribi_slice line,
                                int status, enum oribi_refusal refusal, const char *reason,
                                const struct oribi_fault *fault)
 {
     struct oribi_fault field = fault ? *fault : (struct oribi_fault){0};
     if (!field.field.p)
         field.at = NULL; /* bytes of a field block have no columns */
-    const struct oribi__refused refused = {.listener = &door->config->listeners[peer->listener].listener,
+    const struct oribi__refused refused = {.listener = &frontend->config->listeners[peer->listener].listener,
                                            .addr = oribi_slice(peer->addr, peer->addr_len),
                                            .port = oribi_slice(peer->port, peer->port_len),
                                            .tls = peer->tls || peer->proxy_tls,
@@ -265,5 +265,5 @@ void oribi__own_log_refused_h2(struct oribi__door *door, const struct oribi__pee
                                            .reason = reason,
                                            .fault = &field,
                                            .requests = 1};
-    oribi__own_log_refused(door, NULL, line, &refused);
+    oribi__own_log_refused(frontend, NULL, line, &refused);
 }

@@ -57,15 +57,15 @@ void oribi__peer_close(struct oribi__peer *peer, bool shut)
 
 static void forget(struct oribi__arrival *arrival)
 {
-    struct oribi__door *door = arrival->door;
-    (void)oribi_loop_remove(door->reactor.loop, &arrival->watch); /* ours */
-    *(arrival->prev ? &arrival->prev->next : &door->arrivals) = arrival->next;
-    *(arrival->next ? &arrival->next->prev : &door->arrivals_last) = arrival->prev;
+    struct oribi__frontend *frontend = arrival->frontend;
+    (void)oribi_loop_remove(frontend->reactor.loop, &arrival->watch); /* ours */
+    *(arrival->prev ? &arrival->prev->next : &frontend->arrivals) = arrival->next;
+    *(arrival->next ? &arrival->next->prev : &frontend->arrivals_last) = arrival->prev;
     arrival->watch.fd = -1;
     oribi_buf_deinit(&arrival->proxy);
-    door->arrival_count--;
-    arrival->next = door->closed_arrivals;
-    door->closed_arrivals = arrival;
+    frontend->arrival_count--;
+    arrival->next = frontend->closed_arrivals;
+    frontend->closed_arrivals = arrival;
 }
 
 void oribi__arrival_drop(struct oribi__arrival *arrival)
@@ -78,12 +78,12 @@ void oribi__arrival_drop(struct oribi__arrival *arrival)
 
 static void become_h1(struct oribi__arrival *arrival, struct oribi_slice first)
 {
-    struct oribi__door *door = arrival->door;
+    struct oribi__frontend *frontend = arrival->frontend;
     struct oribi__peer peer = arrival->peer;
-    const struct oribi_door_listener *listener = &door->config->listeners[peer.listener];
+    const struct oribi_frontend_listener *listener = &frontend->config->listeners[peer.listener];
     bool proxy_awaited = arrival->proxy_awaited;
     forget(arrival);
-    struct oribi_conn *c = oribi_conn_open(&door->reactor, peer.fd, listener);
+    struct oribi_conn *c = oribi_conn_open(&frontend->reactor, peer.fd, listener);
     if (!c) {
         if (peer.transport)
             peer.transport->release(peer.transport);
@@ -97,17 +97,17 @@ static void become_h1(struct oribi__arrival *arrival, struct oribi_slice first)
     c->proxy_awaited = proxy_awaited;
     c->proxy_tls = peer.proxy_tls;
     if (first.n)
-        oribi_conn_resume(&door->reactor, c, first, -1, 0, 0);
+        oribi_conn_resume(&frontend->reactor, c, first, -1, 0, 0);
     if (c->state == ORIBI_CONN_IDLE || c->state == ORIBI_CONN_HEAD || c->state == ORIBI_CONN_BODY)
-        oribi_conn_start(&door->reactor, c);
+        oribi_conn_start(&frontend->reactor, c);
 }
 
 static void become_h2(struct oribi__arrival *arrival, struct oribi_slice first)
 {
     struct oribi__peer peer = arrival->peer;
-    struct oribi__door *door = arrival->door;
+    struct oribi__frontend *frontend = arrival->frontend;
     forget(arrival);
-    oribi__h2_begin(door, &peer, first);
+    oribi__h2_begin(frontend, &peer, first);
 }
 
 /* --- the first bytes --- */
@@ -124,7 +124,7 @@ static size_t read_first(struct oribi__arrival *arrival, char first[FIRST_BYTES]
         oribi__arrival_drop(arrival);
         return 0;
     }
-    arrival->door->bytes_in += (uint64_t)n;
+    arrival->frontend->bytes_in += (uint64_t)n;
     return (size_t)n;
 }
 
@@ -156,7 +156,7 @@ static void log_plain(const struct oribi__arrival *arrival, struct oribi_slice c
 {
     const struct oribi__peer *peer = &arrival->peer;
     const struct oribi__refused refused = {
-        .listener = &arrival->door->config->listeners[peer->listener].listener,
+        .listener = &arrival->frontend->config->listeners[peer->listener].listener,
         .addr = oribi_slice(peer->addr, peer->addr_len),
         .port = oribi_slice(peer->port, peer->port_len),
         .closes = true,
@@ -168,8 +168,8 @@ static void log_plain(const struct oribi__arrival *arrival, struct oribi_slice c
         .bytes_out = (int64_t)(head_bytes + body_bytes),
         .requests = 1,
     };
-    oribi__count_refusal(arrival->door, 400, ORIBI_REFUSAL_REQUEST_LINE);
-    oribi__own_log_refused(arrival->door, NULL, oribi_parser_first_line(came.p, came.n), &refused);
+    oribi__count_refusal(arrival->frontend, 400, ORIBI_REFUSAL_REQUEST_LINE);
+    oribi__own_log_refused(arrival->frontend, NULL, oribi_parser_first_line(came.p, came.n), &refused);
 }
 
 static void answer_plain(const struct oribi__arrival *arrival)
@@ -192,21 +192,21 @@ static void answer_plain(const struct oribi__arrival *arrival)
 
 static void log_unshaken(const struct oribi__arrival *arrival, const char *reason)
 {
-    struct oribi__door *door = arrival->door;
-    oribi_door_slot_count(&door->slot->unshaken[ORIBI_DOOR_REFUSED], 1);
-    if (oribi_log_limit_allows(&door->log_limit, door->reactor.now_ms))
-        oribi_log(ORIBI_LOG_INFO, "door: a handshake with %.*s failed: %s",
+    struct oribi__frontend *frontend = arrival->frontend;
+    oribi_frontend_slot_count(&frontend->slot->unshaken[ORIBI_FRONTEND_REFUSED], 1);
+    if (oribi_log_limit_allows(&frontend->log_limit, frontend->reactor.now_ms))
+        oribi_log(ORIBI_LOG_INFO, "frontend: a handshake with %.*s failed: %s",
                   arrival->peer.addr_len ? arrival->peer.addr_len : 4,
                   arrival->peer.addr_len ? arrival->peer.addr : "unix", reason);
 }
 
 static void shake_hands(struct oribi__arrival *arrival)
 {
-    struct oribi__door *door = arrival->door;
+    struct oribi__frontend *frontend = arrival->frontend;
     switch (oribi_tls_handshake(arrival->session)) {
     case ORIBI_TLS_DONE:
         arrival->peer.tls = oribi_tls_info(arrival->session);
-        oribi__count_handshake(door, arrival->peer.tls);
+        oribi__count_handshake(frontend, arrival->peer.tls);
         arrival->peer.transport = oribi_tls_transport(arrival->session);
         arrival->session = NULL;
         if (arrival->peer.tls->h2)
@@ -216,21 +216,21 @@ static void shake_hands(struct oribi__arrival *arrival)
         return;
     case ORIBI_TLS_READS:
         arrival->watch.ready &= (uint8_t)~ORIBI_READ;
-        oribi_loop_interest(door->reactor.loop, &arrival->watch, ORIBI_READ);
+        oribi_loop_interest(frontend->reactor.loop, &arrival->watch, ORIBI_READ);
         return;
     case ORIBI_TLS_WRITES:
         arrival->watch.ready &= (uint8_t)~ORIBI_WRITE;
-        oribi_loop_interest(door->reactor.loop, &arrival->watch, ORIBI_WRITE);
+        oribi_loop_interest(frontend->reactor.loop, &arrival->watch, ORIBI_WRITE);
         return;
     case ORIBI_TLS_PLAIN:
-        oribi_door_slot_count(&door->slot->unshaken[ORIBI_DOOR_PLAIN], 1);
+        oribi_frontend_slot_count(&frontend->slot->unshaken[ORIBI_FRONTEND_PLAIN], 1);
         answer_plain(arrival);
         break;
     case ORIBI_TLS_FAILED:
         log_unshaken(arrival, oribi_tls_reason(arrival->session));
         break;
     case ORIBI_TLS_GONE:
-        oribi_door_slot_count(&door->slot->unshaken[ORIBI_DOOR_LEFT], 1);
+        oribi_frontend_slot_count(&frontend->slot->unshaken[ORIBI_FRONTEND_LEFT], 1);
         break;
     }
     oribi__arrival_drop(arrival);
@@ -255,7 +255,7 @@ static void refuse_proxy(struct oribi__arrival *arrival, struct oribi_slice firs
         become_h1(arrival, first);
         return;
     }
-    oribi_door_slot_count(&arrival->door->slot->refusals[ORIBI_REFUSAL_PROXY_HEADER], 1);
+    oribi_frontend_slot_count(&arrival->frontend->slot->refusals[ORIBI_REFUSAL_PROXY_HEADER], 1);
     log_unshaken(arrival, reason);
     oribi__arrival_drop(arrival);
 }
@@ -263,11 +263,11 @@ static void refuse_proxy(struct oribi__arrival *arrival, struct oribi_slice firs
 static void take_proxy(struct oribi__arrival *arrival, const struct oribi_proxy *proxy)
 {
     struct oribi__peer *peer = &arrival->peer;
-    int64_t idle_ms = arrival->door->config->options->idle_timeout_ms;
+    int64_t idle_ms = arrival->frontend->config->options->idle_timeout_ms;
     arrival->proxy_awaited = false;
     oribi_buf_deinit(&arrival->proxy);
     if (!oribi__arrival_listener(arrival)->tls)
-        arrival->deadline_ms = idle_ms ? arrival->door->reactor.now_ms + idle_ms : INT64_MAX;
+        arrival->deadline_ms = idle_ms ? arrival->frontend->reactor.now_ms + idle_ms : INT64_MAX;
     peer->proxy_tls = proxy->tls;
     if (!proxy->known)
         return;
@@ -280,8 +280,8 @@ static void take_proxy(struct oribi__arrival *arrival, const struct oribi_proxy 
 /* It has come in part, and has the time of a head for the rest. False: out of memory. */
 static bool keep_proxy(struct oribi__arrival *arrival, const char *p, size_t n)
 {
-    int64_t timeout_ms = arrival->door->config->options->head_timeout_ms;
-    int64_t until_ms = timeout_ms ? arrival->door->reactor.now_ms + timeout_ms : INT64_MAX;
+    int64_t timeout_ms = arrival->frontend->config->options->head_timeout_ms;
+    int64_t until_ms = timeout_ms ? arrival->frontend->reactor.now_ms + timeout_ms : INT64_MAX;
     if (!arrival->proxy.len && until_ms < arrival->deadline_ms)
         arrival->deadline_ms = until_ms;
     return oribi_buf_try_append(&arrival->proxy, p, n) == 0;
@@ -358,121 +358,121 @@ static void set_address(struct oribi__peer *peer, const struct sockaddr_storage 
     peer->port_len = (uint8_t)put_digits(peer->port, port);
 }
 
-void oribi__arrive(struct oribi__door *door, uint32_t index, int fd, const struct sockaddr_storage *from)
+void oribi__arrive(struct oribi__frontend *frontend, uint32_t index, int fd, const struct sockaddr_storage *from)
 {
-    const struct oribi_door_listener *listener = &door->config->listeners[index];
-    const struct oribi_options *options = door->config->options;
+    const struct oribi_frontend_listener *listener = &frontend->config->listeners[index];
+    const struct oribi_options *options = frontend->config->options;
     struct oribi__arrival *arrival = oribi_mem_try_alloc(1, sizeof(*arrival));
     if (!arrival) {
         oribi_os_close(fd);
         return;
     }
-    arrival->door = door;
+    arrival->frontend = frontend;
     arrival->peer = (struct oribi__peer){.fd = fd, .listener = index};
     arrival->watch.handler = oribi__arrival_on_ready;
     set_address(&arrival->peer, from);
     int64_t patience_ms = listener->tls ? options->head_timeout_ms : options->idle_timeout_ms;
-    arrival->deadline_ms = patience_ms ? door->reactor.now_ms + patience_ms : INT64_MAX;
+    arrival->deadline_ms = patience_ms ? frontend->reactor.now_ms + patience_ms : INT64_MAX;
     arrival->proxy_awaited = (listener->listener.proxy || options->proxy_protocol) &&
-                             oribi_trust_has(&door->trust, oribi_slice(arrival->peer.addr, arrival->peer.addr_len));
+                             oribi_trust_has(&frontend->trust, oribi_slice(arrival->peer.addr, arrival->peer.addr_len));
     bool tls = listener->tls && !arrival->proxy_awaited;
     if (tls)
         arrival->session = oribi_tls_accept(listener->contexts, fd);
     if ((tls && !arrival->session) ||
-        oribi_loop_add(door->reactor.loop, &arrival->watch, fd, ORIBI_WATCH_PEER, ORIBI_READ) < 0) {
+        oribi_loop_add(frontend->reactor.loop, &arrival->watch, fd, ORIBI_WATCH_PEER, ORIBI_READ) < 0) {
         oribi_tls_session_destroy(arrival->session);
         oribi_os_close(fd);
         oribi_mem_free(arrival);
         return;
     }
-    arrival->since_ms = door->reactor.now_ms;
-    arrival->next = door->arrivals;
-    *(door->arrivals ? &door->arrivals->prev : &door->arrivals_last) = arrival;
-    door->arrivals = arrival;
-    door->arrival_count++;
-    oribi_door_slot_count(&door->slot->connection_count, 1);
+    arrival->since_ms = frontend->reactor.now_ms;
+    arrival->next = frontend->arrivals;
+    *(frontend->arrivals ? &frontend->arrivals->prev : &frontend->arrivals_last) = arrival;
+    frontend->arrivals = arrival;
+    frontend->arrival_count++;
+    oribi_frontend_slot_count(&frontend->slot->connection_count, 1);
     oribi__arrival_go_on(arrival); /* what the client has sent is often there */
 }
 
-uint32_t oribi__arrive_held(const struct oribi__door *door)
+uint32_t oribi__arrive_held(const struct oribi__frontend *frontend)
 {
-    return door->reactor.conn_count + door->client_count + door->arrival_count + door->tunnel_count;
+    return frontend->reactor.conn_count + frontend->client_count + frontend->arrival_count + frontend->tunnel_count;
 }
 
-bool oribi__arrive_make_room(struct oribi__door *door)
+bool oribi__arrive_make_room(struct oribi__frontend *frontend)
 {
     struct oribi_room room;
     for (int looks = 0; looks < ROOM_LOOKS_MAX; looks++) {
-        int64_t h1_ms = oribi_reactor_rested_ms(&door->reactor);
-        int64_t h2_ms = oribi__h2_rested_ms(door);
-        int64_t new_ms = door->arrivals_last ? door->reactor.now_ms - door->arrivals_last->since_ms : -1;
+        int64_t h1_ms = oribi_reactor_rested_ms(&frontend->reactor);
+        int64_t h2_ms = oribi__h2_rested_ms(frontend);
+        int64_t new_ms = frontend->arrivals_last ? frontend->reactor.now_ms - frontend->arrivals_last->since_ms : -1;
         if (h1_ms >= h2_ms && h1_ms >= new_ms)
-            return oribi_reactor_make_room(&door->reactor, &room);
+            return oribi_reactor_make_room(&frontend->reactor, &room);
         if (h2_ms < ORIBI_ROOM_IDLE_MS_MIN && new_ms < ORIBI_ROOM_IDLE_MS_MIN)
             return false;
         if (new_ms >= h2_ms) {
-            oribi__arrival_drop(door->arrivals_last);
+            oribi__arrival_drop(frontend->arrivals_last);
             return true;
         }
-        if (oribi__h2_make_room(door))
+        if (oribi__h2_make_room(frontend))
             return true;
     }
     return false;
 }
 
-static void free_closed(struct oribi__door *door)
+static void free_closed(struct oribi__frontend *frontend)
 {
-    while (door->closed_arrivals) {
-        struct oribi__arrival *arrival = door->closed_arrivals;
-        door->closed_arrivals = arrival->next;
+    while (frontend->closed_arrivals) {
+        struct oribi__arrival *arrival = frontend->closed_arrivals;
+        frontend->closed_arrivals = arrival->next;
         oribi_mem_free(arrival);
     }
 }
 
 /* Who has connected and brings nothing is not waited for. */
-static void drop_silent(struct oribi__door *door)
+static void drop_silent(struct oribi__frontend *frontend)
 {
     struct oribi__arrival *next;
-    for (struct oribi__arrival *arrival = door->arrivals; arrival; arrival = next) {
+    for (struct oribi__arrival *arrival = frontend->arrivals; arrival; arrival = next) {
         next = arrival->next;
-        int64_t begun_ms = arrival->since_ms > door->drain_since_ms ? arrival->since_ms : door->drain_since_ms;
-        if (door->reactor.now_ms - begun_ms >= ORIBI__DOOR_GRACE_MS)
+        int64_t begun_ms = arrival->since_ms > frontend->drain_since_ms ? arrival->since_ms : frontend->drain_since_ms;
+        if (frontend->reactor.now_ms - begun_ms >= ORIBI__FRONTEND_GRACE_MS)
             oribi__arrival_drop(arrival);
     }
 }
 
-void oribi__arrive_turn(struct oribi__door *door)
+void oribi__arrive_turn(struct oribi__frontend *frontend)
 {
-    int64_t now_ms = door->reactor.now_ms;
-    free_closed(door);
-    oribi__door_accept_turn(door);
-    if (door->draining)
-        drop_silent(door);
-    if (now_ms < door->arrivals_look_ms)
+    int64_t now_ms = frontend->reactor.now_ms;
+    free_closed(frontend);
+    oribi__frontend_accept_turn(frontend);
+    if (frontend->draining)
+        drop_silent(frontend);
+    if (now_ms < frontend->arrivals_look_ms)
         return;
-    door->arrivals_look_ms = now_ms + LOOK_EVERY_MS;
+    frontend->arrivals_look_ms = now_ms + LOOK_EVERY_MS;
     struct oribi__arrival *next;
-    for (struct oribi__arrival *arrival = door->arrivals; arrival; arrival = next) {
+    for (struct oribi__arrival *arrival = frontend->arrivals; arrival; arrival = next) {
         next = arrival->next;
         if (now_ms < arrival->deadline_ms)
             continue;
         if (oribi__arrival_listener(arrival)->tls)
-            oribi_door_slot_count(&door->slot->unshaken[ORIBI_DOOR_LATE], 1);
-        oribi_door_slot_count(&door->slot->timeouts[ORIBI_TIMEOUT_FIRST], 1);
+            oribi_frontend_slot_count(&frontend->slot->unshaken[ORIBI_FRONTEND_LATE], 1);
+        oribi_frontend_slot_count(&frontend->slot->timeouts[ORIBI_TIMEOUT_FIRST], 1);
         oribi__arrival_drop(arrival);
     }
 }
 
-int64_t oribi__arrive_wait_ms(const struct oribi__door *door)
+int64_t oribi__arrive_wait_ms(const struct oribi__frontend *frontend)
 {
-    if (!door->accepting && (!door->draining || oribi__door_accept_listens(door)))
-        return ORIBI__DOOR_PAUSE_MS;
-    return door->arrivals ? LOOK_EVERY_MS : -1;
+    if (!frontend->accepting && (!frontend->draining || oribi__frontend_accept_listens(frontend)))
+        return ORIBI__FRONTEND_PAUSE_MS;
+    return frontend->arrivals ? LOOK_EVERY_MS : -1;
 }
 
-void oribi__arrive_close_all(struct oribi__door *door)
+void oribi__arrive_close_all(struct oribi__frontend *frontend)
 {
-    while (door->arrivals)
-        oribi__arrival_drop(door->arrivals);
-    free_closed(door);
+    while (frontend->arrivals)
+        oribi__arrival_drop(frontend->arrivals);
+    free_closed(frontend);
 }

@@ -8,7 +8,7 @@ enum { ORIBI__PREFACE_BYTES = 24 }; /* of HTTP/2, RFC 9113 3.4 */
 
 struct oribi__arrival {
     struct oribi_watch watch; /* first: the handler casts */
-    struct oribi__door *door;
+    struct oribi__frontend *frontend;
     struct oribi__arrival *prev;
     struct oribi__arrival *next;
     struct oribi__peer peer;
@@ -21,9 +21,9 @@ struct oribi__arrival {
     char first[ORIBI__PREFACE_BYTES];
 };
 
-static inline const struct oribi_door_listener *oribi__arrival_listener(const struct oribi__arrival *arrival)
+static inline const struct oribi_frontend_listener *oribi__arrival_listener(const struct oribi__arrival *arrival)
 {
-    return &arrival->door->config->listeners[arrival->peer.listener];
+    return &arrival->frontend->config->listeners[arrival->peer.listener];
 }
 
 /* The handler of its watch. */

@@ -1,4 +1,4 @@
-/* Findings about certificates. Reading order: oribi_door_check, look_at_listener, look_at_pair. */
+/* Findings about certificates. Reading order: oribi_frontend_check, look_at_listener, look_at_pair. */
 #include "frontend/certificate_check.h"
 
 #include "frontend/pairs.h"
@@ -28,7 +28,7 @@ static void say(const char *level, const char *id, const char *what, const char 
     for (size_t i = 0; i < n; i++)
         line[i] = (unsigned char)what[i] < 0x20 ? '?' : what[i];
     line[n] = '\0';
-    (void)printf("%s\t%s\t%s\t%s\t%s\n", level, id, line, why, todo); /* oribi_door_check() looks at the end */
+    (void)printf("%s\t%s\t%s\t%s\t%s\n", level, id, line, why, todo); /* oribi_frontend_check() looks at the end */
 }
 
 static const char *day_of(int64_t second, char dst[16])
@@ -137,7 +137,7 @@ static void look_at_listener(const struct oribi__pairs *pairs, uint32_t i, int64
 static bool read_all(struct oribi_buf *text)
 {
     ssize_t n = 1;
-    while (n > 0 && text->len <= ORIBI_DOOR_TEXT_MAX) {
+    while (n > 0 && text->len <= ORIBI_FRONTEND_TEXT_MAX) {
         n = oribi_os_read(STDIN_FILENO, oribi_buf_reserve(text, TEXT_STEP), TEXT_STEP);
         text->len += n > 0 ? (size_t)n : 0;
     }
@@ -155,14 +155,14 @@ static bool take(const struct oribi_buf *text, struct oribi__pairs *pairs)
     return at == end;
 }
 
-int oribi_door_check(void)
+int oribi_frontend_check(void)
 {
     struct oribi_buf text = {0};
     struct oribi__pairs *pairs = oribi_mem_alloc(1, sizeof(*pairs));
     int64_t now_s = oribi_clock_wall_s();
     bool taken = read_all(&text) && text.len > 0 && take(&text, pairs);
     if (!taken)
-        (void)fprintf(stderr, "oribi-door: --check is asked by the server's own check alone\n");
+        (void)fprintf(stderr, "oribi-frontend: --check is asked by the server's own check alone\n");
     for (uint32_t i = 0; taken && i < ORIBI_LISTENERS_MAX; i++)
         if (pairs->counts[i])
             look_at_listener(pairs, i, now_s);

@@ -17,48 +17,48 @@ static void on_ready(void *self, struct oribi_watch *watch);
 
 /* --- numbers --- */
 
-int oribi__channels_init(struct oribi__door *door)
+int oribi__channels_init(struct oribi__frontend *frontend)
 {
-    const struct oribi_door_config *config = door->config;
-    door->free_numbers = oribi_mem_try_alloc(config->channel_count, sizeof(*door->free_numbers));
-    door->out = oribi_mem_try_alloc(config->board.count + 1, sizeof(*door->out));
-    door->ended_us = oribi_mem_try_alloc(config->board.count + 1, sizeof(*door->ended_us));
-    door->average_us = oribi_mem_try_alloc(config->board.count + 1, sizeof(*door->average_us));
-    door->shunned_until_ms = oribi_mem_try_alloc(config->board.count + 1, sizeof(*door->shunned_until_ms));
-    door->scratch = oribi_mem_try_alloc(1, ORIBI__DOOR_SCRATCH_BYTES);
-    door->text = oribi_mem_try_alloc(1, ORIBI_RESPONSE_HEAD_BYTES_MAX);
-    if (!door->free_numbers || !door->out || !door->ended_us || !door->average_us || !door->shunned_until_ms ||
-        !door->scratch || !door->text)
+    const struct oribi_frontend_config *config = frontend->config;
+    frontend->free_numbers = oribi_mem_try_alloc(config->channel_count, sizeof(*frontend->free_numbers));
+    frontend->out = oribi_mem_try_alloc(config->board.count + 1, sizeof(*frontend->out));
+    frontend->ended_us = oribi_mem_try_alloc(config->board.count + 1, sizeof(*frontend->ended_us));
+    frontend->average_us = oribi_mem_try_alloc(config->board.count + 1, sizeof(*frontend->average_us));
+    frontend->shunned_until_ms = oribi_mem_try_alloc(config->board.count + 1, sizeof(*frontend->shunned_until_ms));
+    frontend->scratch = oribi_mem_try_alloc(1, ORIBI__FRONTEND_SCRATCH_BYTES);
+    frontend->text = oribi_mem_try_alloc(1, ORIBI_RESPONSE_HEAD_BYTES_MAX);
+    if (!frontend->free_numbers || !frontend->out || !frontend->ended_us || !frontend->average_us || !frontend->shunned_until_ms ||
+        !frontend->scratch || !frontend->text)
         return ORIBI_ENOMEM;
-    memset(door->average_us, 0xff, (config->board.count + 1) * sizeof(*door->average_us));
+    memset(frontend->average_us, 0xff, (config->board.count + 1) * sizeof(*frontend->average_us));
     for (uint32_t i = 0; i < config->channel_count; i++) /* the lowest is lent first */
-        door->free_numbers[i] = (uint16_t)(config->channel_first + config->channel_count - 1 - i);
-    door->free_number_count = config->channel_count;
-    oribi_limits_init(&door->answer_limits);
-    door->answer_limits.body_bytes_max = INT64_MAX;
-    door->answer_limits.fields_max = ORIBI_FIELDS_CAP;
+        frontend->free_numbers[i] = (uint16_t)(config->channel_first + config->channel_count - 1 - i);
+    frontend->free_number_count = config->channel_count;
+    oribi_limits_init(&frontend->answer_limits);
+    frontend->answer_limits.body_bytes_max = INT64_MAX;
+    frontend->answer_limits.fields_max = ORIBI_FIELDS_CAP;
     return 0;
 }
 
-void oribi__channels_close_idle(struct oribi__door *door)
+void oribi__channels_close_idle(struct oribi__frontend *frontend)
 {
-    while (door->idle_first)
-        oribi__channel_close(door->idle_first);
-    oribi__channels_close_left(door);
-    oribi__door_site_close_idle(door);
+    while (frontend->idle_first)
+        oribi__channel_close(frontend->idle_first);
+    oribi__channels_close_left(frontend);
+    oribi__frontend_site_close_idle(frontend);
 }
 
-void oribi__channels_deinit(struct oribi__door *door)
+void oribi__channels_deinit(struct oribi__frontend *frontend)
 {
-    oribi__channels_turn(door);
-    oribi__channels_free_closed(door);
-    oribi_mem_free(door->free_numbers);
-    oribi_mem_free(door->out);
-    oribi_mem_free(door->ended_us);
-    oribi_mem_free(door->average_us);
-    oribi_mem_free(door->shunned_until_ms);
-    oribi_mem_free(door->scratch);
-    oribi_mem_free(door->text);
+    oribi__channels_turn(frontend);
+    oribi__channels_free_closed(frontend);
+    oribi_mem_free(frontend->free_numbers);
+    oribi_mem_free(frontend->out);
+    oribi_mem_free(frontend->ended_us);
+    oribi_mem_free(frontend->average_us);
+    oribi_mem_free(frontend->shunned_until_ms);
+    oribi_mem_free(frontend->scratch);
+    oribi_mem_free(frontend->text);
 }
 
 /* --- who has it --- */
@@ -66,7 +66,7 @@ void oribi__channels_deinit(struct oribi__door *door)
 /* Partner: the release stores of placement.c, behind which the worker's pid stands in its slot (runs_on()). */
 static uint16_t read_place(const struct oribi__channel *channel)
 {
-    return atomic_load_explicit(&channel->door->config->board.channels[channel->number], memory_order_acquire);
+    return atomic_load_explicit(&channel->frontend->config->board.channels[channel->number], memory_order_acquire);
 }
 
 uint16_t oribi__channel_owner(const struct oribi__channel *channel)
@@ -81,42 +81,42 @@ bool oribi__channel_is_lent(const struct oribi__channel *channel)
 
 void oribi__channel_count(struct oribi__channel *channel)
 {
-    struct oribi__door *door = channel->door;
+    struct oribi__frontend *frontend = channel->frontend;
     if (channel->site) {
-        oribi__door_site_begins(channel);
+        oribi__frontend_site_begins(channel);
         return;
     }
     channel->owner = oribi__channel_owner(channel);
-    if (channel->owner > door->config->board.count)
+    if (channel->owner > frontend->config->board.count)
         channel->owner = 0;
     if (channel->owner)
-        door->out[channel->owner]++;
+        frontend->out[channel->owner]++;
     else
-        door->out_waiting++;
-    door->calls_out++;
+        frontend->out_waiting++;
+    frontend->calls_out++;
 }
 
 void oribi__channel_uncount(struct oribi__channel *channel)
 {
-    struct oribi__door *door = channel->door;
+    struct oribi__frontend *frontend = channel->frontend;
     if (channel->site) {
-        oribi__door_site_ends(channel);
+        oribi__frontend_site_ends(channel);
         return;
     }
     if (channel->owner)
-        door->out[channel->owner]--;
+        frontend->out[channel->owner]--;
     else
-        door->out_waiting--;
+        frontend->out_waiting--;
     channel->owner = 0;
-    door->calls_out--;
+    frontend->calls_out--;
 }
 
 /* --- life --- */
 
-struct oribi__channel *oribi__channel_open(struct oribi__door *door, struct oribi__door_site *site, int *far_fd)
+struct oribi__channel *oribi__channel_open(struct oribi__frontend *frontend, struct oribi__frontend_site *site, int *far_fd)
 {
     int fds[2];
-    bool may = site || door->free_number_count > 0;
+    bool may = site || frontend->free_number_count > 0;
     struct oribi__channel *channel = may ? oribi_mem_try_alloc(1, sizeof(*channel)) : NULL;
     if (!channel)
         return NULL;
@@ -127,9 +127,9 @@ struct oribi__channel *oribi__channel_open(struct oribi__door *door, struct orib
     int size = SEND_BUFFER_BYTES;
     (void)setsockopt(fds[0], SOL_SOCKET, SO_SNDBUF, &size, sizeof(size)); /* less room means more turns */
     (void)setsockopt(fds[1], SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
-    channel->door = door;
+    channel->frontend = frontend;
     channel->watch.handler = on_ready;
-    if (oribi_loop_add(door->reactor.loop, &channel->watch, fds[0], ORIBI_WATCH_PEER, ORIBI_READ) < 0) {
+    if (oribi_loop_add(frontend->reactor.loop, &channel->watch, fds[0], ORIBI_WATCH_PEER, ORIBI_READ) < 0) {
         oribi_os_close(fds[0]);
         oribi_os_close(fds[1]);
         oribi_mem_free(channel);
@@ -137,32 +137,32 @@ struct oribi__channel *oribi__channel_open(struct oribi__door *door, struct orib
     }
     channel->site = site;
     if (!site) {
-        channel->number = door->free_numbers[--door->free_number_count];
+        channel->number = frontend->free_numbers[--frontend->free_number_count];
         /* No worker knows the number yet: it travels with the descriptor, whose socket orders what stands before. */
-        atomic_store_explicit(&door->config->board.channels[channel->number], 0, memory_order_relaxed);
+        atomic_store_explicit(&frontend->config->board.channels[channel->number], 0, memory_order_relaxed);
     }
     channel->state = ORIBI__CHANNEL_CLOSED; /* in no list */
-    door->channel_count++;
+    frontend->channel_count++;
     *far_fd = fds[1];
     return channel;
 }
 
 static void unlink_idle(struct oribi__channel *channel)
 {
-    struct oribi__door *door = channel->door;
+    struct oribi__frontend *frontend = channel->frontend;
     if (channel->site) {
-        oribi__door_site_unlink(channel);
+        oribi__frontend_site_unlink(channel);
         return;
     }
-    *(channel->prev ? &channel->prev->next : &door->idle_first) = channel->next;
-    *(channel->next ? &channel->next->prev : &door->idle_last) = channel->prev;
+    *(channel->prev ? &channel->prev->next : &frontend->idle_first) = channel->next;
+    *(channel->next ? &channel->next->prev : &frontend->idle_last) = channel->prev;
     channel->prev = channel->next = NULL;
-    door->idle_count--;
+    frontend->idle_count--;
 }
 
 int oribi__channel_release(struct oribi__channel *channel)
 {
-    struct oribi__door *door = channel->door;
+    struct oribi__frontend *frontend = channel->frontend;
     if (channel->state == ORIBI__CHANNEL_IDLE)
         unlink_idle(channel);
     else if (channel->state == ORIBI__CHANNEL_LEFT)
@@ -172,18 +172,18 @@ int oribi__channel_release(struct oribi__channel *channel)
         channel->call->channel = NULL;
         channel->call = NULL;
     }
-    (void)oribi_loop_remove(door->reactor.loop, &channel->watch); /* ours */
+    (void)oribi_loop_remove(frontend->reactor.loop, &channel->watch); /* ours */
     int fd = channel->watch.fd;
     channel->watch.fd = -1;
     channel->state = ORIBI__CHANNEL_CLOSED;
     if (!channel->site)
-        door->free_numbers[door->free_number_count++] = channel->number;
-    door->channel_count--;
+        frontend->free_numbers[frontend->free_number_count++] = channel->number;
+    frontend->channel_count--;
     oribi_buf_deinit(&channel->unsent);
     oribi_buf_deinit(&channel->read);
     oribi_buf_deinit(&channel->chunked.trailers);
-    channel->next = door->closed_channels;
-    door->closed_channels = channel;
+    channel->next = frontend->closed_channels;
+    frontend->closed_channels = channel;
     return fd;
 }
 
@@ -193,9 +193,9 @@ void oribi__channel_close(struct oribi__channel *channel)
         oribi_os_close(oribi__channel_release(channel));
 }
 
-void oribi__channels_free_closed(struct oribi__door *door)
+void oribi__channels_free_closed(struct oribi__frontend *frontend)
 {
-    struct oribi__channel **at = &door->closed_channels;
+    struct oribi__channel **at = &frontend->closed_channels;
     while (*at) {
         struct oribi__channel *channel = *at;
         if (channel->again) { /* the next oribi__channels_turn() still sees it */
@@ -239,7 +239,7 @@ static bool send_request(struct oribi__channel *channel, const struct oribi__cal
             return false;
     }
     if (channel->unsent.len)
-        oribi_loop_interest(channel->door->reactor.loop, &channel->watch, ORIBI_READ | ORIBI_WRITE);
+        oribi_loop_interest(channel->frontend->reactor.loop, &channel->watch, ORIBI_READ | ORIBI_WRITE);
     return true;
 }
 
@@ -257,7 +257,7 @@ static bool send_rest(struct oribi__channel *channel)
         oribi_buf_consume(&channel->unsent, (size_t)sent);
     }
     oribi_buf_deinit(&channel->unsent);
-    oribi_loop_interest(channel->door->reactor.loop, &channel->watch, ORIBI_READ);
+    oribi_loop_interest(channel->frontend->reactor.loop, &channel->watch, ORIBI_READ);
     return true;
 }
 
@@ -276,8 +276,8 @@ bool oribi__channel_call(struct oribi__channel *channel, struct oribi__call *cal
     call->channel = channel;
     call->state = ORIBI__CALL_OUT;
     if (!channel->site) {
-        oribi_door_slot_count(&channel->door->slot->call_count, 1);
-        oribi_door_slot_count(&channel->door->slot->again_count, call->tries > 0);
+        oribi_frontend_slot_count(&channel->frontend->slot->call_count, 1);
+        oribi_frontend_slot_count(&channel->frontend->slot->again_count, call->tries > 0);
     }
     oribi__channel_count(channel);
     if (call->finished)

@@ -19,7 +19,7 @@ void oribi__channel_ended(struct oribi__channel *channel)
     bool whole = call && channel->state == ORIBI__CHANNEL_BODY && channel->framing == ORIBI_FRAMING_CLOSE;
     bool answered = channel->answered;
     if (call && !answered && !channel->site) /* dead, most likely: its other channels end one after another */
-        channel->door->shunned_until_ms[channel->owner] = channel->door->reactor.now_ms + SHUNNED_MS;
+        channel->frontend->shunned_until_ms[channel->owner] = channel->frontend->reactor.now_ms + SHUNNED_MS;
     oribi__channel_close(channel);
     if (!call)
         return;
@@ -39,13 +39,13 @@ void oribi__channel_ended(struct oribi__channel *channel)
 
 void oribi__channel_read(struct oribi__channel *channel)
 {
-    struct oribi__door *door = channel->door;
+    struct oribi__frontend *frontend = channel->frontend;
     if (channel->state == ORIBI__CHANNEL_LEFT)
         return;
     for (int i = 0; i < READS_MAX && channel->watch.fd >= 0 && (channel->watch.ready & ORIBI_READ); i++) {
         if (channel->call && channel->call->blocked)
             return;
-        ssize_t n = oribi_os_read(channel->watch.fd, door->scratch, ORIBI__DOOR_SCRATCH_BYTES);
+        ssize_t n = oribi_os_read(channel->watch.fd, frontend->scratch, ORIBI__FRONTEND_SCRATCH_BYTES);
         if (n == ORIBI_AGAIN) {
             channel->watch.ready &= (uint8_t)~ORIBI_READ;
             return;
@@ -54,24 +54,24 @@ void oribi__channel_read(struct oribi__channel *channel)
             oribi__channel_ended(channel);
             return;
         }
-        if ((size_t)n < ORIBI__DOOR_SCRATCH_BYTES && !(channel->watch.ready & ORIBI_HANGUP))
+        if ((size_t)n < ORIBI__FRONTEND_SCRATCH_BYTES && !(channel->watch.ready & ORIBI_HANGUP))
             channel->watch.ready &= (uint8_t)~ORIBI_READ;
         if (channel->site)
-            oribi__door_site_heard(channel);
+            oribi__frontend_site_heard(channel);
         channel->answered = true;
-        take_bytes(channel, door->scratch, (size_t)n);
+        take_bytes(channel, frontend->scratch, (size_t)n);
     }
     if (channel->watch.fd < 0 || channel->again || !(channel->watch.ready & ORIBI_READ))
         return;
     channel->again = true; /* readiness is told once: a worker that has written all causes no other event */
-    channel->again_next = door->channels_again;
-    door->channels_again = channel;
+    channel->again_next = frontend->channels_again;
+    frontend->channels_again = channel;
 }
 
-void oribi__channels_turn(struct oribi__door *door)
+void oribi__channels_turn(struct oribi__frontend *frontend)
 {
-    struct oribi__channel *channel = door->channels_again;
-    door->channels_again = NULL;
+    struct oribi__channel *channel = frontend->channels_again;
+    frontend->channels_again = NULL;
     while (channel) {
         struct oribi__channel *next = channel->again_next;
         channel->again = false;
@@ -102,7 +102,7 @@ static void take_body(struct oribi__channel *channel, char *p, size_t n, struct 
         last = channel->left == 0;
         break;
     case ORIBI_FRAMING_CHUNKED:
-        if (oribi_chunked_decode(&channel->chunked, &channel->door->answer_limits, p, &body.n, &used) < 0) {
+        if (oribi_chunked_decode(&channel->chunked, &channel->frontend->answer_limits, p, &body.n, &used) < 0) {
             break_off(channel, channel->chunked.reason);
             return;
         }
@@ -134,23 +134,23 @@ static void take_body(struct oribi__channel *channel, char *p, size_t n, struct 
 /* How long the call took: of those that waited behind another in the same worker, from that one's end. */
 static void note_end(const struct oribi__channel *channel)
 {
-    struct oribi__door *door = channel->door;
+    struct oribi__frontend *frontend = channel->frontend;
     uint16_t owner = oribi__channel_owner(channel);
-    if (owner == 0 || owner > door->config->board.count)
+    if (owner == 0 || owner > frontend->config->board.count)
         return;
     int64_t now_us = oribi_clock_us();
-    int64_t begun_us = channel->sent_us > door->ended_us[owner] ? channel->sent_us : door->ended_us[owner];
+    int64_t begun_us = channel->sent_us > frontend->ended_us[owner] ? channel->sent_us : frontend->ended_us[owner];
     int64_t took_us = now_us - begun_us < AVERAGE_US_MAX ? now_us - begun_us : AVERAGE_US_MAX;
-    uint32_t *average_us = &door->average_us[owner];
+    uint32_t *average_us = &frontend->average_us[owner];
     *average_us = *average_us == UINT32_MAX ? (uint32_t)took_us : (uint32_t)((*average_us * 7 + took_us) / 8);
-    door->ended_us[owner] = now_us;
+    frontend->ended_us[owner] = now_us;
 }
 
 /* The answer is whole: the channel is free again before the client hears of it, so that the next request can go out. */
 static void finish(struct oribi__channel *channel)
 {
     struct oribi__call *call = channel->call;
-    struct oribi__door *door = channel->door;
+    struct oribi__frontend *frontend = channel->frontend;
     if (channel->chunked.trailers.len) /* without memory for them the answer goes without */
         (void)oribi_buf_try_append(&call->tail, channel->chunked.trailers.p, channel->chunked.trailers.len);
     call->state = ORIBI__CALL_ENDED;
@@ -169,14 +169,14 @@ static void finish(struct oribi__channel *channel)
     memset(&channel->chunked, 0, sizeof(channel->chunked));
     channel->state = ORIBI__CHANNEL_IDLE;
     if (channel->site) {
-        oribi__door_site_idle(channel);
+        oribi__frontend_site_idle(channel);
         return;
     }
     channel->prev = NULL;
-    channel->next = door->idle_first;
-    *(door->idle_first ? &door->idle_first->prev : &door->idle_last) = channel;
-    door->idle_first = channel;
-    door->idle_count++;
+    channel->next = frontend->idle_first;
+    *(frontend->idle_first ? &frontend->idle_first->prev : &frontend->idle_last) = channel;
+    frontend->idle_first = channel;
+    frontend->idle_count++;
     oribi__dispatch_idle(channel);
 }
 
@@ -195,9 +195,9 @@ static void switch_protocols(struct oribi__channel *channel, struct oribi_answer
 static void take_head(struct oribi__channel *channel, char *p, size_t n)
 {
     struct oribi__call *call = channel->call;
-    struct oribi__door *door = channel->door;
+    struct oribi__frontend *frontend = channel->frontend;
     while (n > 0) {
-        struct oribi_answer answer = {.headers = door->headers, .room = ORIBI_RESPONSE_FIELDS_MAX};
+        struct oribi_answer answer = {.headers = frontend->headers, .room = ORIBI_RESPONSE_FIELDS_MAX};
         ssize_t len = oribi_answer_head(p, n, call->is_head, &answer);
         if (len == ORIBI_AGAIN)
             break;
@@ -222,7 +222,7 @@ static void take_head(struct oribi__channel *channel, char *p, size_t n)
             return;
         }
         if (channel->site && answer.status == ORIBI_SITE_PASSED) {
-            oribi__door_site_passed(channel);
+            oribi__frontend_site_passed(channel);
             return;
         }
         call->ops->interim(call, &answer);

@@ -22,9 +22,9 @@ static struct oribi__call *call_of(const struct oribi_conn *c)
     return c->exchange ? c->exchange->user : NULL;
 }
 
-static struct oribi__door *door_of(const struct oribi__call *call)
+static struct oribi__frontend *frontend_of(const struct oribi__call *call)
 {
-    return call->door;
+    return call->frontend;
 }
 
 /* --- answers --- */
@@ -33,22 +33,22 @@ static struct oribi__door *door_of(const struct oribi__call *call)
 static void end(struct oribi__call *call, bool closes)
 {
     struct oribi_conn *c = conn_of(call);
-    struct oribi__door *door = door_of(call);
+    struct oribi__frontend *frontend = frontend_of(call);
     c->exchange->user = NULL;
     if (c->timer.timeout_class == ORIBI_TIMEOUT_WRITE)
-        oribi_timeouts_arm(&door->reactor.timeouts, &c->timer, ORIBI_TIMEOUT_NONE, door->reactor.now_ms);
+        oribi_timeouts_arm(&frontend->reactor.timeouts, &c->timer, ORIBI_TIMEOUT_NONE, frontend->reactor.now_ms);
     oribi__call_destroy(call);
-    oribi_conn_finish(&door->reactor, c, closes);
+    oribi_conn_finish(&frontend->reactor, c, closes);
 }
 
 /* The answer cannot be ended: without its end the client must not take it for whole. */
 static void cut(struct oribi__call *call)
 {
     struct oribi_conn *c = conn_of(call);
-    struct oribi__door *door = door_of(call);
+    struct oribi__frontend *frontend = frontend_of(call);
     c->exchange->user = NULL;
     oribi__call_destroy(call);
-    oribi_conn_abort(&door->reactor, c, true);
+    oribi_conn_abort(&frontend->reactor, c, true);
 }
 
 /* What the socket has not taken is sent as it takes it (oribi__h1_turn); a streamed answer's worker waits then. */
@@ -57,11 +57,11 @@ static void watch_output(struct oribi__call *call)
     struct oribi_conn *c = conn_of(call);
     if (!c->out)
         return;
-    oribi_conn_await_room(&door_of(call)->reactor, c);
+    oribi_conn_await_room(&frontend_of(call)->reactor, c);
     if (call_of(c) != call)
         return; /* the connection has ended */
     oribi__call_list(call);
-    if (call->streams && oribi_conn_pending(c) > ORIBI__DOOR_HIGH_BYTES)
+    if (call->streams && oribi_conn_pending(c) > ORIBI__FRONTEND_HIGH_BYTES)
         oribi__call_block(call);
 }
 
@@ -107,14 +107,14 @@ static void drop_connection_fields(struct oribi_answer *answer)
 static bool keeps(const struct oribi__call *call)
 {
     const struct oribi_conn *c = conn_of(call);
-    const struct oribi_options *options = door_of(call)->config->options;
+    const struct oribi_options *options = frontend_of(call)->config->options;
     uint32_t max = options->keepalive_requests_max;
-    return c->exchange->head.keep_alive && !door_of(call)->draining && (max == 0 || c->request_count < max);
+    return c->exchange->head.keep_alive && !frontend_of(call)->draining && (max == 0 || c->request_count < max);
 }
 
 static void begin(struct oribi__call *call, struct oribi_answer *answer, struct oribi_slice body, bool last)
 {
-    struct oribi__door *door = door_of(call);
+    struct oribi__frontend *frontend = frontend_of(call);
     struct oribi_conn *c = conn_of(call);
     const struct oribi_head *head = &c->exchange->head;
     struct iovec vec[6];
@@ -129,10 +129,10 @@ static void begin(struct oribi__call *call, struct oribi_answer *answer, struct 
         /* a worker closes a channel only where the application has said so, or the answer has no other end */
         .keep_alive = keeps(call) && (!answer->closes || answer->framing == ORIBI_FRAMING_CLOSE),
         .body_len = answer->content_length >= 0 ? answer->content_length : -1,
-        .date = oribi_reactor_date(&door->reactor),
-        .extra = c->transport ? door->extra_tls : (struct oribi_header){0},
+        .date = oribi_reactor_date(&frontend->reactor),
+        .extra = c->transport ? frontend->extra_tls : (struct oribi_header){0},
     };
-    ssize_t n = oribi_response_head(&res, door->text, ORIBI_RESPONSE_HEAD_BYTES_MAX);
+    ssize_t n = oribi_response_head(&res, frontend->text, ORIBI_RESPONSE_HEAD_BYTES_MAX);
     if (n < 0) {
         call->begun = false;
         oribi__call_failed(call, 502, ORIBI_REFUSAL_OTHER,
@@ -142,9 +142,9 @@ static void begin(struct oribi__call *call, struct oribi_answer *answer, struct 
     call->framing = (uint8_t)res.framing;
     call->closes = res.closes;
     call->streams = answer->content_length < 0 || call->of_site;
-    vec[0] = (struct iovec){door->text, (size_t)n};
+    vec[0] = (struct iovec){frontend->text, (size_t)n};
     size_t count = 1 + frame(call, vec + 1, body, last, chunk);
-    (void)oribi_conn_send(&door->reactor, c, vec, count, !last); /* a broken connection: below */
+    (void)oribi_conn_send(&frontend->reactor, c, vec, count, !last); /* a broken connection: below */
     if (last)
         end(call, call->closes);
     else if (c->broken)
@@ -155,13 +155,13 @@ static void begin(struct oribi__call *call, struct oribi_answer *answer, struct 
 
 static void more(struct oribi__call *call, struct oribi_slice body, bool last)
 {
-    struct oribi__door *door = door_of(call);
+    struct oribi__frontend *frontend = frontend_of(call);
     struct oribi_conn *c = conn_of(call);
     struct iovec vec[5];
     char chunk[ORIBI_CHUNK_HEAD_CAP];
     size_t count = frame(call, vec, body, last, chunk);
     if (count)
-        (void)oribi_conn_send(&door->reactor, c, vec, count, false);
+        (void)oribi_conn_send(&frontend->reactor, c, vec, count, false);
     if (last)
         end(call, call->closes);
     else if (c->broken)
@@ -172,22 +172,22 @@ static void more(struct oribi__call *call, struct oribi_slice body, bool last)
 
 static void interim(struct oribi__call *call, const struct oribi_answer *answer)
 {
-    struct oribi__door *door = door_of(call);
+    struct oribi__frontend *frontend = frontend_of(call);
     struct oribi_conn *c = conn_of(call);
     if (c->exchange->head.minor == 0 || answer->status == 100) /* the connection has said that by itself */
         return;
     if (oribi_conn_pending(c) > ORIBI_INTERIM_UNSENT_BYTES_MAX)
         return;
-    ssize_t n = oribi_response_interim(answer->status, answer->headers, answer->count, door->text,
+    ssize_t n = oribi_response_interim(answer->status, answer->headers, answer->count, frontend->text,
                                        ORIBI_RESPONSE_HEAD_BYTES_MAX, NULL);
-    struct iovec vec = {door->text, n > 0 ? (size_t)n : 0};
+    struct iovec vec = {frontend->text, n > 0 ? (size_t)n : 0};
     if (n > 0)
-        (void)oribi_conn_send(&door->reactor, c, &vec, 1, false); /* the answer finds out */
+        (void)oribi_conn_send(&frontend->reactor, c, &vec, 1, false); /* the answer finds out */
 }
 
 static void fail(struct oribi__call *call, int status, const char *reason)
 {
-    struct oribi__door *door = door_of(call);
+    struct oribi__frontend *frontend = frontend_of(call);
     struct oribi_conn *c = conn_of(call);
     if (call->begun) {
         cut(call);
@@ -196,19 +196,19 @@ static void fail(struct oribi__call *call, int status, const char *reason)
     struct oribi_own_answer own = {.status = status,
                                    .is_head = c->exchange->head.is_head,
                                    .retry_after_s = status == 503 ? RETRY_AFTER_S : 0,
-                                   .date = oribi_reactor_date(&door->reactor),
-                                   .added = door->added};
+                                   .date = oribi_reactor_date(&frontend->reactor),
+                                   .added = frontend->added};
     char text[ORIBI__OWN_TEXT_CAP];
     struct oribi_slice type;
-    struct oribi_slice body = oribi__own_text(door, status, text, &type);
-    own.page = oribi__own_page_of(door, status, &own.type);
+    struct oribi_slice body = oribi__own_text(frontend, status, text, &type);
+    own.page = oribi__own_page_of(frontend, status, &own.type);
     oribi__own_log(call, status, own.is_head ? 0 : (int64_t)body.n);
     c->exchange->user = NULL;
     oribi__call_destroy(call);
-    size_t n = oribi_response_own(&own, door->text, ORIBI_RESPONSE_HEAD_BYTES_MAX);
-    struct iovec vec[2] = {{door->text, n}, {(void *)own.page.p, own.page.n}};
-    (void)oribi_conn_send(&door->reactor, c, vec, own.page.p && !own.is_head ? 2 : 1, false);
-    oribi_conn_finish(&door->reactor, c, true); /* what oribi_response_own() has said */
+    size_t n = oribi_response_own(&own, frontend->text, ORIBI_RESPONSE_HEAD_BYTES_MAX);
+    struct iovec vec[2] = {{frontend->text, n}, {(void *)own.page.p, own.page.n}};
+    (void)oribi_conn_send(&frontend->reactor, c, vec, own.page.p && !own.is_head ? 2 : 1, false);
+    oribi_conn_finish(&frontend->reactor, c, true); /* what oribi_response_own() has said */
 }
 
 static int64_t pending(const struct oribi__call *call)
@@ -218,13 +218,13 @@ static int64_t pending(const struct oribi__call *call)
 
 static void waits(struct oribi__call *call, int change)
 {
-    call->door->waiting_h1 += (uint32_t)change;
+    call->frontend->waiting_h1 += (uint32_t)change;
 }
 
 /* 101: the head goes out, and from then on bytes. */
 static void tunnel(struct oribi__call *call, struct oribi_answer *answer, struct oribi_slice rest)
 {
-    struct oribi__door *door = door_of(call);
+    struct oribi__frontend *frontend = frontend_of(call);
     struct oribi_conn *c = conn_of(call);
     struct oribi_slice behind;
     struct oribi_response res = {.status = answer->status,
@@ -233,15 +233,15 @@ static void tunnel(struct oribi__call *call, struct oribi_answer *answer, struct
                                  .minor = 1,
                                  .detached = true,
                                  .body_len = -1,
-                                 .date = oribi_reactor_date(&door->reactor)};
-    ssize_t n = oribi_response_head(&res, door->text, ORIBI_RESPONSE_HEAD_BYTES_MAX);
-    struct iovec vec = {door->text, n > 0 ? (size_t)n : 0};
-    if (n < 0 || oribi_conn_send(&door->reactor, c, &vec, 1, false) < 0 || oribi_conn_flush(&door->reactor, c) != 0) {
+                                 .date = oribi_reactor_date(&frontend->reactor)};
+    ssize_t n = oribi_response_head(&res, frontend->text, ORIBI_RESPONSE_HEAD_BYTES_MAX);
+    struct iovec vec = {frontend->text, n > 0 ? (size_t)n : 0};
+    if (n < 0 || oribi_conn_send(&frontend->reactor, c, &vec, 1, false) < 0 || oribi_conn_flush(&frontend->reactor, c) != 0) {
         cut(call);
         return;
     }
     struct oribi__peer peer = {.transport = c->transport};
-    int fd = oribi_conn_withdraw(&door->reactor, c, &behind);
+    int fd = oribi_conn_withdraw(&frontend->reactor, c, &behind);
     if (fd < 0) {
         cut(call);
         return;
@@ -249,10 +249,10 @@ static void tunnel(struct oribi__call *call, struct oribi_answer *answer, struct
     peer.fd = fd;
     c->transport = NULL;
     int channel_fd = oribi__channel_release(call->channel);
-    oribi__tunnel_begin(door, &peer, channel_fd, rest, behind);
+    oribi__tunnel_begin(frontend, &peer, channel_fd, rest, behind);
     c->exchange->user = NULL;
     oribi__call_destroy(call);
-    oribi_conn_release(&door->reactor, c);
+    oribi_conn_release(&frontend->reactor, c);
 }
 
 static const struct oribi__call_ops ops = {.interim = interim,
@@ -294,20 +294,20 @@ static int add_trailers(struct oribi__call *call, const struct oribi_buf *traile
 }
 
 /* The reactor's oldest request, now in state CALL. */
-static void take(struct oribi__door *door, struct oribi_exchange *exchange)
+static void take(struct oribi__frontend *frontend, struct oribi_exchange *exchange)
 {
     struct oribi_conn *c = exchange->conn;
     const struct oribi_head *head = &exchange->head;
-    struct oribi__call *call = oribi__call_create(door, &ops, c);
+    struct oribi__call *call = oribi__call_create(frontend, &ops, c);
     if (!call) {
-        oribi_conn_refuse_busy(&door->reactor, c, 1, ORIBI_REFUSAL_BUFFERS_MEMORY, "out of memory");
+        oribi_conn_refuse_busy(&frontend->reactor, c, 1, ORIBI_REFUSAL_BUFFERS_MEMORY, "out of memory");
         return;
     }
     exchange->user = call;
-    const struct oribi_door_listener *listener = c->listener;
+    const struct oribi_frontend_listener *listener = c->listener;
     struct oribi__peer peer = {.fd = c->watch.fd,
                                .tls = c->transport ? oribi_tls_info_of(c->transport) : NULL,
-                               .listener = (uint32_t)(listener - door->config->listeners),
+                               .listener = (uint32_t)(listener - frontend->config->listeners),
                                .proxy_tls = c->proxy_tls,
                                .addr_len = c->addr_len,
                                .port_len = c->port_len};
@@ -323,10 +323,10 @@ static void take(struct oribi__door *door, struct oribi_exchange *exchange)
     code = code < 0 ? code : oribi_canonical_head(&call->head, head, len, trailers);
     if (code == 0 && trailers)
         code = add_trailers(call, &exchange->chunked.trailers);
-    (void)oribi_conn_tells_leaving(&door->reactor, c); /* else a client that goes is found by what is sent to it */
+    (void)oribi_conn_tells_leaving(&frontend->reactor, c); /* else a client that goes is found by what is sent to it */
     if (code < 0)
         oribi__call_failed(call, 503, ORIBI_REFUSAL_MEMORY, "out of memory");
-    else if (!oribi__door_site_claims(door, call, head) || !oribi__door_site_submit(call))
+    else if (!oribi__frontend_site_claims(frontend, call, head) || !oribi__frontend_site_submit(call))
         oribi__call_submit(call);
 }
 
@@ -339,7 +339,7 @@ static void on_closed(void *self, struct oribi_conn *c)
         return;
     if (call->state == ORIBI__CALL_QUEUED) {
         oribi__own_log(call, STATUS_GONE, 0);
-        oribi_door_slot_count(&call->door->slot->gone_count, 1);
+        oribi_frontend_slot_count(&call->frontend->slot->gone_count, 1);
     }
     c->exchange->user = NULL;
     oribi__call_destroy(call);
@@ -348,11 +348,11 @@ static void on_closed(void *self, struct oribi_conn *c)
 /* One that has closed only its sending side may still read: its worker is told the same, and knows what that means. */
 static void on_leaving(void *self, struct oribi_conn *c)
 {
-    struct oribi__door *door = self;
+    struct oribi__frontend *frontend = self;
     struct oribi__call *call = call_of(c);
     enum oribi_peer_state state = call ? oribi_os_peer_state(c->watch.fd) : ORIBI_PEER_OPEN;
     if (state == ORIBI_PEER_GONE)
-        oribi_conn_abort(&door->reactor, c, false);
+        oribi_conn_abort(&frontend->reactor, c, false);
     if (state != ORIBI_PEER_FINISHED || oribi_conn_behind(c).n > 0)
         return;
     call->finished = true;
@@ -363,9 +363,9 @@ static void on_leaving(void *self, struct oribi_conn *c)
 static void on_refused(void *self, struct oribi_conn *c, enum oribi_refusal refusal, size_t head_bytes,
                        size_t body_bytes, const char *text)
 {
-    struct oribi__door *door = self;
-    oribi__count_refusal(door, oribi_refusal_status(refusal), refusal);
-    const struct oribi_door_listener *listener = c->listener;
+    struct oribi__frontend *frontend = self;
+    oribi__count_refusal(frontend, oribi_refusal_status(refusal), refusal);
+    const struct oribi_frontend_listener *listener = c->listener;
     const struct oribi__refused refused = {.listener = &listener->listener,
                                            .addr = oribi_slice(c->addr, c->addr_len),
                                            .port = oribi_slice(c->port, c->port_len),
@@ -379,14 +379,14 @@ static void on_refused(void *self, struct oribi_conn *c, enum oribi_refusal refu
                                            .bytes_in = c->buf ? c->len : 0,
                                            .bytes_out = (int64_t)(head_bytes + body_bytes),
                                            .requests = c->request_count};
-    oribi__own_log_refused(door, c->exchange ? &c->exchange->head : NULL,
+    oribi__own_log_refused(frontend, c->exchange ? &c->exchange->head : NULL,
                            oribi_parser_first_line(c->buf, c->buf ? c->len : 0), &refused);
 }
 
 /* The call may be over: its answer is on its way to the client, or to a file. */
 static void on_unkept(void *self, struct oribi_conn *c, int error)
 {
-    struct oribi__door *door = self;
+    struct oribi__frontend *frontend = self;
     char reason[ORIBI__OWN_REASON_CAP];
     char line[ORIBI_SLOT_LINE_CAP];
     if (call_of(c)) {
@@ -395,33 +395,33 @@ static void on_unkept(void *self, struct oribi_conn *c, int error)
     }
     oribi__own_why_unkept(error, reason);
     oribi__note_line(line, &c->exchange->head);
-    if (oribi_log_limit_allows(&door->log_limit, door->reactor.now_ms))
-        oribi_log(ORIBI_LOG_ERROR, "door: %s from %.*s: %s: the answer breaks off", line,
+    if (oribi_log_limit_allows(&frontend->log_limit, frontend->reactor.now_ms))
+        oribi_log(ORIBI_LOG_ERROR, "frontend: %s from %.*s: %s: the answer breaks off", line,
                   c->addr_len ? c->addr_len : 13, c->addr_len ? c->addr : "a unix socket", reason);
 }
 
 static void on_timed_out(void *self, struct oribi_conn *c, enum oribi_timeout_class timeout_class)
 {
-    struct oribi__door *door = self;
-    oribi_door_slot_count(&door->slot->timeouts[timeout_class], 1);
+    struct oribi__frontend *frontend = self;
+    oribi_frontend_slot_count(&frontend->slot->timeouts[timeout_class], 1);
 }
 
 static void on_read(void *self, int64_t bytes)
 {
-    struct oribi__door *door = self;
-    door->bytes_in += (uint64_t)bytes;
+    struct oribi__frontend *frontend = self;
+    frontend->bytes_in += (uint64_t)bytes;
 }
 
 static void on_sent(void *self, int64_t bytes)
 {
-    struct oribi__door *door = self;
-    door->bytes_out += (uint64_t)bytes;
+    struct oribi__frontend *frontend = self;
+    frontend->bytes_out += (uint64_t)bytes;
 }
 
-struct oribi_reactor_hooks oribi__h1_hooks(struct oribi__door *door)
+struct oribi_reactor_hooks oribi__h1_hooks(struct oribi__frontend *frontend)
 {
     return (struct oribi_reactor_hooks){
-        .self = door,
+        .self = frontend,
         .closed = on_closed,
         .leaving = on_leaving,
         .refused = on_refused,
@@ -435,32 +435,32 @@ struct oribi_reactor_hooks oribi__h1_hooks(struct oribi__door *door)
 
 static void flush(struct oribi__call *call)
 {
-    struct oribi__door *door = door_of(call);
+    struct oribi__frontend *frontend = frontend_of(call);
     struct oribi_conn *c = conn_of(call);
-    int result = oribi_conn_flush(&door->reactor, c);
+    int result = oribi_conn_flush(&frontend->reactor, c);
     if (result == 0) {
-        oribi_loop_interest(door->reactor.loop, &c->watch, 0);
-        oribi_timeouts_arm(&door->reactor.timeouts, &c->timer, ORIBI_TIMEOUT_NONE, door->reactor.now_ms);
+        oribi_loop_interest(frontend->reactor.loop, &c->watch, 0);
+        oribi_timeouts_arm(&frontend->reactor.timeouts, &c->timer, ORIBI_TIMEOUT_NONE, frontend->reactor.now_ms);
         oribi__call_unlist(call);
         oribi__call_taken(call);
     } else if (result == ORIBI_AGAIN) {
-        oribi_conn_await_room(&door->reactor, c);
+        oribi_conn_await_room(&frontend->reactor, c);
         if (call_of(c) == call)
             oribi__call_taken(call);
     } else {
-        oribi_conn_abort(&door->reactor, c, true);
+        oribi_conn_abort(&frontend->reactor, c, true);
     }
 }
 
-void oribi__h1_turn(struct oribi__door *door)
+void oribi__h1_turn(struct oribi__frontend *frontend)
 {
     struct oribi_exchange *exchange;
-    while ((exchange = oribi_reactor_pop(&door->reactor)))
-        take(door, exchange);
-    door->listed_at = door->listed;
-    while (door->listed_at) {
-        struct oribi__call *call = door->listed_at;
-        door->listed_at = call->listed_next;
+    while ((exchange = oribi_reactor_pop(&frontend->reactor)))
+        take(frontend, exchange);
+    frontend->listed_at = frontend->listed;
+    while (frontend->listed_at) {
+        struct oribi__call *call = frontend->listed_at;
+        frontend->listed_at = call->listed_next;
         if (conn_of(call)->watch.ready & ORIBI_WRITE)
             flush(call);
     }

@@ -18,49 +18,49 @@ enum {
 
 /* --- the heap of deadlines: a client is looked at no later than its own --- */
 
-static void put_at(struct oribi__door *door, uint32_t i, struct oribi__client *client)
+static void put_at(struct oribi__frontend *frontend, uint32_t i, struct oribi__client *client)
 {
-    door->heap[i] = client;
+    frontend->heap[i] = client;
     client->heap_at = i + 1;
 }
 
-static void sift_up(struct oribi__door *door, uint32_t i, struct oribi__client *client)
+static void sift_up(struct oribi__frontend *frontend, uint32_t i, struct oribi__client *client)
 {
-    while (i > 0 && door->heap[(i - 1) / 2]->deadline_ms > client->deadline_ms) {
-        put_at(door, i, door->heap[(i - 1) / 2]);
+    while (i > 0 && frontend->heap[(i - 1) / 2]->deadline_ms > client->deadline_ms) {
+        put_at(frontend, i, frontend->heap[(i - 1) / 2]);
         i = (i - 1) / 2;
     }
-    put_at(door, i, client);
+    put_at(frontend, i, client);
 }
 
-static void sift_down(struct oribi__door *door, uint32_t i, struct oribi__client *client)
+static void sift_down(struct oribi__frontend *frontend, uint32_t i, struct oribi__client *client)
 {
     for (;;) {
         uint32_t child = 2 * i + 1;
-        if (child + 1 < door->heap_len && door->heap[child + 1]->deadline_ms < door->heap[child]->deadline_ms)
+        if (child + 1 < frontend->heap_len && frontend->heap[child + 1]->deadline_ms < frontend->heap[child]->deadline_ms)
             child++;
-        if (child >= door->heap_len || door->heap[child]->deadline_ms >= client->deadline_ms)
+        if (child >= frontend->heap_len || frontend->heap[child]->deadline_ms >= client->deadline_ms)
             break;
-        put_at(door, i, door->heap[child]);
+        put_at(frontend, i, frontend->heap[child]);
         i = child;
     }
-    put_at(door, i, client);
+    put_at(frontend, i, client);
 }
 
 static void heap_remove(struct oribi__client *client)
 {
-    struct oribi__door *door = client->door;
+    struct oribi__frontend *frontend = client->frontend;
     if (!client->heap_at)
         return;
     uint32_t i = client->heap_at - 1;
     client->heap_at = 0;
-    struct oribi__client *last = door->heap[--door->heap_len];
+    struct oribi__client *last = frontend->heap[--frontend->heap_len];
     if (last == client)
         return;
-    if (i > 0 && door->heap[(i - 1) / 2]->deadline_ms > last->deadline_ms)
-        sift_up(door, i, last);
+    if (i > 0 && frontend->heap[(i - 1) / 2]->deadline_ms > last->deadline_ms)
+        sift_up(frontend, i, last);
     else
-        sift_down(door, i, last);
+        sift_down(frontend, i, last);
 }
 
 /* Room for every client is made when it comes. */
@@ -70,20 +70,20 @@ static void heap_set(struct oribi__client *client, int64_t deadline_ms)
     client->deadline_ms = deadline_ms;
     if (deadline_ms == INT64_MAX)
         return;
-    client->door->heap_len++;
-    sift_up(client->door, client->door->heap_len - 1, client);
+    client->frontend->heap_len++;
+    sift_up(client->frontend, client->frontend->heap_len - 1, client);
 }
 
-static bool heap_room(struct oribi__door *door)
+static bool heap_room(struct oribi__frontend *frontend)
 {
-    if (door->client_count < door->heap_cap)
+    if (frontend->client_count < frontend->heap_cap)
         return true;
-    uint32_t cap = door->heap_cap ? 2 * door->heap_cap : 64;
-    void *heap = oribi_mem_try_resize(door->heap, cap, sizeof(struct oribi__client *));
+    uint32_t cap = frontend->heap_cap ? 2 * frontend->heap_cap : 64;
+    void *heap = oribi_mem_try_resize(frontend->heap, cap, sizeof(struct oribi__client *));
     if (!heap)
         return false;
-    door->heap = heap;
-    door->heap_cap = cap;
+    frontend->heap = heap;
+    frontend->heap_cap = cap;
     return true;
 }
 
@@ -94,34 +94,34 @@ void oribi__client_dirty(struct oribi__client *client)
     if (client->dirty)
         return;
     client->dirty = true;
-    client->dirty_next = client->door->dirty;
-    client->door->dirty = client;
+    client->dirty_next = client->frontend->dirty;
+    client->frontend->dirty = client;
 }
 
 static void unlist_resting(struct oribi__client *client)
 {
-    struct oribi__door *door = client->door;
+    struct oribi__frontend *frontend = client->frontend;
     if (!client->rests)
         return;
     client->rests = false;
-    door->resting_count--;
-    *(client->rest_prev ? &client->rest_prev->rest_next : &door->resting_first) = client->rest_next;
-    *(client->rest_next ? &client->rest_next->rest_prev : &door->resting_last) = client->rest_prev;
+    frontend->resting_count--;
+    *(client->rest_prev ? &client->rest_prev->rest_next : &frontend->resting_first) = client->rest_next;
+    *(client->rest_next ? &client->rest_next->rest_prev : &frontend->resting_last) = client->rest_prev;
 }
 
 void oribi__client_rests(struct oribi__client *client)
 {
-    struct oribi__door *door = client->door;
+    struct oribi__frontend *frontend = client->frontend;
     unlist_resting(client);
     if (client->streams)
         return;
-    client->idle_since_ms = door->reactor.now_ms;
+    client->idle_since_ms = frontend->reactor.now_ms;
     client->rests = true;
-    door->resting_count++;
-    client->rest_prev = door->resting_last;
+    frontend->resting_count++;
+    client->rest_prev = frontend->resting_last;
     client->rest_next = NULL;
-    *(door->resting_last ? &door->resting_last->rest_next : &door->resting_first) = client;
-    door->resting_last = client;
+    *(frontend->resting_last ? &frontend->resting_last->rest_next : &frontend->resting_first) = client;
+    frontend->resting_last = client;
 }
 
 static void end_session(struct oribi__client *client)
@@ -129,7 +129,7 @@ static void end_session(struct oribi__client *client)
     while (client->streams)
         oribi__stream_destroy(client->streams);
     if (client->left_count)
-        oribi__channels_forget(client->door, client->h2);
+        oribi__channels_forget(client->frontend, client->h2);
     client->left_count = 0;
     oribi_h2_destroy(client->h2);
     client->h2 = NULL;
@@ -137,19 +137,19 @@ static void end_session(struct oribi__client *client)
 
 static void close_client(struct oribi__client *client)
 {
-    struct oribi__door *door = client->door;
+    struct oribi__frontend *frontend = client->frontend;
     if (client->watch.fd < 0)
         return;
     end_session(client);
     unlist_resting(client);
     heap_remove(client);
-    (void)oribi_loop_remove(door->reactor.loop, &client->watch); /* ours */
+    (void)oribi_loop_remove(frontend->reactor.loop, &client->watch); /* ours */
     client->watch.fd = -1;
     oribi__peer_close(&client->peer, !client->lingers);
-    *(client->prev ? &client->prev->next : &door->clients) = client->next;
+    *(client->prev ? &client->prev->next : &frontend->clients) = client->next;
     if (client->next)
         client->next->prev = client->prev;
-    door->client_count--;
+    frontend->client_count--;
     oribi__client_dirty(client); /* freed by the next turn, when nothing names it any more */
 }
 
@@ -157,7 +157,7 @@ void oribi__client_waits(struct oribi__client *client)
 {
     bool waits = client->waiting_count > 0 && client->waiting_count == client->stream_count;
     if (waits != client->waits)
-        client->door->waiting_h2 += waits ? 1 : (uint32_t)-1;
+        client->frontend->waiting_h2 += waits ? 1 : (uint32_t)-1;
     client->waits = waits;
 }
 
@@ -166,7 +166,7 @@ void oribi__client_waits(struct oribi__client *client)
 /* Gives the session what it is to be given now, and closes what is over. False: it is closed. */
 static bool feed(struct oribi__client *client, const char *p, size_t n)
 {
-    int code = oribi_h2_feed(client->h2, p, n, client->door->reactor.now_ms);
+    int code = oribi_h2_feed(client->h2, p, n, client->frontend->reactor.now_ms);
     client->asleep = false;
     client->over |= code == ORIBI_ECLOSED;
     oribi__client_dirty(client);
@@ -175,8 +175,8 @@ static bool feed(struct oribi__client *client, const char *p, size_t n)
 
 static void read_client(struct oribi__client *client)
 {
-    struct oribi__door *door = client->door;
-    char *buf = door->reactor.scratch;
+    struct oribi__frontend *frontend = client->frontend;
+    char *buf = frontend->reactor.scratch;
     for (int i = 0; i < READS_MAX && (client->watch.ready & ORIBI_READ) && !client->over; i++) {
         if (!oribi_h2_wants_input(client->h2))
             return;
@@ -189,7 +189,7 @@ static void read_client(struct oribi__client *client)
             close_client(client);
             return;
         }
-        door->bytes_in += (uint64_t)n;
+        frontend->bytes_in += (uint64_t)n;
         if (n < READ_BYTES && !(client->watch.ready & ORIBI_HANGUP))
             client->watch.ready &= (uint8_t)~ORIBI_READ;
         if (!feed(client, buf, (size_t)n))
@@ -200,10 +200,10 @@ static void read_client(struct oribi__client *client)
 static void log_error(struct oribi__client *client)
 {
     const char *reason;
-    struct oribi__door *door = client->door;
+    struct oribi__frontend *frontend = client->frontend;
     uint32_t code = oribi_h2_error(client->h2, &reason);
-    if (code && reason && oribi_log_limit_allows(&door->log_limit, door->reactor.now_ms))
-        oribi_log(ORIBI_LOG_WARN, "door: ended a connection of %.*s: %s (error %u of HTTP/2)",
+    if (code && reason && oribi_log_limit_allows(&frontend->log_limit, frontend->reactor.now_ms))
+        oribi_log(ORIBI_LOG_WARN, "frontend: ended a connection of %.*s: %s (error %u of HTTP/2)",
                   client->peer.addr_len ? client->peer.addr_len : 4, client->peer.addr_len ? client->peer.addr : "unix",
                   reason, code);
 }
@@ -211,20 +211,20 @@ static void log_error(struct oribi__client *client)
 /* Sends what there is. False: the client is closed. */
 static bool send_client(struct oribi__client *client)
 {
-    struct oribi__door *door = client->door;
-    int64_t now_ms = door->reactor.now_ms;
+    struct oribi__frontend *frontend = client->frontend;
+    int64_t now_ms = frontend->reactor.now_ms;
     for (int i = 0; i < SENDS_MAX; i++) {
         struct oribi_slice output = oribi_h2_output(client->h2, SEND_BYTES, now_ms);
         if (output.n == 0) {
             client->stuck_since_ms = 0;
-            oribi_loop_interest(door->reactor.loop, &client->watch, ORIBI_READ);
+            oribi_loop_interest(frontend->reactor.loop, &client->watch, ORIBI_READ);
             return true;
         }
         struct iovec vec = {(void *)output.p, output.n};
         ssize_t sent = oribi__peer_send(&client->peer, &vec, 1);
         if (sent == ORIBI_AGAIN) {
             client->watch.ready &= (uint8_t)~ORIBI_WRITE;
-            oribi_loop_interest(door->reactor.loop, &client->watch, ORIBI_READ | ORIBI_WRITE);
+            oribi_loop_interest(frontend->reactor.loop, &client->watch, ORIBI_READ | ORIBI_WRITE);
             if (!client->stuck_since_ms)
                 client->stuck_since_ms = now_ms;
             return true;
@@ -234,7 +234,7 @@ static bool send_client(struct oribi__client *client)
             return false;
         }
         client->stuck_since_ms = 0;
-        door->bytes_out += (uint64_t)sent;
+        frontend->bytes_out += (uint64_t)sent;
         oribi_h2_sent(client->h2, (size_t)sent);
     }
     oribi__client_dirty(client); /* others first */
@@ -250,7 +250,7 @@ static int64_t sooner(int64_t a, int64_t b)
  * connection and the client lose what it has not read yet (RFC 9112 9.6); so it is read first. */
 static void linger(struct oribi__client *client)
 {
-    int64_t now_ms = client->door->reactor.now_ms;
+    int64_t now_ms = client->frontend->reactor.now_ms;
     end_session(client);
     if (client->peer.transport)
         client->peer.transport->shut(client->peer.transport);
@@ -259,15 +259,15 @@ static void linger(struct oribi__client *client)
     client->linger_since_ms = now_ms;
     client->linger_until_ms = now_ms + ORIBI_LINGER_SILENCE_MS_MAX;
     client->linger_left = ORIBI_LINGER_BYTES_MAX;
-    oribi_loop_interest(client->door->reactor.loop, &client->watch, ORIBI_READ);
+    oribi_loop_interest(client->frontend->reactor.loop, &client->watch, ORIBI_READ);
 }
 
 /* Encrypted bytes are dropped as they are. */
 static void drop_rest(struct oribi__client *client)
 {
-    struct oribi__door *door = client->door;
+    struct oribi__frontend *frontend = client->frontend;
     for (int i = 0; i < READS_MAX && (client->watch.ready & ORIBI_READ); i++) {
-        ssize_t n = oribi_os_read(client->peer.fd, door->reactor.scratch, READ_BYTES);
+        ssize_t n = oribi_os_read(client->peer.fd, frontend->reactor.scratch, READ_BYTES);
         if (n == ORIBI_AGAIN) {
             client->watch.ready &= (uint8_t)~ORIBI_READ;
             return;
@@ -278,7 +278,7 @@ static void drop_rest(struct oribi__client *client)
         }
         client->linger_left -= (uint32_t)n;
         client->linger_until_ms =
-            sooner(door->reactor.now_ms + ORIBI_LINGER_SILENCE_MS_MAX, client->linger_since_ms + ORIBI_LINGER_MS_MAX);
+            sooner(frontend->reactor.now_ms + ORIBI_LINGER_SILENCE_MS_MAX, client->linger_since_ms + ORIBI_LINGER_MS_MAX);
     }
 }
 
@@ -297,32 +297,32 @@ static void on_ready(void *self, struct oribi_watch *watch)
         read_client(client);
 }
 
-void oribi__h2_begin(struct oribi__door *door, struct oribi__peer *peer, struct oribi_slice first)
+void oribi__h2_begin(struct oribi__frontend *frontend, struct oribi__peer *peer, struct oribi_slice first)
 {
-    struct oribi__client *client = heap_room(door) ? oribi_mem_try_alloc(1, sizeof(*client)) : NULL;
+    struct oribi__client *client = heap_room(frontend) ? oribi_mem_try_alloc(1, sizeof(*client)) : NULL;
     if (!client) {
         oribi__peer_close(peer, false);
         return;
     }
-    client->door = door;
+    client->frontend = frontend;
     client->peer = *peer;
     client->watch.handler = on_ready;
-    client->next = door->clients;
-    if (door->clients)
-        door->clients->prev = client;
-    door->clients = client;
-    door->client_count++;
+    client->next = frontend->clients;
+    if (frontend->clients)
+        frontend->clients->prev = client;
+    frontend->clients = client;
+    frontend->client_count++;
     oribi__client_rests(client);
     client->watch.fd = peer->fd;
-    bool trusted = oribi_trust_has(&door->trust, oribi_slice(peer->addr, peer->addr_len));
-    client->h2 = oribi_h2_create(trusted ? &door->h2_trusted : &door->h2_limits, &oribi__stream_events, client,
-                                 door->reactor.now_ms);
-    if (!client->h2 || oribi_loop_add(door->reactor.loop, &client->watch, peer->fd, ORIBI_WATCH_PEER, ORIBI_READ) < 0) {
+    bool trusted = oribi_trust_has(&frontend->trust, oribi_slice(peer->addr, peer->addr_len));
+    client->h2 = oribi_h2_create(trusted ? &frontend->h2_trusted : &frontend->h2_limits, &oribi__stream_events, client,
+                                 frontend->reactor.now_ms);
+    if (!client->h2 || oribi_loop_add(frontend->reactor.loop, &client->watch, peer->fd, ORIBI_WATCH_PEER, ORIBI_READ) < 0) {
         close_client(client);
         return;
     }
-    if (door->draining)
-        oribi_h2_shutdown(client->h2, door->reactor.now_ms);
+    if (frontend->draining)
+        oribi_h2_shutdown(client->h2, frontend->reactor.now_ms);
     client->watch.ready |= ORIBI_READ; /* what came with the handshake is not reported again */
     oribi__client_dirty(client);
     if (first.n && !feed(client, first.p, first.n))
@@ -335,8 +335,8 @@ void oribi__h2_begin(struct oribi__door *door, struct oribi__peer *peer, struct 
 /* When the client is to be looked at again; ends what is late. */
 static int64_t next_deadline(struct oribi__client *client)
 {
-    const struct oribi_options *options = client->door->config->options;
-    int64_t now_ms = client->door->reactor.now_ms;
+    const struct oribi_options *options = client->frontend->config->options;
+    int64_t now_ms = client->frontend->reactor.now_ms;
     if (client->lingers)
         return client->linger_until_ms;
     int64_t deadline_ms = oribi__streams_deadline(client, now_ms);
@@ -360,8 +360,8 @@ static bool is_late(int64_t since_ms, int64_t timeout_ms, int64_t now_ms)
 /* Its deadline has come. */
 static void look_at(struct oribi__client *client)
 {
-    const struct oribi_options *options = client->door->config->options;
-    int64_t now_ms = client->door->reactor.now_ms;
+    const struct oribi_options *options = client->frontend->config->options;
+    int64_t now_ms = client->frontend->reactor.now_ms;
     if (client->lingers) {
         if (now_ms >= client->linger_until_ms)
             close_client(client);
@@ -370,12 +370,12 @@ static void look_at(struct oribi__client *client)
     }
     oribi_h2_tick(client->h2, now_ms);
     if (client->stuck_since_ms && is_late(client->stuck_since_ms, options->write_timeout_ms, now_ms)) {
-        oribi_door_slot_count(&client->door->slot->timeouts[ORIBI_TIMEOUT_WRITE], 1);
+        oribi_frontend_slot_count(&client->frontend->slot->timeouts[ORIBI_TIMEOUT_WRITE], 1);
         close_client(client);
         return;
     }
     if (!client->streams && is_late(client->idle_since_ms, options->idle_timeout_ms, now_ms)) {
-        oribi_door_slot_count(&client->door->slot->timeouts[ORIBI_TIMEOUT_IDLE], 1);
+        oribi_frontend_slot_count(&client->frontend->slot->timeouts[ORIBI_TIMEOUT_IDLE], 1);
         client->idle_since_ms = now_ms; /* a request on its way is answered until then */
         oribi_h2_shutdown(client->h2, now_ms);
     } else if (!client->streams && !client->asleep && now_ms >= client->idle_since_ms + ASLEEP_AFTER_MS) {
@@ -431,14 +431,14 @@ static void settle(struct oribi__client *client)
     put_deadline(client);
 }
 
-int64_t oribi__h2_rested_ms(const struct oribi__door *door)
+int64_t oribi__h2_rested_ms(const struct oribi__frontend *frontend)
 {
-    return door->resting_first ? door->reactor.now_ms - door->resting_first->idle_since_ms : -1;
+    return frontend->resting_first ? frontend->reactor.now_ms - frontend->resting_first->idle_since_ms : -1;
 }
 
-bool oribi__h2_make_room(struct oribi__door *door)
+bool oribi__h2_make_room(struct oribi__frontend *frontend)
 {
-    struct oribi__client *client = door->resting_first;
+    struct oribi__client *client = frontend->resting_first;
     if (!client->lingers && !client->over) {
         client->watch.ready |= ORIBI_READ; /* a request that has come since is answered */
         read_client(client);
@@ -453,16 +453,16 @@ bool oribi__h2_make_room(struct oribi__door *door)
     return true;
 }
 
-void oribi__h2_turn(struct oribi__door *door)
+void oribi__h2_turn(struct oribi__frontend *frontend)
 {
-    int64_t now_ms = door->reactor.now_ms;
-    while (door->heap_len && door->heap[0]->deadline_ms <= now_ms) {
-        struct oribi__client *client = door->heap[0];
+    int64_t now_ms = frontend->reactor.now_ms;
+    while (frontend->heap_len && frontend->heap[0]->deadline_ms <= now_ms) {
+        struct oribi__client *client = frontend->heap[0];
         heap_remove(client); /* settle() puts it back */
         look_at(client);
     }
-    struct oribi__client *client = door->dirty;
-    door->dirty = NULL;
+    struct oribi__client *client = frontend->dirty;
+    frontend->dirty = NULL;
     while (client) {
         struct oribi__client *next = client->dirty_next;
         client->dirty = false;
@@ -471,31 +471,31 @@ void oribi__h2_turn(struct oribi__door *door)
     }
 }
 
-int64_t oribi__h2_wait_ms(const struct oribi__door *door)
+int64_t oribi__h2_wait_ms(const struct oribi__frontend *frontend)
 {
-    if (door->dirty)
+    if (frontend->dirty)
         return 0;
-    if (!door->heap_len)
+    if (!frontend->heap_len)
         return -1;
-    int64_t ms = door->heap[0]->deadline_ms - door->reactor.now_ms;
+    int64_t ms = frontend->heap[0]->deadline_ms - frontend->reactor.now_ms;
     return ms > 0 ? ms : 0;
 }
 
-void oribi__h2_drain(struct oribi__door *door)
+void oribi__h2_drain(struct oribi__frontend *frontend)
 {
-    for (struct oribi__client *client = door->clients; client; client = client->next) {
+    for (struct oribi__client *client = frontend->clients; client; client = client->next) {
         if (client->lingers)
             continue;
-        oribi_h2_shutdown(client->h2, door->reactor.now_ms);
+        oribi_h2_shutdown(client->h2, frontend->reactor.now_ms);
         oribi__client_dirty(client);
     }
 }
 
-void oribi__h2_close_all(struct oribi__door *door)
+void oribi__h2_close_all(struct oribi__frontend *frontend)
 {
-    while (door->clients)
-        close_client(door->clients);
-    oribi__h2_turn(door);
-    oribi_mem_free(door->heap);
-    door->heap = NULL;
+    while (frontend->clients)
+        close_client(frontend->clients);
+    oribi__h2_turn(frontend);
+    oribi_mem_free(frontend->heap);
+    frontend->heap = NULL;
 }

@@ -7,7 +7,7 @@
 
 struct oribi__client {
     struct oribi_watch watch; /* first: the handler casts */
-    struct oribi__door *door;
+    struct oribi__frontend *frontend;
     struct oribi__client *prev;
     struct oribi__client *next;
     struct oribi__client *dirty_next;

@@ -1,4 +1,4 @@
-/* The door's side of its ties to the supervisor: what it was started with, and the messages afterwards. */
+/* The frontend's side of its ties to the supervisor: what it was started with, and the messages afterwards. */
 #include "frontend/config.h"
 
 #include "frontend/pairs.h"
@@ -36,7 +36,7 @@ static bool copy(struct oribi_slice text, char *dst, size_t cap)
 
 static int set_option(struct oribi_options *options, struct oribi_slice name, struct oribi_slice value, char *error)
 {
-    char word[ORIBI_DOOR_WORD_MAX];
+    char word[ORIBI_FRONTEND_WORD_MAX];
     char *text = oribi_mem_try_alloc(value.n + 1, 1);
     if (!text)
         return ORIBI_ENOMEM;
@@ -47,10 +47,10 @@ static int set_option(struct oribi_options *options, struct oribi_slice name, st
     return code;
 }
 
-static int add_listener(struct oribi_door_config *config, struct oribi_slice value, char *error)
+static int add_listener(struct oribi_frontend_config *config, struct oribi_slice value, char *error)
 {
-    char text[ORIBI_DOOR_WORD_MAX];
-    struct oribi_door_listener *item = &config->listeners[config->listener_count];
+    char text[ORIBI_FRONTEND_WORD_MAX];
+    struct oribi_frontend_listener *item = &config->listeners[config->listener_count];
     int tls = 0;
     int proxy = 0;
     int inherited = 0;
@@ -75,7 +75,7 @@ static enum oribi_tls_verify verify_of(const struct oribi_options *options)
 }
 
 /* For whoever watches: the first of all certificates to expire. */
-static void tell_expiry(const struct oribi_door_config *config)
+static void tell_expiry(const struct oribi_frontend_config *config)
 {
     int64_t first_s = INT64_MAX;
     for (uint32_t i = 0; i < config->listener_count; i++) {
@@ -103,7 +103,7 @@ static int check_expiry(const struct oribi__pairs *pairs, uint32_t i, const stru
 }
 
 /* All contexts anew, or none: a bad pair leaves what serves. `error` may hold a warning after 0. */
-static int make_contexts(struct oribi_door_config *config, const struct oribi__pairs *pairs, bool strict, char *error)
+static int make_contexts(struct oribi_frontend_config *config, const struct oribi__pairs *pairs, bool strict, char *error)
 {
     struct oribi_tls *made[ORIBI_LISTENERS_MAX] = {NULL};
     char warning[ORIBI_ERROR_TEXT_CAP] = "";
@@ -147,13 +147,13 @@ static int set_site_option(struct oribi_options *options, const struct oribi__re
     struct oribi_slice name;
     if (oribi__record_is(record, "folder"))
         return set_option(options, ORIBI_SLICE("chdir"), record->value, error);
-    if (!oribi__record_begins(record, "option", &name) || !oribi__door_is_of_site(name))
+    if (!oribi__record_begins(record, "option", &name) || !oribi__frontend_is_of_site(name))
         return refuse(error, "a record that no supervisor of this version writes");
     return set_option(options, name, record->value, error);
 }
 
 /* Makes config->site of it, or leaves that. */
-static int take_site(struct oribi_door_config *config, struct oribi_slice text, char *error)
+static int take_site(struct oribi_frontend_config *config, struct oribi_slice text, char *error)
 {
     const char *at = text.p;
     const char *end = text.p + text.n;
@@ -178,7 +178,7 @@ static int take_site(struct oribi_door_config *config, struct oribi_slice text, 
     return code;
 }
 
-static int take_records(struct oribi_door_config *config, struct oribi_options *options, const char *p, size_t n,
+static int take_records(struct oribi_frontend_config *config, struct oribi_options *options, const char *p, size_t n,
                         char *error)
 {
     const char *at = p;
@@ -211,10 +211,10 @@ static int take_records(struct oribi_door_config *config, struct oribi_options *
 }
 
 /* Keys are in it: no copy stays behind. */
-static int take_text(struct oribi_door_config *config, struct oribi_options *options, int fd, char *error)
+static int take_text(struct oribi_frontend_config *config, struct oribi_options *options, int fd, char *error)
 {
     size_t n = 0;
-    if (oribi_process_shared_memory_size(fd, &n) < 0 || n == 0 || n > ORIBI_DOOR_TEXT_MAX)
+    if (oribi_process_shared_memory_size(fd, &n) < 0 || n == 0 || n > ORIBI_FRONTEND_TEXT_MAX)
         return refuse(error, "what the supervisor has written cannot be read");
     char *p = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (p == MAP_FAILED)
@@ -230,15 +230,15 @@ static int take_text(struct oribi_door_config *config, struct oribi_options *opt
 /* A user of its own has its own group; else user and group are those of the workers. */
 static int become_user(const struct oribi_options *options, char *error)
 {
-    if (options->door_user)
-        return oribi_process_switch_user(options->door_user, NULL, error);
+    if (options->frontend_user)
+        return oribi_process_switch_user(options->frontend_user, NULL, error);
     return geteuid() == 0 && (options->user || options->group)
                ? oribi_process_switch_user(options->user, options->group, error)
                : 0;
 }
 
 /* Takes the descriptor. */
-static void take_access_log(struct oribi_door_config *config, int fd)
+static void take_access_log(struct oribi_frontend_config *config, int fd)
 {
     if (fd == STDOUT_FILENO) {
         config->has_access_log = true;
@@ -248,7 +248,7 @@ static void take_access_log(struct oribi_door_config *config, int fd)
     oribi_os_close(fd);
 }
 
-/* Lines go where the supervisor's do, by a descriptor of its: a door opens no file. */
+/* Lines go where the supervisor's do, by a descriptor of its: a frontend opens no file. */
 static void take_log(const struct oribi_options *options, int fd)
 {
     oribi_log_init(fd, options->verbose ? ORIBI_LOG_DEBUG : options->quiet ? ORIBI_LOG_WARN : ORIBI_LOG_INFO);
@@ -256,9 +256,9 @@ static void take_log(const struct oribi_options *options, int fd)
     oribi_os_close(fd);
 }
 
-int oribi_door_config_take(struct oribi_door_config *config, char *error)
+int oribi_frontend_config_take(struct oribi_frontend_config *config, char *error)
 {
-    const char *text = getenv("ORIBI_DOOR");
+    const char *text = getenv("ORIBI_FRONTEND");
     int version = 0;
     int text_fd = -1;
     int board_fd = -1;
@@ -272,11 +272,11 @@ int oribi_door_config_take(struct oribi_door_config *config, char *error)
         sscanf(text ? text : "", "%d %d %d %d %u %d %d %d %d %d %u %u %d %u", &version, &text_fd, &config->control_fd,
                &board_fd, &count, &config->handoff.take_fd, &config->handoff.give_fd, &tickets_fd, &log_fd, &access_fd,
                &config->channel_first, &config->channel_count, &slots_fd, &own_slot);
-    if (n != 14 || own_slot >= ORIBI_DOORS_MAX || version != ORIBI_DOOR_PROTOCOL || count == 0 ||
+    if (n != 14 || own_slot >= ORIBI_FRONTENDS_MAX || version != ORIBI_FRONTEND_PROTOCOL || count == 0 ||
         count > ORIBI_SLOTS_MAX || config->channel_count == 0 || config->channel_count > ORIBI_CHANNELS_MAX ||
         config->channel_first > ORIBI_CHANNELS_MAX + 1 - config->channel_count)
         return refuse(error, "this program is started by a server's supervisor alone");
-    (void)unsetenv("ORIBI_DOOR"); /* fails for names with `=` only */
+    (void)unsetenv("ORIBI_FRONTEND"); /* fails for names with `=` only */
     const int fds[] = {text_fd, config->control_fd, board_fd, config->handoff.take_fd, config->handoff.give_fd};
     for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++)
         if (oribi_os_set_cloexec(fds[i], true) < 0)
@@ -292,11 +292,11 @@ int oribi_door_config_take(struct oribi_door_config *config, char *error)
         config->tickets = tickets;
     }
     if (slots_fd >= 0) {
-        struct oribi_door_slot *slots =
-            mmap(NULL, ORIBI_DOORS_MAX * sizeof(*slots), PROT_READ | PROT_WRITE, MAP_SHARED, slots_fd, 0);
+        struct oribi_frontend_slot *slots =
+            mmap(NULL, ORIBI_FRONTENDS_MAX * sizeof(*slots), PROT_READ | PROT_WRITE, MAP_SHARED, slots_fd, 0);
         oribi_os_close(slots_fd);
         if (slots == MAP_FAILED)
-            return refuse(error, "cannot map the counters of doors");
+            return refuse(error, "cannot map the counters of frontends");
         config->slot = &slots[own_slot];
     }
     if (access_fd >= 0)
@@ -318,7 +318,7 @@ int oribi_door_config_take(struct oribi_door_config *config, char *error)
 
 /* --- messages --- */
 
-static void say(const struct oribi_door_config *config, char kind, const char *text)
+static void say(const struct oribi_frontend_config *config, char kind, const char *text)
 {
     char line[ORIBI_ERROR_TEXT_CAP + 1];
     int n = snprintf(line, sizeof(line), "%c%s", kind, text); /* cut when longer */
@@ -327,44 +327,44 @@ static void say(const struct oribi_door_config *config, char kind, const char *t
                    MSG_NOSIGNAL | MSG_DONTWAIT); /* a supervisor that is gone is seen by its end */
 }
 
-void oribi_door_ready(const struct oribi_door_config *config)
+void oribi_frontend_ready(const struct oribi_frontend_config *config)
 {
-    say(config, ORIBI_DOOR_SAYS_READY, "");
+    say(config, ORIBI_FRONTEND_SAYS_READY, "");
 }
 
-void oribi_door_failed(const struct oribi_door_config *config, const char *text)
+void oribi_frontend_failed(const struct oribi_frontend_config *config, const char *text)
 {
-    say(config, ORIBI_DOOR_SAYS_FAILED, text);
+    say(config, ORIBI_FRONTEND_SAYS_FAILED, text);
 }
 
-void oribi_door_site_taken(const struct oribi_door_config *config)
+void oribi_frontend_site_taken(const struct oribi_frontend_config *config)
 {
-    say(config, ORIBI_DOOR_SAYS_SITE, "");
+    say(config, ORIBI_FRONTEND_SAYS_SITE, "");
 }
 
-static enum oribi_door_command take_certificates(struct oribi_door_config *config, int fd)
+static enum oribi_frontend_command take_certificates(struct oribi_frontend_config *config, int fd)
 {
     char error[ORIBI_ERROR_TEXT_CAP] = "";
     int code = take_text(config, NULL, fd, error);
     oribi_os_close(fd);
-    say(config, code == 0 ? ORIBI_DOOR_SAYS_TAKEN : ORIBI_DOOR_SAYS_REFUSED, error);
-    return code == 0 ? ORIBI_DOOR_CERTIFICATES : ORIBI_DOOR_NOTHING;
+    say(config, code == 0 ? ORIBI_FRONTEND_SAYS_TAKEN : ORIBI_FRONTEND_SAYS_REFUSED, error);
+    return code == 0 ? ORIBI_FRONTEND_CERTIFICATES : ORIBI_FRONTEND_NOTHING;
 }
 
-static enum oribi_door_command take_site_anew(struct oribi_door_config *config, int fd)
+static enum oribi_frontend_command take_site_anew(struct oribi_frontend_config *config, int fd)
 {
     struct oribi_buf text = {0};
     char error[ORIBI_ERROR_TEXT_CAP] = "";
-    int code = oribi__door_text_read(fd, &text);
+    int code = oribi__frontend_text_read(fd, &text);
     oribi_os_close(fd);
     if (code == 0)
         code = take_site(config, oribi_slice(text.p, text.len), error);
     oribi_buf_deinit(&text);
     if (code == 0)
-        return ORIBI_DOOR_SITE;
-    oribi_log(ORIBI_LOG_ERROR, "door: what a reload says of files and pages cannot be read: %s", error);
-    oribi_door_site_taken(config);
-    return oribi_door_control_take(config);
+        return ORIBI_FRONTEND_SITE;
+    oribi_log(ORIBI_LOG_ERROR, "frontend: what a reload says of files and pages cannot be read: %s", error);
+    oribi_frontend_site_taken(config);
+    return oribi_frontend_control_take(config);
 }
 
 static ssize_t receive(int control_fd, char *kind, int *passed)
@@ -386,35 +386,35 @@ static ssize_t receive(int control_fd, char *kind, int *passed)
     return n;
 }
 
-enum oribi_door_command oribi_door_control_take(struct oribi_door_config *config)
+enum oribi_frontend_command oribi_frontend_control_take(struct oribi_frontend_config *config)
 {
     char kind = 0;
     int passed;
     ssize_t n = receive(config->control_fd, &kind, &passed);
     if (n == ORIBI_AGAIN)
-        return ORIBI_DOOR_NOTHING;
+        return ORIBI_FRONTEND_NOTHING;
     if (n <= 0)
-        return ORIBI_DOOR_ORPHANED;
-    if (kind == ORIBI_DOOR_TOLD_CERTIFICATES && passed >= 0)
+        return ORIBI_FRONTEND_ORPHANED;
+    if (kind == ORIBI_FRONTEND_TOLD_CERTIFICATES && passed >= 0)
         return take_certificates(config, passed);
-    if (kind == ORIBI_DOOR_TOLD_SITE && passed >= 0)
+    if (kind == ORIBI_FRONTEND_TOLD_SITE && passed >= 0)
         return take_site_anew(config, passed);
-    if (kind == ORIBI_DOOR_TOLD_REOPEN && passed >= 0)
+    if (kind == ORIBI_FRONTEND_TOLD_REOPEN && passed >= 0)
         take_log(config->options, passed);
-    else if (kind == ORIBI_DOOR_TOLD_ACCESS_LOG && passed >= 0)
+    else if (kind == ORIBI_FRONTEND_TOLD_ACCESS_LOG && passed >= 0)
         take_access_log(config, passed);
     else
         oribi_os_close(passed);
     switch (kind) {
-    case ORIBI_DOOR_TOLD_ACCESS_LOG:
-        return ORIBI_DOOR_REOPEN;
-    case ORIBI_DOOR_TOLD_DRAIN:
-        return ORIBI_DOOR_DRAIN;
-    case ORIBI_DOOR_TOLD_STOP:
-        return ORIBI_DOOR_STOP;
-    case ORIBI_DOOR_TOLD_GIVE_UP:
-        return ORIBI_DOOR_GIVE_UP;
+    case ORIBI_FRONTEND_TOLD_ACCESS_LOG:
+        return ORIBI_FRONTEND_REOPEN;
+    case ORIBI_FRONTEND_TOLD_DRAIN:
+        return ORIBI_FRONTEND_DRAIN;
+    case ORIBI_FRONTEND_TOLD_STOP:
+        return ORIBI_FRONTEND_STOP;
+    case ORIBI_FRONTEND_TOLD_GIVE_UP:
+        return ORIBI_FRONTEND_GIVE_UP;
     default:
-        return ORIBI_DOOR_NOTHING;
+        return ORIBI_FRONTEND_NOTHING;
     }
 }

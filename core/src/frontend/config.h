@@ -1,4 +1,4 @@
-/* What the supervisor gives a door, and what both say to each other afterwards. config.c is in the door; the
+/* What the supervisor gives a frontend, and what both say to each other afterwards. config.c is in the frontend; the
  * supervisor's side is supervisor/frontends.c and supervisor/frontend_text.c. */
 #ifndef ORIBI_FRONTEND_CONFIG_H
 #define ORIBI_FRONTEND_CONFIG_H
@@ -11,53 +11,53 @@
 #include "oribi/worker/placement/handoff.h"
 #include "oribi/worker/placement/scoreboard.h"
 
-/* One listener of the door. `index` and `hash` are those of the server's list (hand-off message). */
-struct oribi_door_listener {
+/* One listener of the frontend. `index` and `hash` are those of the server's list (hand-off message). */
+struct oribi_frontend_listener {
     struct oribi_listener listener; /* fd is open */
     uint32_t index;
     uint32_t hash;
-    bool tls;                   /* tls://; else door=on */
-    struct oribi_tls *contexts; /* tls: made of the certificates that came; replaced by oribi_door_control_take() */
+    bool tls;                   /* tls://; else frontend=on */
+    struct oribi_tls *contexts; /* tls: made of the certificates that came; replaced by oribi_frontend_control_take() */
 };
 
-struct oribi_door_config {
+struct oribi_frontend_config {
     const struct oribi_options *options; /* as the supervisor has them */
     struct oribi_options *site;          /* what the newest generation says of answers without the application */
     bool has_access_log;                 /* standard output is it, wherever the supervisor has it */
-    struct oribi_door_listener listeners[ORIBI_LISTENERS_MAX];
+    struct oribi_frontend_listener listeners[ORIBI_LISTENERS_MAX];
     uint32_t listener_count;
     struct oribi_scoreboard board;           /* attached; has the owner table of channels */
     struct oribi_handoff handoff;            /* only given to */
     const struct oribi_tls_tickets *tickets; /* NULL: none */
-    struct oribi_door_slot *slot;            /* what it counts; NULL: nobody reads that */
-    uint32_t channel_first;                  /* numbers of this door's channels: … */
+    struct oribi_frontend_slot *slot;            /* what it counts; NULL: nobody reads that */
+    uint32_t channel_first;                  /* numbers of this frontend's channels: … */
     uint32_t channel_count;
     int control_fd; /* SOCK_SEQPACKET to the supervisor; its end means that the supervisor is dead */
 };
 
-/* In the executable, first thing: takes what ORIBI_DOOR names, and becomes the user that the options name. 0, or a code
+/* In the executable, first thing: takes what ORIBI_FRONTEND names, and becomes the user that the options name. 0, or a code
  * with one line in `error`. All of it lives until the process ends. */
-int oribi_door_config_take(struct oribi_door_config *config, char *error);
+int oribi_frontend_config_take(struct oribi_frontend_config *config, char *error);
 
-enum oribi_door_command {
-    ORIBI_DOOR_NOTHING,
-    ORIBI_DOOR_CERTIFICATES, /* listeners[i].contexts have been replaced (old ones released) */
-    ORIBI_DOOR_DRAIN,        /* end without a loss: stop accepting, close what is idle, GOAWAY, exit 0 when empty */
-    ORIBI_DOOR_STOP,         /* the same, with all who have connected to addresses that end with the server */
-    ORIBI_DOOR_GIVE_UP,      /* workers end: what waits for them is answered 503 */
-    ORIBI_DOOR_REOPEN,       /* standard output leads to the access log that has been opened anew */
-    ORIBI_DOOR_SITE,         /* `site` is new */
-    ORIBI_DOOR_ORPHANED,     /* the supervisor is gone, and workers end: what waits for them is answered 503 */
+enum oribi_frontend_command {
+    ORIBI_FRONTEND_NOTHING,
+    ORIBI_FRONTEND_CERTIFICATES, /* listeners[i].contexts have been replaced (old ones released) */
+    ORIBI_FRONTEND_DRAIN,        /* end without a loss: stop accepting, close what is idle, GOAWAY, exit 0 when empty */
+    ORIBI_FRONTEND_STOP,         /* the same, with all who have connected to addresses that end with the server */
+    ORIBI_FRONTEND_GIVE_UP,      /* workers end: what waits for them is answered 503 */
+    ORIBI_FRONTEND_REOPEN,       /* standard output leads to the access log that has been opened anew */
+    ORIBI_FRONTEND_SITE,         /* `site` is new */
+    ORIBI_FRONTEND_ORPHANED,     /* the supervisor is gone, and workers end: what waits for them is answered 503 */
 };
 
 /* The next message on control_fd; never blocks. */
-enum oribi_door_command oribi_door_control_take(struct oribi_door_config *config);
+enum oribi_frontend_command oribi_frontend_control_take(struct oribi_frontend_config *config);
 
-/* Tells the supervisor that this door serves; or why it cannot (then exit with 1). */
-void oribi_door_ready(const struct oribi_door_config *config);
-void oribi_door_failed(const struct oribi_door_config *config, const char *text);
+/* Tells the supervisor that this frontend serves; or why it cannot (then exit with 1). */
+void oribi_frontend_ready(const struct oribi_frontend_config *config);
+void oribi_frontend_failed(const struct oribi_frontend_config *config, const char *text);
 
-/* The same of a new `site`, once the door answers by it. */
-void oribi_door_site_taken(const struct oribi_door_config *config);
+/* The same of a new `site`, once the frontend answers by it. */
+void oribi_frontend_site_taken(const struct oribi_frontend_config *config);
 
 #endif

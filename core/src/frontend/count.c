@@ -1,4 +1,4 @@
-/* What a door counts (worker/frontend_slot.h): answers of its own, and what there is now, once a turn. Requests that a
+/* What a frontend counts (worker/frontend_slot.h): answers of its own, and what there is now, once a turn. Requests that a
  * worker answers are counted by that worker. */
 #include "frontend/frontend_private.h"
 
@@ -7,55 +7,55 @@
 
 #include <string.h>
 
-void oribi__count_init(struct oribi__door *door)
+void oribi__count_init(struct oribi__frontend *frontend)
 {
-    door->slot = door->config->slot ? door->config->slot : &door->no_slot;
-    door->bytes_in = atomic_load_explicit(&door->slot->bytes_in, memory_order_relaxed);
-    door->bytes_out = atomic_load_explicit(&door->slot->bytes_out, memory_order_relaxed);
+    frontend->slot = frontend->config->slot ? frontend->config->slot : &frontend->no_slot;
+    frontend->bytes_in = atomic_load_explicit(&frontend->slot->bytes_in, memory_order_relaxed);
+    frontend->bytes_out = atomic_load_explicit(&frontend->slot->bytes_out, memory_order_relaxed);
 }
 
-void oribi__count_handshake(struct oribi__door *door, const struct oribi_tls_info *info)
+void oribi__count_handshake(struct oribi__frontend *frontend, const struct oribi_tls_info *info)
 {
     bool newest = oribi_slice_equal(info->version, ORIBI_SLICE("TLSv1.3"));
-    enum oribi_door_handshake kind = newest ? (info->resumed ? ORIBI_DOOR_RESUMED_13 : ORIBI_DOOR_FULL_13)
-                                            : (info->resumed ? ORIBI_DOOR_RESUMED_12 : ORIBI_DOOR_FULL_12);
-    oribi_door_slot_count(&door->slot->handshakes[kind], 1);
+    enum oribi_frontend_handshake kind = newest ? (info->resumed ? ORIBI_FRONTEND_RESUMED_13 : ORIBI_FRONTEND_FULL_13)
+                                            : (info->resumed ? ORIBI_FRONTEND_RESUMED_12 : ORIBI_FRONTEND_FULL_12);
+    oribi_frontend_slot_count(&frontend->slot->handshakes[kind], 1);
 }
 
 void oribi__count_request(struct oribi__call *call, struct oribi_slice method, bool h2)
 {
     call->method = (uint8_t)oribi_slot_method_of(method);
-    oribi_door_slot_count(&call->door->slot->requests[h2], 1);
+    oribi_frontend_slot_count(&call->frontend->slot->requests[h2], 1);
 }
 
 /* Status 0: cut. */
-static void answered(struct oribi__door *door, uint8_t method, int status)
+static void answered(struct oribi__frontend *frontend, uint8_t method, int status)
 {
-    oribi_door_slot_count(&door->slot->status_class[oribi_status_class(status)], 1);
-    oribi_door_slot_count(&door->slot->method_count[method], 1);
-    oribi_door_slot_count(&door->slot->uncalled_count, 1);
+    oribi_frontend_slot_count(&frontend->slot->status_class[oribi_status_class(status)], 1);
+    oribi_frontend_slot_count(&frontend->slot->method_count[method], 1);
+    oribi_frontend_slot_count(&frontend->slot->uncalled_count, 1);
 }
 
 void oribi__count_site(const struct oribi__call *call, int status)
 {
-    answered(call->door, call->method, status);
-    oribi_door_slot_count(&call->door->slot->site_count, 1);
+    answered(call->frontend, call->method, status);
+    oribi_frontend_slot_count(&call->frontend->slot->site_count, 1);
 }
 
-void oribi__count_refusal(struct oribi__door *door, int status, enum oribi_refusal refusal)
+void oribi__count_refusal(struct oribi__frontend *frontend, int status, enum oribi_refusal refusal)
 {
-    oribi_door_slot_count(&door->slot->status_class[oribi_status_class(status)], 1);
-    oribi_door_slot_count(&door->slot->refusals[refusal], 1);
+    oribi_frontend_slot_count(&frontend->slot->status_class[oribi_status_class(status)], 1);
+    oribi_frontend_slot_count(&frontend->slot->refusals[refusal], 1);
     if (status == 503 || status == 507)
-        oribi_door_slot_count(&door->slot->shed_count, 1);
+        oribi_frontend_slot_count(&frontend->slot->shed_count, 1);
 }
 
 void oribi__count_failed(const struct oribi__call *call, int status, enum oribi_refusal refusal)
 {
     if (refusal != ORIBI_REFUSAL_OTHER)
-        oribi__count_refusal(call->door, status, refusal);
+        oribi__count_refusal(call->frontend, status, refusal);
     else
-        answered(call->door, call->method, status);
+        answered(call->frontend, call->method, status);
 }
 
 /* --- what there is now --- */
@@ -67,37 +67,37 @@ static void set(_Atomic uint32_t *gauge, uint32_t value)
 
 /* Connections of HTTP/1.1 by their deadlines, as a worker has them; of the others those that have a request are in a
  * call, but for those of which each request waits for a worker: a connection of HTTP/2 may have many. */
-static void put_states(const struct oribi__door *door)
+static void put_states(const struct oribi__frontend *frontend)
 {
     struct oribi_slot as_worker;
     uint64_t sums[ORIBI_SLOT_CONN_STATES] = {0};
     memset(&as_worker, 0, offsetof(struct oribi_slot, request_count));
-    as_worker.connections_open = door->reactor.conn_count;
-    as_worker.queue_len = door->waiting_h1;
+    as_worker.connections_open = frontend->reactor.conn_count;
+    as_worker.queue_len = frontend->waiting_h1;
     for (int c = 0; c < ORIBI_TIMEOUT_CLASSES; c++)
-        as_worker.armed[c] = door->reactor.timeouts.armed[c];
+        as_worker.armed[c] = frontend->reactor.timeouts.armed[c];
     oribi_slot_add_connections(sums, &as_worker);
-    sums[ORIBI_SLOT_CONN_READING] += door->arrival_count;
-    sums[ORIBI_SLOT_CONN_IDLE] += door->resting_count;
-    sums[ORIBI_SLOT_CONN_WAITING] += door->waiting_h2;
-    sums[ORIBI_SLOT_CONN_CALLING] += door->client_count - door->resting_count - door->waiting_h2 + door->tunnel_count;
+    sums[ORIBI_SLOT_CONN_READING] += frontend->arrival_count;
+    sums[ORIBI_SLOT_CONN_IDLE] += frontend->resting_count;
+    sums[ORIBI_SLOT_CONN_WAITING] += frontend->waiting_h2;
+    sums[ORIBI_SLOT_CONN_CALLING] += frontend->client_count - frontend->resting_count - frontend->waiting_h2 + frontend->tunnel_count;
     for (uint32_t i = 0; i < ORIBI_SLOT_CONN_STATES; i++)
-        set(&door->slot->states[i], (uint32_t)sums[i]);
+        set(&frontend->slot->states[i], (uint32_t)sums[i]);
 }
 
-void oribi__count_turn(struct oribi__door *door)
+void oribi__count_turn(struct oribi__frontend *frontend)
 {
-    struct oribi_door_slot *slot = door->slot;
-    set(&slot->clients[ORIBI_DOOR_ARRIVING], door->arrival_count);
-    set(&slot->clients[ORIBI_DOOR_H1], door->reactor.conn_count);
-    set(&slot->clients[ORIBI_DOOR_H2], door->client_count);
-    set(&slot->clients[ORIBI_DOOR_TUNNEL], door->tunnel_count);
-    put_states(door);
-    set(&slot->streams, door->stream_count);
-    set(&slot->calls_out, door->calls_out);
-    set(&slot->queue_len, door->queue_len);
-    atomic_store_explicit(&slot->queue_oldest_us, door->queue_first ? door->queue_first->complete_us : 0,
+    struct oribi_frontend_slot *slot = frontend->slot;
+    set(&slot->clients[ORIBI_FRONTEND_ARRIVING], frontend->arrival_count);
+    set(&slot->clients[ORIBI_FRONTEND_H1], frontend->reactor.conn_count);
+    set(&slot->clients[ORIBI_FRONTEND_H2], frontend->client_count);
+    set(&slot->clients[ORIBI_FRONTEND_TUNNEL], frontend->tunnel_count);
+    put_states(frontend);
+    set(&slot->streams, frontend->stream_count);
+    set(&slot->calls_out, frontend->calls_out);
+    set(&slot->queue_len, frontend->queue_len);
+    atomic_store_explicit(&slot->queue_oldest_us, frontend->queue_first ? frontend->queue_first->complete_us : 0,
                           memory_order_relaxed);
-    atomic_store_explicit(&slot->bytes_in, door->bytes_in, memory_order_relaxed);
-    atomic_store_explicit(&slot->bytes_out, door->bytes_out, memory_order_relaxed);
+    atomic_store_explicit(&slot->bytes_in, frontend->bytes_in, memory_order_relaxed);
+    atomic_store_explicit(&slot->bytes_out, frontend->bytes_out, memory_order_relaxed);
 }

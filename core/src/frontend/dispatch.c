@@ -27,24 +27,24 @@ enum {
 
 void oribi__dispatch_add(struct oribi__call *call, bool first)
 {
-    struct oribi__door *door = call->door;
+    struct oribi__frontend *frontend = call->frontend;
     call->state = ORIBI__CALL_QUEUED;
-    call->prev = first ? NULL : door->queue_last;
-    call->next = first ? door->queue_first : NULL;
-    *(call->prev ? &call->prev->next : &door->queue_first) = call;
-    *(call->next ? &call->next->prev : &door->queue_last) = call;
-    door->queue_len++;
+    call->prev = first ? NULL : frontend->queue_last;
+    call->next = first ? frontend->queue_first : NULL;
+    *(call->prev ? &call->prev->next : &frontend->queue_first) = call;
+    *(call->next ? &call->next->prev : &frontend->queue_last) = call;
+    frontend->queue_len++;
     call->ops->waits(call, 1);
 }
 
 void oribi__dispatch_remove(struct oribi__call *call)
 {
-    struct oribi__door *door = call->door;
-    *(call->prev ? &call->prev->next : &door->queue_first) = call->next;
-    *(call->next ? &call->next->prev : &door->queue_last) = call->prev;
+    struct oribi__frontend *frontend = call->frontend;
+    *(call->prev ? &call->prev->next : &frontend->queue_first) = call->next;
+    *(call->next ? &call->next->prev : &frontend->queue_last) = call->prev;
     call->prev = call->next = NULL;
     call->state = ORIBI__CALL_NEW;
-    door->queue_len--;
+    frontend->queue_len--;
     call->ops->waits(call, -1);
 }
 
@@ -64,48 +64,48 @@ static bool serves(const struct oribi_slot *slot)
 
 /* How many requests its worker may have. Of calls so short that a wake-up costs as much it is given several at a time,
  * which wait less for each other than each would for the wake-up; of longer ones as many as it can make at a time. */
-static uint32_t room_at(const struct oribi__door *door, uint32_t i)
+static uint32_t room_at(const struct oribi__frontend *frontend, uint32_t i)
 {
-    uint32_t threads = threads_of(&door->config->board.slots[i]);
-    uint32_t average_us = door->average_us[i + 1];
+    uint32_t threads = threads_of(&frontend->config->board.slots[i]);
+    uint32_t average_us = frontend->average_us[i + 1];
     if (threads > 1 || average_us > SHORT_US / 2)
         return threads;
     return average_us > SHORT_US / SHORT_CALLS ? SHORT_US / average_us : SHORT_CALLS;
 }
 
 /* How many requests more the worker of this slot can have, ours counted as far as we know them. */
-static uint32_t free_at(const struct oribi__door *door, uint32_t i)
+static uint32_t free_at(const struct oribi__frontend *frontend, uint32_t i)
 {
-    const struct oribi_slot *slot = &door->config->board.slots[i];
-    if (!serves(slot) || door->reactor.now_ms < door->shunned_until_ms[i + 1])
+    const struct oribi_slot *slot = &frontend->config->board.slots[i];
+    if (!serves(slot) || frontend->reactor.now_ms < frontend->shunned_until_ms[i + 1])
         return 0;
-    uint32_t room = room_at(door, i);
-    uint32_t busy = door->out[i + 1];
+    uint32_t room = room_at(frontend, i);
+    uint32_t busy = frontend->out[i + 1];
     if (threads_of(slot) > 1) {
         uint32_t told = atomic_load_explicit(&slot->threads_busy, memory_order_relaxed);
         busy = told > busy ? told : busy;
     } else if (busy == 0) {
         /* a call that began before our last one ended was that one */
-        busy = atomic_load_explicit(&slot->call_started_us, memory_order_relaxed) > door->ended_us[i + 1];
+        busy = atomic_load_explicit(&slot->call_started_us, memory_order_relaxed) > frontend->ended_us[i + 1];
     }
     if (busy == 0)
         busy = atomic_load_explicit(&slot->queue_len, memory_order_relaxed);
     return busy < room ? room - busy : 0;
 }
 
-uint32_t oribi__dispatch_hands(const struct oribi__door *door)
+uint32_t oribi__dispatch_hands(const struct oribi__frontend *frontend)
 {
     uint32_t hands = 0;
-    for (uint32_t i = 0; i < door->config->board.count; i++)
-        if (serves(&door->config->board.slots[i]))
-            hands += room_at(door, i);
+    for (uint32_t i = 0; i < frontend->config->board.count; i++)
+        if (serves(&frontend->config->board.slots[i]))
+            hands += room_at(frontend, i);
     return hands;
 }
 
-bool oribi__dispatch_serves(const struct oribi__door *door)
+bool oribi__dispatch_serves(const struct oribi__frontend *frontend)
 {
-    for (uint32_t i = 0; i < door->config->board.count; i++)
-        if (serves(&door->config->board.slots[i]))
+    for (uint32_t i = 0; i < frontend->config->board.count; i++)
+        if (serves(&frontend->config->board.slots[i]))
             return true;
     return false;
 }
@@ -113,38 +113,38 @@ bool oribi__dispatch_serves(const struct oribi__door *door)
 /* --- channels --- */
 
 /* An idle channel of a worker that has room, `idle`: and no request of ours. */
-static struct oribi__channel *free_channel(struct oribi__door *door, bool idle)
+static struct oribi__channel *free_channel(struct oribi__frontend *frontend, bool idle)
 {
-    for (struct oribi__channel *channel = door->idle_first; channel; channel = channel->next) {
+    for (struct oribi__channel *channel = frontend->idle_first; channel; channel = channel->next) {
         uint16_t owner = oribi__channel_owner(channel);
-        if (owner > 0 && owner <= door->config->board.count && !(idle && door->out[owner]) &&
-            free_at(door, owner - 1u) > 0)
+        if (owner > 0 && owner <= frontend->config->board.count && !(idle && frontend->out[owner]) &&
+            free_at(frontend, owner - 1u) > 0)
             return channel;
     }
     return NULL;
 }
 
 /* Does a worker wait for requests that has no channel of ours? */
-static bool waits_elsewhere(const struct oribi__door *door)
+static bool waits_elsewhere(const struct oribi__frontend *frontend)
 {
-    for (uint32_t i = 0; i < door->config->board.count; i++)
-        if (!door->out[i + 1] && free_at(door, i) > 0)
+    for (uint32_t i = 0; i < frontend->config->board.count; i++)
+        if (!frontend->out[i + 1] && free_at(frontend, i) > 0)
             return true;
     return false;
 }
 
 /* Who has nothing to do comes first, with a channel of ours or without; then who will be done soon. */
-static struct oribi__channel *choose(struct oribi__door *door)
+static struct oribi__channel *choose(struct oribi__frontend *frontend)
 {
-    struct oribi__channel *channel = free_channel(door, true);
-    return channel || waits_elsewhere(door) ? channel : free_channel(door, false);
+    struct oribi__channel *channel = free_channel(frontend, true);
+    return channel || waits_elsewhere(frontend) ? channel : free_channel(frontend, false);
 }
 
 /* The request travels with a new channel. ORIBI_AGAIN: not now. */
 static int give(struct oribi__call *call)
 {
-    struct oribi__door *door = call->door;
-    const struct oribi_door_listener *listener = &door->config->listeners[call->listener];
+    struct oribi__frontend *frontend = call->frontend;
+    const struct oribi_frontend_listener *listener = &frontend->config->listeners[call->listener];
     int far_fd;
     int own_fd = -1;
     int body_fd = call->body_fd;
@@ -162,7 +162,7 @@ static int give(struct oribi__call *call)
         if (own_fd < 0)
             return ORIBI_ENOMEM;
     }
-    struct oribi__channel *channel = oribi__channel_open(door, NULL, &far_fd);
+    struct oribi__channel *channel = oribi__channel_open(frontend, NULL, &far_fd);
     if (!channel) {
         oribi_os_close(own_fd);
         return ORIBI_AGAIN;
@@ -190,35 +190,35 @@ static int give(struct oribi__call *call)
         .listener = listener->index,
         .listener_hash = listener->hash,
     };
-    int code = oribi_handoff_give(&door->config->handoff, &item, vec, count);
+    int code = oribi_handoff_give(&frontend->config->handoff, &item, vec, count);
     oribi_os_close(far_fd);
     oribi_os_close(own_fd);
     if (code < 0) {
         oribi__channel_close(channel);
         return code == ORIBI_ELIMIT ? ORIBI_ENOMEM : ORIBI_AGAIN;
     }
-    oribi_door_slot_count(&door->slot->passed_count, 1);
+    oribi_frontend_slot_count(&frontend->slot->passed_count, 1);
     (void)oribi__channel_call(channel, call, false);
     return 0;
 }
 
 /* Free workers without an idle channel of ours, and hands that are busy with what is not ours. */
-static bool may_give(const struct oribi__door *door)
+static bool may_give(const struct oribi__frontend *frontend)
 {
-    return door->calls_out < oribi__dispatch_hands(door);
+    return frontend->calls_out < oribi__dispatch_hands(frontend);
 }
 
 /* Channels beyond what workers can use at a time are closed, those used longest ago first. */
-static void trim(struct oribi__door *door)
+static void trim(struct oribi__frontend *frontend)
 {
-    uint32_t keep = 2 * oribi__dispatch_hands(door) + 2;
-    while (door->idle_count > keep)
-        oribi__channel_close(door->idle_last);
+    uint32_t keep = 2 * oribi__dispatch_hands(frontend) + 2;
+    while (frontend->idle_count > keep)
+        oribi__channel_close(frontend->idle_last);
 }
 
-static bool send_first(struct oribi__door *door, struct oribi__channel *channel)
+static bool send_first(struct oribi__frontend *frontend, struct oribi__channel *channel)
 {
-    struct oribi__call *call = door->queue_first;
+    struct oribi__call *call = frontend->queue_first;
     if (call->body_fd >= 0)
         return false;
     oribi__dispatch_remove(call);
@@ -228,52 +228,52 @@ static bool send_first(struct oribi__door *door, struct oribi__channel *channel)
     return true;
 }
 
-void oribi__dispatch_give_up(struct oribi__door *door)
+void oribi__dispatch_give_up(struct oribi__frontend *frontend)
 {
-    while (door->queue_first)
-        oribi__call_failed(door->queue_first, 503, ORIBI_REFUSAL_QUEUE, "the server ends");
+    while (frontend->queue_first)
+        oribi__call_failed(frontend->queue_first, 503, ORIBI_REFUSAL_QUEUE, "the server ends");
 }
 
-void oribi__dispatch(struct oribi__door *door)
+void oribi__dispatch(struct oribi__frontend *frontend)
 {
-    if (door->gives_up)
-        oribi__dispatch_give_up(door);
-    if (door->queue_first)
-        oribi__channels_look(door);
-    while (door->queue_first) {
-        struct oribi__call *call = door->queue_first;
-        struct oribi__channel *channel = call->body_fd < 0 ? choose(door) : NULL;
+    if (frontend->gives_up)
+        oribi__dispatch_give_up(frontend);
+    if (frontend->queue_first)
+        oribi__channels_look(frontend);
+    while (frontend->queue_first) {
+        struct oribi__call *call = frontend->queue_first;
+        struct oribi__channel *channel = call->body_fd < 0 ? choose(frontend) : NULL;
         if (channel) {
-            (void)send_first(door, channel);
+            (void)send_first(frontend, channel);
             continue;
         }
-        if (!may_give(door))
+        if (!may_give(frontend))
             break;
         oribi__dispatch_remove(call);
         int code = give(call);
         if (code == ORIBI_AGAIN) {
             oribi__dispatch_add(call, true);
-            if (call->body_fd < 0 && (channel = free_channel(door, false)) != NULL && send_first(door, channel))
+            if (call->body_fd < 0 && (channel = free_channel(frontend, false)) != NULL && send_first(frontend, channel))
                 continue; /* without descriptors for another channel */
             break;
         }
         if (code < 0)
             oribi__call_failed(call, 503, ORIBI_REFUSAL_MEMORY, "a request cannot be handed to a worker");
     }
-    if (door->idle_count > 4)
-        trim(door);
+    if (frontend->idle_count > 4)
+        trim(frontend);
 }
 
 /* Its worker has just ended a call and looks for the next: the request that waits longest goes out in this turn. A
  * worker that stops, or that others keep busy, is passed by. */
 void oribi__dispatch_idle(struct oribi__channel *channel)
 {
-    struct oribi__door *door = channel->door;
+    struct oribi__frontend *frontend = channel->frontend;
     uint16_t owner = oribi__channel_owner(channel);
-    if (!door->queue_first || door->gives_up || owner == 0 || owner > door->config->board.count)
+    if (!frontend->queue_first || frontend->gives_up || owner == 0 || owner > frontend->config->board.count)
         return;
-    const struct oribi_slot *slot = &door->config->board.slots[owner - 1u];
-    if (serves(slot) && door->reactor.now_ms >= door->shunned_until_ms[owner] &&
-        door->out[owner] < room_at(door, owner - 1u))
-        (void)send_first(door, channel);
+    const struct oribi_slot *slot = &frontend->config->board.slots[owner - 1u];
+    if (serves(slot) && frontend->reactor.now_ms >= frontend->shunned_until_ms[owner] &&
+        frontend->out[owner] < room_at(frontend, owner - 1u))
+        (void)send_first(frontend, channel);
 }

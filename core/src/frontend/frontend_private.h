@@ -1,4 +1,4 @@
-/* The door as its sources share it. One process, one thread, one reactor: clients of HTTP/1.1 are the reactor's own
+/* The frontend as its sources share it. One process, one thread, one reactor: clients of HTTP/1.1 are the reactor's own
  * connections, those of HTTP/2 and those that still shake hands are watched beside them, and so are the channels.
  *
  *   main.c         the program: config, user, signals
@@ -13,8 +13,8 @@
  *   channel.c      a channel: its life, the request out …
  *   channel_answer.c  … and the answer in
  *   local.c         files and fixed answers, which need no worker
- *   answers.c          answers of the door's own, and their lines in the access log
- *   count.c        what a door counts
+ *   answers.c          answers of the frontend's own, and their lines in the access log
+ *   count.c        what a frontend counts
  *   tunnel.c       bytes both ways, after 101
  *   canonical.c    a request head written anew
  *   tls*.c         TLS
@@ -45,22 +45,22 @@
 #include <sys/socket.h>
 
 enum {
-    ORIBI__DOOR_SCRATCH_BYTES = 64 * 1024, /* of an answer, at a time */
-    ORIBI__DOOR_INLINE_BYTES = 128 * 1024, /* of a request's body, beyond it the body goes to a file */
-    ORIBI__DOOR_HIGH_BYTES = 256 * 1024, /* of a streamed answer that the client has not taken: its worker waits … */
-    ORIBI__DOOR_LOW_BYTES = 128 * 1024,  /* … until so much is left */
-    ORIBI__DOOR_RETRY_MS = 5,            /* a full hand-off queue is tried again */
-    ORIBI__DOOR_QUEUE_MAX = 100 * 1000,  /* requests that wait; beyond it 503 */
-    ORIBI__DOOR_CLOSED_KEEP = 64,        /* pooled structs */
+    ORIBI__FRONTEND_SCRATCH_BYTES = 64 * 1024, /* of an answer, at a time */
+    ORIBI__FRONTEND_INLINE_BYTES = 128 * 1024, /* of a request's body, beyond it the body goes to a file */
+    ORIBI__FRONTEND_HIGH_BYTES = 256 * 1024, /* of a streamed answer that the client has not taken: its worker waits … */
+    ORIBI__FRONTEND_LOW_BYTES = 128 * 1024,  /* … until so much is left */
+    ORIBI__FRONTEND_RETRY_MS = 5,            /* a full hand-off queue is tried again */
+    ORIBI__FRONTEND_QUEUE_MAX = 100 * 1000,  /* requests that wait; beyond it 503 */
+    ORIBI__FRONTEND_CLOSED_KEEP = 64,        /* pooled structs */
     ORIBI__OWN_REASON_CAP = 320,         /* of a line */
-    ORIBI__DOOR_PAUSE_MS = 100,          /* of accepting, without descriptors or beyond connections_max */
-    ORIBI__DOOR_GRACE_MS = 1000,         /* of a drain, for requests that are on their way */
+    ORIBI__FRONTEND_PAUSE_MS = 100,          /* of accepting, without descriptors or beyond connections_max */
+    ORIBI__FRONTEND_GRACE_MS = 1000,         /* of a drain, for requests that are on their way */
 };
 
-struct oribi__door;
+struct oribi__frontend;
 struct oribi__call;
 struct oribi__channel;
-struct oribi__door_site; /* local.c */
+struct oribi__frontend_site; /* local.c */
 
 /* What a call's client does with its answer. */
 struct oribi__call_ops {
@@ -89,7 +89,7 @@ enum oribi__call_state {
 
 /* A complete request and its answer. Made and freed by its client; memory is pooled with the buffer of its head. */
 struct oribi__call {
-    struct oribi__door *door;
+    struct oribi__frontend *frontend;
     const struct oribi__call_ops *ops;
     void *owner; /* the client's */
     struct oribi__call *prev;
@@ -136,12 +136,12 @@ enum oribi__channel_state {
 
 struct oribi__channel {
     struct oribi_watch watch; /* first: the handler casts */
-    struct oribi__door *door;
+    struct oribi__frontend *frontend;
     struct oribi__channel *prev; /* idle ones, the last used first; and those that are left */
     struct oribi__channel *next;
     struct oribi__channel *again_next;
     struct oribi__call *call;
-    struct oribi__door_site *site; /* whose its far end is; NULL: a worker's */
+    struct oribi__frontend_site *site; /* whose its far end is; NULL: a worker's */
     struct oribi_buf unsent;       /* of a request */
     struct oribi_buf read;         /* the begin of an answer's head */
     struct oribi_chunked chunked;
@@ -150,12 +150,12 @@ struct oribi__channel {
     int32_t left_pid;                /* whose worker runs on */
     struct oribi_h2_stream *left_by; /* the stream that has left it; NULL: of HTTP/1.1, or gone */
     uint16_t number;
-    uint16_t owner; /* slot + 1 that its calls count for in door->out, 0: none */
+    uint16_t owner; /* slot + 1 that its calls count for in frontend->out, 0: none */
     uint8_t state;
     uint8_t framing;
     bool closes;   /* after this answer */
     bool finished; /* its client will send no more, and it was told so */
-    bool again;    /* in door->channels_again */
+    bool again;    /* in frontend->channels_again */
     bool answered; /* a byte of this answer has come */
 };
 
@@ -163,9 +163,9 @@ struct oribi__arrival; /* arrive.c */
 struct oribi__client;  /* clients_h2.c */
 struct oribi__tunnel;
 
-struct oribi__door {
+struct oribi__frontend {
     struct oribi_reactor reactor;
-    struct oribi_door_config *config;
+    struct oribi_frontend_config *config;
     struct oribi_h2_limits h2_limits;
     struct oribi_h2_limits h2_trusted; /* the same of balancers, which trusted_proxies names */
     struct oribi_limits answer_limits; /* of chunked answers: no maximum of the body */
@@ -180,8 +180,8 @@ struct oribi__door {
     struct oribi_log_limit log_limit;
     struct oribi__id_source ids;
     bool names_requests;            /* each has an id: request_id, or a log shows it */
-    struct oribi_door_slot *slot;   /* what it counts … */
-    struct oribi_door_slot no_slot; /* … where no supervisor has given it a place for that */
+    struct oribi_frontend_slot *slot;   /* what it counts … */
+    struct oribi_frontend_slot no_slot; /* … where no supervisor has given it a place for that */
     uint64_t bytes_in;
     uint64_t bytes_out;
     _Atomic uint32_t armed[ORIBI_TIMEOUT_CLASSES]; /* of the reactor's timeouts */
@@ -216,14 +216,14 @@ struct oribi__door {
     struct oribi_added *added;             /* headers of the operator's; or NULL */
     const struct oribi_error_pages *pages; /* … and pages, which the site has; or NULL */
     struct oribi_access_log *access_log;   /* of what no worker has answered; NULL: off */
-    struct oribi__door_site *site;
-    struct oribi__door_site *site_next; /* of a reload: it takes the place when it has opened its folders */
-    struct oribi__door_site *retired_sites;
+    struct oribi__frontend_site *site;
+    struct oribi__frontend_site *site_next; /* of a reload: it takes the place when it has opened its folders */
+    struct oribi__frontend_site *retired_sites;
     struct oribi__channel *closed_channels; /* freed at the end of the turn */
     struct oribi_header headers[ORIBI_RESPONSE_FIELDS_MAX];
     struct oribi_field fields[ORIBI_RESPONSE_FIELDS_MAX + 1];
     struct oribi_trust trust;
-    char *scratch; /* ORIBI__DOOR_SCRATCH_BYTES: what comes from a channel */
+    char *scratch; /* ORIBI__FRONTEND_SCRATCH_BYTES: what comes from a channel */
     char *text;    /* ORIBI_RESPONSE_HEAD_BYTES_MAX: heads of answers */
 
     /* clients */
@@ -270,7 +270,7 @@ void oribi__peer_close(struct oribi__peer *peer, bool shut);
 /* --- upstream_request.c --- */
 
 /* NULL: out of memory. */
-struct oribi__call *oribi__call_create(struct oribi__door *door, const struct oribi__call_ops *ops, void *owner);
+struct oribi__call *oribi__call_create(struct oribi__frontend *frontend, const struct oribi__call_ops *ops, void *owner);
 
 /* Takes it from the queue or closes its channel, if need be, and frees it. No ops are called. */
 void oribi__call_destroy(struct oribi__call *call);
@@ -300,42 +300,42 @@ void oribi__call_failed(struct oribi__call *call, int status, enum oribi_refusal
 void oribi__dispatch_add(struct oribi__call *call, bool first);
 void oribi__dispatch_remove(struct oribi__call *call);
 
-void oribi__dispatch_give_up(struct oribi__door *door); /* answers all that wait with 503 */
+void oribi__dispatch_give_up(struct oribi__frontend *frontend); /* answers all that wait with 503 */
 
 /* Gives requests that wait to workers that are free. */
-void oribi__dispatch(struct oribi__door *door);
+void oribi__dispatch(struct oribi__frontend *frontend);
 
 /* The channel's call is over, and another may go out on it. */
 void oribi__dispatch_idle(struct oribi__channel *channel);
 
 /* Calls that workers can make now and soon. */
-uint32_t oribi__dispatch_hands(const struct oribi__door *door);
+uint32_t oribi__dispatch_hands(const struct oribi__frontend *frontend);
 
 /* Is there any worker that serves? */
-bool oribi__dispatch_serves(const struct oribi__door *door);
+bool oribi__dispatch_serves(const struct oribi__frontend *frontend);
 
 /* --- answers.c --- */
 
 /* Takes the headers and the access log of these options, and these pages (NULL: none), in the place of those that it
  * has. Borrows both until the next ones come. */
-void oribi__own_open(struct oribi__door *door, const struct oribi_options *options,
+void oribi__own_open(struct oribi__frontend *frontend, const struct oribi_options *options,
                      const struct oribi_error_pages *pages);
-void oribi__own_close(struct oribi__door *door);
-void oribi__own_reopen(struct oribi__door *door);
+void oribi__own_close(struct oribi__frontend *frontend);
+void oribi__own_reopen(struct oribi__frontend *frontend);
 
 /* A hook of the reactor. */
-struct oribi_slice oribi__own_page_of(void *door, int status, struct oribi_slice *type);
+struct oribi_slice oribi__own_page_of(void *frontend, int status, struct oribi_slice *type);
 
-/* The body of an answer of the door's own: its page, or a short text in `text`. */
-struct oribi_slice oribi__own_text(struct oribi__door *door, int status, char text[ORIBI__OWN_TEXT_CAP],
+/* The body of an answer of the frontend's own: its page, or a short text in `text`. */
+struct oribi_slice oribi__own_text(struct oribi__frontend *frontend, int status, char text[ORIBI__OWN_TEXT_CAP],
                                    struct oribi_slice *type);
 
 /* The operator's headers; returns their number. */
-uint32_t oribi__own_fields(const struct oribi__door *door, struct oribi_field *fields, uint32_t room);
+uint32_t oribi__own_fields(const struct oribi__frontend *frontend, struct oribi_field *fields, uint32_t room);
 
 /* What a request from this address is called: as a trusted proxy says in its head (NULL: that is refused), else a new
  * id, written to `room`. n 0: requests have none. */
-struct oribi_slice oribi__own_id(struct oribi__door *door, const struct oribi_head *head, struct oribi_slice addr,
+struct oribi_slice oribi__own_id(struct oribi__frontend *frontend, const struct oribi_head *head, struct oribi_slice addr,
                                  char room[ORIBI__ID_LEN]);
 
 /* The access log's line of a request whose head is complete, and that no worker answers. */
@@ -365,26 +365,26 @@ struct oribi__refused {
 };
 
 /* The lines of one that is refused: with its head, or as far as that is not well-formed its first line. */
-void oribi__own_log_refused(struct oribi__door *door, const struct oribi_head *head, struct oribi_slice raw_line,
+void oribi__own_log_refused(struct oribi__frontend *frontend, const struct oribi_head *head, struct oribi_slice raw_line,
                             const struct oribi__refused *refused);
 
 /* The same of one of HTTP/2, whose connection goes on. */
-void oribi__own_log_refused_h2(struct oribi__door *door, const struct oribi__peer *peer, struct oribi_slice line,
+void oribi__own_log_refused_h2(struct oribi__frontend *frontend, const struct oribi__peer *peer, struct oribi_slice line,
                                int status, enum oribi_refusal refusal, const char *reason,
                                const struct oribi_fault *fault);
 
 /* --- count.c --- */
 
-void oribi__count_init(struct oribi__door *door);
-void oribi__count_turn(struct oribi__door *door); /* what there is now */
-void oribi__count_handshake(struct oribi__door *door, const struct oribi_tls_info *info);
+void oribi__count_init(struct oribi__frontend *frontend);
+void oribi__count_turn(struct oribi__frontend *frontend); /* what there is now */
+void oribi__count_handshake(struct oribi__frontend *frontend, const struct oribi_tls_info *info);
 
 /* A head has come, which is a request's. Notes the method in the call. */
 void oribi__count_request(struct oribi__call *call, struct oribi_slice method, bool h2);
 
 /* The site has answered; status 0: its answer was cut. */
 void oribi__count_site(const struct oribi__call *call, int status);
-void oribi__count_refusal(struct oribi__door *door, int status, enum oribi_refusal refusal);
+void oribi__count_refusal(struct oribi__frontend *frontend, int status, enum oribi_refusal refusal);
 void oribi__count_failed(const struct oribi__call *call, int status, enum oribi_refusal refusal);
 
 /* --- local.c --- */
@@ -392,45 +392,45 @@ void oribi__count_failed(const struct oribi__call *call, int status, enum oribi_
 /* Takes config->site, and makes a site of it in the place of the one before, which ends when it has answered what it
  * has begun. The first one is waited for, until its folders are open; others take their place in a later turn. 0 or
  * ORIBI_ENOMEM: nothing has changed. */
-int oribi__door_site_open(struct oribi__door *door);
-void oribi__door_site_close(struct oribi__door *door);
-void oribi__door_site_close_idle(struct oribi__door *door);
-void oribi__door_site_reopen(struct oribi__door *door); /* its log */
-void oribi__door_site_turn(struct oribi__door *door);   /* takes one that has begun, frees those that have ended */
-int64_t oribi__door_site_wait_ms(const struct oribi__door *door); /* until that; -1: for nothing */
+int oribi__frontend_site_open(struct oribi__frontend *frontend);
+void oribi__frontend_site_close(struct oribi__frontend *frontend);
+void oribi__frontend_site_close_idle(struct oribi__frontend *frontend);
+void oribi__frontend_site_reopen(struct oribi__frontend *frontend); /* its log */
+void oribi__frontend_site_turn(struct oribi__frontend *frontend);   /* takes one that has begun, frees those that have ended */
+int64_t oribi__frontend_site_wait_ms(const struct oribi__frontend *frontend); /* until that; -1: for nothing */
 
 /* May the site answer? Notes the path in the call. */
-bool oribi__door_site_claims(struct oribi__door *door, struct oribi__call *call, const struct oribi_head *head);
+bool oribi__frontend_site_claims(struct oribi__frontend *frontend, struct oribi__call *call, const struct oribi_head *head);
 
 /* Asks it, in the place of oribi__call_submit(). False: it cannot be asked now. */
-bool oribi__door_site_submit(struct oribi__call *call);
+bool oribi__frontend_site_submit(struct oribi__call *call);
 
 /* It has no answer: a worker is asked. */
-void oribi__door_site_passed(struct oribi__channel *channel);
+void oribi__frontend_site_passed(struct oribi__channel *channel);
 
 /* Its channels: one rests, rests no longer; its call begins, has bytes of its answer, ends. */
-void oribi__door_site_idle(struct oribi__channel *channel);
-void oribi__door_site_unlink(struct oribi__channel *channel);
-void oribi__door_site_begins(struct oribi__channel *channel);
-void oribi__door_site_heard(const struct oribi__channel *channel);
-void oribi__door_site_ends(struct oribi__channel *channel);
+void oribi__frontend_site_idle(struct oribi__channel *channel);
+void oribi__frontend_site_unlink(struct oribi__channel *channel);
+void oribi__frontend_site_begins(struct oribi__channel *channel);
+void oribi__frontend_site_heard(const struct oribi__channel *channel);
+void oribi__frontend_site_ends(struct oribi__channel *channel);
 
 /* --- channel.c --- */
 
-int oribi__channels_init(struct oribi__door *door);
-void oribi__channels_close_idle(struct oribi__door *door); /* before the reactor ends … */
-void oribi__channels_deinit(struct oribi__door *door);     /* … and when none is left */
+int oribi__channels_init(struct oribi__frontend *frontend);
+void oribi__channels_close_idle(struct oribi__frontend *frontend); /* before the reactor ends … */
+void oribi__channels_deinit(struct oribi__frontend *frontend);     /* … and when none is left */
 
 /* A channel whose far end is in *far_fd (the caller's). site: of this one, which needs no number; NULL: of a worker.
  * NULL: no descriptors, memory or numbers. */
-struct oribi__channel *oribi__channel_open(struct oribi__door *door, struct oribi__door_site *site, int *far_fd);
+struct oribi__channel *oribi__channel_open(struct oribi__frontend *frontend, struct oribi__frontend_site *site, int *far_fd);
 
 /* Makes the call this idle channel's, and sends the request (send: false where it travels with the far end). False: the
  * channel has ended, and the call is still the caller's. */
 bool oribi__channel_call(struct oribi__channel *channel, struct oribi__call *call, bool send);
 
 void oribi__channel_ended(struct oribi__channel *channel); /* its worker has closed it, or is dead */
-void oribi__channels_turn(struct oribi__door *door);       /* reads on where the last turn has stopped */
+void oribi__channels_turn(struct oribi__frontend *frontend);       /* reads on where the last turn has stopped */
 void oribi__channel_read(struct oribi__channel *channel);  /* goes on with an answer */
 
 /* Closes it; its call is forgotten, not told. */
@@ -440,9 +440,9 @@ void oribi__channel_close(struct oribi__channel *channel);
  * begun it, it counts as out: who gives up requests gets no more workers by that. */
 void oribi__channel_leave(struct oribi__channel *channel);
 void oribi__channel_look(struct oribi__channel *channel);                         /* closes it if the call has ended */
-void oribi__channels_look(struct oribi__door *door);                              /* all of them */
-void oribi__channels_forget(struct oribi__door *door, const struct oribi_h2 *h2); /* its streams go */
-void oribi__channels_close_left(struct oribi__door *door);
+void oribi__channels_look(struct oribi__frontend *frontend);                              /* all of them */
+void oribi__channels_forget(struct oribi__frontend *frontend, const struct oribi_h2 *h2); /* its streams go */
+void oribi__channels_close_left(struct oribi__frontend *frontend);
 void oribi__channel_unlink_left(struct oribi__channel *channel); /* of oribi__channel_release() only */
 
 /* Its client will send no more: the worker sees the end of what comes. */
@@ -450,7 +450,7 @@ void oribi__channel_finish(struct oribi__channel *channel);
 
 /* The same, but gives its descriptor to the caller. */
 int oribi__channel_release(struct oribi__channel *channel);
-void oribi__channels_free_closed(struct oribi__door *door);
+void oribi__channels_free_closed(struct oribi__frontend *frontend);
 
 /* Counts the channel's call for the worker that has it. */
 void oribi__channel_count(struct oribi__channel *channel);
@@ -462,57 +462,57 @@ bool oribi__channel_is_lent(const struct oribi__channel *channel);
 
 /* --- clients --- */
 
-struct oribi_reactor_hooks oribi__h1_hooks(struct oribi__door *door);
-void oribi__h1_turn(struct oribi__door *door); /* requests that are complete become calls; output that waits */
+struct oribi_reactor_hooks oribi__h1_hooks(struct oribi__frontend *frontend);
+void oribi__h1_turn(struct oribi__frontend *frontend); /* requests that are complete become calls; output that waits */
 
 /* Takes peer. `first`: bytes that were read from it. */
-void oribi__h2_begin(struct oribi__door *door, struct oribi__peer *peer, struct oribi_slice first);
-void oribi__h2_turn(struct oribi__door *door);
-int64_t oribi__h2_wait_ms(const struct oribi__door *door); /* -1: no bound */
+void oribi__h2_begin(struct oribi__frontend *frontend, struct oribi__peer *peer, struct oribi_slice first);
+void oribi__h2_turn(struct oribi__frontend *frontend);
+int64_t oribi__h2_wait_ms(const struct oribi__frontend *frontend); /* -1: no bound */
 
 /* How long the client without a stream that has rested longest has; -1: there is none. */
-int64_t oribi__h2_rested_ms(const struct oribi__door *door);
+int64_t oribi__h2_rested_ms(const struct oribi__frontend *frontend);
 
 /* Closes that client for a new one, with a GOAWAY. False: it had sent a request. */
-bool oribi__h2_make_room(struct oribi__door *door);
-void oribi__h2_drain(struct oribi__door *door);
-void oribi__h2_close_all(struct oribi__door *door);
+bool oribi__h2_make_room(struct oribi__frontend *frontend);
+void oribi__h2_drain(struct oribi__frontend *frontend);
+void oribi__h2_close_all(struct oribi__frontend *frontend);
 
 /* The call that a stream has left (oribi__channel_leave) has ended in its worker. */
 void oribi__h2_left_ended(struct oribi_h2_stream *h2);
 
 /* --- arrive.c --- */
 
-void oribi__arrive_turn(struct oribi__door *door);
-void oribi__arrive(struct oribi__door *door, uint32_t index, int fd,
+void oribi__arrive_turn(struct oribi__frontend *frontend);
+void oribi__arrive(struct oribi__frontend *frontend, uint32_t index, int fd,
                    const struct sockaddr_storage *from);     /* takes fd */
-uint32_t oribi__arrive_held(const struct oribi__door *door); /* connections of all kinds */
+uint32_t oribi__arrive_held(const struct oribi__frontend *frontend); /* connections of all kinds */
 /* Closes the one that has rested longest. False: none may be closed, as oribi_reactor_make_room() has it. */
-bool oribi__arrive_make_room(struct oribi__door *door);
-void oribi__arrive_close_all(struct oribi__door *door);
-int64_t oribi__arrive_wait_ms(const struct oribi__door *door);
+bool oribi__arrive_make_room(struct oribi__frontend *frontend);
+void oribi__arrive_close_all(struct oribi__frontend *frontend);
+int64_t oribi__arrive_wait_ms(const struct oribi__frontend *frontend);
 
 /* --- accept.c --- */
 
-int oribi__door_accept_init(struct oribi__door *door);
-void oribi__door_accept_turn(struct oribi__door *door);
+int oribi__frontend_accept_init(struct oribi__frontend *frontend);
+void oribi__frontend_accept_turn(struct oribi__frontend *frontend);
 /* No new clients. `last`: but for those who have connected to addresses that end with the server. */
-void oribi__door_accept_stop(struct oribi__door *door, bool last);
+void oribi__frontend_accept_stop(struct oribi__frontend *frontend, bool last);
 /* The same without a supervisor: who has connected is accepted, and the addresses are free for the next server. */
-void oribi__door_accept_end(struct oribi__door *door);
-bool oribi__door_accept_listens(const struct oribi__door *door); /* one of them is not over yet */
+void oribi__frontend_accept_end(struct oribi__frontend *frontend);
+bool oribi__frontend_accept_listens(const struct oribi__frontend *frontend); /* one of them is not over yet */
 
 /* tunnel.c. Takes the peer and the channel's descriptor. */
-void oribi__tunnel_begin(struct oribi__door *door, struct oribi__peer *peer, int channel_fd, struct oribi_slice to_peer,
+void oribi__tunnel_begin(struct oribi__frontend *frontend, struct oribi__peer *peer, int channel_fd, struct oribi_slice to_peer,
                          struct oribi_slice to_channel);
-void oribi__tunnel_turn(struct oribi__door *door);
-void oribi__tunnel_close_all(struct oribi__door *door);
+void oribi__tunnel_turn(struct oribi__frontend *frontend);
+void oribi__tunnel_close_all(struct oribi__frontend *frontend);
 
 /* --- frontend.c --- */
 
-/* Gives a door in the caller's zeroed memory. */
-int oribi__door_init(struct oribi__door *door, struct oribi_door_config *config, char *error);
-void oribi__door_run(struct oribi__door *door); /* until it has drained */
-void oribi__door_deinit(struct oribi__door *door);
+/* Gives a frontend in the caller's zeroed memory. */
+int oribi__frontend_init(struct oribi__frontend *frontend, struct oribi_frontend_config *config, char *error);
+void oribi__frontend_run(struct oribi__frontend *frontend); /* until it has drained */
+void oribi__frontend_deinit(struct oribi__frontend *frontend);
 
 #endif

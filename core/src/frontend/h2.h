@@ -1,5 +1,5 @@
 /* HTTP/2 with one client (RFC 9113), without sockets and clocks: bytes and the time go in, events come out, bytes to
- * send are fetched. The caller is the door, which has the socket and passes complete requests to workers.
+ * send are fetched. The caller is the frontend, which has the socket and passes complete requests to workers.
  *
  *     client ─ bytes ─► oribi_h2_feed() ─► events: request, data, trailers, end │ refused │ reset
  *     client ◄─ bytes ─ oribi_h2_output() ◄─ oribi_h2_answer(), _interim(), _trailers() │ pull

@@ -385,7 +385,7 @@ void oribi__h2_frame_begin(struct oribi_h2 *h2)
                     h2->block.open ? "CONTINUATION is missing" : "CONTINUATION of nothing");
     switch (h2->type) {
     case H2_DATA:
-        h2->frame_ms = 0; /* the door knows how slow a body may be */
+        h2->frame_ms = 0; /* the frontend knows how slow a body may be */
         return begin_data(h2);
     case H2_HEADERS:
         return begin_headers(h2);

@@ -22,13 +22,13 @@ enum {
     PASSED_MS = 1000,      /* a new file is seen after this at the latest, as in a worker */
     PASSED_COUNT = 4096,   /* a power of two */
     STUCK_US = 200 * 1000, /* it has been at one thing, and nothing has come, for so long: its disk stands still */
-    JOIN_MS = 1000,        /* at the door's end */
+    JOIN_MS = 1000,        /* at the frontend's end */
     LOOK_MS = 50,          /* at a thread that begins or ends */
 };
 
-struct oribi__door_site {
-    struct oribi__door *door;
-    struct oribi__door_site *next; /* of those that end: their calls are answered, and then their thread is over */
+struct oribi__frontend_site {
+    struct oribi__frontend *frontend;
+    struct oribi__frontend_site *next; /* of those that end: their calls are answered, and then their thread is over */
     struct oribi_options *options; /* its own */
     struct oribi_listeners listeners;
     struct oribi_site_thread *thread; /* NULL: nothing to answer, or no thread */
@@ -48,23 +48,23 @@ struct oribi__door_site {
     } passed[PASSED_COUNT];
 };
 
-static void rescue(struct oribi__door_site *site);
+static void rescue(struct oribi__frontend_site *site);
 
 /* --- life --- */
 
 /* Heads of channels name listeners by the server's list. */
-static void list_listeners(const struct oribi_door_config *config, struct oribi_listeners *listeners)
+static void list_listeners(const struct oribi_frontend_config *config, struct oribi_listeners *listeners)
 {
     for (uint32_t i = 0; i < ORIBI_LISTENERS_MAX; i++)
-        listeners->items[i] = (struct oribi_listener){.fd = -1, .door = true};
+        listeners->items[i] = (struct oribi_listener){.fd = -1, .frontend = true};
     for (uint32_t i = 0; i < config->listener_count; i++) {
-        const struct oribi_door_listener *item = &config->listeners[i];
+        const struct oribi_frontend_listener *item = &config->listeners[i];
         if (item->index >= ORIBI_LISTENERS_MAX)
             continue;
         struct oribi_listener *own = &listeners->items[item->index];
         *own = item->listener;
         own->fd = -1;
-        own->door = true;
+        own->frontend = true;
         const char *colon = own->is_unix ? NULL : strrchr(own->text, ':');
         (void)snprintf(own->port, sizeof(own->port), "%.7s", colon ? colon + 1 : ""); /* five digits */
         if (item->index >= listeners->count)
@@ -72,72 +72,72 @@ static void list_listeners(const struct oribi_door_config *config, struct oribi_
     }
 }
 
-static void release(struct oribi__door_site *site)
+static void release(struct oribi__frontend_site *site)
 {
     oribi_options_deinit(site->options);
     oribi_mem_free(site->options);
     oribi_mem_free(site);
 }
 
-static void retire(struct oribi__door *door, struct oribi__door_site *site)
+static void retire(struct oribi__frontend *frontend, struct oribi__frontend_site *site)
 {
     site->retired = true;
     while (site->idle)
         oribi__channel_close(site->idle);
-    site->next = door->retired_sites;
-    door->retired_sites = site;
+    site->next = frontend->retired_sites;
+    frontend->retired_sites = site;
 }
 
 /* Has its thread opened what it needs? Without one there is nothing to wait for. */
-static bool has_begun(struct oribi__door_site *site, bool wait)
+static bool has_begun(struct oribi__frontend_site *site, bool wait)
 {
     int result = site->thread ? oribi_site_thread_result(site->thread, wait) : 0;
     if (result == ORIBI_AGAIN)
         return false;
     site->serves = site->thread && result == 0;
     if (result < 0)
-        oribi_log(ORIBI_LOG_ERROR, "door: no thread for files: workers answer them");
+        oribi_log(ORIBI_LOG_ERROR, "frontend: no thread for files: workers answer them");
     return true;
 }
 
 /* It takes the place of the one before. */
-static void adopt(struct oribi__door *door, struct oribi__door_site *site)
+static void adopt(struct oribi__frontend *frontend, struct oribi__frontend_site *site)
 {
-    struct oribi__door_site *old = door->site;
-    oribi__own_open(door, site->options, site->serves ? oribi_site_thread_pages(site->thread) : NULL);
-    door->site = site;
+    struct oribi__frontend_site *old = frontend->site;
+    oribi__own_open(frontend, site->options, site->serves ? oribi_site_thread_pages(site->thread) : NULL);
+    frontend->site = site;
     if (!old)
         return;
-    retire(door, old);
-    oribi_door_site_taken(door->config);
+    retire(frontend, old);
+    oribi_frontend_site_taken(frontend->config);
 }
 
-int oribi__door_site_open(struct oribi__door *door)
+int oribi__frontend_site_open(struct oribi__frontend *frontend)
 {
-    struct oribi__door_site *site = oribi_mem_try_alloc(1, sizeof(*site));
+    struct oribi__frontend_site *site = oribi_mem_try_alloc(1, sizeof(*site));
     if (!site)
         return ORIBI_ENOMEM;
-    site->door = door;
-    site->options = door->config->site;
-    door->config->site = NULL;
-    list_listeners(door->config, &site->listeners);
+    site->frontend = frontend;
+    site->options = frontend->config->site;
+    frontend->config->site = NULL;
+    list_listeners(frontend->config, &site->listeners);
     const struct oribi_site_setup setup = {.options = site->options,
                                            .listeners = &site->listeners,
-                                           .workers = &door->config->board,
+                                           .workers = &frontend->config->board,
                                            .folder = site->options->chdir};
     if (oribi_site_thread_start(&setup, &site->thread) < 0)
-        oribi_log(ORIBI_LOG_ERROR, "door: no thread for files: workers answer them");
-    if (door->site_next)
-        retire(door, door->site_next);
-    door->site_next = site;
-    if (!door->site) /* nobody is served yet */
+        oribi_log(ORIBI_LOG_ERROR, "frontend: no thread for files: workers answer them");
+    if (frontend->site_next)
+        retire(frontend, frontend->site_next);
+    frontend->site_next = site;
+    if (!frontend->site) /* nobody is served yet */
         (void)has_begun(site, true);
-    oribi__door_site_turn(door);
+    oribi__frontend_site_turn(frontend);
     return 0;
 }
 
 /* True: it is freed. A thread that still begins ends behind that. */
-static bool has_ended(struct oribi__door_site *site, int64_t ms)
+static bool has_ended(struct oribi__frontend_site *site, int64_t ms)
 {
     if (site->thread && !site->ending && site->out_count == 0) {
         oribi_site_thread_end(site->thread);
@@ -149,19 +149,19 @@ static bool has_ended(struct oribi__door_site *site, int64_t ms)
     return true;
 }
 
-void oribi__door_site_turn(struct oribi__door *door)
+void oribi__frontend_site_turn(struct oribi__frontend *frontend)
 {
-    if (door->site_next && has_begun(door->site_next, false)) {
-        struct oribi__door_site *site = door->site_next;
-        door->site_next = NULL;
-        adopt(door, site);
+    if (frontend->site_next && has_begun(frontend->site_next, false)) {
+        struct oribi__frontend_site *site = frontend->site_next;
+        frontend->site_next = NULL;
+        adopt(frontend, site);
     }
-    if (door->site && door->site->serves)
-        rescue(door->site);
-    for (struct oribi__door_site **at = &door->retired_sites; *at;) {
+    if (frontend->site && frontend->site->serves)
+        rescue(frontend->site);
+    for (struct oribi__frontend_site **at = &frontend->retired_sites; *at;) {
         if ((*at)->serves)
             rescue(*at);
-        struct oribi__door_site *next = (*at)->next;
+        struct oribi__frontend_site *next = (*at)->next;
         if (has_ended(*at, 0))
             *at = next;
         else
@@ -169,36 +169,36 @@ void oribi__door_site_turn(struct oribi__door *door)
     }
 }
 
-int64_t oribi__door_site_wait_ms(const struct oribi__door *door)
+int64_t oribi__frontend_site_wait_ms(const struct oribi__frontend *frontend)
 {
-    return door->site_next || door->retired_sites || (door->site && door->site->waiting) ? LOOK_MS : -1;
+    return frontend->site_next || frontend->retired_sites || (frontend->site && frontend->site->waiting) ? LOOK_MS : -1;
 }
 
 /* A thread that a disk holds up ends with the process. */
-void oribi__door_site_close(struct oribi__door *door)
+void oribi__frontend_site_close(struct oribi__frontend *frontend)
 {
-    if (door->site)
-        retire(door, door->site);
-    if (door->site_next)
-        retire(door, door->site_next);
-    door->site = door->site_next = NULL;
-    while (door->retired_sites) {
-        struct oribi__door_site *site = door->retired_sites;
-        door->retired_sites = site->next;
+    if (frontend->site)
+        retire(frontend, frontend->site);
+    if (frontend->site_next)
+        retire(frontend, frontend->site_next);
+    frontend->site = frontend->site_next = NULL;
+    while (frontend->retired_sites) {
+        struct oribi__frontend_site *site = frontend->retired_sites;
+        frontend->retired_sites = site->next;
         (void)has_ended(site, JOIN_MS);
     }
 }
 
-void oribi__door_site_close_idle(struct oribi__door *door)
+void oribi__frontend_site_close_idle(struct oribi__frontend *frontend)
 {
-    while (door->site && door->site->idle)
-        oribi__channel_close(door->site->idle);
+    while (frontend->site && frontend->site->idle)
+        oribi__channel_close(frontend->site->idle);
 }
 
-void oribi__door_site_reopen(struct oribi__door *door)
+void oribi__frontend_site_reopen(struct oribi__frontend *frontend)
 {
-    if (door->site && door->site->serves)
-        oribi_site_thread_reopen(door->site->thread);
+    if (frontend->site && frontend->site->serves)
+        oribi_site_thread_reopen(frontend->site->thread);
 }
 
 /* --- which --- */
@@ -212,32 +212,32 @@ static uint64_t hash_of(struct oribi_slice path)
 }
 
 /* Whichever of its calls that is: one whose client may have gone, or a great file on its way. */
-static bool is_stuck(const struct oribi__door_site *site, uint16_t *number)
+static bool is_stuck(const struct oribi__frontend_site *site, uint16_t *number)
 {
     int64_t since_us = oribi_site_thread_busy_us(site->thread, number);
-    int64_t now_us = site->door->reactor.now_us;
+    int64_t now_us = site->frontend->reactor.now_us;
     return since_us && now_us - since_us > STUCK_US && now_us - site->heard_us > STUCK_US;
 }
 
-bool oribi__door_site_claims(struct oribi__door *door, struct oribi__call *call, const struct oribi_head *head)
+bool oribi__frontend_site_claims(struct oribi__frontend *frontend, struct oribi__call *call, const struct oribi_head *head)
 {
-    const struct oribi__door_site *site = door->site;
+    const struct oribi__frontend_site *site = frontend->site;
     uint16_t number;
     if (!site || !site->serves || is_stuck(site, &number) || !oribi_site_thread_claims(site->thread, head))
         return false;
-    if (!oribi__dispatch_serves(door)) /* health does not say that all is well then, nor do files */
+    if (!oribi__dispatch_serves(frontend)) /* health does not say that all is well then, nor do files */
         return false;
     call->path_hash = hash_of(head->path);
     uint32_t i = (uint32_t)(call->path_hash & (PASSED_COUNT - 1));
-    return site->passed[i].hash != call->path_hash || door->reactor.now_ms >= site->passed[i].until_ms;
+    return site->passed[i].hash != call->path_hash || frontend->reactor.now_ms >= site->passed[i].until_ms;
 }
 
 /* --- calls --- */
 
-static struct oribi__channel *open_channel(struct oribi__door_site *site)
+static struct oribi__channel *open_channel(struct oribi__frontend_site *site)
 {
     int far_fd;
-    struct oribi__channel *channel = oribi__channel_open(site->door, site, &far_fd);
+    struct oribi__channel *channel = oribi__channel_open(site->frontend, site, &far_fd);
     if (!channel)
         return NULL;
     site->numbers = (uint16_t)(site->numbers % ORIBI_CHANNELS_MAX + 1);
@@ -248,9 +248,9 @@ static struct oribi__channel *open_channel(struct oribi__door_site *site)
     return NULL;
 }
 
-void oribi__door_site_unlink(struct oribi__channel *channel)
+void oribi__frontend_site_unlink(struct oribi__channel *channel)
 {
-    struct oribi__door_site *site = channel->site;
+    struct oribi__frontend_site *site = channel->site;
     struct oribi__channel **at = &site->idle;
     while (*at != channel)
         at = &(*at)->next;
@@ -259,9 +259,9 @@ void oribi__door_site_unlink(struct oribi__channel *channel)
     site->idle_count--;
 }
 
-void oribi__door_site_idle(struct oribi__channel *channel)
+void oribi__frontend_site_idle(struct oribi__channel *channel)
 {
-    struct oribi__door_site *site = channel->site;
+    struct oribi__frontend_site *site = channel->site;
     channel->next = site->idle;
     channel->prev = NULL;
     site->idle = channel;
@@ -269,9 +269,9 @@ void oribi__door_site_idle(struct oribi__channel *channel)
         oribi__channel_close(channel);
 }
 
-void oribi__door_site_begins(struct oribi__channel *channel)
+void oribi__frontend_site_begins(struct oribi__channel *channel)
 {
-    struct oribi__door_site *site = channel->site;
+    struct oribi__frontend_site *site = channel->site;
     site->waiting++;
     site->out_count++;
     channel->prev = NULL;
@@ -281,15 +281,15 @@ void oribi__door_site_begins(struct oribi__channel *channel)
     site->out = channel;
 }
 
-void oribi__door_site_heard(const struct oribi__channel *channel)
+void oribi__frontend_site_heard(const struct oribi__channel *channel)
 {
     channel->site->waiting -= !channel->answered;
-    channel->site->heard_us = channel->door->reactor.now_us;
+    channel->site->heard_us = channel->frontend->reactor.now_us;
 }
 
-void oribi__door_site_ends(struct oribi__channel *channel)
+void oribi__frontend_site_ends(struct oribi__channel *channel)
 {
-    struct oribi__door_site *site = channel->site;
+    struct oribi__frontend_site *site = channel->site;
     *(channel->prev ? &channel->prev->next : &site->out) = channel->next;
     if (channel->next)
         channel->next->prev = channel->prev;
@@ -310,7 +310,7 @@ static void submit_to_workers(struct oribi__channel *channel)
 }
 
 /* The thread, once it goes on, finds that nobody waits for these any more. */
-static void rescue(struct oribi__door_site *site)
+static void rescue(struct oribi__frontend_site *site)
 {
     struct oribi__channel *next;
     uint16_t number;
@@ -328,14 +328,14 @@ static void rescue(struct oribi__door_site *site)
     }
 }
 
-bool oribi__door_site_submit(struct oribi__call *call)
+bool oribi__frontend_site_submit(struct oribi__call *call)
 {
-    struct oribi__door *door = call->door;
-    struct oribi__door_site *site = door->site;
+    struct oribi__frontend *frontend = call->frontend;
+    struct oribi__frontend_site *site = frontend->site;
     if (!site || !site->serves || call->body_fd >= 0 || site->out_count >= OUT_MAX)
         return false;
     struct oribi__channel *channel = site->idle ? site->idle : open_channel(site);
-    call->complete_us = door->reactor.now_us;
+    call->complete_us = frontend->reactor.now_us;
     call->of_site = true;
     if (channel && oribi__channel_call(channel, call, true))
         return true;
@@ -343,15 +343,15 @@ bool oribi__door_site_submit(struct oribi__call *call)
     return false;
 }
 
-void oribi__door_site_passed(struct oribi__channel *channel)
+void oribi__frontend_site_passed(struct oribi__channel *channel)
 {
     struct oribi__call *call = channel->call;
-    struct oribi__door_site *site = channel->site;
+    struct oribi__frontend_site *site = channel->site;
     uint32_t i = (uint32_t)(call->path_hash & (PASSED_COUNT - 1));
     site->passed[i].hash = call->path_hash;
-    site->passed[i].until_ms = site->door->reactor.now_ms + PASSED_MS;
+    site->passed[i].until_ms = site->frontend->reactor.now_ms + PASSED_MS;
     submit_to_workers(channel);
     channel->state = ORIBI__CHANNEL_IDLE;
-    oribi__door_site_idle(channel);
+    oribi__frontend_site_idle(channel);
     oribi__call_submit(call);
 }

@@ -1,4 +1,4 @@
-/* oribi-door: holds the clients of tls:// and of listeners with door=on. The supervisor starts it (config.h). */
+/* oribi-frontend: holds the clients of tls:// and of listeners with frontend=on. The supervisor starts it (config.h). */
 #include "frontend/certificate_check.h"
 #include "frontend/frontend_private.h"
 #include "frontend/os_confine.h"
@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SPARE_FDS = 1024 }; /* bodies in files, and the door's own */
+enum { SPARE_FDS = 1024 }; /* bodies in files, and the frontend's own */
 
 /* Stops come by the supervisor; a terminal's Ctrl-C reaches the whole group. */
 static void settle_signals(void)
@@ -32,13 +32,13 @@ static int tell_version(void)
 }
 
 /* All that opens files is behind it, but the site, which opens more of them later. */
-static void confine(const struct oribi_door_config *config)
+static void confine(const struct oribi_frontend_config *config)
 {
     oribi_confine_memory(); /* a change of user may have undone it */
     oribi_confine_rights();
     bool reads = config->site->mounts.count > 0 || config->site->error_pages.count > 0;
-    if (config->options->door_sandbox && oribi_confine_calls(oribi_os_temp_dir(), reads) < 0)
-        oribi_log(ORIBI_LOG_INFO, "door: this kernel forbids no system calls to it (seccomp)");
+    if (config->options->frontend_sandbox && oribi_confine_calls(oribi_os_temp_dir(), reads) < 0)
+        oribi_log(ORIBI_LOG_INFO, "frontend: this kernel forbids no system calls to it (seccomp)");
 }
 
 int main(int argc, char **argv)
@@ -47,31 +47,31 @@ int main(int argc, char **argv)
     settle_signals();
     oribi_confine_memory(); /* keys are in it */
     if (argc == 2 && strcmp(argv[1], "--check") == 0)
-        return oribi_door_check();
+        return oribi_frontend_check();
     if (argc == 2 && strcmp(argv[1], "--version") == 0)
         return tell_version();
-    struct oribi_door_config *config = oribi_mem_alloc(1, sizeof(*config));
-    if (oribi_door_config_take(config, error) < 0) {
+    struct oribi_frontend_config *config = oribi_mem_alloc(1, sizeof(*config));
+    if (oribi_frontend_config_take(config, error) < 0) {
         if (config->control_fd > 0)
-            oribi_door_failed(config, error);
+            oribi_frontend_failed(config, error);
         else
-            (void)fprintf(stderr, "oribi-door: %s\n", error);
+            (void)fprintf(stderr, "oribi-frontend: %s\n", error);
         return 1;
     }
-    struct oribi__door *door = oribi_mem_alloc(1, sizeof(*door));
-    if (oribi__door_init(door, config, error) < 0) {
-        oribi_door_failed(config, error);
+    struct oribi__frontend *frontend = oribi_mem_alloc(1, sizeof(*frontend));
+    if (oribi__frontend_init(frontend, config, error) < 0) {
+        oribi_frontend_failed(config, error);
         return 1;
     }
     (void)oribi_os_want_descriptors((uint64_t)config->options->connections_max + config->channel_count + SPARE_FDS);
     confine(config);
-    if (oribi__door_site_open(door) < 0) {
-        oribi_door_failed(config, "out of memory");
+    if (oribi__frontend_site_open(frontend) < 0) {
+        oribi_frontend_failed(config, "out of memory");
         return 1;
     }
-    oribi_door_ready(config);
-    oribi__door_run(door);
-    oribi__door_deinit(door);
-    oribi_mem_free(door);
+    oribi_frontend_ready(config);
+    oribi__frontend_run(frontend);
+    oribi__frontend_deinit(frontend);
+    oribi_mem_free(frontend);
     return 0;
 }

@@ -1,4 +1,4 @@
-/* What a door gives up once it has all that it needs: new rights, core files, and the system calls that it does not
+/* What a frontend gives up once it has all that it needs: new rights, core files, and the system calls that it does not
  * make. os_confine_linux.c; os_confine_portable.c where there is no such thing. */
 #ifndef ORIBI_FRONTEND_OS_CONFINE_H
 #define ORIBI_FRONTEND_OS_CONFINE_H

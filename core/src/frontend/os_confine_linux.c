@@ -236,7 +236,7 @@ static const struct limited with_names[] = {
 #endif
 };
 
-/* Where static files and error pages are read, by a thread of the door's: names are looked at, and files opened for
+/* Where static files and error pages are read, by a thread of the frontend's: names are looked at, and files opened for
  * reading. openat2(2), whose flags lie in memory, stays forbidden, which files/root.h can live with. */
 static const int readers[] = {
     SYS_readlinkat, SYS_getcwd, SYS_chdir,

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-enum { NUMBER_DIGITS_MAX = 9 }; /* more than ORIBI_DOOR_TEXT_MAX has */
+enum { NUMBER_DIGITS_MAX = 9 }; /* more than ORIBI_FRONTEND_TEXT_MAX has */
 
 /* The number between p and end: digits, no zero in front, and nothing else. */
 static bool read_number(const char *p, const char *end, size_t *number)

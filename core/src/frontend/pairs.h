@@ -1,4 +1,4 @@
-/* Records of a door's text (frontend_protocol.h), and those of certificates put together. */
+/* Records of a frontend's text (frontend_protocol.h), and those of certificates put together. */
 #ifndef ORIBI_FRONTEND_PAIRS_H
 #define ORIBI_FRONTEND_PAIRS_H
 

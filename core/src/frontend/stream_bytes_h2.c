@@ -8,7 +8,7 @@
 
 void oribi__stream_charge(struct oribi__stream *stream)
 {
-    struct oribi_budget *budget = &stream->client->door->reactor.budget;
+    struct oribi_budget *budget = &stream->client->frontend->reactor.budget;
     int64_t memory = (int64_t)(oribi_body_memory(&stream->body) + oribi_body_memory(&stream->file) + stream->out.cap);
     int64_t file = (stream->body.fd >= 0 ? stream->body.len : 0) + (stream->file.fd >= 0 ? stream->file.len : 0);
     if (memory != stream->charge.memory || file != stream->charge.file)
@@ -18,13 +18,13 @@ void oribi__stream_charge(struct oribi__stream *stream)
 /* What all clients together have in memory is bounded by the budget: beyond it a file takes the bytes at once. */
 static int keep_in_file(struct oribi__stream *stream, struct oribi_slice body)
 {
-    const struct oribi_budget *budget = &stream->client->door->reactor.budget;
+    const struct oribi_budget *budget = &stream->client->frontend->reactor.budget;
     int64_t own = (int64_t)oribi_body_memory(&stream->file);
-    int64_t max = oribi_budget_memory(budget, own, ORIBI__DOOR_HIGH_BYTES);
-    bool fits = max == ORIBI__DOOR_HIGH_BYTES;
+    int64_t max = oribi_budget_memory(budget, own, ORIBI__FRONTEND_HIGH_BYTES);
+    bool fits = max == ORIBI__FRONTEND_HIGH_BYTES;
     if (!oribi_budget_file(budget, (int64_t)body.n))
         return ORIBI_ELIMIT;
-    return oribi_body_append(&stream->file, body.p, body.n, fits ? ORIBI__DOOR_HIGH_BYTES : 0,
+    return oribi_body_append(&stream->file, body.p, body.n, fits ? ORIBI__FRONTEND_HIGH_BYTES : 0,
                              fits ? ORIBI_BODY_BATCH_BYTES : 0);
 }
 
@@ -32,7 +32,7 @@ static int keep_in_file(struct oribi__stream *stream, struct oribi_slice body)
  * waits has room in memory, as far as the budget has. Gives `code`, why the disk takes no more, when it has not. */
 static int keep_unstored(struct oribi__stream *stream, struct oribi_slice body, int code)
 {
-    const struct oribi_budget *budget = &stream->client->door->reactor.budget;
+    const struct oribi_budget *budget = &stream->client->frontend->reactor.budget;
     struct oribi_buf *memory = &stream->file.memory;
     int64_t wanted = (int64_t)(memory->len + body.n);
     if (wanted > (int64_t)memory->cap &&
@@ -53,7 +53,7 @@ static int keep_behind(struct oribi__stream *stream, struct oribi_slice body)
 
 int oribi__stream_keep(struct oribi__stream *stream, struct oribi_slice body)
 {
-    const struct oribi_budget *budget = &stream->client->door->reactor.budget;
+    const struct oribi_budget *budget = &stream->client->frontend->reactor.budget;
     if (body.n == 0)
         return 0;
     size_t cap = stream->out.len + body.n; /* what it grows by at least */
@@ -81,7 +81,7 @@ static size_t pull_memory(struct oribi__stream *stream, char *dst, size_t cap)
         stream->out_at = stream->out.len = 0;
         if (stream->whole || stream->in_file)
             oribi_buf_deinit(&stream->out);
-    } else if (stream->out_at > ORIBI__DOOR_HIGH_BYTES) {
+    } else if (stream->out_at > ORIBI__FRONTEND_HIGH_BYTES) {
         oribi_buf_consume(&stream->out, stream->out_at);
         stream->out_at = 0;
     }
@@ -91,9 +91,9 @@ static size_t pull_memory(struct oribi__stream *stream, char *dst, size_t cap)
 /* The disk has lost what was written to it. */
 static void log_unread(const struct oribi__stream *stream, ssize_t got)
 {
-    struct oribi__door *door = stream->client->door;
-    if (oribi_log_limit_allows(&door->log_limit, door->reactor.now_ms))
-        oribi_log(ORIBI_LOG_ERROR, "door: the file that holds an answer cannot be read: %s; its stream is reset",
+    struct oribi__frontend *frontend = stream->client->frontend;
+    if (oribi_log_limit_allows(&frontend->log_limit, frontend->reactor.now_ms))
+        oribi_log(ORIBI_LOG_ERROR, "frontend: the file that holds an answer cannot be read: %s; its stream is reset",
                   got < 0 ? oribi_os_error_text() : "it has become shorter");
 }
 
@@ -102,7 +102,7 @@ static void forget_pulled(struct oribi__stream *stream)
 {
     struct oribi_buf *memory = &stream->file.memory;
     int64_t pulled = stream->file_at - (stream->file.len - (int64_t)memory->len);
-    if (stream->unstored && pulled >= ORIBI__DOOR_LOW_BYTES)
+    if (stream->unstored && pulled >= ORIBI__FRONTEND_LOW_BYTES)
         oribi_buf_consume(memory, (size_t)pulled);
 }
 

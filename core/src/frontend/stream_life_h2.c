@@ -16,7 +16,7 @@ struct oribi__stream *oribi__stream_create(struct oribi__client *client, struct 
     if (client->streams)
         client->streams->prev = stream;
     client->streams = stream;
-    client->door->stream_count++;
+    client->frontend->stream_count++;
     client->stream_count++;
     oribi__client_waits(client);
     oribi__client_rests(client);
@@ -45,11 +45,11 @@ void oribi__stream_destroy(struct oribi__stream *stream)
     oribi_body_deinit(&stream->body);
     oribi_body_deinit(&stream->file);
     oribi_buf_deinit(&stream->out);
-    oribi_budget_set(&client->door->reactor.budget, &stream->charge, 0, 0);
+    oribi_budget_set(&client->frontend->reactor.budget, &stream->charge, 0, 0);
     *(stream->prev ? &stream->prev->next : &client->streams) = stream->next;
     if (stream->next)
         stream->next->prev = stream->prev;
-    client->door->stream_count--;
+    client->frontend->stream_count--;
     client->stream_count--;
     oribi__client_waits(client);
     oribi__client_rests(client);
@@ -135,14 +135,14 @@ void oribi__streams_turn(struct oribi__client *client)
 
 static bool too_slow(const struct oribi__stream *stream, int64_t now_ms)
 {
-    const struct oribi_options *options = stream->client->door->config->options;
+    const struct oribi_options *options = stream->client->frontend->config->options;
     return oribi_body_too_slow(stream->body.len, now_ms - stream->began_ms, options->body_timeout_ms,
                                options->body_rate_min);
 }
 
 int64_t oribi__streams_deadline(struct oribi__client *client, int64_t now_ms)
 {
-    int64_t timeout_ms = client->door->config->options->body_timeout_ms;
+    int64_t timeout_ms = client->frontend->config->options->body_timeout_ms;
     int64_t deadline_ms = INT64_MAX;
     for (struct oribi__stream *stream = timeout_ms ? client->streams : NULL; stream; stream = stream->next) {
         if (!stream->data_ms || !stream->call)

@@ -29,7 +29,7 @@ static struct oribi_field field_of(const char *name, const char *value, size_t l
 
 static void count_reset(const struct oribi__client *client)
 {
-    oribi_door_slot_count(&client->door->slot->reset_count, 1);
+    oribi_frontend_slot_count(&client->frontend->slot->reset_count, 1);
 }
 
 static void reset(struct oribi__stream *stream, uint32_t code)
@@ -44,17 +44,17 @@ static void reset(struct oribi__stream *stream, uint32_t code)
 /* An answer of our own: its status in words. */
 static void answer_own(struct oribi__stream *stream, int status)
 {
-    struct oribi__door *door = stream->client->door;
-    struct oribi_field *fields = door->fields;
+    struct oribi__frontend *frontend = stream->client->frontend;
+    struct oribi_field *fields = frontend->fields;
     char text[ORIBI__OWN_TEXT_CAP];
     char length[24];
     struct oribi_slice type;
-    struct oribi_slice body = oribi__own_text(door, status, text, &type);
+    struct oribi_slice body = oribi__own_text(frontend, status, text, &type);
     int digits = snprintf(length, sizeof(length), "%zu", body.n);
-    uint32_t count = oribi__own_fields(door, fields, ORIBI_RESPONSE_FIELDS_MAX - 4);
+    uint32_t count = oribi__own_fields(frontend, fields, ORIBI_RESPONSE_FIELDS_MAX - 4);
     fields[count++] = field_of("content-type", type.p, type.n);
     fields[count++] = field_of("content-length", length, (size_t)digits);
-    fields[count++] = field_of("date", oribi_reactor_date(&door->reactor), 29);
+    fields[count++] = field_of("date", oribi_reactor_date(&frontend->reactor), 29);
     if (status == 503)
         fields[count++] = field_of("retry-after", "1", 1);
     if (oribi_h2_answer(stream->h2, status, fields, count, stream->is_head) == 0 && !stream->is_head) {
@@ -72,12 +72,12 @@ static void answer_own(struct oribi__stream *stream, int status)
 
 void oribi__stream_refuse(struct oribi__stream *stream, int status, enum oribi_refusal refusal, const char *reason)
 {
-    struct oribi__door *door = stream->client->door;
-    if (reason && stream->call && oribi_log_limit_allows(&door->log_limit, door->reactor.now_ms))
+    struct oribi__frontend *frontend = stream->client->frontend;
+    if (reason && stream->call && oribi_log_limit_allows(&frontend->log_limit, frontend->reactor.now_ms))
         oribi__own_say_failed(stream->call, status, refusal, reason);
     if (stream->call)
         stream->call->refusal = (uint8_t)refusal;
-    oribi__count_refusal(door, status, refusal);
+    oribi__count_refusal(frontend, status, refusal);
     answer_own(stream, status);
 }
 
@@ -123,7 +123,7 @@ static void more(struct oribi__call *call, struct oribi_slice body, bool last)
         oribi__stream_end_call(stream);
         oribi__stream_ends(stream);
     } else if (!call->blocked && (!stream->has_length || stream->unstored) &&
-               oribi__stream_pending(stream) > ORIBI__DOOR_HIGH_BYTES) {
+               oribi__stream_pending(stream) > ORIBI__FRONTEND_HIGH_BYTES) {
         oribi__call_block(call);
         stream->client->has_blocked = true;
     }
@@ -131,14 +131,14 @@ static void more(struct oribi__call *call, struct oribi_slice body, bool last)
     oribi__client_dirty(stream->client);
 }
 
-/* The fields of an answer, in door->fields; returns their number. */
-static uint32_t fields_of(struct oribi__door *door, const struct oribi_answer *answer)
+/* The fields of an answer, in frontend->fields; returns their number. */
+static uint32_t fields_of(struct oribi__frontend *frontend, const struct oribi_answer *answer)
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < answer->count; i++) {
         const struct oribi_header *header = &answer->headers[i];
         if (header->name_len <= UINT16_MAX)
-            door->fields[count++] = (struct oribi_field){.name = header->name,
+            frontend->fields[count++] = (struct oribi_field){.name = header->name,
                                                          .value = header->value,
                                                          .name_len = (uint16_t)header->name_len,
                                                          .value_len = header->value_len};
@@ -149,14 +149,14 @@ static uint32_t fields_of(struct oribi__door *door, const struct oribi_answer *a
 static void begin(struct oribi__call *call, struct oribi_answer *answer, struct oribi_slice body, bool last)
 {
     struct oribi__stream *stream = stream_of(call);
-    struct oribi__door *door = call->door;
-    struct oribi_field *fields = door->fields;
-    uint32_t count = fields_of(door, answer);
-    if (stream->client->peer.tls && door->extra_tls.name)
-        fields[count++] = (struct oribi_field){.name = door->extra_tls.name,
-                                               .value = door->extra_tls.value,
-                                               .name_len = (uint16_t)door->extra_tls.name_len,
-                                               .value_len = door->extra_tls.value_len};
+    struct oribi__frontend *frontend = call->frontend;
+    struct oribi_field *fields = frontend->fields;
+    uint32_t count = fields_of(frontend, answer);
+    if (stream->client->peer.tls && frontend->extra_tls.name)
+        fields[count++] = (struct oribi_field){.name = frontend->extra_tls.name,
+                                               .value = frontend->extra_tls.value,
+                                               .name_len = (uint16_t)frontend->extra_tls.name_len,
+                                               .value_len = frontend->extra_tls.value_len};
     bool bodiless = last && body.n == 0 && !call->tail.len;
     int code = oribi_h2_answer(stream->h2, answer->status, fields, count, bodiless);
     if (code == ORIBI_ECLOSED || code == ORIBI_ENOMEM) {
@@ -175,7 +175,7 @@ static void begin(struct oribi__call *call, struct oribi_answer *answer, struct 
         return;
     }
     stream->has_length = answer->content_length >= 0 && !call->of_site;
-    stream->in_file = stream->has_length && answer->content_length > ORIBI__DOOR_HIGH_BYTES;
+    stream->in_file = stream->has_length && answer->content_length > ORIBI__FRONTEND_HIGH_BYTES;
     more(call, body, last);
 }
 
@@ -184,8 +184,8 @@ static void interim(struct oribi__call *call, const struct oribi_answer *answer)
     struct oribi__stream *stream = stream_of(call);
     if (answer->status == 100)
         return;
-    uint32_t count = fields_of(call->door, answer);
-    (void)oribi_h2_interim(stream->h2, answer->status, call->door->fields, count); /* the answer itself finds out */
+    uint32_t count = fields_of(call->frontend, answer);
+    (void)oribi_h2_interim(stream->h2, answer->status, call->frontend->fields, count); /* the answer itself finds out */
     oribi__client_dirty(stream->client);
 }
 
@@ -219,7 +219,7 @@ static void on_request(void *self, struct oribi_h2_stream *h2, const struct orib
 {
     struct oribi__client *client = self;
     struct oribi__stream *stream = oribi__stream_create(client, h2);
-    struct oribi__call *call = stream ? oribi__call_create(client->door, &ops, stream) : NULL;
+    struct oribi__call *call = stream ? oribi__call_create(client->frontend, &ops, stream) : NULL;
     if (!stream) {
         count_reset(client);
         oribi_h2_reset(h2, ORIBI_H2_REFUSED_STREAM);
@@ -236,9 +236,9 @@ static void on_request(void *self, struct oribi_h2_stream *h2, const struct orib
         return;
     }
     call->is_head = request->parsed->is_head;
-    stream->of_site = oribi__door_site_claims(client->door, call, request->parsed);
+    stream->of_site = oribi__frontend_site_claims(client->frontend, call, request->parsed);
     call->safe = oribi_canonical_is_safe(request->parsed->method);
-    stream->began_ms = client->door->reactor.now_ms;
+    stream->began_ms = client->frontend->reactor.now_ms;
     stream->data_ms = request->ended ? 0 : stream->began_ms;
     if (request->parsed->expect_continue)
         (void)oribi_h2_interim(h2, 100, NULL, 0); /* a client that waits in vain sends its body some time */
@@ -249,20 +249,20 @@ static void log_refused(struct oribi__client *client, int status, enum oribi_ref
 {
     char line[LINE_CAP];
     size_t n = oribi_h2_request_line(client->h2, line, sizeof(line));
-    oribi__own_log_refused_h2(client->door, &client->peer, oribi_slice(line, n), status, refusal, reason, fault);
+    oribi__own_log_refused_h2(client->frontend, &client->peer, oribi_slice(line, n), status, refusal, reason, fault);
 }
 
 static void on_refused(void *self, struct oribi_h2_stream *h2, int error, const struct oribi_fault *fault, bool is_head)
 {
     struct oribi__client *client = self;
-    struct oribi__door *door = client->door;
+    struct oribi__frontend *frontend = client->frontend;
     struct oribi__stream *stream = h2->user ? h2->user : oribi__stream_create(client, h2);
     const char *reason = fault && fault->reason ? fault->reason : oribi_error_text(error);
     enum oribi_refusal refusal = oribi_refusal_of(error, ORIBI_REFUSAL_FIELD);
     int status = oribi_error_status(error) ? oribi_error_status(error) : 400;
     if (!stream || !stream->call)
         log_refused(client, status, refusal, reason, fault);
-    else if (oribi_log_limit_allows(&door->log_limit, door->reactor.now_ms))
+    else if (oribi_log_limit_allows(&frontend->log_limit, frontend->reactor.now_ms))
         oribi__own_say_failed(stream->call, status, refusal, reason);
     if (!stream) {
         oribi_h2_reset(h2, ORIBI_H2_REFUSED_STREAM);
@@ -280,10 +280,10 @@ static void on_refused(void *self, struct oribi_h2_stream *h2, int error, const 
 static void on_malformed(void *self, uint32_t id, const char *reason)
 {
     struct oribi__client *client = self;
-    struct oribi__door *door = client->door;
+    struct oribi__frontend *frontend = client->frontend;
     count_reset(client);
-    if (oribi_log_limit_allows(&door->log_limit, door->reactor.now_ms))
-        oribi_log(ORIBI_LOG_WARN, "door: reset a stream of %.*s: %s", client->peer.addr_len ? client->peer.addr_len : 4,
+    if (oribi_log_limit_allows(&frontend->log_limit, frontend->reactor.now_ms))
+        oribi_log(ORIBI_LOG_WARN, "frontend: reset a stream of %.*s: %s", client->peer.addr_len ? client->peer.addr_len : 4,
                   client->peer.addr_len ? client->peer.addr : "unix", reason);
 }
 
@@ -295,10 +295,10 @@ static void on_data(void *self, struct oribi_h2_stream *h2, const char *p, size_
         oribi_h2_stored(h2, n);
         return;
     }
-    stream->data_ms = client->door->reactor.now_ms;
-    const struct oribi_budget *budget = &client->door->reactor.budget;
+    stream->data_ms = client->frontend->reactor.now_ms;
+    const struct oribi_budget *budget = &client->frontend->reactor.budget;
     int64_t memory_max =
-        oribi_budget_memory(budget, (int64_t)oribi_body_memory(&stream->body), ORIBI__DOOR_INLINE_BYTES);
+        oribi_budget_memory(budget, (int64_t)oribi_body_memory(&stream->body), ORIBI__FRONTEND_INLINE_BYTES);
     int code = oribi_budget_file(budget, (int64_t)n)
                    ? oribi_body_append(&stream->body, p, n, (uint32_t)memory_max, ORIBI_BODY_BATCH_BYTES)
                    : ORIBI_ELIMIT;
@@ -354,7 +354,7 @@ static void on_end(void *self, struct oribi_h2_stream *h2)
     oribi__stream_charge(stream);
     if (code < 0)
         refuse_body(stream, code);
-    else if (!stream->of_site || !oribi__door_site_submit(stream->call))
+    else if (!stream->of_site || !oribi__frontend_site_submit(stream->call))
         oribi__call_submit(stream->call);
 }
 
@@ -369,7 +369,7 @@ static void on_reset(void *self, struct oribi_h2_stream *h2, uint32_t code)
     }
     if (stream->call && stream->call->state == ORIBI__CALL_QUEUED) {
         oribi__own_log(stream->call, STATUS_GONE, 0);
-        oribi_door_slot_count(&client->door->slot->gone_count, 1);
+        oribi_frontend_slot_count(&client->frontend->slot->gone_count, 1);
     }
     oribi__stream_let_go(stream); /* its worker sees that the client has gone when it looks or writes */
 }

@@ -1,4 +1,4 @@
-/* TLS of the door's clients, by OpenSSL 3.0 or later: contexts from PEM, handshakes, and a transport for the rest of
+/* TLS of the frontend's clients, by OpenSSL 3.0 or later: contexts from PEM, handshakes, and a transport for the rest of
  * the connection. Reads no file, asks no clock but the system's, logs nothing. */
 #ifndef ORIBI_FRONTEND_TLS_H
 #define ORIBI_FRONTEND_TLS_H
@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { ORIBI_TLS_CERTIFICATES_MAX = ORIBI_DOOR_CERTIFICATES_MAX }; /* of a listener */
+enum { ORIBI_TLS_CERTIFICATES_MAX = ORIBI_FRONTEND_CERTIFICATES_MAX }; /* of a listener */
 
 /* Borrowed during the call. */
 struct oribi_tls_certificate {

@@ -21,7 +21,7 @@ struct way {
 struct oribi__tunnel {
     struct oribi_watch peer_watch;
     struct oribi_watch channel_watch;
-    struct oribi__door *door;
+    struct oribi__frontend *frontend;
     struct oribi__tunnel *prev;
     struct oribi__tunnel *next;
     struct oribi__peer peer;
@@ -31,28 +31,28 @@ struct oribi__tunnel {
 
 static void close_tunnel(struct oribi__tunnel *tunnel)
 {
-    struct oribi__door *door = tunnel->door;
+    struct oribi__frontend *frontend = tunnel->frontend;
     if (tunnel->channel_watch.fd < 0)
         return;
-    (void)oribi_loop_remove(door->reactor.loop, &tunnel->peer_watch); /* ours */
-    (void)oribi_loop_remove(door->reactor.loop, &tunnel->channel_watch);
+    (void)oribi_loop_remove(frontend->reactor.loop, &tunnel->peer_watch); /* ours */
+    (void)oribi_loop_remove(frontend->reactor.loop, &tunnel->channel_watch);
     oribi_os_close(tunnel->channel_watch.fd);
     oribi__peer_close(&tunnel->peer, true);
     tunnel->channel_watch.fd = -1;
     oribi_buf_deinit(&tunnel->to_peer.waits);
     oribi_buf_deinit(&tunnel->to_channel.waits);
-    *(tunnel->prev ? &tunnel->prev->next : &door->tunnels) = tunnel->next;
+    *(tunnel->prev ? &tunnel->prev->next : &frontend->tunnels) = tunnel->next;
     if (tunnel->next)
         tunnel->next->prev = tunnel->prev;
-    door->tunnel_count--;
-    tunnel->next = door->closed_tunnels;
-    door->closed_tunnels = tunnel;
+    frontend->tunnel_count--;
+    tunnel->next = frontend->closed_tunnels;
+    frontend->closed_tunnels = tunnel;
 }
 
 static ssize_t read_from(struct oribi__tunnel *tunnel, bool peer, char *p, size_t n)
 {
     ssize_t read = peer ? oribi__peer_read(&tunnel->peer, p, n) : oribi_os_read(tunnel->channel_watch.fd, p, n);
-    tunnel->door->bytes_in += peer && read > 0 ? (uint64_t)read : 0;
+    tunnel->frontend->bytes_in += peer && read > 0 ? (uint64_t)read : 0;
     return read;
 }
 
@@ -60,7 +60,7 @@ static ssize_t send_to(struct oribi__tunnel *tunnel, bool peer, struct iovec vec
 {
     ssize_t sent =
         peer ? oribi__peer_send(&tunnel->peer, &vec, 1) : oribi_os_send_vec(tunnel->channel_watch.fd, &vec, 1);
-    tunnel->door->bytes_out += peer && sent > 0 ? (uint64_t)sent : 0;
+    tunnel->frontend->bytes_out += peer && sent > 0 ? (uint64_t)sent : 0;
     return sent;
 }
 
@@ -69,7 +69,7 @@ static bool move(struct oribi__tunnel *tunnel, struct way *way, bool to_peer)
 {
     struct oribi_watch *source = to_peer ? &tunnel->channel_watch : &tunnel->peer_watch;
     struct oribi_watch *sink = to_peer ? &tunnel->peer_watch : &tunnel->channel_watch;
-    struct oribi_loop *loop = tunnel->door->reactor.loop;
+    struct oribi_loop *loop = tunnel->frontend->reactor.loop;
     for (int i = 0; i < READS_MAX; i++) {
         while (way->waits.len) {
             ssize_t n = send_to(tunnel, to_peer, (struct iovec){way->waits.p, way->waits.len});
@@ -100,7 +100,7 @@ static bool move(struct oribi__tunnel *tunnel, struct way *way, bool to_peer)
         way->waits.len += (size_t)n;
     }
     if (!way->ended) {
-        tunnel->door->tunnels_again = true;
+        tunnel->frontend->tunnels_again = true;
         return true;
     }
     if (!way->told && way->waits.len == 0) {
@@ -131,7 +131,7 @@ static void on_channel(void *self, struct oribi_watch *watch)
     go_on((struct oribi__tunnel *)((char *)watch - offsetof(struct oribi__tunnel, channel_watch)));
 }
 
-void oribi__tunnel_begin(struct oribi__door *door, struct oribi__peer *peer, int channel_fd, struct oribi_slice to_peer,
+void oribi__tunnel_begin(struct oribi__frontend *frontend, struct oribi__peer *peer, int channel_fd, struct oribi_slice to_peer,
                          struct oribi_slice to_channel)
 {
     struct oribi__tunnel *tunnel = oribi_mem_try_alloc(1, sizeof(*tunnel));
@@ -140,44 +140,44 @@ void oribi__tunnel_begin(struct oribi__door *door, struct oribi__peer *peer, int
         oribi_os_close(channel_fd);
         return;
     }
-    tunnel->door = door;
+    tunnel->frontend = frontend;
     tunnel->peer = *peer;
     tunnel->peer_watch.handler = on_peer;
     tunnel->channel_watch.handler = on_channel;
-    tunnel->next = door->tunnels;
-    if (door->tunnels)
-        door->tunnels->prev = tunnel;
-    door->tunnels = tunnel;
-    door->tunnel_count++;
+    tunnel->next = frontend->tunnels;
+    if (frontend->tunnels)
+        frontend->tunnels->prev = tunnel;
+    frontend->tunnels = tunnel;
+    frontend->tunnel_count++;
     tunnel->channel_watch.fd = channel_fd;
     if (oribi_buf_try_append(&tunnel->to_peer.waits, to_peer.p, to_peer.n) < 0 ||
         oribi_buf_try_append(&tunnel->to_channel.waits, to_channel.p, to_channel.n) < 0 ||
-        oribi_loop_add(door->reactor.loop, &tunnel->peer_watch, peer->fd, ORIBI_WATCH_PEER, ORIBI_READ) < 0 ||
-        oribi_loop_add(door->reactor.loop, &tunnel->channel_watch, channel_fd, ORIBI_WATCH_PEER, ORIBI_READ) < 0)
+        oribi_loop_add(frontend->reactor.loop, &tunnel->peer_watch, peer->fd, ORIBI_WATCH_PEER, ORIBI_READ) < 0 ||
+        oribi_loop_add(frontend->reactor.loop, &tunnel->channel_watch, channel_fd, ORIBI_WATCH_PEER, ORIBI_READ) < 0)
         close_tunnel(tunnel);
     else
         go_on(tunnel);
 }
 
-void oribi__tunnel_turn(struct oribi__door *door)
+void oribi__tunnel_turn(struct oribi__frontend *frontend)
 {
-    bool again = door->tunnels_again;
-    door->tunnels_again = false;
+    bool again = frontend->tunnels_again;
+    frontend->tunnels_again = false;
     struct oribi__tunnel *next;
-    for (struct oribi__tunnel *tunnel = again ? door->tunnels : NULL; tunnel; tunnel = next) {
+    for (struct oribi__tunnel *tunnel = again ? frontend->tunnels : NULL; tunnel; tunnel = next) {
         next = tunnel->next;
         go_on(tunnel);
     }
-    while (door->closed_tunnels) {
-        struct oribi__tunnel *tunnel = door->closed_tunnels;
-        door->closed_tunnels = tunnel->next;
+    while (frontend->closed_tunnels) {
+        struct oribi__tunnel *tunnel = frontend->closed_tunnels;
+        frontend->closed_tunnels = tunnel->next;
         oribi_mem_free(tunnel);
     }
 }
 
-void oribi__tunnel_close_all(struct oribi__door *door)
+void oribi__tunnel_close_all(struct oribi__frontend *frontend)
 {
-    while (door->tunnels)
-        close_tunnel(door->tunnels);
-    oribi__tunnel_turn(door);
+    while (frontend->tunnels)
+        close_tunnel(frontend->tunnels);
+    oribi__tunnel_turn(frontend);
 }

@@ -8,13 +8,13 @@
 
 enum { SPARE_MAX = 256, SPARE_HEAD_BYTES = 16 * 1024 };
 
-struct oribi__call *oribi__call_create(struct oribi__door *door, const struct oribi__call_ops *ops, void *owner)
+struct oribi__call *oribi__call_create(struct oribi__frontend *frontend, const struct oribi__call_ops *ops, void *owner)
 {
-    struct oribi__call *call = door->spare_calls;
+    struct oribi__call *call = frontend->spare_calls;
     struct oribi_buf head = {0};
     if (call) {
-        door->spare_calls = call->next;
-        door->spare_call_count--;
+        frontend->spare_calls = call->next;
+        frontend->spare_call_count--;
         head = call->head;
         head.len = 0;
     } else if (!(call = oribi_mem_try_alloc(1, sizeof(*call)))) {
@@ -22,7 +22,7 @@ struct oribi__call *oribi__call_create(struct oribi__door *door, const struct or
     }
     memset(call, 0, sizeof(*call));
     call->head = head;
-    call->door = door;
+    call->frontend = frontend;
     call->ops = ops;
     call->owner = owner;
     call->body_fd = -1;
@@ -31,7 +31,7 @@ struct oribi__call *oribi__call_create(struct oribi__door *door, const struct or
 
 static void unblock(struct oribi__call *call)
 {
-    struct oribi__call **at = &call->door->blocked;
+    struct oribi__call **at = &call->frontend->blocked;
     if (!call->blocked)
         return;
     while (*at != call)
@@ -42,7 +42,7 @@ static void unblock(struct oribi__call *call)
 
 void oribi__call_destroy(struct oribi__call *call)
 {
-    struct oribi__door *door = call->door;
+    struct oribi__frontend *frontend = call->frontend;
     unblock(call);
     oribi__call_unlist(call);
     if (call->of_site && call->state == ORIBI__CALL_OUT)
@@ -52,14 +52,14 @@ void oribi__call_destroy(struct oribi__call *call)
     if (call->channel)
         oribi__channel_leave(call->channel);
     oribi_buf_deinit(&call->tail);
-    if (door->spare_call_count >= SPARE_MAX || call->head.cap > SPARE_HEAD_BYTES) {
+    if (frontend->spare_call_count >= SPARE_MAX || call->head.cap > SPARE_HEAD_BYTES) {
         oribi_buf_deinit(&call->head);
         oribi_mem_free(call);
         return;
     }
-    call->next = door->spare_calls;
-    door->spare_calls = call;
-    door->spare_call_count++;
+    call->next = frontend->spare_calls;
+    frontend->spare_calls = call;
+    frontend->spare_call_count++;
 }
 
 static struct oribi_slice tls_of(const struct oribi_tls_info *tls, size_t offset)
@@ -73,7 +73,7 @@ int oribi__call_about(struct oribi__call *call, const struct oribi__peer *peer, 
                       uint8_t protocol, bool keeps)
 {
     char id[ORIBI__ID_LEN];
-    const struct oribi_door_listener *listener = &call->door->config->listeners[peer->listener];
+    const struct oribi_frontend_listener *listener = &call->frontend->config->listeners[peer->listener];
     struct oribi_channel_head about = {
         .addr_len = peer->addr_len,
         .port_len = peer->port_len,
@@ -82,8 +82,8 @@ int oribi__call_about(struct oribi__call *call, const struct oribi__peer *peer, 
         .tls = peer->tls || peer->proxy_tls,
         .listener = (uint16_t)listener->index,
         .listener_hash = listener->hash,
-        .complete_us = call->door->reactor.now_us,
-        .request_id = oribi__own_id(call->door, head, oribi_slice(peer->addr, peer->addr_len), id),
+        .complete_us = call->frontend->reactor.now_us,
+        .request_id = oribi__own_id(call->frontend, head, oribi_slice(peer->addr, peer->addr_len), id),
         .alpn = OF(alpn),
         .sni = OF(sni),
         .tls_version = OF(version),
@@ -114,10 +114,10 @@ int oribi__call_about(struct oribi__call *call, const struct oribi__peer *peer, 
 
 void oribi__call_submit(struct oribi__call *call)
 {
-    struct oribi__door *door = call->door;
-    call->complete_us = door->reactor.now_us;
-    uint32_t max = door->config->options->queue_max;
-    if (door->queue_len >= ORIBI__DOOR_QUEUE_MAX || (max && door->queue_len >= max + oribi__dispatch_hands(door))) {
+    struct oribi__frontend *frontend = call->frontend;
+    call->complete_us = frontend->reactor.now_us;
+    uint32_t max = frontend->config->options->queue_max;
+    if (frontend->queue_len >= ORIBI__FRONTEND_QUEUE_MAX || (max && frontend->queue_len >= max + oribi__dispatch_hands(frontend))) {
         oribi__call_failed(call, 503, ORIBI_REFUSAL_QUEUE, "too many requests wait");
         return;
     }
@@ -126,7 +126,7 @@ void oribi__call_submit(struct oribi__call *call)
 
 void oribi__call_failed(struct oribi__call *call, int status, enum oribi_refusal refusal, const char *reason)
 {
-    struct oribi__door *door = call->door;
+    struct oribi__frontend *frontend = call->frontend;
     if (!call->begun)
         oribi__count_failed(call, status, refusal);
     else if (call->of_site)
@@ -135,7 +135,7 @@ void oribi__call_failed(struct oribi__call *call, int status, enum oribi_refusal
     if (call->state == ORIBI__CALL_QUEUED)
         oribi__dispatch_remove(call);
     call->state = ORIBI__CALL_ENDED;
-    if (!call->finished && oribi_log_limit_allows(&door->log_limit, door->reactor.now_ms)) /* else nobody misses it */
+    if (!call->finished && oribi_log_limit_allows(&frontend->log_limit, frontend->reactor.now_ms)) /* else nobody misses it */
         oribi__own_say_failed(call, status, refusal, reason);
     call->refusal = (uint8_t)refusal;
     call->ops->fail(call, status, reason);
@@ -146,39 +146,39 @@ void oribi__call_block(struct oribi__call *call)
     if (call->blocked || call->state != ORIBI__CALL_OUT)
         return;
     call->blocked = true;
-    call->blocked_next = call->door->blocked;
-    call->door->blocked = call;
+    call->blocked_next = call->frontend->blocked;
+    call->frontend->blocked = call;
 }
 
 void oribi__call_list(struct oribi__call *call)
 {
-    struct oribi__door *door = call->door;
+    struct oribi__frontend *frontend = call->frontend;
     if (call->listed)
         return;
     call->listed = true;
     call->listed_prev = NULL;
-    call->listed_next = door->listed;
-    if (door->listed)
-        door->listed->listed_prev = call;
-    door->listed = call;
+    call->listed_next = frontend->listed;
+    if (frontend->listed)
+        frontend->listed->listed_prev = call;
+    frontend->listed = call;
 }
 
 void oribi__call_unlist(struct oribi__call *call)
 {
-    struct oribi__door *door = call->door;
+    struct oribi__frontend *frontend = call->frontend;
     if (!call->listed)
         return;
     call->listed = false;
-    if (door->listed_at == call)
-        door->listed_at = call->listed_next;
-    *(call->listed_prev ? &call->listed_prev->listed_next : &door->listed) = call->listed_next;
+    if (frontend->listed_at == call)
+        frontend->listed_at = call->listed_next;
+    *(call->listed_prev ? &call->listed_prev->listed_next : &frontend->listed) = call->listed_next;
     if (call->listed_next)
         call->listed_next->listed_prev = call->listed_prev;
 }
 
 void oribi__call_taken(struct oribi__call *call)
 {
-    if (!call->blocked || call->ops->pending(call) > ORIBI__DOOR_LOW_BYTES)
+    if (!call->blocked || call->ops->pending(call) > ORIBI__FRONTEND_LOW_BYTES)
         return;
     unblock(call);
     if (call->channel)

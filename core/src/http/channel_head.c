@@ -243,7 +243,7 @@ static bool read_extension(uint8_t type, const uint8_t *value, size_t n, bool in
         head->complete_us = n == COMPLETE_BYTES ? (int64_t)number_at(value, COMPLETE_BYTES) : 0;
         return n == COMPLETE_BYTES && head->complete_us >= 0;
     default:
-        return false; /* the door writes no other */
+        return false; /* the frontend writes no other */
     }
 }
 

@@ -38,7 +38,7 @@ static size_t put_line(const struct oribi_supervisor *supervisor, char line[ORIB
     int n;
     if (policy->stopping || policy->stop_at)
         n = snprintf(line, ORIBI__AGENT_LINE_CAP, "drain\n");
-    else if (!policy->up || oribi_policy_serving(policy) == 0 || oribi__doors_missing(&supervisor->doors))
+    else if (!policy->up || oribi_policy_serving(policy) == 0 || oribi__frontends_missing(&supervisor->frontends))
         n = snprintf(line, ORIBI__AGENT_LINE_CAP, "maint\n");
     else
         n = snprintf(line, ORIBI__AGENT_LINE_CAP, "up ready %u%%\n",

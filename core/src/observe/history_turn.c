@@ -83,7 +83,7 @@ static void take(struct oribi_supervisor *supervisor, int64_t now_ms)
     int64_t now_us = oribi_clock_us();
     oribi__status_sum(supervisor, sums);
     read_waiting(supervisor, now_us, &reading);
-    reading.values[ORIBI__HISTORY_CONNECTIONS] = oribi__doors_open(&supervisor->doors);
+    reading.values[ORIBI__HISTORY_CONNECTIONS] = oribi__frontends_open(&supervisor->frontends);
     for (uint32_t i = 0; i < supervisor->policy.slot_count; i++) {
         if (!oribi_policy_has_process(&supervisor->policy, i))
             continue;

@@ -54,14 +54,14 @@ enum grows {
 #field, offsetof(struct oribi__totals, field) / sizeof(uint64_t),                                              \
             sizeof(((struct oribi__totals *)0)->field) / sizeof(uint64_t), how                                         \
     }
-#define DOOR_AT(field)                                                                                                 \
-    (offsetof(struct oribi__totals, doors) / sizeof(uint64_t) +                                                        \
-     (offsetof(struct oribi_door_slot, field) - offsetof(struct oribi_door_slot, uncalled_count)) / sizeof(uint64_t))
-#define DOOR_RUN(field, how)                                                                                           \
+#define FRONTEND_AT(field)                                                                                                 \
+    (offsetof(struct oribi__totals, frontends) / sizeof(uint64_t) +                                                        \
+     (offsetof(struct oribi_frontend_slot, field) - offsetof(struct oribi_frontend_slot, uncalled_count)) / sizeof(uint64_t))
+#define FRONTEND_RUN(field, how)                                                                                           \
     {                                                                                                                  \
-        "door." #field, DOOR_AT(field), sizeof(((struct oribi_door_slot *)0)->field) / sizeof(uint64_t), how           \
+        "frontend." #field, FRONTEND_AT(field), sizeof(((struct oribi_frontend_slot *)0)->field) / sizeof(uint64_t), how           \
     }
-#define DOOR(field)      DOOR_RUN(field, GROWS_AT_END)
+#define FRONTEND(field)      FRONTEND_RUN(field, GROWS_AT_END)
 #define SLOT(field)      SLOT_RUN(field, GROWS_AT_END)
 #define HISTOGRAM(field) SLOT_RUN(field, GROWS_NOT)
 #define TOTALS(field)    TOTALS_RUN(field, GROWS_AT_END)
@@ -101,26 +101,26 @@ static const struct run {
     TOTALS_RUN(exits, GROWS_BEFORE_END),
     TOTALS(reloads_done),
     TOTALS(reloads_failed),
-    TOTALS(door_exits),
-    DOOR(uncalled_count),
-    DOOR(connection_count),
-    DOOR(status_class),
-    DOOR_RUN(method_count, GROWS_BEFORE_END),
-    DOOR(refusals),
-    DOOR(timeouts),
-    DOOR(shed_count),
-    DOOR(gone_count),
-    DOOR(evicted_count),
-    DOOR(passed_count),
-    DOOR(handshakes),
-    DOOR(unshaken),
-    DOOR(requests),
-    DOOR(site_count),
-    DOOR(call_count),
-    DOOR(again_count),
-    DOOR(reset_count),
-    DOOR(bytes_in),
-    DOOR(bytes_out),
+    TOTALS(frontend_exits),
+    FRONTEND(uncalled_count),
+    FRONTEND(connection_count),
+    FRONTEND(status_class),
+    FRONTEND_RUN(method_count, GROWS_BEFORE_END),
+    FRONTEND(refusals),
+    FRONTEND(timeouts),
+    FRONTEND(shed_count),
+    FRONTEND(gone_count),
+    FRONTEND(evicted_count),
+    FRONTEND(passed_count),
+    FRONTEND(handshakes),
+    FRONTEND(unshaken),
+    FRONTEND(requests),
+    FRONTEND(site_count),
+    FRONTEND(call_count),
+    FRONTEND(again_count),
+    FRONTEND(reset_count),
+    FRONTEND(bytes_in),
+    FRONTEND(bytes_out),
 };
 
 enum { RUNS = sizeof(runs) / sizeof(runs[0]) };

@@ -62,7 +62,7 @@ static const char *timeout_of(uint32_t i, char text[16])
 
 static void put_counters(struct oribi__scrape *scrape, const struct oribi__metric *metric)
 {
-    const char *base = metric->of_doors ? (const char *)&scrape->doors : (const char *)&scrape->all;
+    const char *base = metric->of_frontends ? (const char *)&scrape->frontends : (const char *)&scrape->all;
     const _Atomic uint64_t *counters = (const _Atomic uint64_t *)(base + metric->offset);
     for (uint32_t i = 0; i < metric->count; i++) {
         char text[16];
@@ -139,16 +139,16 @@ static void put_start(struct oribi__scrape *scrape, const struct oribi__metric *
     oribi__put_seconds(scrape, metric, NULL, scrape->supervisor->started_wall_ms * 1000);
 }
 
-/* --- of doors --- */
+/* --- of frontends --- */
 
-static void put_doors(struct oribi__scrape *scrape, const struct oribi__metric *metric)
+static void put_frontends(struct oribi__scrape *scrape, const struct oribi__metric *metric)
 {
     static const char *const states[] = {"serving", "starting", "stopped"};
-    const struct oribi__doors *doors = &scrape->supervisor->doors;
+    const struct oribi__frontends *frontends = &scrape->supervisor->frontends;
     enum { STATES = sizeof(states) / sizeof(states[0]) };
     uint32_t counts[STATES] = {0};
-    for (uint32_t i = 0; i < doors->count; i++) {
-        const char *state = oribi__door_state(&doors->items[i]);
+    for (uint32_t i = 0; i < frontends->count; i++) {
+        const char *state = oribi__frontend_state(&frontends->items[i]);
         for (size_t k = 0; k < STATES; k++)
             counts[k] += strcmp(state, states[k]) == 0;
     }
@@ -156,43 +156,43 @@ static void put_doors(struct oribi__scrape *scrape, const struct oribi__metric *
         oribi__put_count(scrape, metric, states[k], counts[k]);
 }
 
-static void put_door_exits(struct oribi__scrape *scrape, const struct oribi__metric *metric)
+static void put_frontend_exits(struct oribi__scrape *scrape, const struct oribi__metric *metric)
 {
-    oribi__put_count(scrape, metric, NULL, scrape->totals.door_exits);
+    oribi__put_count(scrape, metric, NULL, scrape->totals.frontend_exits);
 }
 
-static uint64_t door_sum(const struct oribi__scrape *scrape, size_t offset)
+static uint64_t frontend_sum(const struct oribi__scrape *scrape, size_t offset)
 {
-    const struct oribi__doors *doors = &scrape->supervisor->doors;
+    const struct oribi__frontends *frontends = &scrape->supervisor->frontends;
     uint64_t sum = 0;
-    for (uint32_t i = 0; i < doors->count; i++) {
-        const char *slot = (const char *)oribi__doors_slot(doors, i);
+    for (uint32_t i = 0; i < frontends->count; i++) {
+        const char *slot = (const char *)oribi__frontends_slot(frontends, i);
         if (slot)
             sum += atomic_load_explicit((const _Atomic uint32_t *)(const void *)(slot + offset), memory_order_relaxed);
     }
     return sum;
 }
 
-static void put_door_clients(struct oribi__scrape *scrape, const struct oribi__metric *metric)
+static void put_frontend_clients(struct oribi__scrape *scrape, const struct oribi__metric *metric)
 {
-    static const char *const names[ORIBI_DOOR_CLIENTS] = {"arriving", "http1", "http2", "tunnel"};
-    for (uint32_t i = 0; i < ORIBI_DOOR_CLIENTS; i++)
+    static const char *const names[ORIBI_FRONTEND_CLIENTS] = {"arriving", "http1", "http2", "tunnel"};
+    for (uint32_t i = 0; i < ORIBI_FRONTEND_CLIENTS; i++)
         oribi__put_count(scrape, metric, names[i],
-                         door_sum(scrape, offsetof(struct oribi_door_slot, clients) + i * sizeof(uint32_t)));
+                         frontend_sum(scrape, offsetof(struct oribi_frontend_slot, clients) + i * sizeof(uint32_t)));
 }
 
-static void put_door_gauge(struct oribi__scrape *scrape, const struct oribi__metric *metric)
+static void put_frontend_gauge(struct oribi__scrape *scrape, const struct oribi__metric *metric)
 {
-    oribi__put_count(scrape, metric, NULL, door_sum(scrape, metric->offset));
+    oribi__put_count(scrape, metric, NULL, frontend_sum(scrape, metric->offset));
 }
 
-/* The first of all doors' certificates to expire; without a certificate no sample. */
+/* The first of all frontends' certificates to expire; without a certificate no sample. */
 static void put_expiry(struct oribi__scrape *scrape, const struct oribi__metric *metric)
 {
-    const struct oribi__doors *doors = &scrape->supervisor->doors;
+    const struct oribi__frontends *frontends = &scrape->supervisor->frontends;
     int64_t first_s = INT64_MAX;
-    for (uint32_t i = 0; i < doors->count; i++) {
-        const struct oribi_door_slot *slot = oribi__doors_slot(doors, i);
+    for (uint32_t i = 0; i < frontends->count; i++) {
+        const struct oribi_frontend_slot *slot = oribi__frontends_slot(frontends, i);
         int64_t expires_s = slot ? atomic_load_explicit(&slot->expires_s, memory_order_relaxed) : 0;
         if (expires_s && expires_s < first_s)
             first_s = expires_s;
@@ -203,20 +203,20 @@ static void put_expiry(struct oribi__scrape *scrape, const struct oribi__metric 
 
 static void put_handshakes(struct oribi__scrape *scrape, const struct oribi__metric *metric)
 {
-    static const char *const labels[ORIBI_DOOR_HANDSHAKES] = {
-        [ORIBI_DOOR_FULL_13] = "version=\"TLSv1.3\",kind=\"full\"",
-        [ORIBI_DOOR_RESUMED_13] = "version=\"TLSv1.3\",kind=\"resumed\"",
-        [ORIBI_DOOR_FULL_12] = "version=\"TLSv1.2\",kind=\"full\"",
-        [ORIBI_DOOR_RESUMED_12] = "version=\"TLSv1.2\",kind=\"resumed\"",
+    static const char *const labels[ORIBI_FRONTEND_HANDSHAKES] = {
+        [ORIBI_FRONTEND_FULL_13] = "version=\"TLSv1.3\",kind=\"full\"",
+        [ORIBI_FRONTEND_RESUMED_13] = "version=\"TLSv1.3\",kind=\"resumed\"",
+        [ORIBI_FRONTEND_FULL_12] = "version=\"TLSv1.2\",kind=\"full\"",
+        [ORIBI_FRONTEND_RESUMED_12] = "version=\"TLSv1.2\",kind=\"resumed\"",
     };
-    for (uint32_t i = 0; i < ORIBI_DOOR_HANDSHAKES; i++)
+    for (uint32_t i = 0; i < ORIBI_FRONTEND_HANDSHAKES; i++)
         oribi_buf_print(scrape->out, "%s%s{%s} %llu\n", metric->name, suffix_of(metric), labels[i],
-                        (unsigned long long)scrape->doors.handshakes[i]);
+                        (unsigned long long)scrape->frontends.handshakes[i]);
 }
 
 static const char *unshaken_of(uint32_t i, char text[16])
 {
-    static const char *const names[ORIBI_DOOR_UNSHAKEN] = {"refused", "plain", "left", "late"};
+    static const char *const names[ORIBI_FRONTEND_UNSHAKEN] = {"refused", "plain", "left", "late"};
     return names[i];
 }
 
@@ -264,9 +264,9 @@ static void put_app_dropped(struct oribi__scrape *scrape, const struct oribi__me
 #define OF(field)               .offset = offsetof(struct oribi_slot, field)
 #define SLOT(field, n)          .count = (n), OF(field)
 #define LABEL(called, function) .label = called, .value_of = function
-#define DOOR_AT(field)          .offset = offsetof(struct oribi_door_slot, field)
-#define DOOR(field, n)          .of_doors = true, .count = (n), DOOR_AT(field)
-#define NOW(field)              .kind = ORIBI__GAUGE, .put = put_door_gauge, DOOR_AT(field)
+#define FRONTEND_AT(field)          .offset = offsetof(struct oribi_frontend_slot, field)
+#define FRONTEND(field, n)          .of_frontends = true, .count = (n), FRONTEND_AT(field)
+#define NOW(field)              .kind = ORIBI__GAUGE, .put = put_frontend_gauge, FRONTEND_AT(field)
 #define TIMES(field)            .kind = ORIBI__HISTOGRAM, .unit = "seconds", OF(field)
 
 static const struct oribi__metric table[] = {
@@ -303,13 +303,13 @@ static const struct oribi__metric table[] = {
     {"oribi_connections_lost", SLOT(lost_count, 1),
      .help = "connections that came from a sibling without their descriptors, and were ended"},
     {"oribi_handoffs_given", SLOT(passed_count, 1),
-     .help = "connections that workers passed on to siblings, and requests that doors gave to whichever is free"},
+     .help = "connections that workers passed on to siblings, and requests that frontends gave to whichever is free"},
     {"oribi_handoffs_taken", SLOT(taken_count, 1),
-     .help = "connections that workers took over from siblings, and requests of doors"},
+     .help = "connections that workers took over from siblings, and requests of frontends"},
     {"oribi_received_bytes", .unit = "bytes", SLOT(bytes_in, 1),
-     .help = "bytes that workers read, from their clients and from doors"},
+     .help = "bytes that workers read, from their clients and from frontends"},
     {"oribi_sent_bytes", .unit = "bytes", SLOT(bytes_out, 1),
-     .help = "bytes that workers sent, to their clients and to doors"},
+     .help = "bytes that workers sent, to their clients and to frontends"},
     {"oribi_spill_files", SLOT(spill_count, 1), .help = "bodies and answers too large for memory, kept in a file"},
     {"oribi_spilled_bytes", .unit = "bytes", SLOT(spilled_bytes, 1), .help = "bytes that went to such files"},
     {"oribi_spill_files_open", .kind = ORIBI__GAUGE, .put = oribi__put_spill_files, .help = "such files open now"},
@@ -349,32 +349,32 @@ static const struct oribi__metric table[] = {
      .help = "Ruby objects of the worker, those included that the next collection frees"},
     {"oribi_worker_heap_pages", LABEL("worker", NULL), .kind = ORIBI__GAUGE, .of_worker = oribi__heap_pages_of,
      .help = "pages of memory in which Ruby keeps them"},
-    {"oribi_doors", LABEL("state", NULL), .kind = ORIBI__GAUGE, .put = put_doors,
-     .help = "processes that hold the clients of tls:// addresses and of those with door=on, by what they do"},
-    {"oribi_door_exits", .put = put_door_exits, .help = "doors that ended unasked, and were started again"},
-    {"oribi_door_connections_open", LABEL("protocol", NULL), .kind = ORIBI__GAUGE, .put = put_door_clients,
-     .help = "connections that doors have open now, by what is spoken"},
-    {"oribi_door_handshakes", LABEL("version, kind", NULL), .put = put_handshakes,
+    {"oribi_frontends", LABEL("state", NULL), .kind = ORIBI__GAUGE, .put = put_frontends,
+     .help = "processes that hold the clients of tls:// addresses and of those with frontend=on, by what they do"},
+    {"oribi_frontend_exits", .put = put_frontend_exits, .help = "frontends that ended unasked, and were started again"},
+    {"oribi_frontend_connections_open", LABEL("protocol", NULL), .kind = ORIBI__GAUGE, .put = put_frontend_clients,
+     .help = "connections that frontends have open now, by what is spoken"},
+    {"oribi_frontend_handshakes", LABEL("version, kind", NULL), .put = put_handshakes,
      .help = "handshakes of TLS that were done, whole ones and those of resumed sessions"},
-    {"oribi_door_handshakes_failed", LABEL("reason", unshaken_of), DOOR(unshaken, ORIBI_DOOR_UNSHAKEN),
+    {"oribi_frontend_handshakes_failed", LABEL("reason", unshaken_of), FRONTEND(unshaken, ORIBI_FRONTEND_UNSHAKEN),
      .help = "handshakes of TLS that failed, or that clients broke off"},
-    {"oribi_door_certificate_expires_timestamp_seconds", .kind = ORIBI__GAUGE, .unit = "seconds", .put = put_expiry,
-     .help = "when the first of the certificates that doors show expires, seconds since 1970"},
-    {"oribi_door_requests", LABEL("protocol", protocol_of), DOOR(requests, 2),
-     .help = "requests that doors have read, whoever answered them; without those that are not well-formed"},
-    {"oribi_door_site_answers", DOOR(site_count, 1),
-     .help = "requests that doors answered with files, fixed answers, redirects and health"},
-    {"oribi_door_calls", DOOR(call_count, 1), .help = "requests that doors gave to workers"},
-    {"oribi_door_calls_again", DOOR(again_count, 1),
+    {"oribi_frontend_certificate_expires_timestamp_seconds", .kind = ORIBI__GAUGE, .unit = "seconds", .put = put_expiry,
+     .help = "when the first of the certificates that frontends show expires, seconds since 1970"},
+    {"oribi_frontend_requests", LABEL("protocol", protocol_of), FRONTEND(requests, 2),
+     .help = "requests that frontends have read, whoever answered them; without those that are not well-formed"},
+    {"oribi_frontend_site_answers", FRONTEND(site_count, 1),
+     .help = "requests that frontends answered with files, fixed answers, redirects and health"},
+    {"oribi_frontend_calls", FRONTEND(call_count, 1), .help = "requests that frontends gave to workers"},
+    {"oribi_frontend_calls_again", FRONTEND(again_count, 1),
      .help = "those of them that were given to another worker, since the first one had ended"},
-    {"oribi_door_calls_out", NOW(calls_out), .help = "requests of doors that workers have now"},
-    {"oribi_door_requests_waiting", NOW(queue_len), .help = "whole requests that wait in doors for a worker now"},
-    {"oribi_door_streams_open", NOW(streams), .help = "streams of HTTP/2 open now"},
-    {"oribi_door_streams_reset", DOOR(reset_count, 1), .help = "streams of HTTP/2 that were reset, by either side"},
-    {"oribi_door_received_bytes", .unit = "bytes", DOOR(bytes_in, 1),
-     .help = "bytes that doors read from clients, without what TLS adds"},
-    {"oribi_door_sent_bytes", .unit = "bytes", DOOR(bytes_out, 1),
-     .help = "bytes that doors sent to clients, likewise"},
+    {"oribi_frontend_calls_out", NOW(calls_out), .help = "requests of frontends that workers have now"},
+    {"oribi_frontend_requests_waiting", NOW(queue_len), .help = "whole requests that wait in frontends for a worker now"},
+    {"oribi_frontend_streams_open", NOW(streams), .help = "streams of HTTP/2 open now"},
+    {"oribi_frontend_streams_reset", FRONTEND(reset_count, 1), .help = "streams of HTTP/2 that were reset, by either side"},
+    {"oribi_frontend_received_bytes", .unit = "bytes", FRONTEND(bytes_in, 1),
+     .help = "bytes that frontends read from clients, without what TLS adds"},
+    {"oribi_frontend_sent_bytes", .unit = "bytes", FRONTEND(bytes_out, 1),
+     .help = "bytes that frontends sent to clients, likewise"},
     {"oribi_worker_exits", LABEL("reason", NULL), .put = put_exits, .help = "workers that ended"},
     {"oribi_reloads", LABEL("result", NULL), .put = put_reloads, .help = "reloads that have ended"},
     {"oribi_last_reload_seconds", .unit = "seconds", .kind = ORIBI__GAUGE, .put = put_reload_time,
@@ -422,7 +422,7 @@ void oribi__metrics(const struct oribi_supervisor *supervisor, struct oribi_buf 
     struct oribi__scrape scrape = {.supervisor = supervisor, .out = out, .open_metrics = open_metrics};
     oribi__status_totals(supervisor, &scrape.totals);
     oribi_slot_unfold(scrape.totals.ended, &scrape.all);
-    oribi_door_slot_unfold(scrape.totals.doors, &scrape.doors);
+    oribi_frontend_slot_unfold(scrape.totals.frontends, &scrape.frontends);
     oribi__scrape_look(&scrape);
     for (size_t i = 0; i < METRICS; i++)
         put_family(&scrape, &table[i]);

@@ -61,7 +61,7 @@ void oribi__put_threads(struct oribi__scrape *scrape, const struct oribi__metric
 
 void oribi__put_open(struct oribi__scrape *scrape, const struct oribi__metric *metric)
 {
-    uint64_t sum = oribi__doors_open(&scrape->supervisor->doors);
+    uint64_t sum = oribi__frontends_open(&scrape->supervisor->frontends);
     for (uint32_t i = 0; i < scrape->supervisor->policy.slot_count; i++)
         if (lives(scrape, i))
             sum += atomic_load_explicit(&slot_of(scrape, i)->connections_open, memory_order_relaxed);
@@ -92,7 +92,7 @@ void oribi__put_connections(struct oribi__scrape *scrape, const struct oribi__me
     for (uint32_t i = 0; i < scrape->supervisor->policy.slot_count; i++)
         if (lives(scrape, i))
             oribi_slot_add_connections(sums, slot_of(scrape, i));
-    oribi__doors_add_connections(&scrape->supervisor->doors, sums);
+    oribi__frontends_add_connections(&scrape->supervisor->frontends, sums);
     int64_t oldest_us;
     sums[ORIBI_SLOT_CONN_WAITING] += oribi__handed_off(scrape->supervisor, &oldest_us);
     for (uint32_t k = 0; k < ORIBI_SLOT_CONN_STATES; k++)

@@ -68,8 +68,8 @@ const char *oribi__server_state(const struct oribi_supervisor *supervisor)
         return "replacing workers";
     if (policy->upgrade_pid)
         return "upgrading";
-    if (policy->up && oribi__doors_missing(&supervisor->doors))
-        return "no door serves";
+    if (policy->up && oribi__frontends_missing(&supervisor->frontends))
+        return "no frontend serves";
     return policy->up ? "serving" : "starting";
 }
 
@@ -80,7 +80,7 @@ void oribi__status_totals(const struct oribi_supervisor *supervisor, struct orib
     for (uint32_t i = 0; i < supervisor->policy.slot_count; i++)
         if (oribi_policy_has_process(&supervisor->policy, i))
             oribi_slot_fold(all->ended, &supervisor->ties.board.slots[i]);
-    oribi__doors_fold(&supervisor->doors, all->doors, all->ended);
+    oribi__frontends_fold(&supervisor->frontends, all->frontends, all->ended);
 }
 
 void oribi__status_sum(const struct oribi_supervisor *supervisor, uint64_t sums[ORIBI_SLOT_COUNTERS])
@@ -152,14 +152,14 @@ uint32_t oribi__handed_off(const struct oribi_supervisor *supervisor, int64_t *o
 
 uint32_t oribi__waiting(const struct oribi_supervisor *supervisor, int64_t *oldest_us)
 {
-    int64_t at_doors_us;
+    int64_t at_frontends_us;
     uint32_t count = oribi__handed_off(supervisor, oldest_us);
-    uint32_t at_doors = oribi__doors_waiting(&supervisor->doors, &at_doors_us);
+    uint32_t at_frontends = oribi__frontends_waiting(&supervisor->frontends, &at_frontends_us);
     if (count == 0)
         *oldest_us = 0;
-    if (at_doors_us && (!*oldest_us || at_doors_us < *oldest_us))
-        *oldest_us = at_doors_us;
-    return count + at_doors;
+    if (at_frontends_us && (!*oldest_us || at_frontends_us < *oldest_us))
+        *oldest_us = at_frontends_us;
+    return count + at_frontends;
 }
 
 static void put_threads(struct oribi_buf *out, const struct oribi_slot *slot)
@@ -171,18 +171,18 @@ static void put_threads(struct oribi_buf *out, const struct oribi_slot *slot)
         oribi_buf_print(out, "  %u/%u threads", busy, threads);
 }
 
-static uint64_t read_by(const struct oribi_door_slot *slot)
+static uint64_t read_by(const struct oribi_frontend_slot *slot)
 {
     return load(&slot->requests[0]) + load(&slot->requests[1]);
 }
 
-static void put_door(const struct oribi_supervisor *supervisor, uint32_t i, struct oribi_buf *out)
+static void put_frontend(const struct oribi_supervisor *supervisor, uint32_t i, struct oribi_buf *out)
 {
-    const struct oribi__door *door = &supervisor->doors.items[i];
-    const struct oribi_door_slot *slot = oribi__doors_slot(&supervisor->doors, i);
-    oribi_buf_print(out, "door %u, pid %d, %s", i, (int)door->pid, oribi__door_state(door));
+    const struct oribi__frontend *frontend = &supervisor->frontends.items[i];
+    const struct oribi_frontend_slot *slot = oribi__frontends_slot(&supervisor->frontends, i);
+    oribi_buf_print(out, "frontend %u, pid %d, %s", i, (int)frontend->pid, oribi__frontend_state(frontend));
     if (slot)
-        oribi_buf_print(out, ", %u open, %llu request%s, %llu answered by itself", oribi_door_slot_open(slot),
+        oribi_buf_print(out, ", %u open, %llu request%s, %llu answered by itself", oribi_frontend_slot_open(slot),
                         (unsigned long long)read_by(slot), oribi_log_plural(read_by(slot)),
                         (unsigned long long)load(&slot->uncalled_count));
     uint32_t waiting = slot ? atomic_load(&slot->queue_len) : 0;
@@ -191,18 +191,18 @@ static void put_door(const struct oribi_supervisor *supervisor, uint32_t i, stru
     oribi_buf_print(out, "\n");
 }
 
-static void put_door_json(const struct oribi_supervisor *supervisor, uint32_t i, struct oribi_buf *out)
+static void put_frontend_json(const struct oribi_supervisor *supervisor, uint32_t i, struct oribi_buf *out)
 {
-    const struct oribi__door *door = &supervisor->doors.items[i];
-    const struct oribi_door_slot *slot = oribi__doors_slot(&supervisor->doors, i);
-    const char *state = oribi__door_state(door);
-    oribi_buf_print(out, "{\"pid\":%d,\"state\":\"%s\",\"ready\":%s", (int)door->pid, state,
+    const struct oribi__frontend *frontend = &supervisor->frontends.items[i];
+    const struct oribi_frontend_slot *slot = oribi__frontends_slot(&supervisor->frontends, i);
+    const char *state = oribi__frontend_state(frontend);
+    oribi_buf_print(out, "{\"pid\":%d,\"state\":\"%s\",\"ready\":%s", (int)frontend->pid, state,
                     strcmp(state, "serving") == 0 ? "true" : "false");
     if (slot)
         oribi_buf_print(out,
                         ",\"connections_open\":%u,\"streams\":%u,\"queued\":%u,\"calls_out\":%u,\"requests\":%llu,"
                         "\"requests_uncalled\":%llu",
-                        oribi_door_slot_open(slot), atomic_load(&slot->streams), atomic_load(&slot->queue_len),
+                        oribi_frontend_slot_open(slot), atomic_load(&slot->streams), atomic_load(&slot->queue_len),
                         atomic_load(&slot->calls_out), (unsigned long long)read_by(slot),
                         (unsigned long long)load(&slot->uncalled_count));
     oribi_buf_print(out, "}");
@@ -221,11 +221,11 @@ void oribi__status_text(struct oribi_supervisor *supervisor, struct oribi_buf *o
                     (long long)(now_ms - supervisor->started_ms) / 1000);
     for (uint32_t i = 0; i < supervisor->ties.listeners->count; i++)
         oribi_buf_print(out, "listening on %s%s\n", oribi_listener_shown(&supervisor->ties.listeners->items[i]),
-                        supervisor->ties.listeners->items[i].tls    ? " (door, TLS)"
-                        : supervisor->ties.listeners->items[i].door ? " (door)"
+                        supervisor->ties.listeners->items[i].tls    ? " (frontend, TLS)"
+                        : supervisor->ties.listeners->items[i].frontend ? " (frontend)"
                                                                     : "");
-    for (uint32_t i = 0; i < supervisor->doors.count; i++)
-        put_door(supervisor, i, out);
+    for (uint32_t i = 0; i < supervisor->frontends.count; i++)
+        put_frontend(supervisor, i, out);
     if (supervisor->restart_file.path[0])
         oribi_buf_print(out, "a touch of %s reloads\n", supervisor->restart_file.path);
     oribi_buf_print(out, "%llu requests", (unsigned long long)requests_of(&all));
@@ -382,7 +382,7 @@ static void put_connections(struct oribi_supervisor *supervisor, struct oribi_bu
     for (uint32_t i = 0; i < supervisor->policy.slot_count; i++)
         if (oribi_policy_has_process(&supervisor->policy, i))
             oribi_slot_add_connections(sums, &supervisor->ties.board.slots[i]);
-    oribi__doors_add_connections(&supervisor->doors, sums);
+    oribi__frontends_add_connections(&supervisor->frontends, sums);
     int64_t oldest_us;
     sums[ORIBI_SLOT_CONN_WAITING] += oribi__handed_off(supervisor, &oldest_us);
     oribi_buf_print(out, "\"connections_by_state\":{");
@@ -425,10 +425,10 @@ void oribi__status_json(struct oribi_supervisor *supervisor, struct oribi_buf *o
         oribi_buf_print(out, "%s", i ? "," : "");
         put_text(out, oribi_listener_shown(&supervisor->ties.listeners->items[i]));
     }
-    oribi_buf_print(out, "],\"doors\":[");
-    for (uint32_t i = 0; i < supervisor->doors.count; i++) {
+    oribi_buf_print(out, "],\"frontends\":[");
+    for (uint32_t i = 0; i < supervisor->frontends.count; i++) {
         oribi_buf_print(out, "%s", i ? "," : "");
-        put_door_json(supervisor, i, out);
+        put_frontend_json(supervisor, i, out);
     }
     oribi_buf_print(out, "],\"restart_file\":");
     put_text(out, supervisor->restart_file.path);

@@ -108,8 +108,8 @@ static void answer_ready(const struct oribi_supervisor *supervisor, struct answe
 {
     const struct oribi_policy *policy = &supervisor->policy;
     bool ready = policy->up && !policy->stopping && !policy->stop_at && oribi_policy_serving(policy) > 0;
-    if (ready && oribi__doors_missing(&supervisor->doors))
-        refuse(answer, 503, "not ready: no door serves\n");
+    if (ready && oribi__frontends_missing(&supervisor->frontends))
+        refuse(answer, 503, "not ready: no frontend serves\n");
     else if (ready)
         put(answer, "ready\n");
     else

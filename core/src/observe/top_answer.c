@@ -55,7 +55,7 @@ static void look_at_workers(struct oribi__top_snapshot *to, const struct oribi_s
     int64_t oldest_us;
     to->workers = oribi_mem_try_alloc(policy->slot_count, sizeof(*to->workers));
     to->waiting = oribi__waiting(supervisor, &oldest_us);
-    to->connections_open = oribi__doors_open(&supervisor->doors);
+    to->connections_open = oribi__frontends_open(&supervisor->frontends);
     to->oldest_us = since(oldest_us, oribi_clock_us());
     for (uint32_t i = 0; to->workers && i < policy->slot_count; i++) {
         const struct oribi_slot *slot = &supervisor->ties.board.slots[i];
@@ -70,29 +70,29 @@ static void look_at_workers(struct oribi__top_snapshot *to, const struct oribi_s
     }
 }
 
-static void look_at_doors(struct oribi__top_snapshot *to, const struct oribi__doors *doors)
+static void look_at_frontends(struct oribi__top_snapshot *to, const struct oribi__frontends *frontends)
 {
-    to->doors = doors->count;
-    to->doors_serving = oribi__doors_serving(doors);
-    for (uint32_t i = 0; i < doors->count; i++) {
-        const struct oribi_door_slot *slot = oribi__doors_slot(doors, i);
+    to->frontends = frontends->count;
+    to->frontends_serving = oribi__frontends_serving(frontends);
+    for (uint32_t i = 0; i < frontends->count; i++) {
+        const struct oribi_frontend_slot *slot = oribi__frontends_slot(frontends, i);
         if (!slot)
             continue;
-        to->door_clients += oribi_door_slot_open(slot);
-        to->door_clients_h2 += atomic_load_explicit(&slot->clients[ORIBI_DOOR_H2], memory_order_relaxed);
-        to->door_streams += atomic_load_explicit(&slot->streams, memory_order_relaxed);
-        to->door_calls_out += atomic_load_explicit(&slot->calls_out, memory_order_relaxed);
+        to->frontend_clients += oribi_frontend_slot_open(slot);
+        to->frontend_clients_h2 += atomic_load_explicit(&slot->clients[ORIBI_FRONTEND_H2], memory_order_relaxed);
+        to->frontend_streams += atomic_load_explicit(&slot->streams, memory_order_relaxed);
+        to->frontend_calls_out += atomic_load_explicit(&slot->calls_out, memory_order_relaxed);
     }
 }
 
 static void look_at_handshakes(struct oribi__top_snapshot *to, const struct oribi__totals *totals)
 {
-    struct oribi_door_slot all;
-    oribi_door_slot_unfold(totals->doors, &all);
-    for (uint32_t i = 0; i < ORIBI_DOOR_HANDSHAKES; i++)
+    struct oribi_frontend_slot all;
+    oribi_frontend_slot_unfold(totals->frontends, &all);
+    for (uint32_t i = 0; i < ORIBI_FRONTEND_HANDSHAKES; i++)
         to->handshakes += all.handshakes[i];
-    to->handshakes_resumed = all.handshakes[ORIBI_DOOR_RESUMED_13] + all.handshakes[ORIBI_DOOR_RESUMED_12];
-    for (uint32_t i = 0; i < ORIBI_DOOR_UNSHAKEN; i++)
+    to->handshakes_resumed = all.handshakes[ORIBI_FRONTEND_RESUMED_13] + all.handshakes[ORIBI_FRONTEND_RESUMED_12];
+    for (uint32_t i = 0; i < ORIBI_FRONTEND_UNSHAKEN; i++)
         to->handshakes_failed += all.unshaken[i];
 }
 
@@ -143,7 +143,7 @@ void oribi__top_answer(const struct oribi_supervisor *supervisor, struct oribi_b
     (void)snprintf(snapshot.state, sizeof(snapshot.state), "%s", oribi__server_state(supervisor)); /* fits */
     look_at_counters(&snapshot, supervisor);
     look_at_workers(&snapshot, supervisor);
-    look_at_doors(&snapshot, &supervisor->doors);
+    look_at_frontends(&snapshot, &supervisor->frontends);
     oribi__top_write(&snapshot, out);
     oribi__top_deinit(&snapshot);
 }

@@ -70,8 +70,8 @@ static void note_event(struct oribi_policy *policy, const struct oribi_policy_ev
     case ORIBI_EVENT_INTERRUPT:
         oribi__policy_interrupted(policy, now_ms);
         break;
-    case ORIBI_EVENT_DOORS_ENDED:
-        oribi__policy_doors_ended(policy);
+    case ORIBI_EVENT_FRONTENDS_ENDED:
+        oribi__policy_frontends_ended(policy);
         break;
     case ORIBI_EVENT_RESIZE:
         oribi__policy_resize(policy, event->delta);
@@ -181,7 +181,7 @@ int64_t oribi_policy_deadline(const struct oribi_policy *policy, int64_t now_ms)
         at = earlier_set(at, policy->stop_at);
     if (!policy->stopping_now)
         at = earlier_set(at, policy->hurry_at);
-    if (policy->doors_end)
+    if (policy->frontends_end)
         at = earlier_set(at, policy->stop_until);
     at = earlier_set(earlier_set(at, policy->upgrade_until), policy->refork_until);
     if (oribi__policy_tally(policy).current < oribi__policy_wanted(policy) && policy->mold_not_before > now_ms)
@@ -195,7 +195,7 @@ int64_t oribi_policy_deadline(const struct oribi_policy *policy, int64_t now_ms)
 
 bool oribi_policy_ends(const struct oribi_policy *policy)
 {
-    return policy->stopping && !policy->doors_end;
+    return policy->stopping && !policy->frontends_end;
 }
 
 uint32_t oribi_policy_serving(const struct oribi_policy *policy)

@@ -78,10 +78,10 @@ void oribi__policy_hold(struct oribi_policy *policy, struct oribi_worker_record 
 void oribi__policy_kill_mold(struct oribi_policy *policy, struct oribi_mold_record *mold, int64_t now_ms);
 void oribi__policy_stop_mold(struct oribi_policy *policy, struct oribi_mold_record *mold, int64_t now_ms);
 void oribi__policy_begin_stop(struct oribi_policy *policy, int exit_code);
-/* The graceful begin: doors first, where there are any. */
+/* The graceful begin: frontends first, where there are any. */
 void oribi__policy_begin_drain(struct oribi_policy *policy, int64_t now_ms);
-/* Doors have ended, or are waited for no longer: the workers' turn. Nothing where they are not waited for. */
-void oribi__policy_doors_ended(struct oribi_policy *policy);
+/* Frontends have ended, or are waited for no longer: the workers' turn. Nothing where they are not waited for. */
+void oribi__policy_frontends_ended(struct oribi_policy *policy);
 
 /* policy_events.c */
 void oribi__policy_mold_started(struct oribi_policy *policy, const struct oribi_policy_event *event, int64_t now_ms);

@@ -61,10 +61,10 @@ static void commit(struct oribi_policy *policy)
     policy->mold_failures = 0;
     if (policy->has_next_config) {
         uint32_t most = policy->config.workers_max; /* as many as there are slots for */
-        bool doors = policy->config.doors;          /* no reload changes whether there are any */
+        bool frontends = policy->config.frontends;          /* no reload changes whether there are any */
         policy->config = policy->next_config;
         policy->config.workers_max = most;
-        policy->config.doors = doors;
+        policy->config.frontends = frontends;
         if (policy->config.workers > most) {
             say(policy, ORIBI_LOG_WARN,
                 "workers: %u, the most that this server has room for; an upgrade makes room for more", most);

@@ -321,7 +321,7 @@ static void note_stop(struct oribi_policy *policy, int exit_code)
 
 void oribi__policy_begin_stop(struct oribi_policy *policy, int exit_code)
 {
-    oribi__policy_doors_ended(policy);
+    oribi__policy_frontends_ended(policy);
     if (policy->stopping)
         return;
     note_stop(policy, exit_code);
@@ -330,20 +330,20 @@ void oribi__policy_begin_stop(struct oribi_policy *policy, int exit_code)
 
 void oribi__policy_begin_drain(struct oribi_policy *policy, int64_t now_ms)
 {
-    if (!policy->config.doors || policy->stopping) {
+    if (!policy->config.frontends || policy->stopping) {
         oribi__policy_begin_stop(policy, 0);
         return;
     }
     note_stop(policy, 0);
-    policy->doors_end = true;
+    policy->frontends_end = true;
     policy->stop_until = oribi__deadline_in(policy->config.shutdown_timeout_ms, now_ms);
-    oribi__policy_push(policy, ORIBI_ACTION_DOORS_END)->code = policy->handed_over;
+    oribi__policy_push(policy, ORIBI_ACTION_FRONTENDS_END)->code = policy->handed_over;
 }
 
-void oribi__policy_doors_ended(struct oribi_policy *policy)
+void oribi__policy_frontends_ended(struct oribi_policy *policy)
 {
-    if (!policy->doors_end)
+    if (!policy->frontends_end)
         return;
-    policy->doors_end = false;
+    policy->frontends_end = false;
     oribi__policy_push(policy, ORIBI_ACTION_STOPPING)->code = policy->handed_over;
 }

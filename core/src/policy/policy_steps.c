@@ -109,9 +109,9 @@ static bool own_deadline_expired(struct oribi_policy *policy, int64_t now_ms)
         oribi__policy_stop_asked(policy, true, now_ms);
         return true;
     }
-    if (policy->doors_end && policy->stop_until && now_ms >= policy->stop_until) {
-        say(policy, ORIBI_LOG_WARN, "doors did not end within shutdown_timeout: workers end without them");
-        oribi__policy_doors_ended(policy);
+    if (policy->frontends_end && policy->stop_until && now_ms >= policy->stop_until) {
+        say(policy, ORIBI_LOG_WARN, "frontends did not end within shutdown_timeout: workers end without them");
+        oribi__policy_frontends_ended(policy);
         return true;
     }
     if (oribi__policy_upgrade_expired(policy, now_ms))

@@ -23,11 +23,11 @@ static void tell(struct oribi__ties *ties, struct oribi_message *message, int pa
 }
 
 /* What of a listener a reload cannot change. */
-enum { KIND_DOOR = 1, KIND_TLS = 2 };
+enum { KIND_FRONTEND = 1, KIND_TLS = 2 };
 
 static uint32_t kind_of(const struct oribi_listener *item)
 {
-    return (item->door ? KIND_DOOR : 0u) | (item->tls ? KIND_TLS : 0u);
+    return (item->frontend ? KIND_FRONTEND : 0u) | (item->tls ? KIND_TLS : 0u);
 }
 
 /* In as many records as it takes. */
@@ -58,8 +58,8 @@ static void announce_site(struct oribi__ties *ties, struct oribi_message *messag
     struct oribi_buf text = {0};
     char error[ORIBI_ERROR_TEXT_CAP];
     int fd = -1;
-    if (oribi__doors_wanted(ties->listeners) && oribi__door_text_site(ties->options, &text) == 0)
-        fd = oribi__door_text_fd(&text, error); /* without it doors go on with what they have */
+    if (oribi__frontends_wanted(ties->listeners) && oribi__frontend_text_site(ties->options, &text) == 0)
+        fd = oribi__frontend_text_fd(&text, error); /* without it frontends go on with what they have */
     if (fd >= 0) {
         message->kind = ORIBI_MESSAGE_MOLD_SITE;
         message->text_len = 0;
@@ -141,12 +141,12 @@ static void keep_site(struct oribi_supervisor *supervisor, int fd)
 {
     struct oribi_buf *site = &supervisor->announced.site;
     site->len = 0;
-    supervisor->announced.has_site = fd >= 0 && oribi__door_text_read(fd, site) == 0;
+    supervisor->announced.has_site = fd >= 0 && oribi__frontend_text_read(fd, site) == 0;
     oribi_os_close(fd);
 }
 
-/* Doors have the addresses that they were started with. */
-static void check_door(struct oribi_supervisor *supervisor, const char *spec, uint32_t kind)
+/* Frontends have the addresses that they were started with. */
+static void check_frontend(struct oribi_supervisor *supervisor, const char *spec, uint32_t kind)
 {
     const struct oribi_listeners *listeners = supervisor->ties.listeners;
     uint32_t now = 0;
@@ -156,7 +156,7 @@ static void check_door(struct oribi_supervisor *supervisor, const char *spec, ui
     bool tls = kind & KIND_TLS && strncmp(spec, "tcp://", 6) == 0;
     if (now != kind)
         (void)snprintf(supervisor->announced.error, sizeof(supervisor->announced.error),
-                       "%s%.100s: what a door listens on (tls://, ?door=on) is changed by an upgrade (USR2), not by a "
+                       "%s%.100s: what a frontend listens on (tls://, ?frontend=on) is changed by an upgrade (USR2), not by a "
                        "reload",
                        tls ? "tls://" : "", spec + (tls ? 6 : 0));
 }
@@ -164,7 +164,7 @@ static void check_door(struct oribi_supervisor *supervisor, const char *spec, ui
 static void keep_listener(struct oribi_supervisor *supervisor, const char *spec, uint32_t kind, int passed)
 {
     char error[ORIBI_ERROR_TEXT_CAP];
-    check_door(supervisor, spec, kind);
+    check_frontend(supervisor, spec, kind);
     if (supervisor->announced.named_count < ORIBI_LISTENERS_MAX)
         (void)snprintf(supervisor->announced.named[supervisor->announced.named_count++], ORIBI_ADDRESS_TEXT_CAP, "%.*s",
                        ORIBI_ADDRESS_TEXT_CAP - 1, spec);
@@ -228,7 +228,7 @@ void oribi__announced_commit(struct oribi_supervisor *supervisor)
     if (supervisor->announced.has_restart_file)
         oribi__restart_watch(&supervisor->restart_file, supervisor->announced.restart_file);
     if (supervisor->announced.has_site)
-        oribi__doors_site(supervisor, &supervisor->announced.site);
+        oribi__frontends_site(supervisor, &supervisor->announced.site);
     oribi__boot_log_commit(supervisor);
     for (uint32_t i = 0; i < listeners->count; i++) {
         struct oribi_listener *item = &listeners->items[i];

@@ -346,13 +346,13 @@ static bool resize(struct oribi_supervisor *supervisor, struct oribi__client *cl
 /* The hook of a first certificate comes before TLS, and must not fail then. False: no event follows. */
 static bool renew_certificates(struct oribi_supervisor *supervisor, struct oribi__client *client)
 {
-    if (supervisor->doors.count == 0) {
+    if (supervisor->frontends.count == 0) {
         answer(client, true, "no address speaks TLS: no certificate is read");
         return false;
     }
     client->command = ORIBI__COMMAND_CERTIFICATES;
-    client->later = supervisor->doors.renewing != ORIBI__RENEWAL_NONE;
-    oribi__doors_certificates(supervisor);
+    client->later = supervisor->frontends.renewing != ORIBI__RENEWAL_NONE;
+    oribi__frontends_certificates(supervisor);
     return false;
 }
 

@@ -1,4 +1,4 @@
-/* The files of certificates, as records of a door's text. Reading order: oribi__door_text_certificates, of_listener,
+/* The files of certificates, as records of a frontend's text. Reading order: oribi__frontend_text_certificates, of_listener,
  * add_certificate. */
 #include "supervisor/frontend_passwords.h"
 
@@ -15,8 +15,8 @@
 
 struct reading {
     const struct oribi_options *options;
-    const struct oribi__door_files *from; /* instead of the disk; NULL: none */
-    struct oribi__door_files *keep;       /* gets what is read; NULL: nothing is kept */
+    const struct oribi__frontend_files *from; /* instead of the disk; NULL: none */
+    struct oribi__frontend_files *keep;       /* gets what is read; NULL: nothing is kept */
     struct oribi_buf *out;
     char *error;
     struct oribi__passwords *passwords;   /* unless it is `from` */
@@ -34,7 +34,7 @@ static int complain(const struct reading *reading, const char *path, const char 
 static int read_kept(const struct reading *reading, const char *path, struct oribi_buf *text)
 {
     struct oribi_slice kept;
-    if (!oribi__door_files_find(reading->from, path, &kept))
+    if (!oribi__frontend_files_find(reading->from, path, &kept))
         return complain(reading, path, "it is not among those that served last");
     return oribi_buf_try_append(text, kept.p, kept.n) < 0 ? complain(reading, path, "out of memory") : 0;
 }
@@ -51,7 +51,7 @@ static int read_file(const struct reading *reading, const char *path, struct ori
     int code = 0;
     if (!oribi_os_is_file(fd, &size))
         code = complain(reading, path, "it is not a regular file");
-    else if (size == 0 || size > ORIBI_DOOR_FILE_MAX)
+    else if (size == 0 || size > ORIBI_FRONTEND_FILE_MAX)
         code = complain(reading, path, size ? "it is longer than 1 MiB" : "it is empty");
     else if (!oribi_buf_try_reserve(text, (size_t)size))
         code = complain(reading, path, "out of memory");
@@ -60,16 +60,16 @@ static int read_file(const struct reading *reading, const char *path, struct ori
     else
         text->len = (size_t)size;
     oribi_os_close(fd);
-    if (code == 0 && reading->keep && !oribi__door_files_add(reading->keep, path, oribi_slice(text->p, text->len)))
+    if (code == 0 && reading->keep && !oribi__frontend_files_add(reading->keep, path, oribi_slice(text->p, text->len)))
         code = complain(reading, path, "out of memory");
     return code;
 }
 
 static int add(const struct reading *reading, const char *name, const char *path, struct oribi_slice text)
 {
-    if (reading->out->len + text.n + ORIBI_DOOR_FILE_MAX > ORIBI_DOOR_TEXT_MAX)
+    if (reading->out->len + text.n + ORIBI_FRONTEND_FILE_MAX > ORIBI_FRONTEND_TEXT_MAX)
         return complain(reading, path, "all files together are too long");
-    return oribi__door_add(reading->out, name, text.p, text.n) < 0 ? complain(reading, path, "out of memory") : 0;
+    return oribi__frontend_add(reading->out, name, text.p, text.n) < 0 ? complain(reading, path, "out of memory") : 0;
 }
 
 /* Names are relative to the folder that the server was started in, as all files' are. */
@@ -79,7 +79,7 @@ static int add_file(const struct reading *reading, const char *name, const char 
     int code = read_file(reading, path, &text);
     if (code == 0)
         code = add(reading, name, path, oribi_slice(text.p, text.len));
-    oribi__door_wipe(&text);
+    oribi__frontend_wipe(&text);
     return code;
 }
 
@@ -97,16 +97,16 @@ static bool is_encrypted(const struct oribi_buf *key)
 
 static int keep_password(const struct reading *reading, const char *path, struct oribi_slice password)
 {
-    char name[ORIBI_DOOR_WORD_MAX + sizeof(PASSWORD_OF)];
+    char name[ORIBI_FRONTEND_WORD_MAX + sizeof(PASSWORD_OF)];
     (void)snprintf(name, sizeof(name), PASSWORD_OF "%s", path); /* paths are shorter (frontend_passwords.c) */
-    return !reading->keep || oribi__door_files_add(reading->keep, name, password) ? 0 : ORIBI_ENOMEM;
+    return !reading->keep || oribi__frontend_files_add(reading->keep, name, password) ? 0 : ORIBI_ENOMEM;
 }
 
 static int find_kept(const struct reading *reading, const char *path, struct oribi_slice *password)
 {
-    char name[ORIBI_DOOR_WORD_MAX + sizeof(PASSWORD_OF)];
+    char name[ORIBI_FRONTEND_WORD_MAX + sizeof(PASSWORD_OF)];
     (void)snprintf(name, sizeof(name), PASSWORD_OF "%s", path);
-    return oribi__door_files_find(reading->from, name, password)
+    return oribi__frontend_files_find(reading->from, name, password)
                ? 0
                : complain(reading, path, "its password is not among those that served last");
 }
@@ -132,7 +132,7 @@ static int add_key(const struct reading *reading, const char *path)
         code = add(reading, "key", path, oribi_slice(text.p, text.len));
     if (code == 0 && is_encrypted(&text))
         code = add_password(reading, path);
-    oribi__door_wipe(&text);
+    oribi__frontend_wipe(&text);
     return code;
 }
 
@@ -155,10 +155,10 @@ static int add_certificate(const struct reading *reading, uint32_t listener)
 
 static bool is_more(const struct reading *reading, uint32_t *count)
 {
-    if (++*count <= ORIBI_DOOR_CERTIFICATES_MAX)
+    if (++*count <= ORIBI_FRONTEND_CERTIFICATES_MAX)
         return false;
     (void)snprintf(reading->error, ORIBI_ERROR_TEXT_CAP, "a tls:// address has more than %d certificates",
-                   ORIBI_DOOR_CERTIFICATES_MAX);
+                   ORIBI_FRONTEND_CERTIFICATES_MAX);
     return true;
 }
 
@@ -225,14 +225,14 @@ static int end(struct reading *reading, int code, bool any)
     return code;
 }
 
-int oribi__door_text_certificates(const struct oribi_options *options, const struct oribi_listeners *listeners,
-                                  const struct oribi__door_files *from, struct oribi__door_files *keep,
+int oribi__frontend_text_certificates(const struct oribi_options *options, const struct oribi_listeners *listeners,
+                                  const struct oribi__frontend_files *from, struct oribi__frontend_files *keep,
                                   struct oribi__passwords *passwords, struct oribi_buf *out, char *error)
 {
     struct reading *reading = begin(options, passwords, out, error);
     reading->from = from;
     reading->keep = keep;
-    uint32_t index = 0; /* among those of doors, in their order */
+    uint32_t index = 0; /* among those of frontends, in their order */
     int code = 0;
     bool any = false;
     for (uint32_t i = 0; i < listeners->count && code == 0; i++) {
@@ -240,7 +240,7 @@ int oribi__door_text_certificates(const struct oribi_options *options, const str
         if (item->tls)
             code = of_listener(reading, index, item->text, item->spec);
         any |= item->tls;
-        index += item->door;
+        index += item->frontend;
     }
     return end(reading, code, any);
 }
@@ -260,7 +260,7 @@ static int read_named(const struct oribi_options *options, struct oribi__passwor
     return end(reading, code, index > 0);
 }
 
-int oribi__door_text_certificates_named(const struct oribi_options *options, struct oribi_buf *out, char *error)
+int oribi__frontend_text_certificates_named(const struct oribi_options *options, struct oribi_buf *out, char *error)
 {
     struct oribi__passwords passwords = {.runs = false};
     size_t before = out->len;

@@ -1,4 +1,4 @@
-/* Files of certificates and keys, kept for doors that are started again, in memory that the system keeps to this
+/* Files of certificates and keys, kept for frontends that are started again, in memory that the system keeps to this
  * process as far as it can (oribi_os_seclude()). */
 #include "oribi/supervisor/frontends.h"
 
@@ -14,25 +14,25 @@ struct head {
     size_t len;
 };
 
-void oribi__door_files_free(struct oribi__door_files *files, bool in_child)
+void oribi__frontend_files_free(struct oribi__frontend_files *files, bool in_child)
 {
     if (files->p && !in_child)
         explicit_bzero(files->p, files->len); /* a child may not have it */
     if (files->p)
         (void)munmap(files->p, files->cap); /* whole mapping: cannot fail */
-    *files = (struct oribi__door_files){NULL, 0, 0};
+    *files = (struct oribi__frontend_files){NULL, 0, 0};
 }
 
-void oribi__door_files_move(struct oribi__door_files *to, struct oribi__door_files *from)
+void oribi__frontend_files_move(struct oribi__frontend_files *to, struct oribi__frontend_files *from)
 {
-    oribi__door_files_free(to, false);
+    oribi__frontend_files_free(to, false);
     *to = *from;
-    *from = (struct oribi__door_files){NULL, 0, 0};
+    *from = (struct oribi__frontend_files){NULL, 0, 0};
 }
 
-static bool make_room(struct oribi__door_files *files, size_t more)
+static bool make_room(struct oribi__frontend_files *files, size_t more)
 {
-    struct oribi__door_files bigger = {NULL, files->len, files->cap ? files->cap : CAP_MIN};
+    struct oribi__frontend_files bigger = {NULL, files->len, files->cap ? files->cap : CAP_MIN};
     if (files->cap - files->len >= more)
         return true;
     while (bigger.cap - bigger.len < more)
@@ -44,11 +44,11 @@ static bool make_room(struct oribi__door_files *files, size_t more)
     bigger.p = p;
     if (files->len)
         memcpy(bigger.p, files->p, files->len);
-    oribi__door_files_move(files, &bigger);
+    oribi__frontend_files_move(files, &bigger);
     return true;
 }
 
-bool oribi__door_files_add(struct oribi__door_files *files, const char *path, struct oribi_slice text)
+bool oribi__frontend_files_add(struct oribi__frontend_files *files, const char *path, struct oribi_slice text)
 {
     struct head head = {strlen(path), text.n};
     if (!make_room(files, sizeof(head) + head.path_len + head.len))
@@ -60,7 +60,7 @@ bool oribi__door_files_add(struct oribi__door_files *files, const char *path, st
     return true;
 }
 
-bool oribi__door_files_find(const struct oribi__door_files *files, const char *path, struct oribi_slice *text)
+bool oribi__frontend_files_find(const struct oribi__frontend_files *files, const char *path, struct oribi_slice *text)
 {
     struct head head;
     for (size_t at = 0; at < files->len; at += sizeof(head) + head.path_len + head.len) {

@@ -63,7 +63,7 @@ static int begin(struct oribi__passwords *passwords, const struct oribi_options 
 int oribi__password_of(struct oribi__passwords *passwords, const struct oribi_options *options, const char *path,
                        struct oribi_slice *password, char *error)
 {
-    if (oribi__door_files_find(&passwords->known, path, password))
+    if (oribi__frontend_files_find(&passwords->known, path, password))
         return 0;
     if (!passwords->error[0])
         return begin(passwords, options, path, error);
@@ -77,9 +77,9 @@ static void take(struct oribi__passwords *passwords)
     size_t n = passwords->command.len;
     if (n > 0 && passwords->printed[n - 1] == '\n')
         n--;
-    if (n == 0 || n > ORIBI_DOOR_PASSWORD_MAX || memchr(passwords->printed, '\0', n))
+    if (n == 0 || n > ORIBI_FRONTEND_PASSWORD_MAX || memchr(passwords->printed, '\0', n))
         (void)refuse(passwords->path, n == 0 ? "printed nothing" : "printed what is no password", passwords->error);
-    else if (!oribi__door_files_add(&passwords->known, passwords->path, oribi_slice(passwords->printed, n)))
+    else if (!oribi__frontend_files_add(&passwords->known, passwords->path, oribi_slice(passwords->printed, n)))
         (void)refuse(passwords->path, "printed what there is no memory for", passwords->error);
 }
 
@@ -113,6 +113,6 @@ void oribi__passwords_end(struct oribi__passwords *passwords, bool in_child)
 {
     if (passwords->runs && !in_child)
         oribi_os_command_stop(&passwords->command);
-    oribi__door_files_free(&passwords->known, in_child);
+    oribi__frontend_files_free(&passwords->known, in_child);
     explicit_bzero(passwords, sizeof(*passwords));
 }

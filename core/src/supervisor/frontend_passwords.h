@@ -17,15 +17,15 @@ enum {
 };
 
 struct oribi__passwords {
-    struct oribi__door_files known; /* by the path of the key */
+    struct oribi__frontend_files known; /* by the path of the key */
     struct oribi_command command;
     bool runs;
     int64_t until_ms;                 /* of all together; 0: none was asked for */
     char error[ORIBI_ERROR_TEXT_CAP]; /* why there is none; "": nothing has failed */
-    char path[ORIBI_DOOR_WORD_MAX];   /* of the key whose password is asked for */
+    char path[ORIBI_FRONTEND_WORD_MAX];   /* of the key whose password is asked for */
     char text[ORIBI__PASSWORD_COMMAND_CAP];
     char *words[ORIBI__PASSWORD_WORDS_MAX + 2];
-    char printed[ORIBI_DOOR_PASSWORD_MAX + 2]; /* and a line's end */
+    char printed[ORIBI_FRONTEND_PASSWORD_MAX + 2]; /* and a line's end */
 };
 
 /* Gives the password of a key. 0; ORIBI_AGAIN: it is asked for; or a code with one line in `error`. */

@@ -1,8 +1,8 @@
-/* New certificates on their way to doors, while the server serves:
+/* New certificates on their way to frontends, while the server serves:
  *
- *   asked for ─► the files are read, and passwords printed ─► each door is told ─► all have answered, or time is over
+ *   asked for ─► the files are read, and passwords printed ─► each frontend is told ─► all have answered, or time is over
  *
- * Reading order: oribi__doors_certificates, read_and_give, oribi__doors_renewal_turn, end_renewal. */
+ * Reading order: oribi__frontends_certificates, read_and_give, oribi__frontends_renewal_turn, end_renewal. */
 #include "supervisor/frontend_passwords.h"
 #include "supervisor/supervisor_private.h"
 
@@ -15,7 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { CERTIFICATES_MS = 10 * 1000 }; /* until a door has taken new ones */
+enum { CERTIFICATES_MS = 10 * 1000 }; /* until a frontend has taken new ones */
 
 static int refuse(char *error, const char *text)
 {
@@ -23,116 +23,116 @@ static int refuse(char *error, const char *text)
     return ORIBI_EINVAL;
 }
 
-/* Each door wipes the text that it has read, so each gets its own. */
-static int give_certificates(struct oribi__door *door, const struct oribi_buf *text, char *error)
+/* Each frontend wipes the text that it has read, so each gets its own. */
+static int give_certificates(struct oribi__frontend *frontend, const struct oribi_buf *text, char *error)
 {
-    int fd = oribi__door_text_fd(text, error);
+    int fd = oribi__frontend_text_fd(text, error);
     if (fd < 0)
         return ORIBI_ESYS;
-    int code = oribi__door_text_send(door->control_fd, ORIBI_DOOR_TOLD_CERTIFICATES, fd);
+    int code = oribi__frontend_text_send(frontend->control_fd, ORIBI_FRONTEND_TOLD_CERTIFICATES, fd);
     oribi_os_close(fd);
-    return code < 0 ? refuse(error, "a door does not take messages") : 0;
+    return code < 0 ? refuse(error, "a frontend does not take messages") : 0;
 }
 
-static bool any_owes(const struct oribi__doors *doors)
+static bool any_owes(const struct oribi__frontends *frontends)
 {
-    for (uint32_t i = 0; i < doors->count; i++)
-        if (doors->items[i].owed)
+    for (uint32_t i = 0; i < frontends->count; i++)
+        if (frontends->items[i].owed)
             return true;
     return false;
 }
 
-/* Reads the files, and tells the doors of them. 0: their answers are waited for; ORIBI_AGAIN: for a password; or a code
+/* Reads the files, and tells the frontends of them. 0: their answers are waited for; ORIBI_AGAIN: for a password; or a code
  * with one line in `error`. */
 static int read_and_give(struct oribi_supervisor *supervisor, char *error)
 {
-    struct oribi__doors *doors = &supervisor->doors;
+    struct oribi__frontends *frontends = &supervisor->frontends;
     struct oribi_buf text = {0};
-    oribi__door_files_free(&doors->renewed, false);
-    int code = oribi__door_text_certificates(supervisor->ties.options, supervisor->ties.listeners, NULL,
-                                             &doors->renewed, doors->passwords, &text, error);
-    for (uint32_t i = 0; i < doors->count && code == 0; i++) {
-        struct oribi__door *door = &doors->items[i];
-        if (!door->ready || door->control_fd < 0)
+    oribi__frontend_files_free(&frontends->renewed, false);
+    int code = oribi__frontend_text_certificates(supervisor->ties.options, supervisor->ties.listeners, NULL,
+                                             &frontends->renewed, frontends->passwords, &text, error);
+    for (uint32_t i = 0; i < frontends->count && code == 0; i++) {
+        struct oribi__frontend *frontend = &frontends->items[i];
+        if (!frontend->ready || frontend->control_fd < 0)
             continue; /* it reads them itself when it starts */
-        code = give_certificates(door, &text, error);
-        door->owed += code == 0;
+        code = give_certificates(frontend, &text, error);
+        frontend->owed += code == 0;
     }
-    oribi__door_wipe(&text);
+    oribi__frontend_wipe(&text);
     return code;
 }
 
 static void end_renewal(struct oribi_supervisor *supervisor, int code, const char *error)
 {
-    struct oribi__doors *doors = &supervisor->doors;
+    struct oribi__frontends *frontends = &supervisor->frontends;
     char line[ORIBI_ERROR_TEXT_CAP + 64];
-    if (code == 0 && doors->taken > 0)
-        oribi__door_files_move(&doors->kept, &doors->renewed);
-    oribi__door_files_free(&doors->renewed, false);
-    oribi__doors_end_reading(&doors->passwords, false);
-    doors->renewing = ORIBI__RENEWAL_NONE;
+    if (code == 0 && frontends->taken > 0)
+        oribi__frontend_files_move(&frontends->kept, &frontends->renewed);
+    oribi__frontend_files_free(&frontends->renewed, false);
+    oribi__frontends_end_reading(&frontends->passwords, false);
+    frontends->renewing = ORIBI__RENEWAL_NONE;
     if (code < 0)
         oribi_log(ORIBI_LOG_ERROR, "certificates: %s: those that serve go on", error);
     else if (error[0])
         oribi_log(ORIBI_LOG_WARN, "certificates: %s", error);
-    (void)snprintf(doors->renewal, sizeof(doors->renewal), "%.*s", (int)sizeof(doors->renewal) - 1,
+    (void)snprintf(frontends->renewal, sizeof(frontends->renewal), "%.*s", (int)sizeof(frontends->renewal) - 1,
                    code < 0 ? error : "");
     (void)snprintf(line, sizeof(line), "%s%s%s", code < 0 ? error : "new handshakes have the new certificates",
                    code < 0   ? ": those that serve go on"
                    : error[0] ? "; warning: "
                               : "",
                    code < 0 ? "" : error); /* fits */
-    if (doors->renew_again)
+    if (frontends->renew_again)
         oribi__control_answer_first(supervisor, ORIBI__COMMAND_CERTIFICATES, code, line);
     else
         oribi__control_answer(supervisor, ORIBI__COMMAND_CERTIFICATES, code, line);
-    if (!doors->renew_again)
+    if (!frontends->renew_again)
         return;
-    doors->renew_again = false;
-    oribi__doors_certificates(supervisor);
+    frontends->renew_again = false;
+    oribi__frontends_certificates(supervisor);
 }
 
 static void renew(struct oribi_supervisor *supervisor)
 {
-    struct oribi__doors *doors = &supervisor->doors;
+    struct oribi__frontends *frontends = &supervisor->frontends;
     char error[ORIBI_ERROR_TEXT_CAP] = "";
     int code = read_and_give(supervisor, error);
     if (code < 0 && code != ORIBI_AGAIN) {
         end_renewal(supervisor, code, error);
         return;
     }
-    doors->renewing = code == ORIBI_AGAIN ? ORIBI__RENEWAL_READS : ORIBI__RENEWAL_WAITS;
-    doors->renewal_until = oribi_clock_ms() + CERTIFICATES_MS;
+    frontends->renewing = code == ORIBI_AGAIN ? ORIBI__RENEWAL_READS : ORIBI__RENEWAL_WAITS;
+    frontends->renewal_until = oribi_clock_ms() + CERTIFICATES_MS;
 }
 
-void oribi__doors_certificates(struct oribi_supervisor *supervisor)
+void oribi__frontends_certificates(struct oribi_supervisor *supervisor)
 {
-    struct oribi__doors *doors = &supervisor->doors;
-    if (doors->renewing != ORIBI__RENEWAL_NONE) {
-        doors->renew_again = true;
+    struct oribi__frontends *frontends = &supervisor->frontends;
+    if (frontends->renewing != ORIBI__RENEWAL_NONE) {
+        frontends->renew_again = true;
         return;
     }
-    doors->refusal[0] = doors->warning[0] = '\0';
-    doors->taken = 0;
-    doors->passwords = oribi_mem_alloc(1, sizeof(*doors->passwords));
+    frontends->refusal[0] = frontends->warning[0] = '\0';
+    frontends->taken = 0;
+    frontends->passwords = oribi_mem_alloc(1, sizeof(*frontends->passwords));
     renew(supervisor);
 }
 
-/* A door that dies owes no answer. */
-void oribi__doors_renewal_turn(struct oribi_supervisor *supervisor, int64_t now_ms)
+/* A frontend that dies owes no answer. */
+void oribi__frontends_renewal_turn(struct oribi_supervisor *supervisor, int64_t now_ms)
 {
-    struct oribi__doors *doors = &supervisor->doors;
-    if (doors->renewing == ORIBI__RENEWAL_READS && oribi__passwords_turn(doors->passwords)) {
+    struct oribi__frontends *frontends = &supervisor->frontends;
+    if (frontends->renewing == ORIBI__RENEWAL_READS && oribi__passwords_turn(frontends->passwords)) {
         renew(supervisor);
         return;
     }
-    if (doors->renewing != ORIBI__RENEWAL_WAITS)
+    if (frontends->renewing != ORIBI__RENEWAL_WAITS)
         return;
-    bool late = any_owes(doors);
-    if (late && now_ms < doors->renewal_until)
+    bool late = any_owes(frontends);
+    if (late && now_ms < frontends->renewal_until)
         return;
-    if (doors->refusal[0] || late)
-        end_renewal(supervisor, ORIBI_EINVAL, doors->refusal[0] ? doors->refusal : "a door does not answer");
+    if (frontends->refusal[0] || late)
+        end_renewal(supervisor, ORIBI_EINVAL, frontends->refusal[0] ? frontends->refusal : "a frontend does not answer");
     else
-        end_renewal(supervisor, 0, doors->taken > 0 ? doors->warning : "no door serves now");
+        end_renewal(supervisor, 0, frontends->taken > 0 ? frontends->warning : "no frontend serves now");
 }

@@ -1,4 +1,4 @@
-/* Starting a door: what it gets, by descriptors and by a text. Reading order: oribi__door_start, write_certificates,
+/* Starting a frontend: what it gets, by descriptors and by a text. Reading order: oribi__frontend_start, write_certificates,
  * start_program. */
 #include "supervisor/frontend_passwords.h"
 #include "supervisor/supervisor_private.h"
@@ -13,12 +13,12 @@
 #include <stdio.h>
 #include <string.h>
 
-int oribi__doors_access_log_fd(const struct oribi_supervisor *supervisor)
+int oribi__frontends_access_log_fd(const struct oribi_supervisor *supervisor)
 {
     return supervisor->ties.access_log ? oribi_access_log_fd(supervisor->ties.access_log) : -1;
 }
 
-void oribi__doors_end_reading(struct oribi__passwords **passwords, bool in_child)
+void oribi__frontends_end_reading(struct oribi__passwords **passwords, bool in_child)
 {
     if (!*passwords)
         return;
@@ -29,28 +29,28 @@ void oribi__doors_end_reading(struct oribi__passwords **passwords, bool in_child
 
 static int start_program(struct oribi_supervisor *supervisor, uint32_t i, int text, int control, pid_t *pid)
 {
-    struct oribi__doors *doors = &supervisor->doors;
+    struct oribi__frontends *frontends = &supervisor->frontends;
     const struct oribi__ties *ties = &supervisor->ties;
-    char *argv[] = {doors->program, NULL};
+    char *argv[] = {frontends->program, NULL};
     struct oribi_start start = {.argv = argv, .environ = supervisor->start.environ, .dir = supervisor->start.dir};
     char env[192];
     int log_fd = oribi_log_fd();
-    int access_fd = oribi__doors_access_log_fd(supervisor);
+    int access_fd = oribi__frontends_access_log_fd(supervisor);
     int keep[ORIBI_LISTENERS_MAX + 9] = {text,  control, ties->board.fd, ties->handoff.take_fd, ties->handoff.give_fd,
                                          log_fd};
     size_t count = 6;
-    uint32_t share = ORIBI_CHANNELS_MAX / ORIBI_DOORS_MAX;
-    (void)snprintf(env, sizeof(env), "ORIBI_DOOR=%d %d %d %d %u %d %d %d %d %d %u %u %d %u", ORIBI_DOOR_PROTOCOL, text,
+    uint32_t share = ORIBI_CHANNELS_MAX / ORIBI_FRONTENDS_MAX;
+    (void)snprintf(env, sizeof(env), "ORIBI_FRONTEND=%d %d %d %d %u %d %d %d %d %d %u %u %d %u", ORIBI_FRONTEND_PROTOCOL, text,
                    control, ties->board.fd, ties->board.count, ties->handoff.take_fd, ties->handoff.give_fd,
-                   doors->tickets_fd, log_fd, access_fd, 1 + i * share, share, doors->slots_fd, i); /* numbers fit */
-    if (doors->tickets_fd >= 0)
-        keep[count++] = doors->tickets_fd;
-    if (doors->slots_fd >= 0)
-        keep[count++] = doors->slots_fd;
+                   frontends->tickets_fd, log_fd, access_fd, 1 + i * share, share, frontends->slots_fd, i); /* numbers fit */
+    if (frontends->tickets_fd >= 0)
+        keep[count++] = frontends->tickets_fd;
+    if (frontends->slots_fd >= 0)
+        keep[count++] = frontends->slots_fd;
     if (access_fd >= 0)
         keep[count++] = access_fd;
     for (uint32_t k = 0; k < ties->listeners->count; k++)
-        if (ties->listeners->items[k].door)
+        if (ties->listeners->items[k].frontend)
             keep[count++] = ties->listeners->items[k].fd;
     char *extra[] = {env, (char *)"ORIBI_MOLD=", (char *)"ORIBI_UPGRADE=", NULL};
     oribi__children_ours(true);
@@ -60,80 +60,80 @@ static int start_program(struct oribi_supervisor *supervisor, uint32_t i, int te
 }
 
 /* Also that none has expired: that is no reason for not starting, but those that served last are better then. */
-static int write_new(struct oribi_supervisor *supervisor, struct oribi__door *door, struct oribi_buf *text, char *error)
+static int write_new(struct oribi_supervisor *supervisor, struct oribi__frontend *frontend, struct oribi_buf *text, char *error)
 {
-    bool again = supervisor->doors.kept.len > 0;
-    int code = again ? oribi__door_add(text, "strict", "", 0) : 0;
+    bool again = supervisor->frontends.kept.len > 0;
+    int code = again ? oribi__frontend_add(text, "strict", "", 0) : 0;
     if (code < 0)
         (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "out of memory");
     else
-        code = oribi__door_text_certificates(supervisor->ties.options, supervisor->ties.listeners, NULL, &door->files,
-                                             supervisor->doors.of_start, text, error);
+        code = oribi__frontend_text_certificates(supervisor->ties.options, supervisor->ties.listeners, NULL, &frontend->files,
+                                             supervisor->frontends.of_start, text, error);
     return code;
 }
 
 /* Certificates, from their files, or those that served last. */
 static int write_certificates(struct oribi_supervisor *supervisor, uint32_t i, struct oribi_buf *text, char *error)
 {
-    struct oribi__doors *doors = &supervisor->doors;
-    struct oribi__door *door = &doors->items[i];
+    struct oribi__frontends *frontends = &supervisor->frontends;
+    struct oribi__frontend *frontend = &frontends->items[i];
     size_t before = text->len;
-    oribi__door_files_free(&door->files, false);
-    if (!door->refused[0]) {
-        int code = write_new(supervisor, door, text, error);
-        if (code == 0 || code == ORIBI_AGAIN || doors->kept.len == 0)
+    oribi__frontend_files_free(&frontend->files, false);
+    if (!frontend->refused[0]) {
+        int code = write_new(supervisor, frontend, text, error);
+        if (code == 0 || code == ORIBI_AGAIN || frontends->kept.len == 0)
             return code;
-        (void)snprintf(door->refused, sizeof(door->refused), "%.*s", (int)sizeof(door->refused) - 1, error);
-        oribi__door_files_free(&door->files, false);
+        (void)snprintf(frontend->refused, sizeof(frontend->refused), "%.*s", (int)sizeof(frontend->refused) - 1, error);
+        oribi__frontend_files_free(&frontend->files, false);
         explicit_bzero(text->p + before, text->len - before);
         text->len = before;
     }
-    oribi_log(ORIBI_LOG_WARN, "door %u gets the certificates that served last: %s", i, door->refused);
-    door->refused[0] = '\0';
+    oribi_log(ORIBI_LOG_WARN, "frontend %u gets the certificates that served last: %s", i, frontend->refused);
+    frontend->refused[0] = '\0';
     error[0] = '\0';
-    return oribi__door_text_certificates(supervisor->ties.options, supervisor->ties.listeners, &doors->kept, NULL, NULL,
+    return oribi__frontend_text_certificates(supervisor->ties.options, supervisor->ties.listeners, &frontends->kept, NULL, NULL,
                                          text, error);
 }
 
-int oribi__door_start(struct oribi_supervisor *supervisor, uint32_t i, char *error)
+int oribi__frontend_start(struct oribi_supervisor *supervisor, uint32_t i, char *error)
 {
-    struct oribi__door *door = &supervisor->doors.items[i];
+    struct oribi__frontend *frontend = &supervisor->frontends.items[i];
     struct oribi_buf text = {0};
     int fds[2];
-    if (!supervisor->doors.of_start)
-        supervisor->doors.of_start = oribi_mem_alloc(1, sizeof(*supervisor->doors.of_start));
-    supervisor->doors.starting = i;
-    const struct oribi_buf *site = &supervisor->doors.site;
+    if (!supervisor->frontends.of_start)
+        supervisor->frontends.of_start = oribi_mem_alloc(1, sizeof(*supervisor->frontends.of_start));
+    supervisor->frontends.starting = i;
+    const struct oribi_buf *site = &supervisor->frontends.site;
     int code =
-        oribi__door_text(supervisor->ties.options, oribi_slice(site->p, site->len), supervisor->ties.listeners, &text);
+        oribi__frontend_text(supervisor->ties.options, oribi_slice(site->p, site->len), supervisor->ties.listeners, &text);
     if (code < 0)
         (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "out of memory");
     else
         code = write_certificates(supervisor, i, &text, error);
     if (code != ORIBI_AGAIN)
-        oribi__doors_end_reading(&supervisor->doors.of_start, false);
-    int text_memory = code < 0 ? code : oribi__door_text_fd(&text, error);
-    oribi__door_wipe(&text);
+        oribi__frontends_end_reading(&supervisor->frontends.of_start, false);
+    int text_memory = code < 0 ? code : oribi__frontend_text_fd(&text, error);
+    oribi__frontend_wipe(&text);
     if (text_memory < 0)
         return text_memory;
     if (oribi_message_pair(fds) < 0) {
-        (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "a door cannot be started: %s", oribi_os_error_text());
+        (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "a frontend cannot be started: %s", oribi_os_error_text());
         oribi_os_close(text_memory);
         return ORIBI_ESYS;
     }
     (void)oribi_os_set_nonblock(fds[0], true); /* it is open: cannot fail */
-    code = start_program(supervisor, i, text_memory, fds[1], &door->pid);
+    code = start_program(supervisor, i, text_memory, fds[1], &frontend->pid);
     oribi_os_close(text_memory);
     oribi_os_close(fds[1]);
     if (code < 0) {
-        (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "a door cannot be started: %s", oribi_os_error_text());
+        (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "a frontend cannot be started: %s", oribi_os_error_text());
         oribi_os_close(fds[0]);
-        door->pid = 0;
+        frontend->pid = 0;
         return ORIBI_ESYS;
     }
-    door->control_fd = fds[0];
-    door->ready = false;
-    door->start_at = 0;
-    door->ready_by = oribi_clock_ms() + ORIBI__DOOR_READY_MS;
+    frontend->control_fd = fds[0];
+    frontend->ready = false;
+    frontend->start_at = 0;
+    frontend->ready_by = oribi_clock_ms() + ORIBI__FRONTEND_READY_MS;
     return 0;
 }

@@ -1,4 +1,4 @@
-/* What a door is started with, as a text of records (frontend_protocol.h). */
+/* What a frontend is started with, as a text of records (frontend_protocol.h). */
 #include "oribi/supervisor/frontends.h"
 
 #include "oribi/base/error.h"
@@ -14,8 +14,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* What a door does by: the rest is the supervisor's and the workers'. */
-static const char *const door_options[] = {
+/* What a frontend does by: the rest is the supervisor's and the workers'. */
+static const char *const frontend_options[] = {
     "head_timeout",
     "body_timeout",
     "idle_timeout",
@@ -42,8 +42,8 @@ static const char *const door_options[] = {
     "hsts",
     "user",
     "group",
-    "door_user",
-    "door_sandbox",
+    "frontend_user",
+    "frontend_sandbox",
     "error_log_format",
     "quiet",
     "verbose",
@@ -68,9 +68,9 @@ static const char *const site_options[] = {
 };
 
 /* Beside the extension, where a package has put it. */
-bool oribi__door_program(char *dst, size_t cap)
+bool oribi__frontend_program(char *dst, size_t cap)
 {
-    const char *given = getenv("ORIBI_DOOR_PROGRAM");
+    const char *given = getenv("ORIBI_FRONTEND_PROGRAM");
     if (given && *given) {
         (void)snprintf(dst, cap, "%s", given);
         return access(dst, X_OK) == 0;
@@ -83,14 +83,14 @@ bool oribi__door_program(char *dst, size_t cap)
     if (!slash)
         return false;
     *slash = '\0';
-    int n = snprintf(dst, cap, "%s/oribi-door", path);
+    int n = snprintf(dst, cap, "%s/oribi-frontend", path);
     return n > 0 && (size_t)n < cap && access(dst, X_OK) == 0;
 }
 
-bool oribi__doors_wanted(const struct oribi_listeners *listeners)
+bool oribi__frontends_wanted(const struct oribi_listeners *listeners)
 {
     for (uint32_t i = 0; i < listeners->count; i++)
-        if (listeners->items[i].door)
+        if (listeners->items[i].frontend)
             return true;
     return false;
 }
@@ -106,28 +106,28 @@ static int make_room(struct oribi_buf *out, size_t more)
     if (out->len)
         memcpy(bigger.p, out->p, out->len);
     bigger.len = out->len;
-    oribi__door_wipe(out);
+    oribi__frontend_wipe(out);
     *out = bigger;
     return 0;
 }
 
-void oribi__door_wipe(struct oribi_buf *text)
+void oribi__frontend_wipe(struct oribi_buf *text)
 {
     if (text->p)
         explicit_bzero(text->p, text->len);
     oribi_buf_deinit(text);
 }
 
-int oribi__door_text_fd(const struct oribi_buf *text, char *error)
+int oribi__frontend_text_fd(const struct oribi_buf *text, char *error)
 {
     int fd = -1;
     if (oribi_process_shared_memory(text->len + 1, &fd) < 0) {
-        (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "no memory for what a door is told: %s", oribi_os_error_text());
+        (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "no memory for what a frontend is told: %s", oribi_os_error_text());
         return ORIBI_ESYS;
     }
     char *map = mmap(NULL, text->len + 1, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (map == MAP_FAILED) {
-        (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "no memory for what a door is told");
+        (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "no memory for what a frontend is told");
         oribi_os_close(fd);
         return ORIBI_ESYS;
     }
@@ -136,9 +136,9 @@ int oribi__door_text_fd(const struct oribi_buf *text, char *error)
     return fd;
 }
 
-int oribi__door_add(struct oribi_buf *out, const char *name, const char *p, size_t n)
+int oribi__frontend_add(struct oribi_buf *out, const char *name, const char *p, size_t n)
 {
-    char line[ORIBI_DOOR_WORD_MAX + 32];
+    char line[ORIBI_FRONTEND_WORD_MAX + 32];
     int head = snprintf(line, sizeof(line), "%s %zu\n", name, n); /* names are ours, and short */
     int code = make_room(out, (size_t)head + n + 1);
     code = code < 0 ? code : oribi_buf_try_append(out, line, (size_t)head);
@@ -149,7 +149,7 @@ int oribi__door_add(struct oribi_buf *out, const char *name, const char *p, size
 /* The items of a list stand in lines. */
 static int add_option(struct oribi_buf *out, const struct oribi_options *options, const struct oribi_option *option)
 {
-    char name[ORIBI_DOOR_WORD_MAX];
+    char name[ORIBI_FRONTEND_WORD_MAX];
     size_t n = oribi_options_get(options, option, name, sizeof(name));
     char *text = oribi_mem_try_alloc(n + 1, 1);
     int code = text ? 0 : ORIBI_ENOMEM;
@@ -158,7 +158,7 @@ static int add_option(struct oribi_buf *out, const struct oribi_options *options
     (void)snprintf(name, sizeof(name), "option %s", option->name);
     for (char *at = text; code == 0 && n > 0 && at;) {
         char *end = option->type == ORIBI_OPTION_LIST ? strchr(at, '\n') : NULL;
-        code = oribi__door_add(out, name, at, end ? (size_t)(end - at) : strlen(at));
+        code = oribi__frontend_add(out, name, at, end ? (size_t)(end - at) : strlen(at));
         at = end ? end + 1 : NULL;
     }
     oribi_mem_free(text);
@@ -186,14 +186,14 @@ static int add_options(struct oribi_buf *out, const struct oribi_options *option
     return code;
 }
 
-int oribi__door_text_site(const struct oribi_options *options, struct oribi_buf *out)
+int oribi__frontend_text_site(const struct oribi_options *options, struct oribi_buf *out)
 {
     char folder[PATH_MAX];
-    int code = getcwd(folder, sizeof(folder)) ? oribi__door_add(out, "folder", folder, strlen(folder)) : 0;
+    int code = getcwd(folder, sizeof(folder)) ? oribi__frontend_add(out, "folder", folder, strlen(folder)) : 0;
     return code < 0 ? code : add_options(out, options, site_options, sizeof(site_options) / sizeof(site_options[0]));
 }
 
-bool oribi__door_is_of_site(struct oribi_slice name)
+bool oribi__frontend_is_of_site(struct oribi_slice name)
 {
     for (size_t i = 0; i < sizeof(site_options) / sizeof(site_options[0]); i++)
         if (oribi_slice_equal(name, oribi_slice(site_options[i], strlen(site_options[i]))))
@@ -201,27 +201,27 @@ bool oribi__door_is_of_site(struct oribi_slice name)
     return false;
 }
 
-int oribi__door_text(const struct oribi_options *options, struct oribi_slice site,
+int oribi__frontend_text(const struct oribi_options *options, struct oribi_slice site,
                      const struct oribi_listeners *listeners, struct oribi_buf *out)
 {
-    int code = add_options(out, options, door_options, sizeof(door_options) / sizeof(door_options[0]));
+    int code = add_options(out, options, frontend_options, sizeof(frontend_options) / sizeof(frontend_options[0]));
     if (code == 0)
-        code = oribi__door_add(out, "site", site.p ? site.p : "", site.n);
+        code = oribi__frontend_add(out, "site", site.p ? site.p : "", site.n);
     for (uint32_t i = 0; i < listeners->count && code == 0; i++) {
         const struct oribi_listener *item = &listeners->items[i];
         char text[ORIBI_ADDRESS_TEXT_CAP + 64];
-        if (!item->door)
+        if (!item->frontend)
             continue;
         int n = snprintf(text, sizeof(text), "%d %u %u %d %d %d %s", item->fd, i, hash_of(item->text), item->tls,
                          item->proxy, item->inherited, item->text);
-        code = oribi__door_add(out, "listener", text, (size_t)n);
+        code = oribi__frontend_add(out, "listener", text, (size_t)n);
     }
     return code;
 }
 
 /* --- sent --- */
 
-int oribi__door_text_send(int control_fd, char kind, int fd)
+int oribi__frontend_text_send(int control_fd, char kind, int fd)
 {
     union {
         struct cmsghdr align;
@@ -239,10 +239,10 @@ int oribi__door_text_send(int control_fd, char kind, int fd)
 }
 
 /* By reading: a mapping of what another process may cut off could end this one. */
-int oribi__door_text_read(int fd, struct oribi_buf *out)
+int oribi__frontend_text_read(int fd, struct oribi_buf *out)
 {
     size_t n = 0;
-    if (oribi_process_shared_memory_size(fd, &n) < 0 || n == 0 || n > ORIBI_DOOR_SITE_MAX)
+    if (oribi_process_shared_memory_size(fd, &n) < 0 || n == 0 || n > ORIBI_FRONTEND_SITE_MAX)
         return ORIBI_EBAD;
     char *p = oribi_buf_try_reserve(out, n);
     if (!p)

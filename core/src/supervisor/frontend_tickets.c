@@ -1,4 +1,4 @@
-/* The keys of session tickets, which all doors have in a mapping of their own. */
+/* The keys of session tickets, which all frontends have in a mapping of their own. */
 #include "supervisor/supervisor_private.h"
 
 #include "oribi/base/clock.h"
@@ -12,9 +12,9 @@
 
 enum { TICKETS_MS = 8 * 3600 * 1000 }; /* RFC 8446 C.4: keys live for hours */
 
-void oribi__doors_turn_tickets(struct oribi__doors *doors, int64_t now_ms)
+void oribi__frontends_turn_tickets(struct oribi__frontends *frontends, int64_t now_ms)
 {
-    struct oribi_tls_tickets *tickets = doors->tickets;
+    struct oribi_tls_tickets *tickets = frontends->tickets;
     uint8_t fresh[ORIBI_TLS_TICKET_KEY_BYTES];
     if (!tickets || oribi_os_random(fresh, sizeof(fresh)) < 0)
         return;
@@ -24,19 +24,19 @@ void oribi__doors_turn_tickets(struct oribi__doors *doors, int64_t now_ms)
     memcpy(tickets->keys[0], fresh, sizeof(fresh));
     atomic_fetch_add(&tickets->version, 1);
     explicit_bzero(fresh, sizeof(fresh));
-    doors->tickets_at = now_ms + TICKETS_MS;
+    frontends->tickets_at = now_ms + TICKETS_MS;
 }
 
-void oribi__doors_make_tickets(struct oribi__doors *doors)
+void oribi__frontends_make_tickets(struct oribi__frontends *frontends)
 {
     void *map = MAP_FAILED;
-    if (oribi_process_shared_memory(sizeof(struct oribi_tls_tickets), &doors->tickets_fd) == 0)
-        map = mmap(NULL, sizeof(struct oribi_tls_tickets), PROT_READ | PROT_WRITE, MAP_SHARED, doors->tickets_fd, 0);
+    if (oribi_process_shared_memory(sizeof(struct oribi_tls_tickets), &frontends->tickets_fd) == 0)
+        map = mmap(NULL, sizeof(struct oribi_tls_tickets), PROT_READ | PROT_WRITE, MAP_SHARED, frontends->tickets_fd, 0);
     if (map == MAP_FAILED) {
         oribi_log(ORIBI_LOG_WARN, "no memory for the keys of session tickets: clients shake hands anew each time");
-        oribi__close(&doors->tickets_fd);
+        oribi__close(&frontends->tickets_fd);
         return;
     }
-    doors->tickets = map;
-    oribi__doors_turn_tickets(doors, oribi_clock_ms());
+    frontends->tickets = map;
+    oribi__frontends_turn_tickets(frontends, oribi_clock_ms());
 }

@@ -1,4 +1,4 @@
-/* Hearing and ending doors, and starting them again. */
+/* Hearing and ending frontends, and starting them again. */
 #include "supervisor/frontend_passwords.h"
 #include "supervisor/supervisor_private.h"
 
@@ -19,72 +19,72 @@
 
 enum {
     ENDED_LOOK_MS = 5,          /* a command's output is closed just before its end */
-    KILLED_MS = 1000,           /* until a door that was killed has ended */
+    KILLED_MS = 1000,           /* until a frontend that was killed has ended */
     SITE_MS = 2 * 1000,         /* until it answers by what a reload says */
     BACKOFF_MS = 100,           /* doubled with each failure … */
     BACKOFF_MS_MAX = 10 * 1000, /* … up to this */
-    CPUS_PER_DOOR = 4,
-    HEARD_MAX = 16, /* messages of a door at a time: it has one or two to say */
+    CPUS_PER_FRONTEND = 4,
+    HEARD_MAX = 16, /* messages of a frontend at a time: it has one or two to say */
 };
 
 /* --- what it is started with --- */
 
-void oribi__doors_init(struct oribi__doors *doors)
+void oribi__frontends_init(struct oribi__frontends *frontends)
 {
-    doors->tickets_fd = -1;
-    doors->slots_fd = -1;
-    doors->starting = ORIBI_DOORS_MAX;
-    for (uint32_t i = 0; i < ORIBI_DOORS_MAX; i++)
-        doors->items[i].control_fd = -1;
+    frontends->tickets_fd = -1;
+    frontends->slots_fd = -1;
+    frontends->starting = ORIBI_FRONTENDS_MAX;
+    for (uint32_t i = 0; i < ORIBI_FRONTENDS_MAX; i++)
+        frontends->items[i].control_fd = -1;
 }
 
 /* --- hearing --- */
 
-/* A door answers in the order in which it was told: a late answer to an earlier one is none to the last. */
+/* A frontend answers in the order in which it was told: a late answer to an earlier one is none to the last. */
 static bool is_last(uint32_t *owed)
 {
     return *owed > 0 && --*owed == 0;
 }
 
 /* One message. False: there is none. */
-static bool hear(struct oribi_supervisor *supervisor, struct oribi__door *door)
+static bool hear(struct oribi_supervisor *supervisor, struct oribi__frontend *frontend)
 {
-    struct oribi__doors *doors = &supervisor->doors;
+    struct oribi__frontends *frontends = &supervisor->frontends;
     char line[ORIBI_ERROR_TEXT_CAP + 2];
-    if (door->control_fd < 0)
+    if (frontend->control_fd < 0)
         return false;
-    ssize_t n = oribi_os_read(door->control_fd, line, sizeof(line) - 1);
+    ssize_t n = oribi_os_read(frontend->control_fd, line, sizeof(line) - 1);
     if (n <= 0) {
         if (n != ORIBI_AGAIN) {
-            oribi__close(&door->control_fd); /* its death is told by waitpid(2) */
-            door->owed = door->sites_owed = 0;
+            oribi__close(&frontend->control_fd); /* its death is told by waitpid(2) */
+            frontend->owed = frontend->sites_owed = 0;
         }
         return false;
     }
     line[n] = '\0';
     switch (line[0]) {
-    case ORIBI_DOOR_SAYS_READY:
-        door->ready = true;
-        door->failures = 0;
-        if (door->files.len > 0)
-            oribi__door_files_move(&doors->kept, &door->files);
+    case ORIBI_FRONTEND_SAYS_READY:
+        frontend->ready = true;
+        frontend->failures = 0;
+        if (frontend->files.len > 0)
+            oribi__frontend_files_move(&frontends->kept, &frontend->files);
         break;
-    case ORIBI_DOOR_SAYS_TAKEN:
-        if (!is_last(&door->owed))
+    case ORIBI_FRONTEND_SAYS_TAKEN:
+        if (!is_last(&frontend->owed))
             break;
-        doors->taken++;
-        (void)snprintf(doors->warning, sizeof(doors->warning), "%.*s", (int)sizeof(doors->warning) - 1, line + 1);
+        frontends->taken++;
+        (void)snprintf(frontends->warning, sizeof(frontends->warning), "%.*s", (int)sizeof(frontends->warning) - 1, line + 1);
         break;
-    case ORIBI_DOOR_SAYS_SITE:
-        (void)is_last(&door->sites_owed);
+    case ORIBI_FRONTEND_SAYS_SITE:
+        (void)is_last(&frontend->sites_owed);
         break;
-    case ORIBI_DOOR_SAYS_REFUSED:
-        if (!is_last(&door->owed))
+    case ORIBI_FRONTEND_SAYS_REFUSED:
+        if (!is_last(&frontend->owed))
             break;
-        (void)snprintf(doors->refusal, sizeof(doors->refusal), "%.*s", (int)sizeof(doors->refusal) - 1, line + 1);
+        (void)snprintf(frontends->refusal, sizeof(frontends->refusal), "%.*s", (int)sizeof(frontends->refusal) - 1, line + 1);
         break;
-    case ORIBI_DOOR_SAYS_FAILED:
-        (void)snprintf(doors->error, sizeof(doors->error), "%.*s", (int)sizeof(doors->error) - 1, line + 1);
+    case ORIBI_FRONTEND_SAYS_FAILED:
+        (void)snprintf(frontends->error, sizeof(frontends->error), "%.*s", (int)sizeof(frontends->error) - 1, line + 1);
         break;
     default:
         break;
@@ -92,47 +92,47 @@ static bool hear(struct oribi_supervisor *supervisor, struct oribi__door *door)
     return true;
 }
 
-/* Messages that are there. A door that writes without an end, which none of ours does, holds up nobody. */
-static void hear_some(struct oribi_supervisor *supervisor, struct oribi__door *door)
+/* Messages that are there. A frontend that writes without an end, which none of ours does, holds up nobody. */
+static void hear_some(struct oribi_supervisor *supervisor, struct oribi__frontend *frontend)
 {
-    for (int i = 0; i < HEARD_MAX && hear(supervisor, door); i++)
+    for (int i = 0; i < HEARD_MAX && hear(supervisor, frontend); i++)
         continue;
 }
 
-static uint32_t count_ready(const struct oribi__doors *doors)
+static uint32_t count_ready(const struct oribi__frontends *frontends)
 {
     uint32_t ready = 0;
-    for (uint32_t i = 0; i < doors->count; i++)
-        ready += doors->items[i].ready;
+    for (uint32_t i = 0; i < frontends->count; i++)
+        ready += frontends->items[i].ready;
     return ready;
 }
 
-const char *oribi__door_state(const struct oribi__door *door)
+const char *oribi__frontend_state(const struct oribi__frontend *frontend)
 {
     struct oribi_process_look look;
-    if (!door->ready)
+    if (!frontend->ready)
         return "starting";
-    oribi_process_look(door->pid, &look);
+    oribi_process_look(frontend->pid, &look);
     return look.stopped ? "stopped" : "serving";
 }
 
-uint32_t oribi__doors_serving(const struct oribi__doors *doors)
+uint32_t oribi__frontends_serving(const struct oribi__frontends *frontends)
 {
     uint32_t serving = 0;
-    for (uint32_t i = 0; i < doors->count; i++)
-        serving += strcmp(oribi__door_state(&doors->items[i]), "serving") == 0;
+    for (uint32_t i = 0; i < frontends->count; i++)
+        serving += strcmp(oribi__frontend_state(&frontends->items[i]), "serving") == 0;
     return serving;
 }
 
-bool oribi__doors_missing(const struct oribi__doors *doors)
+bool oribi__frontends_missing(const struct oribi__frontends *frontends)
 {
-    return doors->count > 0 && oribi__doors_serving(doors) == 0;
+    return frontends->count > 0 && oribi__frontends_serving(frontends) == 0;
 }
 
-static bool all_open(const struct oribi__doors *doors)
+static bool all_open(const struct oribi__frontends *frontends)
 {
-    for (uint32_t i = 0; i < doors->count; i++)
-        if (doors->items[i].control_fd < 0)
+    for (uint32_t i = 0; i < frontends->count; i++)
+        if (frontends->items[i].control_fd < 0)
             return false;
     return true;
 }
@@ -145,135 +145,135 @@ static int refuse(char *error, const char *text)
     return ORIBI_EINVAL;
 }
 
-/* The reason begins with "user", the option of workers; this one is door_user. */
-int oribi__doors_check_user(const struct oribi_options *options, char *error)
+/* The reason begins with "user", the option of workers; this one is frontend_user. */
+int oribi__frontends_check_user(const struct oribi_options *options, char *error)
 {
     char reason[ORIBI_ERROR_TEXT_CAP];
-    int code = options->door_user ? oribi_process_check_user(options->door_user, NULL, reason) : 0;
+    int code = options->frontend_user ? oribi_process_check_user(options->frontend_user, NULL, reason) : 0;
     if (code < 0)
-        (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "door_%.*s", ORIBI_ERROR_TEXT_CAP - 6, reason);
+        (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "frontend_%.*s", ORIBI_ERROR_TEXT_CAP - 6, reason);
     return code;
 }
 
-int oribi__doors_begin(struct oribi_supervisor *supervisor, char *error)
+int oribi__frontends_begin(struct oribi_supervisor *supervisor, char *error)
 {
-    struct oribi__doors *doors = &supervisor->doors;
+    struct oribi__frontends *frontends = &supervisor->frontends;
     const struct oribi_options *options = supervisor->ties.options;
-    oribi__doors_warn_of_unused(options, supervisor->ties.listeners);
-    if (!oribi__doors_wanted(supervisor->ties.listeners) || supervisor->ties.prefork)
+    oribi__frontends_warn_of_unused(options, supervisor->ties.listeners);
+    if (!oribi__frontends_wanted(supervisor->ties.listeners) || supervisor->ties.prefork)
         return 0;
-    if (!oribi__door_program(doors->program, sizeof(doors->program)))
-        return refuse(error, "tls:// and ?door=on need " ORIBI__DOOR_NEEDS);
-    oribi__doors_make_tickets(doors);
-    oribi__doors_make_slots(doors);
+    if (!oribi__frontend_program(frontends->program, sizeof(frontends->program)))
+        return refuse(error, "tls:// and ?frontend=on need " ORIBI__FRONTEND_NEEDS);
+    oribi__frontends_make_tickets(frontends);
+    oribi__frontends_make_slots(frontends);
     uint32_t cpus = oribi_os_cpu_count();
-    doors->count = options->doors ? options->doors : (cpus + CPUS_PER_DOOR - 1) / CPUS_PER_DOOR;
-    if (doors->count > ORIBI_DOORS_MAX)
-        doors->count = ORIBI_DOORS_MAX;
-    int code = oribi__door_text_site(options, &doors->site);
+    frontends->count = options->frontends ? options->frontends : (cpus + CPUS_PER_FRONTEND - 1) / CPUS_PER_FRONTEND;
+    if (frontends->count > ORIBI_FRONTENDS_MAX)
+        frontends->count = ORIBI_FRONTENDS_MAX;
+    int code = oribi__frontend_text_site(options, &frontends->site);
     if (code < 0)
         (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "out of memory");
-    doors->beginning = code == 0;
+    frontends->beginning = code == 0;
     if (code < 0)
-        oribi__doors_close(supervisor, false);
+        oribi__frontends_close(supervisor, false);
     return code;
 }
 
 /* One reads certificates at a time. */
-static bool may_start(const struct oribi__doors *doors, uint32_t i)
+static bool may_start(const struct oribi__frontends *frontends, uint32_t i)
 {
-    return !doors->of_start || (doors->starting == i && oribi__passwords_turn(doors->of_start));
+    return !frontends->of_start || (frontends->starting == i && oribi__passwords_turn(frontends->of_start));
 }
 
 static int begin_turn(struct oribi_supervisor *supervisor, char *error)
 {
-    struct oribi__doors *doors = &supervisor->doors;
-    while (doors->begun < doors->count) {
-        if (!may_start(doors, doors->begun))
+    struct oribi__frontends *frontends = &supervisor->frontends;
+    while (frontends->begun < frontends->count) {
+        if (!may_start(frontends, frontends->begun))
             return ORIBI_AGAIN;
-        int code = oribi__door_start(supervisor, doors->begun, error);
+        int code = oribi__frontend_start(supervisor, frontends->begun, error);
         if (code < 0)
             return code;
-        doors->begun++;
+        frontends->begun++;
     }
-    for (uint32_t i = 0; i < doors->count; i++)
-        hear_some(supervisor, &doors->items[i]);
-    if (doors->error[0])
-        return refuse(error, doors->error);
-    if (!all_open(doors))
-        return refuse(error, "oribi-door has ended at its start");
-    if (count_ready(doors) == doors->count)
+    for (uint32_t i = 0; i < frontends->count; i++)
+        hear_some(supervisor, &frontends->items[i]);
+    if (frontends->error[0])
+        return refuse(error, frontends->error);
+    if (!all_open(frontends))
+        return refuse(error, "oribi-frontend has ended at its start");
+    if (count_ready(frontends) == frontends->count)
         return 0;
-    return oribi_clock_ms() < doors->items[0].ready_by ? ORIBI_AGAIN : refuse(error, "oribi-door is not ready in time");
+    return oribi_clock_ms() < frontends->items[0].ready_by ? ORIBI_AGAIN : refuse(error, "oribi-frontend is not ready in time");
 }
 
-int oribi__doors_begin_turn(struct oribi_supervisor *supervisor, char *error)
+int oribi__frontends_begin_turn(struct oribi_supervisor *supervisor, char *error)
 {
     int code = begin_turn(supervisor, error);
     if (code == ORIBI_AGAIN)
         return code;
-    supervisor->doors.beginning = false;
+    supervisor->frontends.beginning = false;
     if (code < 0)
-        oribi__doors_close(supervisor, false);
+        oribi__frontends_close(supervisor, false);
     return code;
 }
 
 /* --- what is answered without the application --- */
 
-/* A reload has ended when what it has changed is seen. A door whose disk stands still takes the site later. */
-static bool sites_wait(const struct oribi__doors *doors)
+/* A reload has ended when what it has changed is seen. A frontend whose disk stands still takes the site later. */
+static bool sites_wait(const struct oribi__frontends *frontends)
 {
-    for (uint32_t i = 0; i < doors->count; i++)
-        if (doors->items[i].ready && doors->items[i].sites_owed)
+    for (uint32_t i = 0; i < frontends->count; i++)
+        if (frontends->items[i].ready && frontends->items[i].sites_owed)
             return true;
     return false;
 }
 
-bool oribi__doors_settle(const struct oribi_supervisor *supervisor)
+bool oribi__frontends_settle(const struct oribi_supervisor *supervisor)
 {
-    const struct oribi__doors *doors = &supervisor->doors;
-    return doors->renewing != ORIBI__RENEWAL_NONE ||
-           (doors->sites_until && oribi_clock_ms() < doors->sites_until && sites_wait(doors));
+    const struct oribi__frontends *frontends = &supervisor->frontends;
+    return frontends->renewing != ORIBI__RENEWAL_NONE ||
+           (frontends->sites_until && oribi_clock_ms() < frontends->sites_until && sites_wait(frontends));
 }
 
-void oribi__doors_site(struct oribi_supervisor *supervisor, const struct oribi_buf *site)
+void oribi__frontends_site(struct oribi_supervisor *supervisor, const struct oribi_buf *site)
 {
-    struct oribi__doors *doors = &supervisor->doors;
-    struct oribi_buf *own = &doors->site;
+    struct oribi__frontends *frontends = &supervisor->frontends;
+    struct oribi_buf *own = &frontends->site;
     char error[ORIBI_ERROR_TEXT_CAP];
-    if (doors->count == 0)
+    if (frontends->count == 0)
         return;
     own->len = 0;
     int fd = ORIBI_ENOMEM;
     if (oribi_buf_try_append(own, site->p, site->len) == 0)
-        fd = oribi__door_text_fd(site, error);
+        fd = oribi__frontend_text_fd(site, error);
     if (fd < 0) {
-        oribi_log(ORIBI_LOG_ERROR, "out of memory: doors have the files and pages of the generation before");
+        oribi_log(ORIBI_LOG_ERROR, "out of memory: frontends have the files and pages of the generation before");
         return;
     }
-    for (uint32_t i = 0; i < doors->count; i++) {
-        struct oribi__door *door = &doors->items[i];
-        if (door->control_fd < 0)
+    for (uint32_t i = 0; i < frontends->count; i++) {
+        struct oribi__frontend *frontend = &frontends->items[i];
+        if (frontend->control_fd < 0)
             continue; /* it gets the text when it starts */
-        if (oribi__door_text_send(door->control_fd, ORIBI_DOOR_TOLD_SITE, fd) == 0)
-            door->sites_owed++;
+        if (oribi__frontend_text_send(frontend->control_fd, ORIBI_FRONTEND_TOLD_SITE, fd) == 0)
+            frontend->sites_owed++;
         else
-            oribi_log(ORIBI_LOG_ERROR, "door %u takes no messages: it has the files and pages of the generation before",
+            oribi_log(ORIBI_LOG_ERROR, "frontend %u takes no messages: it has the files and pages of the generation before",
                       i);
     }
     oribi_os_close(fd);
-    doors->sites_until = oribi_clock_ms() + SITE_MS;
+    frontends->sites_until = oribi_clock_ms() + SITE_MS;
 }
 
 /* --- life --- */
 
-static void plan_start(struct oribi__door *door, int64_t now_ms)
+static void plan_start(struct oribi__frontend *frontend, int64_t now_ms)
 {
     int64_t wait_ms = BACKOFF_MS;
-    for (uint32_t i = 0; i < door->failures && wait_ms < BACKOFF_MS_MAX; i++)
+    for (uint32_t i = 0; i < frontend->failures && wait_ms < BACKOFF_MS_MAX; i++)
         wait_ms *= 2;
-    door->failures++;
-    door->start_at = now_ms + (wait_ms < BACKOFF_MS_MAX ? wait_ms : BACKOFF_MS_MAX);
+    frontend->failures++;
+    frontend->start_at = now_ms + (wait_ms < BACKOFF_MS_MAX ? wait_ms : BACKOFF_MS_MAX);
 }
 
 static bool command_ended(struct oribi__passwords *passwords, pid_t pid, int status)
@@ -281,34 +281,34 @@ static bool command_ended(struct oribi__passwords *passwords, pid_t pid, int sta
     return passwords && passwords->runs && oribi_os_command_ended(&passwords->command, pid, status);
 }
 
-bool oribi__doors_ended(struct oribi_supervisor *supervisor, pid_t pid, int status)
+bool oribi__frontends_ended(struct oribi_supervisor *supervisor, pid_t pid, int status)
 {
-    struct oribi__doors *doors = &supervisor->doors;
-    if (command_ended(doors->passwords, pid, status) || command_ended(doors->of_start, pid, status))
+    struct oribi__frontends *frontends = &supervisor->frontends;
+    if (command_ended(frontends->passwords, pid, status) || command_ended(frontends->of_start, pid, status))
         return true;
-    for (uint32_t i = 0; i < doors->count; i++) {
-        struct oribi__door *door = &doors->items[i];
-        if (door->pid != pid)
+    for (uint32_t i = 0; i < frontends->count; i++) {
+        struct oribi__frontend *frontend = &frontends->items[i];
+        if (frontend->pid != pid)
             continue;
-        hear_some(supervisor, door);
-        oribi__close(&door->control_fd);
-        door->pid = 0;
-        door->owed = door->sites_owed = 0;
-        if (!door->ready && door->files.len > 0) /* it was to have new ones */
-            (void)snprintf(door->refused, sizeof(door->refused), "%.*s", (int)sizeof(door->refused) - 1, doors->error);
-        oribi__door_files_free(&door->files, false);
-        door->ready = false;
-        if (doors->slots)
-            oribi_door_slot_ended(&doors->slots[i]);
-        if (doors->ending || doors->beginning)
+        hear_some(supervisor, frontend);
+        oribi__close(&frontend->control_fd);
+        frontend->pid = 0;
+        frontend->owed = frontend->sites_owed = 0;
+        if (!frontend->ready && frontend->files.len > 0) /* it was to have new ones */
+            (void)snprintf(frontend->refused, sizeof(frontend->refused), "%.*s", (int)sizeof(frontend->refused) - 1, frontends->error);
+        oribi__frontend_files_free(&frontend->files, false);
+        frontend->ready = false;
+        if (frontends->slots)
+            oribi_frontend_slot_ended(&frontends->slots[i]);
+        if (frontends->ending || frontends->beginning)
             return true;
-        supervisor->totals.door_exits++;
-        oribi_log(ORIBI_LOG_ERROR, "door %u (pid %d) ended: %s %d%s%s", i, (int)pid,
+        supervisor->totals.frontend_exits++;
+        oribi_log(ORIBI_LOG_ERROR, "frontend %u (pid %d) ended: %s %d%s%s", i, (int)pid,
                   WIFSIGNALED(status) ? "signal" : "exit code",
-                  WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status), doors->error[0] ? ": " : "",
-                  doors->error);
-        doors->error[0] = '\0';
-        plan_start(door, oribi_clock_ms());
+                  WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status), frontends->error[0] ? ": " : "",
+                  frontends->error);
+        frontends->error[0] = '\0';
+        plan_start(frontend, oribi_clock_ms());
         return true;
     }
     return false;
@@ -316,39 +316,39 @@ bool oribi__doors_ended(struct oribi_supervisor *supervisor, pid_t pid, int stat
 
 static void look_at(struct oribi_supervisor *supervisor, uint32_t i, int64_t now_ms)
 {
-    struct oribi__doors *doors = &supervisor->doors;
-    struct oribi__door *door = &doors->items[i];
+    struct oribi__frontends *frontends = &supervisor->frontends;
+    struct oribi__frontend *frontend = &frontends->items[i];
     char error[ORIBI_ERROR_TEXT_CAP];
-    bool was_ready = door->ready;
-    hear_some(supervisor, door);
-    if (!was_ready && door->ready)
-        oribi_log(ORIBI_LOG_INFO, "door %u (pid %d) serves again", i, (int)door->pid);
-    if (door->pid && !door->ready && now_ms >= door->ready_by && !doors->ending) {
-        oribi_log(ORIBI_LOG_ERROR, "door %u (pid %d) is not ready in time: killed", i, (int)door->pid);
-        door->ready_by = INT64_MAX;
-        (void)kill(door->pid, SIGKILL);
+    bool was_ready = frontend->ready;
+    hear_some(supervisor, frontend);
+    if (!was_ready && frontend->ready)
+        oribi_log(ORIBI_LOG_INFO, "frontend %u (pid %d) serves again", i, (int)frontend->pid);
+    if (frontend->pid && !frontend->ready && now_ms >= frontend->ready_by && !frontends->ending) {
+        oribi_log(ORIBI_LOG_ERROR, "frontend %u (pid %d) is not ready in time: killed", i, (int)frontend->pid);
+        frontend->ready_by = INT64_MAX;
+        (void)kill(frontend->pid, SIGKILL);
     }
-    if (door->pid || doors->ending || !door->start_at || now_ms < door->start_at || !may_start(doors, i))
+    if (frontend->pid || frontends->ending || !frontend->start_at || now_ms < frontend->start_at || !may_start(frontends, i))
         return;
-    int code = oribi__door_start(supervisor, i, error);
+    int code = oribi__frontend_start(supervisor, i, error);
     if (code < 0 && code != ORIBI_AGAIN) {
-        oribi_log(ORIBI_LOG_ERROR, "door %u cannot be started: %s", i, error);
-        plan_start(door, now_ms);
+        oribi_log(ORIBI_LOG_ERROR, "frontend %u cannot be started: %s", i, error);
+        plan_start(frontend, now_ms);
     }
 }
 
-void oribi__doors_turn(struct oribi_supervisor *supervisor)
+void oribi__frontends_turn(struct oribi_supervisor *supervisor)
 {
-    struct oribi__doors *doors = &supervisor->doors;
+    struct oribi__frontends *frontends = &supervisor->frontends;
     int64_t now_ms = oribi_clock_ms();
-    for (uint32_t i = 0; i < doors->count; i++)
+    for (uint32_t i = 0; i < frontends->count; i++)
         look_at(supervisor, i, now_ms);
-    oribi__doors_renewal_turn(supervisor, now_ms);
-    if (now_ms >= doors->sites_until)
-        doors->sites_until = 0;
-    oribi__doors_note_sole(doors, supervisor->upgrade.predecessor_fd < 0 && !supervisor->policy.upgrade_pid);
-    if (doors->tickets && now_ms >= doors->tickets_at)
-        oribi__doors_turn_tickets(doors, now_ms);
+    oribi__frontends_renewal_turn(supervisor, now_ms);
+    if (now_ms >= frontends->sites_until)
+        frontends->sites_until = 0;
+    oribi__frontends_note_sole(frontends, supervisor->upgrade.predecessor_fd < 0 && !supervisor->policy.upgrade_pid);
+    if (frontends->tickets && now_ms >= frontends->tickets_at)
+        oribi__frontends_turn_tickets(frontends, now_ms);
 }
 
 static int64_t earlier(int64_t a, int64_t b)
@@ -364,111 +364,111 @@ static int64_t passwords_deadline(const struct oribi__passwords *passwords)
     return earlier(look_at, passwords->command.until_ms);
 }
 
-int64_t oribi__doors_deadline(const struct oribi_supervisor *supervisor)
+int64_t oribi__frontends_deadline(const struct oribi_supervisor *supervisor)
 {
-    const struct oribi__doors *doors = &supervisor->doors;
-    int64_t at = doors->tickets ? doors->tickets_at : INT64_MAX;
-    at = earlier(at, passwords_deadline(doors->passwords));
-    at = earlier(at, passwords_deadline(doors->of_start));
-    if (doors->renewing == ORIBI__RENEWAL_WAITS)
-        at = earlier(at, doors->renewal_until);
-    if (doors->sites_until && sites_wait(doors))
-        at = earlier(at, doors->sites_until);
-    for (uint32_t i = 0; i < doors->count; i++) {
-        const struct oribi__door *door = &doors->items[i];
-        if (doors->of_start && !door->pid)
+    const struct oribi__frontends *frontends = &supervisor->frontends;
+    int64_t at = frontends->tickets ? frontends->tickets_at : INT64_MAX;
+    at = earlier(at, passwords_deadline(frontends->passwords));
+    at = earlier(at, passwords_deadline(frontends->of_start));
+    if (frontends->renewing == ORIBI__RENEWAL_WAITS)
+        at = earlier(at, frontends->renewal_until);
+    if (frontends->sites_until && sites_wait(frontends))
+        at = earlier(at, frontends->sites_until);
+    for (uint32_t i = 0; i < frontends->count; i++) {
+        const struct oribi__frontend *frontend = &frontends->items[i];
+        if (frontends->of_start && !frontend->pid)
             continue; /* the reading of certificates tells when */
-        int64_t own = door->pid == 0 && door->start_at ? door->start_at : door->ready ? INT64_MAX : door->ready_by;
-        if (!doors->ending && own < at)
+        int64_t own = frontend->pid == 0 && frontend->start_at ? frontend->start_at : frontend->ready ? INT64_MAX : frontend->ready_by;
+        if (!frontends->ending && own < at)
             at = own;
     }
     return at;
 }
 
-size_t oribi__doors_fds(const struct oribi_supervisor *supervisor, int *fds)
+size_t oribi__frontends_fds(const struct oribi_supervisor *supervisor, int *fds)
 {
-    const struct oribi__doors *doors = &supervisor->doors;
-    for (uint32_t i = 0; i < doors->count; i++)
-        fds[i] = doors->items[i].control_fd;
-    fds[doors->count] = doors->passwords && doors->passwords->runs ? doors->passwords->command.output_fd : -1;
-    fds[doors->count + 1] = doors->of_start && doors->of_start->runs ? doors->of_start->command.output_fd : -1;
-    return doors->count + 2;
+    const struct oribi__frontends *frontends = &supervisor->frontends;
+    for (uint32_t i = 0; i < frontends->count; i++)
+        fds[i] = frontends->items[i].control_fd;
+    fds[frontends->count] = frontends->passwords && frontends->passwords->runs ? frontends->passwords->command.output_fd : -1;
+    fds[frontends->count + 1] = frontends->of_start && frontends->of_start->runs ? frontends->of_start->command.output_fd : -1;
+    return frontends->count + 2;
 }
 
 /* --- the end --- */
 
-static void tell_all(struct oribi__doors *doors, char kind)
+static void tell_all(struct oribi__frontends *frontends, char kind)
 {
-    for (uint32_t i = 0; i < doors->count; i++)
-        if (doors->items[i].control_fd >= 0) /* a door that takes no message is killed in time */
-            (void)send(doors->items[i].control_fd, &kind, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+    for (uint32_t i = 0; i < frontends->count; i++)
+        if (frontends->items[i].control_fd >= 0) /* a frontend that takes no message is killed in time */
+            (void)send(frontends->items[i].control_fd, &kind, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-void oribi__doors_reopen(struct oribi_supervisor *supervisor)
+void oribi__frontends_reopen(struct oribi_supervisor *supervisor)
 {
-    struct oribi__doors *doors = &supervisor->doors;
-    int access_fd = oribi__doors_access_log_fd(supervisor);
-    for (uint32_t i = 0; i < doors->count; i++)
-        if (doors->items[i].control_fd >= 0 &&
-            (oribi__door_text_send(doors->items[i].control_fd, ORIBI_DOOR_TOLD_REOPEN, oribi_log_fd()) < 0 ||
+    struct oribi__frontends *frontends = &supervisor->frontends;
+    int access_fd = oribi__frontends_access_log_fd(supervisor);
+    for (uint32_t i = 0; i < frontends->count; i++)
+        if (frontends->items[i].control_fd >= 0 &&
+            (oribi__frontend_text_send(frontends->items[i].control_fd, ORIBI_FRONTEND_TOLD_REOPEN, oribi_log_fd()) < 0 ||
              (access_fd >= 0 &&
-              oribi__door_text_send(doors->items[i].control_fd, ORIBI_DOOR_TOLD_ACCESS_LOG, access_fd) < 0)))
-            oribi_log(ORIBI_LOG_WARN, "door %u goes on with the old log: %s", i, oribi_os_error_text());
+              oribi__frontend_text_send(frontends->items[i].control_fd, ORIBI_FRONTEND_TOLD_ACCESS_LOG, access_fd) < 0)))
+            oribi_log(ORIBI_LOG_WARN, "frontend %u goes on with the old log: %s", i, oribi_os_error_text());
 }
 
-void oribi__doors_end(struct oribi_supervisor *supervisor, bool handed_over)
+void oribi__frontends_end(struct oribi_supervisor *supervisor, bool handed_over)
 {
-    struct oribi__doors *doors = &supervisor->doors;
-    if (doors->ending || doors->count == 0)
+    struct oribi__frontends *frontends = &supervisor->frontends;
+    if (frontends->ending || frontends->count == 0)
         return;
-    doors->ending = true;
-    doors->renewing = ORIBI__RENEWAL_NONE;
-    oribi__doors_end_reading(&doors->passwords, false);
-    oribi__doors_end_reading(&doors->of_start, false);
+    frontends->ending = true;
+    frontends->renewing = ORIBI__RENEWAL_NONE;
+    oribi__frontends_end_reading(&frontends->passwords, false);
+    oribi__frontends_end_reading(&frontends->of_start, false);
     bool shared = handed_over || supervisor->upgrade.predecessor_fd >= 0;
-    tell_all(doors, shared ? ORIBI_DOOR_TOLD_DRAIN : ORIBI_DOOR_TOLD_STOP);
+    tell_all(frontends, shared ? ORIBI_FRONTEND_TOLD_DRAIN : ORIBI_FRONTEND_TOLD_STOP);
 }
 
-void oribi__doors_give_up(struct oribi_supervisor *supervisor)
+void oribi__frontends_give_up(struct oribi_supervisor *supervisor)
 {
-    tell_all(&supervisor->doors, ORIBI_DOOR_TOLD_GIVE_UP);
+    tell_all(&supervisor->frontends, ORIBI_FRONTEND_TOLD_GIVE_UP);
 }
 
-bool oribi__doors_left(const struct oribi_supervisor *supervisor)
+bool oribi__frontends_left(const struct oribi_supervisor *supervisor)
 {
-    const struct oribi__doors *doors = &supervisor->doors;
-    for (uint32_t i = 0; i < doors->count; i++)
-        if (doors->items[i].pid)
+    const struct oribi__frontends *frontends = &supervisor->frontends;
+    for (uint32_t i = 0; i < frontends->count; i++)
+        if (frontends->items[i].pid)
             return true;
     return false;
 }
 
-void oribi__doors_close(struct oribi_supervisor *supervisor, bool in_child)
+void oribi__frontends_close(struct oribi_supervisor *supervisor, bool in_child)
 {
-    struct oribi__doors *doors = &supervisor->doors;
-    for (uint32_t i = 0; i < doors->count; i++) {
-        struct oribi__door *door = &doors->items[i];
-        oribi__close(&door->control_fd);
-        if (door->pid && !in_child) {
-            (void)kill(door->pid, SIGKILL); /* what has begun had its time */
-            (void)oribi_process_reap_within(door->pid, KILLED_MS);
+    struct oribi__frontends *frontends = &supervisor->frontends;
+    for (uint32_t i = 0; i < frontends->count; i++) {
+        struct oribi__frontend *frontend = &frontends->items[i];
+        oribi__close(&frontend->control_fd);
+        if (frontend->pid && !in_child) {
+            (void)kill(frontend->pid, SIGKILL); /* what has begun had its time */
+            (void)oribi_process_reap_within(frontend->pid, KILLED_MS);
         }
-        door->pid = 0;
-        door->ready = false;
-        oribi__door_files_free(&door->files, in_child);
+        frontend->pid = 0;
+        frontend->ready = false;
+        oribi__frontend_files_free(&frontend->files, in_child);
     }
-    oribi__doors_end_reading(&doors->passwords, in_child);
-    oribi__doors_end_reading(&doors->of_start, in_child);
-    oribi__door_files_free(&doors->renewed, in_child);
-    oribi__door_files_free(&doors->kept, in_child);
-    oribi__close(&doors->tickets_fd);
-    if (doors->tickets)
-        (void)munmap(doors->tickets, sizeof(*doors->tickets)); /* ours: cannot fail */
-    doors->tickets = NULL;
-    oribi__close(&doors->slots_fd);
-    if (doors->slots)
-        (void)munmap(doors->slots, ORIBI_DOORS_MAX * sizeof(*doors->slots)); /* as the other */
-    doors->slots = NULL;
-    doors->count = 0;
-    oribi_buf_deinit(&doors->site);
+    oribi__frontends_end_reading(&frontends->passwords, in_child);
+    oribi__frontends_end_reading(&frontends->of_start, in_child);
+    oribi__frontend_files_free(&frontends->renewed, in_child);
+    oribi__frontend_files_free(&frontends->kept, in_child);
+    oribi__close(&frontends->tickets_fd);
+    if (frontends->tickets)
+        (void)munmap(frontends->tickets, sizeof(*frontends->tickets)); /* ours: cannot fail */
+    frontends->tickets = NULL;
+    oribi__close(&frontends->slots_fd);
+    if (frontends->slots)
+        (void)munmap(frontends->slots, ORIBI_FRONTENDS_MAX * sizeof(*frontends->slots)); /* as the other */
+    frontends->slots = NULL;
+    frontends->count = 0;
+    oribi_buf_deinit(&frontends->site);
 }

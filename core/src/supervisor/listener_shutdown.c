@@ -2,7 +2,7 @@
  *
  *   stop ─► new connections are refused ─► workers accept those in the queue ─► the queue is empty: shutdown(2)
  *
- * Addresses of doors end first, in the same way, and their doors with them; workers serve on for what doors have, and
+ * Addresses of frontends end first, in the same way, and their frontends with them; workers serve on for what frontends have, and
  * accept at their own addresses those who have connected before.
  *
  * Closing our copies would not do: workers have theirs, and one in a long call keeps the socket open, so that
@@ -37,7 +37,7 @@ void oribi__listening_turn(struct oribi_supervisor *supervisor)
         return;
     for (uint32_t i = 0; i < listeners->count; i++) {
         struct oribi_listener *item = &listeners->items[i];
-        bool ends = item->door || !supervisor->shutdown.doors_only;
+        bool ends = item->frontend || !supervisor->shutdown.frontends_only;
         if (ends && end_one(item, now_ms < supervisor->shutdown.held_until)) {
             oribi_os_close(item->fd);
             continue;
@@ -86,9 +86,9 @@ void oribi__end_newcomers(struct oribi_supervisor *supervisor, bool handed_over)
     struct oribi_listeners *listeners = supervisor->ties.listeners;
     if (begin(supervisor, handed_over))
         return;
-    supervisor->shutdown.doors_only = true;
+    supervisor->shutdown.frontends_only = true;
     for (uint32_t i = 0; i < listeners->count; i++)
-        if (listeners->items[i].door || !listeners->items[i].is_unix)
+        if (listeners->items[i].frontend || !listeners->items[i].is_unix)
             oribi_os_listen_stop_accepting(listeners->items[i].fd);
 }
 
@@ -97,7 +97,7 @@ void oribi__end_listening(struct oribi_supervisor *supervisor, bool handed_over)
     struct oribi_listeners *listeners = supervisor->ties.listeners;
     if (begin(supervisor, handed_over))
         return;
-    supervisor->shutdown.doors_only = false;
+    supervisor->shutdown.frontends_only = false;
     for (uint32_t i = 0; i < listeners->count; i++)
         oribi_os_listen_stop_accepting(listeners->items[i].fd);
     for (uint32_t i = 0; i < supervisor->ties.board.count; i++)

@@ -224,7 +224,7 @@ static void no_descriptors(struct oribi_supervisor *supervisor)
         supervisor->control.clients[i].fd = -1;
     supervisor->inherited.to_fd = -1;
     supervisor->ties.app.fd = -1;
-    oribi__doors_init(&supervisor->doors);
+    oribi__frontends_init(&supervisor->frontends);
     oribi__status_init(&supervisor->status);
     oribi__agent_init(&supervisor->agent);
 }
@@ -268,7 +268,7 @@ void oribi__supervisor_let_go(void *owner)
         oribi__close(fds[i]);
     for (uint32_t i = 0; i < ORIBI_MOLDS_MAX; i++)
         oribi__close(&supervisor->molds[i].fd);
-    oribi__doors_close(supervisor, true);
+    oribi__frontends_close(supervisor, true);
     oribi__control_close(supervisor, false);
     oribi__agent_close(supervisor, false);
     oribi__status_close(supervisor, false);
@@ -278,7 +278,7 @@ void oribi__supervisor_forget(struct oribi_supervisor *supervisor, int keep_fd)
 {
     oribi__children_let_go(NULL, NULL);
     close_own(supervisor, keep_fd);
-    oribi__doors_close(supervisor, true);
+    oribi__frontends_close(supervisor, true);
     oribi__control_close(supervisor, false);
     oribi__agent_close(supervisor, false);
     oribi__status_close(supervisor, false);
@@ -362,7 +362,7 @@ static int fail(struct oribi_supervisor *supervisor, int code, const char *what,
     oribi_os_close(supervisor->ties.message_fd);
     oribi_os_close(supervisor->ties.life_fd);
     oribi_handoff_close(&supervisor->ties.handoff);
-    oribi__doors_close(supervisor, false);
+    oribi__frontends_close(supervisor, false);
     oribi__control_close(supervisor, true);
     oribi__agent_close(supervisor, true);
     oribi__status_close(supervisor, true);
@@ -381,7 +381,7 @@ static int open_named(struct oribi_supervisor *supervisor, char *error)
     const struct oribi_options *options = supervisor->ties.options;
     int code = oribi_process_check_user(options->user, options->group, error);
     if (code == 0)
-        code = oribi__doors_check_user(options, error);
+        code = oribi__frontends_check_user(options, error);
     if (code == 0)
         code = oribi_options_check_files(options, error);
     if (code == 0 && options->pid_file) {
@@ -477,7 +477,7 @@ void oribi_supervisor_destroy(struct oribi_supervisor *supervisor)
     oribi__control_stopped(supervisor);
     oribi__bequeath(supervisor);
     oribi__inherited_totals_close(&supervisor->inherited);
-    oribi__doors_close(supervisor, false);
+    oribi__frontends_close(supervisor, false);
     oribi__control_close(supervisor, true);
     oribi__agent_close(supervisor, true);
     oribi__status_close(supervisor, true);

@@ -175,7 +175,7 @@ static bool next_death(struct oribi_supervisor *supervisor)
         return true;
     if (oribi_process_reap(pid, false, &status) != pid)
         return false;
-    if (oribi__doors_ended(supervisor, pid, status))
+    if (oribi__frontends_ended(supervisor, pid, status))
         return true;
     oribi__mold_socket_close(supervisor, pid);
     feed(supervisor, &(struct oribi_policy_event){.type = ORIBI_EVENT_EXITED, .pid = pid, .status = status});
@@ -215,8 +215,8 @@ static bool next_event(struct oribi_supervisor *supervisor)
         return false; /* the language hears of it before anything else happens */
     if (next_message(supervisor) || next_signal(supervisor) || next_death(supervisor) || next_missing(supervisor))
         return true;
-    if (supervisor->policy.doors_end && !oribi__doors_left(supervisor)) {
-        feed(supervisor, &(struct oribi_policy_event){.type = ORIBI_EVENT_DOORS_ENDED});
+    if (supervisor->policy.frontends_end && !oribi__frontends_left(supervisor)) {
+        feed(supervisor, &(struct oribi_policy_event){.type = ORIBI_EVENT_FRONTENDS_ENDED});
         return true;
     }
     if (oribi__upgrade_ready(supervisor)) {
@@ -285,14 +285,14 @@ int oribi__supervisor_begin_alone(struct oribi_supervisor *supervisor, char *err
     return 0;
 }
 
-/* What follows once there are doors, or none are wanted. */
+/* What follows once there are frontends, or none are wanted. */
 static void begin_workers(struct oribi_supervisor *supervisor)
 {
     if (oribi_os_adopts_orphans() && oribi_os_become_subreaper() < 0)
         oribi_log(ORIBI_LOG_WARN, "cannot become the parent of orphaned workers (PR_SET_CHILD_SUBREAPER): %s",
                   oribi_os_error_text());
     begin_watches(supervisor);
-    supervisor->policy.config.doors = supervisor->doors.count > 0;
+    supervisor->policy.config.frontends = supervisor->frontends.count > 0;
     feed(supervisor, &(struct oribi_policy_event){.type = ORIBI_EVENT_START});
 }
 
@@ -322,11 +322,11 @@ static bool begin(struct oribi_supervisor *supervisor)
         return true;
     }
     oribi__boot_log_begin(supervisor);
-    if (oribi__doors_begin(supervisor, error) < 0) {
+    if (oribi__frontends_begin(supervisor, error) < 0) {
         begin_failed(supervisor, error);
         return true;
     }
-    if (!supervisor->doors.beginning)
+    if (!supervisor->frontends.beginning)
         begin_workers(supervisor);
     return false;
 }
@@ -376,8 +376,8 @@ void oribi__supervisor_turns(struct oribi_supervisor *supervisor)
     oribi_log_flush();
 }
 
-/* Until all doors are ready nothing serves; but ctl and signals are heard. True when the action is there. */
-static bool begin_doors(struct oribi_supervisor *supervisor)
+/* Until all frontends are ready nothing serves; but ctl and signals are heard. True when the action is there. */
+static bool begin_frontends(struct oribi_supervisor *supervisor)
 {
     char error[ORIBI_ERROR_TEXT_CAP];
     do {
@@ -389,7 +389,7 @@ static bool begin_doors(struct oribi_supervisor *supervisor)
         supervisor->action = (struct oribi_supervisor_action){.type = ORIBI_SUPERVISOR_EXIT};
         return true;
     }
-    int code = oribi__doors_begin_turn(supervisor, error);
+    int code = oribi__frontends_begin_turn(supervisor, error);
     if (code == 0)
         begin_workers(supervisor);
     else if (code != ORIBI_AGAIN)
@@ -405,13 +405,13 @@ const struct oribi_supervisor_action *oribi_supervisor_take(struct oribi_supervi
     supervisor->action = (struct oribi_supervisor_action){.type = ORIBI_SUPERVISOR_NONE};
     if (!supervisor->begun && begin(supervisor))
         return &supervisor->action;
-    if (supervisor->doors.beginning && begin_doors(supervisor))
+    if (supervisor->frontends.beginning && begin_frontends(supervisor))
         return &supervisor->action;
     do {
         if (act(supervisor))
             return &supervisor->action;
     } while (next_event(supervisor));
-    oribi__doors_turn(supervisor);
+    oribi__frontends_turn(supervisor);
     oribi__reload_turn(supervisor, false);
     oribi__upgrade_relieve(supervisor);
     oribi__supervisor_turns(supervisor);
@@ -434,7 +434,7 @@ void oribi_supervisor_wait_for(struct oribi_supervisor *supervisor, int64_t ms)
     int64_t at = earlier(oribi_policy_deadline(&supervisor->policy, now_ms), oribi__control_deadline(supervisor));
     at = earlier(at, oribi__status_deadline(supervisor));
     at = earlier(at, oribi__agent_deadline(supervisor));
-    at = earlier(at, oribi__doors_deadline(supervisor));
+    at = earlier(at, oribi__frontends_deadline(supervisor));
     at = earlier(at, oribi__history_deadline(supervisor));
     at = earlier(at, oribi__stacks_deadline(supervisor));
     at = earlier(at, oribi__footprints_deadline(supervisor));
@@ -459,7 +459,7 @@ void oribi_supervisor_wait_for(struct oribi_supervisor *supervisor, int64_t ms)
     int out_fds[ORIBI__STATUS_CLIENTS_MAX];
     size_t out_count;
     count += oribi__agent_fds(supervisor, fds + count);
-    count += oribi__doors_fds(supervisor, fds + count);
+    count += oribi__frontends_fds(supervisor, fds + count);
     count += oribi__status_fds(supervisor, fds + count, out_fds, &out_count);
     oribi_process_poll_both(fds, count, out_fds, out_count, at == INT64_MAX ? -1 : at > now_ms ? at - now_ms : 0);
 }

@@ -34,7 +34,7 @@ static void spawn(struct oribi_supervisor *supervisor, const struct oribi_policy
     clear_slot(&supervisor->ties.board, slot);
     atomic_store(&slot->generation, action->generation);
     atomic_store(&slot->state, ORIBI_SLOT_STARTING);
-    atomic_store(&slot->stop_soon, supervisor->policy.doors_end      ? ORIBI_STOP_DOORS
+    atomic_store(&slot->stop_soon, supervisor->policy.frontends_end      ? ORIBI_STOP_FRONTENDS
                                    : supervisor->policy.stop_at != 0 ? ORIBI_STOP_SOON
                                                                      : ORIBI_STOP_NONE);
     if (action->pid == supervisor->pid) {
@@ -87,7 +87,7 @@ static size_t name_listener(const struct oribi_listener *item, bool more, char *
     const char *shown = oribi_listener_shown(item);
     bool is_tls = strncmp(shown, "tls://", 6) == 0;
     return (size_t)snprintf(dst, cap, "%s%s%s", more ? ", " : "listening on ", shown,
-                            item->door && !is_tls ? " (door)" : "");
+                            item->frontend && !is_tls ? " (frontend)" : "");
 }
 
 static void log_start_line(struct oribi_supervisor *supervisor)
@@ -155,9 +155,9 @@ static void reloaded(struct oribi_supervisor *supervisor, const struct oribi_pol
 void oribi__reload_turn(struct oribi_supervisor *supervisor, bool now)
 {
     char text[ORIBI_ERROR_TEXT_CAP + sizeof(supervisor->reload_text) + 64];
-    char *renewal = supervisor->doors.renewal;
+    char *renewal = supervisor->frontends.renewal;
     bool refused = renewal[0];
-    if (!supervisor->reload_told_late || (!now && oribi__doors_settle(supervisor)))
+    if (!supervisor->reload_told_late || (!now && oribi__frontends_settle(supervisor)))
         return;
     supervisor->reload_told_late = false;
     (void)snprintf(text, sizeof(text), "%s%s%s%s", supervisor->reload_text, refused ? "; certificates: " : "", renewal,
@@ -202,23 +202,23 @@ static void leave(struct oribi_supervisor *supervisor, bool handed_over)
     oribi__control_stopping(supervisor);
 }
 
-/* Workers stay, and are replaced, for what doors have. Their signal may come before the supervisor's, as it goes to a
+/* Workers stay, and are replaced, for what frontends have. Their signal may come before the supervisor's, as it goes to a
  * whole group: the word keeps them. */
-static void doors_end(struct oribi_supervisor *supervisor, bool handed_over)
+static void frontends_end(struct oribi_supervisor *supervisor, bool handed_over)
 {
     for (uint32_t i = 0; i < supervisor->ties.board.count; i++)
-        atomic_store(&supervisor->ties.board.slots[i].stop_soon, ORIBI_STOP_DOORS);
+        atomic_store(&supervisor->ties.board.slots[i].stop_soon, ORIBI_STOP_FRONTENDS);
     oribi__end_newcomers(supervisor, handed_over);
-    oribi__doors_end(supervisor, handed_over);
+    oribi__frontends_end(supervisor, handed_over);
     leave(supervisor, handed_over);
 }
 
 static void stopping(struct oribi_supervisor *supervisor, bool handed_over)
 {
-    bool begun = supervisor->doors.ending;
+    bool begun = supervisor->frontends.ending;
     if (!begun)
-        oribi__doors_end(supervisor, handed_over);
-    oribi__doors_give_up(supervisor);
+        oribi__frontends_end(supervisor, handed_over);
+    oribi__frontends_give_up(supervisor);
     oribi__end_listening(supervisor, handed_over);
     if (!begun)
         leave(supervisor, handed_over);
@@ -328,13 +328,13 @@ bool oribi__carry_out(struct oribi_supervisor *supervisor, const struct oribi_po
         return false;
     case ORIBI_ACTION_REOPEN:
         oribi__reopen_logs(&supervisor->ties);
-        oribi__doors_reopen(supervisor);
+        oribi__frontends_reopen(supervisor);
         return false;
     case ORIBI_ACTION_STOP_SOON:
         stop_soon(supervisor);
         return false;
-    case ORIBI_ACTION_DOORS_END:
-        doors_end(supervisor, action->code != 0);
+    case ORIBI_ACTION_FRONTENDS_END:
+        frontends_end(supervisor, action->code != 0);
         return false;
     case ORIBI_ACTION_STOPPING:
         stopping(supervisor, action->code != 0);
@@ -347,15 +347,15 @@ bool oribi__carry_out(struct oribi_supervisor *supervisor, const struct oribi_po
     case ORIBI_ACTION_COMMITTED:
         oribi_log_identify(-1, action->generation);
         oribi__announced_commit(supervisor);
-        supervisor->doors.renewal[0] = '\0';
-        if (supervisor->doors.count > 0) /* a reload has them read anew as well */
-            oribi__doors_certificates(supervisor);
+        supervisor->frontends.renewal[0] = '\0';
+        if (supervisor->frontends.count > 0) /* a reload has them read anew as well */
+            oribi__frontends_certificates(supervisor);
         return false;
     case ORIBI_ACTION_RELOADED:
         reloaded(supervisor, action);
         return false;
     case ORIBI_ACTION_START_UPGRADE:
-        oribi__doors_note_sole(&supervisor->doors, false);
+        oribi__frontends_note_sole(&supervisor->frontends, false);
         *event = oribi__upgrade_start(supervisor);
         return true;
     case ORIBI_ACTION_UPGRADED:

@@ -139,7 +139,7 @@ struct oribi__starter {
 struct oribi__listener_shutdown {
     int64_t look_at;    /* while the listeners end; 0: they do not */
     int64_t held_until; /* until then connections that the kernel holds back are waited for */
-    bool doors_only;    /* … and those of workers only let nobody in */
+    bool frontends_only;    /* … and those of workers only let nobody in */
 };
 
 /* prefork.h: a manager, whose program owns the loop. */
@@ -182,7 +182,7 @@ struct oribi_supervisor {
     struct oribi__control control;
     struct oribi__status_listener status;
     struct oribi__agent agent;
-    struct oribi__doors doors;
+    struct oribi__frontends frontends;
     struct oribi__totals totals;
     struct oribi__history_keeper history;
     struct oribi__footprints footprints;
@@ -200,7 +200,7 @@ struct oribi_supervisor {
     struct oribi_supervisor_action action;
     char reason[256];
     char title[160];
-    /* a reload that is done, until its doors have what it has changed */
+    /* a reload that is done, until its frontends have what it has changed */
     bool reload_told_late;
     char reload_text[192];
 };
@@ -242,11 +242,11 @@ void oribi__close_listeners(struct oribi_supervisor *supervisor, bool unlink_pat
 void oribi__release_starter(struct oribi_supervisor *supervisor, int code);
 void oribi__supervisor_signal(void *self, int number); /* the handler */
 
-/* supervisor_actions.c. The reply to a reload that has waited for doors; `now`: whatever they do. */
+/* supervisor_actions.c. The reply to a reload that has waited for frontends; `now`: whatever they do. */
 void oribi__reload_turn(struct oribi_supervisor *supervisor, bool now);
 
 /* listener_shutdown.c: the end of the listeners, at once or, while connections wait there, turn by turn. End newcomers:
- * those of doors end, and no other lets anybody in whom the kernel has not yet; workers serve on. */
+ * those of frontends end, and no other lets anybody in whom the kernel has not yet; workers serve on. */
 void oribi__end_newcomers(struct oribi_supervisor *supervisor, bool handed_over);
 void oribi__end_listening(struct oribi_supervisor *supervisor, bool handed_over);
 void oribi__listening_turn(struct oribi_supervisor *supervisor);
@@ -364,9 +364,9 @@ uint32_t oribi__workers_missing(const struct oribi_policy *policy);
 void oribi__worker_threads(const struct oribi_slot *slot, uint32_t *busy, uint32_t *threads);
 /* Requests in the hand-off queue, which no worker has at the moment, and since when the oldest waits; 0, 0: none. */
 uint32_t oribi__handed_off(const struct oribi_supervisor *supervisor, int64_t *oldest_us);
-/* The same with those that wait in doors: all that no worker has. */
+/* The same with those that wait in frontends: all that no worker has. */
 uint32_t oribi__waiting(const struct oribi_supervisor *supervisor, int64_t *oldest_us);
-/* The server's counters since its start: those of workers and doors, ended ones and predecessors included, and the
+/* The server's counters since its start: those of workers and frontends, ended ones and predecessors included, and the
  * supervisor's own. */
 void oribi__status_totals(const struct oribi_supervisor *supervisor, struct oribi__totals *all);
 /* The workers' part of them. */

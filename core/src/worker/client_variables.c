@@ -1,4 +1,4 @@
-/* What a door says of a request's client, as variables of CGI: for every language the same. */
+/* What a frontend says of a request's client, as variables of CGI: for every language the same. */
 #include "oribi/worker/req.h"
 
 #include <string.h>

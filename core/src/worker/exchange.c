@@ -155,7 +155,7 @@ bool oribi__conn_keeps(const struct oribi_worker *w, const struct oribi_conn *c)
 {
     uint32_t max = w->options->keepalive_requests_max;
     if (__builtin_expect(c->channel != NULL, 0))
-        return true; /* its end is the door's, or it is passed on */
+        return true; /* its end is the frontend's, or it is passed on */
     if (!c->exchange->head.keep_alive || oribi__stop_asked(w) || (w->stopping && !oribi__retiring(w)))
         return false; /* a worker that retires passes the connection on */
     return max == 0 || c->request_count < max;

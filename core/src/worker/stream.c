@@ -429,7 +429,7 @@ bool oribi_req_is_unix(const struct oribi_req *req)
     return listener->is_unix;
 }
 
-/* Behind a door the socket is not that of one client. */
+/* Behind a frontend the socket is not that of one client. */
 static void lend_channel(const struct oribi__exchange *exchange)
 {
     if (exchange->base.conn->channel)

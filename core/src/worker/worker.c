@@ -137,9 +137,9 @@ void oribi_worker_stop_signalled(struct oribi_worker *w)
 
 bool oribi__stop_waits(const struct oribi_worker *w)
 {
-    if (!w->has_doors || w->orphaned || !atomic_load_explicit(&w->stop_signalled, memory_order_relaxed))
+    if (!w->has_frontends || w->orphaned || !atomic_load_explicit(&w->stop_signalled, memory_order_relaxed))
         return false;
-    return atomic_load_explicit(&w->slot->stop_soon, memory_order_acquire) == ORIBI_STOP_DOORS ||
+    return atomic_load_explicit(&w->slot->stop_soon, memory_order_acquire) == ORIBI_STOP_FRONTENDS ||
            w->reactor.now_ms - atomic_load_explicit(&w->stop_signalled_ms, memory_order_relaxed) < ORIBI_DRAIN_GRACE_MS;
 }
 

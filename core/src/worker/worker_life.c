@@ -131,8 +131,8 @@ static int watch_all(struct oribi_worker *w)
     uint32_t count = w->setup.listeners ? w->setup.listeners->count : 0;
     w->acceptor.watches = oribi_mem_alloc(count ? count : 1, sizeof(*w->acceptor.watches));
     for (uint32_t i = 0; i < count; i++)
-        if (w->setup.listeners->items[i].door)
-            w->has_doors = true;
+        if (w->setup.listeners->items[i].frontend)
+            w->has_frontends = true;
         else
             w->acceptor.watches[w->acceptor.watch_count++].listener = &w->setup.listeners->items[i];
     oribi__own_begin(w);
@@ -247,7 +247,7 @@ int oribi_worker_create(const struct oribi_worker_setup *setup, struct oribi_wor
         return result;
     }
     *out = w;
-    if (setup->workers) /* signals and forks are the door's */
+    if (setup->workers) /* signals and forks are the frontend's */
         return 0;
     defuse(SIGPIPE);
     defuse(SIGXFSZ);

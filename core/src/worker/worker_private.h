@@ -71,7 +71,7 @@ struct oribi_worker {
     _Atomic uint32_t stop_asked;       /* set by oribi_worker_stop() in a handler or thread, read by the owner */
     _Atomic uint32_t stop_signalled;   /* the same for oribi_worker_stop_signalled() … */
     _Atomic int64_t stop_signalled_ms; /* … and when that was */
-    bool has_doors; /* the server has: they need workers for longer than a signal to the whole group says */
+    bool has_frontends; /* the server has: they need workers for longer than a signal to the whole group says */
     /* oribi_worker_retire(): nothing is begun any more. Set by the own thread, read by the helper */
     _Atomic bool retiring;
     bool stopping;
@@ -160,7 +160,7 @@ static inline void oribi__tell_asleep(struct oribi_worker *w)
 int64_t oribi__wait_bound_ms(const struct oribi_worker *worker);
 
 /* True while a signal's stop waits for the supervisor's word, which a signal to the whole group may have overtaken: as
- * long as doors need this worker, or nothing is known of that. */
+ * long as frontends need this worker, or nothing is known of that. */
 bool oribi__stop_waits(const struct oribi_worker *w);
 
 /* True if the worker was told to stop: by oribi_worker_stop(), or by the supervisor's word on the scoreboard, which
@@ -190,7 +190,7 @@ static inline bool oribi__shared(const struct oribi_worker *w)
     return w->threads.count > 1;
 }
 
-/* Connections that clients have made: a door's channels are not counted, nor limited. */
+/* Connections that clients have made: a frontend's channels are not counted, nor limited. */
 static inline uint32_t oribi__client_count(const struct oribi_worker *w)
 {
     return w->reactor.conn_count - w->reactor.channel_count;

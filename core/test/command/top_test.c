@@ -207,22 +207,22 @@ static void test_threads_have_a_column(void)
     end();
 }
 
-static void test_doors_have_a_line(void)
+static void test_frontends_have_a_line(void)
 {
     begin();
-    ok(!strstr(SCREEN(.columns = 130), "doors"));
-    now.doors = 2;
-    now.doors_serving = 1;
-    now.door_clients = 23;
-    now.door_clients_h2 = 15;
-    now.door_streams = 1;
-    now.door_calls_out = 8;
+    ok(!strstr(SCREEN(.columns = 130), "frontends"));
+    now.frontends = 2;
+    now.frontends_serving = 1;
+    now.frontend_clients = 23;
+    now.frontend_clients_h2 = 15;
+    now.frontend_streams = 1;
+    now.frontend_calls_out = 8;
     before.handshakes = 1000;
     now.handshakes = 1100;
     now.handshakes_resumed = 80;
     travel();
     ok(strstr(SCREEN(.columns = 130), "\nconnections  23 open  5.0/s new  in 2.0 KB/s  out 3.0 MB/s\n"
-                                      "doors        1 of 2 serve  23 open  15 HTTP/2  1 stream  8 with workers  "
+                                      "frontends        1 of 2 serve  23 open  15 HTTP/2  1 stream  8 with workers  "
                                       "handshakes 50.0/s  80 % resumed\nsince start"));
     now.handshakes_failed = 3;
     ok(strstr(SCREEN(.columns = 130), "  80 % resumed  1.5/s failed\n"));
@@ -237,7 +237,7 @@ static void test_doors_have_a_line(void)
 static void test_no_size_is_exceeded(void)
 {
     begin();
-    now.doors = 3;
+    now.frontends = 3;
     travel();
     for (uint32_t columns = 1; columns <= 130; columns++)
         for (uint32_t rows = 1; rows <= 16; rows++) {
@@ -453,7 +453,7 @@ int main(void)
     test_60_columns();
     test_200_columns_and_no_limit_at_all();
     test_threads_have_a_column();
-    test_doors_have_a_line();
+    test_frontends_have_a_line();
     test_no_size_is_exceeded();
     test_workers_beyond_the_screen_are_counted();
     test_orders();

@@ -74,19 +74,19 @@ static void test_the_parts_are_told_apart(void)
     is_str(address.text, "tcp://0.0.0.0:80");
 }
 
-static void test_addresses_of_doors(void)
+static void test_addresses_of_frontends(void)
 {
     struct oribi_address address;
     ok_eq(oribi_address_parse("tls://a:443?certificate=c.pem&key=/k.pem", &address, error), 0);
-    ok(address.tls && address.door);
+    ok(address.tls && address.frontend);
     is_str(address.text, "tcp://a:443"); /* so that sockets that are handed down are found */
     is_bytes(address.files[0].p, address.files[0].n, "c.pem", 5);
     is_bytes(address.files[1].p, address.files[1].n, "/k.pem", 6);
     ok_eq(address.files[2].n, 0);
-    ok_eq(oribi_address_parse("/run/a?door=on", &address, error), 0);
-    ok(address.door && !address.tls);
-    ok_eq(oribi_address_parse(":80?door=off", &address, error), 0);
-    ok(!address.door && !address.tls);
+    ok_eq(oribi_address_parse("/run/a?frontend=on", &address, error), 0);
+    ok(address.frontend && !address.tls);
+    ok_eq(oribi_address_parse(":80?frontend=off", &address, error), 0);
+    ok(!address.frontend && !address.tls);
 }
 
 static void test_what_is_wrong_is_said_in_one_line(void)
@@ -110,10 +110,10 @@ static void test_what_is_wrong_is_said_in_one_line(void)
         {"ssl://a:80?key=k",
          "address \"ssl://a:80?key=k\" asks for TLS: say tls://host:port, and where the certificate is"},
         {"a:443:ssl", "address \"a:443:ssl\" asks for TLS: say tls://host:port, and where the certificate is"},
-        {"tls://a:443?door=on", "address \"tls://a:443?door=on\" has an unknown option \"door\" (known: certificate, "
+        {"tls://a:443?frontend=on", "address \"tls://a:443?frontend=on\" has an unknown option \"frontend\" (known: certificate, "
                                 "key, ocsp, backlog, ipv6only and proxy)"},
         {"tls://a:443?key=", "address \"tls://a:443?key=\" needs a file for key"},
-        {":80?door=yes", "address \":80?door=yes\" needs door to be on or off"},
+        {":80?frontend=yes", "address \":80?frontend=yes\" needs frontend to be on or off"},
         {"unix://", "address \"unix://\" has no path"},
         {"unix://?umask=0", "address \"unix://?umask=0\" has no path"},
         {"/run/", "address \"/run/\" is a directory, not a socket's path"},
@@ -125,8 +125,8 @@ static void test_what_is_wrong_is_said_in_one_line(void)
         {"/a?backlog=0", "address \"/a?backlog=0\" needs a backlog of at least 1"},
         {":80?backlog=2147483648", "address \":80?backlog=2147483648\" needs a backlog of at least 1"},
         {":80?umask=0",
-         "address \":80?umask=0\" has an unknown option \"umask\" (known: backlog, door, ipv6only and proxy)"},
-        {"/a?", "address \"/a?\" has an unknown option \"\" (known: umask, mode, backlog, door and proxy)"},
+         "address \":80?umask=0\" has an unknown option \"umask\" (known: backlog, frontend, ipv6only and proxy)"},
+        {"/a?", "address \"/a?\" has an unknown option \"\" (known: umask, mode, backlog, frontend and proxy)"},
         {"fd://3?backlog=1", "address \"fd://3?backlog=1\" has an unknown option \"backlog\" (known: proxy)"},
         {":80?proxy", "address \":80?proxy\" needs proxy to be on or off"},
         {"/a?proxy=yes", "address \"/a?proxy=yes\" needs proxy to be on or off"},
@@ -202,7 +202,7 @@ int main(void)
 {
     test_spellings_of_one_address_are_equal();
     test_the_parts_are_told_apart();
-    test_addresses_of_doors();
+    test_addresses_of_frontends();
     test_what_is_wrong_is_said_in_one_line();
     test_a_path_may_have_107_bytes();
     test_a_host_may_have_100_bytes();

@@ -14,7 +14,7 @@ static const struct oribi_option words[] = {
     {.name = "redirect", .type = ORIBI_OPTION_LIST, .composed = {"1=[3:]2", "/FROM TO #STATUS", NULL}},
     {.name = "header", .type = ORIBI_OPTION_LIST, .composed = {"1:2", "NAME TEXT", NULL}},
     {.name = "error_page", .type = ORIBI_OPTION_LIST, .composed = {"1=2", "#STATUS FILE", NULL}},
-    {.name = "bind", .type = ORIBI_OPTION_LIST, .composed = {"1?", "ADDR", "certificate key door?"}},
+    {.name = "bind", .type = ORIBI_OPTION_LIST, .composed = {"1?", "ADDR", "certificate key frontend?"}},
     {.name = "health", .type = ORIBI_OPTION_TEXT, .composed = {"1", "/PATH", NULL}},
 };
 

@@ -579,12 +579,12 @@ static void test_a_bind_says_what_a_socket_of_server_starter_speaks(void)
     int code = OPEN_PROXY(&listeners, plain, in_dir("unwanted"));
     ok_named(code == 0, "%s", code < 0 ? error : "it opens");
     ok_eq(listeners.count, 1);
-    ok(!listeners.items[0].tls && !listeners.items[0].door && listeners.items[0].proxy);
+    ok(!listeners.items[0].tls && !listeners.items[0].frontend && listeners.items[0].proxy);
     oribi_mem_free(listeners.items[0].path);
     listeners.count = 0;
     ok_eq(OPEN(&listeners, in_dir("unwanted"), tls), 0);
     ok_eq(listeners.count, 1);
-    ok(listeners.items[0].tls && listeners.items[0].door && listeners.items[0].fd == fd);
+    ok(listeners.items[0].tls && listeners.items[0].frontend && listeners.items[0].fd == fd);
     ok(access(in_dir("unwanted"), F_OK) < 0);
     int copy = dup(fd);
     oribi_listeners_close(&listeners, true);

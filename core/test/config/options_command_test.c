@@ -247,7 +247,7 @@ static void test_development_is_one_process_where_fork_is_not_safe(void)
     check_single(false, "development", "daemonize", "on");
     check_single(false, "development", "user", "nobody");
     check_single(false, "development", "bind", "tls://127.0.0.1:1");
-    check_single(false, "development", "bind", "127.0.0.1:1?door=on");
+    check_single(false, "development", "bind", "127.0.0.1:1?frontend=on");
     check_single(false, "development", "warmup", "/");
     check_single(false, "development", "requests_max", "9");
     check_single(false, "development", "memory_max", "1G");

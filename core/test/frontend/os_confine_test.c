@@ -1,4 +1,4 @@
-/* What a door cannot do any more. Each look is a child's, which is confined for good. */
+/* What a frontend cannot do any more. Each look is a child's, which is confined for good. */
 #include "frontend/os_confine_linux.c"
 
 #include "tap.h"

@@ -1,4 +1,4 @@
-/* Records of a door's text: what none of them may be. */
+/* Records of a frontend's text: what none of them may be. */
 #include "frontend/pairs.c"
 
 #include "tap.h"

@@ -219,8 +219,8 @@ static void test_the_name_that_was_asked_for(void)
     oribi_tls_release(tls);
 }
 
-/* One door gives a ticket, another takes it; after two turns of the keys nobody does. */
-static void test_tickets_of_all_doors(void)
+/* One frontend gives a ticket, another takes it; after two turns of the keys nobody does. */
+static void test_tickets_of_all_frontends(void)
 {
     struct made made = make("DNS:a.test", EVP_PKEY_EC, 30);
     struct oribi_tls_certificate certificate = pair(&made, &made);
@@ -387,7 +387,7 @@ int main(void)
     test_both_versions_and_what_is_known();
     test_names();
     test_the_name_that_was_asked_for();
-    test_tickets_of_all_doors();
+    test_tickets_of_all_frontends();
     test_many_bytes();
     test_what_is_no_tls();
     test_bytes_that_were_read_before_the_handshake();

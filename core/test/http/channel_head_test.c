@@ -110,7 +110,7 @@ static void test_room(void)
 }
 
 /* Each byte of a good one is changed; what is then still read has a protocol that there is. */
-static void test_what_no_door_writes(void)
+static void test_what_no_frontend_writes(void)
 {
     char text[512];
     struct oribi_channel_head made = sample("192.0.2.7");
@@ -138,6 +138,6 @@ int main(void)
     test_addresses_and_ports();
     test_a_client_of_a_unix_socket();
     test_room();
-    test_what_no_door_writes();
+    test_what_no_frontend_writes();
     return done_testing();
 }

@@ -284,39 +284,39 @@ static void test_stopped_workers_and_empty_places(void)
     end();
 }
 
-/* What doors answer is the server's; what they give to workers is told apart, and not counted twice. */
-static void test_doors(void)
+/* What frontends answer is the server's; what they give to workers is told apart, and not counted twice. */
+static void test_frontends(void)
 {
     begin();
-    static struct oribi_door_slot slots[2];
-    struct oribi__doors *doors = &supervisor->doors;
+    static struct oribi_frontend_slot slots[2];
+    struct oribi__frontends *frontends = &supervisor->frontends;
     supervisor->ties.board.slots[0].request_count = 5;
     supervisor->ties.board.slots[0].status_class[2] = 5;
     supervisor->ties.board.slots[0].connections_open = 1;
     scrape(false);
-    ok_eq(sample("oribi_door_calls_total"), 0);
-    ok_eq(sample("oribi_door_certificate_expires_timestamp_seconds"), -1);
-    ok_eq(sample("oribi_doors{state=\"serving\"}"), 0);
-    doors->slots = slots;
-    doors->count = 2;
-    doors->items[1].ready = true;
+    ok_eq(sample("oribi_frontend_calls_total"), 0);
+    ok_eq(sample("oribi_frontend_certificate_expires_timestamp_seconds"), -1);
+    ok_eq(sample("oribi_frontends{state=\"serving\"}"), 0);
+    frontends->slots = slots;
+    frontends->count = 2;
+    frontends->items[1].ready = true;
     slots[0].status_class[2] = 3;
     slots[0].uncalled_count = slots[0].site_count = 3;
     slots[1].method_count[ORIBI_SLOT_GET] = 3;
     slots[1].call_count = 5;
     slots[1].requests[1] = 8;
-    slots[1].handshakes[ORIBI_DOOR_RESUMED_13] = 2;
-    slots[1].unshaken[ORIBI_DOOR_PLAIN] = 4;
+    slots[1].handshakes[ORIBI_FRONTEND_RESUMED_13] = 2;
+    slots[1].unshaken[ORIBI_FRONTEND_PLAIN] = 4;
     slots[1].bytes_in = 70;
-    slots[0].clients[ORIBI_DOOR_H1] = 2;
-    slots[1].clients[ORIBI_DOOR_H2] = 3;
+    slots[0].clients[ORIBI_FRONTEND_H1] = 2;
+    slots[1].clients[ORIBI_FRONTEND_H2] = 3;
     slots[1].states[ORIBI_SLOT_CONN_CALLING] = 5;
     slots[1].streams = 11;
     slots[0].expires_s = 1800000001;
     slots[1].expires_s = 1800000000;
     slots[1].queue_len = 6;
     slots[1].queue_oldest_us = oribi_clock_us() - 7000000;
-    supervisor->totals.door_exits = 9;
+    supervisor->totals.frontend_exits = 9;
     scrape(false);
     ok_eq(sample("oribi_calls_total"), 5);
     ok_eq(sample("oribi_requests_uncalled_total"), 3);
@@ -327,18 +327,18 @@ static void test_doors(void)
     ok_eq(sample("oribi_requests_waiting"), 6);
     ok(sample("oribi_oldest_wait_seconds") >= 7);
     ok_eq(sample("oribi_received_bytes_total"), 0);
-    ok_eq(sample("oribi_door_received_bytes_total"), 70);
-    ok_eq(sample("oribi_door_site_answers_total"), 3);
-    ok_eq(sample("oribi_door_calls_total"), 5);
-    ok_eq(sample("oribi_door_requests_total{protocol=\"http2\"}"), 8);
-    ok_eq(sample("oribi_door_handshakes_total{version=\"TLSv1.3\",kind=\"resumed\"}"), 2);
-    ok_eq(sample("oribi_door_handshakes_failed_total{reason=\"plain\"}"), 4);
-    ok_eq(sample("oribi_door_connections_open{protocol=\"http2\"}"), 3);
-    ok_eq(sample("oribi_door_streams_open"), 11);
-    ok_eq(sample("oribi_door_certificate_expires_timestamp_seconds"), 1800000000);
-    ok_eq(sample("oribi_door_exits_total"), 9);
-    ok_eq(sample("oribi_doors{state=\"serving\"}"), 1);
-    ok_eq(sample("oribi_doors{state=\"starting\"}"), 1);
+    ok_eq(sample("oribi_frontend_received_bytes_total"), 70);
+    ok_eq(sample("oribi_frontend_site_answers_total"), 3);
+    ok_eq(sample("oribi_frontend_calls_total"), 5);
+    ok_eq(sample("oribi_frontend_requests_total{protocol=\"http2\"}"), 8);
+    ok_eq(sample("oribi_frontend_handshakes_total{version=\"TLSv1.3\",kind=\"resumed\"}"), 2);
+    ok_eq(sample("oribi_frontend_handshakes_failed_total{reason=\"plain\"}"), 4);
+    ok_eq(sample("oribi_frontend_connections_open{protocol=\"http2\"}"), 3);
+    ok_eq(sample("oribi_frontend_streams_open"), 11);
+    ok_eq(sample("oribi_frontend_certificate_expires_timestamp_seconds"), 1800000000);
+    ok_eq(sample("oribi_frontend_exits_total"), 9);
+    ok_eq(sample("oribi_frontends{state=\"serving\"}"), 1);
+    ok_eq(sample("oribi_frontends{state=\"starting\"}"), 1);
     end();
 }
 
@@ -349,9 +349,9 @@ static void test_both_formats(void)
         return;
     begin();
     supervisor->ties.board.slots[0].live_objects = supervisor->ties.board.slots[0].heap_pages = 1;
-    static struct oribi_door_slot door = {.expires_s = 1};
-    supervisor->doors.slots = &door;
-    supervisor->doors.count = 1;
+    static struct oribi_frontend_slot frontend = {.expires_s = 1};
+    supervisor->frontends.slots = &frontend;
+    supervisor->frontends.count = 1;
     struct oribi_policy_event event;
     oribi__footprints_ask(supervisor);
     for (uint32_t i = 0; i < WORKERS; i++)
@@ -479,7 +479,7 @@ int main(void)
     test_what_is_slow_to_measure_is_measured_in_turn();
     test_what_the_collector_has_done();
     test_stopped_workers_and_empty_places();
-    test_doors();
+    test_frontends();
     test_both_formats();
     test_the_size_hangs_on_the_number_of_workers_alone();
     test_the_client_chooses_the_format();

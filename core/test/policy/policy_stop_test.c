@@ -6,22 +6,22 @@
 
 /* --- stopping --- */
 
-static void start_with_doors(uint32_t workers)
+static void start_with_frontends(uint32_t workers)
 {
     start(workers);
-    w.policy.config.doors = true;
+    w.policy.config.frontends = true;
 }
 
-static void test_doors_end_before_workers(void)
+static void test_frontends_end_before_workers(void)
 {
-    start_with_doors(3);
+    start_with_frontends(3);
     just(ORIBI_EVENT_STOP);
     settle();
-    ok_eq(w.door_ends, 1);
+    ok_eq(w.frontend_ends, 1);
     ok_eq(w.stoppings, 0);
     ok_eq(count_signalled(SIGTERM), 0);
     ok_eq(oribi_policy_serving(&w.policy), 3);
-    just(ORIBI_EVENT_DOORS_ENDED);
+    just(ORIBI_EVENT_FRONTENDS_ENDED);
     ok_eq(w.stoppings, 1);
     ok_eq(count_signalled(SIGTERM), 3);
     settle();
@@ -29,9 +29,9 @@ static void test_doors_end_before_workers(void)
     ok_eq(w.exit_code, 0);
 }
 
-static void test_doors_that_do_not_end_are_waited_for_within_shutdown_timeout(void)
+static void test_frontends_that_do_not_end_are_waited_for_within_shutdown_timeout(void)
 {
-    start_with_doors(2);
+    start_with_frontends(2);
     w.workers_obey = false;
     just(ORIBI_EVENT_STOP);
     settle();
@@ -42,14 +42,14 @@ static void test_doors_that_do_not_end_are_waited_for_within_shutdown_timeout(vo
     ok_eq(count_signalled(SIGTERM), 2);
     pass_ms(999);
     ok_eq(count_signalled(SIGKILL), 0);
-    pass_ms(1); /* the whole stop has shutdown_timeout, doors included */
+    pass_ms(1); /* the whole stop has shutdown_timeout, frontends included */
     ok_eq(count_signalled(SIGKILL), 2);
     ok_eq(w.exits, 1);
 }
 
-static void test_a_worker_that_dies_while_doors_end_is_replaced(void)
+static void test_a_worker_that_dies_while_frontends_end_is_replaced(void)
 {
-    start_with_doors(2);
+    start_with_frontends(2);
     just(ORIBI_EVENT_STOP);
     settle();
     int before = w.spawns;
@@ -57,21 +57,21 @@ static void test_a_worker_that_dies_while_doors_end_is_replaced(void)
     settle();
     ok_eq(w.spawns, before + 1);
     ok_eq(oribi_policy_serving(&w.policy), 2);
-    just(ORIBI_EVENT_DOORS_ENDED);
+    just(ORIBI_EVENT_FRONTENDS_ENDED);
     settle();
     ok_eq(w.exits, 1);
 }
 
-static void test_a_second_stop_waits_for_no_door(void)
+static void test_a_second_stop_waits_for_no_frontend(void)
 {
-    start_with_doors(2);
+    start_with_frontends(2);
     just(ORIBI_EVENT_STOP);
     settle();
     just(ORIBI_EVENT_STOP);
     ok_eq(w.stoppings, 1);
     settle();
     ok_eq(w.exits, 1);
-    just(ORIBI_EVENT_DOORS_ENDED); /* nothing more */
+    just(ORIBI_EVENT_FRONTENDS_ENDED); /* nothing more */
     ok_eq(w.stoppings, 1);
 }
 
@@ -419,10 +419,10 @@ static void test_a_worker_that_ended_for_its_call_is_replaced_at_once(void)
 int main(void)
 {
     test_stop_drains_and_ends_with_0();
-    test_doors_end_before_workers();
-    test_doors_that_do_not_end_are_waited_for_within_shutdown_timeout();
-    test_a_worker_that_dies_while_doors_end_is_replaced();
-    test_a_second_stop_waits_for_no_door();
+    test_frontends_end_before_workers();
+    test_frontends_that_do_not_end_are_waited_for_within_shutdown_timeout();
+    test_a_worker_that_dies_while_frontends_end_is_replaced();
+    test_a_second_stop_waits_for_no_frontend();
     test_a_worker_that_hangs_outside_any_call_is_killed();
     test_without_call_timeout_nothing_is_too_long();
     test_a_worker_that_ignores_the_stop_is_killed_at_the_deadline();

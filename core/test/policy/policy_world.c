@@ -118,8 +118,8 @@ static void note(const struct oribi_policy_action *action)
     case ORIBI_ACTION_REOPEN:
         w.reopens++;
         break;
-    case ORIBI_ACTION_DOORS_END:
-        w.door_ends++;
+    case ORIBI_ACTION_FRONTENDS_END:
+        w.frontend_ends++;
         break;
     case ORIBI_ACTION_STOPPING:
         w.stoppings++;

@@ -42,7 +42,7 @@ struct world {
     bool workers_obey;
     bool molds_obey;
     /* what was seen */
-    int ups, stoppings, door_ends, reopens, exits, worker_exits, mold_starts, spawns;
+    int ups, stoppings, frontend_ends, reopens, exits, worker_exits, mold_starts, spawns;
     int reloadings, commits, reloads_done, reloads_failed, upgrades_asked, upgrades_done, upgrades_failed, stop_soons;
     int upgrades_refused;
     int reforks_asked, reforks_done;

@@ -103,7 +103,7 @@ static void check_files(size_t len, int want)
     char *body = big_text(len);
     struct client *c = begin_post(&site, len);
     struct answer answer = {0};
-    (void)client_send_bytes(&site, c, body, len); /* the last may meet a closed door */
+    (void)client_send_bytes(&site, c, body, len); /* the last may meet a closed frontend */
     ok(next_answer(&site, c, &answer));
     ok_eq(answer.status, want);
     if (want == 503)

@@ -38,7 +38,7 @@ static bool served_after_a_pause(struct site *site, const char *first, uint8_t s
     ok(pump_until(site, in_conn_state(site, state)));
     pass_ms(beyond ? AFTER_MS : BEFORE_MS);
     settle(site);
-    (void)client_send(site, c, rest); /* may meet a closed door */
+    (void)client_send(site, c, rest); /* may meet a closed frontend */
     return status_of(site, c) == 200;
 }
 

@@ -23,7 +23,7 @@ sub run {
 }
 
 sub _version {
-    return 'oribi-psgi ' . Oribi::release() . " (Oribi $Oribi::VERSION, perl $^V)\ncompression: " . Oribi::Options->codings . "\nsystem calls: " . Oribi::Options->_layer . "\ndoor: " . Oribi::Options->_door . "\n";
+    return 'oribi-psgi ' . Oribi::release() . " (Oribi $Oribi::VERSION, perl $^V)\ncompression: " . Oribi::Options->codings . "\nsystem calls: " . Oribi::Options->_layer . "\nfrontend: " . Oribi::Options->_frontend . "\n";
 }
 
 # -Mmodule, -Idir and -ecode are cuddled by old habit; the core's parser knows that for every short flag.

@@ -375,7 +375,7 @@ static VALUE build_plainly(struct ext_call *call)
     return env;
 }
 
-/* Of a client that a door holds. */
+/* Of a client that a frontend holds. */
 static void set_client(const struct ext_call *call, VALUE env)
 {
     struct oribi_variable variables[ORIBI_CLIENT_VARIABLES_MAX];

@@ -54,7 +54,7 @@ CODINGS = {
   "br" => ["brotli/encode.h", "brotlienc", "BrotliEncoderCompressStream"]
 }.select { |_, (header, library, function)| have_header(header) && have_library(library, function, header) }.keys
 
-# A door is built where the core's Makefile finds these two.
+# A frontend is built where the core's Makefile finds these two.
 TLS = %w[libnghttp2:1.52 openssl:3.0].all? do |library|
   name, version = library.split(":")
   system("pkg-config", "--atleast-version=#{version}", name, %i[out err] => File::NULL)
@@ -107,14 +107,14 @@ File.write("Makefile", <<~MAKEFILE, mode: "a")
 
   ask-the-core:
 
-  # The door, where the core has it: a program beside the extension.
-  install-so: install-door
-  install-door: core/liboribi.a
-  \t@test ! -x core/oribi-door || { $(MAKEDIRS) $(RUBYARCHDIR) && $(INSTALL_PROG) core/oribi-door $(RUBYARCHDIR); }
+  # The frontend, where the core has it: a program beside the extension.
+  install-so: install-frontend
+  install-frontend: core/liboribi.a
+  \t@test ! -x core/oribi-frontend || { $(MAKEDIRS) $(RUBYARCHDIR) && $(INSTALL_PROG) core/oribi-frontend $(RUBYARCHDIR); }
 
   clean: clean-core
   clean-core:
-  \t-$(Q)$(RM_RF) core/obj core/liboribi.a core/liboribi_door.a core/oribi-door
+  \t-$(Q)$(RM_RF) core/obj core/liboribi.a core/liboribi_frontend.a core/oribi-frontend
 
-  .PHONY: ask-the-core clean-core install-door
+  .PHONY: ask-the-core clean-core install-frontend
 MAKEFILE

@@ -251,11 +251,11 @@ static VALUE command_line(VALUE self)
     return words;
 }
 
-/* @return [String] what doors are built with, or "none" */
-static VALUE door(VALUE self)
+/* @return [String] what frontends are built with, or "none" */
+static VALUE frontend(VALUE self)
 {
     char text[ORIBI_ERROR_TEXT_CAP];
-    oribi_check_door(text, sizeof(text));
+    oribi_check_frontend(text, sizeof(text));
     return rb_utf8_str_new_cstr(text);
 }
 
@@ -280,7 +280,7 @@ void ext_process_setup(void)
     rb_define_singleton_method(core, "codings", codings, 0);
     rb_define_singleton_method(core, "layer", layer, 0);
     rb_define_singleton_method(core, "command_line", command_line, 0);
-    rb_define_singleton_method(core, "door", door, 0);
+    rb_define_singleton_method(core, "frontend", frontend, 0);
     rb_define_singleton_method(core, "give_signals_back", give_signals_back, 0);
     process_class = rb_define_class_under(core, "Process", rb_cObject);
     rb_undef_alloc_func(process_class);

@@ -27,7 +27,7 @@ module Oribi
 
       options = Options.new.parse(argv)
       return say(Options.help(all: argv.include?("all"))) if options["help"] == "on"
-      return say("oribi #{VERSION}\ncompression: #{Core.codings}\nsystem calls: #{Core.layer}\ndoor: #{Core.door}\n") if options["version"] == "on"
+      return say("oribi #{VERSION}\ncompression: #{Core.codings}\nsystem calls: #{Core.layer}\nfrontend: #{Core.frontend}\n") if options["version"] == "on"
       return say(Options.completion(options["completion"])) unless options["completion"].empty?
 
       configure(options)

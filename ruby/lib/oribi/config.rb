@@ -99,7 +99,7 @@ module Oribi
       @options.set_values(name, values, source: :file)
     end
 
-    ADDRESS_WORDS = %i[certificate key ocsp door proxy].freeze
+    ADDRESS_WORDS = %i[certificate key ocsp frontend proxy].freeze
     private_constant :ADDRESS_WORDS
 
     # Unicorn's `listen "/run/app.sock", backlog: 64`.

@@ -89,11 +89,11 @@ void oribi_check_machine(struct oribi_check *check, const struct oribi_options *
 
 /* For --check: users that are not there, and what is wrong with tls:// addresses and their certificates, are an error,
  * what is risky a line of advice each, appended with its newline. 0, or ORIBI_EINVAL with one line in `error`. Runs
- * oribi-door, and the command for passwords of keys. */
+ * oribi-frontend, and the command for passwords of keys. */
 int oribi_check_certificates(const struct oribi_options *options, struct oribi_buf *advice, char *error);
 
-/* What doors are built with, "OpenSSL 3.0.15, nghttp2 1.52.0", or "none" where there is no oribi-door. Runs it. */
-void oribi_check_door(char *dst, size_t cap);
+/* What frontends are built with, "OpenSSL 3.0.15, nghttp2 1.52.0", or "none" where there is no oribi-frontend. Runs it. */
+void oribi_check_frontend(char *dst, size_t cap);
 
 /* Appends the report, as text or as one line of JSON, and gives the exit code: 0 nothing is wrong, 1 something is. */
 int oribi_check_report(const struct oribi_check *check, struct oribi_buf *out, struct oribi_check_asked asked,

@@ -25,7 +25,7 @@ struct oribi_listener {
     bool is_unix;
     bool inherited; /* not ours to unlink */
     bool proxy;     /* trusted peers begin with a PROXY header */
-    bool door;      /* a door accepts here, and no worker */
+    bool frontend;      /* a frontend accepts here, and no worker */
     bool tls;       /* … and speaks TLS; `text` is that of tcp:// all the same */
     enum oribi_listener_origin origin;
     /* "tcp://127.0.0.1:9292", "tcp://[::1]:9292", "unix:///run/x.sock": for logs and matching */
@@ -57,7 +57,7 @@ struct oribi_listeners {
 /* Opens every address of options->bind, taking over descriptors that the environment hands down (inherited.h):
  *
  *   SERVER_STARTER_PORT   all of them, and bind opens none, as with the other servers that run under it; it says which
- *                         of them have a door, and asking for one with any other address is an error
+ *                         of them have a frontend, and asking for one with any other address is an error
  *   LISTEN_FDS            all of them when no bind was given, else those that a bind asks for
  *   ORIBI_LISTEN          those that a bind asks for and all that came from outside; the rest is closed
  *

@@ -103,7 +103,7 @@ enum oribi_option_source {
     ORIBI_FROM_COMMAND,     /* command line, rackup -O, plackup, method call */
 };
 
-enum { ORIBI_DOORS_MAX = 16 };
+enum { ORIBI_FRONTENDS_MAX = 16 };
 
 struct oribi_option_lower_end {
     uint32_t value;
@@ -131,9 +131,9 @@ struct oribi_options {
     bool http2;                         /* offered to clients of tls:// */
     uint32_t https_redirect;            /* port of https:// that other requests are sent to; 0: none */
     uint32_t hsts_s;                    /* Strict-Transport-Security, max-age; 0: none */
-    uint32_t doors;                     /* 0: one for each four CPUs */
-    char *door_user;                    /* NULL: user */
-    bool door_sandbox;
+    uint32_t frontends;                     /* 0: one for each four CPUs */
+    char *frontend_user;                    /* NULL: user */
+    bool frontend_sandbox;
     struct oribi_text_list mounts;        /* lines of files/mount.h */
     struct oribi_text_list sendfile_root; /* folders */
     struct oribi_text_list sendfile_map;  /* PREFIX=FOLDER, see oribi_mount_map_read() */

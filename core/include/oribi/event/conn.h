@@ -85,8 +85,8 @@ static inline int64_t oribi_exchange_body_len(const struct oribi_exchange *excha
     return exchange->parts ? exchange->parts->len : exchange->body.len;
 }
 
-/* A connection that is a channel of a door: each request has a channel head before it (http/channel_head.h), which says
- * whose it is. The door keeps deadlines, and numbers of requests and connections; here it has none. */
+/* A connection that is a channel of a frontend: each request has a channel head before it (http/channel_head.h), which says
+ * whose it is. The frontend keeps deadlines, and numbers of requests and connections; here it has none. */
 struct oribi_channel {
     struct oribi_channel_head head; /* of the request that is read, queued or called; slices point into `text` */
     struct oribi_buf text;          /* its bytes, with which the request travels */

@@ -93,10 +93,10 @@ struct oribi_reactor {
     struct oribi_budget budget;
     int64_t unstored; /* bytes of output, of all connections, that wait for the writer; of the budget's memory */
     char *scratch;    /* ORIBI_SCRATCH_BYTES, for any function of this layer until it returns */
-    bool neighbour;   /* true: the next wait may yield; so says a door with calls out, and whoever reads a channel */
+    bool neighbour;   /* true: the next wait may yield; so says a frontend with calls out, and whoever reads a channel */
 
     /* private */
-    struct oribi_limits channel_limits; /* heads that a door has written anew are a little longer than they were */
+    struct oribi_limits channel_limits; /* heads that a frontend has written anew are a little longer than they were */
     struct oribi_conn *conns;
     struct oribi_conn *run_first;
     struct oribi_conn *run_last;

@@ -1,4 +1,4 @@
-/* The head of an answer as a worker has written it, read again by the door: strict (RFC 9112 4, 5, 6), since an
+/* The head of an answer as a worker has written it, read again by the frontend: strict (RFC 9112 4, 5, 6), since an
  * application that has taken its socket may have written anything. Pure: bytes in, slices out. */
 #ifndef ORIBI_HTTP_ANSWER_H
 #define ORIBI_HTTP_ANSWER_H

@@ -1,5 +1,5 @@
 /* The head that stands before each request on a channel (handoff.h): PROXY protocol version 2 with extensions, which
- * only the door writes and only a worker reads. A client cannot forge it: it is not part of any request. Pure.
+ * only the frontend writes and only a worker reads. A client cannot forge it: it is not part of any request. Pure.
  *
  * Extensions: 0x01 ALPN · 0x02 SNI · 0x05 request id · 0x20 SSL with 0x21 version, 0x23 cipher; ours (0xE0 … 0xEF of
  * the protocol's own range): 0xE0 protocol (10, 11, 20) and whether the client keeps its connection (0, 1) · 0xE1

@@ -1,10 +1,10 @@
-/* doors - processes that hold the clients of tls:// addresses and of those with door=on (frontend_protocol.h). A door is a
+/* frontends - processes that hold the clients of tls:// addresses and of those with frontend=on (frontend_protocol.h). A frontend is a
  * place of its own: started before any worker serves, started again when it dies, kept through reloads and recycling;
  * told to end, and waited for, before the workers are, since it needs them for what it has begun.
  *
  * frontends.c hears and ends them, frontend_start.c starts them, frontend_renewal.c brings new certificates,
  * frontend_passwords.c their passwords, frontend_files.c keeps both; frontend_text.c writes what
- * they are started with, frontend_tickets.c has the keys of session tickets, frontend_slots.c what doors count, frontend_unused.c
+ * they are started with, frontend_tickets.c has the keys of session tickets, frontend_slots.c what frontends count, frontend_unused.c
  * what is set for none. */
 #ifndef ORIBI_SUPERVISOR_FRONTENDS_H
 #define ORIBI_SUPERVISOR_FRONTENDS_H
@@ -24,16 +24,16 @@
 struct oribi_supervisor;
 struct oribi__passwords; /* frontend_passwords.h */
 
-enum { ORIBI__DOOR_READY_MS = 30 * 1000 }; /* from the start of a door until it serves */
+enum { ORIBI__FRONTEND_READY_MS = 30 * 1000 }; /* from the start of a frontend until it serves */
 
 /* Files by their names, keys among them, and passwords of these. */
-struct oribi__door_files {
+struct oribi__frontend_files {
     char *p;
     size_t len;
     size_t cap;
 };
 
-struct oribi__door {
+struct oribi__frontend {
     pid_t pid;      /* 0: none */
     int control_fd; /* -1: none */
     bool ready;
@@ -42,205 +42,205 @@ struct oribi__door {
     int64_t start_at;               /* when it is started again; 0: it is there */
     int64_t ready_by;               /* it is killed then */
     uint32_t failures;              /* in a row */
-    struct oribi__door_files files; /* that it was started with, until it serves */
+    struct oribi__frontend_files files; /* that it was started with, until it serves */
     char refused[128];              /* why it did not serve with what the files have now; "": it did */
 };
 
-/* New certificates on their way to doors. */
+/* New certificates on their way to frontends. */
 enum oribi__renewal {
     ORIBI__RENEWAL_NONE,
     ORIBI__RENEWAL_READS, /* a command prints a password */
-    ORIBI__RENEWAL_WAITS, /* for the answers of doors, until renewal_until */
+    ORIBI__RENEWAL_WAITS, /* for the answers of frontends, until renewal_until */
 };
 
-struct oribi__doors {
-    struct oribi__door items[ORIBI_DOORS_MAX];
+struct oribi__frontends {
+    struct oribi__frontend items[ORIBI_FRONTENDS_MAX];
     uint32_t count; /* 0: none are wanted */
     char program[512];
     int tickets_fd;
     struct oribi_tls_tickets *tickets; /* mapped */
     int64_t tickets_at;                /* when the keys are turned */
     int slots_fd;
-    struct oribi_door_slot *slots; /* what each counts, mapped; NULL: no doors, or no memory for that */
+    struct oribi_frontend_slot *slots; /* what each counts, mapped; NULL: no frontends, or no memory for that */
     bool beginning;                /* the server is not up before all of them are ready */
     uint32_t begun;                /* so many of them were started */
     bool ending;
     char error[256];   /* of the last that has failed at its start; "": none */
     char refusal[256]; /* of the last that has refused new certificates; "": none */
-    uint32_t taken;    /* doors that have taken new certificates */
+    uint32_t taken;    /* frontends that have taken new certificates */
     char warning[256]; /* of the last that has taken certificates; "": none */
     enum oribi__renewal renewing;
     bool renew_again;                   /* it was asked for while one was under way */
     int64_t renewal_until;              /* of ANSWERS */
     int64_t sites_until;                /* a reload's reply waits no longer for its site; 0: none is on its way */
-    struct oribi__door_files renewed;   /* what was read, until a door has taken it */
+    struct oribi__frontend_files renewed;   /* what was read, until a frontend has taken it */
     struct oribi__passwords *passwords; /* of a renewal; NULL: none is read … */
-    struct oribi__passwords *of_start;  /* … and of a door that is to start, … */
+    struct oribi__passwords *of_start;  /* … and of a frontend that is to start, … */
     uint32_t starting;                  /* … this one */
     char renewal[256];                  /* why a reload has not renewed certificates; "": it has */
-    struct oribi__door_files kept;      /* of the certificates that doors have taken last */
-    struct oribi_buf site;              /* oribi__door_text_site() of the generation in force */
+    struct oribi__frontend_files kept;      /* of the certificates that frontends have taken last */
+    struct oribi_buf site;              /* oribi__frontend_text_site() of the generation in force */
 };
 
-void oribi__doors_init(struct oribi__doors *doors);
+void oribi__frontends_init(struct oribi__frontends *frontends);
 
-/* Is door_user one that doors can become? 0, or a code with one line in `error`. */
-int oribi__doors_check_user(const struct oribi_options *options, char *error);
+/* Is frontend_user one that frontends can become? 0, or a code with one line in `error`. */
+int oribi__frontends_check_user(const struct oribi_options *options, char *error);
 
 /* Begins to start them. 0 also where none are wanted; or a code with one line in `error`. Turn: 0, all are ready;
- * ORIBI_AGAIN: not yet; or a code with one line in `error`. Nothing of a door is left with a code. */
-int oribi__doors_begin(struct oribi_supervisor *supervisor, char *error);
-int oribi__doors_begin_turn(struct oribi_supervisor *supervisor, char *error);
+ * ORIBI_AGAIN: not yet; or a code with one line in `error`. Nothing of a frontend is left with a code. */
+int oribi__frontends_begin(struct oribi_supervisor *supervisor, char *error);
+int oribi__frontends_begin_turn(struct oribi_supervisor *supervisor, char *error);
 
-/* What a door does: "serving", "starting", or "stopped": by a signal or a tracer. */
-const char *oribi__door_state(const struct oribi__door *door);
+/* What a frontend does: "serving", "starting", or "stopped": by a signal or a tracer. */
+const char *oribi__frontend_state(const struct oribi__frontend *frontend);
 
 /* How many of them are serving. Looks into /proc for each. */
-uint32_t oribi__doors_serving(const struct oribi__doors *doors);
+uint32_t oribi__frontends_serving(const struct oribi__frontends *frontends);
 
 /* Wanted, and none is serving. */
-bool oribi__doors_missing(const struct oribi__doors *doors);
+bool oribi__frontends_missing(const struct oribi__frontends *frontends);
 
-/* Reads the files of the certificates and gives them to all doors. Its end is logged, and told to the clients of the
+/* Reads the files of the certificates and gives them to all frontends. Its end is logged, and told to the clients of the
  * control socket that wait for it (frontend_renewal.c). One that is under way is followed by another. */
-void oribi__doors_certificates(struct oribi_supervisor *supervisor);
+void oribi__frontends_certificates(struct oribi_supervisor *supervisor);
 
 /* For each turn of the supervisor. */
-void oribi__doors_renewal_turn(struct oribi_supervisor *supervisor, int64_t now_ms);
+void oribi__frontends_renewal_turn(struct oribi_supervisor *supervisor, int64_t now_ms);
 
-/* Is a renewal under way, or have doors still to take a reload's site? */
-bool oribi__doors_settle(const struct oribi_supervisor *supervisor);
+/* Is a renewal under way, or have frontends still to take a reload's site? */
+bool oribi__frontends_settle(const struct oribi_supervisor *supervisor);
 
 /* What their messages say; starts again what has died; turns ticket keys. */
-void oribi__doors_turn(struct oribi_supervisor *supervisor);
-int64_t oribi__doors_deadline(const struct oribi_supervisor *supervisor);
-size_t oribi__doors_fds(const struct oribi_supervisor *supervisor, int *fds); /* at most ORIBI_DOORS_MAX + 2 */
+void oribi__frontends_turn(struct oribi_supervisor *supervisor);
+int64_t oribi__frontends_deadline(const struct oribi_supervisor *supervisor);
+size_t oribi__frontends_fds(const struct oribi_supervisor *supervisor, int *fds); /* at most ORIBI_FRONTENDS_MAX + 2 */
 
-/* A child has ended: was it a door, or a command that prints a password? */
-bool oribi__doors_ended(struct oribi_supervisor *supervisor, pid_t pid, int status);
+/* A child has ended: was it a frontend, or a command that prints a password? */
+bool oribi__frontends_ended(struct oribi_supervisor *supervisor, pid_t pid, int status);
 
-/* A new generation is in force, and this is its text of oribi__door_text_site(): doors get it, and read anew what it
+/* A new generation is in force, and this is its text of oribi__frontend_text_site(): frontends get it, and read anew what it
  * names. Borrows the text. */
-void oribi__doors_site(struct oribi_supervisor *supervisor, const struct oribi_buf *site);
+void oribi__frontends_site(struct oribi_supervisor *supervisor, const struct oribi_buf *site);
 
 /* Tells them to end: they answer what has begun and those who have connected; `handed_over`: others serve their
  * addresses. */
-void oribi__doors_end(struct oribi_supervisor *supervisor, bool handed_over);
+void oribi__frontends_end(struct oribi_supervisor *supervisor, bool handed_over);
 
 /* Tells them that no worker takes anything any more. */
-void oribi__doors_give_up(struct oribi_supervisor *supervisor);
+void oribi__frontends_give_up(struct oribi_supervisor *supervisor);
 
 /* Notes for a supervisor's death whether this server alone has the addresses (frontend_slot.h). */
-void oribi__doors_note_sole(struct oribi__doors *doors, bool sole);
+void oribi__frontends_note_sole(struct oribi__frontends *frontends, bool sole);
 
-/* Is there a process of a door? */
-bool oribi__doors_left(const struct oribi_supervisor *supervisor);
+/* Is there a process of a frontend? */
+bool oribi__frontends_left(const struct oribi_supervisor *supervisor);
 
-void oribi__doors_reopen(struct oribi_supervisor *supervisor); /* logs */
+void oribi__frontends_reopen(struct oribi_supervisor *supervisor); /* logs */
 
 /* Closes what is open and ends what still runs. `in_child`: only closes. */
-void oribi__doors_close(struct oribi_supervisor *supervisor, bool in_child);
+void oribi__frontends_close(struct oribi_supervisor *supervisor, bool in_child);
 
 /* --- frontend_start.c --- */
 
-/* Starts door i. One that is started again gets the certificates that served last, where the files have none that are
+/* Starts frontend i. One that is started again gets the certificates that served last, where the files have none that are
  * good. 0; ORIBI_AGAIN: a password is asked for; or a code with one line in `error`. */
-int oribi__door_start(struct oribi_supervisor *supervisor, uint32_t i, char *error);
+int oribi__frontend_start(struct oribi_supervisor *supervisor, uint32_t i, char *error);
 
 /* Frees the passwords of a reading, NULL then. */
-void oribi__doors_end_reading(struct oribi__passwords **passwords, bool in_child);
+void oribi__frontends_end_reading(struct oribi__passwords **passwords, bool in_child);
 
 /* The descriptor of the access log, -1: there is none. */
-int oribi__doors_access_log_fd(const struct oribi_supervisor *supervisor);
+int oribi__frontends_access_log_fd(const struct oribi_supervisor *supervisor);
 
 /* --- frontend_files.c --- */
 
 /* False: out of memory. */
-bool oribi__door_files_add(struct oribi__door_files *files, const char *path, struct oribi_slice text);
+bool oribi__frontend_files_add(struct oribi__frontend_files *files, const char *path, struct oribi_slice text);
 
 /* False: it is not there. The text is valid until the next change. */
-bool oribi__door_files_find(const struct oribi__door_files *files, const char *path, struct oribi_slice *text);
+bool oribi__frontend_files_find(const struct oribi__frontend_files *files, const char *path, struct oribi_slice *text);
 
-void oribi__door_files_move(struct oribi__door_files *to, struct oribi__door_files *from);
+void oribi__frontend_files_move(struct oribi__frontend_files *to, struct oribi__frontend_files *from);
 
 /* Wipes them, but not in a child, which does not have them. */
-void oribi__door_files_free(struct oribi__door_files *files, bool in_child);
+void oribi__frontend_files_free(struct oribi__frontend_files *files, bool in_child);
 
 /* --- frontend_slots.c --- */
 
-/* Without memory for them nothing of doors is counted, and a line in the log says so. */
-void oribi__doors_make_slots(struct oribi__doors *doors);
+/* Without memory for them nothing of frontends is counted, and a line in the log says so. */
+void oribi__frontends_make_slots(struct oribi__frontends *frontends);
 
-/* Adds what the doors have counted: to `sums` all, to `workers` what counts as workers' does. */
-void oribi__doors_fold(const struct oribi__doors *doors, uint64_t sums[ORIBI_DOOR_COUNTERS],
+/* Adds what the frontends have counted: to `sums` all, to `workers` what counts as workers' does. */
+void oribi__frontends_fold(const struct oribi__frontends *frontends, uint64_t sums[ORIBI_FRONTEND_COUNTERS],
                        uint64_t workers[ORIBI_SLOT_COUNTERS]);
 
-/* What a door counts; NULL: not known. */
-const struct oribi_door_slot *oribi__doors_slot(const struct oribi__doors *doors, uint32_t i);
+/* What a frontend counts; NULL: not known. */
+const struct oribi_frontend_slot *oribi__frontends_slot(const struct oribi__frontends *frontends, uint32_t i);
 
-/* Connections that doors have, and requests that wait in them, the oldest since *oldest_us (0: none). */
-uint32_t oribi__doors_open(const struct oribi__doors *doors);
-uint32_t oribi__doors_waiting(const struct oribi__doors *doors, int64_t *oldest_us);
+/* Connections that frontends have, and requests that wait in them, the oldest since *oldest_us (0: none). */
+uint32_t oribi__frontends_open(const struct oribi__frontends *frontends);
+uint32_t oribi__frontends_waiting(const struct oribi__frontends *frontends, int64_t *oldest_us);
 
 /* Adds the connections by what they do. */
-void oribi__doors_add_connections(const struct oribi__doors *doors, uint64_t sums[ORIBI_SLOT_CONN_STATES]);
+void oribi__frontends_add_connections(const struct oribi__frontends *frontends, uint64_t sums[ORIBI_SLOT_CONN_STATES]);
 
 /* --- frontend_tickets.c --- */
 
 /* Without memory for them every handshake is a full one, and a line in the log says so. */
-void oribi__doors_make_tickets(struct oribi__doors *doors);
+void oribi__frontends_make_tickets(struct oribi__frontends *frontends);
 
 /* A new key encrypts from now on; the last ones still decrypt. */
-void oribi__doors_turn_tickets(struct oribi__doors *doors, int64_t now_ms);
+void oribi__frontends_turn_tickets(struct oribi__frontends *frontends, int64_t now_ms);
 
 /* --- frontend_text.c --- */
 
-#define ORIBI__DOOR_NEEDS                                                                                              \
-    "the program oribi-door, which is built where OpenSSL 3.0 and nghttp2 1.52 are (Debian: libssl-dev, "              \
+#define ORIBI__FRONTEND_NEEDS                                                                                              \
+    "the program oribi-frontend, which is built where OpenSSL 3.0 and nghttp2 1.52 are (Debian: libssl-dev, "              \
     "libnghttp2-dev and pkg-config)"
 
 /* Writes the path of the program. False: it is not there. */
-bool oribi__door_program(char *dst, size_t cap);
+bool oribi__frontend_program(char *dst, size_t cap);
 
-/* Is there a listener that needs a door? */
-bool oribi__doors_wanted(const struct oribi_listeners *listeners);
+/* Is there a listener that needs a frontend? */
+bool oribi__frontends_wanted(const struct oribi_listeners *listeners);
 
 /* Appends options, listeners and `site`, a text of the next function. 0 or ORIBI_ENOMEM. */
-int oribi__door_text(const struct oribi_options *options, struct oribi_slice site,
+int oribi__frontend_text(const struct oribi_options *options, struct oribi_slice site,
                      const struct oribi_listeners *listeners, struct oribi_buf *out);
 
-/* Appends the options that doors answer without the application by, and the working directory, from which relative
+/* Appends the options that frontends answer without the application by, and the working directory, from which relative
  * paths in them are seen. 0 or ORIBI_ENOMEM. */
-int oribi__door_text_site(const struct oribi_options *options, struct oribi_buf *out);
+int oribi__frontend_text_site(const struct oribi_options *options, struct oribi_buf *out);
 
 /* Is this option one of them? */
-bool oribi__door_is_of_site(struct oribi_slice name);
+bool oribi__frontend_is_of_site(struct oribi_slice name);
 
 /* Sends a message of one byte with it. 0, or a code of os.h. Borrows fd. */
-int oribi__door_text_send(int control_fd, char kind, int fd);
+int oribi__frontend_text_send(int control_fd, char kind, int fd);
 
 /* Appends such a copy, which any process may have made: 0, ORIBI_ENOMEM, or ORIBI_EBAD where it is longer than
- * ORIBI_DOOR_SITE_MAX or no such thing. */
-int oribi__door_text_read(int fd, struct oribi_buf *out);
+ * ORIBI_FRONTEND_SITE_MAX or no such thing. */
+int oribi__frontend_text_read(int fd, struct oribi_buf *out);
 
 /* Appends a record (frontend_protocol.h) to a text that may have keys in it. 0 or ORIBI_ENOMEM. */
-int oribi__door_add(struct oribi_buf *out, const char *name, const char *p, size_t n);
+int oribi__frontend_add(struct oribi_buf *out, const char *name, const char *p, size_t n);
 
 /* Gives a descriptor, the caller's, of a copy of the text in memory that has no name; the copy ends with a NUL, and
  * whoever reads it wipes it. Or ORIBI_ESYS with one line in `error`. */
-int oribi__door_text_fd(const struct oribi_buf *text, char *error);
+int oribi__frontend_text_fd(const struct oribi_buf *text, char *error);
 
 /* Frees such a text, and leaves no key behind. */
-void oribi__door_wipe(struct oribi_buf *text);
+void oribi__frontend_wipe(struct oribi_buf *text);
 
 /* --- frontend_unused.c --- */
 
-/* The next option that is set for doors, or for TLS, where no address has a door or speaks TLS: a line of it, with *at
+/* The next option that is set for frontends, or for TLS, where no address has a frontend or speaks TLS: a line of it, with *at
  * as the place, 0 at first. False: no more. */
-bool oribi__door_unused(const struct oribi_options *options, bool tls, bool door, size_t *at, char *line);
+bool oribi__frontend_unused(const struct oribi_options *options, bool tls, bool frontend, size_t *at, char *line);
 
 /* Logs them. */
-void oribi__doors_warn_of_unused(const struct oribi_options *options, const struct oribi_listeners *listeners);
+void oribi__frontends_warn_of_unused(const struct oribi_options *options, const struct oribi_listeners *listeners);
 
 /* --- frontend_certificates.c --- */
 
@@ -248,11 +248,11 @@ void oribi__doors_warn_of_unused(const struct oribi_options *options, const stru
  * passwords by the command that the options name. `keep` gets what is read, passwords too. Both may be NULL; passwords
  * too, with `from`. 0; ORIBI_AGAIN: a password is asked for (oribi__passwords_turn()), and what was appended is to be
  * wiped; or a code with one line in `error` that names the file. */
-int oribi__door_text_certificates(const struct oribi_options *options, const struct oribi_listeners *listeners,
-                                  const struct oribi__door_files *from, struct oribi__door_files *keep,
+int oribi__frontend_text_certificates(const struct oribi_options *options, const struct oribi_listeners *listeners,
+                                  const struct oribi__frontend_files *from, struct oribi__frontend_files *keep,
                                   struct oribi__passwords *passwords, struct oribi_buf *out, char *error);
 
 /* The same for the tls:// addresses of the options, none of which is open: for a look (command/check_tls.c). */
-int oribi__door_text_certificates_named(const struct oribi_options *options, struct oribi_buf *out, char *error);
+int oribi__frontend_text_certificates_named(const struct oribi_options *options, struct oribi_buf *out, char *error);
 
 #endif

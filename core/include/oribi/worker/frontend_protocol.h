@@ -1,5 +1,5 @@
-/* What a supervisor and its doors say to each other: the text that a door is started with, the first bytes of messages,
- * and the keys of session tickets that all doors share. The door's side is frontend/config.c, the supervisor's
+/* What a supervisor and its frontends say to each other: the text that a frontend is started with, the first bytes of messages,
+ * and the keys of session tickets that all frontends share. The frontend's side is frontend/config.c, the supervisor's
  * supervisor/frontends.c and supervisor/frontend_text.c; both are of one build.
  *
  * The text is of records, each "name length\n", so many bytes, and "\n":
@@ -15,7 +15,7 @@
  *   client_ca         what that file holds
  *   client_ca_name    what it is called
  *
- * ORIBI_DOOR in the environment: "version text control board count take give tickets log access first channels
+ * ORIBI_FRONTEND in the environment: "version text control board count take give tickets log access first channels
  * slots slot", numbers, of which text, control, board, take, give, tickets (-1: none), log, access (-1: none) and slots
  * (-1: none; worker/frontend_slot.h) are descriptors. */
 #ifndef ORIBI_WORKER_FRONTEND_PROTOCOL_H
@@ -25,29 +25,29 @@
 #include <stdint.h>
 
 enum {
-    ORIBI_DOOR_PROTOCOL = 4,
-    ORIBI_DOOR_TEXT_MAX = 64 * 1024 * 1024,
-    ORIBI_DOOR_SITE_MAX = 1024 * 1024,
-    ORIBI_DOOR_WORD_MAX = 512,
-    ORIBI_DOOR_FILE_MAX = 1024 * 1024, /* of a certificate, a key, a response */
-    ORIBI_DOOR_CERTIFICATES_MAX = 256, /* of a listener */
-    ORIBI_DOOR_PASSWORD_MAX = 1024,
+    ORIBI_FRONTEND_PROTOCOL = 4,
+    ORIBI_FRONTEND_TEXT_MAX = 64 * 1024 * 1024,
+    ORIBI_FRONTEND_SITE_MAX = 1024 * 1024,
+    ORIBI_FRONTEND_WORD_MAX = 512,
+    ORIBI_FRONTEND_FILE_MAX = 1024 * 1024, /* of a certificate, a key, a response */
+    ORIBI_FRONTEND_CERTIFICATES_MAX = 256, /* of a listener */
+    ORIBI_FRONTEND_PASSWORD_MAX = 1024,
 };
 
 /* The first byte of a message on the control socket. */
 enum {
-    ORIBI_DOOR_SAYS_READY = 'Y',
-    ORIBI_DOOR_SAYS_FAILED = 'E', /* and why */
-    ORIBI_DOOR_SAYS_TAKEN = 'c',  /* the certificates; a warning may follow */
-    ORIBI_DOOR_SAYS_REFUSED = 'e',
-    ORIBI_DOOR_SAYS_SITE = 'w',         /* it answers by the last site that it was told */
-    ORIBI_DOOR_TOLD_CERTIFICATES = 'C', /* with a descriptor of such a text */
-    ORIBI_DOOR_TOLD_DRAIN = 'D',        /* others serve the addresses */
-    ORIBI_DOOR_TOLD_STOP = 'S',         /* the addresses end: who has connected is served */
-    ORIBI_DOOR_TOLD_GIVE_UP = 'G',      /* workers end: what waits for them is answered 503 */
-    ORIBI_DOOR_TOLD_REOPEN = 'R',       /* with a descriptor of the log */
-    ORIBI_DOOR_TOLD_ACCESS_LOG = 'A',   /* the same of the access log */
-    ORIBI_DOOR_TOLD_SITE = 'W',         /* with a descriptor of what follows `site` in such a text */
+    ORIBI_FRONTEND_SAYS_READY = 'Y',
+    ORIBI_FRONTEND_SAYS_FAILED = 'E', /* and why */
+    ORIBI_FRONTEND_SAYS_TAKEN = 'c',  /* the certificates; a warning may follow */
+    ORIBI_FRONTEND_SAYS_REFUSED = 'e',
+    ORIBI_FRONTEND_SAYS_SITE = 'w',         /* it answers by the last site that it was told */
+    ORIBI_FRONTEND_TOLD_CERTIFICATES = 'C', /* with a descriptor of such a text */
+    ORIBI_FRONTEND_TOLD_DRAIN = 'D',        /* others serve the addresses */
+    ORIBI_FRONTEND_TOLD_STOP = 'S',         /* the addresses end: who has connected is served */
+    ORIBI_FRONTEND_TOLD_GIVE_UP = 'G',      /* workers end: what waits for them is answered 503 */
+    ORIBI_FRONTEND_TOLD_REOPEN = 'R',       /* with a descriptor of the log */
+    ORIBI_FRONTEND_TOLD_ACCESS_LOG = 'A',   /* the same of the access log */
+    ORIBI_FRONTEND_TOLD_SITE = 'W',         /* with a descriptor of what follows `site` in such a text */
 };
 
 enum {
@@ -55,7 +55,7 @@ enum {
     ORIBI_TLS_TICKET_KEY_BYTES = 80, /* name 16, AES-256 32, HMAC-SHA-256 32 */
 };
 
-/* Keys of session tickets (RFC 5077 4, RFC 8446 4.6.1): a mapping that the supervisor writes to and doors read;
+/* Keys of session tickets (RFC 5077 4, RFC 8446 4.6.1): a mapping that the supervisor writes to and frontends read;
  * `version` is odd while it does. [0] encrypts, the others only decrypt. All zero: no tickets. */
 struct oribi_tls_tickets {
     _Atomic uint32_t version;

@@ -55,12 +55,12 @@ struct oribi_req {
     /* From the arrival of the request's last byte to take; from X-Request-Start where that says it was longer. */
     int64_t queue_us;
     struct oribi_slice request_id; /* with the option of that name, else empty; a field of the head says it, too */
-    const struct oribi_channel_head *client; /* what a door says of its client, and of TLS; NULL: it is ours */
+    const struct oribi_channel_head *client; /* what a frontend says of its client, and of TLS; NULL: it is ours */
     bool last;                               /* the connection closes after this answer whatever the application does */
     /* private to the core: src/worker/exchange.h */
 };
 
-/* What the environment says of a client that a door holds (client_variables.c): SERVER_PROTOCOL where it is not
+/* What the environment says of a client that a frontend holds (client_variables.c): SERVER_PROTOCOL where it is not
  * HTTP/1.1 (which the request on the channel is), HTTPS, and SSL_PROTOCOL, SSL_CIPHER, SSL_TLS_SNI, SSL_CLIENT_* as
  * Apache's mod_ssl names and writes them. Fills in those that there are, and returns their number; 0 for a client of
  * the worker's own. Values live as long as the request. */

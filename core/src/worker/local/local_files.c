@@ -296,7 +296,7 @@ static bool answer_from(struct oribi__site_answer *a)
         return true;
     }
     a->passes = verdict >= ORIBI_FILE_DENIED && a->w->setup.workers;
-    if (a->passes) /* workers have other rights and descriptors than a door */
+    if (a->passes) /* workers have other rights and descriptors than a frontend */
         return false;
     if (verdict >= ORIBI_FILE_DENIED)
         log_failure(a, verdict);

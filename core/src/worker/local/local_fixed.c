@@ -52,7 +52,7 @@ static void send_redirect(struct oribi__site_answer *a, const struct oribi_fixed
 static bool tells_of_end(const struct oribi_slot *slot)
 {
     uint32_t word = atomic_load_explicit(&slot->stop_soon, memory_order_acquire);
-    return word == ORIBI_STOP_SOON || word == ORIBI_STOP_DOORS || word == ORIBI_STOP_LAST;
+    return word == ORIBI_STOP_SOON || word == ORIBI_STOP_FRONTENDS || word == ORIBI_STOP_LAST;
 }
 
 static const struct oribi_scoreboard *told_of(const struct oribi_worker *w)

@@ -31,7 +31,7 @@ struct oribi__site {
     struct oribi_cache *cache;
     struct oribi_fixed_set *fixed; /* NULL: none */
     int64_t refreshed_ms;
-    struct oribi_site_thread *thread; /* of a door, which makes no calls (local_thread.c); NULL: a worker's */
+    struct oribi_site_thread *thread; /* of a frontend, which makes no calls (local_thread.c); NULL: a worker's */
     uint32_t count;
     struct oribi_slice prefixes[ORIBI_MOUNTS_MAX];
     struct oribi_path path;               /* of the request at hand */

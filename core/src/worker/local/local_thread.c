@@ -1,4 +1,4 @@
-/* The site of a door; see the header. */
+/* The site of a frontend; see the header. */
 #include "oribi/worker/local/local_thread.h"
 
 #include "worker/exchange.h"
@@ -125,7 +125,7 @@ static void *run(void *self)
                                              .life_fd = -1};
     oribi_os_thread_name("oribi site");
     if (site->setup.folder && oribi_os_thread_enter_dir(site->setup.folder) < 0)
-        oribi_log(ORIBI_LOG_ERROR, "door: %s: %s", site->setup.folder, oribi_os_error_text());
+        oribi_log(ORIBI_LOG_ERROR, "frontend: %s: %s", site->setup.folder, oribi_os_error_text());
     int result = oribi_worker_create(&setup, &site->worker);
     tell(site, result, result < 0);
     if (result < 0)
@@ -192,7 +192,7 @@ int oribi_site_thread_start(const struct oribi_site_setup *setup, struct oribi_s
         return ORIBI_ENOMEM;
     site->setup = *setup;
     site->options = *options;
-    site->options.queue_max = 0; /* what passes waits in the door */
+    site->options.queue_max = 0; /* what passes waits in the frontend */
     site->options.queue_time_max_ms = 0;
     site->options.call_timeout_ms = 0;
     site->options.cancel_gone = NULL;
@@ -250,7 +250,7 @@ bool oribi_site_thread_join(struct oribi_site_thread *site, int64_t ms)
     return true;
 }
 
-/* --- the door's side --- */
+/* --- the frontend's side --- */
 
 bool oribi_site_thread_claims(struct oribi_site_thread *site, const struct oribi_head *head)
 {

@@ -169,7 +169,7 @@ struct oribi_slice oribi__id_trusted(const struct oribi_trust *trust, const stru
 struct oribi_slice oribi__id_given(const struct oribi_worker *w, const struct oribi_conn *c)
 {
     if (c->channel && c->channel->head.request_id.n)
-        return c->channel->head.request_id; /* the door has logged it, or may yet */
+        return c->channel->head.request_id; /* the frontend has logged it, or may yet */
     return c->exchange ? oribi__id_trusted(&w->trust, &c->exchange->head, oribi_slice(c->addr, c->addr_len))
                        : oribi_slice(NULL, 0);
 }

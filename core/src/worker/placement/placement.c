@@ -37,7 +37,7 @@ _Static_assert((int)ORIBI_WIRE_VECS_MAX <= (int)ORIBI_HANDOFF_VECS_MAX, "what tr
 
 _Static_assert((int)ORIBI_SLOTS_MAX < (int)ORIBI_CHANNEL_LENT, "an owner leaves room for the flag");
 
-/* What the door of a channel reads of it; NULL: there is no door. */
+/* What the frontend of a channel reads of it; NULL: there is no frontend. */
 static _Atomic uint16_t *place_of(const struct oribi_worker *w, uint16_t number)
 {
     const struct oribi_scoreboard *board = w->setup.board;
@@ -49,7 +49,7 @@ static uint16_t own_place(const struct oribi_worker *w)
     return (uint16_t)(w->slot - w->setup.board->slots + 1);
 }
 
-/* Tells a channel's door whose it is now: ours, or nobody's on its way. */
+/* Tells a channel's frontend whose it is now: ours, or nobody's on its way. */
 static void set_owner(const struct oribi_worker *w, uint16_t number, bool ours)
 {
     _Atomic uint16_t *place = place_of(w, number);
@@ -59,7 +59,7 @@ static void set_owner(const struct oribi_worker *w, uint16_t number, bool ours)
     atomic_store_explicit(place, (uint16_t)(lent | (ours ? own_place(w) : 0)), memory_order_release);
 }
 
-/* Changes what stands there if it is ours: the door may have given the number to another channel. */
+/* Changes what stands there if it is ours: the frontend may have given the number to another channel. */
 static void change_own(const struct oribi_worker *w, uint16_t number, uint32_t kept, uint32_t added)
 {
     _Atomic uint16_t *place = place_of(w, number);

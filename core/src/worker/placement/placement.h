@@ -56,7 +56,7 @@ uint32_t oribi__pass_on(struct oribi_worker *worker, uint32_t keep);
  * connections are here for short ones too. */
 bool oribi__should_pass(struct oribi_worker *worker);
 
-/* Tells a channel's door that we close our end of it: what runs there for a client that has gone has ended. */
+/* Tells a channel's frontend that we close our end of it: what runs there for a client that has gone has ended. */
 void oribi__disown_channel(const struct oribi_worker *worker, uint16_t number);
 
 /* The application gets a descriptor of this channel of ours, and may write there at any time: no other request may come

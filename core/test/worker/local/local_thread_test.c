@@ -1,4 +1,4 @@
-/* The site of a door: what its thread answers on channels, what passes, its beginning and its end at any moment. */
+/* The site of a frontend: what its thread answers on channels, what passes, its beginning and its end at any moment. */
 #include "worker/local/local_thread.c"
 
 #include "tap.h"
@@ -41,7 +41,7 @@ static void init(struct place *place)
     oribi_options_init(&place->options);
     ok_eq(oribi_scoreboard_create(&place->board, 2), 0);
     place->listeners.count = 1;
-    place->listeners.items[0] = (struct oribi_listener){.fd = -1, .door = true, .text = "tcp://127.0.0.1:1"};
+    place->listeners.items[0] = (struct oribi_listener){.fd = -1, .frontend = true, .text = "tcp://127.0.0.1:1"};
 }
 
 static void start(struct place *place)

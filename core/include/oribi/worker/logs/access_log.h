@@ -51,7 +51,7 @@ struct oribi_access_entry {
     uint32_t connection_requests; /* on its connection, this one counted */
     struct oribi_slice remote_port;
     struct oribi_slice scheme;
-    const struct oribi_channel_head *client; /* what a door says of it; NULL: it is the worker's own */
+    const struct oribi_channel_head *client; /* what a frontend says of it; NULL: it is the worker's own */
     struct oribi_slice port;                 /* the listener's */
     struct oribi_slice listener;             /* "tcp://127.0.0.1:9292" */
     struct oribi_slice request_id;           /* where the log wants it */

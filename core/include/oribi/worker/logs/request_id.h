@@ -38,7 +38,7 @@ bool oribi__id_is_good(struct oribi_slice text);
 struct oribi_slice oribi__id_trusted(const struct oribi_trust *trust, const struct oribi_head *head,
                                      struct oribi_slice peer);
 
-/* What a door calls the request at hand; else the X-Request-Id that a trusted proxy has sent. n 0: neither. */
+/* What a frontend calls the request at hand; else the X-Request-Id that a trusted proxy has sent. n 0: neither. */
 struct oribi_slice oribi__id_given(const struct oribi_worker *worker, const struct oribi_conn *conn);
 
 /* The id of an exchange whose worker is set. Lives as long as its head. */

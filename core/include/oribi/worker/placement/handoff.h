@@ -15,7 +15,7 @@
 enum {
     ORIBI_HANDOFF_BYTES_MAX = 60 * 1024, /* of one connection; more stays where it is */
     ORIBI_HANDOFF_VECS_MAX = 9,
-    ORIBI_CHANNELS_MAX = 4096, /* of all doors: numbers 1 … ORIBI_CHANNELS_MAX */
+    ORIBI_CHANNELS_MAX = 4096, /* of all frontends: numbers 1 … ORIBI_CHANNELS_MAX */
 };
 
 /* Descriptors: non-blocking, CLOEXEC. All -1: no queue. */
@@ -31,7 +31,7 @@ struct oribi_handoff_item {
     int64_t body_len;       /* its length */
     int64_t complete_us;    /* oribi_clock_us() when the request was complete; 0: there is no complete request */
     bool proxy_awaited;     /* its PROXY header has not been read yet */
-    uint16_t channel;       /* of a door, by its number; 0: a client's connection */
+    uint16_t channel;       /* of a frontend, by its number; 0: a client's connection */
     bool proxy_tls;         /* it said that the client speaks TLS */
     uint32_t request_count; /* begun on this connection before the one in `bytes` */
     uint32_t listener;      /* index and hash of the listener that accepted it */

@@ -26,7 +26,7 @@ enum oribi_slot_state {
 enum oribi_stop_word {
     ORIBI_STOP_NONE,
     ORIBI_STOP_SOON,  /* a stop is announced (drain_delay); readiness is over, service is not */
-    ORIBI_STOP_DOORS, /* the server ends, doors first: this worker serves on, whatever signal comes */
+    ORIBI_STOP_FRONTENDS, /* the server ends, frontends first: this worker serves on, whatever signal comes */
     ORIBI_STOP_TOLD,  /* the supervisor stops this worker; the server goes on, and others accept */
     ORIBI_STOP_LAST,  /* the server ends, and no later worker accepts at the sockets that are its own */
 };
@@ -148,7 +148,7 @@ struct oribi_scoreboard {
     _Atomic uint8_t *skips;
     /* One for each number of a channel (handoff.h): index + 1 of the slot whose worker has it; 0: nobody, it is on its
      * way, or that worker has closed it. With ORIBI_CHANNEL_LENT once an application has had its descriptor. Written by
-     * that worker, read by the channel's door. */
+     * that worker, read by the channel's frontend. */
     _Atomic uint16_t *channels;
     uint32_t count;
     int fd; /* by which a program started by exec finds the mapping; -1: none, children by fork only */

@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# The workloads of a door (bench/workloads/door.rb, door_rest.rb): what load generators print is read rightly, a round
+# The workloads of a frontend (bench/workloads/frontend.rb, frontend_rest.rb): what load generators print is read rightly, a round
 # of each kind of client has its figure, and targets are held against what was measured. No figure is looked at.
 require "minitest/autorun"
 require "stringio"
@@ -10,7 +10,7 @@ load File.expand_path("../run", __dir__)
 
 Bench::Workload.load_all
 
-class BenchDoorTest < Minitest::Test
+class BenchFrontendTest < Minitest::Test
   H2LOAD = <<~TEXT
     requests: 2041 total, 2041 started, 2000 done, 1990 succeeded, 51 failed, 41 errored, 2 timeout
     status codes: 1990 2xx, 0 3xx, 0 4xx, 10 5xx
@@ -33,8 +33,8 @@ class BenchDoorTest < Minitest::Test
   # The server's own figures, by each kind of client: wrk over TLS, handshakes, and h2load where there is one.
   def test_a_round_by_every_kind_of_client
     tls = Bench::Peers.find("oribi-tls")
-    skip "no door here (libssl-dev, libnghttp2-dev)" if tls.missing
-    names = %w[door-tls door-handshakes-resumed door-h2] & Bench::Workload.registered.keys
+    skip "no frontend here (libssl-dev, libnghttp2-dev)" if tls.missing
+    names = %w[frontend-tls frontend-handshakes-resumed frontend-h2] & Bench::Workload.registered.keys
     Dir.mktmpdir do |dir|
       results = File.join(dir, "run.jsonl")
       options = Bench::Options.new(quick: true, minutes: 0.02, rounds: 1, only: names, servers: %w[oribi-tls], output: results, report: false)
@@ -46,15 +46,15 @@ class BenchDoorTest < Minitest::Test
     end
   end
 
-  def test_what_a_door_sets_out_to_reach_is_held_against_what_was_measured
+  def test_what_a_frontend_sets_out_to_reach_is_held_against_what_was_measured
     Dir.mktmpdir do |dir|
       path = File.join(dir, "run.jsonl")
       File.write(path, [*header, *measured].map { |line| "#{JSON.generate(line)}\n" }.join)
       findings = Bench::Findings.new(path)
       found = Bench::Targets.check(findings).map { |row| row.values_at(:workload, :own, :other, :found, :wanted, :verdict) }
-      assert_includes found, ["door-hop", "oribi-door", "oribi", 2.0, "≤ 2.4", "reached (+17 %)"]
-      assert_includes found, ["door-idle", "oribi-tls", "", 16.0, "≤ 14.5", "missed (-10 %)"]
-      table = Bench::Documents.new(findings).send(:door).grep(/\A\| door/)
+      assert_includes found, ["frontend-hop", "oribi-frontend", "oribi", 2.0, "≤ 2.4", "reached (+17 %)"]
+      assert_includes found, ["frontend-idle", "oribi-tls", "", 16.0, "≤ 14.5", "missed (-10 %)"]
+      table = Bench::Documents.new(findings).send(:frontend).grep(/\A\| frontend/)
       assert_equal 3, table.size
       assert_match(/HTTP\/1.1: 16.0 KB/, table.last)
     end
@@ -63,15 +63,15 @@ class BenchDoorTest < Minitest::Test
   private
 
   def header
-    workloads = %w[door-hop door-idle].to_h { |name| [name, { about: name, family: "door" }] }
+    workloads = %w[frontend-hop frontend-idle].to_h { |name| [name, { about: name, family: "frontend" }] }
     [{ run: "now", rounds_min: 5, machine: Bench::Machine.describe }, { servers: {}, missing: {} }, { workloads: workloads }]
   end
 
   def measured
-    hop = { "oribi" => 10.0, "oribi-door" => 20.0 }.map do |server, value|
-      { workload: "door-hop", server: server, metric: "cpu_us_per_request", values: [value] * 5, median: value, unit: "µs", errors: 0 }
+    hop = { "oribi" => 10.0, "oribi-frontend" => 20.0 }.map do |server, value|
+      { workload: "frontend-hop", server: server, metric: "cpu_us_per_request", values: [value] * 5, median: value, unit: "µs", errors: 0 }
     end
-    [*hop, { workload: "door-idle", server: "oribi-tls", metric: "idle_kb_per_connection", variant: "HTTP/1.1", values: [16.0], median: 16.0, unit: "KB",
+    [*hop, { workload: "frontend-idle", server: "oribi-tls", metric: "idle_kb_per_connection", variant: "HTTP/1.1", values: [16.0], median: 16.0, unit: "KB",
              errors: 0 }]
   end
 end

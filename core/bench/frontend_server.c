@@ -1,8 +1,8 @@
-/* The door before workers of C that say hello, without a supervisor: what its hop costs, and its tests.
+/* The frontend before workers of C that say hello, without a supervisor: what its hop costs, and its tests.
  *
- *     door_server ADDRESS [WORKERS [BYTES]]     ends with SIGTERM
+ *     frontend_server ADDRESS [WORKERS [BYTES]]     ends with SIGTERM
  *
- * DOOR_CERTIFICATE names a file with a certificate and its key in PEM: then the address speaks TLS.
+ * FRONTEND_CERTIFICATE names a file with a certificate and its key in PEM: then the address speaks TLS.
  *
  *     GET /          BYTES bytes        GET /N        N bytes            GET /wait/MS   answers after so many ms
  *     GET /stream/N  N pieces of 1 KiB  POST /…       says how many bytes came                                       */
@@ -96,16 +96,16 @@ static int serve(const struct oribi_worker_setup *setup, size_t len)
     return 0;
 }
 
-static int use_certificate(struct oribi_door_listener *listener, char *error)
+static int use_certificate(struct oribi_frontend_listener *listener, char *error)
 {
     static char pem[64 * 1024];
     static struct oribi_tls_tickets tickets;
-    FILE *file = fopen(getenv("DOOR_CERTIFICATE"), "r");
+    FILE *file = fopen(getenv("FRONTEND_CERTIFICATE"), "r");
     size_t n = file ? fread(pem, 1, sizeof(pem), file) : 0;
     if (file)
         fclose(file);
     struct oribi_tls_certificate certificate = {
-        .chain = oribi_slice(pem, n), .key = oribi_slice(pem, n), .name = ORIBI_SLICE("DOOR_CERTIFICATE")};
+        .chain = oribi_slice(pem, n), .key = oribi_slice(pem, n), .name = ORIBI_SLICE("FRONTEND_CERTIFICATE")};
     struct oribi_tls_config config = {.certificates = &certificate, .count = 1, .h2 = true, .tls12 = true};
     (void)oribi_os_random(tickets.keys[0], ORIBI_TLS_TICKET_KEY_BYTES);
     listener->tls = true;
@@ -114,11 +114,11 @@ static int use_certificate(struct oribi_door_listener *listener, char *error)
 
 int main(int argc, char **argv)
 {
-    char error[ORIBI_ERROR_TEXT_CAP] = "usage: door_server ADDRESS [WORKERS [BYTES]]";
+    char error[ORIBI_ERROR_TEXT_CAP] = "usage: frontend_server ADDRESS [WORKERS [BYTES]]";
     static struct oribi_options options;
     static struct oribi_listeners listeners;
     static struct oribi_listeners none;
-    static struct oribi_door_config config;
+    static struct oribi_frontend_config config;
     struct oribi_handoff handoff;
     struct oribi_scoreboard board;
     pid_t pids[WORKERS_MAX];
@@ -133,7 +133,7 @@ int main(int argc, char **argv)
         return 1;
     }
     none = listeners;
-    none.items[0].door = true;
+    none.items[0].frontend = true;
     for (uint32_t i = 0; i < workers; i++) {
         struct oribi_worker_setup setup = {.options = &options,
                                            .listeners = &none,
@@ -149,32 +149,32 @@ int main(int argc, char **argv)
             _exit(serve(&setup, len));
         }
     }
-    config = (struct oribi_door_config){.options = &options,
+    config = (struct oribi_frontend_config){.options = &options,
                                         .listener_count = 1,
                                         .board = board,
                                         .handoff = handoff,
                                         .channel_first = 1,
                                         .channel_count = 1000,
                                         .control_fd = control_fds[0]};
-    config.listeners[0] = (struct oribi_door_listener){.listener = listeners.items[0]};
-    if (getenv("DOOR_CERTIFICATE") && use_certificate(&config.listeners[0], error) < 0) {
+    config.listeners[0] = (struct oribi_frontend_listener){.listener = listeners.items[0]};
+    if (getenv("FRONTEND_CERTIFICATE") && use_certificate(&config.listeners[0], error) < 0) {
         fprintf(stderr, "%s\n", error);
         return 1;
     }
     signal(SIGTERM, on_term);
     signal(SIGPIPE, SIG_IGN);
-    struct oribi__door *door = oribi_mem_alloc(1, sizeof(*door));
-    if (oribi__door_init(door, &config, error) < 0) {
+    struct oribi__frontend *frontend = oribi_mem_alloc(1, sizeof(*frontend));
+    if (oribi__frontend_init(frontend, &config, error) < 0) {
         fprintf(stderr, "%s\n", error);
         return 1;
     }
     fprintf(stderr, "serving at %s\n", listeners.items[0].text);
-    oribi__door_run(door);
-    oribi__door_deinit(door);
+    oribi__frontend_run(frontend);
+    oribi__frontend_deinit(frontend);
     for (uint32_t i = 0; i < workers; i++) {
         (void)kill(pids[i], SIGTERM);
         (void)waitpid(pids[i], NULL, 0);
     }
-    oribi_mem_free(door);
+    oribi_mem_free(frontend);
     return 0;
 }

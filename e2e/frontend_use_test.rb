@@ -1,13 +1,13 @@
 # frozen_string_literal: true
 
 require_relative "support"
-require_relative "support/doors"
+require_relative "support/frontends"
 require "json"
 
 # How tls:// is used: words of the configuration file, keys with passwords, the way from http, what a look at
-# certificates finds, what a door cannot do, and renewal.
-E2E.suite("door_use", transports: %i[tcp]) do
-  include DoorServers
+# certificates finds, what a frontend cannot do, and renewal.
+E2E.suite("frontend_use", transports: %i[tcp]) do
+  include FrontendServers
 
   PASSWORD = "a password that is nowhere else"
 
@@ -28,7 +28,7 @@ E2E.suite("door_use", transports: %i[tcp]) do
 
   def test_files_are_keywords
     %w[pem key].each { |ext| FileUtils.cp("#{@dir}/site.#{ext}", "#{@dir}/a&b 50%.#{ext}") }
-    DoorServers.certificate(@dir, "other", "DNS:other.test")
+    FrontendServers.certificate(@dir, "other", "DNS:other.test")
     ruby = %(bind "tls://127.0.0.1:%{port}", certificate: "#{@dir}/a&b 50%.pem", key: "#{@dir}/a&b 50%.key"\n) +
            %(bind "127.0.0.1:0", "#{@dir}/s"\ncertificate "#{@dir}/other.pem", key: "#{@dir}/other.key"\n)
     perl = %(bind 'tls://127.0.0.1:%{port}', certificate => '#{@dir}/a&b 50%.pem', key => '#{@dir}/a&b 50%.key';\n) +
@@ -44,7 +44,7 @@ E2E.suite("door_use", transports: %i[tcp]) do
     assert_match(/tls.min must be one of: 1\.2 1\.3; not "1\.1"/, fails_to_start("--tls-min", "1.1"))
     assert_match(/client.verify must be one of: required optional; not "yes"/, fails_to_start("--client-verify", "yes"))
     assert_match(/client_verify needs client_ca/, fails_to_start("--client-verify", "required"))
-    assert_match(/\bdoor_user: there is no user 'nobody-here'/, fails_to_start("--door-user", "nobody-here"))
+    assert_match(/\bfrontend_user: there is no user 'nobody-here'/, fails_to_start("--frontend-user", "nobody-here"))
     serve("--client-ca", "#{@dir}/site.pem", "--client-verify", "optional", "--tls-min", "1.3")
     assert_match(/\A\d+\z/, curl("/pid"))
   end
@@ -52,22 +52,22 @@ E2E.suite("door_use", transports: %i[tcp]) do
   def test_a_certificate_without_tls_is_an_error
     { %W[--certificate #{@dir}/site.pem,#{@dir}/site.key] => "certificate", %W[--client-ca #{@dir}/site.pem] => "client_ca",
       %w[--client-verify optional] => "client_verify" }.each do |options, name|
-      error = fails_to_start(*options, address: "tcp://127.0.0.1:%{port}?door=on")
+      error = fails_to_start(*options, address: "tcp://127.0.0.1:%{port}?frontend=on")
       assert_match(/\A[^\n]*: #{name} is set, and no address begins with tls:\/\/\n\z/, error)
     end
   end
 
   def test_what_does_nothing_is_a_warning
-    serve("--hsts", "60", "--doors", "1", "--https-redirect", "443", address: "tcp://127.0.0.1:%{port}")
-    assert_equal ["hsts is set, and no address begins with tls://", "doors is set, and no address has a door (tls://, ?door=on)",
+    serve("--hsts", "60", "--frontends", "1", "--https-redirect", "443", address: "tcp://127.0.0.1:%{port}")
+    assert_equal ["hsts is set, and no address begins with tls://", "frontends is set, and no address has a frontend (tls://, ?frontend=on)",
                   "https_redirect is set, and nothing here is known to speak HTTPS"], @one.stderr.scan(/warn\S*: (.*)/).flatten, @one.stderr
-    assert_equal({ "door-option-unused" => "risk" }, look("--door-user", "root", address: "127.0.0.1:0")) if Process.uid.zero?
+    assert_equal({ "frontend-option-unused" => "risk" }, look("--frontend-user", "root", address: "127.0.0.1:0")) if Process.uid.zero?
   end
 
   def test_a_user_that_is_not_there_is_found_beforehand
     address = "tls://127.0.0.1:0?certificate=#{@dir}/site.pem&key=#{@dir}/site.key"
-    assert_equal "wrong", look("--door-user", "nobody-here")["door-user"]
-    { "door-user" => /door_user: there is no user 'nobody-here'/, "user" => /user: there is no user 'nobody-here'/ }.each do |option, line|
+    assert_equal "wrong", look("--frontend-user", "nobody-here")["frontend-user"]
+    { "frontend-user" => /frontend_user: there is no user 'nobody-here'/, "user" => /user: there is no user 'nobody-here'/ }.each do |option, line|
       output, status = Open3.capture2e(E2E::Server.binary, "--check", "-b", address, "--#{option}", "nobody-here",
                                        File.expand_path(E2E.differing(:app), E2E::ROOT))
       assert_equal 1, status.exitstatus, output
@@ -126,7 +126,7 @@ E2E.suite("door_use", transports: %i[tcp]) do
       ["web", "--bind", "fd://web", "--certificate", pair] => named,
       [nil, "--bind", "127.0.0.1:%{port}", "--certificate", pair] => named,
       [nil, "--bind", "tls://127.0.0.1:1", "--certificate", pair] => %r{ tls://127\.0\.0\.1:1: SERVER_STARTER_PORT hands no such socket},
-      [nil, "--bind", "127.0.0.1:1?door=on"] => /127\.0\.0\.1:1: SERVER_STARTER_PORT hands no such socket/ }.each do |(names, *words), line|
+      [nil, "--bind", "127.0.0.1:1?frontend=on"] => /127\.0\.0\.1:1: SERVER_STARTER_PORT hands no such socket/ }.each do |(names, *words), line|
       with_socket(*words, names: names) do |_port, pid|
         @ended = true
         assert_equal 1, Process.wait2(pid)[1].exitstatus, words.inspect
@@ -139,13 +139,13 @@ E2E.suite("door_use", transports: %i[tcp]) do
   # --- keys with passwords ---
 
   def test_a_command_gives_the_password_of_a_key
-    DoorServers.certificate(@dir, "site", password: PASSWORD)
+    FrontendServers.certificate(@dir, "site", password: PASSWORD)
     command = script("password", %(echo "$@" > #{@dir}/asked\ncat "$1"))
     File.write("#{@dir}/words", "#{PASSWORD}\n")
     serve("--certificate-password-command", "#{command} #{@dir}/words")
     assert_equal "#{@dir}/words #{@dir}/site.key\n", File.read("#{@dir}/asked")
     assert_match(/\A\d+\z/, curl("/pid"))
-    before = DoorServers.certificate(@dir, "site", password: PASSWORD)
+    before = FrontendServers.certificate(@dir, "site", password: PASSWORD)
     output, status = ctl("certificates")
     assert status.success?, output
     assert_equal before.serial, peer_certificate("localhost").serial
@@ -154,14 +154,14 @@ E2E.suite("door_use", transports: %i[tcp]) do
 
   # Whoever may read the memory of these processes finds no password in it.
   def assert_nowhere(pids, text)
-    return print("(not root: memory of a door is not looked at) ") unless Process.uid.zero?
+    return print("(not root: memory of a frontend is not looked at) ") unless Process.uid.zero?
 
-    pids.each { |pid| refute DoorServers.memory_has?(pid, text), "#{File.read("/proc/#{pid}/comm")} has it" }
+    pids.each { |pid| refute FrontendServers.memory_has?(pid, text), "#{File.read("/proc/#{pid}/comm")} has it" }
   end
 
   # 1,024 bytes of a password, and sixteen words of a command, and not one more.
   def test_the_longest_password_and_command
-    DoorServers.certificate(@dir, "site", password: "p" * 1024)
+    FrontendServers.certificate(@dir, "site", password: "p" * 1024)
     command = script("password", %(printf "%s" #{"p" * 1024}))
     serve("--certificate-password-command", [command, *["word"] * 15].join(" "))
     assert_match(/\A\d+\z/, curl("/pid"))
@@ -171,7 +171,7 @@ E2E.suite("door_use", transports: %i[tcp]) do
   end
 
   def test_no_password_is_one_line
-    DoorServers.certificate(@dir, "site", password: PASSWORD)
+    FrontendServers.certificate(@dir, "site", password: PASSWORD)
     asked = "no password for #{@dir}/site.key: certificate_password_command"
     { [] => /site\.key is encrypted: set certificate_password_command/,
       ["--certificate-password-command", script("three", "exit 3")] => /#{asked} ended with exit code 3/,
@@ -208,7 +208,7 @@ E2E.suite("door_use", transports: %i[tcp]) do
   end
 
   def plain_head(port, target, *words)
-    out, error, = Open3.capture3(DoorServers::PLAIN, "curl", "-sS", "-i", "--max-time", "20", "-H", "Host: example.test", *words,
+    out, error, = Open3.capture3(FrontendServers::PLAIN, "curl", "-sS", "-i", "--max-time", "20", "-H", "Host: example.test", *words,
                                  "http://127.0.0.1:#{port}#{target}")
     assert_empty error
     out
@@ -218,7 +218,7 @@ E2E.suite("door_use", transports: %i[tcp]) do
 
   def look(*words, address: "tls://127.0.0.1:0?certificate=#{@dir}/site.pem&key=#{@dir}/site.key")
     output, = Open3.capture2(E2E::Server.binary, "check", "--json", "-b", address, *words, File.expand_path(E2E.differing(:app), E2E::ROOT))
-    JSON.parse(output)["findings"].select { |one| one["id"] =~ /\A(certificate|key|door|https)/ }.to_h { |one| [one["id"], one["level"]] }
+    JSON.parse(output)["findings"].select { |one| one["id"] =~ /\A(certificate|key|frontend|https)/ }.to_h { |one| [one["id"], one["level"]] }
   end
 
   # --check: its exit code and what it says.
@@ -229,30 +229,30 @@ E2E.suite("door_use", transports: %i[tcp]) do
 
   def test_a_look_at_certificates
     days = 86_400
-    DoorServers.certificate(@dir, "site", ends_s: 90 * days)
+    FrontendServers.certificate(@dir, "site", ends_s: 90 * days)
     assert_empty look
     assert_equal 0, checked[0]
     { { ends_s: 20 * days } => {}, { begins_s: 77 * days, ends_s: 13 * days } => { "certificate-expires" => "risk" },
       { begins_s: days, ends_s: -3600 } => { "certificate-expired" => "wrong" },
       { ends_s: 90 * days, by: "authority" } => { "certificate-chain" => "risk" },
       { ends_s: 90 * days, key: OpenSSL::PKey::RSA.new(1024) } => { "certificate-key" => "risk", "certificate" => "wrong" } }.each do |how, found|
-      DoorServers.certificate(@dir, "site", **how)
+      FrontendServers.certificate(@dir, "site", **how)
       assert_equal found, look, how.keys.to_s
       code, output = checked
       assert_equal found.value?("wrong") ? 1 : 0, code, output
       assert_match(/\A#{E2E::COMMAND}: [^\n]*site\.pem: (it has expired, on \d{4}-|OpenSSL does not take it)/, output) if found.value?("wrong")
       assert_match(/^warning: [^\n]*site\.pem: /, output) if found.values == ["risk"]
     end
-    DoorServers.certificate(@dir, "site", nil, ends_s: 90 * days)
+    FrontendServers.certificate(@dir, "site", nil, ends_s: 90 * days)
     assert_equal({ "certificate-names" => "risk" }, look)
   end
 
   def test_a_look_at_keys_and_addresses
-    DoorServers.certificate(@dir, "site", ends_s: 90 * 86_400)
+    FrontendServers.certificate(@dir, "site", ends_s: 90 * 86_400)
     File.chmod(0o644, "#{@dir}/site.key")
     assert_equal({ "key-readable" => "risk" }, look)
     File.chmod(0o600, "#{@dir}/site.key")
-    DoorServers.certificate(@dir, "other")
+    FrontendServers.certificate(@dir, "other")
     assert_equal({ "certificate" => "wrong" }, look(address: "tls://127.0.0.1:0?certificate=#{@dir}/site.pem&key=#{@dir}/other.key"))
     assert_equal({ "certificate" => "wrong" }, look(address: "tls://127.0.0.1:0?certificate=#{@dir}/none.pem"))
     assert_equal({ "certificate" => "wrong" }, look(address: "tls://127.0.0.1:0"))
@@ -260,15 +260,15 @@ E2E.suite("door_use", transports: %i[tcp]) do
     assert_equal({ "https-redirect" => "risk" }, look("--https-redirect", "443", address: "127.0.0.1:0"))
   end
 
-  # --- what a door cannot do ---
+  # --- what a frontend cannot do ---
 
   def status_of(pid) = File.read("/proc/#{pid}/status").scan(/^(\w+):\s+(\S+)/).to_h
 
-  # A body beyond what memory takes is in a file, which a confined door must still get; so is an answer.
-  def test_a_confined_door_takes_and_gives_what_is_beyond_its_memory
+  # A body beyond what memory takes is in a file, which a confined frontend must still get; so is an answer.
+  def test_a_confined_frontend_takes_and_gives_what_is_beyond_its_memory
     serve("--body-memory-max", "16K", "--response-memory-max", "16K")
-    assert_equal E2E.portable? ? %w[0 0] : %w[2 1], status_of(door).values_at("Seccomp", "NoNewPrivs")
-    assert_equal "0 0", File.read("/proc/#{door}/limits")[/^Max core file size\s+(\d+)\s+(\d+)/] && "#{$1} #{$2}"
+    assert_equal E2E.portable? ? %w[0 0] : %w[2 1], status_of(frontend).values_at("Seccomp", "NoNewPrivs")
+    assert_equal "0 0", File.read("/proc/#{frontend}/limits")[/^Max core file size\s+(\d+)\s+(\d+)/] && "#{$1} #{$2}"
     big = "#{@dir}/big"
     File.binwrite(big, Random.new(1).bytes(6_000_000))
     %w[--http1.1 --http2].each do |protocol|
@@ -283,7 +283,7 @@ E2E.suite("door_use", transports: %i[tcp]) do
   def assert_a_body_is_in_a_file
     tls = OpenSSL::SSL::SSLSocket.new(TCPSocket.new("127.0.0.1", @one.port)).connect
     tls.write("POST /echo HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 3000000\r\n\r\n#{"x" * 2_000_000}")
-    E2E.wait_until("a file without a name") { E2E::Processes.descriptors(door).values.grep(/\(deleted\)\z/).any? }
+    E2E.wait_until("a file without a name") { E2E::Processes.descriptors(frontend).values.grep(/\(deleted\)\z/).any? }
     tls.write("x" * 1_000_000)
     assert_equal "x" * 3_000_000, tls.read.split("\r\n\r\n", 2).last
   ensure
@@ -291,7 +291,7 @@ E2E.suite("door_use", transports: %i[tcp]) do
   end
 
   # It cannot open the new file by itself.
-  def test_a_door_goes_on_in_another_log
+  def test_a_frontend_goes_on_in_another_log
     log = "#{@dir}/log"
     app = File.expand_path(E2E.differing(:app), E2E::ROOT)
     @one = E2E::Server.new(argv: [E2E::Server.binary, "--bind", bind, "--no-dev", "--control", "#{@dir}/control", "--error-log", log, app]).start
@@ -299,28 +299,28 @@ E2E.suite("door_use", transports: %i[tcp]) do
     File.rename(log, "#{log}.1")
     @one.signal(:USR1)
     wait_until("another log") { File.exist?(log) }
-    E2E.wait_until("the door in it") do
+    E2E.wait_until("the frontend in it") do
       ctl("certificates")
-      File.read(log).include?("door: new certificates serve")
+      File.read(log).include?("frontend: new certificates serve")
     end
   end
 
   def test_the_sandbox_is_a_switch
-    skip_without "sandbox of a door"
-    serve("--no-door-sandbox")
-    assert_equal %w[0 1], status_of(door).values_at("Seccomp", "NoNewPrivs")
+    skip_without "sandbox of a frontend"
+    serve("--no-frontend-sandbox")
+    assert_equal %w[0 1], status_of(frontend).values_at("Seccomp", "NoNewPrivs")
     assert_match(/\A\d+\z/, curl("/pid"))
   end
 
-  def test_a_door_has_a_user_of_its_own
-    return skip("only root can give a door another user") unless Process.uid.zero?
+  def test_a_frontend_has_a_user_of_its_own
+    return skip("only root can give a frontend another user") unless Process.uid.zero?
 
-    serve("--door-user", "nobody")
+    serve("--frontend-user", "nobody")
     nobody = Etc.getpwnam("nobody")
-    assert_equal [nobody.uid, nobody.gid].map(&:to_s), status_of(door).values_at("Uid", "Gid")
-    assert_equal 0, File.stat("/proc/#{door}/mem").uid, "its memory is for root alone" # proc(5): not dumpable
+    assert_equal [nobody.uid, nobody.gid].map(&:to_s), status_of(frontend).values_at("Uid", "Gid")
+    assert_equal 0, File.stat("/proc/#{frontend}/mem").uid, "its memory is for root alone" # proc(5): not dumpable
     assert_equal "x" * 100_000, curl("/echo", "--data-binary", "@#{@dir}/body".tap { File.write("#{@dir}/body", "x" * 100_000) })
-    assert_match(/no such user|unknown user|no user/i, fails_to_start("--door-user", "nobody-of-that-name"))
+    assert_match(/no such user|unknown user|no user/i, fails_to_start("--frontend-user", "nobody-of-that-name"))
   end
 
   # --- what the logs say ---
@@ -339,14 +339,14 @@ E2E.suite("door_use", transports: %i[tcp]) do
     serve("--access-log", "#{@dir}/access", "--access-log-format", "json", "--error-log-format", "json", "--workers", "1", *options)
   end
 
-  # The worker's lines have the same id: the door has made it.
+  # The worker's lines have the same id: the frontend has made it.
   def test_a_request_whose_worker_ends_has_one_id
     served_with_logs("--request-id")
     %w[--http1.1 --http2].each do |protocol|
       FileUtils.rm_f("#{@dir}/access") && @one.signal(:USR1) && wait_until("another log") { File.exist?("#{@dir}/access") }
       target = "/exit?#{protocol}"
       assert_match(/ 502/, curl(target, protocol, "-i", "-d", "x").lines.first)
-      answered, failed = both_lines(502, /door: POST \/exit\?#{protocol} from 127\.0\.0\.1: the worker ended in the call; answering with 502/)
+      answered, failed = both_lines(502, /frontend: POST \/exit\?#{protocol} from 127\.0\.0\.1: the worker ended in the call; answering with 502/)
       assert_equal ["POST", target], answered.values_at("method", "target")
       assert_match(/\A\h{8}-\h{4}-7/, answered["request_id"])
       assert_equal answered["request_id"], failed["request_id"]
@@ -355,7 +355,7 @@ E2E.suite("door_use", transports: %i[tcp]) do
     end
   end
 
-  def test_a_request_that_a_door_refuses_is_told_of_as_by_a_worker
+  def test_a_request_that_a_frontend_refuses_is_told_of_as_by_a_worker
     served_with_logs("--body-bytes-max", "1000")
     tls = OpenSSL::SSL::SSLSocket.new(TCPSocket.new("127.0.0.1", @one.port)).connect
     tls.write("GET / HTTP/1.1\r\nHost: a\r\nbad field: 1\r\n\r\n")
@@ -392,11 +392,11 @@ E2E.suite("door_use", transports: %i[tcp]) do
     assert_equal answered["request_id"], refused["request_id"]
   end
 
-  def test_the_version_names_what_doors_are_built_with
+  def test_the_version_names_what_frontends_are_built_with
     version, = Open3.capture2(E2E::Server.binary, "--version")
-    assert_match(/^door: OpenSSL 3\.\d+\.\d+\S*, nghttp2 1\.\d+\.\d+$/, version)
-    version, = Open3.capture2({ "ORIBI_DOOR_PROGRAM" => "/nowhere" }, E2E::Server.binary, "--version")
-    assert_match(/^door: none$/, version)
+    assert_match(/^frontend: OpenSSL 3\.\d+\.\d+\S*, nghttp2 1\.\d+\.\d+$/, version)
+    version, = Open3.capture2({ "ORIBI_FRONTEND_PROGRAM" => "/nowhere" }, E2E::Server.binary, "--version")
+    assert_match(/^frontend: none$/, version)
   end
 
   # The address is the one that the operator wrote.
@@ -410,7 +410,7 @@ E2E.suite("door_use", transports: %i[tcp]) do
     assert_match(/\ATLSv1\.[23]\z/, logged.first["tls_protocol"])
     assert_match(/\ATLS_|\AECDHE-/, logged.first["tls_cipher"])
     assert_equal [address], told(/\Alistening on #{address},/)["addresses"]
-    assert_match(/^listening on #{address} \(door, TLS\)$/, ctl("status").first)
+    assert_match(/^listening on #{address} \(frontend, TLS\)$/, ctl("status").first)
     assert_equal [address], JSON.parse(ctl("status", "--json").first)["listeners"]
     assert_match(/cannot listen on #{address}: /, fails_to_start(address: "#{address}?certificate=#{@dir}/site.pem&key=#{@dir}/site.key"))
   end
@@ -419,17 +419,17 @@ E2E.suite("door_use", transports: %i[tcp]) do
     TCPSocket.open("127.0.0.1", @one.port) { |tcp| tcp.write("GET / HTTP/1.1\r\n\r\n") && tcp.read }
   end
 
-  def test_a_reload_changes_the_form_of_a_doors_lines
+  def test_a_reload_changes_the_form_of_a_frontends_lines
     address = E2E::RUBY ? %(bind "tls://127.0.0.1:%{port}", certificate: "#{@dir}/site.pem", key: "#{@dir}/site.key"\n)
                         : %(bind 'tls://127.0.0.1:%{port}', certificate => '#{@dir}/site.pem', key => '#{@dir}/site.key';\n)
     serve_file(address + (E2E::RUBY ? %(error_log_format "json"\n) : %(error_log_format 'json';\n)))
     ctl("certificates")
-    wait_until("a door's line") { told(/\Adoor: new certificates serve\z/) }
+    wait_until("a frontend's line") { told(/\Afrontend: new certificates serve\z/) }
     File.write("#{@dir}/oribi.#{E2E::RUBY ? "rb" : "pl"}", address.gsub("%{port}", @one.port.to_s))
     output, status = ctl("reload")
     assert status.success?, output
     ctl("certificates")
-    wait_until("a line of text: #{@one.stderr}") { @one.stderr.match?(/oribi\[\d+\] info: door: new certificates serve$/) }
+    wait_until("a line of text: #{@one.stderr}") { @one.stderr.match?(/oribi\[\d+\] info: frontend: new certificates serve$/) }
     pass
   end
 
@@ -445,7 +445,7 @@ E2E.suite("door_use", transports: %i[tcp]) do
 
     def renew(hook: nil)
       @number += 1
-      made = Dir.mktmpdir { |dir| [DoorServers.certificate(dir, "site"), File.read("#{dir}/site.pem"), File.read("#{dir}/site.key")] }
+      made = Dir.mktmpdir { |dir| [FrontendServers.certificate(dir, "site"), File.read("#{dir}/site.pem"), File.read("#{dir}/site.key")] }
       { "fullchain" => made[1], "privkey" => made[2] }.each { |name, text| File.write("#{@dir}/archive/site/#{name}#{@number}.pem", text, perm: 0o600) }
       %w[fullchain privkey].each do |name|
         File.symlink("../../archive/site/#{name}#{@number}.pem", "#{@dir}/live/site/new")
@@ -470,10 +470,10 @@ E2E.suite("door_use", transports: %i[tcp]) do
 
   # lego writes over its files, and runs its hook behind that.
   def test_the_hook_of_lego
-    DoorServers.certificate(@dir, "example.org")
+    FrontendServers.certificate(@dir, "example.org")
     FileUtils.mv("#{@dir}/example.org.pem", "#{@dir}/example.org.crt")
     serve(address: "tls://127.0.0.1:%{port}?certificate=#{@dir}/example.org.crt&key=#{@dir}/example.org.key")
-    renewed = DoorServers.certificate(@dir, "example.org")
+    renewed = FrontendServers.certificate(@dir, "example.org")
     FileUtils.mv("#{@dir}/example.org.pem", "#{@dir}/example.org.crt")
     output, status = Open3.capture2e("sh", "-c", "#{E2E::Server.binary} ctl --control #{@dir}/control certificates")
     assert status.success?, output
@@ -482,7 +482,7 @@ E2E.suite("door_use", transports: %i[tcp]) do
 
   # No handshake fails while certificates change. ORIBI_SOAK: more of them, and a change each second.
   def test_handshakes_while_certificates_change
-    serve("--doors", "2")
+    serve("--frontends", "2")
     soak = ENV.fetch("ORIBI_SOAK", nil)
     changes = 0
     left = soak ? 20_000 : 2_000
@@ -503,7 +503,7 @@ E2E.suite("door_use", transports: %i[tcp]) do
     end
     while clients.any?(&:alive?)
       changes += 1
-      DoorServers.certificate(@dir, "next")
+      FrontendServers.certificate(@dir, "next")
       %w[key pem].each { |ext| File.rename("#{@dir}/next.#{ext}", "#{@dir}/site.#{ext}") }
       output, status = ctl("certificates")
       assert status.success?, output

@@ -1,13 +1,13 @@
-/* A whole door between hostile clients and a hostile worker, on a clock of ours. The input is a list of steps: what a
- * client sends and whether it reads, what the worker answers and when it dies, how time passes, and that the door is
+/* A whole frontend between hostile clients and a hostile worker, on a clock of ours. The input is a list of steps: what a
+ * client sends and whether it reads, what the worker answers and when it dies, how time passes, and that the frontend is
  * told to drain.
  *
  * Holds for every input: what clients read are well-formed answers, and each stream gets one answer or one reset
- * (door_answers.h); what the worker reads are requests that its own parser takes; limits are kept; when all have ended
+ * (frontend_answers.h); what the worker reads are requests that its own parser takes; limits are kept; when all have ended
  * what they do no call is left over; when time passes every client is let go; and nothing is left of it all. */
 #include "frontend/clients_h2.h"
 #include "frontend/frontend.c"
-#include "door_answers.h"
+#include "frontend_answers.h"
 #include "oribi/http/parser.h"
 #include "ours.h"
 #include "storing.h"
@@ -30,7 +30,7 @@ enum step {
     WORKER_ENDS,
     WORKER_STATE,
     TIME_PASSES,
-    DOOR_DRAINS,
+    FRONTEND_DRAINS,
     STEPS,
 };
 
@@ -55,8 +55,8 @@ static struct oribi_options options;
 static struct oribi_scoreboard board;
 static struct oribi_handoff queue;
 static int control_fds[2];
-static struct oribi_door_config config;
-static struct oribi__door *door;
+static struct oribi_frontend_config config;
+static struct oribi__frontend *frontend;
 static struct peer peers[CLIENTS];
 static struct far fars[FARS_MAX];
 static uint32_t far_count;
@@ -85,7 +85,7 @@ static void check_request(const char *p, size_t n)
     struct oribi_channel_head about;
     struct oribi_parser parser = {0};
     struct oribi_limits limits = options.limits;
-    limits.head_bytes_max *= 2; /* what the door adds */
+    limits.head_bytes_max *= 2; /* what the frontend adds */
     limits.fields_max += 4;
     ssize_t len = oribi_channel_head_read(p, n, &about);
     expect(len > 0 && (about.protocol == 10 || about.protocol == 11 || about.protocol == 20));
@@ -132,7 +132,7 @@ static void far_says(struct far *far, const void *p, size_t n)
         far->last[sizeof(far->last) - 1] = ((const char *)p)[i];
         far->has_switched = memcmp(far->last, " 101", sizeof(far->last)) == 0;
     }
-    (void)send(far->fd, p, n, MSG_DONTWAIT | MSG_NOSIGNAL); /* a door that has closed it, or takes no more */
+    (void)send(far->fd, p, n, MSG_DONTWAIT | MSG_NOSIGNAL); /* a frontend that has closed it, or takes no more */
 }
 
 static void far_ends(uint32_t i)
@@ -217,32 +217,32 @@ static void peer_asks(struct peer *peer, uint8_t how)
     peer->next_id += 2;
 }
 
-/* --- the door --- */
+/* --- the frontend --- */
 
-static void check_door(void)
+static void check_frontend(void)
 {
     uint32_t n = 0;
-    uint32_t out = door->out_waiting;
+    uint32_t out = frontend->out_waiting;
     for (uint32_t i = 0; i <= board.count; i++)
-        out += door->out[i];
-    expect(out == door->calls_out && door->calls_out <= CALLS_MAX);
-    for (const struct oribi__call *call = door->queue_first; call; call = call->next)
+        out += frontend->out[i];
+    expect(out == frontend->calls_out && frontend->calls_out <= CALLS_MAX);
+    for (const struct oribi__call *call = frontend->queue_first; call; call = call->next)
         n++;
-    expect(n == door->queue_len);
+    expect(n == frontend->queue_len);
     n = 0;
-    for (const struct oribi__channel *channel = door->idle_first; channel; channel = channel->next)
+    for (const struct oribi__channel *channel = frontend->idle_first; channel; channel = channel->next)
         n++;
-    expect(n == door->idle_count && n <= door->channel_count);
-    for (const struct oribi__client *client = door->clients; client; client = client->next)
-        expect(!client->h2 || oribi_h2_streams(client->h2) <= door->h2_limits.streams_max + door->h2_limits.left_max);
+    expect(n == frontend->idle_count && n <= frontend->channel_count);
+    for (const struct oribi__client *client = frontend->clients; client; client = client->next)
+        expect(!client->h2 || oribi_h2_streams(client->h2) <= frontend->h2_limits.streams_max + frontend->h2_limits.left_max);
 }
 
 /* Turns until nobody has anything to read. */
 static void settle_all(void)
 {
     for (int quiet = 0, i = 0; quiet < 2 && i < 50; i++) {
-        turn(door);
-        await_files(&door->reactor);
+        turn(frontend);
+        await_files(&frontend->reactor);
         bool any = take_handed();
         for (uint32_t k = 0; k < far_count; k++)
             any |= read_far(&fars[k]);
@@ -250,7 +250,7 @@ static void settle_all(void)
             any |= peer_reads(&peers[k]);
         quiet = any ? 0 : quiet + 1;
     }
-    check_door();
+    check_frontend();
 }
 
 static void start(void)
@@ -260,10 +260,10 @@ static void start(void)
     options.limits.body_bytes_max = 1000;
     expect(oribi_scoreboard_create(&board, SLOTS) == 0 && oribi_handoff_create(&queue) == 0);
     expect(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, control_fds) == 0);
-    door = oribi_mem_alloc(1, sizeof(*door));
+    frontend = oribi_mem_alloc(1, sizeof(*frontend));
 }
 
-static void open_door(uint8_t flags)
+static void open_frontend(uint8_t flags)
 {
     char error[ORIBI_ERROR_TEXT_CAP];
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -272,14 +272,14 @@ static void open_door(uint8_t flags)
     /* unix(7): autobind */
     expect(bind(fd, (struct sockaddr *)&address, sizeof(sa_family_t)) == 0 && listen(fd, 16) == 0);
     expect(getsockname(fd, (struct sockaddr *)&address, &address_len) == 0);
-    config = (struct oribi_door_config){.options = &options,
+    config = (struct oribi_frontend_config){.options = &options,
                                         .listener_count = 1,
                                         .board = board,
                                         .handoff = queue,
                                         .channel_first = 1,
                                         .channel_count = flags & 1 ? 4 : 1000,
                                         .control_fd = control_fds[0]};
-    config.listeners[0].listener = (struct oribi_listener){.fd = fd, .is_unix = true, .text = "unix:door"};
+    config.listeners[0].listener = (struct oribi_listener){.fd = fd, .is_unix = true, .text = "unix:frontend"};
     options.queue_max = flags & 2 ? 1 : 0;
     options.connections_max = flags & 4 ? 1 : 0;
     options.buffers_memory_max = flags & 32 ? 16 * 1024 : 0; /* the rest goes to files, … */
@@ -291,13 +291,13 @@ static void open_door(uint8_t flags)
         atomic_store(&board.slots[i].state, ORIBI_SLOT_IDLE);
         atomic_store(&board.slots[i].threads, 0);
     }
-    memset(door, 0, sizeof(*door));
-    expect(oribi__door_init(door, &config, error) == 0);
+    memset(frontend, 0, sizeof(*frontend));
+    expect(oribi__frontend_init(frontend, &config, error) == 0);
     if (flags & 8)
-        door->h2_limits.streams_max = 2;
+        frontend->h2_limits.streams_max = 2;
     if (flags & 16) {
-        door->h2_limits.resets_max = 3;
-        door->h2_limits.left_max = 1;
+        frontend->h2_limits.resets_max = 3;
+        frontend->h2_limits.left_max = 1;
     }
 }
 
@@ -397,7 +397,7 @@ static void take_step(struct bytes *in)
         worker_step(step, which, in);
     else if (step == TIME_PASSES)
         now_us += (int64_t)next_byte(in) * (which & 1 ? 300 * 1000 : 1000);
-    else if (step == DOOR_DRAINS)
+    else if (step == FRONTEND_DRAINS)
         (void)send(control_fds[1], which & 1 ? "S" : "D", 1, MSG_DONTWAIT);
     if (!(which & 8))
         settle_all();
@@ -414,7 +414,7 @@ static void end_calls(void)
         atomic_store(&board.slots[i].state, ORIBI_SLOT_IDLE);
     for (int round = 0; round < ROUNDS_MAX; round++) {
         settle_all();
-        if (far_count == 0 && !door->calls_out && !door->queue_len)
+        if (far_count == 0 && !frontend->calls_out && !frontend->queue_len)
             return;
         while (far_count > 0)
             far_ends(far_count - 1);
@@ -426,25 +426,25 @@ static void end_calls(void)
 /* Clients say nothing more: every timeout passes. */
 static void let_go(void)
 {
-    for (int round = 0; round < LEAVE_ROUNDS_MAX && !is_empty(door); round++) {
+    for (int round = 0; round < LEAVE_ROUNDS_MAX && !is_empty(frontend); round++) {
         settle_all();
         while (far_count > 0)
             far_ends(far_count - 1);
         now_us += LEAVE_MS * 1000;
     }
-    expect(is_empty(door));
+    expect(is_empty(frontend));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct bytes in = {data, size};
-    if (!door)
+    if (!frontend)
         start();
     if (size > 4096)
         return 0;
     int64_t blocks = oribi_mem_blocks();
     int fd = lowest_free_fd();
-    open_door(next_byte(&in));
+    open_frontend(next_byte(&in));
     for (uint32_t i = 0; i < CLIENTS; i++)
         peer_connects(&peers[i]);
     while (in.n > 0)
@@ -453,7 +453,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     let_go();
     for (uint32_t i = 0; i < CLIENTS; i++)
         peer_closes(&peers[i]);
-    oribi__door_deinit(door);
+    oribi__frontend_deinit(frontend);
     oribi_os_close(config.listeners[0].listener.fd);
     expect(lowest_free_fd() == fd);
     expect(oribi_mem_blocks() == blocks);

@@ -1,14 +1,14 @@
 # frozen_string_literal: true
 
 require_relative "support"
-require_relative "support/doors"
+require_relative "support/frontends"
 require_relative "support/frames"
 
-# A door whose TMPDIR is full. What of an answer has no room there waits with its worker until the client takes more;
+# A frontend whose TMPDIR is full. What of an answer has no room there waits with its worker until the client takes more;
 # what cannot be kept at all, of bodies and of answers, is said in the error log, and the access log tells no answer as
 # whole that was not.
-E2E.suite("door_storage", transports: %i[tcp]) do
-  include DoorServers
+E2E.suite("frontend_storage", transports: %i[tcp]) do
+  include FrontendServers
 
   MEGABYTE = 1 << 20
 
@@ -36,7 +36,7 @@ E2E.suite("door_storage", transports: %i[tcp]) do
 
   def access_lines = File.readlines("#{@dir}/access.log", chomp: true)
 
-  H2C = "tcp://127.0.0.1:%{port}?door=on"
+  H2C = "tcp://127.0.0.1:%{port}?frontend=on"
   PRIOR = "--http2-prior-knowledge"
 
   { "tls" => [nil, "https", "--http2"], "h2c" => [H2C, "http", PRIOR] }.each do |name, (address, scheme, flag)|
@@ -73,7 +73,7 @@ E2E.suite("door_storage", transports: %i[tcp]) do
     assert_equal 2, one.await(:rst_stream).payload.unpack1("N")
   end
 
-  # HTTP/1.1: the file is the reactor's, and the line the door's.
+  # HTTP/1.1: the file is the reactor's, and the line the frontend's.
   def test_an_answer_over_http11_that_cannot_be_stored_has_a_line
     serve_in("128k", "--response-memory-max", "64K", address: H2C)
     @clients << (client = @one.connect)

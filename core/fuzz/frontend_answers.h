@@ -1,7 +1,7 @@
-/* What a client of a door reads, checked as it comes: of HTTP/1.1 a sequence of well-formed answers, of HTTP/2 frames
+/* What a client of a frontend reads, checked as it comes: of HTTP/1.1 a sequence of well-formed answers, of HTTP/2 frames
  * of which each stream gets one answer or one reset. Which of both it is, the first byte says. */
-#ifndef ORIBI_FUZZ_DOOR_ANSWERS_H
-#define ORIBI_FUZZ_DOOR_ANSWERS_H
+#ifndef ORIBI_FUZZ_FRONTEND_ANSWERS_H
+#define ORIBI_FUZZ_FRONTEND_ANSWERS_H
 
 #include "frontend/h2_private.h"
 #include "oribi/http/answer.h"
@@ -206,7 +206,7 @@ static void answers_frame(struct answers *a, uint8_t type, uint8_t flags, uint32
         expect(n == 4 && (p[0] || p[1] || p[2] || p[3]));
         break;
     default:
-        expect(!"a frame that the door sends");
+        expect(!"a frame that the frontend sends");
     }
     if ((type == H2_HEADERS || type == H2_CONTINUATION) && flags & H2_END_HEADERS)
         answers_block(a);

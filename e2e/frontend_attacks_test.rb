@@ -1,12 +1,12 @@
 # frozen_string_literal: true
 
 require_relative "support"
-require_relative "support/doors"
+require_relative "support/frontends"
 require_relative "support/frames"
 
-# Clients of the door that want too much: of connections, of memory, of time.
-E2E.suite("door_attacks", transports: %i[tcp]) do
-  include DoorServers
+# Clients of the frontend that want too much: of connections, of memory, of time.
+E2E.suite("frontend_attacks", transports: %i[tcp]) do
+  include FrontendServers
 
   def setup
     super
@@ -18,7 +18,7 @@ E2E.suite("door_attacks", transports: %i[tcp]) do
     super
   end
 
-  def serve_h2c(*options, **more) = serve("--doors", "1", *options, address: "tcp://127.0.0.1:%{port}?door=on", **more)
+  def serve_h2c(*options, **more) = serve("--frontends", "1", *options, address: "tcp://127.0.0.1:%{port}?frontend=on", **more)
   def connect = @one.connect.tap { |client| @clients << client }
   def frames(settings = {}) = E2E::Frames.new(connect, settings)
 
@@ -67,7 +67,7 @@ E2E.suite("door_attacks", transports: %i[tcp]) do
     clients.each { |one| 60.times { |i| one.get(2 * i + 1, "/big?size=200000") } }
     clients.each { |one| 60.times { one.await(:headers) } }
     assert_match(/\A\d+\z/, connect.get("/pid").body)
-    assert_operator resident - before, :<, 24_000, "KiB that the door has grown by; the answers are 47,000"
+    assert_operator resident - before, :<, 24_000, "KiB that the frontend has grown by; the answers are 47,000"
     one = clients.first
     one.send(:window_update, 0, [10_000_000].pack("N"))
     one.send(:window_update, 119, [200_000].pack("N"))
@@ -93,7 +93,7 @@ E2E.suite("door_attacks", transports: %i[tcp]) do
     refute_match(%r{/given-up HTTP/2" (?!499 )}, @one.stdout, "no worker has had it")
   end
 
-  # The door has given the request to whom it will when it answers the ping.
+  # The frontend has given the request to whom it will when it answers the ping.
   def begin_call(one, stream, path)
     one.get(stream, path)
     one.send(:ping, 0, "12345678")
@@ -109,5 +109,5 @@ E2E.suite("door_attacks", transports: %i[tcp]) do
     end
   end
 
-  def resident = File.read("/proc/#{door}/status")[/^VmRSS:\s+(\d+)/, 1].to_i
+  def resident = File.read("/proc/#{frontend}/status")[/^VmRSS:\s+(\d+)/, 1].to_i
 end

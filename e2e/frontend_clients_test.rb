@@ -1,14 +1,14 @@
 # frozen_string_literal: true
 
 require_relative "support"
-require_relative "support/doors"
+require_relative "support/frontends"
 require "digest/sha2"
 require "json"
 require "net/http"
 
-# What others have written to speak with servers, through a door: as their manuals say, with their own checks.
-E2E.suite("door_clients", transports: %i[tcp]) do
-  include DoorServers
+# What others have written to speak with servers, through a frontend: as their manuals say, with their own checks.
+E2E.suite("frontend_clients", transports: %i[tcp]) do
+  include FrontendServers
 
   BODY = Random.new(1).bytes(300_000).freeze
   DIGEST = "#{BODY.bytesize} #{BODY.bytesize} #{Digest::SHA256.hexdigest(BODY)}".freeze
@@ -57,7 +57,7 @@ E2E.suite("door_clients", transports: %i[tcp]) do
     refute status.success?
   end
 
-  # The application and the log hear of the client's version, not of the one that doors speak with workers.
+  # The application and the log hear of the client's version, not of the one that frontends speak with workers.
   def test_clients_of_http_1_0
     serve("--access-log", "-")
     seen = JSON.parse(curl("/env", "--http1.0"))

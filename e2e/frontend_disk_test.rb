@@ -1,13 +1,13 @@
 # frozen_string_literal: true
 
 require_relative "support"
-require_relative "support/doors"
+require_relative "support/frontends"
 require_relative "support/stalled_reads"
 require "json"
 
-# A disk that stands still while a door reads a file there: who asked for that file waits for it, and nobody else.
-E2E.suite("door_disk", transports: %i[tcp]) do
-  include DoorServers
+# A disk that stands still while a frontend reads a file there: who asked for that file waits for it, and nobody else.
+E2E.suite("frontend_disk", transports: %i[tcp]) do
+  include FrontendServers
 
   SIZE = 3_000_000
 
@@ -25,13 +25,13 @@ E2E.suite("door_disk", transports: %i[tcp]) do
     super
   end
 
-  # The library's pauses are no calls that a door may make.
+  # The library's pauses are no calls that a frontend may make.
   def launch(*options)
-    serve("--static", "/s=#{@dir}/s", "--health", "/up", "--no-door-sandbox", "--workers", "2", *options, env: @disk.env)
+    serve("--static", "/s=#{@dir}/s", "--health", "/up", "--no-frontend-sandbox", "--workers", "2", *options, env: @disk.env)
     curl("/pid")
   end
 
-  def by_itself = JSON.parse(ctl("status", "--json").first)["doors"].first["requests_uncalled"]
+  def by_itself = JSON.parse(ctl("status", "--json").first)["frontends"].first["requests_uncalled"]
 
   # One that waits for the file, while its disk stands still.
   def stalled(*words)
@@ -42,7 +42,7 @@ E2E.suite("door_disk", transports: %i[tcp]) do
     waiting
   end
 
-  # Those that came before the door saw that the disk stands still, and those that come behind that.
+  # Those that came before the frontend saw that the disk stands still, and those that come behind that.
   def assert_others_are_answered
     others = Array.new(4) do |i|
       Thread.new { %w[/s/a.txt /up /s/none /pid].map { |target| curl(target, i.even? ? "--http1.1" : "--http2") } }
@@ -68,7 +68,7 @@ E2E.suite("door_disk", transports: %i[tcp]) do
       assert waiting.alive?
       @disk.release
       assert_equal SIZE, waiting.value.bytesize
-      wait_until("the door to answer files again") { curl("/s/a.txt") && by_itself > before + 1 }
+      wait_until("the frontend to answer files again") { curl("/s/a.txt") && by_itself > before + 1 }
       pass
     end
   end
@@ -84,7 +84,7 @@ E2E.suite("door_disk", transports: %i[tcp]) do
     @disk.release
     assert_equal SIZE, waiting.value.bytesize
     before = by_itself
-    wait_until("the door to answer files again") { curl("/s/a.txt") && by_itself > before + 1 }
+    wait_until("the frontend to answer files again") { curl("/s/a.txt") && by_itself > before + 1 }
     @one.stop
     assert_equal targets.to_h { |target| [target, 1] }, log_lines.tally.slice(*targets)
     assert_equal 1, log_lines.count("/s/stalled")
@@ -100,7 +100,7 @@ E2E.suite("door_disk", transports: %i[tcp]) do
     client.close
     assert_others_are_answered
     @disk.release
-    wait_until("the door to answer files again") do
+    wait_until("the frontend to answer files again") do
       before = by_itself
       curl("/s/a.txt") && by_itself > before
     end

@@ -1,13 +1,13 @@
 # frozen_string_literal: true
 
 require_relative "../support"
-require_relative "../support/doors"
+require_relative "../support/frontends"
 require_relative "webdriver"
 
-# Chromium and a door: one connection of HTTP/2 for all that a page asks for at once, bodies both ways, a stream that is
+# Chromium and a frontend: one connection of HTTP/2 for all that a page asks for at once, bodies both ways, a stream that is
 # given up, and a reload of the server that the page does not notice.
-class DoorBrowserTest < Minitest::Test
-  include DoorServers
+class FrontendBrowserTest < Minitest::Test
+  include FrontendServers
 
   FETCHES = <<~JS
     const text = async (path, options) => { const answer = await fetch(path, options); return answer.status + ' ' + await answer.text(); };

@@ -1,17 +1,17 @@
 # frozen_string_literal: true
 
 require_relative "support"
-require_relative "support/doors"
+require_relative "support/frontends"
 require_relative "support/frames"
 require "etc"
 require "json"
 
-# What a door answers by itself: files, fixed answers, health. That it is what workers answer show the suites `static`,
-# `static_life`, `fixed` and `own_answers`, too, over the transport `door`.
-E2E.suite("door_site", transports: %i[tcp]) do
-  include DoorServers
+# What a frontend answers by itself: files, fixed answers, health. That it is what workers answer show the suites `static`,
+# `static_life`, `fixed` and `own_answers`, too, over the transport `frontend`.
+E2E.suite("frontend_site", transports: %i[tcp]) do
+  include FrontendServers
 
-  H2C = "tcp://127.0.0.1:%{port}?door=on"
+  H2C = "tcp://127.0.0.1:%{port}?frontend=on"
 
   def workers = @one.descendants.select { |pid| File.read("/proc/#{pid}/cmdline").include?("worker") }
 
@@ -92,7 +92,7 @@ E2E.suite("door_site", transports: %i[tcp]) do
 
   def test_a_file_that_becomes_shorter_resets_its_stream
     put("s/large", "x" * 20_000_000)
-    serve("--static", "/s=#{@dir}/s", "--doors", "1", address: H2C)
+    serve("--static", "/s=#{@dir}/s", "--frontends", "1", address: H2C)
     client = @one.connect
     one = E2E::Frames.new(client, E2E::Frames::INITIAL_WINDOW_SIZE => 1_000_000)
     one.get(1, "/s/large")
@@ -109,8 +109,8 @@ E2E.suite("door_site", transports: %i[tcp]) do
 
   # --- rights ---
 
-  def test_what_a_door_may_not_read_workers_answer
-    return skip("only root can give a door another user") unless Process.uid.zero?
+  def test_what_a_frontend_may_not_read_workers_answer
+    return skip("only root can give a frontend another user") unless Process.uid.zero?
 
     FileUtils.chmod(0o755, @dir)
     put("s/open", "open")
@@ -118,13 +118,13 @@ E2E.suite("door_site", transports: %i[tcp]) do
     put("s/shut/a", "shut")
     put("closed/a", "closed")
     FileUtils.chmod(0o700, ["#{@dir}/s/shut", "#{@dir}/closed"])
-    serve("--door-user", "nobody", "--static", "/s=#{@dir}/s", "--static", "/c=#{@dir}/closed")
+    serve("--frontend-user", "nobody", "--static", "/s=#{@dir}/s", "--static", "/c=#{@dir}/closed")
     assert_equal %w[open secret shut closed], ["/s/open", "/s/secret", "/s/shut/a", "/c/a"].map { |path| curl(path) }
     without_workers { assert_equal "open", curl("/s/open") }
   end
 
-  # No file was to be read when the door gave up what it did not need.
-  def test_workers_answer_for_a_confined_door_without_files_what_a_reload_adds
+  # No file was to be read when the frontend gave up what it did not need.
+  def test_workers_answer_for_a_confined_frontend_without_files_what_a_reload_adds
     put("s/a", "of s")
     config = "#{@dir}/config"
     File.write(config, E2E::RUBY ? "" : "+{}")

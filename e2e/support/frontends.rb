@@ -4,7 +4,7 @@ require "openssl"
 require "open3"
 
 # Servers with tls:// addresses, their certificates and clients.
-module DoorServers
+module FrontendServers
   NAMES = "DNS:localhost,DNS:*.example.test"
 
   # Programs that are not ours run without a sanitizer's run-time (script/sanitize), under which curl hangs.
@@ -50,13 +50,13 @@ module DoorServers
     false
   end
 
-  def self.here? = @here ||= File.executable?(File.join(E2E::ROOT, E2E::RUBY ? "ruby/lib/oribi/oribi-door" : "perl/blib/arch/auto/Oribi/oribi-door"))
+  def self.here? = @here ||= File.executable?(File.join(E2E::ROOT, E2E::RUBY ? "ruby/lib/oribi/oribi-frontend" : "perl/blib/arch/auto/Oribi/oribi-frontend"))
 
   def setup
     super
-    skip "no oribi-door here: it needs libssl-dev, libnghttp2-dev and pkg-config" unless DoorServers.here?
+    skip "no oribi-frontend here: it needs libssl-dev, libnghttp2-dev and pkg-config" unless FrontendServers.here?
     @dir ||= Dir.mktmpdir("oribi-e2e")
-    DoorServers.certificate(@dir, "site")
+    FrontendServers.certificate(@dir, "site")
   end
 
   def teardown
@@ -107,12 +107,12 @@ module DoorServers
 
   def ctl(*words) = Open3.capture2e(E2E::Server.binary, "ctl", "--control", "#{@dir}/control", *words)
 
-  def door = DoorServers.door_of(@one)
+  def frontend = FrontendServers.frontend_of(@one)
 
-  def self.door_of(server) = server.descendants.find { |pid| door?(pid) }
+  def self.frontend_of(server) = server.descendants.find { |pid| frontend?(pid) }
 
-  def self.door?(pid)
-    File.read("/proc/#{pid}/comm").strip == "oribi-door"
+  def self.frontend?(pid)
+    File.read("/proc/#{pid}/comm").strip == "oribi-frontend"
   rescue Errno::ENOENT, Errno::ESRCH
     false # it has ended meanwhile
   end

@@ -1,15 +1,15 @@
 # frozen_string_literal: true
 
 require_relative "support"
-require_relative "support/doors"
+require_relative "support/frontends"
 require_relative "support/frames"
 require "json"
 require "net/http"
 
-# What status and metrics say of doors: what a door answers by itself is the server's, nothing is counted twice, and no
+# What status and metrics say of frontends: what a frontend answers by itself is the server's, nothing is counted twice, and no
 # counter goes back, whatever ends meanwhile.
-E2E.suite("door_counts", transports: %i[tcp]) do
-  include DoorServers
+E2E.suite("frontend_counts", transports: %i[tcp]) do
+  include FrontendServers
 
   def served(...)
     counted(...)
@@ -31,9 +31,9 @@ E2E.suite("door_counts", transports: %i[tcp]) do
 
   def status = JSON.parse(ctl("status", "--json").first)
 
-  def door_status = status["doors"].first
+  def frontend_status = status["frontends"].first
 
-  # How much each of these counters has grown in the block, and in the turn of the door that follows.
+  # How much each of these counters has grown in the block, and in the turn of the frontend that follows.
   def growth(wanted)
     before = metrics
     yield
@@ -48,8 +48,8 @@ E2E.suite("door_counts", transports: %i[tcp]) do
     served
     growth("oribi_calls_total" => 2, "oribi_requests_uncalled_total" => 5, 'oribi_requests_total{method="GET"}' => 6,
            'oribi_requests_total{method="HEAD"}' => 1, 'oribi_answers_total{class="2xx"}' => 6, 'oribi_answers_total{class="4xx"}' => 1,
-           'oribi_answers_total{class="cut"}' => 0, "oribi_door_site_answers_total" => 5, "oribi_door_calls_total" => 2,
-           'oribi_door_requests_total{protocol="http1"}' => 5, 'oribi_door_requests_total{protocol="http2"}' => 2, "oribi_connections_total" => 7) do
+           'oribi_answers_total{class="cut"}' => 0, "oribi_frontend_site_answers_total" => 5, "oribi_frontend_calls_total" => 2,
+           'oribi_frontend_requests_total{protocol="http1"}' => 5, 'oribi_frontend_requests_total{protocol="http2"}' => 2, "oribi_connections_total" => 7) do
       %w[--http1.1 --http2].each { |flag| curl("/pid", flag) && curl("/s/a.txt", flag) }
       curl("/s/none", "--http1.1", "-i")
       curl("/s/a.txt", "--http1.1", "-I")
@@ -59,16 +59,16 @@ E2E.suite("door_counts", transports: %i[tcp]) do
 
   # Also of several; and what `ctl certificates` takes is what is told then.
   def test_when_certificates_expire
-    first, second = [1000, 2000].map { |s| DoorServers.certificate(@dir, "c#{s}", ends_s: s) }
+    first, second = [1000, 2000].map { |s| FrontendServers.certificate(@dir, "c#{s}", ends_s: s) }
     served("--bind", "tls://127.0.0.1:#{E2E.free_port}?certificate=#{@dir}/c2000.pem&key=#{@dir}/c2000.key")
-    expires = "oribi_door_certificate_expires_timestamp_seconds"
+    expires = "oribi_frontend_certificate_expires_timestamp_seconds"
     assert_equal second.not_after.to_i, metrics[expires]
     %w[pem key].each { |kind| File.rename("#{@dir}/c1000.#{kind}", "#{@dir}/c2000.#{kind}") }
     assert_match(/certificate/, ctl("certificates").first)
     assert_equal first.not_after.to_i, metrics[expires]
   end
 
-  def test_refusals_are_the_doors
+  def test_refusals_are_the_frontends
     served
     growth('oribi_refusals_total{status="400",reason="field"}' => 1, 'oribi_answers_total{class="4xx"}' => 1, "oribi_calls_total" => 0,
            'oribi_requests_total{method="GET"}' => 0) do
@@ -87,7 +87,7 @@ E2E.suite("door_counts", transports: %i[tcp]) do
     client&.close
   end
 
-  FULL12 = 'oribi_door_handshakes_total{version="TLSv1.2",kind="full"}'
+  FULL12 = 'oribi_frontend_handshakes_total{version="TLSv1.2",kind="full"}'
 
   def test_handshakes
     served
@@ -95,10 +95,10 @@ E2E.suite("door_counts", transports: %i[tcp]) do
     growth(FULL12 => 1) { tls(max_version: :TLS1_2) { |client| session = client.session } }
     growth(FULL12 => 0, FULL12.sub("full", "resumed") => 1) { tls(max_version: :TLS1_2, session:) { |client| assert client.session_reused? } }
     growth(FULL12.sub("TLSv1.2", "TLSv1.3") => 1) { tls(min_version: :TLS1_3) { |client| client } }
-    growth('oribi_door_handshakes_failed_total{reason="plain"}' => 1, 'oribi_refusals_total{status="400",reason="request_line"}' => 1,
+    growth('oribi_frontend_handshakes_failed_total{reason="plain"}' => 1, 'oribi_refusals_total{status="400",reason="request_line"}' => 1,
            'oribi_answers_total{class="4xx"}' => 1) { plain { |tcp| tcp.write("GET / HTTP/1.1\r\n\r\n") && tcp.read } }
-    growth('oribi_door_handshakes_failed_total{reason="left"}' => 1) { plain { nil } }
-    growth('oribi_door_handshakes_failed_total{reason="refused"}' => 1) do
+    growth('oribi_frontend_handshakes_failed_total{reason="left"}' => 1) { plain { nil } }
+    growth('oribi_frontend_handshakes_failed_total{reason="refused"}' => 1) do
       assert_raises(OpenSSL::SSL::SSLError) { tls(max_version: :TLS1_1, security_level: 0) { nil } }
     end
   end
@@ -111,12 +111,12 @@ E2E.suite("door_counts", transports: %i[tcp]) do
       client.write("GET /pid HTTP/1.1\r\nHost: localhost\r\n\r\n")
       client.readpartial(1000)
       wait_until("a connection at rest") { metrics['oribi_connections_by_state{state="idle"}'] == 1 }
-      assert_equal [1, 1], metrics.values_at("oribi_connections_open", 'oribi_door_connections_open{protocol="http1"}')
-      assert_equal [1, true, door], door_status.values_at("connections_open", "ready", "pid")
-      assert_match(/^door 0, pid #{door}, serving, 1 open, \d+ requests?, 0 answered by itself$/, ctl("status").first)
+      assert_equal [1, 1], metrics.values_at("oribi_connections_open", 'oribi_frontend_connections_open{protocol="http1"}')
+      assert_equal [1, true, frontend], frontend_status.values_at("connections_open", "ready", "pid")
+      assert_match(/^frontend 0, pid #{frontend}, serving, 1 open, \d+ requests?, 0 answered by itself$/, ctl("status").first)
     end
     wait_until("none") { metrics["oribi_connections_open"].zero? }
-    assert_equal [1, 0], metrics.values_at('oribi_doors{state="serving"}', 'oribi_doors{state="starting"}')
+    assert_equal [1, 0], metrics.values_at('oribi_frontends{state="serving"}', 'oribi_frontends{state="starting"}')
   end
 
   def states
@@ -130,8 +130,8 @@ E2E.suite("door_counts", transports: %i[tcp]) do
     %w[--http1.1 --http2].each do |flag|
       clients = Array.new(5) { |i| Thread.new { curl("/gate?name=#{flag}#{i}", flag) } }
       wait_until("two calls, three that wait: #{states}") { states == { "calling" => 2, "waiting" => 3 } }
-      assert_equal 2, metrics["oribi_door_calls_out"]
-      assert_match(/^door 0, .*, 3 waiting$/, ctl("status").first)
+      assert_equal 2, metrics["oribi_frontend_calls_out"]
+      assert_match(/^frontend 0, .*, 3 waiting$/, ctl("status").first)
       5.times { |i| FileUtils.touch("#{@one.dir}/#{flag}#{i}.open") }
       assert_equal ["gate passed"], clients.map(&:value).uniq
       wait_until("none: #{states}") { states.empty? }
@@ -139,19 +139,19 @@ E2E.suite("door_counts", transports: %i[tcp]) do
     end
   end
 
-  def test_what_doors_give_is_given_and_taken
+  def test_what_frontends_give_is_given_and_taken
     served("--workers", "2")
     4.times { curl("/pid") }
     wait_until("both to be the same") { metrics.values_at("oribi_handoffs_given_total", "oribi_handoffs_taken_total").uniq.size == 1 }
     assert_operator metrics["oribi_handoffs_given_total"], :>, 0
   end
 
-  def test_none_without_a_door
+  def test_none_without_a_frontend
     @metrics_port = E2E.free_port
     serve("--status", "127.0.0.1:#{@metrics_port}", address: "tcp://127.0.0.1:%{port}")
     curl("/pid", scheme: "http")
-    assert_equal [0], metrics.select { |name, _| name.start_with?("oribi_door") }.values.uniq
-    assert_empty status["doors"]
+    assert_equal [0], metrics.select { |name, _| name.start_with?("oribi_frontend") }.values.uniq
+    assert_empty status["frontends"]
   end
 
   # --- life ---
@@ -219,9 +219,9 @@ E2E.suite("door_counts", transports: %i[tcp]) do
     clients&.each { |thread| thread.join rescue nil } # rubocop:disable Style/RescueModifier
   end
 
-  SITE = %w[oribi_door_site_answers_total oribi_requests_uncalled_total].freeze
+  SITE = %w[oribi_frontend_site_answers_total oribi_requests_uncalled_total].freeze
 
-  # The successor's doors begin at 0, and what its predecessor's have counted is added to that, once.
+  # The successor's frontends begin at 0, and what its predecessor's have counted is added to that, once.
   def test_counters_go_on_over_an_upgrade
     served(group: true) # its successor is no child of ours
     3.times { curl("/s/a.txt") }
@@ -249,7 +249,7 @@ E2E.suite("door_counts", transports: %i[tcp]) do
     answered, cut = loaded { wait_until("workers to be replaced") { status["worker_exits"] >= exits + 4 } }
     assert_equal 0, cut, @one.stderr
     wait_until("#{answered} requests: #{requests - before}") { requests - before == answered }
-    assert_equal 0, metrics["oribi_door_exits_total"]
+    assert_equal 0, metrics["oribi_frontend_exits_total"]
   end
 
   def test_nothing_is_lost_while_the_server_reloads
@@ -263,24 +263,24 @@ E2E.suite("door_counts", transports: %i[tcp]) do
 
   # What is lost is what was on the way on its connections: of six clients one request each, and what comes before the
   # next door serves waits at the listener.
-  def test_a_killed_door_takes_only_its_connections_along
+  def test_a_killed_frontend_takes_only_its_connections_along
     served("--workers", "2")
     before = requests
     answered, cut = loaded do
       2.times do |i|
-        first = door
-        files = metrics["oribi_door_site_answers_total"]
-        wait_until("some files") { metrics["oribi_door_site_answers_total"] > files + 20 }
+        first = frontend
+        files = metrics["oribi_frontend_site_answers_total"]
+        wait_until("some files") { metrics["oribi_frontend_site_answers_total"] > files + 20 }
         Process.kill(:KILL, first)
-        wait_until("another door: #{@one.stderr}") { @one.stderr.scan("serves again").size == i + 1 }
-        refute_equal first, door
+        wait_until("another frontend: #{@one.stderr}") { @one.stderr.scan("serves again").size == i + 1 }
+        refute_equal first, frontend
       end
     end
     assert_operator cut, :<=, 12, @one.stderr
-    assert_operator requests - before, :>=, answered - 12, "what a door has counted outlives it"
+    assert_operator requests - before, :>=, answered - 12, "what a frontend has counted outlives it"
     assert_operator requests - before, :<=, answered + 12
-    assert_equal 2, metrics["oribi_door_exits_total"]
-    assert_match(/door 0 \(pid \d+\) ended: signal 9/, @one.stderr)
-    wait_until("no connection to be left of the door before") { metrics["oribi_connections_open"].zero? }
+    assert_equal 2, metrics["oribi_frontend_exits_total"]
+    assert_match(/frontend 0 \(pid \d+\) ended: signal 9/, @one.stderr)
+    wait_until("no connection to be left of the frontend before") { metrics["oribi_connections_open"].zero? }
   end
 end

@@ -10,8 +10,8 @@ require_relative "../lib/workload"
 module Bench
   # What connections cost that say nothing: the memory of all processes with them, less that without. The kernel's is in
   # no process.
-  class DoorIdle < Workload
-    register "door-idle", about: "memory of a silent connection over TLS, after one answer", family: "door", weight: 3, quick: false
+  class FrontendIdle < Workload
+    register "frontend-idle", about: "memory of a silent connection over TLS, after one answer", family: "frontend", weight: 3, quick: false
 
     SERVERS = %w[oribi-tls oribi-psgi-tls nginx-oribi-tls h2o-oribi-tls].freeze
     PROTOCOLS = { "h1" => "HTTP/1.1", "h2" => "HTTP/2" }.freeze
@@ -24,7 +24,7 @@ module Bench
     CONNECTION_S = 0.0015
 
     def results
-      servers(:door, :door_psgi, only: SERVERS).each do |peer|
+      servers(:frontend, :frontend_psgi, only: SERVERS).each do |peer|
         PROTOCOLS.each do |protocol, words|
           progress("#{peer.name}, #{words}")
           yield result(peer, "idle_kb_per_connection", [kilobytes(peer, protocol)], unit: "KB", better: "lower", variant: words, note: "of #{count}")
@@ -46,7 +46,7 @@ module Bench
 
     # Requests of a few connections come first: what a server makes once, and as it works, is not theirs.
     def kilobytes(peer, protocol)
-      running = Running.new(peer, context, app: HELLO_APPS.fetch(DoorPeers::APPS.fetch(peer.kind))).start
+      running = Running.new(peer, context, app: HELLO_APPS.fetch(FrontendPeers::APPS.fetch(peer.kind))).start
       Wrk.new(context, Request.new, connections: 8, scheme: "https").run(running.listen, WARM_S)
       running.settled_memory(1)
       TlsClients.holding(context, running.listen, protocol, 10) do
@@ -63,13 +63,13 @@ module Bench
     def pss_mb(running) = running.memory.sum(&:pss_mb)
   end
 
-  # What a request waits with a door, beyond what it waits without one: calls of 20 ms on average, four workers, the
+  # What a request waits with a frontend, beyond what it waits without one: calls of 20 ms on average, four workers, the
   # same arrivals and calls for both, open loop (bench/placement).
-  class DoorWait < Workload
-    register "door-wait", about: "four workers, calls of 20 ms, open loop: the wait through a door beside plain listeners", family: "door", weight: 3,
+  class FrontendWait < Workload
+    register "frontend-wait", about: "four workers, calls of 20 ms, open loop: the wait through a frontend beside plain listeners", family: "frontend", weight: 3,
                           quick: false
 
-    PAIRS = [%w[oribi oribi-door], %w[oribi-psgi oribi-psgi-door]].freeze
+    PAIRS = [%w[oribi oribi-frontend], %w[oribi-psgi oribi-psgi-frontend]].freeze
     SECONDS = 2..12
     # Beside the load: its warming up, and the last answers.
     COST_S = 2.5
@@ -98,7 +98,7 @@ module Bench
     # On all cores, as bench/placement has it.
     def with(pair)
       runnings = pair.map do |peer|
-        app = Placement::APP.fetch(DoorPeers::APPS.fetch(peer.kind, peer.kind))
+        app = Placement::APP.fetch(FrontendPeers::APPS.fetch(peer.kind, peer.kind))
         Running.new(peer, context, app: app, workers: Placement::WORKERS, pinned: false).start
       end
       yield runnings

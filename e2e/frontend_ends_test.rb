@@ -1,13 +1,13 @@
 # frozen_string_literal: true
 
 require_relative "support"
-require_relative "support/doors"
+require_relative "support/frontends"
 require "json"
 
-# Ends while requests wait in a door: a stop, an upgrade, the death of a supervisor, of a door, of a worker. Two workers
+# Ends while requests wait in a frontend: a stop, an upgrade, the death of a supervisor, of a frontend, of a worker. Two workers
 # are in a call each, and ten more requests wait. ORIBI_SOAK: twenty rounds at random moments.
-E2E.suite("door_ends", transports: %i[tcp]) do
-  include DoorServers
+E2E.suite("frontend_ends", transports: %i[tcp]) do
+  include FrontendServers
   include E2E::Gates
 
   WORKERS = 2
@@ -19,13 +19,13 @@ E2E.suite("door_ends", transports: %i[tcp]) do
            "HTTP/2" => [%W[-c 1 -m #{REQUESTS}], "http"], "HTTP/1.1" => [%W[--h1 -c #{REQUESTS}], "http"] }.freeze
 
   def serve_way(scheme, *options, **more)
-    serve("--workers", WORKERS.to_s, *options, address: scheme == "https" ? bind : "tcp://127.0.0.1:%{port}?door=on", **more)
+    serve("--workers", WORKERS.to_s, *options, address: scheme == "https" ? bind : "tcp://127.0.0.1:%{port}?frontend=on", **more)
   end
 
   # Spawned in a process group of its own, which no signal of a case reaches.
   def ask(words, scheme, target, requests: REQUESTS)
     @asked = File.join(@dir, "h2load.#{(@asks = @asks.to_i + 1)}")
-    @load = Process.detach(Process.spawn(DoorServers::PLAIN, "h2load", "-n", requests.to_s, *words, "#{scheme}://127.0.0.1:#{@one.port}#{target}",
+    @load = Process.detach(Process.spawn(FrontendServers::PLAIN, "h2load", "-n", requests.to_s, *words, "#{scheme}://127.0.0.1:#{@one.port}#{target}",
                                          out: @asked, err: %i[child out], pgroup: true))
   end
 
@@ -35,14 +35,14 @@ E2E.suite("door_ends", transports: %i[tcp]) do
     File.read(@asked)[/^status codes: .*/].scan(/(\d+) (\d)xx/).to_h { |count, digit| [digit.to_i, count.to_i] }.reject { |_, count| count.zero? }
   end
 
-  def doors_status = JSON.parse(ctl("status", "--json").first)["doors"]
+  def frontends_status = JSON.parse(ctl("status", "--json").first)["frontends"]
 
   # Requests that all wait for the gate: as many as there are workers have begun.
   def fill(way, *options, **more)
     words, scheme = WAYS.fetch(way)
     serve_way(scheme, *options, **more)
     ask(words, scheme, "/gate?name=all")
-    wait_until("requests to wait: #{@one.stderr}") { doors_status.sum { |one| one["queued"] } == REQUESTS - WORKERS && entered?(@one, "all") }
+    wait_until("requests to wait: #{@one.stderr}") { frontends_status.sum { |one| one["queued"] } == REQUESTS - WORKERS && entered?(@one, "all") }
   end
 
   WAYS.each_key do |way|
@@ -59,12 +59,12 @@ E2E.suite("door_ends", transports: %i[tcp]) do
 
     define_method(:"test_the_death_of_the_supervisor_leaves_nobody_waiting_by_#{test_name}") do
       fill(way, group: true)
-      the_door = door
+      the_frontend = frontend
       Process.kill(:KILL, @one.pid)
       open_gate(@one, "all")
       assert_equal REQUESTS, answers.values.sum, "#{answers} #{@one.stderr}"
       assert_empty answers.keys - [2, 5]
-      wait_until("the door to end") { !E2E::Processes.alive?(the_door) }
+      wait_until("the frontend to end") { !E2E::Processes.alive?(the_frontend) }
     end
   end
 
@@ -79,7 +79,7 @@ E2E.suite("door_ends", transports: %i[tcp]) do
   end
 
   # The group has it before the supervisor.
-  def test_workers_that_hear_of_a_stop_first_serve_the_door_on
+  def test_workers_that_hear_of_a_stop_first_serve_the_frontend_on
     fill("HTTP/2 over TLS", group: true)
     @one.signal(:STOP)
     @one.signal(:TERM, -@one.pid)
@@ -113,8 +113,8 @@ E2E.suite("door_ends", transports: %i[tcp]) do
     assert_equal({ 2 => REQUESTS }, answers, @one.stderr)
   end
 
-  # Workers are replaced while a stop waits for doors, which need them.
-  def test_a_worker_that_dies_in_a_stop_is_replaced_for_the_door
+  # Workers are replaced while a stop waits for frontends, which need them.
+  def test_a_worker_that_dies_in_a_stop_is_replaced_for_the_frontend
     fill("HTTP/2 over TLS")
     @one.signal(:TERM)
     wait_until("the stop") { @one.stderr.include?("stopping") }
@@ -126,7 +126,7 @@ E2E.suite("door_ends", transports: %i[tcp]) do
   end
 
   # ctl and a second signal are heard meanwhile.
-  def test_a_stop_that_waits_for_a_door_is_hurried
+  def test_a_stop_that_waits_for_a_frontend_is_hurried
     fill("HTTP/2 over TLS")
     @one.signal(:TERM)
     wait_until("the stop") { @one.stderr.include?("stopping") }
@@ -146,15 +146,15 @@ E2E.suite("door_ends", transports: %i[tcp]) do
     assert_operator answers[5].to_i, :>=, REQUESTS - WORKERS, "#{answers} #{@one.stderr}"
   end
 
-  # Whoever has connected to a door before the stop is answered, as on plain addresses.
-  def test_who_has_connected_to_a_door_before_a_stop_is_answered
-    serve_way("http", "--doors", "1")
+  # Whoever has connected to a frontend before the stop is answered, as on plain addresses.
+  def test_who_has_connected_to_a_frontend_before_a_stop_is_answered
+    serve_way("http", "--frontends", "1")
     client = enter_gate(@one, "one")
-    Process.kill(:STOP, the_door = door)
+    Process.kill(:STOP, the_frontend = frontend)
     waiting = Array.new(3) { |i| connect(@one).request("GET", "/echo?#{i}") }
     @one.signal(:TERM)
     wait_until("the stop") { @one.stderr.include?("stopping") }
-    Process.kill(:CONT, the_door)
+    Process.kill(:CONT, the_frontend)
     open_gate(@one, "one")
     assert_equal "gate passed", client.read_response.body
     waiting.each { |one| assert_equal 200, one.read_response.status }
@@ -179,14 +179,14 @@ E2E.suite("door_ends", transports: %i[tcp]) do
     old&.cleanup
   end
 
-  # A door takes the place of a connection that rests for whoever comes, as workers do.
+  # A frontend takes the place of a connection that rests for whoever comes, as workers do.
   def test_without_descriptors_connections_that_rest_make_way
     serve_way("http", "--idle-timeout", "1h")
     resting = Array.new(4) { connect(@one).tap { |client| assert_equal 200, client.get("/").status } }
-    wait_until("the door to count them") { doors_status[0]["connections_open"] == resting.size }
-    open = E2E::Processes.descriptors(door).keys.map(&:to_i)
+    wait_until("the frontend to count them") { frontends_status[0]["connections_open"] == resting.size }
+    open = E2E::Processes.descriptors(frontend).keys.map(&:to_i)
     lowest = (0..).find { |fd| !open.include?(fd) }
-    system("prlimit", "--pid", door.to_s, "--nofile=#{lowest}:") or raise "prlimit is not there"
+    system("prlimit", "--pid", frontend.to_s, "--nofile=#{lowest}:") or raise "prlimit is not there"
     newcomer = connect(@one).request("GET", "/") # one that comes before the others have rested for long enough waits
     assert_equal 200, newcomer.read_response.status
     wait_until("one to have made way") { resting.count(&:readable?).positive? }
@@ -216,23 +216,23 @@ E2E.suite("door_ends", transports: %i[tcp]) do
     end
   end
 
-  # Who had asked is answered, whatever the moment; a door that has nothing to do has ended.
+  # Who had asked is answered, whatever the moment; a frontend that has nothing to do has ended.
   def test_supervisors_that_are_killed_at_random_moments_leave_nobody_waiting
     rounds do
-      the_door = door
+      the_frontend = frontend
       moment
       Process.kill(:KILL, @one.pid)
       assert_empty answers.keys - [2, 5], @one.stderr
-      wait_until("the door to end") { !E2E::Processes.alive?(the_door) }
+      wait_until("the frontend to end") { !E2E::Processes.alive?(the_frontend) }
     end
   end
 
   # Its clients are cut; the server goes on.
-  def test_doors_that_are_killed_at_random_moments_are_missed_for_a_moment
+  def test_frontends_that_are_killed_at_random_moments_are_missed_for_a_moment
     rounds do
       moment
-      Process.kill(:KILL, door)
-      wait_until("the door to be back: #{@one.stderr}") { @one.stderr.include?("serves again") }
+      Process.kill(:KILL, frontend)
+      wait_until("the frontend to be back: #{@one.stderr}") { @one.stderr.include?("serves again") }
       assert_empty answers.keys - [2], @one.stderr
       _, scheme = WAYS.values.first
       ask(%w[-c 1 -m 4], @one.stderr.include?("tls://") ? scheme : "http", "/pid", requests: 8)

@@ -1,15 +1,15 @@
 # frozen_string_literal: true
 
 require_relative "support"
-require_relative "support/doors"
+require_relative "support/frontends"
 require_relative "support/frames"
 require_relative "support/haproxy"
 require "json"
 
-# Balancers in front of a door: HTTP/2 that carries the requests of many clients, and PROXY headers before TLS.
-E2E.suite("door_balancers", transports: %i[tcp]) do
+# Balancers in front of a frontend: HTTP/2 that carries the requests of many clients, and PROXY headers before TLS.
+E2E.suite("frontend_balancers", transports: %i[tcp]) do
   include E2E::HAProxy
-  include DoorServers
+  include FrontendServers
 
   # One connection to the server, as far as HAProxy may.
   const_set(:DEFAULTS, <<~TEXT)
@@ -39,12 +39,12 @@ E2E.suite("door_balancers", transports: %i[tcp]) do
     super
   end
 
-  def serve_h2c(*options, **more) = serve("--doors", "1", *options, address: "tcp://127.0.0.1:%{port}?door=on", **more)
+  def serve_h2c(*options, **more) = serve("--frontends", "1", *options, address: "tcp://127.0.0.1:%{port}?frontend=on", **more)
   def connect(port = @one.port) = E2E::Client.new(["127.0.0.1", port]).tap { |client| @clients << client }
   def scheme_of(env) = env[E2E.differing(:url_scheme_key)]
   def gone_app = "e2e/apps/gone#{E2E.differing(:app_extension)}"
 
-  # A worker of whom the first call has all, until leave() is called. So all other requests wait in the door.
+  # A worker of whom the first call has all, until leave() is called. So all other requests wait in the frontend.
   def serve_held(*options)
     serve_h2c("--workers", "1", "--cancel-gone", "off", *options, app: gone_app)
   end
@@ -55,7 +55,7 @@ E2E.suite("door_balancers", transports: %i[tcp]) do
   end
 
   def leave = File.write("#{@one.dir}/first-left", "")
-  def streams = JSON.parse(ctl("status", "--json").first).fetch("doors").sum { |door| door["streams"].to_i }
+  def streams = JSON.parse(ctl("status", "--json").first).fetch("frontends").sum { |frontend| frontend["streams"].to_i }
   def refute_cut = refute_match(/ended a connection/, @one.stderr)
 
   # --- what HTTP/2 has a client do for each answer ---
@@ -71,7 +71,7 @@ E2E.suite("door_balancers", transports: %i[tcp]) do
           bind 127.0.0.1:#{h2} proto h2
           server one 127.0.0.1:#{@one.port} proto h2
     TEXT
-    out, status = Open3.capture2e(DoorServers::PLAIN, "h2load", "-n", "6000", "-c", "4", "-m", "10", "http://127.0.0.1:#{h2}/pid")
+    out, status = Open3.capture2e(FrontendServers::PLAIN, "h2load", "-n", "6000", "-c", "4", "-m", "10", "http://127.0.0.1:#{h2}/pid")
     assert_predicate status, :success?
     assert_match(/ 6000 2xx/, out)
     refute_cut
@@ -161,7 +161,7 @@ E2E.suite("door_balancers", transports: %i[tcp]) do
   # A listener for TLS and one without, of which each connection begins with a header.
   def serve_proxied(*options)
     @plain = E2E.free_port
-    serve("--doors", "1", "--trusted-proxies", "127.0.0.1", "--bind", "tcp://127.0.0.1:#{@plain}?door=on&proxy=on", *options, address: "#{bind}&proxy=on")
+    serve("--frontends", "1", "--trusted-proxies", "127.0.0.1", "--bind", "tcp://127.0.0.1:#{@plain}?frontend=on&proxy=on", *options, address: "#{bind}&proxy=on")
   end
 
   # By HAProxy, which passes bytes on, from a client that has an address of its own.
@@ -218,7 +218,7 @@ E2E.suite("door_balancers", transports: %i[tcp]) do
   end
 
   def env_by_curl(port, flag, scheme:)
-    out, error, status = Open3.capture3(DoorServers::PLAIN, "curl", "-sS", "--max-time", "20", "--cacert", "#{@dir}/site.pem", "--interface", "127.0.0.2",
+    out, error, status = Open3.capture3(FrontendServers::PLAIN, "curl", "-sS", "--max-time", "20", "--cacert", "#{@dir}/site.pem", "--interface", "127.0.0.2",
                                         "--resolve", "localhost:#{port}:127.0.0.1", flag, "#{scheme}://localhost:#{port}/env")
     assert_predicate status, :success?, "#{flag} #{scheme}: #{error}#{@one.stderr}"
     JSON.parse(out)
@@ -304,7 +304,7 @@ E2E.suite("door_balancers", transports: %i[tcp]) do
 
   # Others are served without, and are not believed.
   def test_a_header_of_a_peer_that_is_not_trusted
-    serve("--doors", "1", "--trusted-proxies", "192.0.2.1", address: "#{bind}&proxy=on")
+    serve("--frontends", "1", "--trusted-proxies", "192.0.2.1", address: "#{bind}&proxy=on")
     env = JSON.parse(answer_within(shake_hands(connect), self.class::GET).last)
     assert_equal "127.0.0.1", env["REMOTE_ADDR"]
     assert_match(/\AHTTP\/1.1 400 /, connect.send_raw(self.class::LINE).read_to_end)
@@ -312,11 +312,11 @@ E2E.suite("door_balancers", transports: %i[tcp]) do
 
   # More than a first read of a head would hold.
   def test_much_plain_http_at_a_port_of_tls
-    serve("--doors", "1")
-    before = door
+    serve("--frontends", "1")
+    before = frontend
     answer = connect.send_raw("GET /#{"x" * 9000} HTTP/1.1\r\nHost: a\r\n\r\n").read_to_end
-    wait_until("a door that serves") { curl("/pid") rescue false }
-    assert_equal before, door, @one.stderr
+    wait_until("a frontend that serves") { curl("/pid") rescue false }
+    assert_equal before, frontend, @one.stderr
     assert_match(/\AHTTP\/1.1 400 /, answer)
   end
 end

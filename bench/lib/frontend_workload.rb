@@ -1,20 +1,20 @@
 # frozen_string_literal: true
 
 require_relative "certificate"
-require_relative "door_peers"
+require_relative "frontend_peers"
 require_relative "h2load"
 require_relative "placement"
 require_relative "throughput"
 require_relative "tls_clients"
 
 module Bench
-  # As many requests as a server takes, of servers that stand in a list of the workload's own (door_peers.rb).
-  class Door < Throughput
+  # As many requests as a server takes, of servers that stand in a list of the workload's own (frontend_peers.rb).
+  class Frontend < Throughput
     class << self
       # servers: their keys, in the order of the tables. workers: of each. secure: over TLS, where there is a choice.
       # kind: of handshakes.
       def define(name, about:, servers:, workers: 1, secure: true, kind: nil, **options, &request)
-        defined = super(name, about: about, base: self, family: "door", quick: false, **options, &request)
+        defined = super(name, about: about, base: self, family: "frontend", quick: false, **options, &request)
         defined.instance_variable_set(:@settings, defined.settings.merge(servers: servers, workers: workers, secure: secure, handshakes: kind).freeze)
         defined
       end
@@ -25,14 +25,14 @@ module Bench
     private
 
     def participants = settings[:servers].filter_map { |key| context.peers.find { |peer| peer.key == key } }
-    def app_of(peer) = settings[:app].fetch(DoorPeers::APPS.fetch(peer.kind, peer.kind))
+    def app_of(peer) = settings[:app].fetch(FrontendPeers::APPS.fetch(peer.kind, peer.kind))
   end
 
   # Over TLS, but for servers whose addresses have none.
-  class SecureDoor < Door
+  class SecureFrontend < Frontend
     private
 
-    def plain?(peer) = peer.key.end_with?("-door") || peer.kind == :rack || peer.kind == :psgi
+    def plain?(peer) = peer.key.end_with?("-frontend") || peer.kind == :rack || peer.kind == :psgi
 
     def client(running)
       plain?(running.peer) ? super : Certificate.connect(super)
@@ -55,7 +55,7 @@ module Bench
   end
 
   # Handshakes in place of requests.
-  class Handshakes < SecureDoor
+  class Handshakes < SecureFrontend
     private
 
     def wrk = @wrk ||= TlsClients.new(context, settings[:handshakes])
@@ -63,7 +63,7 @@ module Bench
   end
 
   # HTTP/2 by h2load; bytes are those of bodies.
-  class DoorH2 < Door
+  class FrontendH2 < Frontend
     private
 
     def secure? = settings[:secure]

@@ -5,10 +5,10 @@ require_relative "certificate"
 require_relative "peer"
 
 module Bench
-  # The servers of workloads/door.rb: kind :door. Oribi with a door; nginx and h2o as proxies in front of the same Oribi
+  # The servers of workloads/frontend.rb: kind :frontend. Oribi with a frontend; nginx and h2o as proxies in front of the same Oribi
   # on a unix socket, to which they keep connections; servers that speak TLS by themselves. All with the same
   # certificate, TLS 1.3 and AES-256-GCM.
-  module DoorPeers
+  module FrontendPeers
     H2O = "h2o"
     NGINX = "/usr/sbin/nginx"
 
@@ -18,7 +18,7 @@ module Bench
       [{}, [File.join(ROOT, command), *Peers::ORIBI_OPTIONS, "--workers", site.workers, "--bind", address, site.app]]
     end
 
-    def plain(command, site) = oribi(command, site, "tcp://#{site.listen}?door=on")
+    def plain(command, site) = oribi(command, site, "tcp://#{site.listen}?frontend=on")
 
     def tls(command, site)
       Certificate.ready
@@ -36,7 +36,7 @@ module Bench
     def nginx_argv(site, secure, location)
       Certificate.ready
       words = secure ? "ssl http2 " : ""
-      path = Peers.config(site.dir, "nginx-door.conf", workers: 1, listen: site.listen, words: words, location: location,
+      path = Peers.config(site.dir, "nginx-frontend.conf", workers: 1, listen: site.listen, words: words, location: location,
                                                        socket: File.join(site.dir, "app"), pem: Certificate::PEM, key: Certificate::KEY)
       [NGINX, "-e", "#{site.dir}/error.log", "-c", path]
     end
@@ -47,7 +47,7 @@ module Bench
     def h2o(command, site)
       Certificate.ready
       before(command, site) do |socket|
-        [H2O, "-m", "worker", "-c", Peers.config(site.dir, "h2o-door.conf", host: site.host, port: site.port, socket: socket,
+        [H2O, "-m", "worker", "-c", Peers.config(site.dir, "h2o-frontend.conf", host: site.host, port: site.port, socket: socket,
                                                                             pem: Certificate::PEM, key: Certificate::KEY)]
       end
     end
@@ -71,26 +71,26 @@ module Bench
     def peer(key, name, kind, needs, **more, &command) = Peer.new(key, name, kind, needs: needs, command: command, **more)
 
     OWN = COMMANDS.flat_map do |key, (command, extension, language)|
-      kind = language == "Rack" ? :door : :door_psgi
-      needs = [File.join(ROOT, extension), File.join(ROOT, "build/core/oribi-door")]
+      kind = language == "Rack" ? :frontend : :frontend_psgi
+      needs = [File.join(ROOT, extension), File.join(ROOT, "build/core/oribi-frontend")]
       back = language == "Rack" ? "oribi" : "oribi-psgi"
-      [peer("#{key}-door", "Oribi (#{language}), door", kind, needs, package: "make") { |site| plain(command, site) },
-       peer("#{key}-tls", "Oribi (#{language}), door with TLS", kind, needs, package: "make") { |site| tls(command, site) },
+      [peer("#{key}-frontend", "Oribi (#{language}), frontend", kind, needs, package: "make") { |site| plain(command, site) },
+       peer("#{key}-tls", "Oribi (#{language}), frontend with TLS", kind, needs, package: "make") { |site| tls(command, site) },
        peer("nginx-#{back}", "nginx before Oribi (#{language})", kind, [NGINX, *needs], stop: :QUIT) { |site| nginx(command, site, false) },
        peer("nginx-#{back}-tls", "nginx with TLS before Oribi (#{language})", kind, [NGINX, *needs], stop: :QUIT) { |site| nginx(command, site, true) }]
     end
 
     LIST = [
       *OWN,
-      peer("nginx-return-tls", "nginx with TLS, return 200", :door, [NGINX], stop: :QUIT) { |site| nginx_return(site) },
-      peer("h2o-oribi-tls", "h2o with TLS before Oribi (Rack)", :door, [H2O, File.join(ROOT, "ruby/lib/oribi/oribi.so")], version: [H2O, "--version"]) do |site|
+      peer("nginx-return-tls", "nginx with TLS, return 200", :frontend, [NGINX], stop: :QUIT) { |site| nginx_return(site) },
+      peer("h2o-oribi-tls", "h2o with TLS before Oribi (Rack)", :frontend, [H2O, File.join(ROOT, "ruby/lib/oribi/oribi.so")], version: [H2O, "--version"]) do |site|
         h2o("ruby/exe/oribi", site)
       end,
-      peer("puma-tls", "Puma with TLS, 5 threads", :door, ["puma"], lacks: %i[workers h2]) { |site| puma(site) },
-      peer("falcon-tls", "Falcon with TLS", :door, ["falcon"], stop: :INT) { |site| falcon(site) },
+      peer("puma-tls", "Puma with TLS, 5 threads", :frontend, ["puma"], lacks: %i[workers h2]) { |site| puma(site) },
+      peer("falcon-tls", "Falcon with TLS", :frontend, ["falcon"], stop: :INT) { |site| falcon(site) },
     ].freeze
 
     # What an application of one language is called for.
-    APPS = { door: :rack, door_psgi: :psgi }.freeze
+    APPS = { frontend: :rack, frontend_psgi: :psgi }.freeze
   end
 end
