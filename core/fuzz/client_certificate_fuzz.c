@@ -32,7 +32,7 @@ static void check_pem(const struct oribi_tls_info *info, X509 *x509)
     BIO_free(bio);
 }
 
-/* As oribi__call_about() tells it. */
+/* As oribi__upstream_about() tells it. */
 static void check_told(const struct oribi_tls_info *info)
 {
     static char text[ORIBI_CHANNEL_HEAD_BYTES_MAX];

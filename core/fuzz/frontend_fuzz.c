@@ -226,7 +226,7 @@ static void check_frontend(void)
     for (uint32_t i = 0; i <= board.count; i++)
         out += frontend->out[i];
     expect(out == frontend->calls_out && frontend->calls_out <= CALLS_MAX);
-    for (const struct oribi__call *call = frontend->queue_first; call; call = call->next)
+    for (const struct oribi__upstream_request *call = frontend->queue_first; call; call = call->next)
         n++;
     expect(n == frontend->queue_len);
     n = 0;

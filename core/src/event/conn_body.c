@@ -19,7 +19,7 @@ enum {
 };
 
 /* How much of the body may be in memory, its own limit and the worker's budget considered. */
-static uint32_t body_memory_max(const struct oribi_reactor *r, const struct oribi_exchange *exchange)
+static uint32_t body_memory_max(const struct oribi_reactor *r, const struct oribi_conn_request *exchange)
 {
     return (uint32_t)oribi_budget_large(&r->budget, exchange->charge.memory, exchange->body_memory_max,
                                         ORIBI_SMALL_BODY_BYTES);
@@ -37,7 +37,7 @@ static uint32_t batch_max(const struct oribi_reactor *r)
 
 /* Charges the capacity taken from the heap, not the bytes that have arrived; with the body, the bytes that came behind
  * a chunked one. */
-void oribi__conn_charge_body(struct oribi_reactor *r, struct oribi_exchange *exchange)
+void oribi__conn_charge_body(struct oribi_reactor *r, struct oribi_conn_request *exchange)
 {
     size_t memory = oribi_body_memory(&exchange->body) + exchange->rest.cap + exchange->chunked.trailers.cap;
     int64_t file = oribi_body_in_file(&exchange->body) ? exchange->body.len : 0;
@@ -50,7 +50,7 @@ void oribi__conn_charge_body(struct oribi_reactor *r, struct oribi_exchange *exc
 
 /* Reserves the announced length only after DIRECT_FROM_BYTES have arrived, and one DIRECT_FROM_PARTth of it; before
  * that the bytes are copied. Clients that announce much and send little would tie up memory. */
-static char *body_room(struct oribi_reactor *r, struct oribi_exchange *exchange, size_t room)
+static char *body_room(struct oribi_reactor *r, struct oribi_conn_request *exchange, size_t room)
 {
     int64_t len = (int64_t)exchange->body.memory.len;
     int64_t announced = exchange->head.content_length;
@@ -66,19 +66,19 @@ static char *body_room(struct oribi_reactor *r, struct oribi_exchange *exchange,
 }
 
 /* The same for a body on its way to a file: the next batch. */
-static char *batch_room(struct oribi_reactor *r, struct oribi_exchange *exchange, size_t *room)
+static char *batch_room(struct oribi_reactor *r, struct oribi_conn_request *exchange, size_t *room)
 {
     char *p = oribi_body_try_batch(&exchange->body, room, DIRECT_FROM_BYTES, batch_max(r));
     oribi__conn_charge_body(r, exchange);
     return p;
 }
 
-char *oribi__conn_body_room(struct oribi_reactor *r, struct oribi_exchange *exchange, size_t *room)
+char *oribi__conn_body_room(struct oribi_reactor *r, struct oribi_conn_request *exchange, size_t *room)
 {
     *room = ORIBI_SCRATCH_BYTES;
     if (exchange->head.chunked)
         return r->scratch;
-    int64_t left = exchange->head.content_length - oribi_exchange_body_len(exchange);
+    int64_t left = exchange->head.content_length - oribi_conn_request_body_len(exchange);
     if (left < ORIBI_SCRATCH_BYTES)
         *room = (size_t)left;
     bool batches = exchange->body.spill && !exchange->parts;
@@ -90,9 +90,9 @@ char *oribi__conn_body_room(struct oribi_reactor *r, struct oribi_exchange *exch
     return direct ? direct : r->scratch;
 }
 
-static bool too_slow(const struct oribi_reactor *r, const struct oribi_exchange *exchange)
+static bool too_slow(const struct oribi_reactor *r, const struct oribi_conn_request *exchange)
 {
-    return oribi_body_too_slow(oribi_exchange_body_len(exchange), r->now_ms - exchange->body_started_ms,
+    return oribi_body_too_slow(oribi_conn_request_body_len(exchange), r->now_ms - exchange->body_started_ms,
                                r->config.body_timeout_ms, r->config.body_rate_min);
 }
 
@@ -154,7 +154,7 @@ static struct oribi_spill *spill_of_part(void *self)
     return oribi__conn_spill(origin->reactor, origin->conn);
 }
 
-static int append_parts(struct oribi_reactor *r, struct oribi_exchange *exchange, const char *p, size_t n)
+static int append_parts(struct oribi_reactor *r, struct oribi_conn_request *exchange, const char *p, size_t n)
 {
     int64_t own = exchange->charge.memory;
     struct origin origin = {r, exchange->conn};
@@ -183,7 +183,7 @@ static struct oribi_slice form_type(const struct oribi_reactor *r, const struct 
  * refused. */
 static bool begin_parts(struct oribi_reactor *r, struct oribi_conn *c)
 {
-    struct oribi_exchange *exchange = c->exchange;
+    struct oribi_conn_request *exchange = c->exchange;
     struct oribi_slice type = form_type(r, &exchange->head);
     const char *reason = NULL;
     if (!type.p)
@@ -251,7 +251,7 @@ static bool append_body(struct oribi_reactor *r, struct oribi_conn *c, const cha
 
 static void body_done(struct oribi_reactor *r, struct oribi_conn *c)
 {
-    struct oribi_exchange *exchange = c->exchange;
+    struct oribi_conn_request *exchange = c->exchange;
     int error = 0;
     if (!exchange->parts)
         error = oribi_body_finish(&exchange->body);
@@ -275,7 +275,7 @@ static void body_done(struct oribi_reactor *r, struct oribi_conn *c)
 
 void oribi__conn_body_stored(struct oribi_reactor *r, struct oribi_conn *c)
 {
-    struct oribi_exchange *exchange = c->exchange;
+    struct oribi_conn_request *exchange = c->exchange;
     struct oribi_spill *spill = exchange->body.spill;
     int error =
         exchange->parts ? oribi_parts_stored(exchange->parts, &exchange->body) : oribi_body_stored(&exchange->body);
@@ -322,7 +322,7 @@ static void begin_body(struct oribi_reactor *r, struct oribi_conn *c)
 
 void oribi__conn_body_begin(struct oribi_reactor *r, struct oribi_conn *c, size_t rest)
 {
-    struct oribi_exchange *exchange = c->exchange;
+    struct oribi_conn_request *exchange = c->exchange;
     c->len = exchange->used;
     begin_body(r, c);
     int64_t announced = exchange->head.content_length;
@@ -344,7 +344,7 @@ static void chunked_done(struct oribi_reactor *r, struct oribi_conn *c)
 
 static void chunked_input(struct oribi_reactor *r, struct oribi_conn *c, char *p, size_t n)
 {
-    struct oribi_exchange *exchange = c->exchange;
+    struct oribi_conn_request *exchange = c->exchange;
     size_t len = n;
     size_t used = 0;
     int result = oribi_chunked_decode(&exchange->chunked, &r->config.limits, p, &len, &used);
@@ -368,7 +368,7 @@ static void chunked_input(struct oribi_reactor *r, struct oribi_conn *c, char *p
 /* The bytes behind a chunked head are decoded where they stand: a small body never moves. */
 void oribi__conn_chunked_begin(struct oribi_reactor *r, struct oribi_conn *c, size_t rest)
 {
-    struct oribi_exchange *exchange = c->exchange;
+    struct oribi_conn_request *exchange = c->exchange;
     char *p = c->buf + exchange->used;
     size_t len = rest;
     size_t used = 0;
@@ -391,7 +391,7 @@ void oribi__conn_chunked_begin(struct oribi_reactor *r, struct oribi_conn *c, si
 
 void oribi__conn_body_input(struct oribi_reactor *r, struct oribi_conn *c, char *p, size_t n)
 {
-    struct oribi_exchange *exchange = c->exchange;
+    struct oribi_conn_request *exchange = c->exchange;
     if (exchange->head.chunked) {
         chunked_input(r, c, p, n);
         return;
@@ -403,7 +403,7 @@ void oribi__conn_body_input(struct oribi_reactor *r, struct oribi_conn *c, char 
         oribi_body_grown(&exchange->body, n);
     else if (!append_body(r, c, p, n))
         return;
-    if (oribi_exchange_body_len(exchange) == exchange->head.content_length)
+    if (oribi_conn_request_body_len(exchange) == exchange->head.content_length)
         body_done(r, c);
     else
         body_progress(r, c);
@@ -412,7 +412,7 @@ void oribi__conn_body_input(struct oribi_reactor *r, struct oribi_conn *c, char 
 /* A spooled body arrives whole beside the head that announces it: with a length, or with an empty chunked body. */
 void oribi__conn_body_inject(struct oribi_reactor *r, struct oribi_conn *c, int body_fd, int64_t body_len)
 {
-    struct oribi_exchange *exchange = c->exchange;
+    struct oribi_conn_request *exchange = c->exchange;
     bool chunked = c->state == ORIBI_CONN_QUEUED && exchange->head.chunked && exchange->in_place.n == 0;
     bool sized = c->state == ORIBI_CONN_BODY && !exchange->head.chunked && exchange->head.content_length == body_len;
     if (!(chunked || sized) || exchange->body.len > 0) {

@@ -43,7 +43,7 @@ void oribi__conn_begin(struct oribi_reactor *r, struct oribi_conn *c)
         return;
     }
     c->state = ORIBI_CONN_HEAD;
-    struct oribi_exchange *exchange = c->exchange;
+    struct oribi_conn_request *exchange = c->exchange;
     ssize_t result = oribi_parser_head(&exchange->parser, oribi__conn_limits(r, c), c->buf, c->len, &exchange->head);
     if (result > 0)
         head_done(r, c, (size_t)result);
@@ -112,12 +112,12 @@ static bool take_channel_head(struct oribi_reactor *r, struct oribi_conn *c)
 
 static bool lend_exchange(struct oribi_reactor *r, struct oribi_conn *c)
 {
-    struct oribi_exchange *exchange = oribi_pool_try_get(&r->exchange_pool);
+    struct oribi_conn_request *exchange = oribi_pool_try_get(&r->exchange_pool);
     if (!exchange)
         return false;
     /* The head is large and the parser fills it; what it fills only on success starts out empty for refusals' log
      * lines. */
-    memset(exchange, 0, offsetof(struct oribi_exchange, head));
+    memset(exchange, 0, offsetof(struct oribi_conn_request, head));
     memset(&exchange->head, 0, offsetof(struct oribi_head, fields));
     exchange->head.joined = NULL;
     oribi_body_init(&exchange->body);
@@ -129,7 +129,7 @@ static bool lend_exchange(struct oribi_reactor *r, struct oribi_conn *c)
 
 static void head_done(struct oribi_reactor *r, struct oribi_conn *c, size_t head_len)
 {
-    struct oribi_exchange *exchange = c->exchange;
+    struct oribi_conn_request *exchange = c->exchange;
     const struct oribi_head *head = &exchange->head;
     size_t rest = c->len - head_len;
     exchange->used = (uint32_t)head_len;
@@ -313,7 +313,7 @@ void oribi__conn_flush_on(struct oribi_reactor *r, struct oribi_conn *c)
 
 void oribi__conn_drop_exchange(struct oribi_reactor *r, struct oribi_conn *c)
 {
-    struct oribi_exchange *exchange = c->exchange;
+    struct oribi_conn_request *exchange = c->exchange;
     if (!exchange)
         return;
     if (__builtin_expect(c->channel != NULL, 0))
@@ -339,7 +339,7 @@ void oribi__conn_drop_exchange(struct oribi_reactor *r, struct oribi_conn *c)
 /* Moves the bytes of the next request to the front of the buffer. Without memory for them the connection closes. */
 static void keep_next_bytes(struct oribi_reactor *r, struct oribi_conn *c)
 {
-    struct oribi_exchange *exchange = c->exchange;
+    struct oribi_conn_request *exchange = c->exchange;
     if (exchange->rest.len > 0) {
         if (exchange->rest.len > c->cap && !oribi__conn_grow_buf(r, c, exchange->rest.len)) {
             c->closes = true;
@@ -400,7 +400,7 @@ static void begin_linger(struct oribi_reactor *r, struct oribi_conn *c)
 
 struct oribi_slice oribi_conn_behind(const struct oribi_conn *c)
 {
-    const struct oribi_exchange *exchange = c->exchange;
+    const struct oribi_conn_request *exchange = c->exchange;
     if (exchange->rest.len > 0)
         return oribi_slice(exchange->rest.p, exchange->rest.len);
     return oribi_slice(c->buf + exchange->used, c->len - exchange->used);

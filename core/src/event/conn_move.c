@@ -49,7 +49,7 @@ static void add_sized(const struct oribi_conn *c, struct oribi_wire *wire)
  * came. */
 static void add_chunked(const struct oribi_conn *c, struct oribi_wire *wire)
 {
-    const struct oribi_exchange *exchange = c->exchange;
+    const struct oribi_conn_request *exchange = c->exchange;
     const struct oribi_buf *trailers = &exchange->chunked.trailers;
     struct oribi_slice behind = oribi_conn_behind(c);
     bool in_place = exchange->in_place.p != NULL;
@@ -90,7 +90,7 @@ void oribi_conn_wire(const struct oribi_conn *c, struct oribi_wire *wire)
 
 void oribi_conn_joined(struct oribi_reactor *r, struct oribi_conn *c, int fd)
 {
-    struct oribi_exchange *exchange = c->exchange;
+    struct oribi_conn_request *exchange = c->exchange;
     if (fd >= 0) {
         int64_t len = exchange->parts->len;
         oribi_parts_destroy(exchange->parts);
@@ -104,7 +104,7 @@ void oribi_conn_joined(struct oribi_reactor *r, struct oribi_conn *c, int fd)
 
 bool oribi_conn_may_join(struct oribi_reactor *r, struct oribi_conn *c)
 {
-    struct oribi_exchange *exchange = c->exchange;
+    struct oribi_conn_request *exchange = c->exchange;
     int64_t len = exchange->parts->len;
     if (!oribi_budget_file(&r->budget, len))
         return false;
@@ -125,7 +125,7 @@ static int join(struct oribi_reactor *r, struct oribi_conn *c)
 
 int oribi_conn_spool(struct oribi_reactor *r, struct oribi_conn *c)
 {
-    struct oribi_exchange *exchange = c->exchange;
+    struct oribi_conn_request *exchange = c->exchange;
     assert(c->state == ORIBI_CONN_QUEUED);
     if (exchange->parts)
         return join(r, c);

@@ -85,13 +85,13 @@ void oribi__conn_body_begin(struct oribi_reactor *reactor, struct oribi_conn *co
 void oribi__conn_chunked_begin(struct oribi_reactor *reactor, struct oribi_conn *conn, size_t rest);
 
 /* Where the next read goes, straight into the body or into the scratch buffer, and how much. */
-char *oribi__conn_body_room(struct oribi_reactor *reactor, struct oribi_exchange *exchange, size_t *room);
+char *oribi__conn_body_room(struct oribi_reactor *reactor, struct oribi_conn_request *exchange, size_t *room);
 
 /* n bytes have come to p, which is what oribi__conn_body_room() gave. */
 void oribi__conn_body_input(struct oribi_reactor *reactor, struct oribi_conn *conn, char *p, size_t n);
 
 /* Books what the body takes now, of the worker's budget. */
-void oribi__conn_charge_body(struct oribi_reactor *reactor, struct oribi_exchange *exchange);
+void oribi__conn_charge_body(struct oribi_reactor *reactor, struct oribi_conn_request *exchange);
 
 /* The whole body in a file, from a sibling. Takes body_fd. */
 void oribi__conn_body_inject(struct oribi_reactor *reactor, struct oribi_conn *conn, int body_fd, int64_t body_len);

@@ -44,7 +44,7 @@ struct oribi_spill *oribi__conn_spill(struct oribi_reactor *r, struct oribi_conn
 /* The client is not late while our disk is: the timer is set anew when it runs out (conn.c). */
 bool oribi__conn_store(struct oribi_reactor *r, struct oribi_conn *c)
 {
-    const struct oribi_exchange *exchange = c->exchange;
+    const struct oribi_conn_request *exchange = c->exchange;
     bool busy = exchange->parts ? oribi_parts_busy(exchange->parts, &exchange->body) : oribi_body_busy(&exchange->body);
     if (!busy)
         return false;

@@ -42,7 +42,7 @@ int oribi_reactor_init(struct oribi_reactor *r, const struct oribi_reactor_confi
     r->hooks = *hooks;
     r->budget.memory_max = config->buffers_memory_max;
     r->budget.file_max = config->buffers_file_max;
-    assert(config->exchange_bytes >= sizeof(struct oribi_exchange));
+    assert(config->exchange_bytes >= sizeof(struct oribi_conn_request));
     int result = oribi_loop_create(source, &r->loop);
     if (result < 0)
         return result;
@@ -270,7 +270,7 @@ static bool unlink_from(struct oribi_conn **first, struct oribi_conn **last, str
     return true;
 }
 
-struct oribi_exchange *oribi_reactor_pop(struct oribi_reactor *r)
+struct oribi_conn_request *oribi_reactor_pop(struct oribi_reactor *r)
 {
     struct oribi_conn *c = r->run_first;
     if (!c)

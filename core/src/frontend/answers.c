@@ -116,7 +116,7 @@ struct oribi_slice oribi__own_id(struct oribi__frontend *frontend, const struct 
 
 /* The head that goes out with a call; returns the length of the channel head in front of it, 0: there was no memory for
  * it. The framing of HTTP/2 comes when the body is whole: until then one stands there for the parser alone. */
-static size_t read_call(struct oribi__call *call, struct oribi_channel_head *about, struct oribi_head *head)
+static size_t read_call(struct oribi__upstream_request *call, struct oribi_channel_head *about, struct oribi_head *head)
 {
     size_t len = call->head.len;
     for (int i = 0; i < 2; i++) {
@@ -136,7 +136,7 @@ static size_t read_call(struct oribi__call *call, struct oribi_channel_head *abo
     return 0;
 }
 
-void oribi__own_log(struct oribi__call *call, int status, int64_t body_bytes)
+void oribi__own_log(struct oribi__upstream_request *call, int status, int64_t body_bytes)
 {
     struct oribi__frontend *frontend = call->frontend;
     struct oribi_channel_head about;
@@ -165,7 +165,7 @@ static struct oribi_slice trace_of(const struct oribi__frontend *frontend, const
     return head && frontend->names_requests ? oribi__trace_id(head) : oribi_slice("", 0);
 }
 
-void oribi__own_say_failed(struct oribi__call *call, int status, enum oribi_refusal refusal, const char *reason)
+void oribi__own_say_failed(struct oribi__upstream_request *call, int status, enum oribi_refusal refusal, const char *reason)
 {
     struct oribi__frontend *frontend = call->frontend;
     struct oribi_channel_head about = {0};
@@ -207,7 +207,7 @@ void oribi__own_why_unkept(int error, char reason[ORIBI__OWN_REASON_CAP])
                        oribi_os_error_text());
 }
 
-void oribi__own_say_cut(struct oribi__call *call, int error)
+void oribi__own_say_cut(struct oribi__upstream_request *call, int error)
 {
     char reason[ORIBI__OWN_REASON_CAP];
     oribi__own_why_unkept(error, reason);

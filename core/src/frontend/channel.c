@@ -209,7 +209,7 @@ void oribi__channels_free_closed(struct oribi__frontend *frontend)
 
 /* --- the request --- */
 
-static size_t request_vec(const struct oribi__call *call, struct iovec vec[VECS_MAX])
+static size_t request_vec(const struct oribi__upstream_request *call, struct iovec vec[VECS_MAX])
 {
     size_t count = 0;
     vec[count++] = (struct iovec){call->head.p, call->head.len};
@@ -223,7 +223,7 @@ static size_t request_vec(const struct oribi__call *call, struct iovec vec[VECS_
 }
 
 /* What the socket does not take is copied. */
-static bool send_request(struct oribi__channel *channel, const struct oribi__call *call)
+static bool send_request(struct oribi__channel *channel, const struct oribi__upstream_request *call)
 {
     struct iovec vec[VECS_MAX];
     size_t count = request_vec(call, vec);
@@ -261,7 +261,7 @@ static bool send_rest(struct oribi__channel *channel)
     return true;
 }
 
-bool oribi__channel_call(struct oribi__channel *channel, struct oribi__call *call, bool send)
+bool oribi__channel_call(struct oribi__channel *channel, struct oribi__upstream_request *call, bool send)
 {
     if (send && !send_request(channel, call)) {
         oribi__channel_close(channel);

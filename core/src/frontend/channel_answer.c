@@ -15,7 +15,7 @@ static void finish(struct oribi__channel *channel);
 /* The worker has closed its end, or is dead. */
 void oribi__channel_ended(struct oribi__channel *channel)
 {
-    struct oribi__call *call = channel->call;
+    struct oribi__upstream_request *call = channel->call;
     bool whole = call && channel->state == ORIBI__CHANNEL_BODY && channel->framing == ORIBI_FRAMING_CLOSE;
     bool answered = channel->answered;
     if (call && !answered && !channel->site) /* dead, most likely: its other channels end one after another */
@@ -33,7 +33,7 @@ void oribi__channel_ended(struct oribi__channel *channel)
         call->of_site = false;
         oribi__dispatch_add(call, true);
     } else {
-        oribi__call_failed(call, 502, ORIBI_REFUSAL_OTHER, "the worker ended in the call");
+        oribi__upstream_failed(call, 502, ORIBI_REFUSAL_OTHER, "the worker ended in the call");
     }
 }
 
@@ -82,15 +82,15 @@ void oribi__channels_turn(struct oribi__frontend *frontend)
 
 static void break_off(struct oribi__channel *channel, const char *reason)
 {
-    struct oribi__call *call = channel->call;
+    struct oribi__upstream_request *call = channel->call;
     oribi__channel_close(channel);
-    oribi__call_failed(call, 502, ORIBI_REFUSAL_OTHER, reason);
+    oribi__upstream_failed(call, 502, ORIBI_REFUSAL_OTHER, reason);
 }
 
 /* Bytes of a body go to the client; the first ones with `answer`, else that is NULL. */
 static void take_body(struct oribi__channel *channel, char *p, size_t n, struct oribi_answer *answer)
 {
-    struct oribi__call *call = channel->call;
+    struct oribi__upstream_request *call = channel->call;
     struct oribi_slice body = oribi_slice(p, n);
     bool last = false;
     size_t used = n;
@@ -149,7 +149,7 @@ static void note_end(const struct oribi__channel *channel)
 /* The answer is whole: the channel is free again before the client hears of it, so that the next request can go out. */
 static void finish(struct oribi__channel *channel)
 {
-    struct oribi__call *call = channel->call;
+    struct oribi__upstream_request *call = channel->call;
     struct oribi__frontend *frontend = channel->frontend;
     if (channel->chunked.trailers.len) /* without memory for them the answer goes without */
         (void)oribi_buf_try_append(&call->tail, channel->chunked.trailers.p, channel->chunked.trailers.len);
@@ -182,7 +182,7 @@ static void finish(struct oribi__channel *channel)
 
 static void switch_protocols(struct oribi__channel *channel, struct oribi_answer *answer, struct oribi_slice rest)
 {
-    struct oribi__call *call = channel->call;
+    struct oribi__upstream_request *call = channel->call;
     if (!call->upgrades || !call->ops->tunnel) {
         break_off(channel, "101 for a request that asks for no upgrade");
         return;
@@ -194,7 +194,7 @@ static void switch_protocols(struct oribi__channel *channel, struct oribi_answer
 /* Heads, of which interim ones may come first. */
 static void take_head(struct oribi__channel *channel, char *p, size_t n)
 {
-    struct oribi__call *call = channel->call;
+    struct oribi__upstream_request *call = channel->call;
     struct oribi__frontend *frontend = channel->frontend;
     while (n > 0) {
         struct oribi_answer answer = {.headers = frontend->headers, .room = ORIBI_RESPONSE_FIELDS_MAX};

@@ -12,17 +12,17 @@
 enum { RETRY_AFTER_S = 1, STATUS_GONE = 499 };
 
 /* A call's client: exchange->user is the call, call->owner the connection. */
-static struct oribi_conn *conn_of(const struct oribi__call *call)
+static struct oribi_conn *conn_of(const struct oribi__upstream_request *call)
 {
     return call->owner;
 }
 
-static struct oribi__call *call_of(const struct oribi_conn *c)
+static struct oribi__upstream_request *call_of(const struct oribi_conn *c)
 {
     return c->exchange ? c->exchange->user : NULL;
 }
 
-static struct oribi__frontend *frontend_of(const struct oribi__call *call)
+static struct oribi__frontend *frontend_of(const struct oribi__upstream_request *call)
 {
     return call->frontend;
 }
@@ -30,29 +30,29 @@ static struct oribi__frontend *frontend_of(const struct oribi__call *call)
 /* --- answers --- */
 
 /* The call is over: the connection goes on to its next request, or closes. */
-static void end(struct oribi__call *call, bool closes)
+static void end(struct oribi__upstream_request *call, bool closes)
 {
     struct oribi_conn *c = conn_of(call);
     struct oribi__frontend *frontend = frontend_of(call);
     c->exchange->user = NULL;
     if (c->timer.timeout_class == ORIBI_TIMEOUT_WRITE)
         oribi_timeouts_arm(&frontend->reactor.timeouts, &c->timer, ORIBI_TIMEOUT_NONE, frontend->reactor.now_ms);
-    oribi__call_destroy(call);
+    oribi__upstream_destroy(call);
     oribi_conn_finish(&frontend->reactor, c, closes);
 }
 
 /* The answer cannot be ended: without its end the client must not take it for whole. */
-static void cut(struct oribi__call *call)
+static void cut(struct oribi__upstream_request *call)
 {
     struct oribi_conn *c = conn_of(call);
     struct oribi__frontend *frontend = frontend_of(call);
     c->exchange->user = NULL;
-    oribi__call_destroy(call);
+    oribi__upstream_destroy(call);
     oribi_conn_abort(&frontend->reactor, c, true);
 }
 
 /* What the socket has not taken is sent as it takes it (oribi__h1_turn); a streamed answer's worker waits then. */
-static void watch_output(struct oribi__call *call)
+static void watch_output(struct oribi__upstream_request *call)
 {
     struct oribi_conn *c = conn_of(call);
     if (!c->out)
@@ -60,13 +60,13 @@ static void watch_output(struct oribi__call *call)
     oribi_conn_await_room(&frontend_of(call)->reactor, c);
     if (call_of(c) != call)
         return; /* the connection has ended */
-    oribi__call_list(call);
+    oribi__upstream_list(call);
     if (call->streams && oribi_conn_pending(c) > ORIBI__FRONTEND_HIGH_BYTES)
-        oribi__call_block(call);
+        oribi__upstream_block(call);
 }
 
 /* The framing of a piece: `vec` has room for four. */
-static size_t frame(const struct oribi__call *call, struct iovec *vec, struct oribi_slice body, bool last,
+static size_t frame(const struct oribi__upstream_request *call, struct iovec *vec, struct oribi_slice body, bool last,
                     char head[ORIBI_CHUNK_HEAD_CAP])
 {
     size_t count = 0;
@@ -104,7 +104,7 @@ static void drop_connection_fields(struct oribi_answer *answer)
     answer->count = kept;
 }
 
-static bool keeps(const struct oribi__call *call)
+static bool keeps(const struct oribi__upstream_request *call)
 {
     const struct oribi_conn *c = conn_of(call);
     const struct oribi_options *options = frontend_of(call)->config->options;
@@ -112,7 +112,7 @@ static bool keeps(const struct oribi__call *call)
     return c->exchange->head.keep_alive && !frontend_of(call)->draining && (max == 0 || c->request_count < max);
 }
 
-static void begin(struct oribi__call *call, struct oribi_answer *answer, struct oribi_slice body, bool last)
+static void begin(struct oribi__upstream_request *call, struct oribi_answer *answer, struct oribi_slice body, bool last)
 {
     struct oribi__frontend *frontend = frontend_of(call);
     struct oribi_conn *c = conn_of(call);
@@ -135,7 +135,7 @@ static void begin(struct oribi__call *call, struct oribi_answer *answer, struct 
     ssize_t n = oribi_response_head(&res, frontend->text, ORIBI_RESPONSE_HEAD_BYTES_MAX);
     if (n < 0) {
         call->begun = false;
-        oribi__call_failed(call, 502, ORIBI_REFUSAL_OTHER,
+        oribi__upstream_failed(call, 502, ORIBI_REFUSAL_OTHER,
                            res.reason ? res.reason : "an answer that cannot be passed on");
         return;
     }
@@ -153,7 +153,7 @@ static void begin(struct oribi__call *call, struct oribi_answer *answer, struct 
         watch_output(call);
 }
 
-static void more(struct oribi__call *call, struct oribi_slice body, bool last)
+static void more(struct oribi__upstream_request *call, struct oribi_slice body, bool last)
 {
     struct oribi__frontend *frontend = frontend_of(call);
     struct oribi_conn *c = conn_of(call);
@@ -170,7 +170,7 @@ static void more(struct oribi__call *call, struct oribi_slice body, bool last)
         watch_output(call);
 }
 
-static void interim(struct oribi__call *call, const struct oribi_answer *answer)
+static void interim(struct oribi__upstream_request *call, const struct oribi_answer *answer)
 {
     struct oribi__frontend *frontend = frontend_of(call);
     struct oribi_conn *c = conn_of(call);
@@ -185,7 +185,7 @@ static void interim(struct oribi__call *call, const struct oribi_answer *answer)
         (void)oribi_conn_send(&frontend->reactor, c, &vec, 1, false); /* the answer finds out */
 }
 
-static void fail(struct oribi__call *call, int status, const char *reason)
+static void fail(struct oribi__upstream_request *call, int status, const char *reason)
 {
     struct oribi__frontend *frontend = frontend_of(call);
     struct oribi_conn *c = conn_of(call);
@@ -204,25 +204,25 @@ static void fail(struct oribi__call *call, int status, const char *reason)
     own.page = oribi__own_page_of(frontend, status, &own.type);
     oribi__own_log(call, status, own.is_head ? 0 : (int64_t)body.n);
     c->exchange->user = NULL;
-    oribi__call_destroy(call);
+    oribi__upstream_destroy(call);
     size_t n = oribi_response_own(&own, frontend->text, ORIBI_RESPONSE_HEAD_BYTES_MAX);
     struct iovec vec[2] = {{frontend->text, n}, {(void *)own.page.p, own.page.n}};
     (void)oribi_conn_send(&frontend->reactor, c, vec, own.page.p && !own.is_head ? 2 : 1, false);
     oribi_conn_finish(&frontend->reactor, c, true); /* what oribi_response_own() has said */
 }
 
-static int64_t pending(const struct oribi__call *call)
+static int64_t pending(const struct oribi__upstream_request *call)
 {
     return oribi_conn_pending(conn_of(call));
 }
 
-static void waits(struct oribi__call *call, int change)
+static void waits(struct oribi__upstream_request *call, int change)
 {
     call->frontend->waiting_h1 += (uint32_t)change;
 }
 
 /* 101: the head goes out, and from then on bytes. */
-static void tunnel(struct oribi__call *call, struct oribi_answer *answer, struct oribi_slice rest)
+static void tunnel(struct oribi__upstream_request *call, struct oribi_answer *answer, struct oribi_slice rest)
 {
     struct oribi__frontend *frontend = frontend_of(call);
     struct oribi_conn *c = conn_of(call);
@@ -251,11 +251,11 @@ static void tunnel(struct oribi__call *call, struct oribi_answer *answer, struct
     int channel_fd = oribi__channel_release(call->channel);
     oribi__tunnel_begin(frontend, &peer, channel_fd, rest, behind);
     c->exchange->user = NULL;
-    oribi__call_destroy(call);
+    oribi__upstream_destroy(call);
     oribi_conn_release(&frontend->reactor, c);
 }
 
-static const struct oribi__call_ops ops = {.interim = interim,
+static const struct oribi__upstream_ops ops = {.interim = interim,
                                            .begin = begin,
                                            .more = more,
                                            .fail = fail,
@@ -265,7 +265,7 @@ static const struct oribi__call_ops ops = {.interim = interim,
 
 /* --- requests --- */
 
-static int64_t body_of(struct oribi__call *call, const struct oribi_exchange *exchange)
+static int64_t body_of(struct oribi__upstream_request *call, const struct oribi_conn_request *exchange)
 {
     const struct oribi_head *head = &exchange->head;
     if (!head->has_body)
@@ -284,7 +284,7 @@ static int64_t body_of(struct oribi__call *call, const struct oribi_exchange *ex
 }
 
 /* A chunked body with trailers stays one, of one chunk; its end is call->tail. */
-static int add_trailers(struct oribi__call *call, const struct oribi_buf *trailers)
+static int add_trailers(struct oribi__upstream_request *call, const struct oribi_buf *trailers)
 {
     if (call->body.n)
         call->chunk_len = (uint8_t)oribi_chunk_head(call->chunk, call->body.n);
@@ -294,11 +294,11 @@ static int add_trailers(struct oribi__call *call, const struct oribi_buf *traile
 }
 
 /* The reactor's oldest request, now in state CALL. */
-static void take(struct oribi__frontend *frontend, struct oribi_exchange *exchange)
+static void take(struct oribi__frontend *frontend, struct oribi_conn_request *exchange)
 {
     struct oribi_conn *c = exchange->conn;
     const struct oribi_head *head = &exchange->head;
-    struct oribi__call *call = oribi__call_create(frontend, &ops, c);
+    struct oribi__upstream_request *call = oribi__upstream_create(frontend, &ops, c);
     if (!call) {
         oribi_conn_refuse_busy(&frontend->reactor, c, 1, ORIBI_REFUSAL_BUFFERS_MEMORY, "out of memory");
         return;
@@ -319,22 +319,22 @@ static void take(struct oribi__frontend *frontend, struct oribi_exchange *exchan
     call->upgrades = head->upgrade;
     int64_t len = body_of(call, exchange);
     bool trailers = head->chunked && exchange->chunked.trailers.len > 0;
-    int code = oribi__call_about(call, &peer, head, head->minor ? 11 : 10, head->keep_alive);
+    int code = oribi__upstream_about(call, &peer, head, head->minor ? 11 : 10, head->keep_alive);
     code = code < 0 ? code : oribi_canonical_head(&call->head, head, len, trailers);
     if (code == 0 && trailers)
         code = add_trailers(call, &exchange->chunked.trailers);
     (void)oribi_conn_tells_leaving(&frontend->reactor, c); /* else a client that goes is found by what is sent to it */
     if (code < 0)
-        oribi__call_failed(call, 503, ORIBI_REFUSAL_MEMORY, "out of memory");
+        oribi__upstream_failed(call, 503, ORIBI_REFUSAL_MEMORY, "out of memory");
     else if (!oribi__frontend_site_claims(frontend, call, head) || !oribi__frontend_site_submit(call))
-        oribi__call_submit(call);
+        oribi__upstream_submit(call);
 }
 
 /* --- the reactor's --- */
 
 static void on_closed(void *self, struct oribi_conn *c)
 {
-    struct oribi__call *call = call_of(c);
+    struct oribi__upstream_request *call = call_of(c);
     if (!call)
         return;
     if (call->state == ORIBI__CALL_QUEUED) {
@@ -342,14 +342,14 @@ static void on_closed(void *self, struct oribi_conn *c)
         oribi_frontend_slot_count(&call->frontend->slot->gone_count, 1);
     }
     c->exchange->user = NULL;
-    oribi__call_destroy(call);
+    oribi__upstream_destroy(call);
 }
 
 /* One that has closed only its sending side may still read: its worker is told the same, and knows what that means. */
 static void on_leaving(void *self, struct oribi_conn *c)
 {
     struct oribi__frontend *frontend = self;
-    struct oribi__call *call = call_of(c);
+    struct oribi__upstream_request *call = call_of(c);
     enum oribi_peer_state state = call ? oribi_os_peer_state(c->watch.fd) : ORIBI_PEER_OPEN;
     if (state == ORIBI_PEER_GONE)
         oribi_conn_abort(&frontend->reactor, c, false);
@@ -433,7 +433,7 @@ struct oribi_reactor_hooks oribi__h1_hooks(struct oribi__frontend *frontend)
     };
 }
 
-static void flush(struct oribi__call *call)
+static void flush(struct oribi__upstream_request *call)
 {
     struct oribi__frontend *frontend = frontend_of(call);
     struct oribi_conn *c = conn_of(call);
@@ -441,12 +441,12 @@ static void flush(struct oribi__call *call)
     if (result == 0) {
         oribi_loop_interest(frontend->reactor.loop, &c->watch, 0);
         oribi_timeouts_arm(&frontend->reactor.timeouts, &c->timer, ORIBI_TIMEOUT_NONE, frontend->reactor.now_ms);
-        oribi__call_unlist(call);
-        oribi__call_taken(call);
+        oribi__upstream_unlist(call);
+        oribi__upstream_taken(call);
     } else if (result == ORIBI_AGAIN) {
         oribi_conn_await_room(&frontend->reactor, c);
         if (call_of(c) == call)
-            oribi__call_taken(call);
+            oribi__upstream_taken(call);
     } else {
         oribi_conn_abort(&frontend->reactor, c, true);
     }
@@ -454,12 +454,12 @@ static void flush(struct oribi__call *call)
 
 void oribi__h1_turn(struct oribi__frontend *frontend)
 {
-    struct oribi_exchange *exchange;
+    struct oribi_conn_request *exchange;
     while ((exchange = oribi_reactor_pop(&frontend->reactor)))
         take(frontend, exchange);
     frontend->listed_at = frontend->listed;
     while (frontend->listed_at) {
-        struct oribi__call *call = frontend->listed_at;
+        struct oribi__upstream_request *call = frontend->listed_at;
         frontend->listed_at = call->listed_next;
         if (conn_of(call)->watch.ready & ORIBI_WRITE)
             flush(call);

@@ -22,7 +22,7 @@ void oribi__count_handshake(struct oribi__frontend *frontend, const struct oribi
     oribi_frontend_slot_count(&frontend->slot->handshakes[kind], 1);
 }
 
-void oribi__count_request(struct oribi__call *call, struct oribi_slice method, bool h2)
+void oribi__count_request(struct oribi__upstream_request *call, struct oribi_slice method, bool h2)
 {
     call->method = (uint8_t)oribi_slot_method_of(method);
     oribi_frontend_slot_count(&call->frontend->slot->requests[h2], 1);
@@ -36,7 +36,7 @@ static void answered(struct oribi__frontend *frontend, uint8_t method, int statu
     oribi_frontend_slot_count(&frontend->slot->uncalled_count, 1);
 }
 
-void oribi__count_site(const struct oribi__call *call, int status)
+void oribi__count_site(const struct oribi__upstream_request *call, int status)
 {
     answered(call->frontend, call->method, status);
     oribi_frontend_slot_count(&call->frontend->slot->site_count, 1);
@@ -50,7 +50,7 @@ void oribi__count_refusal(struct oribi__frontend *frontend, int status, enum ori
         oribi_frontend_slot_count(&frontend->slot->shed_count, 1);
 }
 
-void oribi__count_failed(const struct oribi__call *call, int status, enum oribi_refusal refusal)
+void oribi__count_failed(const struct oribi__upstream_request *call, int status, enum oribi_refusal refusal)
 {
     if (refusal != ORIBI_REFUSAL_OTHER)
         oribi__count_refusal(call->frontend, status, refusal);

@@ -25,7 +25,7 @@ enum {
 
 /* --- the queue --- */
 
-void oribi__dispatch_add(struct oribi__call *call, bool first)
+void oribi__dispatch_add(struct oribi__upstream_request *call, bool first)
 {
     struct oribi__frontend *frontend = call->frontend;
     call->state = ORIBI__CALL_QUEUED;
@@ -37,7 +37,7 @@ void oribi__dispatch_add(struct oribi__call *call, bool first)
     call->ops->waits(call, 1);
 }
 
-void oribi__dispatch_remove(struct oribi__call *call)
+void oribi__dispatch_remove(struct oribi__upstream_request *call)
 {
     struct oribi__frontend *frontend = call->frontend;
     *(call->prev ? &call->prev->next : &frontend->queue_first) = call->next;
@@ -141,7 +141,7 @@ static struct oribi__channel *choose(struct oribi__frontend *frontend)
 }
 
 /* The request travels with a new channel. ORIBI_AGAIN: not now. */
-static int give(struct oribi__call *call)
+static int give(struct oribi__upstream_request *call)
 {
     struct oribi__frontend *frontend = call->frontend;
     const struct oribi_frontend_listener *listener = &frontend->config->listeners[call->listener];
@@ -218,7 +218,7 @@ static void trim(struct oribi__frontend *frontend)
 
 static bool send_first(struct oribi__frontend *frontend, struct oribi__channel *channel)
 {
-    struct oribi__call *call = frontend->queue_first;
+    struct oribi__upstream_request *call = frontend->queue_first;
     if (call->body_fd >= 0)
         return false;
     oribi__dispatch_remove(call);
@@ -231,7 +231,7 @@ static bool send_first(struct oribi__frontend *frontend, struct oribi__channel *
 void oribi__dispatch_give_up(struct oribi__frontend *frontend)
 {
     while (frontend->queue_first)
-        oribi__call_failed(frontend->queue_first, 503, ORIBI_REFUSAL_QUEUE, "the server ends");
+        oribi__upstream_failed(frontend->queue_first, 503, ORIBI_REFUSAL_QUEUE, "the server ends");
 }
 
 void oribi__dispatch(struct oribi__frontend *frontend)
@@ -241,7 +241,7 @@ void oribi__dispatch(struct oribi__frontend *frontend)
     if (frontend->queue_first)
         oribi__channels_look(frontend);
     while (frontend->queue_first) {
-        struct oribi__call *call = frontend->queue_first;
+        struct oribi__upstream_request *call = frontend->queue_first;
         struct oribi__channel *channel = call->body_fd < 0 ? choose(frontend) : NULL;
         if (channel) {
             (void)send_first(frontend, channel);
@@ -258,7 +258,7 @@ void oribi__dispatch(struct oribi__frontend *frontend)
             break;
         }
         if (code < 0)
-            oribi__call_failed(call, 503, ORIBI_REFUSAL_MEMORY, "a request cannot be handed to a worker");
+            oribi__upstream_failed(call, 503, ORIBI_REFUSAL_MEMORY, "a request cannot be handed to a worker");
     }
     if (frontend->idle_count > 4)
         trim(frontend);

@@ -30,7 +30,7 @@ static struct oribi_reactor_config reactor_config(const struct oribi_options *op
                                           .response_memory_max = options->response_memory_max,
                                           .buffers_memory_max = options->buffers_memory_max,
                                           .buffers_file_max = options->buffers_file_max,
-                                          .exchange_bytes = sizeof(struct oribi_exchange)};
+                                          .exchange_bytes = sizeof(struct oribi_conn_request)};
     if (config.limits.body_memory_max > ORIBI__FRONTEND_INLINE_BYTES)
         config.limits.body_memory_max = ORIBI__FRONTEND_INLINE_BYTES;
     return config;
@@ -98,7 +98,7 @@ void oribi__frontend_deinit(struct oribi__frontend *frontend)
     oribi__own_close(frontend);
     oribi__frontend_site_close(frontend);
     while (frontend->spare_calls) {
-        struct oribi__call *call = frontend->spare_calls;
+        struct oribi__upstream_request *call = frontend->spare_calls;
         frontend->spare_calls = call->next;
         oribi_buf_deinit(&call->head);
         oribi_mem_free(call);

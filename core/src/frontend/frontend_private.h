@@ -58,29 +58,29 @@ enum {
 };
 
 struct oribi__frontend;
-struct oribi__call;
+struct oribi__upstream_request;
 struct oribi__channel;
 struct oribi__frontend_site; /* local.c */
 
 /* What a call's client does with its answer. */
-struct oribi__call_ops {
-    void (*interim)(struct oribi__call *call, const struct oribi_answer *answer);
+struct oribi__upstream_ops {
+    void (*interim)(struct oribi__upstream_request *call, const struct oribi_answer *answer);
     /* The head, and the first bytes of the body; last: all of it. headers are borrowed and may be changed. */
-    void (*begin)(struct oribi__call *call, struct oribi_answer *answer, struct oribi_slice body, bool last);
+    void (*begin)(struct oribi__upstream_request *call, struct oribi_answer *answer, struct oribi_slice body, bool last);
     /* More of it. last: the call ends with this; call->channel is gone then. */
-    void (*more)(struct oribi__call *call, struct oribi_slice body, bool last);
+    void (*more)(struct oribi__upstream_request *call, struct oribi_slice body, bool last);
     /* There is no answer: the client gets this status (502, 503, 504); or, where the answer had begun (call->begun),
      * sees that its end is missing. Ends the call. */
-    void (*fail)(struct oribi__call *call, int status, const char *reason);
+    void (*fail)(struct oribi__upstream_request *call, int status, const char *reason);
     /* Bytes of the answer that the client has not taken: the channel is read while they are few. */
-    int64_t (*pending)(const struct oribi__call *call);
+    int64_t (*pending)(const struct oribi__upstream_request *call);
     /* It waits in the queue now (1), or does no longer (-1). */
-    void (*waits)(struct oribi__call *call, int change);
+    void (*waits)(struct oribi__upstream_request *call, int change);
     /* The answer is 101: gives the client's connection to a tunnel; the head is sent. `rest` stands behind it. */
-    void (*tunnel)(struct oribi__call *call, struct oribi_answer *answer, struct oribi_slice rest);
+    void (*tunnel)(struct oribi__upstream_request *call, struct oribi_answer *answer, struct oribi_slice rest);
 };
 
-enum oribi__call_state {
+enum oribi__upstream_state {
     ORIBI__CALL_NEW,
     ORIBI__CALL_QUEUED, /* in the queue of complete requests */
     ORIBI__CALL_OUT,    /* on its channel */
@@ -88,12 +88,12 @@ enum oribi__call_state {
 };
 
 /* A complete request and its answer. Made and freed by its client; memory is pooled with the buffer of its head. */
-struct oribi__call {
+struct oribi__upstream_request {
     struct oribi__frontend *frontend;
-    const struct oribi__call_ops *ops;
+    const struct oribi__upstream_ops *ops;
     void *owner; /* the client's */
-    struct oribi__call *prev;
-    struct oribi__call *next;
+    struct oribi__upstream_request *prev;
+    struct oribi__upstream_request *next;
     struct oribi__channel *channel; /* while it is out */
     struct oribi_buf head;          /* the channel head and the request's head, as they go out */
     struct oribi_slice body;        /* in memory, borrowed from the client … */
@@ -121,9 +121,9 @@ struct oribi__call {
     uint32_t listener; /* in config->listeners */
     int64_t complete_us;
     uint64_t path_hash; /* local.c */
-    struct oribi__call *blocked_next;
-    struct oribi__call *listed_prev;
-    struct oribi__call *listed_next;
+    struct oribi__upstream_request *blocked_next;
+    struct oribi__upstream_request *listed_prev;
+    struct oribi__upstream_request *listed_next;
 };
 
 enum oribi__channel_state {
@@ -140,7 +140,7 @@ struct oribi__channel {
     struct oribi__channel *prev; /* idle ones, the last used first; and those that are left */
     struct oribi__channel *next;
     struct oribi__channel *again_next;
-    struct oribi__call *call;
+    struct oribi__upstream_request *call;
     struct oribi__frontend_site *site; /* whose its far end is; NULL: a worker's */
     struct oribi_buf unsent;       /* of a request */
     struct oribi_buf read;         /* the begin of an answer's head */
@@ -189,15 +189,15 @@ struct oribi__frontend {
     struct oribi_header extra_tls; /* Strict-Transport-Security; name NULL: none */
 
     /* calls */
-    struct oribi__call *spare_calls;
+    struct oribi__upstream_request *spare_calls;
     uint32_t spare_call_count;
-    struct oribi__call *queue_first;
-    struct oribi__call *queue_last;
+    struct oribi__upstream_request *queue_first;
+    struct oribi__upstream_request *queue_last;
     uint32_t queue_len;
     uint32_t calls_out;
-    struct oribi__call *blocked;
-    struct oribi__call *listed;
-    struct oribi__call *listed_at; /* where oribi__h1_turn() goes on */
+    struct oribi__upstream_request *blocked;
+    struct oribi__upstream_request *listed;
+    struct oribi__upstream_request *listed_at; /* where oribi__h1_turn() goes on */
 
     /* channels */
     struct oribi__channel *idle_first;
@@ -270,35 +270,35 @@ void oribi__peer_close(struct oribi__peer *peer, bool shut);
 /* --- upstream_request.c --- */
 
 /* NULL: out of memory. */
-struct oribi__call *oribi__call_create(struct oribi__frontend *frontend, const struct oribi__call_ops *ops, void *owner);
+struct oribi__upstream_request *oribi__upstream_create(struct oribi__frontend *frontend, const struct oribi__upstream_ops *ops, void *owner);
 
 /* Takes it from the queue or closes its channel, if need be, and frees it. No ops are called. */
-void oribi__call_destroy(struct oribi__call *call);
+void oribi__upstream_destroy(struct oribi__upstream_request *call);
 
 /* Writes the channel head to call->head, which is empty. 0 or ORIBI_ENOMEM. */
-int oribi__call_about(struct oribi__call *call, const struct oribi__peer *peer, const struct oribi_head *head,
+int oribi__upstream_about(struct oribi__upstream_request *call, const struct oribi__peer *peer, const struct oribi_head *head,
                       uint8_t protocol, bool keeps);
 
 /* Puts the request, which is complete, into the queue. What of it does not fit fails at once (503). */
-void oribi__call_submit(struct oribi__call *call);
+void oribi__upstream_submit(struct oribi__upstream_request *call);
 
 /* The client has taken some of the answer. */
-void oribi__call_taken(struct oribi__call *call);
+void oribi__upstream_taken(struct oribi__upstream_request *call);
 
 /* The client does not take the answer as fast as it comes: its channel is left alone until it has. */
-void oribi__call_block(struct oribi__call *call);
+void oribi__upstream_block(struct oribi__upstream_request *call);
 
 /* Its output waits for the client's socket, or no longer. */
-void oribi__call_list(struct oribi__call *call);
-void oribi__call_unlist(struct oribi__call *call);
+void oribi__upstream_list(struct oribi__upstream_request *call);
+void oribi__upstream_unlist(struct oribi__upstream_request *call);
 
 /* There will be no answer, or none of its rest. It counts as refused for this; OTHER: as answered with the status. */
-void oribi__call_failed(struct oribi__call *call, int status, enum oribi_refusal refusal, const char *reason);
+void oribi__upstream_failed(struct oribi__upstream_request *call, int status, enum oribi_refusal refusal, const char *reason);
 
 /* --- dispatch.c --- */
 
-void oribi__dispatch_add(struct oribi__call *call, bool first);
-void oribi__dispatch_remove(struct oribi__call *call);
+void oribi__dispatch_add(struct oribi__upstream_request *call, bool first);
+void oribi__dispatch_remove(struct oribi__upstream_request *call);
 
 void oribi__dispatch_give_up(struct oribi__frontend *frontend); /* answers all that wait with 503 */
 
@@ -339,13 +339,13 @@ struct oribi_slice oribi__own_id(struct oribi__frontend *frontend, const struct 
                                  char room[ORIBI__ID_LEN]);
 
 /* The access log's line of a request whose head is complete, and that no worker answers. */
-void oribi__own_log(struct oribi__call *call, int status, int64_t body_bytes);
+void oribi__own_log(struct oribi__upstream_request *call, int status, int64_t body_bytes);
 
 /* The error log's line of one that fails, or is refused for this, as a worker would say it. */
-void oribi__own_say_failed(struct oribi__call *call, int status, enum oribi_refusal refusal, const char *reason);
+void oribi__own_say_failed(struct oribi__upstream_request *call, int status, enum oribi_refusal refusal, const char *reason);
 
 /* … of one whose answer breaks off, since its rest cannot be kept until the client takes it: a code of error.h. */
-void oribi__own_say_cut(struct oribi__call *call, int error);
+void oribi__own_say_cut(struct oribi__upstream_request *call, int error);
 
 /* Why that is, for a line. */
 void oribi__own_why_unkept(int error, char reason[ORIBI__OWN_REASON_CAP]);
@@ -380,12 +380,12 @@ void oribi__count_turn(struct oribi__frontend *frontend); /* what there is now *
 void oribi__count_handshake(struct oribi__frontend *frontend, const struct oribi_tls_info *info);
 
 /* A head has come, which is a request's. Notes the method in the call. */
-void oribi__count_request(struct oribi__call *call, struct oribi_slice method, bool h2);
+void oribi__count_request(struct oribi__upstream_request *call, struct oribi_slice method, bool h2);
 
 /* The site has answered; status 0: its answer was cut. */
-void oribi__count_site(const struct oribi__call *call, int status);
+void oribi__count_site(const struct oribi__upstream_request *call, int status);
 void oribi__count_refusal(struct oribi__frontend *frontend, int status, enum oribi_refusal refusal);
-void oribi__count_failed(const struct oribi__call *call, int status, enum oribi_refusal refusal);
+void oribi__count_failed(const struct oribi__upstream_request *call, int status, enum oribi_refusal refusal);
 
 /* --- local.c --- */
 
@@ -400,10 +400,10 @@ void oribi__frontend_site_turn(struct oribi__frontend *frontend);   /* takes one
 int64_t oribi__frontend_site_wait_ms(const struct oribi__frontend *frontend); /* until that; -1: for nothing */
 
 /* May the site answer? Notes the path in the call. */
-bool oribi__frontend_site_claims(struct oribi__frontend *frontend, struct oribi__call *call, const struct oribi_head *head);
+bool oribi__frontend_site_claims(struct oribi__frontend *frontend, struct oribi__upstream_request *call, const struct oribi_head *head);
 
-/* Asks it, in the place of oribi__call_submit(). False: it cannot be asked now. */
-bool oribi__frontend_site_submit(struct oribi__call *call);
+/* Asks it, in the place of oribi__upstream_submit(). False: it cannot be asked now. */
+bool oribi__frontend_site_submit(struct oribi__upstream_request *call);
 
 /* It has no answer: a worker is asked. */
 void oribi__frontend_site_passed(struct oribi__channel *channel);
@@ -427,7 +427,7 @@ struct oribi__channel *oribi__channel_open(struct oribi__frontend *frontend, str
 
 /* Makes the call this idle channel's, and sends the request (send: false where it travels with the far end). False: the
  * channel has ended, and the call is still the caller's. */
-bool oribi__channel_call(struct oribi__channel *channel, struct oribi__call *call, bool send);
+bool oribi__channel_call(struct oribi__channel *channel, struct oribi__upstream_request *call, bool send);
 
 void oribi__channel_ended(struct oribi__channel *channel); /* its worker has closed it, or is dead */
 void oribi__channels_turn(struct oribi__frontend *frontend);       /* reads on where the last turn has stopped */

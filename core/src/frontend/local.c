@@ -219,7 +219,7 @@ static bool is_stuck(const struct oribi__frontend_site *site, uint16_t *number)
     return since_us && now_us - since_us > STUCK_US && now_us - site->heard_us > STUCK_US;
 }
 
-bool oribi__frontend_site_claims(struct oribi__frontend *frontend, struct oribi__call *call, const struct oribi_head *head)
+bool oribi__frontend_site_claims(struct oribi__frontend *frontend, struct oribi__upstream_request *call, const struct oribi_head *head)
 {
     const struct oribi__frontend_site *site = frontend->site;
     uint16_t number;
@@ -301,7 +301,7 @@ void oribi__frontend_site_ends(struct oribi__channel *channel)
 /* The call is a worker's from now on. */
 static void submit_to_workers(struct oribi__channel *channel)
 {
-    struct oribi__call *call = channel->call;
+    struct oribi__upstream_request *call = channel->call;
     oribi__channel_uncount(channel);
     channel->call = NULL;
     call->channel = NULL;
@@ -317,18 +317,18 @@ static void rescue(struct oribi__frontend_site *site)
     if (!site->waiting || !is_stuck(site, &number))
         return;
     for (struct oribi__channel *channel = site->out; channel; channel = next) {
-        struct oribi__call *call = channel->call;
+        struct oribi__upstream_request *call = channel->call;
         next = channel->next;
         if (channel->answered || channel->number == number)
             continue;
         submit_to_workers(channel);
         oribi_site_thread_take_back(site->thread, channel->number);
         oribi__channel_close(channel);
-        oribi__call_submit(call);
+        oribi__upstream_submit(call);
     }
 }
 
-bool oribi__frontend_site_submit(struct oribi__call *call)
+bool oribi__frontend_site_submit(struct oribi__upstream_request *call)
 {
     struct oribi__frontend *frontend = call->frontend;
     struct oribi__frontend_site *site = frontend->site;
@@ -345,7 +345,7 @@ bool oribi__frontend_site_submit(struct oribi__call *call)
 
 void oribi__frontend_site_passed(struct oribi__channel *channel)
 {
-    struct oribi__call *call = channel->call;
+    struct oribi__upstream_request *call = channel->call;
     struct oribi__frontend_site *site = channel->site;
     uint32_t i = (uint32_t)(call->path_hash & (PASSED_COUNT - 1));
     site->passed[i].hash = call->path_hash;
@@ -353,5 +353,5 @@ void oribi__frontend_site_passed(struct oribi__channel *channel)
     submit_to_workers(channel);
     channel->state = ORIBI__CHANNEL_IDLE;
     oribi__frontend_site_idle(channel);
-    oribi__call_submit(call);
+    oribi__upstream_submit(call);
 }

@@ -40,7 +40,7 @@ void oribi__stream_destroy(struct oribi__stream *stream)
     struct oribi__client *client = stream->client;
     unlist_ended(stream);
     if (stream->call) {
-        oribi__call_destroy(stream->call);
+        oribi__upstream_destroy(stream->call);
     }
     oribi_body_deinit(&stream->body);
     oribi_body_deinit(&stream->file);
@@ -68,11 +68,11 @@ void oribi__stream_ends(struct oribi__stream *stream)
 
 void oribi__stream_end_call(struct oribi__stream *stream)
 {
-    struct oribi__call *call = stream->call;
+    struct oribi__upstream_request *call = stream->call;
     if (!call)
         return;
     stream->call = NULL;
-    oribi__call_destroy(call);
+    oribi__upstream_destroy(call);
     stream->data_ms = 0;
     oribi_body_deinit(&stream->body);
     oribi_body_init(&stream->body);
@@ -110,7 +110,7 @@ static void let_workers_go_on(struct oribi__client *client)
     client->has_blocked = false;
     for (struct oribi__stream *stream = client->streams; stream; stream = stream->next) {
         if (stream->call && stream->call->blocked)
-            oribi__call_taken(stream->call); /* may end the call; the stream stays */
+            oribi__upstream_taken(stream->call); /* may end the call; the stream stays */
         client->has_blocked |= stream->call && stream->call->blocked;
     }
 }

@@ -12,9 +12,9 @@
 
 enum { STATUS_GONE = 499, LINE_CAP = 4096 };
 
-static const struct oribi__call_ops ops;
+static const struct oribi__upstream_ops ops;
 
-static struct oribi__stream *stream_of(const struct oribi__call *call)
+static struct oribi__stream *stream_of(const struct oribi__upstream_request *call)
 {
     return call->owner;
 }
@@ -108,7 +108,7 @@ static void add_trailers(struct oribi__stream *stream, const struct oribi_buf *l
     oribi_trailers_release(&trailers);
 }
 
-static void more(struct oribi__call *call, struct oribi_slice body, bool last)
+static void more(struct oribi__upstream_request *call, struct oribi_slice body, bool last)
 {
     struct oribi__stream *stream = stream_of(call);
     int code = oribi__stream_keep(stream, body);
@@ -124,7 +124,7 @@ static void more(struct oribi__call *call, struct oribi_slice body, bool last)
         oribi__stream_ends(stream);
     } else if (!call->blocked && (!stream->has_length || stream->unstored) &&
                oribi__stream_pending(stream) > ORIBI__FRONTEND_HIGH_BYTES) {
-        oribi__call_block(call);
+        oribi__upstream_block(call);
         stream->client->has_blocked = true;
     }
     oribi_h2_ready(stream->h2);
@@ -146,7 +146,7 @@ static uint32_t fields_of(struct oribi__frontend *frontend, const struct oribi_a
     return count;
 }
 
-static void begin(struct oribi__call *call, struct oribi_answer *answer, struct oribi_slice body, bool last)
+static void begin(struct oribi__upstream_request *call, struct oribi_answer *answer, struct oribi_slice body, bool last)
 {
     struct oribi__stream *stream = stream_of(call);
     struct oribi__frontend *frontend = call->frontend;
@@ -165,7 +165,7 @@ static void begin(struct oribi__call *call, struct oribi_answer *answer, struct 
     }
     if (code < 0) {
         call->begun = false;
-        oribi__call_failed(call, 502, ORIBI_REFUSAL_OTHER, "an answer that cannot be passed on");
+        oribi__upstream_failed(call, 502, ORIBI_REFUSAL_OTHER, "an answer that cannot be passed on");
         return;
     }
     if (bodiless) {
@@ -179,7 +179,7 @@ static void begin(struct oribi__call *call, struct oribi_answer *answer, struct 
     more(call, body, last);
 }
 
-static void interim(struct oribi__call *call, const struct oribi_answer *answer)
+static void interim(struct oribi__upstream_request *call, const struct oribi_answer *answer)
 {
     struct oribi__stream *stream = stream_of(call);
     if (answer->status == 100)
@@ -189,7 +189,7 @@ static void interim(struct oribi__call *call, const struct oribi_answer *answer)
     oribi__client_dirty(stream->client);
 }
 
-static void fail(struct oribi__call *call, int status, const char *reason)
+static void fail(struct oribi__upstream_request *call, int status, const char *reason)
 {
     struct oribi__stream *stream = stream_of(call);
     if (call->begun)
@@ -198,19 +198,19 @@ static void fail(struct oribi__call *call, int status, const char *reason)
         answer_own(stream, status);
 }
 
-static int64_t pending(const struct oribi__call *call)
+static int64_t pending(const struct oribi__upstream_request *call)
 {
     return oribi__stream_pending(stream_of(call));
 }
 
-static void waits(struct oribi__call *call, int change)
+static void waits(struct oribi__upstream_request *call, int change)
 {
     struct oribi__client *client = stream_of(call)->client;
     client->waiting_count += (uint32_t)change;
     oribi__client_waits(client);
 }
 
-static const struct oribi__call_ops ops = {
+static const struct oribi__upstream_ops ops = {
     .interim = interim, .begin = begin, .more = more, .fail = fail, .pending = pending, .waits = waits};
 
 /* --- requests --- */
@@ -219,7 +219,7 @@ static void on_request(void *self, struct oribi_h2_stream *h2, const struct orib
 {
     struct oribi__client *client = self;
     struct oribi__stream *stream = oribi__stream_create(client, h2);
-    struct oribi__call *call = stream ? oribi__call_create(client->frontend, &ops, stream) : NULL;
+    struct oribi__upstream_request *call = stream ? oribi__upstream_create(client->frontend, &ops, stream) : NULL;
     if (!stream) {
         count_reset(client);
         oribi_h2_reset(h2, ORIBI_H2_REFUSED_STREAM);
@@ -230,7 +230,7 @@ static void on_request(void *self, struct oribi_h2_stream *h2, const struct orib
     stream->call = call;
     if (call)
         oribi__count_request(call, request->parsed->method, true);
-    if (!call || oribi__call_about(call, &client->peer, request->parsed, 20, true) < 0 ||
+    if (!call || oribi__upstream_about(call, &client->peer, request->parsed, 20, true) < 0 ||
         oribi_buf_try_append(&call->head, request->head.p, request->framing) < 0) {
         oribi__stream_refuse(stream, 503, ORIBI_REFUSAL_MEMORY, "out of memory");
         return;
@@ -318,7 +318,7 @@ static void on_trailers(void *self, struct oribi_h2_stream *h2, struct oribi_sli
 /* What stands in front of the first request byte says when it was complete. */
 static int finish_head(struct oribi__stream *stream)
 {
-    struct oribi__call *call = stream->call;
+    struct oribi__upstream_request *call = stream->call;
     int64_t len = (int64_t)stream->body.len;
     bool has_body = stream->data_ms != 0 || len > 0;
     bool trailers = call->tail.len > 0;
@@ -355,7 +355,7 @@ static void on_end(void *self, struct oribi_h2_stream *h2)
     if (code < 0)
         refuse_body(stream, code);
     else if (!stream->of_site || !oribi__frontend_site_submit(stream->call))
-        oribi__call_submit(stream->call);
+        oribi__upstream_submit(stream->call);
 }
 
 static void on_reset(void *self, struct oribi_h2_stream *h2, uint32_t code)

@@ -8,9 +8,9 @@
 
 enum { SPARE_MAX = 256, SPARE_HEAD_BYTES = 16 * 1024 };
 
-struct oribi__call *oribi__call_create(struct oribi__frontend *frontend, const struct oribi__call_ops *ops, void *owner)
+struct oribi__upstream_request *oribi__upstream_create(struct oribi__frontend *frontend, const struct oribi__upstream_ops *ops, void *owner)
 {
-    struct oribi__call *call = frontend->spare_calls;
+    struct oribi__upstream_request *call = frontend->spare_calls;
     struct oribi_buf head = {0};
     if (call) {
         frontend->spare_calls = call->next;
@@ -29,9 +29,9 @@ struct oribi__call *oribi__call_create(struct oribi__frontend *frontend, const s
     return call;
 }
 
-static void unblock(struct oribi__call *call)
+static void unblock(struct oribi__upstream_request *call)
 {
-    struct oribi__call **at = &call->frontend->blocked;
+    struct oribi__upstream_request **at = &call->frontend->blocked;
     if (!call->blocked)
         return;
     while (*at != call)
@@ -40,11 +40,11 @@ static void unblock(struct oribi__call *call)
     call->blocked = false;
 }
 
-void oribi__call_destroy(struct oribi__call *call)
+void oribi__upstream_destroy(struct oribi__upstream_request *call)
 {
     struct oribi__frontend *frontend = call->frontend;
     unblock(call);
-    oribi__call_unlist(call);
+    oribi__upstream_unlist(call);
     if (call->of_site && call->state == ORIBI__CALL_OUT)
         oribi__count_site(call, 0); /* its client has gone */
     if (call->state == ORIBI__CALL_QUEUED)
@@ -69,7 +69,7 @@ static struct oribi_slice tls_of(const struct oribi_tls_info *tls, size_t offset
 
 #define OF(field) tls_of(peer->tls, offsetof(struct oribi_tls_info, field))
 
-int oribi__call_about(struct oribi__call *call, const struct oribi__peer *peer, const struct oribi_head *head,
+int oribi__upstream_about(struct oribi__upstream_request *call, const struct oribi__peer *peer, const struct oribi_head *head,
                       uint8_t protocol, bool keeps)
 {
     char id[ORIBI__ID_LEN];
@@ -112,19 +112,19 @@ int oribi__call_about(struct oribi__call *call, const struct oribi__peer *peer, 
     return n ? 0 : ORIBI_ENOMEM;
 }
 
-void oribi__call_submit(struct oribi__call *call)
+void oribi__upstream_submit(struct oribi__upstream_request *call)
 {
     struct oribi__frontend *frontend = call->frontend;
     call->complete_us = frontend->reactor.now_us;
     uint32_t max = frontend->config->options->queue_max;
     if (frontend->queue_len >= ORIBI__FRONTEND_QUEUE_MAX || (max && frontend->queue_len >= max + oribi__dispatch_hands(frontend))) {
-        oribi__call_failed(call, 503, ORIBI_REFUSAL_QUEUE, "too many requests wait");
+        oribi__upstream_failed(call, 503, ORIBI_REFUSAL_QUEUE, "too many requests wait");
         return;
     }
     oribi__dispatch_add(call, false);
 }
 
-void oribi__call_failed(struct oribi__call *call, int status, enum oribi_refusal refusal, const char *reason)
+void oribi__upstream_failed(struct oribi__upstream_request *call, int status, enum oribi_refusal refusal, const char *reason)
 {
     struct oribi__frontend *frontend = call->frontend;
     if (!call->begun)
@@ -141,7 +141,7 @@ void oribi__call_failed(struct oribi__call *call, int status, enum oribi_refusal
     call->ops->fail(call, status, reason);
 }
 
-void oribi__call_block(struct oribi__call *call)
+void oribi__upstream_block(struct oribi__upstream_request *call)
 {
     if (call->blocked || call->state != ORIBI__CALL_OUT)
         return;
@@ -150,7 +150,7 @@ void oribi__call_block(struct oribi__call *call)
     call->frontend->blocked = call;
 }
 
-void oribi__call_list(struct oribi__call *call)
+void oribi__upstream_list(struct oribi__upstream_request *call)
 {
     struct oribi__frontend *frontend = call->frontend;
     if (call->listed)
@@ -163,7 +163,7 @@ void oribi__call_list(struct oribi__call *call)
     frontend->listed = call;
 }
 
-void oribi__call_unlist(struct oribi__call *call)
+void oribi__upstream_unlist(struct oribi__upstream_request *call)
 {
     struct oribi__frontend *frontend = call->frontend;
     if (!call->listed)
@@ -176,7 +176,7 @@ void oribi__call_unlist(struct oribi__call *call)
         call->listed_next->listed_prev = call->listed_prev;
 }
 
-void oribi__call_taken(struct oribi__call *call)
+void oribi__upstream_taken(struct oribi__upstream_request *call)
 {
     if (!call->blocked || call->ops->pending(call) > ORIBI__FRONTEND_LOW_BYTES)
         return;

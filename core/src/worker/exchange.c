@@ -39,7 +39,7 @@ static void correct_chunked(struct oribi__exchange *exchange)
 static void set_body(struct oribi__exchange *exchange)
 {
     struct oribi_req *req = &exchange->req;
-    struct oribi_exchange *base = &exchange->base;
+    struct oribi_conn_request *base = &exchange->base;
     req->body_fd = base->body.fd;
     req->parted = base->parts != NULL;
     if (__builtin_expect(req->parted, 0)) {
@@ -198,9 +198,9 @@ void oribi__logged_end(struct oribi__exchange *exchange)
 }
 
 /* The body behind the head in the connection's buffer counts as used. */
-static int64_t bytes_in(const struct oribi_exchange *base)
+static int64_t bytes_in(const struct oribi_conn_request *base)
 {
-    return (int64_t)base->used + (base->in_place.n ? 0 : oribi_exchange_body_len(base));
+    return (int64_t)base->used + (base->in_place.n ? 0 : oribi_conn_request_body_len(base));
 }
 
 struct oribi_access_entry oribi__logged_entry(struct oribi__exchange *exchange, bool cut, int64_t now_us)

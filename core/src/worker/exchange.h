@@ -1,5 +1,5 @@
 /* exchange - one request and its answer, from the first byte to the end of its call: what a worker keeps beside the
- * connection's part of it (struct oribi_exchange). */
+ * connection's part of it (struct oribi_conn_request). */
 #ifndef ORIBI_WORKER_EXCHANGE_H
 #define ORIBI_WORKER_EXCHANGE_H
 
@@ -22,7 +22,7 @@ enum oribi__phase {
 };
 
 struct oribi__exchange {
-    struct oribi_exchange base;
+    struct oribi_conn_request base;
     struct oribi_req req;
     struct oribi_worker *worker;
     struct oribi_thread *thread; /* whose call this is; NULL: answered without one */

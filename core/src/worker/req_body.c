@@ -8,7 +8,7 @@
 
 bool oribi_req_piece(const struct oribi_req *req, uint32_t index, struct oribi_body_piece *piece)
 {
-    const struct oribi_exchange *base = &oribi__exchange_of(req)->base;
+    const struct oribi_conn_request *base = &oribi__exchange_of(req)->base;
     return base->parts && oribi_parts_piece(base->parts, &base->body, index, piece);
 }
 
@@ -19,17 +19,17 @@ int oribi_req_part_file(const struct oribi_req *req, uint32_t index)
 
 bool oribi_req_parted_by(const struct oribi_req *req, const struct oribi_form_data *form)
 {
-    const struct oribi_exchange *base = &oribi__exchange_of(req)->base;
+    const struct oribi_conn_request *base = &oribi__exchange_of(req)->base;
     return base->parts && oribi_form_data_same(&base->parts->form, form);
 }
 
 int oribi_req_copy_body(const struct oribi_req *req, int *fd)
 {
-    const struct oribi_exchange *base = &oribi__exchange_of(req)->base;
+    const struct oribi_conn_request *base = &oribi__exchange_of(req)->base;
     return oribi_parts_join(base->parts, &base->body, fd);
 }
 
-static int join_in_child(struct oribi_req *req, const struct oribi_exchange *base)
+static int join_in_child(struct oribi_req *req, const struct oribi_conn_request *base)
 {
     int error = oribi_parts_join(base->parts, &base->body, &req->body_fd);
     req->parted = error < 0;
@@ -40,7 +40,7 @@ static int join_in_child(struct oribi_req *req, const struct oribi_exchange *bas
 int oribi_req_join(struct oribi_req *req)
 {
     struct oribi__exchange *exchange = oribi__exchange_of(req);
-    struct oribi_exchange *base = &exchange->base;
+    struct oribi_conn_request *base = &exchange->base;
     struct oribi_worker *w = exchange->worker;
     int fd = -1;
     if (!req->parted)

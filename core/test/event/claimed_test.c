@@ -94,7 +94,7 @@ static void test_answers_keep_the_order_of_a_connection(void)
     turn();
     ok_eq(answers, 0); /* behind a request that waits for its call */
     ok_eq(r.queue_len, 1);
-    struct oribi_exchange *exchange = oribi_reactor_pop(&r);
+    struct oribi_conn_request *exchange = oribi_reactor_pop(&r);
     struct iovec vec = {(void *)"other\n", 6};
     ok(exchange->conn == c);
     ok_eq(oribi_conn_send(&r, c, &vec, 1, false), 0);

@@ -29,7 +29,7 @@ static void test_room_for_a_body_counts_before_it_is_filled(void)
     ok_eq(r.budget.memory_used, c->exchange->body.memory.cap);
     ok_eq(write(far, part, sizeof(part)), sizeof(part));
     turn();
-    struct oribi_exchange *exchange = oribi_reactor_pop(&r);
+    struct oribi_conn_request *exchange = oribi_reactor_pop(&r);
     ok(exchange && exchange->body.fd < 0);
     oribi_conn_finish(&r, c, false);
     ok_eq(r.budget.memory_used, 0);
@@ -91,7 +91,7 @@ static bool spill_body(size_t len, int *writes)
         turn_stored(c);
     }
     *writes = file_writes;
-    struct oribi_exchange *exchange = oribi_reactor_pop(&r);
+    struct oribi_conn_request *exchange = oribi_reactor_pop(&r);
     bool whole = exchange && exchange->body.fd >= 0 && lseek(exchange->body.fd, 0, SEEK_END) == (off_t)len &&
                  r.budget.file_used == (int64_t)len && !exchange->body.memory.cap;
     oribi_conn_finish(&r, c, false);
@@ -144,7 +144,7 @@ static void test_bytes_behind_a_chunked_body_count(void)
     struct iovec vec[2] = {{"1\r\nx\r\n0\r\nA: b\r\n\r\n", 17}, {behind, BEHIND}};
     ok_eq(writev(far, vec, 2), 17 + BEHIND);
     turn();
-    struct oribi_exchange *exchange = oribi_reactor_pop(&r);
+    struct oribi_conn_request *exchange = oribi_reactor_pop(&r);
     ok(exchange && exchange->rest.len == BEHIND && exchange->trailers.count == 1);
     ok(r.budget.memory_used >= BEHIND + 6);
     oribi_conn_finish(&r, c, true);
@@ -180,7 +180,7 @@ static void check_long_body(int64_t used, bool in_memory)
     r.budget.memory_max = BUDGET;
     r.budget.memory_used = used;
     struct oribi_conn *c = begin_body_of(&far, "", LEN, LEN);
-    struct oribi_exchange *exchange = oribi_reactor_pop(&r);
+    struct oribi_conn_request *exchange = oribi_reactor_pop(&r);
     ok(exchange && exchange->body.len == LEN && (exchange->body.fd < 0) == in_memory);
     ok_eq(r.budget.file_used, in_memory ? 0 : LEN);
     ok(!in_memory || r.budget.memory_used == used + LEN); /* reserved once, and no more than it has */
@@ -220,7 +220,7 @@ static void test_a_long_body_makes_room(void)
     }
     send_text(far, "\r\n0\r\n\r\n");
     turn_stored(c);
-    struct oribi_exchange *exchange = oribi_reactor_pop(&r);
+    struct oribi_conn_request *exchange = oribi_reactor_pop(&r);
     ok(exchange && lseek(exchange->body.fd, 0, SEEK_END) == 1000000);
     oribi_conn_finish(&r, c, true);
     turn();
@@ -327,7 +327,7 @@ static void test_nothing_is_read_while_a_write_is_under_way(void)
     let_go();
     turn_stored(c);
     ok_eq(c->state, ORIBI_CONN_QUEUED);
-    struct oribi_exchange *exchange = oribi_reactor_pop(&r);
+    struct oribi_conn_request *exchange = oribi_reactor_pop(&r);
     ok(exchange && lseek(exchange->body.fd, 0, SEEK_END) == STORED_LEN);
     oribi_conn_finish(&r, c, false);
     end_store(far);
@@ -493,7 +493,7 @@ static void check_form(bool writer)
     file_writes = own_writes = 0;
     struct oribi_conn *c = send_form(&far);
     ok_eq(c->state, ORIBI_CONN_QUEUED);
-    struct oribi_exchange *exchange = oribi_reactor_pop(&r);
+    struct oribi_conn_request *exchange = oribi_reactor_pop(&r);
     ok(exchange && exchange->parts && exchange->parts->file_count == FORM_FILES);
     struct oribi_body_piece piece;
     for (uint32_t i = 0; i < FORM_FILES; i++)

@@ -59,7 +59,7 @@ static inline void begin(void)
         .idle_timeout_ms = 5000,
         .write_timeout_ms = 5000,
         .response_memory_max = 1 << 20,
-        .exchange_bytes = sizeof(struct oribi_exchange),
+        .exchange_bytes = sizeof(struct oribi_conn_request),
     };
     const struct oribi_reactor_hooks hooks = {
         .refused = on_refused, .closed = on_closed, .read = on_read, .sent = on_sent, .lost = on_lost};

@@ -22,7 +22,7 @@ static void test_an_idle_connection_is_small_and_holds_nothing(void)
     ok_eq(r.buf_pool.lent_count, 0);
     send_text(far, REQUEST);
     turn();
-    struct oribi_exchange *exchange = oribi_reactor_pop(&r);
+    struct oribi_conn_request *exchange = oribi_reactor_pop(&r);
     ok(exchange && exchange->conn == c);
     oribi_conn_finish(&r, c, false);
     ok_eq(c->state, ORIBI_CONN_IDLE);
@@ -135,7 +135,7 @@ static void test_closing_in_every_place_of_the_run_queue(void)
         for (int i = 0; i < 4; i++) {
             if (i == victim)
                 continue;
-            struct oribi_exchange *exchange = oribi_reactor_pop(&r);
+            struct oribi_conn_request *exchange = oribi_reactor_pop(&r);
             ok(exchange && exchange->conn == conns[i]);
         }
         ok(oribi_reactor_pop(&r) == NULL);
@@ -165,7 +165,7 @@ static void test_one_busy_sender_does_not_hold_up_the_turn(void)
     int64_t before = bytes_read;
     turn();
     ok(bytes_read - before <= (int64_t)ORIBI_READS_PER_TURN * ORIBI_SCRATCH_BYTES + 100);
-    struct oribi_exchange *exchange = oribi_reactor_pop(&r);
+    struct oribi_conn_request *exchange = oribi_reactor_pop(&r);
     ok(exchange && exchange->conn == small);
     ok_eq(c->state, ORIBI_CONN_BODY);
     close(far);
@@ -416,7 +416,7 @@ static void test_one_fast_reader_does_not_hold_up_the_turn(void)
     int64_t before = file_sent;
     turn();
     ok(file_sent > before && file_sent <= before + 2 * ORIBI_OUT_TURN_BYTES); /* told of by the loop, and by itself */
-    struct oribi_exchange *exchange = oribi_reactor_pop(&r);
+    struct oribi_conn_request *exchange = oribi_reactor_pop(&r);
     ok(exchange && exchange->conn == d);
     oribi_conn_finish(&r, d, false);
     for (int i = 0; i < 5; i++)
@@ -473,7 +473,7 @@ static void test_a_number_that_comes_again_ends_its_old_connection_alone(void)
         turn();
         send_text(far_successor, REQUEST);
         turn();
-        struct oribi_exchange *exchange = oribi_reactor_pop(&r);
+        struct oribi_conn_request *exchange = oribi_reactor_pop(&r);
         ok(exchange && exchange->conn == successor);
         ok_eq(read_all(far_successor), 0); /* nothing that was meant for another */
         oribi_conn_finish(&r, successor, true);

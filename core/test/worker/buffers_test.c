@@ -8,7 +8,7 @@ static const char *kept_in; /* of the last body */
 
 static void note_place(struct oribi_req *req)
 {
-    struct oribi_exchange *exchange = &oribi__exchange_of(req)->base;
+    struct oribi_conn_request *exchange = &oribi__exchange_of(req)->base;
     kept_in = exchange->body.fd >= 0 ? "file" : exchange->body.len > 0 ? "memory" : "in place";
     route(req);
 }

@@ -361,7 +361,7 @@ bool is_big_text(const char *p, size_t n)
 
 void reply_echo(struct oribi_req *req)
 {
-    struct oribi_exchange *exchange = &oribi__exchange_of(req)->base;
+    struct oribi_conn_request *exchange = &oribi__exchange_of(req)->base;
     const char *place = req->body_fd >= 0 ? "file" : exchange->body.len > 0 ? "memory" : "in-place";
     struct oribi_header headers[] = {text_type, {"X-Place", place, 7, (uint32_t)strlen(place)}};
     uint32_t count = path_is(req, "/place") ? 2 : 1;

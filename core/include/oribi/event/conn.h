@@ -57,7 +57,7 @@ enum oribi_conn_state {
 
 /* One request and its answer. Lent from a pool with the first byte, given back when the answer is written. The layer
  * above puts its own fields behind it (oribi_reactor_config: exchange_bytes). */
-struct oribi_exchange {
+struct oribi_conn_request {
     struct oribi_conn *conn;
     struct oribi_parser parser;
     struct oribi_chunked chunked;
@@ -80,7 +80,7 @@ struct oribi_exchange {
 };
 
 /* Bytes of a body that is not in_place, so far. */
-static inline int64_t oribi_exchange_body_len(const struct oribi_exchange *exchange)
+static inline int64_t oribi_conn_request_body_len(const struct oribi_conn_request *exchange)
 {
     return exchange->parts ? exchange->parts->len : exchange->body.len;
 }
@@ -103,7 +103,7 @@ struct oribi_conn {
     struct oribi_conn *next;
     struct oribi_conn *run_next;   /* run queue, or the list of deferred frees */
     struct oribi_conn *again_next; /* connections whose turn was cut short */
-    struct oribi_exchange *exchange;
+    struct oribi_conn_request *exchange;
     struct oribi_out *out; /* unsent output, NULL when none */
     char *buf;             /* lent; NULL while idle */
     uint32_t len;

@@ -35,7 +35,7 @@ struct oribi_reactor_config {
     int64_t buffers_file_max;
     struct oribi_slice server;       /* Server header of our own answers; may be empty */
     const struct oribi_added *added; /* headers of all answers; NULL: none. Borrowed */
-    size_t exchange_bytes;           /* size of the layer above's exchange, at least sizeof(struct oribi_exchange) */
+    size_t exchange_bytes;           /* size of the layer above's exchange, at least sizeof(struct oribi_conn_request) */
 };
 
 /* Events that the layer above is told of; each may be NULL. */
@@ -162,7 +162,7 @@ static inline bool oribi_reactor_goes_on(const struct oribi_reactor *reactor)
 }
 
 /* The oldest complete request, now in state CALL; NULL when the queue is empty. */
-struct oribi_exchange *oribi_reactor_pop(struct oribi_reactor *reactor);
+struct oribi_conn_request *oribi_reactor_pop(struct oribi_reactor *reactor);
 
 /* The connection that was closed to make room. */
 struct oribi_room {

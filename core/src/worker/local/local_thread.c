@@ -42,7 +42,7 @@ struct oribi_site_thread {
 /* --- its thread --- */
 
 /* Nothing here answers it. */
-static void pass(struct oribi_worker *w, struct oribi_exchange *exchange)
+static void pass(struct oribi_worker *w, struct oribi_conn_request *exchange)
 {
     static const char line[] = "HTTP/1.1 199 Passed\r\n\r\n";
     struct iovec vec = {(void *)line, sizeof(line) - 1};
@@ -89,7 +89,7 @@ static void serve(struct oribi_site_thread *site)
         w->reactor.hooks.answer = answer;
     }
     for (;;) {
-        struct oribi_exchange *exchange;
+        struct oribi_conn_request *exchange;
         atomic_store_explicit(&site->busy_us, oribi_clock_us(), memory_order_relaxed);
         oribi__turn(w);
         while ((exchange = oribi_reactor_pop(&w->reactor)))

@@ -71,7 +71,7 @@ int64_t oribi__upstream_us(const struct oribi_head *head, int64_t complete_wall_
     return waited_us > 0 ? waited_us : 0; /* clocks of two machines differ */
 }
 
-static int64_t queue_us(const struct oribi_exchange *exchange, int64_t now_us)
+static int64_t queue_us(const struct oribi_conn_request *exchange, int64_t now_us)
 {
     int64_t own_us = now_us - exchange->complete_us;
     int64_t proxy_us = proxy_age_us(&exchange->head);
