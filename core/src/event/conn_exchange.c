@@ -233,7 +233,7 @@ void oribi_conn_refuse_busy(struct oribi_reactor *r, struct oribi_conn *c, uint3
 static size_t write_own(struct oribi_reactor *r, struct oribi_conn *c, int status, uint32_t retry_after_s,
                         struct oribi_slice *page)
 {
-    struct oribi_own_answer own = {.status = status,
+    struct oribi_server_answer own = {.status = status,
                                    .is_head = c->exchange && c->exchange->head.is_head,
                                    .retry_after_s = retry_after_s,
                                    .date = oribi_reactor_date(r),

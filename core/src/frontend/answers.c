@@ -16,12 +16,12 @@
 #include <stdio.h>
 #include <string.h>
 
-void oribi__own_open(struct oribi__frontend *frontend, const struct oribi_options *options,
+void oribi__answer_open(struct oribi__frontend *frontend, const struct oribi_options *options,
                      const struct oribi_error_pages *pages)
 {
     char error[ORIBI_ERROR_TEXT_CAP];
     struct oribi_trust trust = {0};
-    oribi__own_close(frontend);
+    oribi__answer_close(frontend);
     if (oribi_trust_parse(&options->trusted_proxies, &trust, error) == 0) /* the supervisor has read it */
         frontend->trust = trust;
     if (oribi_added_create(options->headers.items, options->headers.count, &frontend->added, error) < 0)
@@ -35,7 +35,7 @@ void oribi__own_open(struct oribi__frontend *frontend, const struct oribi_option
                            (oribi_access_log_wants(frontend->access_log) & ORIBI_ACCESS_WANTS_ID) != 0;
 }
 
-void oribi__own_close(struct oribi__frontend *frontend)
+void oribi__answer_close(struct oribi__frontend *frontend)
 {
     oribi_access_log_close(frontend->access_log);
     oribi_mem_free(frontend->added);
@@ -45,7 +45,7 @@ void oribi__own_close(struct oribi__frontend *frontend)
     frontend->reactor.config.added = NULL;
 }
 
-void oribi__own_reopen(struct oribi__frontend *frontend)
+void oribi__answer_reopen(struct oribi__frontend *frontend)
 {
     char error[ORIBI_ERROR_TEXT_CAP];
     oribi_access_log_flush(frontend->access_log); /* what happened before belongs to the old file */
@@ -53,16 +53,16 @@ void oribi__own_reopen(struct oribi__frontend *frontend)
         oribi_log(ORIBI_LOG_ERROR, "frontend: %s, going on with the old file", error);
 }
 
-struct oribi_slice oribi__own_page_of(void *self, int status, struct oribi_slice *type)
+struct oribi_slice oribi__answer_page_of(void *self, int status, struct oribi_slice *type)
 {
     const struct oribi__frontend *frontend = self;
     return oribi_error_page_find(frontend->pages, status, type);
 }
 
-struct oribi_slice oribi__own_text(struct oribi__frontend *frontend, int status, char text[ORIBI__OWN_TEXT_CAP],
+struct oribi_slice oribi__answer_text(struct oribi__frontend *frontend, int status, char text[ORIBI__OWN_TEXT_CAP],
                                    struct oribi_slice *type)
 {
-    struct oribi_slice page = oribi__own_page_of(frontend, status, type);
+    struct oribi_slice page = oribi__answer_page_of(frontend, status, type);
     if (page.p)
         return page;
     struct oribi_slice reason = oribi_status_reason(status);
@@ -71,7 +71,7 @@ struct oribi_slice oribi__own_text(struct oribi__frontend *frontend, int status,
     return oribi_slice(text, (size_t)n);
 }
 
-uint32_t oribi__own_fields(const struct oribi__frontend *frontend, struct oribi_field *fields, uint32_t room)
+uint32_t oribi__answer_fields(const struct oribi__frontend *frontend, struct oribi_field *fields, uint32_t room)
 {
     uint32_t count = 0;
     for (uint32_t i = 0; frontend->added && i < frontend->added->count && count < room; i++) {
@@ -102,7 +102,7 @@ static void add_line(struct oribi__frontend *frontend, struct oribi_access_entry
     oribi_access_log_add(frontend->access_log, entry);
 }
 
-struct oribi_slice oribi__own_id(struct oribi__frontend *frontend, const struct oribi_head *head, struct oribi_slice addr,
+struct oribi_slice oribi__answer_id(struct oribi__frontend *frontend, const struct oribi_head *head, struct oribi_slice addr,
                                  char room[ORIBI__ID_LEN])
 {
     if (!frontend->names_requests)
@@ -136,7 +136,7 @@ static size_t read_call(struct oribi__upstream_request *call, struct oribi_chann
     return 0;
 }
 
-void oribi__own_log(struct oribi__upstream_request *call, int status, int64_t body_bytes)
+void oribi__answer_log(struct oribi__upstream_request *call, int status, int64_t body_bytes)
 {
     struct oribi__frontend *frontend = call->frontend;
     struct oribi_channel_head about;
@@ -165,7 +165,7 @@ static struct oribi_slice trace_of(const struct oribi__frontend *frontend, const
     return head && frontend->names_requests ? oribi__trace_id(head) : oribi_slice("", 0);
 }
 
-void oribi__own_say_failed(struct oribi__upstream_request *call, int status, enum oribi_refusal refusal, const char *reason)
+void oribi__answer_say_failed(struct oribi__upstream_request *call, int status, enum oribi_refusal refusal, const char *reason)
 {
     struct oribi__frontend *frontend = call->frontend;
     struct oribi_channel_head about = {0};
@@ -212,15 +212,15 @@ void oribi__own_say_cut(struct oribi__upstream_request *call, int error)
     char reason[ORIBI__OWN_REASON_CAP];
     oribi__own_why_unkept(error, reason);
     if (oribi_log_limit_allows(&call->frontend->log_limit, call->frontend->reactor.now_ms))
-        oribi__own_say_failed(call, 502, ORIBI_REFUSAL_OTHER, reason);
+        oribi__answer_say_failed(call, 502, ORIBI_REFUSAL_OTHER, reason);
 }
 
-void oribi__own_log_refused(struct oribi__frontend *frontend, const struct oribi_head *head, struct oribi_slice raw_line,
+void oribi__answer_log_refused(struct oribi__frontend *frontend, const struct oribi_head *head, struct oribi_slice raw_line,
                             const struct oribi__refused *refused)
 {
     static const struct oribi_head nothing;
     char room[ORIBI__ID_LEN];
-    struct oribi_slice id = oribi__own_id(frontend, head, refused->addr, room);
+    struct oribi_slice id = oribi__answer_id(frontend, head, refused->addr, room);
     const struct oribi__refusal_line line = {.addr = refused->addr,
                                              .status = refused->status,
                                              .reason = refused->reason,
@@ -249,7 +249,7 @@ void oribi__own_log_refused(struct oribi__frontend *frontend, const struct oribi
     add_line(frontend, &entry, refused->listener, 0);
 }
 
-void oribi__own_log_refused_h2(struct oribi__frontend *frontend, const struct oribi__peer *peer, struct oribi_slice line,
+void oribi__answer_log_refused_h2(struct oribi__frontend *frontend, const struct oribi__peer *peer, struct oribi_slice line,
                                int status, enum oribi_refusal refusal, const char *reason,
                                const struct oribi_fault *fault)
 {
@@ -265,5 +265,5 @@ void oribi__own_log_refused_h2(struct oribi__frontend *frontend, const struct or
                                            .reason = reason,
                                            .fault = &field,
                                            .requests = 1};
-    oribi__own_log_refused(frontend, NULL, line, &refused);
+    oribi__answer_log_refused(frontend, NULL, line, &refused);
 }

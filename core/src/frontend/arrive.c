@@ -169,7 +169,7 @@ static void log_plain(const struct oribi__arrival *arrival, struct oribi_slice c
         .requests = 1,
     };
     oribi__count_refusal(arrival->frontend, 400, ORIBI_REFUSAL_REQUEST_LINE);
-    oribi__own_log_refused(arrival->frontend, NULL, oribi_parser_first_line(came.p, came.n), &refused);
+    oribi__answer_log_refused(arrival->frontend, NULL, oribi_parser_first_line(came.p, came.n), &refused);
 }
 
 static void answer_plain(const struct oribi__arrival *arrival)

@@ -193,16 +193,16 @@ static void fail(struct oribi__upstream_request *call, int status, const char *r
         cut(call);
         return;
     }
-    struct oribi_own_answer own = {.status = status,
+    struct oribi_server_answer own = {.status = status,
                                    .is_head = c->exchange->head.is_head,
                                    .retry_after_s = status == 503 ? RETRY_AFTER_S : 0,
                                    .date = oribi_reactor_date(&frontend->reactor),
                                    .added = frontend->added};
     char text[ORIBI__OWN_TEXT_CAP];
     struct oribi_slice type;
-    struct oribi_slice body = oribi__own_text(frontend, status, text, &type);
-    own.page = oribi__own_page_of(frontend, status, &own.type);
-    oribi__own_log(call, status, own.is_head ? 0 : (int64_t)body.n);
+    struct oribi_slice body = oribi__answer_text(frontend, status, text, &type);
+    own.page = oribi__answer_page_of(frontend, status, &own.type);
+    oribi__answer_log(call, status, own.is_head ? 0 : (int64_t)body.n);
     c->exchange->user = NULL;
     oribi__upstream_destroy(call);
     size_t n = oribi_response_own(&own, frontend->text, ORIBI_RESPONSE_HEAD_BYTES_MAX);
@@ -338,7 +338,7 @@ static void on_closed(void *self, struct oribi_conn *c)
     if (!call)
         return;
     if (call->state == ORIBI__CALL_QUEUED) {
-        oribi__own_log(call, STATUS_GONE, 0);
+        oribi__answer_log(call, STATUS_GONE, 0);
         oribi_frontend_slot_count(&call->frontend->slot->gone_count, 1);
     }
     c->exchange->user = NULL;
@@ -379,7 +379,7 @@ static void on_refused(void *self, struct oribi_conn *c, enum oribi_refusal refu
                                            .bytes_in = c->buf ? c->len : 0,
                                            .bytes_out = (int64_t)(head_bytes + body_bytes),
                                            .requests = c->request_count};
-    oribi__own_log_refused(frontend, c->exchange ? &c->exchange->head : NULL,
+    oribi__answer_log_refused(frontend, c->exchange ? &c->exchange->head : NULL,
                            oribi_parser_first_line(c->buf, c->buf ? c->len : 0), &refused);
 }
 
@@ -426,7 +426,7 @@ struct oribi_reactor_hooks oribi__h1_hooks(struct oribi__frontend *frontend)
         .leaving = on_leaving,
         .refused = on_refused,
         .unkept = on_unkept,
-        .page = oribi__own_page_of,
+        .page = oribi__answer_page_of,
         .timed_out = on_timed_out,
         .read = on_read,
         .sent = on_sent,

@@ -95,7 +95,7 @@ void oribi__frontend_deinit(struct oribi__frontend *frontend)
     oribi__channels_close_idle(frontend);
     oribi_reactor_deinit(&frontend->reactor); /* closes connections, whose calls close their channels */
     oribi__channels_deinit(frontend);
-    oribi__own_close(frontend);
+    oribi__answer_close(frontend);
     oribi__frontend_site_close(frontend);
     while (frontend->spare_calls) {
         struct oribi__upstream_request *call = frontend->spare_calls;
@@ -166,7 +166,7 @@ static void take_order(struct oribi__frontend *frontend)
             break;
         case ORIBI_FRONTEND_REOPEN:
             oribi__frontend_site_reopen(frontend);
-            oribi__own_reopen(frontend);
+            oribi__answer_reopen(frontend);
             break;
         case ORIBI_FRONTEND_DRAIN:
         case ORIBI_FRONTEND_STOP:

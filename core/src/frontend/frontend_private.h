@@ -318,31 +318,31 @@ bool oribi__dispatch_serves(const struct oribi__frontend *frontend);
 
 /* Takes the headers and the access log of these options, and these pages (NULL: none), in the place of those that it
  * has. Borrows both until the next ones come. */
-void oribi__own_open(struct oribi__frontend *frontend, const struct oribi_options *options,
+void oribi__answer_open(struct oribi__frontend *frontend, const struct oribi_options *options,
                      const struct oribi_error_pages *pages);
-void oribi__own_close(struct oribi__frontend *frontend);
-void oribi__own_reopen(struct oribi__frontend *frontend);
+void oribi__answer_close(struct oribi__frontend *frontend);
+void oribi__answer_reopen(struct oribi__frontend *frontend);
 
 /* A hook of the reactor. */
-struct oribi_slice oribi__own_page_of(void *frontend, int status, struct oribi_slice *type);
+struct oribi_slice oribi__answer_page_of(void *frontend, int status, struct oribi_slice *type);
 
 /* The body of an answer of the frontend's own: its page, or a short text in `text`. */
-struct oribi_slice oribi__own_text(struct oribi__frontend *frontend, int status, char text[ORIBI__OWN_TEXT_CAP],
+struct oribi_slice oribi__answer_text(struct oribi__frontend *frontend, int status, char text[ORIBI__OWN_TEXT_CAP],
                                    struct oribi_slice *type);
 
 /* The operator's headers; returns their number. */
-uint32_t oribi__own_fields(const struct oribi__frontend *frontend, struct oribi_field *fields, uint32_t room);
+uint32_t oribi__answer_fields(const struct oribi__frontend *frontend, struct oribi_field *fields, uint32_t room);
 
 /* What a request from this address is called: as a trusted proxy says in its head (NULL: that is refused), else a new
  * id, written to `room`. n 0: requests have none. */
-struct oribi_slice oribi__own_id(struct oribi__frontend *frontend, const struct oribi_head *head, struct oribi_slice addr,
+struct oribi_slice oribi__answer_id(struct oribi__frontend *frontend, const struct oribi_head *head, struct oribi_slice addr,
                                  char room[ORIBI__ID_LEN]);
 
 /* The access log's line of a request whose head is complete, and that no worker answers. */
-void oribi__own_log(struct oribi__upstream_request *call, int status, int64_t body_bytes);
+void oribi__answer_log(struct oribi__upstream_request *call, int status, int64_t body_bytes);
 
 /* The error log's line of one that fails, or is refused for this, as a worker would say it. */
-void oribi__own_say_failed(struct oribi__upstream_request *call, int status, enum oribi_refusal refusal, const char *reason);
+void oribi__answer_say_failed(struct oribi__upstream_request *call, int status, enum oribi_refusal refusal, const char *reason);
 
 /* … of one whose answer breaks off, since its rest cannot be kept until the client takes it: a code of error.h. */
 void oribi__own_say_cut(struct oribi__upstream_request *call, int error);
@@ -365,11 +365,11 @@ struct oribi__refused {
 };
 
 /* The lines of one that is refused: with its head, or as far as that is not well-formed its first line. */
-void oribi__own_log_refused(struct oribi__frontend *frontend, const struct oribi_head *head, struct oribi_slice raw_line,
+void oribi__answer_log_refused(struct oribi__frontend *frontend, const struct oribi_head *head, struct oribi_slice raw_line,
                             const struct oribi__refused *refused);
 
 /* The same of one of HTTP/2, whose connection goes on. */
-void oribi__own_log_refused_h2(struct oribi__frontend *frontend, const struct oribi__peer *peer, struct oribi_slice line,
+void oribi__answer_log_refused_h2(struct oribi__frontend *frontend, const struct oribi__peer *peer, struct oribi_slice line,
                                int status, enum oribi_refusal refusal, const char *reason,
                                const struct oribi_fault *fault);
 

@@ -104,7 +104,7 @@ static bool has_begun(struct oribi__frontend_site *site, bool wait)
 static void adopt(struct oribi__frontend *frontend, struct oribi__frontend_site *site)
 {
     struct oribi__frontend_site *old = frontend->site;
-    oribi__own_open(frontend, site->options, site->serves ? oribi_site_thread_pages(site->thread) : NULL);
+    oribi__answer_open(frontend, site->options, site->serves ? oribi_site_thread_pages(site->thread) : NULL);
     frontend->site = site;
     if (!old)
         return;

@@ -49,9 +49,9 @@ static void answer_own(struct oribi__stream *stream, int status)
     char text[ORIBI__OWN_TEXT_CAP];
     char length[24];
     struct oribi_slice type;
-    struct oribi_slice body = oribi__own_text(frontend, status, text, &type);
+    struct oribi_slice body = oribi__answer_text(frontend, status, text, &type);
     int digits = snprintf(length, sizeof(length), "%zu", body.n);
-    uint32_t count = oribi__own_fields(frontend, fields, ORIBI_RESPONSE_FIELDS_MAX - 4);
+    uint32_t count = oribi__answer_fields(frontend, fields, ORIBI_RESPONSE_FIELDS_MAX - 4);
     fields[count++] = field_of("content-type", type.p, type.n);
     fields[count++] = field_of("content-length", length, (size_t)digits);
     fields[count++] = field_of("date", oribi_reactor_date(&frontend->reactor), 29);
@@ -64,7 +64,7 @@ static void answer_own(struct oribi__stream *stream, int status)
         oribi_h2_ready(stream->h2);
     }
     if (stream->call)
-        oribi__own_log(stream->call, status, stream->is_head ? 0 : (int64_t)body.n);
+        oribi__answer_log(stream->call, status, stream->is_head ? 0 : (int64_t)body.n);
     stream->whole = true;
     oribi__stream_end_call(stream);
     oribi__stream_ends(stream);
@@ -74,7 +74,7 @@ void oribi__stream_refuse(struct oribi__stream *stream, int status, enum oribi_r
 {
     struct oribi__frontend *frontend = stream->client->frontend;
     if (reason && stream->call && oribi_log_limit_allows(&frontend->log_limit, frontend->reactor.now_ms))
-        oribi__own_say_failed(stream->call, status, refusal, reason);
+        oribi__answer_say_failed(stream->call, status, refusal, reason);
     if (stream->call)
         stream->call->refusal = (uint8_t)refusal;
     oribi__count_refusal(frontend, status, refusal);
@@ -249,7 +249,7 @@ static void log_refused(struct oribi__client *client, int status, enum oribi_ref
 {
     char line[LINE_CAP];
     size_t n = oribi_h2_request_line(client->h2, line, sizeof(line));
-    oribi__own_log_refused_h2(client->frontend, &client->peer, oribi_slice(line, n), status, refusal, reason, fault);
+    oribi__answer_log_refused_h2(client->frontend, &client->peer, oribi_slice(line, n), status, refusal, reason, fault);
 }
 
 static void on_refused(void *self, struct oribi_h2_stream *h2, int error, const struct oribi_fault *fault, bool is_head)
@@ -263,7 +263,7 @@ static void on_refused(void *self, struct oribi_h2_stream *h2, int error, const 
     if (!stream || !stream->call)
         log_refused(client, status, refusal, reason, fault);
     else if (oribi_log_limit_allows(&frontend->log_limit, frontend->reactor.now_ms))
-        oribi__own_say_failed(stream->call, status, refusal, reason);
+        oribi__answer_say_failed(stream->call, status, refusal, reason);
     if (!stream) {
         oribi_h2_reset(h2, ORIBI_H2_REFUSED_STREAM);
         oribi_h2_release(h2);
@@ -368,7 +368,7 @@ static void on_reset(void *self, struct oribi_h2_stream *h2, uint32_t code)
         return;
     }
     if (stream->call && stream->call->state == ORIBI__CALL_QUEUED) {
-        oribi__own_log(stream->call, STATUS_GONE, 0);
+        oribi__answer_log(stream->call, STATUS_GONE, 0);
         oribi_frontend_slot_count(&client->frontend->slot->gone_count, 1);
     }
     oribi__stream_let_go(stream); /* its worker sees that the client has gone when it looks or writes */

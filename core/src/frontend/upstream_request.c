@@ -83,7 +83,7 @@ int oribi__upstream_about(struct oribi__upstream_request *call, const struct ori
         .listener = (uint16_t)listener->index,
         .listener_hash = listener->hash,
         .complete_us = call->frontend->reactor.now_us,
-        .request_id = oribi__own_id(call->frontend, head, oribi_slice(peer->addr, peer->addr_len), id),
+        .request_id = oribi__answer_id(call->frontend, head, oribi_slice(peer->addr, peer->addr_len), id),
         .alpn = OF(alpn),
         .sni = OF(sni),
         .tls_version = OF(version),
@@ -136,7 +136,7 @@ void oribi__upstream_failed(struct oribi__upstream_request *call, int status, en
         oribi__dispatch_remove(call);
     call->state = ORIBI__CALL_ENDED;
     if (!call->finished && oribi_log_limit_allows(&frontend->log_limit, frontend->reactor.now_ms)) /* else nobody misses it */
-        oribi__own_say_failed(call, status, refusal, reason);
+        oribi__answer_say_failed(call, status, refusal, reason);
     call->refusal = (uint8_t)refusal;
     call->ops->fail(call, status, reason);
 }

@@ -470,10 +470,10 @@ size_t oribi_response_error(int status, const char *date, struct oribi_slice ser
                             size_t cap)
 {
     return oribi_response_own(
-        &(struct oribi_own_answer){.status = status, .is_head = is_head, .date = date, .server = server}, dst, cap);
+        &(struct oribi_server_answer){.status = status, .is_head = is_head, .date = date, .server = server}, dst, cap);
 }
 
-size_t oribi_response_own(const struct oribi_own_answer *own, char *dst, size_t cap)
+size_t oribi_response_own(const struct oribi_server_answer *own, char *dst, size_t cap)
 {
     char body[64];
     char seconds[24];

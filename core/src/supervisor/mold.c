@@ -75,14 +75,14 @@ int oribi__mold_take_post(struct oribi_mold *mold)
 static void note_own(struct oribi_mold *mold)
 {
     const struct oribi__ties *ties = &mold->ties;
-    oribi__own_add(&mold->own, mold->socket_fd, "commands of the supervisor");
-    oribi__own_add_wake(&mold->own, &mold->wake, "wake");
-    oribi__own_add(&mold->own, ties->message_fd, "reports to the supervisor");
-    oribi__own_add(&mold->own, ties->life_fd, "supervisor's end");
-    oribi__own_add(&mold->own, ties->handoff.take_fd, "connections of siblings");
-    oribi__own_add(&mold->own, ties->handoff.give_fd, "connections for siblings");
+    oribi__fd_guard_add(&mold->fd_guard, mold->socket_fd, "commands of the supervisor");
+    oribi__fd_guard_add_wake(&mold->fd_guard, &mold->wake, "wake");
+    oribi__fd_guard_add(&mold->fd_guard, ties->message_fd, "reports to the supervisor");
+    oribi__fd_guard_add(&mold->fd_guard, ties->life_fd, "supervisor's end");
+    oribi__fd_guard_add(&mold->fd_guard, ties->handoff.take_fd, "connections of siblings");
+    oribi__fd_guard_add(&mold->fd_guard, ties->handoff.give_fd, "connections for siblings");
     for (uint32_t i = 0; i < ties->listeners->count; i++)
-        oribi__own_add(&mold->own, ties->listeners->items[i].fd, ties->listeners->items[i].text);
+        oribi__fd_guard_add(&mold->fd_guard, ties->listeners->items[i].fd, ties->listeners->items[i].text);
 }
 
 /* What is the same for a forked and a started mold. */
@@ -236,13 +236,13 @@ void oribi_mold_loading_at(struct oribi_mold *mold, const char *text, size_t len
 static void check_own(struct oribi_mold *mold)
 {
     char error[ORIBI_ERROR_TEXT_CAP];
-    const struct oribi__own_item *lost = oribi__own_lost(&mold->own);
+    const struct oribi__fd_guard_item *lost = oribi__fd_guard_lost(&mold->fd_guard);
     if (!lost)
         return;
     (void)snprintf(error, sizeof(error),
                    "the application has closed descriptor %d (%s) while it was loaded, which is the server's", lost->fd,
                    lost->what);
-    if (oribi__own_has(&mold->own, mold->ties.message_fd))
+    if (oribi__fd_guard_has(&mold->fd_guard, mold->ties.message_fd))
         oribi_mold_failed(mold, error, strlen(error));
     else
         oribi_log(ORIBI_LOG_ERROR, "%s", error);

@@ -388,7 +388,7 @@ struct oribi_mold {
     bool started_by_exec;
     int socket_fd; /* commands from the supervisor */
     struct oribi_wake wake;
-    struct oribi__own own;     /* what the application must have left open when it is loaded */
+    struct oribi__fd_guard fd_guard;     /* what the application must have left open when it is loaded */
     _Atomic bool loaded;       /* read by the signal handler */
     char frameworks[160];      /* that the application has loaded: "rack 3.1.8, rails 8.0.1"; or "" */
     _Atomic bool exit_asked;   /* set by the signal handler */

@@ -45,7 +45,7 @@ static bool answer(struct oribi_worker *w, struct oribi__exchange *exchange)
     char date[ORIBI_DATE_LEN];
     char text[ORIBI__OWN_HEAD_CAP];
     struct oribi_conn *c = exchange->base.conn;
-    struct oribi_own_answer own = {.status = 504,
+    struct oribi_server_answer own = {.status = 504,
                                    .is_head = exchange->base.head.is_head,
                                    .date = date,
                                    .server = w->reactor.config.server,
@@ -60,7 +60,7 @@ static bool answer(struct oribi_worker *w, struct oribi__exchange *exchange)
         return false; /* earlier answers stand before it, and are not taken yet */
     exchange->phase = ORIBI_PHASE_STARTED;
     oribi_date_format(oribi_clock_wall_s(), date);
-    own.page = oribi__own_page(w, 504, &own.type);
+    own.page = oribi__server_page(w, 504, &own.type);
     size_t n = oribi_response_own(&own, text, sizeof(text));
     struct iovec vec[2] = {{text, n}, {(void *)own.page.p, own.is_head ? 0 : own.page.n}};
     size_t total = n + vec[1].iov_len;

@@ -9,18 +9,18 @@
 #include <assert.h>
 #include <unistd.h>
 
-void oribi__own_add(struct oribi__own *own, int fd, const char *what)
+void oribi__fd_guard_add(struct oribi__fd_guard *own, int fd, const char *what)
 {
     if (fd < 0)
         return;
-    assert(own->count < ORIBI__OWN_MAX);
-    struct oribi__own_item *item = &own->items[own->count++];
+    assert(own->count < ORIBI__FD_GUARD_MAX);
+    struct oribi__fd_guard_item *item = &own->items[own->count++];
     item->fd = fd;
     item->what = what;
     oribi_os_mark(fd, &item->mark);
 }
 
-void oribi__own_drop(struct oribi__own *own, int fd)
+void oribi__fd_guard_drop(struct oribi__fd_guard *own, int fd)
 {
     for (uint32_t i = 0; i < own->count; i++) {
         if (own->items[i].fd != fd)
@@ -30,21 +30,21 @@ void oribi__own_drop(struct oribi__own *own, int fd)
     }
 }
 
-void oribi__own_add_wake(struct oribi__own *own, const struct oribi_wake *wake, const char *what)
+void oribi__fd_guard_add_wake(struct oribi__fd_guard *own, const struct oribi_wake *wake, const char *what)
 {
-    oribi__own_add(own, wake->read_fd, what);
+    oribi__fd_guard_add(own, wake->read_fd, what);
     if (wake->write_fd != wake->read_fd)
-        oribi__own_add(own, wake->write_fd, what);
+        oribi__fd_guard_add(own, wake->write_fd, what);
 }
 
-void oribi__own_drop_wake(struct oribi__own *own, const struct oribi_wake *wake)
+void oribi__fd_guard_drop_wake(struct oribi__fd_guard *own, const struct oribi_wake *wake)
 {
-    oribi__own_drop(own, wake->read_fd);
+    oribi__fd_guard_drop(own, wake->read_fd);
     if (wake->write_fd != wake->read_fd)
-        oribi__own_drop(own, wake->write_fd);
+        oribi__fd_guard_drop(own, wake->write_fd);
 }
 
-bool oribi__own_has(const struct oribi__own *own, int fd)
+bool oribi__fd_guard_has(const struct oribi__fd_guard *own, int fd)
 {
     for (uint32_t i = 0; i < own->count; i++)
         if (own->items[i].fd == fd)
@@ -52,7 +52,7 @@ bool oribi__own_has(const struct oribi__own *own, int fd)
     return false;
 }
 
-const struct oribi__own_item *oribi__own_lost(const struct oribi__own *own)
+const struct oribi__fd_guard_item *oribi__fd_guard_lost(const struct oribi__fd_guard *own)
 {
     for (uint32_t i = 0; i < own->count; i++)
         if (!oribi_os_is_marked(own->items[i].fd, &own->items[i].mark))
@@ -78,7 +78,7 @@ static _Noreturn void end_worker(struct oribi_worker *w, int fd, const char *wha
     uint32_t passed = 0;
     if (atomic_exchange(&w->deadline.dying, true))
         _exit(ORIBI_EXIT_DESCRIPTORS); /* another thread was about to end the process for a late call */
-    if (!oribi_loop_lost(w->reactor.loop) && oribi__own_has(&w->own, w->placement.queue.give_fd))
+    if (!oribi_loop_lost(w->reactor.loop) && oribi__fd_guard_has(&w->fd_guard, w->placement.queue.give_fd))
         passed = pass_all(w);
     oribi_log(ORIBI_LOG_ERROR,
               "descriptor %d (%s) is not the server's any more: the application has closed it, at the latest in %s; "
@@ -89,14 +89,14 @@ static _Noreturn void end_worker(struct oribi_worker *w, int fd, const char *wha
     _exit(ORIBI_EXIT_DESCRIPTORS);
 }
 
-void oribi__own_check(struct oribi_worker *w)
+void oribi__fd_guard_check(struct oribi_worker *w)
 {
     w->own_due = false;
     w->own_checked_us = w->reactor.now_us;
     atomic_store_explicit(&w->own_doubted, false, memory_order_relaxed);
     if (oribi_loop_lost(w->reactor.loop))
         end_worker(w, oribi_loop_fd(w->reactor.loop), "event loop");
-    const struct oribi__own_item *lost = oribi__own_lost(&w->own);
+    const struct oribi__fd_guard_item *lost = oribi__fd_guard_lost(&w->fd_guard);
     if (lost)
         end_worker(w, lost->fd, lost->what);
     if (!oribi_access_log_intact(w->setup.access_log))
@@ -105,16 +105,16 @@ void oribi__own_check(struct oribi_worker *w)
         end_worker(w, oribi_log_fd(), "error log");
 }
 
-void oribi__own_begin(struct oribi_worker *w)
+void oribi__fd_guard_begin(struct oribi_worker *w)
 {
-    oribi__own_add(&w->own, oribi_loop_fd(w->reactor.loop), "event loop");
-    oribi__own_add_wake(&w->own, &w->wake, "wake");
-    oribi__own_add(&w->own, w->setup.life_fd, "supervisor's end");
-    oribi__own_add(&w->own, w->placement.queue.take_fd, "connections of siblings");
-    oribi__own_add(&w->own, w->placement.queue.give_fd, "connections for siblings");
+    oribi__fd_guard_add(&w->fd_guard, oribi_loop_fd(w->reactor.loop), "event loop");
+    oribi__fd_guard_add_wake(&w->fd_guard, &w->wake, "wake");
+    oribi__fd_guard_add(&w->fd_guard, w->setup.life_fd, "supervisor's end");
+    oribi__fd_guard_add(&w->fd_guard, w->placement.queue.take_fd, "connections of siblings");
+    oribi__fd_guard_add(&w->fd_guard, w->placement.queue.give_fd, "connections for siblings");
     if (w->setup.report_fd)
-        oribi__own_add(&w->own, w->setup.report_fd, "reports to the supervisor");
+        oribi__fd_guard_add(&w->fd_guard, w->setup.report_fd, "reports to the supervisor");
     for (uint32_t i = 0; i < w->acceptor.watch_count; i++)
-        oribi__own_add(&w->own, w->acceptor.watches[i].listener->fd, w->acceptor.watches[i].listener->text);
+        oribi__fd_guard_add(&w->fd_guard, w->acceptor.watches[i].listener->fd, w->acceptor.watches[i].listener->text);
     w->own_checked_us = w->reactor.now_us;
 }

@@ -391,7 +391,7 @@ void oribi_reply_error(struct oribi_req *req, int status)
     exchange->phase = ORIBI_PHASE_OPEN; /* a head that was begun and held back never existed */
     char text[ORIBI__OWN_TEXT_CAP];
     struct oribi_slice type_text;
-    struct oribi_slice content = oribi__own_body(exchange->worker, status, text, &type_text);
+    struct oribi_slice content = oribi__server_body(exchange->worker, status, text, &type_text);
     struct iovec body = {(void *)content.p, content.n};
     const struct oribi_header type = {"Content-Type", type_text.p, 12, (uint32_t)type_text.n};
     /* Our own head is valid, and a client that has gone needs no answer. */
@@ -406,7 +406,7 @@ void oribi_reply_failure(struct oribi_req *req, int status, const char *type, st
         return;
     }
     struct oribi_slice own_type;
-    if (oribi__own_page(exchange->worker, status, &own_type).p) {
+    if (oribi__server_page(exchange->worker, status, &own_type).p) {
         oribi_reply_error(req, status);
         return;
     }

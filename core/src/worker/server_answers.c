@@ -8,7 +8,7 @@
 
 #include <stdio.h>
 
-void oribi__own_answers_open(struct oribi__own_answers *own, const struct oribi_options *options)
+void oribi__server_answers_open(struct oribi__server_answers *own, const struct oribi_options *options)
 {
     char error[ORIBI_ERROR_TEXT_CAP];
     (void)oribi_added_create(options->headers.items, options->headers.count, &own->added,
@@ -17,22 +17,22 @@ void oribi__own_answers_open(struct oribi__own_answers *own, const struct oribi_
         oribi_log(ORIBI_LOG_ERROR, "%s; this worker does without error pages", error);
 }
 
-void oribi__own_answers_close(struct oribi__own_answers *own)
+void oribi__server_answers_close(struct oribi__server_answers *own)
 {
     oribi_mem_free(own->added);
     oribi_error_pages_destroy(own->pages);
-    *own = (struct oribi__own_answers){0};
+    *own = (struct oribi__server_answers){0};
 }
 
-struct oribi_slice oribi__own_page(void *self, int status, struct oribi_slice *type)
+struct oribi_slice oribi__server_page(void *self, int status, struct oribi_slice *type)
 {
     const struct oribi_worker *w = self;
-    return oribi_error_page_find(w->own_answers.pages, status, type);
+    return oribi_error_page_find(w->server_answers.pages, status, type);
 }
 
-struct oribi_slice oribi__own_body(struct oribi_worker *w, int status, char *text, struct oribi_slice *type)
+struct oribi_slice oribi__server_body(struct oribi_worker *w, int status, char *text, struct oribi_slice *type)
 {
-    struct oribi_slice page = oribi__own_page(w, status, type);
+    struct oribi_slice page = oribi__server_page(w, status, type);
     if (page.p)
         return page;
     struct oribi_slice phrase = oribi_status_reason(status);

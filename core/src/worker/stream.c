@@ -314,7 +314,7 @@ static int wait_writable(struct oribi__exchange *exchange)
     bool woken = ready < 0 || (fds[1].revents && oribi_wake_clear(wake));
     oribi__enter(w);
     if (fds[1].revents && !woken)
-        oribi__own_check(w);
+        oribi__fd_guard_check(w);
     if (woken && left_ms != 0)
         return 1;
     int result = 0;

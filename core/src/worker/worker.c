@@ -51,7 +51,7 @@ static void on_wake(void *self, struct oribi_watch *watch)
     if (w->threads.leader)
         return;
     if (!oribi_wake_clear(&w->wake))
-        oribi__own_check(w);
+        oribi__fd_guard_check(w);
     w->threads.notified = true;
 }
 
@@ -62,7 +62,7 @@ static void on_life(void *self, struct oribi_watch *watch)
     ssize_t n = oribi_os_read(w->setup.life_fd, &byte, 1);
     if (n > 0 || n == ORIBI_AGAIN)
         return;
-    oribi__own_check(w); /* it may not be the supervisor's end that was read */
+    oribi__fd_guard_check(w); /* it may not be the supervisor's end that was read */
     oribi_loop_remove(w->reactor.loop, watch);
     oribi_log(ORIBI_LOG_WARN, "the supervisor has died: this worker finishes its requests and ends");
     w->orphaned = true;
@@ -93,7 +93,7 @@ static void on_writer(void *self, const struct oribi_wake *wake)
 {
     struct oribi_worker *w = self;
     if (wake)
-        oribi__own_add_wake(&w->own, wake, "wake of the thread that writes files");
+        oribi__fd_guard_add_wake(&w->fd_guard, wake, "wake of the thread that writes files");
     else
         oribi_log(ORIBI_LOG_WARN,
                   "cannot start the thread that writes files: %s; on a slow disk requests wait for others' bodies",
@@ -105,7 +105,7 @@ struct oribi_reactor_hooks oribi__worker_hooks(struct oribi_worker *w)
     return (struct oribi_reactor_hooks){
         .self = w,
         .refused = oribi__on_refused,
-        .page = w->own_answers.pages ? oribi__own_page : NULL,
+        .page = w->server_answers.pages ? oribi__server_page : NULL,
         .timed_out = on_timed_out,
         .closed = on_closed,
         .read = on_read,
@@ -248,10 +248,10 @@ static void mend_signals(const struct oribi_worker *w)
 /* Costs nothing but three comparisons as a rule; see fd_guard.c. */
 static void look_after_own(struct oribi_worker *w)
 {
-    bool due = w->own_due && w->reactor.now_us - w->own_checked_us >= ORIBI__OWN_CHECK_US;
+    bool due = w->own_due && w->reactor.now_us - w->own_checked_us >= ORIBI__FD_GUARD_CHECK_US;
     bool doubted = atomic_load_explicit(&w->own_doubted, memory_order_relaxed);
     if (__builtin_expect(due || doubted || oribi_loop_lost(w->reactor.loop), 0)) {
-        oribi__own_check(w);
+        oribi__fd_guard_check(w);
         mend_signals(w);
         if (w->options->status)
             atomic_store_explicit(&w->gc_due, true, memory_order_relaxed);
@@ -347,7 +347,7 @@ int64_t oribi__wait_bound_ms(const struct oribi_worker *w)
         return ORIBI_DRAIN_GRACE_MS / 4;
     int64_t bound_ms = oribi__accept_wait_ms(w);
     if (w->own_due)
-        bound_ms = sooner(bound_ms, ORIBI__OWN_CHECK_US / 1000); /* the look after the last call */
+        bound_ms = sooner(bound_ms, ORIBI__FD_GUARD_CHECK_US / 1000); /* the look after the last call */
     if (w->placement.starved)
         bound_ms = sooner(bound_ms, ORIBI__STARVED_LOOK_MS);
     if (w->placement.way.away_until_us)

@@ -135,7 +135,7 @@ static int watch_all(struct oribi_worker *w)
             w->has_frontends = true;
         else
             w->acceptor.watches[w->acceptor.watch_count++].listener = &w->setup.listeners->items[i];
-    oribi__own_begin(w);
+    oribi__fd_guard_begin(w);
     oribi__listener_watches_open(w);
     oribi__handoff_watch(w, true);
     return 0;
@@ -148,7 +148,7 @@ static void free_worker(struct oribi_worker *w)
     oribi_mem_free(w->acceptor.watches);
     oribi_mem_free(w->placement.buf);
     oribi__site_destroy(w->site);
-    oribi__own_answers_close(&w->own_answers);
+    oribi__server_answers_close(&w->server_answers);
     oribi__compression_destroy(w->compression);
     oribi__sendfile_destroy(w->sendfile);
     oribi_mem_free(w);
@@ -181,7 +181,7 @@ static void open_answers(struct oribi_worker *w)
     w->site = oribi__site_create(w->options);
     w->compression = oribi__compression_create(w->options);
     w->sendfile = oribi__sendfile_create(w->options);
-    oribi__own_answers_open(&w->own_answers, w->options);
+    oribi__server_answers_open(&w->server_answers, w->options);
 }
 
 /* After open_answers(), on which its hooks depend. */
@@ -190,7 +190,7 @@ static int open_reactor(struct oribi_worker *w)
     struct oribi_reactor_config config;
     const struct oribi_reactor_hooks hooks = oribi__worker_hooks(w);
     set_config(w->options, &config);
-    config.added = w->own_answers.added;
+    config.added = w->server_answers.added;
     int result = oribi_reactor_init(&w->reactor, &config, &hooks, ORIBI_LOOP_BEST);
     if (result == 0)
         oribi_timeouts_count_in(&w->reactor.timeouts, w->slot->armed);

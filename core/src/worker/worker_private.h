@@ -51,7 +51,7 @@ struct oribi_worker {
     struct oribi_trust trust;               /* options->trusted_proxies */
     struct oribi__site *site;               /* options->mounts; NULL: none */
     struct oribi__compression *compression; /* NULL: answers go as they are */
-    struct oribi__own_answers own_answers;
+    struct oribi__server_answers server_answers;
     struct oribi_stacks *stacks;       /* beside the slot; NULL: nobody asks */
     struct oribi_slot *slot;           /* the caller's, or own_board's */
     struct oribi_scoreboard own_board; /* one slot, when the caller gave none */
@@ -98,10 +98,10 @@ struct oribi_worker {
     struct oribi_log_limit slow_end_limit;
 
     /* descriptors that the application may close (fd_guard.c) */
-    bool own_due;            /* a call was made since the last oribi__own_check() … */
+    bool own_due;            /* a call was made since the last oribi__fd_guard_check() … */
     int64_t own_checked_us;  /* … which was then */
     atomic_bool own_doubted; /* the helper met a descriptor of ours that is closed; partner: look_after_own() */
-    struct oribi__own own;
+    struct oribi__fd_guard fd_guard;
 
     /* what the language's garbage collector has told (oribi_worker_note_gc()) */
     atomic_bool gc_due; /* set with each look at our descriptors, also by the helper; cleared by the binding */

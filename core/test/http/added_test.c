@@ -75,7 +75,7 @@ static void test_answers_of_our_own_have_them(void)
     char text[512];
     struct oribi_added *added;
     ok_eq(oribi_added_create(lines, 1, &added, error), 0);
-    struct oribi_own_answer own = {.status = 503, .retry_after_s = 1, .date = DATE, .added = added};
+    struct oribi_server_answer own = {.status = 503, .retry_after_s = 1, .date = DATE, .added = added};
     size_t n = oribi_response_own(&own, text, sizeof(text));
     ok(memmem(text, n, "\r\nX-One: 1\r\n", 12) && memmem(text, n, "\r\n\r\n503 Service Unavailable\n", 28));
     own.page = ORIBI_SLICE("<p>");

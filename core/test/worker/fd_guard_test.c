@@ -66,9 +66,9 @@ static int rob(void *data)
     const struct robbery *robbery = data;
     static struct world world;
     world_open(&world);
-    if (robbery->item >= world.site.worker->own.count)
+    if (robbery->item >= world.site.worker->fd_guard.count)
         return 100;
-    take_away(world.site.worker->own.items[robbery->item].fd, robbery->how);
+    take_away(world.site.worker->fd_guard.items[robbery->item].fd, robbery->how);
     settle(&world.site);
     pass_ms(1000);
     settle(&world.site);
@@ -110,7 +110,7 @@ static int leave_alone(void *data)
     (void)data;
     world_open(&world);
     struct oribi_worker *w = world.site.worker;
-    if (!w->own_due || oribi__wait_bound_ms(w) != ORIBI__OWN_CHECK_US / 1000)
+    if (!w->own_due || oribi__wait_bound_ms(w) != ORIBI__FD_GUARD_CHECK_US / 1000)
         return 1;
     settle(&world.site);
     pass_ms(1000);
@@ -137,7 +137,7 @@ static int rob_with_connections(void *data)
     (void)client_send(&world.site, late, GET("/late"));
     (void)oribi_reactor_turn(&world.site.worker->reactor);
     close(world.site.worker->wake.read_fd);
-    oribi__own_check(world.site.worker);
+    oribi__fd_guard_check(world.site.worker);
     return 1;
 }
 

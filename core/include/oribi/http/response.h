@@ -95,7 +95,7 @@ ssize_t oribi_response_interim(int status, const struct oribi_header *headers, u
 
 /* An answer of our own, such as to a protocol error: Connection: close, and a text/plain body with the status and
  * reason phrase, or a page. */
-struct oribi_own_answer {
+struct oribi_server_answer {
     int status;
     bool is_head;           /* leaves the body bytes out */
     uint32_t retry_after_s; /* a Retry-After field (RFC 9110 10.2.3); 0: none */
@@ -108,7 +108,7 @@ struct oribi_own_answer {
 
 /* Writes it, or its head alone where it has a page, which follows unless is_head. cap of 512 and the bytes of `added`
  * and `type` always suffice. */
-size_t oribi_response_own(const struct oribi_own_answer *answer, char *dst, size_t cap);
+size_t oribi_response_own(const struct oribi_server_answer *answer, char *dst, size_t cap);
 
 /* The same of these few facts. */
 size_t oribi_response_error(int status, const char *date, struct oribi_slice server, bool is_head, char *dst,

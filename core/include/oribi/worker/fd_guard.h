@@ -12,43 +12,43 @@
 
 enum {
     ORIBI_EXIT_DESCRIPTORS = 123, /* the exit code of such a process */
-    ORIBI__OWN_MAX = ORIBI_LISTENERS_MAX + 2 * ORIBI_THREADS_MAX + 24,
-    ORIBI__OWN_CHECK_US = 1000 * 1000, /* between two checks while calls are made */
+    ORIBI__FD_GUARD_MAX = ORIBI_LISTENERS_MAX + 2 * ORIBI_THREADS_MAX + 24,
+    ORIBI__FD_GUARD_CHECK_US = 1000 * 1000, /* between two checks while calls are made */
 };
 
 struct oribi_worker;
 
-struct oribi__own_item {
+struct oribi__fd_guard_item {
     int fd;
     const char *what; /* borrowed for as long as the item is there */
     struct oribi_fd_mark mark;
 };
 
-struct oribi__own {
+struct oribi__fd_guard {
     uint32_t count;
-    struct oribi__own_item items[ORIBI__OWN_MAX];
+    struct oribi__fd_guard_item items[ORIBI__FD_GUARD_MAX];
 };
 
 /* Notes an open descriptor; a negative one is passed over. */
-void oribi__own_add(struct oribi__own *own, int fd, const char *what);
+void oribi__fd_guard_add(struct oribi__fd_guard *own, int fd, const char *what);
 
 /* … that is about to be closed. */
-void oribi__own_drop(struct oribi__own *own, int fd);
+void oribi__fd_guard_drop(struct oribi__fd_guard *own, int fd);
 
 /* The same for what wakes a thread: one descriptor, or both ends of a pipe. Without its other end the end that is read
  * would be readable for ever. */
-void oribi__own_add_wake(struct oribi__own *own, const struct oribi_wake *wake, const char *what);
-void oribi__own_drop_wake(struct oribi__own *own, const struct oribi_wake *wake);
+void oribi__fd_guard_add_wake(struct oribi__fd_guard *own, const struct oribi_wake *wake, const char *what);
+void oribi__fd_guard_drop_wake(struct oribi__fd_guard *own, const struct oribi_wake *wake);
 
 /* Is this descriptor noted, and still what it was? */
-bool oribi__own_has(const struct oribi__own *own, int fd);
+bool oribi__fd_guard_has(const struct oribi__fd_guard *own, int fd);
 
 /* The first that is not what it was, or NULL. */
-const struct oribi__own_item *oribi__own_lost(const struct oribi__own *own);
+const struct oribi__fd_guard_item *oribi__fd_guard_lost(const struct oribi__fd_guard *own);
 
 /* Notes the worker's descriptors; looks whether all of them are still there, and ends the process when one is not. By
  * the reactor's owner. */
-void oribi__own_begin(struct oribi_worker *worker);
-void oribi__own_check(struct oribi_worker *worker);
+void oribi__fd_guard_begin(struct oribi_worker *worker);
+void oribi__fd_guard_check(struct oribi_worker *worker);
 
 #endif

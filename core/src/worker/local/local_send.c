@@ -126,7 +126,7 @@ void oribi__site_send_error(struct oribi__site_answer *a, int status)
 {
     char text[ORIBI__OWN_TEXT_CAP];
     struct oribi_slice type;
-    struct oribi_slice body = oribi__own_body(a->w, status, text, &type);
+    struct oribi_slice body = oribi__server_body(a->w, status, text, &type);
     a->header_count = 0;
     oribi__site_add(a, "Content-Type", type.p, type.n);
     if (status == 405)

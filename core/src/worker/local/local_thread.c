@@ -267,7 +267,7 @@ bool oribi_site_thread_claims(struct oribi_site_thread *site, const struct oribi
 
 const struct oribi_error_pages *oribi_site_thread_pages(const struct oribi_site_thread *site)
 {
-    return site->worker->own_answers.pages;
+    return site->worker->server_answers.pages;
 }
 
 bool oribi_site_thread_give(struct oribi_site_thread *site, int fd, uint16_t number)

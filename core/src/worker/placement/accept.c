@@ -231,7 +231,7 @@ static bool accept_one(struct oribi_worker *w, struct oribi__listener_watch *lis
 {
     int result = accept_next(w, listener_watch);
     if (result < 0 && result != ORIBI_AGAIN)
-        oribi__own_check(w);
+        oribi__fd_guard_check(w);
     /* else its end has come before our signal */
     if (result < 0 && result != ORIBI_AGAIN && !is_last(w, listener_watch))
         complain(w, listener_watch, "accept from");
@@ -272,7 +272,7 @@ void oribi__listener_watches_quit(struct oribi_worker *w)
             continue;
         while (!listener_watch->listener->inherited && accept_one(w, listener_watch))
             continue;
-        oribi__own_drop(&w->own, listener_watch->listener->fd);
+        oribi__fd_guard_drop(&w->fd_guard, listener_watch->listener->fd);
         oribi_os_close(listener_watch->listener->fd);
         listener_watch->closed = true;
     }

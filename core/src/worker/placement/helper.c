@@ -394,11 +394,11 @@ static void start(struct oribi_worker *w)
     }
     oribi_os_mark(h->wake.read_fd, &h->wake_mark);
     oribi_os_mark(w->wake.write_fd, &h->worker_wake_mark);
-    oribi__own_add_wake(&w->own, &h->wake, "helper's wake");
+    oribi__fd_guard_add_wake(&w->fd_guard, &h->wake, "helper's wake");
     w->helper = h;
     if (start_thread(h))
         return;
-    oribi__own_drop_wake(&w->own, &h->wake);
+    oribi__fd_guard_drop_wake(&w->fd_guard, &h->wake);
     oribi_wake_destroy(&h->wake);
     no_helper(w, h, "the system gives none");
 }
@@ -437,7 +437,7 @@ void oribi_helper_stop(struct oribi_worker *w)
     oribi_wake_notify(&h->wake);
     (void)pthread_join(h->thread, NULL); /* joinable, and not us */
     w->helper = NULL;
-    oribi__own_drop_wake(&w->own, &h->wake);
+    oribi__fd_guard_drop_wake(&w->fd_guard, &h->wake);
     oribi_wake_destroy(&h->wake);
     (void)sem_destroy(&h->left);
     oribi_mem_free(h);

@@ -400,7 +400,7 @@ void oribi__look_for_descriptors(struct oribi_worker *w)
 static void lose(struct oribi_worker *w, const struct oribi_handoff_item *item)
 {
     char text[512]; /* without added headers, which need more */
-    const struct oribi_own_answer own = {.status = 503,
+    const struct oribi_server_answer own = {.status = 503,
                                          .retry_after_s = ORIBI__RETRY_AFTER_S,
                                          .date = oribi_reactor_date(&w->reactor),
                                          .server = w->reactor.config.server};
@@ -420,7 +420,7 @@ static bool take_one(struct oribi_worker *w)
 {
     struct oribi_handoff_item item;
     if (!can_take(w)) {
-        oribi__own_check(w); /* what is copied for the look may be gone */
+        oribi__fd_guard_check(w); /* what is copied for the look may be gone */
         starve(w);
         return false;
     }
@@ -432,7 +432,7 @@ static bool take_one(struct oribi_worker *w)
     if (result == ORIBI_ELIMIT)
         lose(w, &item);
     if (result < 0 && result != ORIBI_AGAIN && result != ORIBI_ELIMIT)
-        oribi__own_check(w);
+        oribi__fd_guard_check(w);
     if (result != 0)
         return result == ORIBI_HANDOFF_NUDGE || result == ORIBI_ELIMIT || result == ORIBI_EBAD;
     uint32_t before = w->reactor.queue_len;

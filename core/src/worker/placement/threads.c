@@ -298,7 +298,7 @@ static void follow(struct oribi_thread *thread, int64_t until_ms)
     bool notified = poll(&wake, 1, ms) > 0 && oribi_wake_clear(thread->wake); /* the waker has said why before */
     oribi__enter(w);
     if (wake.revents && !notified)
-        oribi__own_check(w);
+        oribi__fd_guard_check(w);
     unfollow(thread);
 }
 
@@ -397,7 +397,7 @@ void oribi__threads_init(struct oribi_worker *w)
 static void destroy_wakes(struct oribi_worker *w)
 {
     for (uint32_t i = 0; oribi__shared(w) && i < w->threads.count; i++) {
-        oribi__own_drop_wake(&w->own, &w->threads.list[i].own_wake);
+        oribi__fd_guard_drop_wake(&w->fd_guard, &w->threads.list[i].own_wake);
         oribi_wake_destroy(&w->threads.list[i].own_wake);
     }
 }
@@ -448,7 +448,7 @@ int oribi_threads_open(struct oribi_worker *w, uint32_t count)
     w->threads.list = threads;
     w->threads.count = count;
     for (uint32_t i = 0; i < count; i++)
-        oribi__own_add_wake(&w->own, &threads[i].own_wake, "thread's wake");
+        oribi__fd_guard_add_wake(&w->fd_guard, &threads[i].own_wake, "thread's wake");
     w->threads.busy_count = w->threads.coming_count = 0;
     w->threads.leader = w->threads.followers = NULL;
     atomic_store(&w->threads.unled_us, 0);
