@@ -48,7 +48,7 @@ E2E.suite("frontend_counts", transports: %i[tcp]) do
     served
     growth("oribi_calls_total" => 2, "oribi_requests_uncalled_total" => 5, 'oribi_requests_total{method="GET"}' => 6,
            'oribi_requests_total{method="HEAD"}' => 1, 'oribi_answers_total{class="2xx"}' => 6, 'oribi_answers_total{class="4xx"}' => 1,
-           'oribi_answers_total{class="cut"}' => 0, "oribi_frontend_site_answers_total" => 5, "oribi_frontend_calls_total" => 2,
+           'oribi_answers_total{class="cut"}' => 0, "oribi_frontend_local_answers_total" => 5, "oribi_frontend_calls_total" => 2,
            'oribi_frontend_requests_total{protocol="http1"}' => 5, 'oribi_frontend_requests_total{protocol="http2"}' => 2, "oribi_connections_total" => 7) do
       %w[--http1.1 --http2].each { |flag| curl("/pid", flag) && curl("/s/a.txt", flag) }
       curl("/s/none", "--http1.1", "-i")
@@ -219,7 +219,7 @@ E2E.suite("frontend_counts", transports: %i[tcp]) do
     clients&.each { |thread| thread.join rescue nil } # rubocop:disable Style/RescueModifier
   end
 
-  SITE = %w[oribi_frontend_site_answers_total oribi_requests_uncalled_total].freeze
+  SITE = %w[oribi_frontend_local_answers_total oribi_requests_uncalled_total].freeze
 
   # The successor's frontends begin at 0, and what its predecessor's have counted is added to that, once.
   def test_counters_go_on_over_an_upgrade
@@ -269,8 +269,8 @@ E2E.suite("frontend_counts", transports: %i[tcp]) do
     answered, cut = loaded do
       2.times do |i|
         first = frontend
-        files = metrics["oribi_frontend_site_answers_total"]
-        wait_until("some files") { metrics["oribi_frontend_site_answers_total"] > files + 20 }
+        files = metrics["oribi_frontend_local_answers_total"]
+        wait_until("some files") { metrics["oribi_frontend_local_answers_total"] > files + 20 }
         Process.kill(:KILL, first)
         wait_until("another frontend: #{@one.stderr}") { @one.stderr.scan("serves again").size == i + 1 }
         refute_equal first, frontend

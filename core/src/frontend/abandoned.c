@@ -34,7 +34,7 @@ static bool runs_on(const struct oribi__channel *channel)
 void oribi__channel_leave(struct oribi__channel *channel)
 {
     struct oribi__frontend *frontend = channel->frontend;
-    if (channel->site) { /* it is no worker, and has begun nothing that matters */
+    if (channel->local) { /* it is no worker, and has begun nothing that matters */
         oribi__channel_close(channel);
         return;
     }

@@ -45,7 +45,7 @@ void oribi__channels_close_idle(struct oribi__frontend *frontend)
     while (frontend->idle_first)
         oribi__channel_close(frontend->idle_first);
     oribi__channels_close_left(frontend);
-    oribi__frontend_site_close_idle(frontend);
+    oribi__frontend_local_close_idle(frontend);
 }
 
 void oribi__channels_deinit(struct oribi__frontend *frontend)
@@ -76,14 +76,14 @@ uint16_t oribi__channel_owner(const struct oribi__channel *channel)
 
 bool oribi__channel_is_lent(const struct oribi__channel *channel)
 {
-    return !channel->site && (read_place(channel) & ORIBI_CHANNEL_LENT);
+    return !channel->local && (read_place(channel) & ORIBI_CHANNEL_LENT);
 }
 
 void oribi__channel_count(struct oribi__channel *channel)
 {
     struct oribi__frontend *frontend = channel->frontend;
-    if (channel->site) {
-        oribi__frontend_site_begins(channel);
+    if (channel->local) {
+        oribi__frontend_local_begins(channel);
         return;
     }
     channel->owner = oribi__channel_owner(channel);
@@ -99,8 +99,8 @@ void oribi__channel_count(struct oribi__channel *channel)
 void oribi__channel_uncount(struct oribi__channel *channel)
 {
     struct oribi__frontend *frontend = channel->frontend;
-    if (channel->site) {
-        oribi__frontend_site_ends(channel);
+    if (channel->local) {
+        oribi__frontend_local_ends(channel);
         return;
     }
     if (channel->owner)
@@ -113,10 +113,10 @@ void oribi__channel_uncount(struct oribi__channel *channel)
 
 /* --- life --- */
 
-struct oribi__channel *oribi__channel_open(struct oribi__frontend *frontend, struct oribi__frontend_site *site, int *far_fd)
+struct oribi__channel *oribi__channel_open(struct oribi__frontend *frontend, struct oribi__frontend_local *local, int *far_fd)
 {
     int fds[2];
-    bool may = site || frontend->free_number_count > 0;
+    bool may = local || frontend->free_number_count > 0;
     struct oribi__channel *channel = may ? oribi_mem_try_alloc(1, sizeof(*channel)) : NULL;
     if (!channel)
         return NULL;
@@ -135,8 +135,8 @@ struct oribi__channel *oribi__channel_open(struct oribi__frontend *frontend, str
         oribi_mem_free(channel);
         return NULL;
     }
-    channel->site = site;
-    if (!site) {
+    channel->local = local;
+    if (!local) {
         channel->number = frontend->free_numbers[--frontend->free_number_count];
         /* No worker knows the number yet: it travels with the descriptor, whose socket orders what stands before. */
         atomic_store_explicit(&frontend->config->board.channels[channel->number], 0, memory_order_relaxed);
@@ -150,8 +150,8 @@ struct oribi__channel *oribi__channel_open(struct oribi__frontend *frontend, str
 static void unlink_idle(struct oribi__channel *channel)
 {
     struct oribi__frontend *frontend = channel->frontend;
-    if (channel->site) {
-        oribi__frontend_site_unlink(channel);
+    if (channel->local) {
+        oribi__frontend_local_unlink(channel);
         return;
     }
     *(channel->prev ? &channel->prev->next : &frontend->idle_first) = channel->next;
@@ -176,7 +176,7 @@ int oribi__channel_release(struct oribi__channel *channel)
     int fd = channel->watch.fd;
     channel->watch.fd = -1;
     channel->state = ORIBI__CHANNEL_CLOSED;
-    if (!channel->site)
+    if (!channel->local)
         frontend->free_numbers[frontend->free_number_count++] = channel->number;
     frontend->channel_count--;
     oribi_buf_deinit(&channel->unsent);
@@ -275,7 +275,7 @@ bool oribi__channel_call(struct oribi__channel *channel, struct oribi__upstream_
     channel->sent_us = oribi_clock_us();
     call->channel = channel;
     call->state = ORIBI__CALL_OUT;
-    if (!channel->site) {
+    if (!channel->local) {
         oribi_frontend_slot_count(&channel->frontend->slot->call_count, 1);
         oribi_frontend_slot_count(&channel->frontend->slot->again_count, call->tries > 0);
     }

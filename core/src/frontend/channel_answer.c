@@ -18,19 +18,19 @@ void oribi__channel_ended(struct oribi__channel *channel)
     struct oribi__upstream_request *call = channel->call;
     bool whole = call && channel->state == ORIBI__CHANNEL_BODY && channel->framing == ORIBI_FRAMING_CLOSE;
     bool answered = channel->answered;
-    if (call && !answered && !channel->site) /* dead, most likely: its other channels end one after another */
+    if (call && !answered && !channel->local) /* dead, most likely: its other channels end one after another */
         channel->frontend->shunned_until_ms[channel->owner] = channel->frontend->reactor.now_ms + SHUNNED_MS;
     oribi__channel_close(channel);
     if (!call)
         return;
     if (whole) {
         call->state = ORIBI__CALL_ENDED;
-        if (call->of_site)
-            oribi__count_site(call, call->status);
+        if (call->of_local)
+            oribi__count_local(call, call->status);
         call->ops->more(call, oribi_slice(NULL, 0), true);
     } else if (!answered && call->safe && call->tries < TRIES_MAX) {
         call->tries++;
-        call->of_site = false;
+        call->of_local = false;
         oribi__dispatch_add(call, true);
     } else {
         oribi__upstream_failed(call, 502, ORIBI_REFUSAL_OTHER, "the worker ended in the call");
@@ -56,8 +56,8 @@ void oribi__channel_read(struct oribi__channel *channel)
         }
         if ((size_t)n < ORIBI__FRONTEND_SCRATCH_BYTES && !(channel->watch.ready & ORIBI_HANGUP))
             channel->watch.ready &= (uint8_t)~ORIBI_READ;
-        if (channel->site)
-            oribi__frontend_site_heard(channel);
+        if (channel->local)
+            oribi__frontend_local_heard(channel);
         channel->answered = true;
         take_bytes(channel, frontend->scratch, (size_t)n);
     }
@@ -154,8 +154,8 @@ static void finish(struct oribi__channel *channel)
     if (channel->chunked.trailers.len) /* without memory for them the answer goes without */
         (void)oribi_buf_try_append(&call->tail, channel->chunked.trailers.p, channel->chunked.trailers.len);
     call->state = ORIBI__CALL_ENDED;
-    if (channel->site)
-        oribi__count_site(call, call->status);
+    if (channel->local)
+        oribi__count_local(call, call->status);
     if (channel->closes || channel->finished || channel->unsent.len || (channel->watch.ready & ORIBI_HANGUP) ||
         oribi__channel_is_lent(channel)) {
         oribi__channel_close(channel);
@@ -168,8 +168,8 @@ static void finish(struct oribi__channel *channel)
     oribi_buf_deinit(&channel->chunked.trailers);
     memset(&channel->chunked, 0, sizeof(channel->chunked));
     channel->state = ORIBI__CHANNEL_IDLE;
-    if (channel->site) {
-        oribi__frontend_site_idle(channel);
+    if (channel->local) {
+        oribi__frontend_local_idle(channel);
         return;
     }
     channel->prev = NULL;
@@ -221,8 +221,8 @@ static void take_head(struct oribi__channel *channel, char *p, size_t n)
             take_body(channel, body, rest, &answer);
             return;
         }
-        if (channel->site && answer.status == ORIBI_SITE_PASSED) {
-            oribi__frontend_site_passed(channel);
+        if (channel->local && answer.status == ORIBI_LOCAL_PASSED) {
+            oribi__frontend_local_passed(channel);
             return;
         }
         call->ops->interim(call, &answer);

@@ -141,7 +141,7 @@ static void begin(struct oribi__upstream_request *call, struct oribi_answer *ans
     }
     call->framing = (uint8_t)res.framing;
     call->closes = res.closes;
-    call->streams = answer->content_length < 0 || call->of_site;
+    call->streams = answer->content_length < 0 || call->of_local;
     vec[0] = (struct iovec){frontend->text, (size_t)n};
     size_t count = 1 + frame(call, vec + 1, body, last, chunk);
     (void)oribi_conn_send(&frontend->reactor, c, vec, count, !last); /* a broken connection: below */
@@ -326,7 +326,7 @@ static void take(struct oribi__frontend *frontend, struct oribi_conn_request *ex
     (void)oribi_conn_tells_leaving(&frontend->reactor, c); /* else a client that goes is found by what is sent to it */
     if (code < 0)
         oribi__upstream_failed(call, 503, ORIBI_REFUSAL_MEMORY, "out of memory");
-    else if (!oribi__frontend_site_claims(frontend, call, head) || !oribi__frontend_site_submit(call))
+    else if (!oribi__frontend_local_claims(frontend, call, head) || !oribi__frontend_local_submit(call))
         oribi__upstream_submit(call);
 }
 

@@ -58,7 +58,7 @@ struct oribi__stream {
     bool whole;      /* the answer's last byte is here */
     bool is_ended;
     bool is_head;
-    bool of_site; /* the site may have an answer */
+    bool of_local; /* the local content may have an answer */
 };
 
 extern const struct oribi_h2_events oribi__stream_events;

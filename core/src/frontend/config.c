@@ -142,18 +142,18 @@ static int make_contexts(struct oribi_frontend_config *config, const struct orib
 
 /* --- the text --- */
 
-static int set_site_option(struct oribi_options *options, const struct oribi__record *record, char *error)
+static int set_local_option(struct oribi_options *options, const struct oribi__record *record, char *error)
 {
     struct oribi_slice name;
     if (oribi__record_is(record, "folder"))
         return set_option(options, ORIBI_SLICE("chdir"), record->value, error);
-    if (!oribi__record_begins(record, "option", &name) || !oribi__frontend_is_of_site(name))
+    if (!oribi__record_begins(record, "option", &name) || !oribi__frontend_is_of_local(name))
         return refuse(error, "a record that no supervisor of this version writes");
     return set_option(options, name, record->value, error);
 }
 
-/* Makes config->site of it, or leaves that. */
-static int take_site(struct oribi_frontend_config *config, struct oribi_slice text, char *error)
+/* Makes config->local content of it, or leaves that. */
+static int take_local(struct oribi_frontend_config *config, struct oribi_slice text, char *error)
 {
     const char *at = text.p;
     const char *end = text.p + text.n;
@@ -165,12 +165,12 @@ static int take_site(struct oribi_frontend_config *config, struct oribi_slice te
     int code = set_option(options, ORIBI_SLICE("access_log"),
                           config->has_access_log ? ORIBI_SLICE("-") : ORIBI_SLICE("off"), error);
     while (code == 0 && oribi__record_next(&at, end, &record))
-        code = set_site_option(options, &record, error);
+        code = set_local_option(options, &record, error);
     if (code == 0 && at != end)
         code = refuse(error, "what the supervisor has written of files cannot be read");
-    struct oribi_options *out = code == 0 ? config->site : options;
+    struct oribi_options *out = code == 0 ? config->local : options;
     if (code == 0)
-        config->site = options;
+        config->local = options;
     if (out) {
         oribi_options_deinit(out);
         oribi_mem_free(out);
@@ -193,8 +193,8 @@ static int take_records(struct oribi_frontend_config *config, struct oribi_optio
     while (code == 0 && oribi__record_next(&at, end, &record)) {
         if (options && oribi__record_begins(&record, "option", &name))
             code = set_option(options, name, record.value, error);
-        else if (options && oribi__record_is(&record, "site"))
-            code = take_site(config, record.value, error);
+        else if (options && oribi__record_is(&record, "local"))
+            code = take_local(config, record.value, error);
         else if (options && oribi__record_is(&record, "listener"))
             code = add_listener(config, record.value, error);
         else if (options && oribi__record_is(&record, "strict"))
@@ -307,7 +307,7 @@ int oribi_frontend_config_take(struct oribi_frontend_config *config, char *error
     oribi_log_init(STDERR_FILENO, ORIBI_LOG_INFO);
     int code = take_text(config, options, text_fd, error);
     oribi_os_close(text_fd);
-    if (code == 0 && !config->site)
+    if (code == 0 && !config->local)
         code = refuse(error, "what the supervisor has written says nothing of files");
     if (log_fd >= 0)
         take_log(options, log_fd);
@@ -337,9 +337,9 @@ void oribi_frontend_failed(const struct oribi_frontend_config *config, const cha
     say(config, ORIBI_FRONTEND_SAYS_FAILED, text);
 }
 
-void oribi_frontend_site_taken(const struct oribi_frontend_config *config)
+void oribi_frontend_local_taken(const struct oribi_frontend_config *config)
 {
-    say(config, ORIBI_FRONTEND_SAYS_SITE, "");
+    say(config, ORIBI_FRONTEND_SAYS_LOCAL, "");
 }
 
 static enum oribi_frontend_command take_certificates(struct oribi_frontend_config *config, int fd)
@@ -351,19 +351,19 @@ static enum oribi_frontend_command take_certificates(struct oribi_frontend_confi
     return code == 0 ? ORIBI_FRONTEND_CERTIFICATES : ORIBI_FRONTEND_NOTHING;
 }
 
-static enum oribi_frontend_command take_site_anew(struct oribi_frontend_config *config, int fd)
+static enum oribi_frontend_command take_local_anew(struct oribi_frontend_config *config, int fd)
 {
     struct oribi_buf text = {0};
     char error[ORIBI_ERROR_TEXT_CAP] = "";
     int code = oribi__frontend_text_read(fd, &text);
     oribi_os_close(fd);
     if (code == 0)
-        code = take_site(config, oribi_slice(text.p, text.len), error);
+        code = take_local(config, oribi_slice(text.p, text.len), error);
     oribi_buf_deinit(&text);
     if (code == 0)
-        return ORIBI_FRONTEND_SITE;
+        return ORIBI_FRONTEND_LOCAL;
     oribi_log(ORIBI_LOG_ERROR, "frontend: what a reload says of files and pages cannot be read: %s", error);
-    oribi_frontend_site_taken(config);
+    oribi_frontend_local_taken(config);
     return oribi_frontend_control_take(config);
 }
 
@@ -397,8 +397,8 @@ enum oribi_frontend_command oribi_frontend_control_take(struct oribi_frontend_co
         return ORIBI_FRONTEND_ORPHANED;
     if (kind == ORIBI_FRONTEND_TOLD_CERTIFICATES && passed >= 0)
         return take_certificates(config, passed);
-    if (kind == ORIBI_FRONTEND_TOLD_SITE && passed >= 0)
-        return take_site_anew(config, passed);
+    if (kind == ORIBI_FRONTEND_TOLD_LOCAL && passed >= 0)
+        return take_local_anew(config, passed);
     if (kind == ORIBI_FRONTEND_TOLD_REOPEN && passed >= 0)
         take_log(config->options, passed);
     else if (kind == ORIBI_FRONTEND_TOLD_ACCESS_LOG && passed >= 0)

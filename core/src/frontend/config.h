@@ -22,7 +22,7 @@ struct oribi_frontend_listener {
 
 struct oribi_frontend_config {
     const struct oribi_options *options; /* as the supervisor has them */
-    struct oribi_options *site;          /* what the newest generation says of answers without the application */
+    struct oribi_options *local;          /* what the newest generation says of answers without the application */
     bool has_access_log;                 /* standard output is it, wherever the supervisor has it */
     struct oribi_frontend_listener listeners[ORIBI_LISTENERS_MAX];
     uint32_t listener_count;
@@ -46,7 +46,7 @@ enum oribi_frontend_command {
     ORIBI_FRONTEND_STOP,         /* the same, with all who have connected to addresses that end with the server */
     ORIBI_FRONTEND_GIVE_UP,      /* workers end: what waits for them is answered 503 */
     ORIBI_FRONTEND_REOPEN,       /* standard output leads to the access log that has been opened anew */
-    ORIBI_FRONTEND_SITE,         /* `site` is new */
+    ORIBI_FRONTEND_LOCAL,         /* `local` is new */
     ORIBI_FRONTEND_ORPHANED,     /* the supervisor is gone, and workers end: what waits for them is answered 503 */
 };
 
@@ -57,7 +57,7 @@ enum oribi_frontend_command oribi_frontend_control_take(struct oribi_frontend_co
 void oribi_frontend_ready(const struct oribi_frontend_config *config);
 void oribi_frontend_failed(const struct oribi_frontend_config *config, const char *text);
 
-/* The same of a new `site`, once the frontend answers by it. */
-void oribi_frontend_site_taken(const struct oribi_frontend_config *config);
+/* The same of a new `local`, once the frontend answers by it. */
+void oribi_frontend_local_taken(const struct oribi_frontend_config *config);
 
 #endif

@@ -36,10 +36,10 @@ static void answered(struct oribi__frontend *frontend, uint8_t method, int statu
     oribi_frontend_slot_count(&frontend->slot->uncalled_count, 1);
 }
 
-void oribi__count_site(const struct oribi__upstream_request *call, int status)
+void oribi__count_local(const struct oribi__upstream_request *call, int status)
 {
     answered(call->frontend, call->method, status);
-    oribi_frontend_slot_count(&call->frontend->slot->site_count, 1);
+    oribi_frontend_slot_count(&call->frontend->slot->local_count, 1);
 }
 
 void oribi__count_refusal(struct oribi__frontend *frontend, int status, enum oribi_refusal refusal)

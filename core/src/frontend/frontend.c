@@ -96,7 +96,7 @@ void oribi__frontend_deinit(struct oribi__frontend *frontend)
     oribi_reactor_deinit(&frontend->reactor); /* closes connections, whose calls close their channels */
     oribi__channels_deinit(frontend);
     oribi__answer_close(frontend);
-    oribi__frontend_site_close(frontend);
+    oribi__frontend_local_close(frontend);
     while (frontend->spare_calls) {
         struct oribi__upstream_request *call = frontend->spare_calls;
         frontend->spare_calls = call->next;
@@ -142,11 +142,11 @@ static void orphaned(struct oribi__frontend *frontend)
 /* The form of lines is that of the newest generation, whatever the frontend was started with. */
 static void follow_log(const struct oribi__frontend *frontend)
 {
-    const struct oribi_options *site = frontend->config->site;
-    if (!site)
+    const struct oribi_options *local = frontend->config->local;
+    if (!local)
         return;
-    oribi_log_set_json(site->error_log_format && strcmp(site->error_log_format, "json") == 0);
-    oribi_log_set_level(site->verbose ? ORIBI_LOG_DEBUG : site->quiet ? ORIBI_LOG_WARN : ORIBI_LOG_INFO);
+    oribi_log_set_json(local->error_log_format && strcmp(local->error_log_format, "json") == 0);
+    oribi_log_set_level(local->verbose ? ORIBI_LOG_DEBUG : local->quiet ? ORIBI_LOG_WARN : ORIBI_LOG_INFO);
 }
 
 static void take_order(struct oribi__frontend *frontend)
@@ -160,12 +160,12 @@ static void take_order(struct oribi__frontend *frontend)
         case ORIBI_FRONTEND_CERTIFICATES:
             oribi_log(ORIBI_LOG_INFO, "frontend: new certificates serve");
             break;
-        case ORIBI_FRONTEND_SITE:
-            if (oribi__frontend_site_open(frontend) < 0)
+        case ORIBI_FRONTEND_LOCAL:
+            if (oribi__frontend_local_open(frontend) < 0)
                 oribi_log(ORIBI_LOG_ERROR, "frontend: out of memory: what a reload says of files and pages is not known");
             break;
         case ORIBI_FRONTEND_REOPEN:
-            oribi__frontend_site_reopen(frontend);
+            oribi__frontend_local_reopen(frontend);
             oribi__answer_reopen(frontend);
             break;
         case ORIBI_FRONTEND_DRAIN:
@@ -192,7 +192,7 @@ static int64_t sooner(int64_t a_ms, int64_t b_ms)
 static int64_t wait_ms(const struct oribi__frontend *frontend)
 {
     int64_t bound_ms = sooner(oribi__h2_wait_ms(frontend), oribi__arrive_wait_ms(frontend));
-    bound_ms = sooner(bound_ms, oribi__frontend_site_wait_ms(frontend));
+    bound_ms = sooner(bound_ms, oribi__frontend_local_wait_ms(frontend));
     if (frontend->queue_first)
         bound_ms = sooner(bound_ms, frontend->calls_out ? BUSY_LOOK_MS : ORIBI__FRONTEND_RETRY_MS);
     if (frontend->draining)
@@ -233,7 +233,7 @@ static void turn(struct oribi__frontend *frontend)
     oribi__h2_turn(frontend);
     oribi__tunnel_turn(frontend);
     oribi__channels_free_closed(frontend);
-    oribi__frontend_site_turn(frontend);
+    oribi__frontend_local_turn(frontend);
     oribi__count_turn(frontend);
     oribi_access_log_flush(frontend->access_log);
     oribi_log_flush();

@@ -60,7 +60,7 @@ enum {
 struct oribi__frontend;
 struct oribi__upstream_request;
 struct oribi__channel;
-struct oribi__frontend_site; /* local.c */
+struct oribi__frontend_local; /* local.c */
 
 /* What a call's client does with its answer. */
 struct oribi__upstream_ops {
@@ -112,12 +112,12 @@ struct oribi__upstream_request {
     bool finished;     /* the client will send no more */
     bool streams;      /* the answer's length was not known at its begin */
     bool closes;       /* the client's connection, after it */
-    bool of_site;      /* the site is asked: it holds no worker, however slow its client is */
+    bool of_local;      /* the local content is asked: it holds no worker, however slow its client is */
     bool listed;       /* clients_h1.c: its output waits for the socket */
     uint8_t framing;   /* towards the client */
     uint8_t method;    /* enum oribi_slot_method */
     uint8_t refusal;   /* enum oribi_refusal; OTHER: it was not refused */
-    uint16_t status;   /* of the answer that the site has begun */
+    uint16_t status;   /* of the answer that the local content has begun */
     uint32_t listener; /* in config->listeners */
     int64_t complete_us;
     uint64_t path_hash; /* local.c */
@@ -141,7 +141,7 @@ struct oribi__channel {
     struct oribi__channel *next;
     struct oribi__channel *again_next;
     struct oribi__upstream_request *call;
-    struct oribi__frontend_site *site; /* whose its far end is; NULL: a worker's */
+    struct oribi__frontend_local *local; /* whose its far end is; NULL: a worker's */
     struct oribi_buf unsent;       /* of a request */
     struct oribi_buf read;         /* the begin of an answer's head */
     struct oribi_chunked chunked;
@@ -214,11 +214,11 @@ struct oribi__frontend {
     int64_t *ended_us;                     /* when the last of them ended, oribi_clock_us() */
     uint32_t out_waiting;                  /* … and in the hand-off queue, as far as we know */
     struct oribi_added *added;             /* headers of the operator's; or NULL */
-    const struct oribi_error_pages *pages; /* … and pages, which the site has; or NULL */
+    const struct oribi_error_pages *pages; /* … and pages, which the local content has; or NULL */
     struct oribi_access_log *access_log;   /* of what no worker has answered; NULL: off */
-    struct oribi__frontend_site *site;
-    struct oribi__frontend_site *site_next; /* of a reload: it takes the place when it has opened its folders */
-    struct oribi__frontend_site *retired_sites;
+    struct oribi__frontend_local *local;
+    struct oribi__frontend_local *local_next; /* of a reload: it takes the place when it has opened its folders */
+    struct oribi__frontend_local *retired_locals;
     struct oribi__channel *closed_channels; /* freed at the end of the turn */
     struct oribi_header headers[ORIBI_RESPONSE_FIELDS_MAX];
     struct oribi_field fields[ORIBI_RESPONSE_FIELDS_MAX + 1];
@@ -382,38 +382,38 @@ void oribi__count_handshake(struct oribi__frontend *frontend, const struct oribi
 /* A head has come, which is a request's. Notes the method in the call. */
 void oribi__count_request(struct oribi__upstream_request *call, struct oribi_slice method, bool h2);
 
-/* The site has answered; status 0: its answer was cut. */
-void oribi__count_site(const struct oribi__upstream_request *call, int status);
+/* The local content has answered; status 0: its answer was cut. */
+void oribi__count_local(const struct oribi__upstream_request *call, int status);
 void oribi__count_refusal(struct oribi__frontend *frontend, int status, enum oribi_refusal refusal);
 void oribi__count_failed(const struct oribi__upstream_request *call, int status, enum oribi_refusal refusal);
 
 /* --- local.c --- */
 
-/* Takes config->site, and makes a site of it in the place of the one before, which ends when it has answered what it
+/* Takes config->local content, and makes local content of it in the place of the one before, which ends when it has answered what it
  * has begun. The first one is waited for, until its folders are open; others take their place in a later turn. 0 or
  * ORIBI_ENOMEM: nothing has changed. */
-int oribi__frontend_site_open(struct oribi__frontend *frontend);
-void oribi__frontend_site_close(struct oribi__frontend *frontend);
-void oribi__frontend_site_close_idle(struct oribi__frontend *frontend);
-void oribi__frontend_site_reopen(struct oribi__frontend *frontend); /* its log */
-void oribi__frontend_site_turn(struct oribi__frontend *frontend);   /* takes one that has begun, frees those that have ended */
-int64_t oribi__frontend_site_wait_ms(const struct oribi__frontend *frontend); /* until that; -1: for nothing */
+int oribi__frontend_local_open(struct oribi__frontend *frontend);
+void oribi__frontend_local_close(struct oribi__frontend *frontend);
+void oribi__frontend_local_close_idle(struct oribi__frontend *frontend);
+void oribi__frontend_local_reopen(struct oribi__frontend *frontend); /* its log */
+void oribi__frontend_local_turn(struct oribi__frontend *frontend);   /* takes one that has begun, frees those that have ended */
+int64_t oribi__frontend_local_wait_ms(const struct oribi__frontend *frontend); /* until that; -1: for nothing */
 
-/* May the site answer? Notes the path in the call. */
-bool oribi__frontend_site_claims(struct oribi__frontend *frontend, struct oribi__upstream_request *call, const struct oribi_head *head);
+/* May the local content answer? Notes the path in the call. */
+bool oribi__frontend_local_claims(struct oribi__frontend *frontend, struct oribi__upstream_request *call, const struct oribi_head *head);
 
 /* Asks it, in the place of oribi__upstream_submit(). False: it cannot be asked now. */
-bool oribi__frontend_site_submit(struct oribi__upstream_request *call);
+bool oribi__frontend_local_submit(struct oribi__upstream_request *call);
 
 /* It has no answer: a worker is asked. */
-void oribi__frontend_site_passed(struct oribi__channel *channel);
+void oribi__frontend_local_passed(struct oribi__channel *channel);
 
 /* Its channels: one rests, rests no longer; its call begins, has bytes of its answer, ends. */
-void oribi__frontend_site_idle(struct oribi__channel *channel);
-void oribi__frontend_site_unlink(struct oribi__channel *channel);
-void oribi__frontend_site_begins(struct oribi__channel *channel);
-void oribi__frontend_site_heard(const struct oribi__channel *channel);
-void oribi__frontend_site_ends(struct oribi__channel *channel);
+void oribi__frontend_local_idle(struct oribi__channel *channel);
+void oribi__frontend_local_unlink(struct oribi__channel *channel);
+void oribi__frontend_local_begins(struct oribi__channel *channel);
+void oribi__frontend_local_heard(const struct oribi__channel *channel);
+void oribi__frontend_local_ends(struct oribi__channel *channel);
 
 /* --- channel.c --- */
 
@@ -421,9 +421,9 @@ int oribi__channels_init(struct oribi__frontend *frontend);
 void oribi__channels_close_idle(struct oribi__frontend *frontend); /* before the reactor ends … */
 void oribi__channels_deinit(struct oribi__frontend *frontend);     /* … and when none is left */
 
-/* A channel whose far end is in *far_fd (the caller's). site: of this one, which needs no number; NULL: of a worker.
+/* A channel whose far end is in *far_fd (the caller's). local content: of this one, which needs no number; NULL: of a worker.
  * NULL: no descriptors, memory or numbers. */
-struct oribi__channel *oribi__channel_open(struct oribi__frontend *frontend, struct oribi__frontend_site *site, int *far_fd);
+struct oribi__channel *oribi__channel_open(struct oribi__frontend *frontend, struct oribi__frontend_local *local, int *far_fd);
 
 /* Makes the call this idle channel's, and sends the request (send: false where it travels with the far end). False: the
  * channel has ended, and the call is still the caller's. */

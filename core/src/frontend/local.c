@@ -1,11 +1,11 @@
-/* Requests that need no application: the site's thread (worker/local/local_thread.h) answers them, on channels of its own,
+/* Requests that need no application: the local content's thread (worker/local/local_thread.h) answers them, on channels of its own,
  * however busy workers are. What it has no file for passes, and goes to a worker. Which paths those were is
- * known for a while, so that an application whose files stand at `/` is not asked by way of the site each time.
+ * known for a while, so that an application whose files stand at `/` is not asked by way of the local content each time.
  *
  * A disk that stands still holds up its thread: then the requests that wait there go to workers, but for the one that
  * it stands at, and so do those that come.
  *
- * A reload with other options makes a new site. The old one answers what it has begun, and is freed then. */
+ * A reload with other options makes a new local content. The old one answers what it has begun, and is freed then. */
 #include "frontend/frontend_private.h"
 
 #include "oribi/base/clock.h"
@@ -26,12 +26,12 @@ enum {
     LOOK_MS = 50,          /* at a thread that begins or ends */
 };
 
-struct oribi__frontend_site {
+struct oribi__frontend_local {
     struct oribi__frontend *frontend;
-    struct oribi__frontend_site *next; /* of those that end: their calls are answered, and then their thread is over */
+    struct oribi__frontend_local *next; /* of those that end: their calls are answered, and then their thread is over */
     struct oribi_options *options; /* its own */
     struct oribi_listeners listeners;
-    struct oribi_site_thread *thread; /* NULL: nothing to answer, or no thread */
+    struct oribi_local_thread *thread; /* NULL: nothing to answer, or no thread */
     struct oribi__channel *idle;      /* linked by next */
     uint32_t idle_count;
     uint32_t out_count;
@@ -48,7 +48,7 @@ struct oribi__frontend_site {
     } passed[PASSED_COUNT];
 };
 
-static void rescue(struct oribi__frontend_site *site);
+static void rescue(struct oribi__frontend_local *local);
 
 /* --- life --- */
 
@@ -72,96 +72,96 @@ static void list_listeners(const struct oribi_frontend_config *config, struct or
     }
 }
 
-static void release(struct oribi__frontend_site *site)
+static void release(struct oribi__frontend_local *local)
 {
-    oribi_options_deinit(site->options);
-    oribi_mem_free(site->options);
-    oribi_mem_free(site);
+    oribi_options_deinit(local->options);
+    oribi_mem_free(local->options);
+    oribi_mem_free(local);
 }
 
-static void retire(struct oribi__frontend *frontend, struct oribi__frontend_site *site)
+static void retire(struct oribi__frontend *frontend, struct oribi__frontend_local *local)
 {
-    site->retired = true;
-    while (site->idle)
-        oribi__channel_close(site->idle);
-    site->next = frontend->retired_sites;
-    frontend->retired_sites = site;
+    local->retired = true;
+    while (local->idle)
+        oribi__channel_close(local->idle);
+    local->next = frontend->retired_locals;
+    frontend->retired_locals = local;
 }
 
 /* Has its thread opened what it needs? Without one there is nothing to wait for. */
-static bool has_begun(struct oribi__frontend_site *site, bool wait)
+static bool has_begun(struct oribi__frontend_local *local, bool wait)
 {
-    int result = site->thread ? oribi_site_thread_result(site->thread, wait) : 0;
+    int result = local->thread ? oribi_local_thread_result(local->thread, wait) : 0;
     if (result == ORIBI_AGAIN)
         return false;
-    site->serves = site->thread && result == 0;
+    local->serves = local->thread && result == 0;
     if (result < 0)
         oribi_log(ORIBI_LOG_ERROR, "frontend: no thread for files: workers answer them");
     return true;
 }
 
 /* It takes the place of the one before. */
-static void adopt(struct oribi__frontend *frontend, struct oribi__frontend_site *site)
+static void adopt(struct oribi__frontend *frontend, struct oribi__frontend_local *local)
 {
-    struct oribi__frontend_site *old = frontend->site;
-    oribi__answer_open(frontend, site->options, site->serves ? oribi_site_thread_pages(site->thread) : NULL);
-    frontend->site = site;
+    struct oribi__frontend_local *old = frontend->local;
+    oribi__answer_open(frontend, local->options, local->serves ? oribi_local_thread_pages(local->thread) : NULL);
+    frontend->local = local;
     if (!old)
         return;
     retire(frontend, old);
-    oribi_frontend_site_taken(frontend->config);
+    oribi_frontend_local_taken(frontend->config);
 }
 
-int oribi__frontend_site_open(struct oribi__frontend *frontend)
+int oribi__frontend_local_open(struct oribi__frontend *frontend)
 {
-    struct oribi__frontend_site *site = oribi_mem_try_alloc(1, sizeof(*site));
-    if (!site)
+    struct oribi__frontend_local *local = oribi_mem_try_alloc(1, sizeof(*local));
+    if (!local)
         return ORIBI_ENOMEM;
-    site->frontend = frontend;
-    site->options = frontend->config->site;
-    frontend->config->site = NULL;
-    list_listeners(frontend->config, &site->listeners);
-    const struct oribi_site_setup setup = {.options = site->options,
-                                           .listeners = &site->listeners,
+    local->frontend = frontend;
+    local->options = frontend->config->local;
+    frontend->config->local = NULL;
+    list_listeners(frontend->config, &local->listeners);
+    const struct oribi_local_setup setup = {.options = local->options,
+                                           .listeners = &local->listeners,
                                            .workers = &frontend->config->board,
-                                           .folder = site->options->chdir};
-    if (oribi_site_thread_start(&setup, &site->thread) < 0)
+                                           .folder = local->options->chdir};
+    if (oribi_local_thread_start(&setup, &local->thread) < 0)
         oribi_log(ORIBI_LOG_ERROR, "frontend: no thread for files: workers answer them");
-    if (frontend->site_next)
-        retire(frontend, frontend->site_next);
-    frontend->site_next = site;
-    if (!frontend->site) /* nobody is served yet */
-        (void)has_begun(site, true);
-    oribi__frontend_site_turn(frontend);
+    if (frontend->local_next)
+        retire(frontend, frontend->local_next);
+    frontend->local_next = local;
+    if (!frontend->local) /* nobody is served yet */
+        (void)has_begun(local, true);
+    oribi__frontend_local_turn(frontend);
     return 0;
 }
 
 /* True: it is freed. A thread that still begins ends behind that. */
-static bool has_ended(struct oribi__frontend_site *site, int64_t ms)
+static bool has_ended(struct oribi__frontend_local *local, int64_t ms)
 {
-    if (site->thread && !site->ending && site->out_count == 0) {
-        oribi_site_thread_end(site->thread);
-        site->ending = true;
+    if (local->thread && !local->ending && local->out_count == 0) {
+        oribi_local_thread_end(local->thread);
+        local->ending = true;
     }
-    if (site->thread && !(site->ending && oribi_site_thread_join(site->thread, ms)))
+    if (local->thread && !(local->ending && oribi_local_thread_join(local->thread, ms)))
         return false;
-    release(site);
+    release(local);
     return true;
 }
 
-void oribi__frontend_site_turn(struct oribi__frontend *frontend)
+void oribi__frontend_local_turn(struct oribi__frontend *frontend)
 {
-    if (frontend->site_next && has_begun(frontend->site_next, false)) {
-        struct oribi__frontend_site *site = frontend->site_next;
-        frontend->site_next = NULL;
-        adopt(frontend, site);
+    if (frontend->local_next && has_begun(frontend->local_next, false)) {
+        struct oribi__frontend_local *local = frontend->local_next;
+        frontend->local_next = NULL;
+        adopt(frontend, local);
     }
-    if (frontend->site && frontend->site->serves)
-        rescue(frontend->site);
-    for (struct oribi__frontend_site **at = &frontend->retired_sites; *at;) {
+    if (frontend->local && frontend->local->serves)
+        rescue(frontend->local);
+    for (struct oribi__frontend_local **at = &frontend->retired_locals; *at;) {
         if ((*at)->serves)
             rescue(*at);
-        struct oribi__frontend_site *next = (*at)->next;
+        struct oribi__frontend_local *next = (*at)->next;
         if (has_ended(*at, 0))
             *at = next;
         else
@@ -169,36 +169,36 @@ void oribi__frontend_site_turn(struct oribi__frontend *frontend)
     }
 }
 
-int64_t oribi__frontend_site_wait_ms(const struct oribi__frontend *frontend)
+int64_t oribi__frontend_local_wait_ms(const struct oribi__frontend *frontend)
 {
-    return frontend->site_next || frontend->retired_sites || (frontend->site && frontend->site->waiting) ? LOOK_MS : -1;
+    return frontend->local_next || frontend->retired_locals || (frontend->local && frontend->local->waiting) ? LOOK_MS : -1;
 }
 
 /* A thread that a disk holds up ends with the process. */
-void oribi__frontend_site_close(struct oribi__frontend *frontend)
+void oribi__frontend_local_close(struct oribi__frontend *frontend)
 {
-    if (frontend->site)
-        retire(frontend, frontend->site);
-    if (frontend->site_next)
-        retire(frontend, frontend->site_next);
-    frontend->site = frontend->site_next = NULL;
-    while (frontend->retired_sites) {
-        struct oribi__frontend_site *site = frontend->retired_sites;
-        frontend->retired_sites = site->next;
-        (void)has_ended(site, JOIN_MS);
+    if (frontend->local)
+        retire(frontend, frontend->local);
+    if (frontend->local_next)
+        retire(frontend, frontend->local_next);
+    frontend->local = frontend->local_next = NULL;
+    while (frontend->retired_locals) {
+        struct oribi__frontend_local *local = frontend->retired_locals;
+        frontend->retired_locals = local->next;
+        (void)has_ended(local, JOIN_MS);
     }
 }
 
-void oribi__frontend_site_close_idle(struct oribi__frontend *frontend)
+void oribi__frontend_local_close_idle(struct oribi__frontend *frontend)
 {
-    while (frontend->site && frontend->site->idle)
-        oribi__channel_close(frontend->site->idle);
+    while (frontend->local && frontend->local->idle)
+        oribi__channel_close(frontend->local->idle);
 }
 
-void oribi__frontend_site_reopen(struct oribi__frontend *frontend)
+void oribi__frontend_local_reopen(struct oribi__frontend *frontend)
 {
-    if (frontend->site && frontend->site->serves)
-        oribi_site_thread_reopen(frontend->site->thread);
+    if (frontend->local && frontend->local->serves)
+        oribi_local_thread_reopen(frontend->local->thread);
 }
 
 /* --- which --- */
@@ -212,90 +212,90 @@ static uint64_t hash_of(struct oribi_slice path)
 }
 
 /* Whichever of its calls that is: one whose client may have gone, or a great file on its way. */
-static bool is_stuck(const struct oribi__frontend_site *site, uint16_t *number)
+static bool is_stuck(const struct oribi__frontend_local *local, uint16_t *number)
 {
-    int64_t since_us = oribi_site_thread_busy_us(site->thread, number);
-    int64_t now_us = site->frontend->reactor.now_us;
-    return since_us && now_us - since_us > STUCK_US && now_us - site->heard_us > STUCK_US;
+    int64_t since_us = oribi_local_thread_busy_us(local->thread, number);
+    int64_t now_us = local->frontend->reactor.now_us;
+    return since_us && now_us - since_us > STUCK_US && now_us - local->heard_us > STUCK_US;
 }
 
-bool oribi__frontend_site_claims(struct oribi__frontend *frontend, struct oribi__upstream_request *call, const struct oribi_head *head)
+bool oribi__frontend_local_claims(struct oribi__frontend *frontend, struct oribi__upstream_request *call, const struct oribi_head *head)
 {
-    const struct oribi__frontend_site *site = frontend->site;
+    const struct oribi__frontend_local *local = frontend->local;
     uint16_t number;
-    if (!site || !site->serves || is_stuck(site, &number) || !oribi_site_thread_claims(site->thread, head))
+    if (!local || !local->serves || is_stuck(local, &number) || !oribi_local_thread_claims(local->thread, head))
         return false;
     if (!oribi__dispatch_serves(frontend)) /* health does not say that all is well then, nor do files */
         return false;
     call->path_hash = hash_of(head->path);
     uint32_t i = (uint32_t)(call->path_hash & (PASSED_COUNT - 1));
-    return site->passed[i].hash != call->path_hash || frontend->reactor.now_ms >= site->passed[i].until_ms;
+    return local->passed[i].hash != call->path_hash || frontend->reactor.now_ms >= local->passed[i].until_ms;
 }
 
 /* --- calls --- */
 
-static struct oribi__channel *open_channel(struct oribi__frontend_site *site)
+static struct oribi__channel *open_channel(struct oribi__frontend_local *local)
 {
     int far_fd;
-    struct oribi__channel *channel = oribi__channel_open(site->frontend, site, &far_fd);
+    struct oribi__channel *channel = oribi__channel_open(local->frontend, local, &far_fd);
     if (!channel)
         return NULL;
-    site->numbers = (uint16_t)(site->numbers % ORIBI_CHANNELS_MAX + 1);
-    channel->number = site->numbers;
-    if (oribi_site_thread_give(site->thread, far_fd, channel->number))
+    local->numbers = (uint16_t)(local->numbers % ORIBI_CHANNELS_MAX + 1);
+    channel->number = local->numbers;
+    if (oribi_local_thread_give(local->thread, far_fd, channel->number))
         return channel;
     oribi__channel_close(channel);
     return NULL;
 }
 
-void oribi__frontend_site_unlink(struct oribi__channel *channel)
+void oribi__frontend_local_unlink(struct oribi__channel *channel)
 {
-    struct oribi__frontend_site *site = channel->site;
-    struct oribi__channel **at = &site->idle;
+    struct oribi__frontend_local *local = channel->local;
+    struct oribi__channel **at = &local->idle;
     while (*at != channel)
         at = &(*at)->next;
     *at = channel->next;
     channel->next = NULL;
-    site->idle_count--;
+    local->idle_count--;
 }
 
-void oribi__frontend_site_idle(struct oribi__channel *channel)
+void oribi__frontend_local_idle(struct oribi__channel *channel)
 {
-    struct oribi__frontend_site *site = channel->site;
-    channel->next = site->idle;
+    struct oribi__frontend_local *local = channel->local;
+    channel->next = local->idle;
     channel->prev = NULL;
-    site->idle = channel;
-    if (++site->idle_count > IDLE_MAX || site->retired)
+    local->idle = channel;
+    if (++local->idle_count > IDLE_MAX || local->retired)
         oribi__channel_close(channel);
 }
 
-void oribi__frontend_site_begins(struct oribi__channel *channel)
+void oribi__frontend_local_begins(struct oribi__channel *channel)
 {
-    struct oribi__frontend_site *site = channel->site;
-    site->waiting++;
-    site->out_count++;
+    struct oribi__frontend_local *local = channel->local;
+    local->waiting++;
+    local->out_count++;
     channel->prev = NULL;
-    channel->next = site->out;
-    if (site->out)
-        site->out->prev = channel;
-    site->out = channel;
+    channel->next = local->out;
+    if (local->out)
+        local->out->prev = channel;
+    local->out = channel;
 }
 
-void oribi__frontend_site_heard(const struct oribi__channel *channel)
+void oribi__frontend_local_heard(const struct oribi__channel *channel)
 {
-    channel->site->waiting -= !channel->answered;
-    channel->site->heard_us = channel->frontend->reactor.now_us;
+    channel->local->waiting -= !channel->answered;
+    channel->local->heard_us = channel->frontend->reactor.now_us;
 }
 
-void oribi__frontend_site_ends(struct oribi__channel *channel)
+void oribi__frontend_local_ends(struct oribi__channel *channel)
 {
-    struct oribi__frontend_site *site = channel->site;
-    *(channel->prev ? &channel->prev->next : &site->out) = channel->next;
+    struct oribi__frontend_local *local = channel->local;
+    *(channel->prev ? &channel->prev->next : &local->out) = channel->next;
     if (channel->next)
         channel->next->prev = channel->prev;
     channel->prev = channel->next = NULL;
-    site->out_count--;
-    site->waiting -= !channel->answered;
+    local->out_count--;
+    local->waiting -= !channel->answered;
 }
 
 /* The call is a worker's from now on. */
@@ -305,53 +305,53 @@ static void submit_to_workers(struct oribi__channel *channel)
     oribi__channel_uncount(channel);
     channel->call = NULL;
     call->channel = NULL;
-    call->of_site = false;
+    call->of_local = false;
     call->state = ORIBI__CALL_NEW;
 }
 
 /* The thread, once it goes on, finds that nobody waits for these any more. */
-static void rescue(struct oribi__frontend_site *site)
+static void rescue(struct oribi__frontend_local *local)
 {
     struct oribi__channel *next;
     uint16_t number;
-    if (!site->waiting || !is_stuck(site, &number))
+    if (!local->waiting || !is_stuck(local, &number))
         return;
-    for (struct oribi__channel *channel = site->out; channel; channel = next) {
+    for (struct oribi__channel *channel = local->out; channel; channel = next) {
         struct oribi__upstream_request *call = channel->call;
         next = channel->next;
         if (channel->answered || channel->number == number)
             continue;
         submit_to_workers(channel);
-        oribi_site_thread_take_back(site->thread, channel->number);
+        oribi_local_thread_take_back(local->thread, channel->number);
         oribi__channel_close(channel);
         oribi__upstream_submit(call);
     }
 }
 
-bool oribi__frontend_site_submit(struct oribi__upstream_request *call)
+bool oribi__frontend_local_submit(struct oribi__upstream_request *call)
 {
     struct oribi__frontend *frontend = call->frontend;
-    struct oribi__frontend_site *site = frontend->site;
-    if (!site || !site->serves || call->body_fd >= 0 || site->out_count >= OUT_MAX)
+    struct oribi__frontend_local *local = frontend->local;
+    if (!local || !local->serves || call->body_fd >= 0 || local->out_count >= OUT_MAX)
         return false;
-    struct oribi__channel *channel = site->idle ? site->idle : open_channel(site);
+    struct oribi__channel *channel = local->idle ? local->idle : open_channel(local);
     call->complete_us = frontend->reactor.now_us;
-    call->of_site = true;
+    call->of_local = true;
     if (channel && oribi__channel_call(channel, call, true))
         return true;
-    call->of_site = false;
+    call->of_local = false;
     return false;
 }
 
-void oribi__frontend_site_passed(struct oribi__channel *channel)
+void oribi__frontend_local_passed(struct oribi__channel *channel)
 {
     struct oribi__upstream_request *call = channel->call;
-    struct oribi__frontend_site *site = channel->site;
+    struct oribi__frontend_local *local = channel->local;
     uint32_t i = (uint32_t)(call->path_hash & (PASSED_COUNT - 1));
-    site->passed[i].hash = call->path_hash;
-    site->passed[i].until_ms = site->frontend->reactor.now_ms + PASSED_MS;
+    local->passed[i].hash = call->path_hash;
+    local->passed[i].until_ms = local->frontend->reactor.now_ms + PASSED_MS;
     submit_to_workers(channel);
     channel->state = ORIBI__CHANNEL_IDLE;
-    oribi__frontend_site_idle(channel);
+    oribi__frontend_local_idle(channel);
     oribi__upstream_submit(call);
 }

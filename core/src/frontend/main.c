@@ -31,12 +31,12 @@ static int tell_version(void)
                   nghttp2_version(0)->version_str) < 0;
 }
 
-/* All that opens files is behind it, but the site, which opens more of them later. */
+/* All that opens files is behind it, but the local content, which opens more of them later. */
 static void confine(const struct oribi_frontend_config *config)
 {
     oribi_confine_memory(); /* a change of user may have undone it */
     oribi_confine_rights();
-    bool reads = config->site->mounts.count > 0 || config->site->error_pages.count > 0;
+    bool reads = config->local->mounts.count > 0 || config->local->error_pages.count > 0;
     if (config->options->frontend_sandbox && oribi_confine_calls(oribi_os_temp_dir(), reads) < 0)
         oribi_log(ORIBI_LOG_INFO, "frontend: this kernel forbids no system calls to it (seccomp)");
 }
@@ -65,7 +65,7 @@ int main(int argc, char **argv)
     }
     (void)oribi_os_want_descriptors((uint64_t)config->options->connections_max + config->channel_count + SPARE_FDS);
     confine(config);
-    if (oribi__frontend_site_open(frontend) < 0) {
+    if (oribi__frontend_local_open(frontend) < 0) {
         oribi_frontend_failed(config, "out of memory");
         return 1;
     }

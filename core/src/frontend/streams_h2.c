@@ -174,7 +174,7 @@ static void begin(struct oribi__upstream_request *call, struct oribi_answer *ans
         oribi__stream_ends(stream);
         return;
     }
-    stream->has_length = answer->content_length >= 0 && !call->of_site;
+    stream->has_length = answer->content_length >= 0 && !call->of_local;
     stream->in_file = stream->has_length && answer->content_length > ORIBI__FRONTEND_HIGH_BYTES;
     more(call, body, last);
 }
@@ -236,7 +236,7 @@ static void on_request(void *self, struct oribi_h2_stream *h2, const struct orib
         return;
     }
     call->is_head = request->parsed->is_head;
-    stream->of_site = oribi__frontend_site_claims(client->frontend, call, request->parsed);
+    stream->of_local = oribi__frontend_local_claims(client->frontend, call, request->parsed);
     call->safe = oribi_canonical_is_safe(request->parsed->method);
     stream->began_ms = client->frontend->reactor.now_ms;
     stream->data_ms = request->ended ? 0 : stream->began_ms;
@@ -354,7 +354,7 @@ static void on_end(void *self, struct oribi_h2_stream *h2)
     oribi__stream_charge(stream);
     if (code < 0)
         refuse_body(stream, code);
-    else if (!stream->of_site || !oribi__frontend_site_submit(stream->call))
+    else if (!stream->of_local || !oribi__frontend_local_submit(stream->call))
         oribi__upstream_submit(stream->call);
 }
 

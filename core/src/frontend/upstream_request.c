@@ -45,8 +45,8 @@ void oribi__upstream_destroy(struct oribi__upstream_request *call)
     struct oribi__frontend *frontend = call->frontend;
     unblock(call);
     oribi__upstream_unlist(call);
-    if (call->of_site && call->state == ORIBI__CALL_OUT)
-        oribi__count_site(call, 0); /* its client has gone */
+    if (call->of_local && call->state == ORIBI__CALL_OUT)
+        oribi__count_local(call, 0); /* its client has gone */
     if (call->state == ORIBI__CALL_QUEUED)
         oribi__dispatch_remove(call);
     if (call->channel)
@@ -129,8 +129,8 @@ void oribi__upstream_failed(struct oribi__upstream_request *call, int status, en
     struct oribi__frontend *frontend = call->frontend;
     if (!call->begun)
         oribi__count_failed(call, status, refusal);
-    else if (call->of_site)
-        oribi__count_site(call, 0);
+    else if (call->of_local)
+        oribi__count_local(call, 0);
     unblock(call);
     if (call->state == ORIBI__CALL_QUEUED)
         oribi__dispatch_remove(call);

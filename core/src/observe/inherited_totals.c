@@ -115,7 +115,7 @@ static const struct run {
     FRONTEND(handshakes),
     FRONTEND(unshaken),
     FRONTEND(requests),
-    FRONTEND(site_count),
+    FRONTEND(local_count),
     FRONTEND(call_count),
     FRONTEND(again_count),
     FRONTEND(reset_count),

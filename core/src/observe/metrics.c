@@ -362,7 +362,7 @@ static const struct oribi__metric table[] = {
      .help = "when the first of the certificates that frontends show expires, seconds since 1970"},
     {"oribi_frontend_requests", LABEL("protocol", protocol_of), FRONTEND(requests, 2),
      .help = "requests that frontends have read, whoever answered them; without those that are not well-formed"},
-    {"oribi_frontend_site_answers", FRONTEND(site_count, 1),
+    {"oribi_frontend_local_answers", FRONTEND(local_count, 1),
      .help = "requests that frontends answered with files, fixed answers, redirects and health"},
     {"oribi_frontend_calls", FRONTEND(call_count, 1), .help = "requests that frontends gave to workers"},
     {"oribi_frontend_calls_again", FRONTEND(again_count, 1),

@@ -53,15 +53,15 @@ static void announce_restart_file(struct oribi__ties *ties, struct oribi_message
     tell(ties, message, -1);
 }
 
-static void announce_site(struct oribi__ties *ties, struct oribi_message *message)
+static void announce_local(struct oribi__ties *ties, struct oribi_message *message)
 {
     struct oribi_buf text = {0};
     char error[ORIBI_ERROR_TEXT_CAP];
     int fd = -1;
-    if (oribi__frontends_wanted(ties->listeners) && oribi__frontend_text_site(ties->options, &text) == 0)
+    if (oribi__frontends_wanted(ties->listeners) && oribi__frontend_text_local(ties->options, &text) == 0)
         fd = oribi__frontend_text_fd(&text, error); /* without it frontends go on with what they have */
     if (fd >= 0) {
-        message->kind = ORIBI_MESSAGE_MOLD_SITE;
+        message->kind = ORIBI_MESSAGE_MOLD_LOCAL;
         message->text_len = 0;
         tell(ties, message, fd);
         oribi_os_close(fd);
@@ -77,7 +77,7 @@ void oribi__announce(struct oribi__ties *ties, uint32_t generation)
     tell(ties, &message, -1);
     announce_differing(ties, &message);
     announce_restart_file(ties, &message);
-    announce_site(ties, &message);
+    announce_local(ties, &message);
     message.kind = ORIBI_MESSAGE_MOLD_LISTENER;
     for (uint32_t i = 0; i < ties->listeners->count; i++) {
         const struct oribi_listener *item = &ties->listeners->items[i];
@@ -112,8 +112,8 @@ void oribi__announced_drop(struct oribi_supervisor *supervisor)
     supervisor->announced.error[0] = '\0';
     supervisor->announced.has_config = false;
     supervisor->announced.has_restart_file = false;
-    supervisor->announced.has_site = false;
-    oribi_buf_deinit(&supervisor->announced.site);
+    supervisor->announced.has_local = false;
+    oribi_buf_deinit(&supervisor->announced.local);
     supervisor->announced.named_count = 0;
     oribi__boot_log_drop(supervisor);
     supervisor->announced.adopted_from = supervisor->ties.listeners->count;
@@ -137,11 +137,11 @@ static void keep_restart_file(struct oribi_supervisor *supervisor, const char *p
 }
 
 /* Takes the descriptor. */
-static void keep_site(struct oribi_supervisor *supervisor, int fd)
+static void keep_local(struct oribi_supervisor *supervisor, int fd)
 {
-    struct oribi_buf *site = &supervisor->announced.site;
-    site->len = 0;
-    supervisor->announced.has_site = fd >= 0 && oribi__frontend_text_read(fd, site) == 0;
+    struct oribi_buf *local = &supervisor->announced.local;
+    local->len = 0;
+    supervisor->announced.has_local = fd >= 0 && oribi__frontend_text_read(fd, local) == 0;
     oribi_os_close(fd);
 }
 
@@ -188,8 +188,8 @@ void oribi__announced_message(struct oribi_supervisor *supervisor, const struct 
     } else if (message->kind == ORIBI_MESSAGE_MOLD_RESTART_FILE) {
         keep_restart_file(supervisor, message->text);
         oribi_os_close(passed);
-    } else if (message->kind == ORIBI_MESSAGE_MOLD_SITE) {
-        keep_site(supervisor, passed);
+    } else if (message->kind == ORIBI_MESSAGE_MOLD_LOCAL) {
+        keep_local(supervisor, passed);
     } else {
         keep_listener(supervisor, message->text, message->slot, passed);
     }
@@ -227,8 +227,8 @@ void oribi__announced_commit(struct oribi_supervisor *supervisor)
         oribi_log_set_level(supervisor->announced.log_level);
     if (supervisor->announced.has_restart_file)
         oribi__restart_watch(&supervisor->restart_file, supervisor->announced.restart_file);
-    if (supervisor->announced.has_site)
-        oribi__frontends_site(supervisor, &supervisor->announced.site);
+    if (supervisor->announced.has_local)
+        oribi__frontends_local(supervisor, &supervisor->announced.local);
     oribi__boot_log_commit(supervisor);
     for (uint32_t i = 0; i < listeners->count; i++) {
         struct oribi_listener *item = &listeners->items[i];

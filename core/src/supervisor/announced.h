@@ -30,8 +30,8 @@ struct oribi__announced {
     enum oribi_log_level log_level;
     bool has_restart_file;
     char restart_file[ORIBI__RESTART_PATH_CAP];
-    bool has_site;
-    struct oribi_buf site; /* frontends.h */
+    bool has_local;
+    struct oribi_buf local; /* frontends.h */
     uint32_t named_count;
     char named[ORIBI_LISTENERS_MAX][ORIBI_ADDRESS_TEXT_CAP]; /* specs of its listeners */
     uint32_t adopted_from; /* from this index on the supervisor's listeners are those that the generation has opened */

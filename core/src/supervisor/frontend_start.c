@@ -103,9 +103,9 @@ int oribi__frontend_start(struct oribi_supervisor *supervisor, uint32_t i, char 
     if (!supervisor->frontends.of_start)
         supervisor->frontends.of_start = oribi_mem_alloc(1, sizeof(*supervisor->frontends.of_start));
     supervisor->frontends.starting = i;
-    const struct oribi_buf *site = &supervisor->frontends.site;
+    const struct oribi_buf *local = &supervisor->frontends.local;
     int code =
-        oribi__frontend_text(supervisor->ties.options, oribi_slice(site->p, site->len), supervisor->ties.listeners, &text);
+        oribi__frontend_text(supervisor->ties.options, oribi_slice(local->p, local->len), supervisor->ties.listeners, &text);
     if (code < 0)
         (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "out of memory");
     else

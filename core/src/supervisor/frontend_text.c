@@ -50,7 +50,7 @@ static const char *const frontend_options[] = {
 };
 
 /* What it answers without the application by; as workers do, so that a reload changes it. */
-static const char *const site_options[] = {
+static const char *const local_options[] = {
     "static",           "static_memory_max",
     "static_open_max",  "answer",
     "redirect",         "https_redirect",
@@ -186,27 +186,27 @@ static int add_options(struct oribi_buf *out, const struct oribi_options *option
     return code;
 }
 
-int oribi__frontend_text_site(const struct oribi_options *options, struct oribi_buf *out)
+int oribi__frontend_text_local(const struct oribi_options *options, struct oribi_buf *out)
 {
     char folder[PATH_MAX];
     int code = getcwd(folder, sizeof(folder)) ? oribi__frontend_add(out, "folder", folder, strlen(folder)) : 0;
-    return code < 0 ? code : add_options(out, options, site_options, sizeof(site_options) / sizeof(site_options[0]));
+    return code < 0 ? code : add_options(out, options, local_options, sizeof(local_options) / sizeof(local_options[0]));
 }
 
-bool oribi__frontend_is_of_site(struct oribi_slice name)
+bool oribi__frontend_is_of_local(struct oribi_slice name)
 {
-    for (size_t i = 0; i < sizeof(site_options) / sizeof(site_options[0]); i++)
-        if (oribi_slice_equal(name, oribi_slice(site_options[i], strlen(site_options[i]))))
+    for (size_t i = 0; i < sizeof(local_options) / sizeof(local_options[0]); i++)
+        if (oribi_slice_equal(name, oribi_slice(local_options[i], strlen(local_options[i]))))
             return true;
     return false;
 }
 
-int oribi__frontend_text(const struct oribi_options *options, struct oribi_slice site,
+int oribi__frontend_text(const struct oribi_options *options, struct oribi_slice local,
                      const struct oribi_listeners *listeners, struct oribi_buf *out)
 {
     int code = add_options(out, options, frontend_options, sizeof(frontend_options) / sizeof(frontend_options[0]));
     if (code == 0)
-        code = oribi__frontend_add(out, "site", site.p ? site.p : "", site.n);
+        code = oribi__frontend_add(out, "local", local.p ? local.p : "", local.n);
     for (uint32_t i = 0; i < listeners->count && code == 0; i++) {
         const struct oribi_listener *item = &listeners->items[i];
         char text[ORIBI_ADDRESS_TEXT_CAP + 64];
@@ -242,7 +242,7 @@ int oribi__frontend_text_send(int control_fd, char kind, int fd)
 int oribi__frontend_text_read(int fd, struct oribi_buf *out)
 {
     size_t n = 0;
-    if (oribi_process_shared_memory_size(fd, &n) < 0 || n == 0 || n > ORIBI_FRONTEND_SITE_MAX)
+    if (oribi_process_shared_memory_size(fd, &n) < 0 || n == 0 || n > ORIBI_FRONTEND_LOCAL_MAX)
         return ORIBI_EBAD;
     char *p = oribi_buf_try_reserve(out, n);
     if (!p)

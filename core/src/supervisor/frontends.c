@@ -20,7 +20,7 @@
 enum {
     ENDED_LOOK_MS = 5,          /* a command's output is closed just before its end */
     KILLED_MS = 1000,           /* until a frontend that was killed has ended */
-    SITE_MS = 2 * 1000,         /* until it answers by what a reload says */
+    LOCAL_MS = 2 * 1000,         /* until it answers by what a reload says */
     BACKOFF_MS = 100,           /* doubled with each failure … */
     BACKOFF_MS_MAX = 10 * 1000, /* … up to this */
     CPUS_PER_FRONTEND = 4,
@@ -57,7 +57,7 @@ static bool hear(struct oribi_supervisor *supervisor, struct oribi__frontend *fr
     if (n <= 0) {
         if (n != ORIBI_AGAIN) {
             oribi__close(&frontend->control_fd); /* its death is told by waitpid(2) */
-            frontend->owed = frontend->sites_owed = 0;
+            frontend->owed = frontend->locals_owed = 0;
         }
         return false;
     }
@@ -75,8 +75,8 @@ static bool hear(struct oribi_supervisor *supervisor, struct oribi__frontend *fr
         frontends->taken++;
         (void)snprintf(frontends->warning, sizeof(frontends->warning), "%.*s", (int)sizeof(frontends->warning) - 1, line + 1);
         break;
-    case ORIBI_FRONTEND_SAYS_SITE:
-        (void)is_last(&frontend->sites_owed);
+    case ORIBI_FRONTEND_SAYS_LOCAL:
+        (void)is_last(&frontend->locals_owed);
         break;
     case ORIBI_FRONTEND_SAYS_REFUSED:
         if (!is_last(&frontend->owed))
@@ -170,7 +170,7 @@ int oribi__frontends_begin(struct oribi_supervisor *supervisor, char *error)
     frontends->count = options->frontends ? options->frontends : (cpus + CPUS_PER_FRONTEND - 1) / CPUS_PER_FRONTEND;
     if (frontends->count > ORIBI_FRONTENDS_MAX)
         frontends->count = ORIBI_FRONTENDS_MAX;
-    int code = oribi__frontend_text_site(options, &frontends->site);
+    int code = oribi__frontend_text_local(options, &frontends->local);
     if (code < 0)
         (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "out of memory");
     frontends->beginning = code == 0;
@@ -220,11 +220,11 @@ int oribi__frontends_begin_turn(struct oribi_supervisor *supervisor, char *error
 
 /* --- what is answered without the application --- */
 
-/* A reload has ended when what it has changed is seen. A frontend whose disk stands still takes the site later. */
-static bool sites_wait(const struct oribi__frontends *frontends)
+/* A reload has ended when what it has changed is seen. A frontend whose disk stands still takes the local content later. */
+static bool locals_wait(const struct oribi__frontends *frontends)
 {
     for (uint32_t i = 0; i < frontends->count; i++)
-        if (frontends->items[i].ready && frontends->items[i].sites_owed)
+        if (frontends->items[i].ready && frontends->items[i].locals_owed)
             return true;
     return false;
 }
@@ -233,20 +233,20 @@ bool oribi__frontends_settle(const struct oribi_supervisor *supervisor)
 {
     const struct oribi__frontends *frontends = &supervisor->frontends;
     return frontends->renewing != ORIBI__RENEWAL_NONE ||
-           (frontends->sites_until && oribi_clock_ms() < frontends->sites_until && sites_wait(frontends));
+           (frontends->locals_until && oribi_clock_ms() < frontends->locals_until && locals_wait(frontends));
 }
 
-void oribi__frontends_site(struct oribi_supervisor *supervisor, const struct oribi_buf *site)
+void oribi__frontends_local(struct oribi_supervisor *supervisor, const struct oribi_buf *local)
 {
     struct oribi__frontends *frontends = &supervisor->frontends;
-    struct oribi_buf *own = &frontends->site;
+    struct oribi_buf *own = &frontends->local;
     char error[ORIBI_ERROR_TEXT_CAP];
     if (frontends->count == 0)
         return;
     own->len = 0;
     int fd = ORIBI_ENOMEM;
-    if (oribi_buf_try_append(own, site->p, site->len) == 0)
-        fd = oribi__frontend_text_fd(site, error);
+    if (oribi_buf_try_append(own, local->p, local->len) == 0)
+        fd = oribi__frontend_text_fd(local, error);
     if (fd < 0) {
         oribi_log(ORIBI_LOG_ERROR, "out of memory: frontends have the files and pages of the generation before");
         return;
@@ -255,14 +255,14 @@ void oribi__frontends_site(struct oribi_supervisor *supervisor, const struct ori
         struct oribi__frontend *frontend = &frontends->items[i];
         if (frontend->control_fd < 0)
             continue; /* it gets the text when it starts */
-        if (oribi__frontend_text_send(frontend->control_fd, ORIBI_FRONTEND_TOLD_SITE, fd) == 0)
-            frontend->sites_owed++;
+        if (oribi__frontend_text_send(frontend->control_fd, ORIBI_FRONTEND_TOLD_LOCAL, fd) == 0)
+            frontend->locals_owed++;
         else
             oribi_log(ORIBI_LOG_ERROR, "frontend %u takes no messages: it has the files and pages of the generation before",
                       i);
     }
     oribi_os_close(fd);
-    frontends->sites_until = oribi_clock_ms() + SITE_MS;
+    frontends->locals_until = oribi_clock_ms() + LOCAL_MS;
 }
 
 /* --- life --- */
@@ -293,7 +293,7 @@ bool oribi__frontends_ended(struct oribi_supervisor *supervisor, pid_t pid, int 
         hear_some(supervisor, frontend);
         oribi__close(&frontend->control_fd);
         frontend->pid = 0;
-        frontend->owed = frontend->sites_owed = 0;
+        frontend->owed = frontend->locals_owed = 0;
         if (!frontend->ready && frontend->files.len > 0) /* it was to have new ones */
             (void)snprintf(frontend->refused, sizeof(frontend->refused), "%.*s", (int)sizeof(frontend->refused) - 1, frontends->error);
         oribi__frontend_files_free(&frontend->files, false);
@@ -344,8 +344,8 @@ void oribi__frontends_turn(struct oribi_supervisor *supervisor)
     for (uint32_t i = 0; i < frontends->count; i++)
         look_at(supervisor, i, now_ms);
     oribi__frontends_renewal_turn(supervisor, now_ms);
-    if (now_ms >= frontends->sites_until)
-        frontends->sites_until = 0;
+    if (now_ms >= frontends->locals_until)
+        frontends->locals_until = 0;
     oribi__frontends_note_sole(frontends, supervisor->upgrade.predecessor_fd < 0 && !supervisor->policy.upgrade_pid);
     if (frontends->tickets && now_ms >= frontends->tickets_at)
         oribi__frontends_turn_tickets(frontends, now_ms);
@@ -372,8 +372,8 @@ int64_t oribi__frontends_deadline(const struct oribi_supervisor *supervisor)
     at = earlier(at, passwords_deadline(frontends->of_start));
     if (frontends->renewing == ORIBI__RENEWAL_WAITS)
         at = earlier(at, frontends->renewal_until);
-    if (frontends->sites_until && sites_wait(frontends))
-        at = earlier(at, frontends->sites_until);
+    if (frontends->locals_until && locals_wait(frontends))
+        at = earlier(at, frontends->locals_until);
     for (uint32_t i = 0; i < frontends->count; i++) {
         const struct oribi__frontend *frontend = &frontends->items[i];
         if (frontends->of_start && !frontend->pid)
@@ -470,5 +470,5 @@ void oribi__frontends_close(struct oribi_supervisor *supervisor, bool in_child)
         (void)munmap(frontends->slots, ORIBI_FRONTENDS_MAX * sizeof(*frontends->slots)); /* as the other */
     frontends->slots = NULL;
     frontends->count = 0;
-    oribi_buf_deinit(&frontends->site);
+    oribi_buf_deinit(&frontends->local);
 }

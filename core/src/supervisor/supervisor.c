@@ -70,7 +70,7 @@ static bool message_event(struct oribi_supervisor *supervisor, struct oribi_mess
     case ORIBI_MESSAGE_MOLD_LISTENER:
     case ORIBI_MESSAGE_MOLD_DIFFERING:
     case ORIBI_MESSAGE_MOLD_RESTART_FILE:
-    case ORIBI_MESSAGE_MOLD_SITE:
+    case ORIBI_MESSAGE_MOLD_LOCAL:
         oribi__announced_message(supervisor, message, passed);
         return false;
     case ORIBI_MESSAGE_FILES:

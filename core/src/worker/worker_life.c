@@ -30,7 +30,7 @@ void oribi_worker_abandon(struct oribi_worker *w)
         return;
     w->abandoned = true;
     oribi_reactor_abandon(&w->reactor);
-    oribi__site_abandon(w->site);
+    oribi__local_abandon(w->local);
     oribi__sendfile_abandon(w->sendfile);
     for (uint32_t i = 0; i < w->acceptor.watch_count; i++)
         if (!w->acceptor.watches[i].closed)
@@ -147,7 +147,7 @@ static void free_worker(struct oribi_worker *w)
         oribi_scoreboard_destroy(&w->own_board);
     oribi_mem_free(w->acceptor.watches);
     oribi_mem_free(w->placement.buf);
-    oribi__site_destroy(w->site);
+    oribi__local_destroy(w->local);
     oribi__server_answers_close(&w->server_answers);
     oribi__compression_destroy(w->compression);
     oribi__sendfile_destroy(w->sendfile);
@@ -171,14 +171,14 @@ static void try_temp_dir(const struct oribi_worker *w)
 
 uint64_t oribi_worker_descriptors(const struct oribi_options *options)
 {
-    bool has_site = options->mounts.count || options->answers.count || options->redirects.count || options->health;
-    return (uint64_t)options->connections_max + SPARE_FDS + (has_site ? options->static_open_max : 0);
+    bool has_local = options->mounts.count || options->answers.count || options->redirects.count || options->health;
+    return (uint64_t)options->connections_max + SPARE_FDS + (has_local ? options->static_open_max : 0);
 }
 
 /* What the options say of answers, each NULL or empty where they say nothing. */
 static void open_answers(struct oribi_worker *w)
 {
-    w->site = oribi__site_create(w->options);
+    w->local = oribi__local_create(w->options);
     w->compression = oribi__compression_create(w->options);
     w->sendfile = oribi__sendfile_create(w->options);
     oribi__server_answers_open(&w->server_answers, w->options);

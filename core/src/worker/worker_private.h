@@ -49,7 +49,7 @@ struct oribi_worker {
     struct oribi_worker_setup setup;
     const struct oribi_options *options;
     struct oribi_trust trust;               /* options->trusted_proxies */
-    struct oribi__site *site;               /* options->mounts; NULL: none */
+    struct oribi__local *local;               /* options->mounts; NULL: none */
     struct oribi__compression *compression; /* NULL: answers go as they are */
     struct oribi__server_answers server_answers;
     struct oribi_stacks *stacks;       /* beside the slot; NULL: nobody asks */
@@ -175,7 +175,7 @@ static inline bool oribi__stop_asked(const struct oribi_worker *w)
  * limited, or some need no call. */
 static inline bool oribi__takes_newcomers_in_call(const struct oribi_worker *w)
 {
-    return w->site || oribi__limits_waiting(w->options);
+    return w->local || oribi__limits_waiting(w->options);
 }
 
 /* True once oribi_worker_retire() was called: what waits goes elsewhere. */

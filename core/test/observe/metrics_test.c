@@ -328,7 +328,7 @@ static void test_frontends(void)
     ok(sample("oribi_oldest_wait_seconds") >= 7);
     ok_eq(sample("oribi_received_bytes_total"), 0);
     ok_eq(sample("oribi_frontend_received_bytes_total"), 70);
-    ok_eq(sample("oribi_frontend_site_answers_total"), 3);
+    ok_eq(sample("oribi_frontend_local_answers_total"), 3);
     ok_eq(sample("oribi_frontend_calls_total"), 5);
     ok_eq(sample("oribi_frontend_requests_total{protocol=\"http2\"}"), 8);
     ok_eq(sample("oribi_frontend_handshakes_total{version=\"TLSv1.3\",kind=\"resumed\"}"), 2);

@@ -38,7 +38,7 @@ struct oribi__frontend {
     int control_fd; /* -1: none */
     bool ready;
     uint32_t owed;                  /* answers to new certificates: the last one counts … */
-    uint32_t sites_owed;            /* … and to new sites, likewise */
+    uint32_t locals_owed;            /* … and to new local contents, likewise */
     int64_t start_at;               /* when it is started again; 0: it is there */
     int64_t ready_by;               /* it is killed then */
     uint32_t failures;              /* in a row */
@@ -72,14 +72,14 @@ struct oribi__frontends {
     enum oribi__renewal renewing;
     bool renew_again;                   /* it was asked for while one was under way */
     int64_t renewal_until;              /* of ANSWERS */
-    int64_t sites_until;                /* a reload's reply waits no longer for its site; 0: none is on its way */
+    int64_t locals_until;                /* a reload's reply waits no longer for its local content; 0: none is on its way */
     struct oribi__frontend_files renewed;   /* what was read, until a frontend has taken it */
     struct oribi__passwords *passwords; /* of a renewal; NULL: none is read … */
     struct oribi__passwords *of_start;  /* … and of a frontend that is to start, … */
     uint32_t starting;                  /* … this one */
     char renewal[256];                  /* why a reload has not renewed certificates; "": it has */
     struct oribi__frontend_files kept;      /* of the certificates that frontends have taken last */
-    struct oribi_buf site;              /* oribi__frontend_text_site() of the generation in force */
+    struct oribi_buf local;              /* oribi__frontend_text_local() of the generation in force */
 };
 
 void oribi__frontends_init(struct oribi__frontends *frontends);
@@ -108,7 +108,7 @@ void oribi__frontends_certificates(struct oribi_supervisor *supervisor);
 /* For each turn of the supervisor. */
 void oribi__frontends_renewal_turn(struct oribi_supervisor *supervisor, int64_t now_ms);
 
-/* Is a renewal under way, or have frontends still to take a reload's site? */
+/* Is a renewal under way, or have frontends still to take a reload's local content? */
 bool oribi__frontends_settle(const struct oribi_supervisor *supervisor);
 
 /* What their messages say; starts again what has died; turns ticket keys. */
@@ -119,9 +119,9 @@ size_t oribi__frontends_fds(const struct oribi_supervisor *supervisor, int *fds)
 /* A child has ended: was it a frontend, or a command that prints a password? */
 bool oribi__frontends_ended(struct oribi_supervisor *supervisor, pid_t pid, int status);
 
-/* A new generation is in force, and this is its text of oribi__frontend_text_site(): frontends get it, and read anew what it
+/* A new generation is in force, and this is its text of oribi__frontend_text_local(): frontends get it, and read anew what it
  * names. Borrows the text. */
-void oribi__frontends_site(struct oribi_supervisor *supervisor, const struct oribi_buf *site);
+void oribi__frontends_local(struct oribi_supervisor *supervisor, const struct oribi_buf *local);
 
 /* Tells them to end: they answer what has begun and those who have connected; `handed_over`: others serve their
  * addresses. */
@@ -205,22 +205,22 @@ bool oribi__frontend_program(char *dst, size_t cap);
 /* Is there a listener that needs a frontend? */
 bool oribi__frontends_wanted(const struct oribi_listeners *listeners);
 
-/* Appends options, listeners and `site`, a text of the next function. 0 or ORIBI_ENOMEM. */
-int oribi__frontend_text(const struct oribi_options *options, struct oribi_slice site,
+/* Appends options, listeners and `local`, a text of the next function. 0 or ORIBI_ENOMEM. */
+int oribi__frontend_text(const struct oribi_options *options, struct oribi_slice local,
                      const struct oribi_listeners *listeners, struct oribi_buf *out);
 
 /* Appends the options that frontends answer without the application by, and the working directory, from which relative
  * paths in them are seen. 0 or ORIBI_ENOMEM. */
-int oribi__frontend_text_site(const struct oribi_options *options, struct oribi_buf *out);
+int oribi__frontend_text_local(const struct oribi_options *options, struct oribi_buf *out);
 
 /* Is this option one of them? */
-bool oribi__frontend_is_of_site(struct oribi_slice name);
+bool oribi__frontend_is_of_local(struct oribi_slice name);
 
 /* Sends a message of one byte with it. 0, or a code of os.h. Borrows fd. */
 int oribi__frontend_text_send(int control_fd, char kind, int fd);
 
 /* Appends such a copy, which any process may have made: 0, ORIBI_ENOMEM, or ORIBI_EBAD where it is longer than
- * ORIBI_FRONTEND_SITE_MAX or no such thing. */
+ * ORIBI_FRONTEND_LOCAL_MAX or no such thing. */
 int oribi__frontend_text_read(int fd, struct oribi_buf *out);
 
 /* Appends a record (frontend_protocol.h) to a text that may have keys in it. 0 or ORIBI_ENOMEM. */

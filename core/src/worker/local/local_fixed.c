@@ -1,4 +1,4 @@
-/* Fixed answers: texts, redirects, health. Reading order: oribi__site_answer_fixed, then one of each kind. */
+/* Fixed answers: texts, redirects, health. Reading order: oribi__local_answer_fixed, then one of each kind. */
 #include "worker/local/local_private.h"
 
 #include "oribi/http/list.h"
@@ -19,32 +19,32 @@ static bool takes_method(const struct oribi_fixed *fixed, const struct oribi_hea
 
 /* --- texts --- */
 
-static void send_text(struct oribi__site_answer *a, const struct oribi_fixed *fixed)
+static void send_text(struct oribi__local_answer *a, const struct oribi_fixed *fixed)
 {
     if (fixed->text.n == 0 && fixed->status >= 400) {
-        oribi__site_send_error(a, fixed->status);
+        oribi__local_send_error(a, fixed->status);
         return;
     }
-    struct oribi_slice type = oribi_types_find(a->site->types, fixed->path.p);
+    struct oribi_slice type = oribi_types_find(a->local->types, fixed->path.p);
     if (oribi_slice_equal(type, ORIBI_SLICE(ORIBI_TYPE_UNKNOWN)))
         type = ORIBI_SLICE("text/plain; charset=utf-8");
     if (fixed->text.n)
-        oribi__site_add(a, "Content-Type", type.p, type.n);
-    oribi__site_send(a, fixed->status, fixed->text);
+        oribi__local_add(a, "Content-Type", type.p, type.n);
+    oribi__local_send(a, fixed->status, fixed->text);
 }
 
 /* --- redirects --- */
 
-static void send_redirect(struct oribi__site_answer *a, const struct oribi_fixed *fixed)
+static void send_redirect(struct oribi__local_answer *a, const struct oribi_fixed *fixed)
 {
     const struct oribi_head *head = &a->c->exchange->head;
-    ssize_t n = oribi_fixed_location(fixed, head->path, head->query, a->site->location, sizeof(a->site->location));
+    ssize_t n = oribi_fixed_location(fixed, head->path, head->query, a->local->location, sizeof(a->local->location));
     if (n < 0) {
-        oribi__site_send_error(a, 414);
+        oribi__local_send_error(a, 414);
         return;
     }
-    oribi__site_add(a, "Location", a->site->location, (size_t)n);
-    oribi__site_send(a, fixed->status, oribi_slice(NULL, 0));
+    oribi__local_add(a, "Location", a->local->location, (size_t)n);
+    oribi__local_send(a, fixed->status, oribi_slice(NULL, 0));
 }
 
 /* --- health --- */
@@ -102,7 +102,7 @@ static bool wants_json(struct oribi_slice accepted)
     return false;
 }
 
-static int write_json(const struct oribi__site_answer *a, bool ends, char *dst, size_t cap)
+static int write_json(const struct oribi__local_answer *a, bool ends, char *dst, size_t cap)
 {
     const struct oribi_worker *w = a->w;
     const struct oribi_scoreboard *board = told_of(w);
@@ -123,23 +123,23 @@ static int write_json(const struct oribi__site_answer *a, bool ends, char *dst, 
                     ends ? "draining" : "ok", generation, serving, busy);
 }
 
-static void send_health(struct oribi__site_answer *a)
+static void send_health(struct oribi__local_answer *a)
 {
     char text[128];
     bool ends = server_ends(a->w);
-    bool json = wants_json(oribi__site_field(a, ORIBI_FIELD_ACCEPT));
+    bool json = wants_json(oribi__local_field(a, ORIBI_FIELD_ACCEPT));
     int n = json ? write_json(a, ends, text, sizeof(text))
                  : snprintf(text, sizeof(text), "%s\n", ends ? "draining" : "ok"); /* both fit */
-    oribi__site_add_text(a, "Content-Type", json ? "application/json" : "text/plain");
-    oribi__site_add_text(a, "Cache-Control", "no-store");
-    oribi__site_add_text(a, "Vary", "Accept");
-    oribi__site_send(a, ends ? 503 : 200, oribi_slice(text, (size_t)n));
+    oribi__local_add_text(a, "Content-Type", json ? "application/json" : "text/plain");
+    oribi__local_add_text(a, "Cache-Control", "no-store");
+    oribi__local_add_text(a, "Vary", "Accept");
+    oribi__local_send(a, ends ? 503 : 200, oribi_slice(text, (size_t)n));
 }
 
-void oribi__site_answer_fixed(struct oribi__site_answer *a, const struct oribi_fixed *fixed)
+void oribi__local_answer_fixed(struct oribi__local_answer *a, const struct oribi_fixed *fixed)
 {
     if (!takes_method(fixed, &a->c->exchange->head))
-        oribi__site_send_error(a, 405);
+        oribi__local_send_error(a, 405);
     else if (fixed->kind == ORIBI_FIXED_ANSWER)
         send_text(a, fixed);
     else if (fixed->kind == ORIBI_FIXED_REDIRECT)

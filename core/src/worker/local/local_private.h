@@ -1,4 +1,4 @@
-/* What the sources of a worker's site share: local.c (which part answers a request), local_files.c (files of mounts),
+/* What the sources of a worker's local content share: local.c (which part answers a request), local_files.c (files of mounts),
  * local_fixed.c (fixed answers), local_https.c (what should have come by HTTPS), local_send.c (an answer's bytes, its
  * line in the access log). */
 #ifndef ORIBI_WORKER_LOCAL_LOCAL_PRIVATE_H
@@ -19,53 +19,53 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { ORIBI__SITE_HEADERS_MAX = 12 }; /* of an answer, beside those of its mount */
+enum { ORIBI__LOCAL_HEADERS_MAX = 12 }; /* of an answer, beside those of its mount */
 
-struct oribi__site_mount {
+struct oribi__local_mount {
     struct oribi_mount spec;
     struct oribi_root *root;
 };
 
-struct oribi__site {
+struct oribi__local {
     struct oribi_types *types;
     struct oribi_cache *cache;
     struct oribi_fixed_set *fixed; /* NULL: none */
     int64_t refreshed_ms;
-    struct oribi_site_thread *thread; /* of a frontend, which makes no calls (local_thread.c); NULL: a worker's */
+    struct oribi_local_thread *thread; /* of a frontend, which makes no calls (local_thread.c); NULL: a worker's */
     uint32_t count;
     struct oribi_slice prefixes[ORIBI_MOUNTS_MAX];
     struct oribi_path path;               /* of the request at hand */
     char tried[ORIBI_PATH_BYTES_MAX + 1]; /* a path made of it */
     char location[ORIBI_FIXED_LOCATION_MAX];
-    struct oribi__site_mount mounts[];
+    struct oribi__local_mount mounts[];
 };
 
 /* One answer being made. Header texts are borrowed until it is sent. */
-struct oribi__site_answer {
+struct oribi__local_answer {
     struct oribi_worker *w;
-    struct oribi__site *site;
+    struct oribi__local *local;
     struct oribi_conn *c;
-    const struct oribi__site_mount *mount; /* of a file */
+    const struct oribi__local_mount *mount; /* of a file */
     struct oribi_cache_now now;
     bool passes; /* a worker is asked, and no other mount */
     uint32_t header_count;
-    struct oribi_header headers[ORIBI__SITE_HEADERS_MAX + ORIBI_MOUNT_HEADERS_MAX];
+    struct oribi_header headers[ORIBI__LOCAL_HEADERS_MAX + ORIBI_MOUNT_HEADERS_MAX];
 };
 
 /* --- local_send.c --- */
 
-void oribi__site_add(struct oribi__site_answer *answer, const char *name, const char *value, size_t n);
-void oribi__site_add_text(struct oribi__site_answer *answer, const char *name, const char *value);
+void oribi__local_add(struct oribi__local_answer *answer, const char *name, const char *value, size_t n);
+void oribi__local_add_text(struct oribi__local_answer *answer, const char *name, const char *value);
 
 /* The value of a field of the request, repeats joined (oribi_head_field()); p is NULL where there is none. */
-struct oribi_slice oribi__site_field(const struct oribi__site_answer *answer, enum oribi_field_id id);
+struct oribi_slice oribi__local_field(const struct oribi__local_answer *answer, enum oribi_field_id id);
 
-enum { ORIBI__SITE_VECS_MAX = 2 * (ORIBI_RANGES_MAX + 1) };
+enum { ORIBI__LOCAL_VECS_MAX = 2 * (ORIBI_RANGES_MAX + 1) };
 
 /* A body of `len` bytes: a vector in memory, or pieces of a source. */
-struct oribi__site_body {
+struct oribi__local_body {
     int64_t len;
-    uint32_t vec_count; /* ORIBI__SITE_VECS_MAX at most */
+    uint32_t vec_count; /* ORIBI__LOCAL_VECS_MAX at most */
     const struct iovec *vec;
     const struct oribi_source *source; /* NULL: memory */
     const struct oribi_piece *pieces;
@@ -73,34 +73,34 @@ struct oribi__site_body {
 };
 
 /* Sends the head and the body (NULL: an empty one); counts and logs the answer, and ends the exchange. Borrows all. */
-void oribi__site_send_body(struct oribi__site_answer *answer, int status, const struct oribi__site_body *body);
+void oribi__local_send_body(struct oribi__local_answer *answer, int status, const struct oribi__local_body *body);
 
 /* The same with a body from memory. */
-void oribi__site_send(struct oribi__site_answer *answer, int status, struct oribi_slice memory);
+void oribi__local_send(struct oribi__local_answer *answer, int status, struct oribi_slice memory);
 
 /* The server's own short answer of this status, with none of the headers added so far. A 405 allows GET and HEAD. */
-void oribi__site_send_error(struct oribi__site_answer *answer, int status);
+void oribi__local_send_error(struct oribi__local_answer *answer, int status);
 
 /* --- local_fixed.c --- */
 
 /* Answers with the fixed answer of the request's path. */
-void oribi__site_answer_fixed(struct oribi__site_answer *answer, const struct oribi_fixed *fixed);
+void oribi__local_answer_fixed(struct oribi__local_answer *answer, const struct oribi_fixed *fixed);
 
 /* --- local_https.c --- */
 
-/* Did the request come by HTTP, where it should not? Sets the exchange's peer and site->path. */
-bool oribi__site_wants_https(struct oribi_worker *w, struct oribi_conn *c);
+/* Did the request come by HTTP, where it should not? Sets the exchange's peer and local content->path. */
+bool oribi__local_wants_https(struct oribi_worker *w, struct oribi_conn *c);
 
 /* Sends the client to the same address by HTTPS. */
-void oribi__site_send_https(struct oribi__site_answer *answer);
+void oribi__local_send_https(struct oribi__local_answer *answer);
 
 /* --- local_files.c --- */
 
-/* Answers from the mounts, by site->path, which has been read. False: none has the file, and those that could have it
+/* Answers from the mounts, by local content->path, which has been read. False: none has the file, and those that could have it
  * fall through. */
-bool oribi__site_answer_file(struct oribi__site_answer *answer);
+bool oribi__local_answer_file(struct oribi__local_answer *answer);
 
 /* The same for a path that no file can have: 400 or 404 of a mount that does not fall through. */
-bool oribi__site_refuse_path(struct oribi__site_answer *answer, enum oribi_path_verdict verdict);
+bool oribi__local_refuse_path(struct oribi__local_answer *answer, enum oribi_path_verdict verdict);
 
 #endif

@@ -1,4 +1,4 @@
-/* An answer of the site: its bytes, its count and its line in the access log. */
+/* An answer of the local content: its bytes, its count and its line in the access log. */
 #include "worker/local/local_private.h"
 
 #include "oribi/base/clock.h"
@@ -9,24 +9,24 @@
 #include <stdio.h>
 #include <string.h>
 
-void oribi__site_add(struct oribi__site_answer *a, const char *name, const char *value, size_t n)
+void oribi__local_add(struct oribi__local_answer *a, const char *name, const char *value, size_t n)
 {
     a->headers[a->header_count++] = (struct oribi_header){name, value, (uint32_t)strlen(name), (uint32_t)n};
 }
 
-void oribi__site_add_text(struct oribi__site_answer *a, const char *name, const char *value)
+void oribi__local_add_text(struct oribi__local_answer *a, const char *name, const char *value)
 {
-    oribi__site_add(a, name, value, strlen(value));
+    oribi__local_add(a, name, value, strlen(value));
 }
 
-struct oribi_slice oribi__site_field(const struct oribi__site_answer *a, enum oribi_field_id id)
+struct oribi_slice oribi__local_field(const struct oribi__local_answer *a, enum oribi_field_id id)
 {
     const struct oribi_field *field = oribi_head_field(&a->c->exchange->head, id);
     return field ? oribi_slice(field->value, field->value_len) : oribi_slice(NULL, 0);
 }
 
 /* What tells of an answer that breaks off: oribi__on_unkept(), oribi__body_taken(). */
-static void begin(struct oribi__site_answer *a, int64_t head_bytes)
+static void begin(struct oribi__local_answer *a, int64_t head_bytes)
 {
     struct oribi__exchange *exchange = (struct oribi__exchange *)a->c->exchange;
     exchange->thread = NULL;
@@ -36,7 +36,7 @@ static void begin(struct oribi__site_answer *a, int64_t head_bytes)
     oribi__logged_head(exchange, oribi_slice(a->w->reactor.scratch, (size_t)head_bytes));
 }
 
-static void log_access(struct oribi__site_answer *a, int status, int64_t body_bytes, bool cut, bool closes)
+static void log_access(struct oribi__local_answer *a, int status, int64_t body_bytes, bool cut, bool closes)
 {
     struct oribi__exchange *exchange = (struct oribi__exchange *)a->c->exchange;
     exchange->req.head = &exchange->base.head;
@@ -51,7 +51,7 @@ static void log_access(struct oribi__site_answer *a, int status, int64_t body_by
 }
 
 /* A part of it is on its way to a file: whether it breaks off is not known yet. */
-static void note_later(struct oribi__site_answer *a, int status, int64_t body_bytes, bool closes)
+static void note_later(struct oribi__local_answer *a, int status, int64_t body_bytes, bool closes)
 {
     struct oribi__exchange *exchange = (struct oribi__exchange *)a->c->exchange;
     exchange->req.head = &exchange->base.head;
@@ -64,7 +64,7 @@ static void note_later(struct oribi__site_answer *a, int status, int64_t body_by
     oribi__exchange_unstored(exchange, status);
 }
 
-static void note(struct oribi__site_answer *a, int status, int64_t body_bytes, bool closes)
+static void note(struct oribi__local_answer *a, int status, int64_t body_bytes, bool closes)
 {
     struct oribi_worker *w = a->w;
     bool cut = a->c->broken;
@@ -78,9 +78,9 @@ static void note(struct oribi__site_answer *a, int status, int64_t body_bytes, b
         log_access(a, status, body_bytes, cut, closes);
 }
 
-void oribi__site_send_body(struct oribi__site_answer *a, int status, const struct oribi__site_body *body)
+void oribi__local_send_body(struct oribi__local_answer *a, int status, const struct oribi__local_body *body)
 {
-    static const struct oribi__site_body empty;
+    static const struct oribi__local_body empty;
     struct oribi_reactor *r = &a->w->reactor;
     struct oribi__exchange *exchange = (struct oribi__exchange *)a->c->exchange;
     if (!body)
@@ -105,7 +105,7 @@ void oribi__site_send_body(struct oribi__site_answer *a, int status, const struc
     bool bodyless = res.framing == ORIBI_FRAMING_NONE || body->len == 0;
     bool from_source = !bodyless && body->source;
     uint32_t count = bodyless || from_source ? 0 : body->vec_count;
-    struct iovec vec[1 + ORIBI__SITE_VECS_MAX];
+    struct iovec vec[1 + ORIBI__LOCAL_VECS_MAX];
     vec[0] = (struct iovec){r->scratch, n > 0 ? (size_t)n : 0};
     for (uint32_t i = 0; i < count; i++)
         vec[1 + i] = body->vec[i];
@@ -116,22 +116,22 @@ void oribi__site_send_body(struct oribi__site_answer *a, int status, const struc
     oribi_conn_finish(r, a->c, res.closes || n <= 0);
 }
 
-void oribi__site_send(struct oribi__site_answer *a, int status, struct oribi_slice memory)
+void oribi__local_send(struct oribi__local_answer *a, int status, struct oribi_slice memory)
 {
     const struct iovec vec = {(void *)memory.p, memory.n};
-    oribi__site_send_body(a, status, &(struct oribi__site_body){.len = (int64_t)memory.n, .vec_count = 1, .vec = &vec});
+    oribi__local_send_body(a, status, &(struct oribi__local_body){.len = (int64_t)memory.n, .vec_count = 1, .vec = &vec});
 }
 
-void oribi__site_send_error(struct oribi__site_answer *a, int status)
+void oribi__local_send_error(struct oribi__local_answer *a, int status)
 {
     char text[ORIBI__OWN_TEXT_CAP];
     struct oribi_slice type;
     struct oribi_slice body = oribi__server_body(a->w, status, text, &type);
     a->header_count = 0;
-    oribi__site_add(a, "Content-Type", type.p, type.n);
+    oribi__local_add(a, "Content-Type", type.p, type.n);
     if (status == 405)
-        oribi__site_add_text(a, "Allow", "GET, HEAD");
+        oribi__local_add_text(a, "Allow", "GET, HEAD");
     if (status == 503)
-        oribi__site_add_text(a, "Retry-After", "1");
-    oribi__site_send(a, status, body);
+        oribi__local_add_text(a, "Retry-After", "1");
+    oribi__local_send(a, status, body);
 }

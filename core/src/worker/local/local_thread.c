@@ -1,4 +1,4 @@
-/* The site of a frontend; see the header. */
+/* The local content of a frontend; see the header. */
 #include "oribi/worker/local/local_thread.h"
 
 #include "worker/exchange.h"
@@ -19,8 +19,8 @@ enum {
     NS_PER_S = 1000 * 1000 * 1000,
 };
 
-struct oribi_site_thread {
-    struct oribi_site_setup setup;
+struct oribi_local_thread {
+    struct oribi_local_setup setup;
     struct oribi_options options; /* without what is about calls */
     struct oribi_scoreboard board;
     struct oribi_handoff queue;
@@ -51,19 +51,19 @@ static void pass(struct oribi_worker *w, struct oribi_conn_request *exchange)
     oribi_conn_finish(&w->reactor, c, !sent);
 }
 
-static void reopen(struct oribi_site_thread *site)
+static void reopen(struct oribi_local_thread *local)
 {
     char error[ORIBI_ERROR_TEXT_CAP];
-    oribi_access_log_flush(site->access_log); /* what happened before belongs to the old file */
-    if (oribi_access_log_follow_stdout(site->access_log, error) < 0)
+    oribi_access_log_flush(local->access_log); /* what happened before belongs to the old file */
+    if (oribi_access_log_follow_stdout(local->access_log, error) < 0)
         oribi_log(ORIBI_LOG_ERROR, "%s, going on with the old file", error);
 }
 
 /* The mark is behind what it tells of: the number may have been given to another channel since. */
-static bool is_taken_back(struct oribi_site_thread *site, const struct oribi_conn *c, uint16_t number)
+static bool is_taken_back(struct oribi_local_thread *local, const struct oribi_conn *c, uint16_t number)
 {
-    return atomic_load_explicit(&site->taken_back[number], memory_order_relaxed) &&
-           atomic_exchange_explicit(&site->taken_back[number], false, memory_order_relaxed) &&
+    return atomic_load_explicit(&local->taken_back[number], memory_order_relaxed) &&
+           atomic_exchange_explicit(&local->taken_back[number], false, memory_order_relaxed) &&
            oribi_os_peer_gone(c->watch.fd);
 }
 
@@ -71,108 +71,108 @@ static bool is_taken_back(struct oribi_site_thread *site, const struct oribi_con
 static bool answer(void *self, struct oribi_conn *c)
 {
     const struct oribi_worker *w = self;
-    struct oribi_site_thread *site = w->site->thread;
+    struct oribi_local_thread *local = w->local->thread;
     uint16_t number = c->channel ? c->channel->number : 0;
-    if (is_taken_back(site, c, number))
+    if (is_taken_back(local, c, number))
         return false; /* others answer it, and have its line */
-    atomic_store_explicit(&site->at, number, memory_order_relaxed);
-    bool answered = oribi__site_answer(self, c);
-    atomic_store_explicit(&site->at, 0, memory_order_relaxed);
+    atomic_store_explicit(&local->at, number, memory_order_relaxed);
+    bool answered = oribi__local_answer(self, c);
+    atomic_store_explicit(&local->at, 0, memory_order_relaxed);
     return answered;
 }
 
-static void serve(struct oribi_site_thread *site)
+static void serve(struct oribi_local_thread *local)
 {
-    struct oribi_worker *w = site->worker;
-    if (w->site) {
-        w->site->thread = site;
+    struct oribi_worker *w = local->worker;
+    if (w->local) {
+        w->local->thread = local;
         w->reactor.hooks.answer = answer;
     }
     for (;;) {
         struct oribi_conn_request *exchange;
-        atomic_store_explicit(&site->busy_us, oribi_clock_us(), memory_order_relaxed);
+        atomic_store_explicit(&local->busy_us, oribi_clock_us(), memory_order_relaxed);
         oribi__turn(w);
         while ((exchange = oribi_reactor_pop(&w->reactor)))
             pass(w, exchange);
-        if (atomic_exchange(&site->reopens, false))
-            reopen(site);
-        atomic_store_explicit(&site->busy_us, 0, memory_order_relaxed);
-        if (atomic_load_explicit(&site->ending, memory_order_acquire))
+        if (atomic_exchange(&local->reopens, false))
+            reopen(local);
+        atomic_store_explicit(&local->busy_us, 0, memory_order_relaxed);
+        if (atomic_load_explicit(&local->ending, memory_order_acquire))
             return; /* asked behind the turn, which takes a wake-up: one that comes later ends the wait */
         oribi_worker_wait_for(w, -1);
     }
 }
 
-static void tell(struct oribi_site_thread *site, int result, bool ended)
+static void tell(struct oribi_local_thread *local, int result, bool ended)
 {
-    (void)pthread_mutex_lock(&site->mutex); /* ours, and no recursion: cannot fail */
-    site->result = result;
-    site->ended = ended;
-    (void)pthread_cond_signal(&site->changed);
-    (void)pthread_mutex_unlock(&site->mutex);
+    (void)pthread_mutex_lock(&local->mutex); /* ours, and no recursion: cannot fail */
+    local->result = result;
+    local->ended = ended;
+    (void)pthread_cond_signal(&local->changed);
+    (void)pthread_mutex_unlock(&local->mutex);
 }
 
 static void *run(void *self)
 {
-    struct oribi_site_thread *site = self;
-    const struct oribi_worker_setup setup = {.options = &site->options,
-                                             .listeners = site->setup.listeners,
-                                             .slot = site->board.slots,
-                                             .board = &site->board,
-                                             .workers = site->setup.workers,
-                                             .handoff = &site->queue,
-                                             .access_log = site->access_log,
+    struct oribi_local_thread *local = self;
+    const struct oribi_worker_setup setup = {.options = &local->options,
+                                             .listeners = local->setup.listeners,
+                                             .slot = local->board.slots,
+                                             .board = &local->board,
+                                             .workers = local->setup.workers,
+                                             .handoff = &local->queue,
+                                             .access_log = local->access_log,
                                              .life_fd = -1};
     oribi_os_thread_name("oribi site");
-    if (site->setup.folder && oribi_os_thread_enter_dir(site->setup.folder) < 0)
-        oribi_log(ORIBI_LOG_ERROR, "frontend: %s: %s", site->setup.folder, oribi_os_error_text());
-    int result = oribi_worker_create(&setup, &site->worker);
-    tell(site, result, result < 0);
+    if (local->setup.folder && oribi_os_thread_enter_dir(local->setup.folder) < 0)
+        oribi_log(ORIBI_LOG_ERROR, "frontend: %s: %s", local->setup.folder, oribi_os_error_text());
+    int result = oribi_worker_create(&setup, &local->worker);
+    tell(local, result, result < 0);
     if (result < 0)
         return NULL;
-    serve(site);
-    (void)pthread_mutex_lock(&site->mutex); /* oribi_site_thread_end() still rings */
-    (void)pthread_mutex_unlock(&site->mutex);
-    oribi_worker_destroy(site->worker);
-    tell(site, 0, true);
+    serve(local);
+    (void)pthread_mutex_lock(&local->mutex); /* oribi_local_thread_end() still rings */
+    (void)pthread_mutex_unlock(&local->mutex);
+    oribi_worker_destroy(local->worker);
+    tell(local, 0, true);
     return NULL;
 }
 
 /* --- life --- */
 
-static void release(struct oribi_site_thread *site)
+static void release(struct oribi_local_thread *local)
 {
-    if (site->access_log)
-        oribi_access_log_close(site->access_log);
-    oribi_handoff_close(&site->queue);
-    if (site->board.slots)
-        oribi_scoreboard_destroy(&site->board);
-    (void)pthread_cond_destroy(&site->changed);
-    (void)pthread_mutex_destroy(&site->mutex);
-    oribi_mem_free(site);
+    if (local->access_log)
+        oribi_access_log_close(local->access_log);
+    oribi_handoff_close(&local->queue);
+    if (local->board.slots)
+        oribi_scoreboard_destroy(&local->board);
+    (void)pthread_cond_destroy(&local->changed);
+    (void)pthread_mutex_destroy(&local->mutex);
+    oribi_mem_free(local);
 }
 
-static void open_log(struct oribi_site_thread *site)
+static void open_log(struct oribi_local_thread *local)
 {
-    const struct oribi_options *options = &site->options;
+    const struct oribi_options *options = &local->options;
     char error[ORIBI_ERROR_TEXT_CAP];
     if (!options->access_log)
         return;
-    if (oribi_access_log_open(options->access_log, options->access_log_format, NULL, &site->access_log, error) < 0)
+    if (oribi_access_log_open(options->access_log, options->access_log_format, NULL, &local->access_log, error) < 0)
         oribi_log(ORIBI_LOG_ERROR, "%s: files have no lines", error);
     else
-        oribi_access_log_choose(site->access_log, &options->access_log_skip, options->access_log_sample);
+        oribi_access_log_choose(local->access_log, &options->access_log_skip, options->access_log_sample);
 }
 
-static int begin(struct oribi_site_thread *site)
+static int begin(struct oribi_local_thread *local)
 {
-    if (oribi_scoreboard_create(&site->board, 1) < 0)
+    if (oribi_scoreboard_create(&local->board, 1) < 0)
         return ORIBI_ENOMEM;
-    if (oribi_handoff_create(&site->queue) < 0)
+    if (oribi_handoff_create(&local->queue) < 0)
         return ORIBI_ESYS;
-    open_log(site);
-    site->result = ORIBI_AGAIN;
-    return pthread_create(&site->thread, NULL, run, site) == 0 ? 0 : ORIBI_ESYS;
+    open_log(local);
+    local->result = ORIBI_AGAIN;
+    return pthread_create(&local->thread, NULL, run, local) == 0 ? 0 : ORIBI_ESYS;
 }
 
 static bool answers_any(const struct oribi_options *options)
@@ -181,55 +181,55 @@ static bool answers_any(const struct oribi_options *options)
            options->error_pages.count;
 }
 
-int oribi_site_thread_start(const struct oribi_site_setup *setup, struct oribi_site_thread **out)
+int oribi_local_thread_start(const struct oribi_local_setup *setup, struct oribi_local_thread **out)
 {
     const struct oribi_options *options = setup->options;
     *out = NULL;
     if (!answers_any(options))
         return 0;
-    struct oribi_site_thread *site = oribi_mem_try_alloc(1, sizeof(*site));
-    if (!site)
+    struct oribi_local_thread *local = oribi_mem_try_alloc(1, sizeof(*local));
+    if (!local)
         return ORIBI_ENOMEM;
-    site->setup = *setup;
-    site->options = *options;
-    site->options.queue_max = 0; /* what passes waits in the frontend */
-    site->options.queue_time_max_ms = 0;
-    site->options.call_timeout_ms = 0;
-    site->options.cancel_gone = NULL;
-    site->options.requests_max = (struct oribi_range){0};
-    site->options.status = NULL;
-    site->queue = (struct oribi_handoff){-1, -1};
-    (void)pthread_mutex_init(&site->mutex, NULL); /* without attributes: cannot fail */
-    (void)pthread_cond_init(&site->changed, NULL);
-    int code = begin(site);
+    local->setup = *setup;
+    local->options = *options;
+    local->options.queue_max = 0; /* what passes waits in the frontend */
+    local->options.queue_time_max_ms = 0;
+    local->options.call_timeout_ms = 0;
+    local->options.cancel_gone = NULL;
+    local->options.requests_max = (struct oribi_range){0};
+    local->options.status = NULL;
+    local->queue = (struct oribi_handoff){-1, -1};
+    (void)pthread_mutex_init(&local->mutex, NULL); /* without attributes: cannot fail */
+    (void)pthread_cond_init(&local->changed, NULL);
+    int code = begin(local);
     if (code < 0) {
-        release(site);
+        release(local);
         return code;
     }
-    *out = site;
+    *out = local;
     return 0;
 }
 
-int oribi_site_thread_result(struct oribi_site_thread *site, bool wait)
+int oribi_local_thread_result(struct oribi_local_thread *local, bool wait)
 {
-    (void)pthread_mutex_lock(&site->mutex);
-    while (wait && site->result == ORIBI_AGAIN)
-        (void)pthread_cond_wait(&site->changed, &site->mutex);
-    int result = site->result;
-    (void)pthread_mutex_unlock(&site->mutex);
+    (void)pthread_mutex_lock(&local->mutex);
+    while (wait && local->result == ORIBI_AGAIN)
+        (void)pthread_cond_wait(&local->changed, &local->mutex);
+    int result = local->result;
+    (void)pthread_mutex_unlock(&local->mutex);
     return result;
 }
 
-void oribi_site_thread_end(struct oribi_site_thread *site)
+void oribi_local_thread_end(struct oribi_local_thread *local)
 {
-    (void)pthread_mutex_lock(&site->mutex);
-    atomic_store_explicit(&site->ending, true, memory_order_release);
-    if (site->result == 0 && !site->ended)
-        oribi_worker_wake(site->worker);
-    (void)pthread_mutex_unlock(&site->mutex);
+    (void)pthread_mutex_lock(&local->mutex);
+    atomic_store_explicit(&local->ending, true, memory_order_release);
+    if (local->result == 0 && !local->ended)
+        oribi_worker_wake(local->worker);
+    (void)pthread_mutex_unlock(&local->mutex);
 }
 
-bool oribi_site_thread_join(struct oribi_site_thread *site, int64_t ms)
+bool oribi_local_thread_join(struct oribi_local_thread *local, int64_t ms)
 {
     struct timespec until;
     (void)clock_gettime(CLOCK_REALTIME, &until); /* cannot fail */
@@ -237,60 +237,60 @@ bool oribi_site_thread_join(struct oribi_site_thread *site, int64_t ms)
     until.tv_nsec += ms % 1000 * 1000 * 1000;
     until.tv_sec += until.tv_nsec / NS_PER_S;
     until.tv_nsec %= NS_PER_S;
-    (void)pthread_mutex_lock(&site->mutex);
+    (void)pthread_mutex_lock(&local->mutex);
     int code = 0;
-    while (!site->ended && code == 0)
-        code = pthread_cond_timedwait(&site->changed, &site->mutex, &until);
-    bool ended = site->ended;
-    (void)pthread_mutex_unlock(&site->mutex);
+    while (!local->ended && code == 0)
+        code = pthread_cond_timedwait(&local->changed, &local->mutex, &until);
+    bool ended = local->ended;
+    (void)pthread_mutex_unlock(&local->mutex);
     if (!ended)
         return false;
-    (void)pthread_join(site->thread, NULL); /* it is ours, and in its last lines */
-    release(site);
+    (void)pthread_join(local->thread, NULL); /* it is ours, and in its last lines */
+    release(local);
     return true;
 }
 
 /* --- the frontend's side --- */
 
-bool oribi_site_thread_claims(struct oribi_site_thread *site, const struct oribi_head *head)
+bool oribi_local_thread_claims(struct oribi_local_thread *local, const struct oribi_head *head)
 {
-    const struct oribi__site *own = site->worker->site;
-    enum oribi_path_verdict verdict = own ? oribi_path_read(head->path, &site->path) : ORIBI_PATH_NUL;
+    const struct oribi__local *own = local->worker->local;
+    enum oribi_path_verdict verdict = own ? oribi_path_read(head->path, &local->path) : ORIBI_PATH_NUL;
     if (!own)
         return false;
-    if (verdict == ORIBI_PATH_OK && own->fixed && oribi_fixed_find(own->fixed, &site->path))
+    if (verdict == ORIBI_PATH_OK && own->fixed && oribi_fixed_find(own->fixed, &local->path))
         return true;
     if (own->count == 0 || !(head->is_head || oribi_slice_equal(head->method, ORIBI_SLICE("GET"))))
         return false;
-    return verdict != ORIBI_PATH_OK || oribi_mount_find(own->prefixes, own->count, &site->path, -1) >= 0;
+    return verdict != ORIBI_PATH_OK || oribi_mount_find(own->prefixes, own->count, &local->path, -1) >= 0;
 }
 
-const struct oribi_error_pages *oribi_site_thread_pages(const struct oribi_site_thread *site)
+const struct oribi_error_pages *oribi_local_thread_pages(const struct oribi_local_thread *local)
 {
-    return site->worker->server_answers.pages;
+    return local->worker->server_answers.pages;
 }
 
-bool oribi_site_thread_give(struct oribi_site_thread *site, int fd, uint16_t number)
+bool oribi_local_thread_give(struct oribi_local_thread *local, int fd, uint16_t number)
 {
     const struct oribi_handoff_item item = {.fd = fd, .body_fd = -1, .channel = number};
-    int code = oribi_handoff_give(&site->queue, &item, NULL, 0);
+    int code = oribi_handoff_give(&local->queue, &item, NULL, 0);
     oribi_os_close(fd);
     return code == 0;
 }
 
-void oribi_site_thread_take_back(struct oribi_site_thread *site, uint16_t number)
+void oribi_local_thread_take_back(struct oribi_local_thread *local, uint16_t number)
 {
-    atomic_store_explicit(&site->taken_back[number], true, memory_order_relaxed);
+    atomic_store_explicit(&local->taken_back[number], true, memory_order_relaxed);
 }
 
-int64_t oribi_site_thread_busy_us(const struct oribi_site_thread *site, uint16_t *number)
+int64_t oribi_local_thread_busy_us(const struct oribi_local_thread *local, uint16_t *number)
 {
-    *number = atomic_load_explicit(&site->at, memory_order_relaxed);
-    return atomic_load_explicit(&site->busy_us, memory_order_relaxed);
+    *number = atomic_load_explicit(&local->at, memory_order_relaxed);
+    return atomic_load_explicit(&local->busy_us, memory_order_relaxed);
 }
 
-void oribi_site_thread_reopen(struct oribi_site_thread *site)
+void oribi_local_thread_reopen(struct oribi_local_thread *local)
 {
-    atomic_store(&site->reopens, true);
-    oribi_worker_wake(site->worker);
+    atomic_store(&local->reopens, true);
+    oribi_worker_wake(local->worker);
 }

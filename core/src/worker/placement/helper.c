@@ -30,7 +30,7 @@ enum {
     LOOK_BUSY_MS = 2,       /* with several threads, when some are in long calls and one may join them any time */
     BUSY_US = 10000,        /* age of a call that is taken over though no sibling is idle: not only to pass on */
     BUSY_MS = 10,           /* between two looks while no sibling is idle, unless one wakes us */
-    BUSY_SITE_MS = 2,       /* the same where some requests need no call, and wait for nobody but us */
+    BUSY_LOCAL_MS = 2,       /* the same where some requests need no call, and wait for nobody but us */
     NAP_LISTENERS_MAX = 16, /* watched in a nap; where there are more, newcomers wait for the next look */
     EARLY_MS = 4,           /* the same before the call is long */
     ALONE_MS = 2,           /* the same where there are no siblings */
@@ -165,8 +165,8 @@ static int work(struct oribi_worker *w)
  * processor. */
 static void wait_for_idle(struct oribi_helper *h, int64_t due_ms)
 {
-    if (h->worker->site && due_ms > BUSY_SITE_MS)
-        due_ms = BUSY_SITE_MS;
+    if (h->worker->local && due_ms > BUSY_LOCAL_MS)
+        due_ms = BUSY_LOCAL_MS;
     int ms = due_ms < BUSY_MS ? (int)due_ms : BUSY_MS;
     if (!oribi__has_siblings(h->worker) || oribi__bursts_look(h->worker, ms * 1000, true) < ms * 1000)
         nap(h, false, due_ms < ALONE_MS ? (int)due_ms : ALONE_MS);
@@ -238,7 +238,7 @@ static int quiet_ms(int quiet)
 static int parked_ms(const struct oribi_worker *w)
 {
     const struct oribi_options *options = w->options;
-    bool limited = options->queue_max > 0 || w->site || w->cancels_gone;
+    bool limited = options->queue_max > 0 || w->local || w->cancels_gone;
     int64_t ms = limited ? PARKED_LIMITED_MS : PARKED_MS;
     int64_t share_ms = options->queue_time_max_ms / PARKED_SHARE;
     if (options->queue_time_max_ms > 0 && share_ms < ms)
@@ -282,7 +282,7 @@ static bool long_since(const struct oribi_worker *w, int64_t since_us)
 static bool worth_taking_over(const struct oribi_worker *w, int64_t since_us)
 {
     int64_t age_us = oribi_clock_us() - since_us;
-    return w->site || age_us >= BUSY_US || oribi__waits_for_any(w, age_us) || oribi__idle_siblings(w, 1) > 0;
+    return w->local || age_us >= BUSY_US || oribi__waits_for_any(w, age_us) || oribi__idle_siblings(w, 1) > 0;
 }
 
 static void *run(void *self)

@@ -25,7 +25,7 @@ static bool calls_compute(const struct oribi_worker *w, int64_t waits)
     const struct oribi__way *way = &w->placement.way;
     int64_t calls = (int64_t)(w->request_count - way->calls);
     return waits >= 0 && (waits - way->waits) * CALLS_A_WAIT < calls && w->call_lengths.average_us < ORIBI_LONG_US &&
-           !w->site; /* what needs no call is not to wait for one */
+           !w->local; /* what needs no call is not to wait for one */
 }
 
 /* The first of those before us that compute; NULL: it is us. */

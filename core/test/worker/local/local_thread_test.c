@@ -1,4 +1,4 @@
-/* The site of a frontend: what its thread answers on channels, what passes, its beginning and its end at any moment. */
+/* The local content of a frontend: what its thread answers on channels, what passes, its beginning and its end at any moment. */
 #include "worker/local/local_thread.c"
 
 #include "tap.h"
@@ -24,7 +24,7 @@ struct place {
     struct oribi_options options;
     struct oribi_listeners listeners;
     struct oribi_scoreboard board;
-    struct oribi_site_thread *site;
+    struct oribi_local_thread *local;
 };
 
 static void put(const char *name, const char *text)
@@ -46,9 +46,9 @@ static void init(struct place *place)
 
 static void start(struct place *place)
 {
-    const struct oribi_site_setup setup = {
+    const struct oribi_local_setup setup = {
         .options = &place->options, .listeners = &place->listeners, .workers = &place->board, .folder = dir};
-    ok_eq(oribi_site_thread_start(&setup, &place->site), 0);
+    ok_eq(oribi_local_thread_start(&setup, &place->local), 0);
 }
 
 static void open_place(struct place *place)
@@ -58,7 +58,7 @@ static void open_place(struct place *place)
     place->options.error_pages = (struct oribi_text_list){pages, 1};
     place->options.health = "/up";
     start(place);
-    ok_eq(oribi_site_thread_result(place->site, true), 0);
+    ok_eq(oribi_local_thread_result(place->local, true), 0);
 }
 
 static void deinit(struct place *place)
@@ -71,8 +71,8 @@ static void deinit(struct place *place)
 
 static void close_place(struct place *place)
 {
-    oribi_site_thread_end(place->site);
-    ok(oribi_site_thread_join(place->site, END_MS));
+    oribi_local_thread_end(place->local);
+    ok(oribi_local_thread_join(place->local, END_MS));
     deinit(place);
 }
 
@@ -83,7 +83,7 @@ static int channel_as(struct place *place, uint16_t number)
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
         return -1;
     (void)fcntl(pair[1], F_SETFL, O_NONBLOCK);
-    return oribi_site_thread_give(place->site, pair[1], number) ? pair[0] : -1;
+    return oribi_local_thread_give(place->local, pair[1], number) ? pair[0] : -1;
 }
 
 static int channel_of(struct place *place)
@@ -124,7 +124,7 @@ static bool claims(struct place *place, const char *method, const char *path)
     const struct oribi_head head = {.method = oribi_slice(method, strlen(method)),
                                     .path = oribi_slice(path, strlen(path)),
                                     .is_head = strcmp(method, "HEAD") == 0};
-    return oribi_site_thread_claims(place->site, &head);
+    return oribi_local_thread_claims(place->local, &head);
 }
 
 static void test_nothing_to_answer_is_no_thread(void)
@@ -132,7 +132,7 @@ static void test_nothing_to_answer_is_no_thread(void)
     struct place place;
     init(&place);
     start(&place);
-    ok(place.site == NULL);
+    ok(place.local == NULL);
     deinit(&place);
 }
 
@@ -161,15 +161,15 @@ static void test_what_it_claims(void)
     ok(!claims(&place, "POST", "/s/a"));
     ok(claims(&place, "POST", "/up"));
     ok(claims(&place, "GET", "/../a"));
-    ok(oribi_site_thread_pages(place.site) != NULL);
+    ok(oribi_local_thread_pages(place.local) != NULL);
     close_place(&place);
     init(&place);
     place.options.health = "/up";
     start(&place);
-    ok_eq(oribi_site_thread_result(place.site, true), 0);
+    ok_eq(oribi_local_thread_result(place.local, true), 0);
     ok(claims(&place, "GET", "/up"));
     ok(!claims(&place, "GET", "/s/a"));
-    ok(oribi_site_thread_pages(place.site) == NULL);
+    ok(oribi_local_thread_pages(place.local) == NULL);
     close_place(&place);
 }
 
@@ -184,7 +184,7 @@ static void test_it_ends_at_any_moment(void)
         place.options.health = "/up";
         start(&place);
         if (i % 3) {
-            wrong += oribi_site_thread_result(place.site, true) != 0;
+            wrong += oribi_local_thread_result(place.local, true) != 0;
             int fds[4];
             for (int k = 0; k < 4; k++) {
                 fds[k] = channel_of(&place);
@@ -192,14 +192,14 @@ static void test_it_ends_at_any_moment(void)
                               k % 2 ? "GET /up HTTP/1.1\r\nHost: a\r\n\r\n" : "GET /s/a HTTP/1.1\r\nHost: a\r\n\r\n");
             }
             if (i % 2)
-                oribi_site_thread_reopen(place.site);
+                oribi_local_thread_reopen(place.local);
             if (i % 3 == 2)
                 wrong += !hears(fds[0], "of a\n");
             for (int k = 0; k < 4; k++)
                 oribi_os_close(fds[k]);
         }
-        oribi_site_thread_end(place.site);
-        wrong += !oribi_site_thread_join(place.site, END_MS);
+        oribi_local_thread_end(place.local);
+        wrong += !oribi_local_thread_join(place.local, END_MS);
         deinit(&place);
     }
     ok_eq(wrong, 0);
@@ -232,16 +232,16 @@ static void test_a_disk_that_stands_still(void)
     ok(ask(fd, "GET /s/a HTTP/1.1\r\nHost: a\r\n\r\n"));
     while (atomic_load(&reads) == 0)
         (void)sched_yield();
-    int64_t since_us = oribi_site_thread_busy_us(place.site, &number);
+    int64_t since_us = oribi_local_thread_busy_us(place.local, &number);
     ok(since_us > 0 && since_us <= oribi_clock_us());
     ok_eq(number, 7);
     ok(ask(other_fd, "GET /s/none HTTP/1.1\r\nHost: a\r\n\r\n"));
-    ok_eq(oribi_site_thread_busy_us(place.site, &number), since_us);
-    oribi_site_thread_end(place.site);
-    ok(!oribi_site_thread_join(place.site, 1)); /* nobody waits for it */
+    ok_eq(oribi_local_thread_busy_us(place.local, &number), since_us);
+    oribi_local_thread_end(place.local);
+    ok(!oribi_local_thread_join(place.local, 1)); /* nobody waits for it */
     atomic_store(&held, false);
     ok(hears(fd, "of a\n"));
-    ok(oribi_site_thread_join(place.site, END_MS));
+    ok(oribi_local_thread_join(place.local, END_MS));
     oribi_os_close(fd);
     oribi_os_close(other_fd);
     deinit(&place);
@@ -257,7 +257,7 @@ static void test_it_waits_for_something_to_do(void)
     int fd = channel_of(&place);
     ok(ask(fd, "GET /s/a HTTP/1.1\r\nHost: a\r\n\r\n"));
     ok(hears(fd, "of a\n"));
-    while (oribi_site_thread_busy_us(place.site, &number))
+    while (oribi_local_thread_busy_us(place.local, &number))
         (void)sched_yield();
     ok_eq(number, 0);
     oribi_os_close(fd);
