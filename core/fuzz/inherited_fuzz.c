@@ -1,4 +1,4 @@
-/* What the environment hands down: listening sockets in three notations, and the ties of a mold. First byte: which
+/* What the environment hands down: listening sockets in three notations, and the process context of a mold. First byte: which
  * variable; the rest is its value, for LISTEN_FDS with LISTEN_FDNAMES behind a line end.
  *
  * Holds for every input: what is taken are descriptors that are open, each once; a refusal is one line; our own
@@ -76,7 +76,7 @@ static void read_sockets(uint8_t kind)
         round_trip(&inherited);
 }
 
-static void read_ties(void)
+static void read_context(void)
 {
     struct oribi__handed_down from;
     char error[ORIBI_ERROR_TEXT_CAP] = "";
@@ -113,7 +113,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     (void)snprintf(pid, sizeof(pid), "%d", (int)getpid());
     expect(setenv("LISTEN_PID", pid, 1) == 0 && setenv(names[kind], text, 1) == 0);
     if (kind == MOLD)
-        read_ties();
+        read_context();
     else
         read_sockets(kind);
     free(text);

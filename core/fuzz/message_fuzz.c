@@ -43,12 +43,12 @@ static void receive(const int ends[2], const void *record, size_t size, const in
 /* The same record on the way to a mold, from its supervisor. */
 static void command(const int ends[2], const void *record, size_t size)
 {
-    struct oribi_mold mold = {.socket_fd = ends[0], .wake = {-1, -1}, .ties = {.board = {.count = 4}}};
+    struct oribi_mold mold = {.socket_fd = ends[0], .wake = {-1, -1}, .context = {.board = {.count = 4}}};
     const struct oribi_message *sent = record;
     expect(send_raw(ends[1], record, size, NULL, 0));
     enum oribi_mold_action action = oribi_mold_take(&mold);
     expect(action == ORIBI_MOLD_EXIT || (action == ORIBI_MOLD_SPAWN && sent->kind == ORIBI_MESSAGE_SPAWN));
-    expect(action != ORIBI_MOLD_SPAWN || (mold.slot == sent->slot && mold.slot < mold.ties.board.count));
+    expect(action != ORIBI_MOLD_SPAWN || (mold.slot == sent->slot && mold.slot < mold.context.board.count));
     expect(oribi_mold_take(&mold) == ORIBI_MOLD_NONE);
 }
 

@@ -24,13 +24,13 @@ static struct oribi_supervisor *prepare(uint8_t flags, struct oribi_options *opt
     static struct oribi_policy_config config = {.workers = 1, .workers_max = SLOTS / 2};
     if (!supervisor) {
         supervisor = oribi_mem_alloc(1, sizeof(*supervisor));
-        expect(oribi_scoreboard_create(&supervisor->ties.board, SLOTS) == 0);
+        expect(oribi_scoreboard_create(&supervisor->context.board, SLOTS) == 0);
     }
     *options = (struct oribi_options){.status_token = flags & TOKEN ? (char *)(uintptr_t)token : NULL};
-    oribi_policy_init(&supervisor->policy, &config, supervisor->ties.board.slots, SLOTS);
-    supervisor->ties.options = options;
-    supervisor->ties.listeners = &supervisor->no_listeners;
-    supervisor->ties.program = "fuzz";
+    oribi_policy_init(&supervisor->policy, &config, supervisor->context.board.slots, SLOTS);
+    supervisor->context.options = options;
+    supervisor->context.listeners = &supervisor->no_listeners;
+    supervisor->context.program = "fuzz";
     supervisor->status.side.is_unix = flags & UNIX;
     supervisor->policy.up = flags & UP;
     for (uint32_t i = 0; i < (uint32_t)flags >> WORKERS_SHIFT; i++)

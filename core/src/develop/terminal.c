@@ -58,8 +58,8 @@ void oribi__terminal_up(struct oribi_supervisor *supervisor)
 {
     char link[LINK_CAP];
     char other[64];
-    const struct oribi_options *options = supervisor->ties.options;
-    const struct oribi_listener *listener = linked(supervisor->ties.listeners, link);
+    const struct oribi_options *options = supervisor->context.options;
+    const struct oribi_listener *listener = linked(supervisor->context.listeners, link);
     if (listener && oribi_options_at_terminal(options)) {
         bool far = is_every_address(listener->host) && oribi_os_lan_address(other, sizeof(other));
         oribi_log(ORIBI_LOG_INFO, "%s%s%s%s%s%s; Ctrl-C to stop", link, far ? " (from other machines http://" : "",
@@ -80,7 +80,7 @@ static uint32_t tell_calls(const struct oribi_supervisor *supervisor, char *dst,
     uint32_t told = 0;
     size_t n = 0;
     for (uint32_t i = 0; i < supervisor->policy.slot_count; i++) {
-        const struct oribi_slot *slot = &supervisor->ties.board.slots[i];
+        const struct oribi_slot *slot = &supervisor->context.board.slots[i];
         int64_t started_us = atomic_load(&slot->call_started_us);
         uint32_t busy = atomic_load(&slot->threads_busy);
         char line[ORIBI_SLOT_LINE_CAP];
@@ -105,7 +105,7 @@ static uint32_t tell_calls(const struct oribi_supervisor *supervisor, char *dst,
 bool oribi__terminal_interrupt(const struct oribi_supervisor *supervisor, int number, struct oribi_policy_event *event)
 {
     char calls[CALLS_TOLD_MAX * (ORIBI_SLOT_LINE_CAP + 32) + 32] = "";
-    if (number != SIGINT || supervisor->ties.prefork || !oribi_options_at_terminal(supervisor->ties.options))
+    if (number != SIGINT || supervisor->context.prefork || !oribi_options_at_terminal(supervisor->context.options))
         return false;
     *event = (struct oribi_policy_event){.type = ORIBI_EVENT_INTERRUPT};
     uint32_t count = supervisor->policy.stopping ? 0 : tell_calls(supervisor, calls, sizeof(calls));

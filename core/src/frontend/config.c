@@ -1,4 +1,4 @@
-/* The frontend's side of its ties to the supervisor: what it was started with, and the messages afterwards. */
+/* The frontend's side of its process context to the supervisor: what it was started with, and the messages afterwards. */
 #include "frontend/config.h"
 
 #include "frontend/pairs.h"

@@ -101,10 +101,10 @@ void oribi__agent_init(struct oribi__agent *agent)
 
 int oribi__agent_open(struct oribi_supervisor *supervisor, char *error)
 {
-    if (!supervisor->ties.options->agent)
+    if (!supervisor->context.options->agent)
         return 0;
     oribi__history_begin(supervisor);
-    return oribi__side_open(supervisor, &supervisor->agent.side, supervisor->ties.options->agent, error);
+    return oribi__side_open(supervisor, &supervisor->agent.side, supervisor->context.options->agent, error);
 }
 
 void oribi__agent_turn(struct oribi_supervisor *supervisor)
@@ -149,6 +149,6 @@ void oribi__agent_close(struct oribi_supervisor *supervisor, bool unlink_path)
         if (supervisor->agent.clients[i].fd >= 0)
             drop(&supervisor->agent.clients[i]);
     oribi__side_close(&supervisor->agent.side, unlink_path);
-    if (!supervisor->ties.options->status)
+    if (!supervisor->context.options->status)
         oribi__history_end(supervisor);
 }

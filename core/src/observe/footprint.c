@@ -49,7 +49,7 @@ static bool is_due(const struct oribi_supervisor *supervisor, uint32_t i, int64_
 {
     const struct oribi_worker_record *record = &supervisor->policy.records[i];
     const struct oribi__footprint *footprint = &supervisor->footprints.workers[i];
-    uint32_t state = atomic_load(&supervisor->ties.board.slots[i].state);
+    uint32_t state = atomic_load(&supervisor->context.board.slots[i].state);
     if (!oribi_policy_has_process(&supervisor->policy, i) || record->pid <= 0 || state == ORIBI_SLOT_STARTING)
         return false;
     if (footprint->pid != record->pid)

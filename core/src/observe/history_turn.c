@@ -7,19 +7,19 @@
 
 void oribi__history_begin(struct oribi_supervisor *supervisor)
 {
-    struct oribi__history_keeper *keeper = &supervisor->history;
-    if (keeper->history)
+    struct oribi__history_keeper *reaper = &supervisor->history;
+    if (reaper->history)
         return;
-    keeper->history = oribi_mem_alloc(1, sizeof(*keeper->history));
-    keeper->next_ms = oribi_clock_ms();
+    reaper->history = oribi_mem_alloc(1, sizeof(*reaper->history));
+    reaper->next_ms = oribi_clock_ms();
 }
 
 void oribi__history_end(struct oribi_supervisor *supervisor)
 {
-    struct oribi__history_keeper *keeper = &supervisor->history;
-    oribi_mem_free(keeper->history);
-    oribi_mem_free(keeper->workers);
-    *keeper = (struct oribi__history_keeper){0};
+    struct oribi__history_keeper *reaper = &supervisor->history;
+    oribi_mem_free(reaper->history);
+    oribi_mem_free(reaper->workers);
+    *reaper = (struct oribi__history_keeper){0};
 }
 
 /* --- one reading --- */
@@ -87,7 +87,7 @@ static void take(struct oribi_supervisor *supervisor, int64_t now_ms)
     for (uint32_t i = 0; i < supervisor->policy.slot_count; i++) {
         if (!oribi_policy_has_process(&supervisor->policy, i))
             continue;
-        read_slot(&supervisor->ties.board.slots[i], now_us, &reading);
+        read_slot(&supervisor->context.board.slots[i], now_us, &reading);
         read_process(supervisor, i, &reading, &memory_bytes);
     }
     reading.values[ORIBI__HISTORY_WORKERS] = oribi_policy_serving(&supervisor->policy);
@@ -98,17 +98,17 @@ static void take(struct oribi_supervisor *supervisor, int64_t now_ms)
 
 void oribi__history_turn(struct oribi_supervisor *supervisor)
 {
-    struct oribi__history_keeper *keeper = &supervisor->history;
-    if (!keeper->history)
+    struct oribi__history_keeper *reaper = &supervisor->history;
+    if (!reaper->history)
         return;
     int64_t now_ms = oribi_clock_ms();
-    if (now_ms < keeper->next_ms)
+    if (now_ms < reaper->next_ms)
         return;
-    keeper->next_ms += ORIBI__HISTORY_MS;
-    if (keeper->next_ms <= now_ms)
-        keeper->next_ms = now_ms + ORIBI__HISTORY_MS; /* what is lost is lost */
-    if (!keeper->workers)
-        keeper->workers = oribi_mem_alloc(supervisor->policy.slot_count, sizeof(*keeper->workers));
+    reaper->next_ms += ORIBI__HISTORY_MS;
+    if (reaper->next_ms <= now_ms)
+        reaper->next_ms = now_ms + ORIBI__HISTORY_MS; /* what is lost is lost */
+    if (!reaper->workers)
+        reaper->workers = oribi_mem_alloc(supervisor->policy.slot_count, sizeof(*reaper->workers));
     take(supervisor, now_ms);
 }
 

@@ -229,7 +229,7 @@ static const char *protocol_of(uint32_t i, char text[16])
 
 static void app_counts(const struct oribi__scrape *scrape, struct oribi_metric_counts *counts)
 {
-    oribi_metric_store_counts(&scrape->supervisor->ties.app.view, counts);
+    oribi_metric_store_counts(&scrape->supervisor->context.app.view, counts);
 }
 
 static void put_app_series(struct oribi__scrape *scrape, const struct oribi__metric *metric)
@@ -241,7 +241,7 @@ static void put_app_series(struct oribi__scrape *scrape, const struct oribi__met
 
 static void put_app_series_max(struct oribi__scrape *scrape, const struct oribi__metric *metric)
 {
-    oribi__put_count(scrape, metric, NULL, scrape->supervisor->ties.app.view.max);
+    oribi__put_count(scrape, metric, NULL, scrape->supervisor->context.app.view.max);
 }
 
 static void put_app_series_lost(struct oribi__scrape *scrape, const struct oribi__metric *metric)
@@ -426,7 +426,7 @@ void oribi__metrics(const struct oribi_supervisor *supervisor, struct oribi_buf 
     oribi__scrape_look(&scrape);
     for (size_t i = 0; i < METRICS; i++)
         put_family(&scrape, &table[i]);
-    oribi__app_export_text(&supervisor->ties.app.view, supervisor->policy.generation, open_metrics, out);
+    oribi__app_export_text(&supervisor->context.app.view, supervisor->policy.generation, open_metrics, out);
     if (open_metrics)
         oribi_buf_print(scrape.out, "# EOF\n");
 }

@@ -8,7 +8,7 @@
 
 static const struct oribi_slot *slot_of(const struct oribi__scrape *scrape, uint32_t i)
 {
-    return &scrape->supervisor->ties.board.slots[i];
+    return &scrape->supervisor->context.board.slots[i];
 }
 
 static bool lives(const struct oribi__scrape *scrape, uint32_t i)

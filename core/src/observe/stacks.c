@@ -15,7 +15,7 @@
 
 static struct oribi_stacks *stacks_of(const struct oribi_supervisor *supervisor, uint32_t i)
 {
-    return &supervisor->ties.board.stacks[i];
+    return &supervisor->context.board.stacks[i];
 }
 
 static int32_t pid_of(const struct oribi_supervisor *supervisor, uint32_t i)
@@ -198,7 +198,7 @@ static void put_name(struct oribi__stacks *stacks, uint32_t i, int32_t pid, int6
 static void put_calls(struct oribi_supervisor *supervisor, uint32_t i, int32_t pid, const char *bytes, uint32_t len)
 {
     struct oribi__stacks *stacks = &supervisor->stacks;
-    bool several = atomic_load(&supervisor->ties.board.slots[i].threads) > 1;
+    bool several = atomic_load(&supervisor->context.board.slots[i].threads) > 1;
     struct oribi_stack stack;
     struct oribi_slice frames;
     uint32_t at = 0;
@@ -224,7 +224,7 @@ static void put_calls(struct oribi_supervisor *supervisor, uint32_t i, int32_t p
 static void put_silent(struct oribi_supervisor *supervisor, uint32_t i, int32_t pid)
 {
     struct oribi__stacks *stacks = &supervisor->stacks;
-    const struct oribi_slot *slot = &supervisor->ties.board.slots[i];
+    const struct oribi_slot *slot = &supervisor->context.board.slots[i];
     struct oribi_os_thread_state state;
     bool known = oribi_os_thread_look(pid, pid, &state);
     int64_t started_us = atomic_load(&slot->call_started_us);
@@ -234,7 +234,7 @@ static void put_silent(struct oribi_supervisor *supervisor, uint32_t i, int32_t 
     memcpy(line, slot->line, sizeof(line));
     struct oribi_slice call = started_us ? text_of(line, sizeof(line)) : oribi_slice(NULL, 0);
     const char *why = has_helper(supervisor, i)  ? "does not answer"
-                      : supervisor->ties.prefork ? "is a library's, and makes no calls that the server knows"
+                      : supervisor->context.prefork ? "is a library's, and makes no calls that the server knows"
                       : starting                 ? "is starting"
                       : started_us               ? "has no helper thread that could tell"
                                                  : "makes no call";

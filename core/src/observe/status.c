@@ -79,7 +79,7 @@ void oribi__status_totals(const struct oribi_supervisor *supervisor, struct orib
     oribi__inherited_totals_add(&supervisor->inherited, all);
     for (uint32_t i = 0; i < supervisor->policy.slot_count; i++)
         if (oribi_policy_has_process(&supervisor->policy, i))
-            oribi_slot_fold(all->ended, &supervisor->ties.board.slots[i]);
+            oribi_slot_fold(all->ended, &supervisor->context.board.slots[i]);
     oribi__frontends_fold(&supervisor->frontends, all->frontends, all->ended);
 }
 
@@ -144,9 +144,9 @@ void oribi__worker_threads(const struct oribi_slot *slot, uint32_t *busy, uint32
 
 uint32_t oribi__handed_off(const struct oribi_supervisor *supervisor, int64_t *oldest_us)
 {
-    if (!oribi_handoff_waiting(&supervisor->ties.handoff, oldest_us))
+    if (!oribi_handoff_waiting(&supervisor->context.handoff, oldest_us))
         return 0;
-    int32_t count = atomic_load_explicit(&supervisor->ties.board.slots->handed_off, memory_order_relaxed);
+    int32_t count = atomic_load_explicit(&supervisor->context.board.slots->handed_off, memory_order_relaxed);
     return count > 0 ? (uint32_t)count : 1;
 }
 
@@ -215,14 +215,14 @@ void oribi__status_text(struct oribi_supervisor *supervisor, struct oribi_buf *o
     struct oribi_slot all;
     int64_t now_ms = oribi_clock_ms();
     sum(supervisor, &totals, &all);
-    oribi_buf_print(out, "%s, pid %d, %s, generation %u, %u of %u worker%s, up %lld s\n", supervisor->ties.program,
+    oribi_buf_print(out, "%s, pid %d, %s, generation %u, %u of %u worker%s, up %lld s\n", supervisor->context.program,
                     supervisor->pid, oribi__server_state(supervisor), policy->generation, oribi_policy_serving(policy),
                     policy->target, oribi_log_plural(policy->target),
                     (long long)(now_ms - supervisor->started_ms) / 1000);
-    for (uint32_t i = 0; i < supervisor->ties.listeners->count; i++)
-        oribi_buf_print(out, "listening on %s%s\n", oribi_listener_shown(&supervisor->ties.listeners->items[i]),
-                        supervisor->ties.listeners->items[i].tls    ? " (frontend, TLS)"
-                        : supervisor->ties.listeners->items[i].frontend ? " (frontend)"
+    for (uint32_t i = 0; i < supervisor->context.listeners->count; i++)
+        oribi_buf_print(out, "listening on %s%s\n", oribi_listener_shown(&supervisor->context.listeners->items[i]),
+                        supervisor->context.listeners->items[i].tls    ? " (frontend, TLS)"
+                        : supervisor->context.listeners->items[i].frontend ? " (frontend)"
                                                                     : "");
     for (uint32_t i = 0; i < supervisor->frontends.count; i++)
         put_frontend(supervisor, i, out);
@@ -236,7 +236,7 @@ void oribi__status_text(struct oribi_supervisor *supervisor, struct oribi_buf *o
     oribi_buf_print(out, "worker      pid  gen  state     requests  open  queued   MB  own  shared   age s  call\n");
     for (uint32_t i = 0; i < policy->slot_count; i++) {
         const struct oribi_worker_record *record = &policy->records[i];
-        const struct oribi_slot *slot = &supervisor->ties.board.slots[i];
+        const struct oribi_slot *slot = &supervisor->context.board.slots[i];
         char line[ORIBI_SLOT_LINE_CAP] = "";
         struct oribi_process_look look;
         struct oribi_process_shares shares;
@@ -330,7 +330,7 @@ static void put_gc(struct oribi_buf *out, const struct oribi_slot *slot)
 static void put_worker(struct oribi_supervisor *supervisor, struct oribi_buf *out, uint32_t i, bool quick)
 {
     const struct oribi_worker_record *record = &supervisor->policy.records[i];
-    const struct oribi_slot *slot = &supervisor->ties.board.slots[i];
+    const struct oribi_slot *slot = &supervisor->context.board.slots[i];
     uint32_t busy;
     uint32_t threads;
     struct oribi_process_look look;
@@ -381,7 +381,7 @@ static void put_connections(struct oribi_supervisor *supervisor, struct oribi_bu
     uint64_t sums[ORIBI_SLOT_CONN_STATES] = {0};
     for (uint32_t i = 0; i < supervisor->policy.slot_count; i++)
         if (oribi_policy_has_process(&supervisor->policy, i))
-            oribi_slot_add_connections(sums, &supervisor->ties.board.slots[i]);
+            oribi_slot_add_connections(sums, &supervisor->context.board.slots[i]);
     oribi__frontends_add_connections(&supervisor->frontends, sums);
     int64_t oldest_us;
     sums[ORIBI_SLOT_CONN_WAITING] += oribi__handed_off(supervisor, &oldest_us);
@@ -400,7 +400,7 @@ void oribi__status_json(struct oribi_supervisor *supervisor, struct oribi_buf *o
     sum(supervisor, &totals, &all);
     oribi_buf_print(
         out, "{\"program\":\"%s\",\"pid\":%d,\"state\":\"%s\",\"generation\":%u,\"workers\":%u,\"workers_wanted\":%u,",
-        supervisor->ties.program, supervisor->pid, oribi__server_state(supervisor), policy->generation,
+        supervisor->context.program, supervisor->pid, oribi__server_state(supervisor), policy->generation,
         oribi_policy_serving(policy), policy->target);
     oribi_buf_print(out, "\"version\":");
     put_text(out, supervisor->boot_log.version);
@@ -421,9 +421,9 @@ void oribi__status_json(struct oribi_supervisor *supervisor, struct oribi_buf *o
     for (int i = 1; i < 6; i++)
         oribi_buf_print(out, ",\"%dxx\":%llu", i, (unsigned long long)all.status_class[i]);
     oribi_buf_print(out, "},\"listeners\":[");
-    for (uint32_t i = 0; i < supervisor->ties.listeners->count; i++) {
+    for (uint32_t i = 0; i < supervisor->context.listeners->count; i++) {
         oribi_buf_print(out, "%s", i ? "," : "");
-        put_text(out, oribi_listener_shown(&supervisor->ties.listeners->items[i]));
+        put_text(out, oribi_listener_shown(&supervisor->context.listeners->items[i]));
     }
     oribi_buf_print(out, "],\"frontends\":[");
     for (uint32_t i = 0; i < supervisor->frontends.count; i++) {
@@ -435,7 +435,7 @@ void oribi__status_json(struct oribi_supervisor *supervisor, struct oribi_buf *o
     oribi_buf_print(out, ",\"processes\":[");
     bool first = true;
     for (uint32_t i = 0; i < policy->slot_count; i++) {
-        if (!oribi__worker_state(&policy->records[i], &supervisor->ties.board.slots[i]))
+        if (!oribi__worker_state(&policy->records[i], &supervisor->context.board.slots[i]))
             continue;
         oribi_buf_print(out, "%s", first ? "" : ",");
         first = false;
@@ -444,7 +444,7 @@ void oribi__status_json(struct oribi_supervisor *supervisor, struct oribi_buf *o
     oribi_buf_print(out, "]");
     if (quick) {
         oribi_buf_print(out, ",\"app\":");
-        oribi__app_export_json(&supervisor->ties.app.view, policy->generation, out);
+        oribi__app_export_json(&supervisor->context.app.view, policy->generation, out);
     }
     oribi_buf_print(out, "}\n");
 }

@@ -87,7 +87,7 @@ static bool names_no_other(const struct oribi_head *head)
 /* The page holds no data and asks its reader for the token: a browser cannot send one with its first request. */
 static bool may_ask(const struct oribi_supervisor *supervisor, const struct oribi_head *head, struct answer *answer)
 {
-    const char *token = supervisor->ties.options->status_token;
+    const char *token = supervisor->context.options->status_token;
     bool is_page = oribi_slice_equal(head->path, ORIBI_SLICE("/"));
     if (token && !is_page && !is_token(field_of(head, "authorization"), token)) {
         answer->name = "WWW-Authenticate";

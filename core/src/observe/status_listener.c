@@ -22,10 +22,10 @@ void oribi__status_init(struct oribi__status_listener *status)
 
 int oribi__status_open(struct oribi_supervisor *supervisor, char *error)
 {
-    if (!supervisor->ties.options->status)
+    if (!supervisor->context.options->status)
         return 0;
     oribi__history_begin(supervisor);
-    return oribi__side_open(supervisor, &supervisor->status.side, supervisor->ties.options->status, error);
+    return oribi__side_open(supervisor, &supervisor->status.side, supervisor->context.options->status, error);
 }
 
 /* --- one client --- */

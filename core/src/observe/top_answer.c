@@ -58,7 +58,7 @@ static void look_at_workers(struct oribi__top_snapshot *to, const struct oribi_s
     to->connections_open = oribi__frontends_open(&supervisor->frontends);
     to->oldest_us = since(oldest_us, oribi_clock_us());
     for (uint32_t i = 0; to->workers && i < policy->slot_count; i++) {
-        const struct oribi_slot *slot = &supervisor->ties.board.slots[i];
+        const struct oribi_slot *slot = &supervisor->context.board.slots[i];
         if (!oribi__worker_state(&policy->records[i], slot))
             continue;
         struct oribi__top_worker *worker = &to->workers[to->count++];
@@ -138,7 +138,7 @@ void oribi__top_answer(const struct oribi_supervisor *supervisor, struct oribi_b
         .serving = oribi_policy_serving(policy),
         .wanted = policy->target,
     };
-    (void)snprintf(snapshot.program, sizeof(snapshot.program), "%s", supervisor->ties.program); /* fits */
+    (void)snprintf(snapshot.program, sizeof(snapshot.program), "%s", supervisor->context.program); /* fits */
     (void)snprintf(snapshot.version, sizeof(snapshot.version), "%s", supervisor->boot_log.version);
     (void)snprintf(snapshot.state, sizeof(snapshot.state), "%s", oribi__server_state(supervisor)); /* fits */
     look_at_counters(&snapshot, supervisor);

@@ -14,10 +14,10 @@ _Static_assert((int)ORIBI_OPTIONS_ANNOUNCED_CAP <= (int)ORIBI_MESSAGE_TEXT_MAX, 
 
 /* --- in the mold --- */
 
-static void tell(struct oribi__ties *ties, struct oribi_message *message, int passed)
+static void tell(struct oribi__process_context *context, struct oribi_message *message, int passed)
 {
-    int code = passed >= 0 ? oribi_message_send_fd(ties->message_fd, message, passed)
-                           : oribi_message_send(ties->message_fd, message, 1);
+    int code = passed >= 0 ? oribi_message_send_fd(context->message_fd, message, passed)
+                           : oribi_message_send(context->message_fd, message, 1);
     if (code < 0)
         oribi_log(ORIBI_LOG_WARN, "reload: the supervisor cannot be told the configuration: %s", oribi_os_error_text());
 }
@@ -31,59 +31,59 @@ static uint32_t kind_of(const struct oribi_listener *item)
 }
 
 /* In as many records as it takes. */
-static void announce_differing(struct oribi__ties *ties, struct oribi_message *message)
+static void announce_differing(struct oribi__process_context *context, struct oribi_message *message)
 {
     struct oribi_buf lines = {0};
-    oribi_options_differing(ties->options, &lines);
+    oribi_options_differing(context->options, &lines);
     message->kind = ORIBI_MESSAGE_MOLD_DIFFERING;
     for (size_t at = 0; at < lines.len; at += ORIBI_MESSAGE_TEXT_MAX) {
         size_t left = lines.len - at;
         oribi_message_set_text(message, lines.p + at, left < ORIBI_MESSAGE_TEXT_MAX ? left : ORIBI_MESSAGE_TEXT_MAX);
-        tell(ties, message, -1);
+        tell(context, message, -1);
     }
     oribi_buf_deinit(&lines);
 }
 
-static void announce_restart_file(struct oribi__ties *ties, struct oribi_message *message)
+static void announce_restart_file(struct oribi__process_context *context, struct oribi_message *message)
 {
     char path[ORIBI__RESTART_PATH_CAP];
-    oribi__restart_path(ties->options, path);
+    oribi__restart_path(context->options, path);
     message->kind = ORIBI_MESSAGE_MOLD_RESTART_FILE;
     oribi_message_set_text(message, path, strlen(path));
-    tell(ties, message, -1);
+    tell(context, message, -1);
 }
 
-static void announce_local(struct oribi__ties *ties, struct oribi_message *message)
+static void announce_local(struct oribi__process_context *context, struct oribi_message *message)
 {
     struct oribi_buf text = {0};
     char error[ORIBI_ERROR_TEXT_CAP];
     int fd = -1;
-    if (oribi__frontends_wanted(ties->listeners) && oribi__frontend_text_local(ties->options, &text) == 0)
+    if (oribi__frontends_wanted(context->listeners) && oribi__frontend_text_local(context->options, &text) == 0)
         fd = oribi__frontend_text_fd(&text, error); /* without it frontends go on with what they have */
     if (fd >= 0) {
         message->kind = ORIBI_MESSAGE_MOLD_LOCAL;
         message->text_len = 0;
-        tell(ties, message, fd);
+        tell(context, message, fd);
         oribi_os_close(fd);
     }
     oribi_buf_deinit(&text);
 }
 
-void oribi__announce(struct oribi__ties *ties, uint32_t generation)
+void oribi__announce(struct oribi__process_context *context, uint32_t generation)
 {
     struct oribi_message message = {.kind = ORIBI_MESSAGE_MOLD_OPTIONS, .generation = generation, .pid = getpid()};
     char text[ORIBI_OPTIONS_ANNOUNCED_CAP];
-    oribi_message_set_text(&message, text, oribi_options_announce(ties->options, text, sizeof(text)));
-    tell(ties, &message, -1);
-    announce_differing(ties, &message);
-    announce_restart_file(ties, &message);
-    announce_local(ties, &message);
+    oribi_message_set_text(&message, text, oribi_options_announce(context->options, text, sizeof(text)));
+    tell(context, &message, -1);
+    announce_differing(context, &message);
+    announce_restart_file(context, &message);
+    announce_local(context, &message);
     message.kind = ORIBI_MESSAGE_MOLD_LISTENER;
-    for (uint32_t i = 0; i < ties->listeners->count; i++) {
-        const struct oribi_listener *item = &ties->listeners->items[i];
+    for (uint32_t i = 0; i < context->listeners->count; i++) {
+        const struct oribi_listener *item = &context->listeners->items[i];
         oribi_message_set_text(&message, item->spec, strlen(item->spec));
         message.slot = kind_of(item);
-        tell(ties, &message, item->fresh ? item->fd : -1);
+        tell(context, &message, item->fresh ? item->fd : -1);
     }
 }
 
@@ -92,7 +92,7 @@ void oribi__announce(struct oribi__ties *ties, uint32_t generation)
 /* Listeners that only the generation in question has brought along; it comes to nothing. */
 static void drop_adopted(struct oribi_supervisor *supervisor)
 {
-    struct oribi_listeners *listeners = supervisor->ties.listeners;
+    struct oribi_listeners *listeners = supervisor->context.listeners;
     while (listeners->count > supervisor->announced.adopted_from)
         oribi_listener_close(&listeners->items[--listeners->count], true);
 }
@@ -116,16 +116,16 @@ void oribi__announced_drop(struct oribi_supervisor *supervisor)
     oribi_buf_deinit(&supervisor->announced.local);
     supervisor->announced.named_count = 0;
     oribi__boot_log_drop(supervisor);
-    supervisor->announced.adopted_from = supervisor->ties.listeners->count;
+    supervisor->announced.adopted_from = supervisor->context.listeners->count;
 }
 
 static void keep_options(struct oribi_supervisor *supervisor, const char *text)
 {
-    struct oribi_options options = *supervisor->ties.options;
+    struct oribi_options options = *supervisor->context.options;
     oribi_options_take_over(&options, text);
-    oribi__supervisor_config(&options, supervisor->policy.config.workers_max, supervisor->ties.prefork,
+    oribi__supervisor_config(&options, supervisor->policy.config.workers_max, supervisor->context.prefork,
                              &supervisor->announced.config);
-    supervisor->announced.config.no_reopen = supervisor->ties.usr1_foreign;
+    supervisor->announced.config.no_reopen = supervisor->context.usr1_foreign;
     supervisor->announced.log_level = oribi__log_level(&options);
     supervisor->announced.has_config = true;
 }
@@ -148,7 +148,7 @@ static void keep_local(struct oribi_supervisor *supervisor, int fd)
 /* Frontends have the addresses that they were started with. */
 static void check_frontend(struct oribi_supervisor *supervisor, const char *spec, uint32_t kind)
 {
-    const struct oribi_listeners *listeners = supervisor->ties.listeners;
+    const struct oribi_listeners *listeners = supervisor->context.listeners;
     uint32_t now = 0;
     for (uint32_t i = 0; i < supervisor->announced.adopted_from; i++)
         if (strcmp(listeners->items[i].spec, spec) == 0)
@@ -168,7 +168,7 @@ static void keep_listener(struct oribi_supervisor *supervisor, const char *spec,
     if (supervisor->announced.named_count < ORIBI_LISTENERS_MAX)
         (void)snprintf(supervisor->announced.named[supervisor->announced.named_count++], ORIBI_ADDRESS_TEXT_CAP, "%.*s",
                        ORIBI_ADDRESS_TEXT_CAP - 1, spec);
-    if (passed >= 0 && oribi_listeners_adopt(supervisor->ties.listeners, passed, ORIBI_ORIGIN_OWN, spec, error) < 0)
+    if (passed >= 0 && oribi_listeners_adopt(supervisor->context.listeners, passed, ORIBI_ORIGIN_OWN, spec, error) < 0)
         (void)snprintf(supervisor->announced.error, sizeof(supervisor->announced.error), "%s", error);
 }
 
@@ -221,7 +221,7 @@ static bool is_named(const struct oribi_supervisor *supervisor, const struct ori
  * theirs until they go. */
 void oribi__announced_commit(struct oribi_supervisor *supervisor)
 {
-    struct oribi_listeners *listeners = supervisor->ties.listeners;
+    struct oribi_listeners *listeners = supervisor->context.listeners;
     uint32_t kept = 0;
     if (supervisor->announced.has_config)
         oribi_log_set_level(supervisor->announced.log_level);

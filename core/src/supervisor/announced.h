@@ -20,7 +20,7 @@
 #include <stdint.h>
 
 struct oribi_supervisor;
-struct oribi__ties;
+struct oribi__process_context;
 
 struct oribi__announced {
     int32_t mold;                     /* pid of the mold that announces; 0: none does */
@@ -38,7 +38,7 @@ struct oribi__announced {
 };
 
 /* In a mold that was started by exec: tells the supervisor the generation's options and listeners. */
-void oribi__announce(struct oribi__ties *ties, uint32_t generation);
+void oribi__announce(struct oribi__process_context *context, uint32_t generation);
 
 /* In the supervisor. Takes `passed` (-1: none), the descriptor that came with the record. A record that is not of the
  * generation being loaded is dropped: the mold of the current one was replaced. */

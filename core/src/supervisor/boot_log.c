@@ -29,7 +29,7 @@ static struct oribi_slice members_of(const struct oribi_buf *json)
 
 void oribi__boot_log_begin(struct oribi_supervisor *supervisor)
 {
-    oribi_options_differing(supervisor->ties.options, &supervisor->boot_log.options);
+    oribi_options_differing(supervisor->context.options, &supervisor->boot_log.options);
 }
 
 void oribi__boot_log_say(struct oribi_supervisor *supervisor)
@@ -38,7 +38,7 @@ void oribi__boot_log_say(struct oribi_supervisor *supervisor)
     if (log->said || !log->version[0])
         return;
     log->said = true;
-    const struct oribi_options *options = supervisor->ties.options;
+    const struct oribi_options *options = supervisor->context.options;
     struct oribi_buf shown = {0};
     struct oribi_buf json = {0};
     struct oribi_buf values = {0};
@@ -51,7 +51,7 @@ void oribi__boot_log_say(struct oribi_supervisor *supervisor)
     oribi_buf_print(&json, "}");
     bool any = shown.len > 0;
     oribi_log_with(ORIBI_LOG_INFO, members_of(&json), "%s %s (%s), environment %s, pid %d%s%s",
-                   supervisor->ties.program, log->version, log->language, options->env ? options->env : "(none)",
+                   supervisor->context.program, log->version, log->language, options->env ? options->env : "(none)",
                    supervisor->pid, any ? ": " : "", any ? text_of(&shown) : "");
     oribi_buf_deinit(&shown);
     oribi_buf_deinit(&json);
@@ -63,8 +63,8 @@ void oribi__boot_log_up(struct oribi_supervisor *supervisor, const char *line)
     struct oribi_buf json = {0};
     char threads[32] = "";
     uint32_t workers = supervisor->policy.target;
-    uint32_t per_worker = supervisor->ties.options->threads;
-    const struct oribi_listeners *listeners = supervisor->ties.listeners;
+    uint32_t per_worker = supervisor->context.options->threads;
+    const struct oribi_listeners *listeners = supervisor->context.listeners;
     oribi_buf_print(&json, "\"addresses\":[");
     for (uint32_t i = 0; i < listeners->count; i++) {
         const char *text = oribi_listener_shown(&listeners->items[i]);

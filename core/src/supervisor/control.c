@@ -92,7 +92,7 @@ static void begin_in_folder(struct oribi_supervisor *supervisor, bool is_success
     if (inherited && *inherited)
         (void)snprintf(control->path, sizeof(control->path), "%s", inherited); /* the predecessor's own text */
     else
-        code = oribi__control_place(ORIBI__CONTROL_ROOT, supervisor->ties.options, control->path);
+        code = oribi__control_place(ORIBI__CONTROL_ROOT, supervisor->context.options, control->path);
     if (code < 0)
         (void)snprintf(error, sizeof(error), "%s", oribi_os_error_text());
     else
@@ -106,9 +106,9 @@ static void begin_in_folder(struct oribi_supervisor *supervisor, bool is_success
 int oribi__control_begin(struct oribi_supervisor *supervisor, char *error)
 {
     struct oribi__control *control = &supervisor->control;
-    const char *path = supervisor->ties.options->control;
+    const char *path = supervisor->context.options->control;
     bool is_successor = supervisor->upgrade.predecessor_fd >= 0;
-    if (!path && !supervisor->ties.prefork)
+    if (!path && !supervisor->context.prefork)
         begin_in_folder(supervisor, is_successor);
     (void)unsetenv("ORIBI_CONTROL_PATH"); /* fails for names with `=` only */
     if (!path || strcmp(path, "none") == 0)
@@ -199,7 +199,7 @@ static bool old_worker_accepts(const struct oribi_supervisor *supervisor)
 {
     bool upgrade = supervisor->control.deferred.command == ORIBI__COMMAND_UPGRADE;
     for (uint32_t i = 0; i < supervisor->policy.slot_count; i++) {
-        uint32_t state = atomic_load_explicit(&supervisor->ties.board.slots[i].state, memory_order_acquire);
+        uint32_t state = atomic_load_explicit(&supervisor->context.board.slots[i].state, memory_order_acquire);
         enum oribi_worker_record_state record = supervisor->policy.records[i].state;
         bool old = record == ORIBI_RECORD_STOPPING || (record == ORIBI_RECORD_SERVING && upgrade);
         if (old && (state == ORIBI_SLOT_IDLE || state == ORIBI_SLOT_BUSY))
@@ -226,7 +226,7 @@ static void defer(struct oribi_supervisor *supervisor, enum oribi__command comma
     deferred->command = command;
     (void)snprintf(deferred->text, sizeof(deferred->text), "%s", text); /* fits */
     deferred->look_at = oribi_clock_ms();                               /* the first look follows in this turn */
-    deferred->until = deferred->look_at + (supervisor->ties.prefork ? 0 : DEFERRED_MS_MAX);
+    deferred->until = deferred->look_at + (supervisor->context.prefork ? 0 : DEFERRED_MS_MAX);
 }
 
 void oribi__control_deferred_turn(struct oribi_supervisor *supervisor)

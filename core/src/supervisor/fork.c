@@ -40,7 +40,7 @@ int oribi_process_create(const struct oribi_process_setup *setup, struct oribi_p
     p->stage = mold || single ? ORIBI__BEGIN : ORIBI__SERVING;
     struct oribi__arrival arrival = oribi__single_arrive();
     int code = mold     ? oribi_mold_inherit(&inner, &p->mold, error)
-               : single ? oribi__single_begin(&inner, &arrival, &p->single, &p->child, error)
+               : single ? oribi__single_begin(&inner, &arrival, &p->single, &p->link, error)
                         : oribi_supervisor_create(&inner, &p->supervisor, error);
     oribi__single_arrived(&arrival);
     if (code < 0)
@@ -68,7 +68,7 @@ void oribi__process_hold(struct oribi_process *p, enum oribi_fork_kind kind)
     if (p->role == ORIBI_ROLE_MOLD)
         oribi_mold_before_fork(p->mold);
     else if (p->role == ORIBI_ROLE_WORKER)
-        oribi_child_before_fork(p->child);
+        oribi_link_before_fork(p->link);
     else if (p->role == ORIBI_ROLE_SUPERVISOR && kind == ORIBI_FORK_WORKER)
         oribi_supervisor_before_fork(p->supervisor);
     else if (p->role == ORIBI_ROLE_SUPERVISOR)
@@ -97,9 +97,9 @@ static void become_mold_of_worker(struct oribi_process *p)
 {
     p->role = ORIBI_ROLE_MOLD;
     p->stage = ORIBI__SERVING;
-    p->mold = oribi_child_promote(p->child);
+    p->mold = oribi_link_promote(p->link);
     p->failed = !p->mold; /* it is logged */
-    p->child = NULL;
+    p->link = NULL;
 }
 
 /* A manager's worker is up as soon as it is made: its loop is the program's. */
@@ -108,13 +108,13 @@ static void become_worker(struct oribi_process *p)
     char error[ORIBI_ERROR_TEXT_CAP];
     p->role = ORIBI_ROLE_WORKER;
     p->stage = ORIBI__BEGIN;
-    p->child = p->mold ? oribi_child_enter(p->mold) : oribi_child_enter_managed(p->supervisor, error);
-    p->failed = !p->child; /* likewise */
+    p->link = p->mold ? oribi_link_enter(p->mold) : oribi_link_enter_managed(p->supervisor, error);
+    p->failed = !p->link; /* likewise */
     p->supervisor = NULL;
     p->mold = NULL;
     p->forked_pid = 0;
-    if (p->manager && p->child)
-        oribi_child_begin(p->child);
+    if (p->manager && p->link)
+        oribi_link_begin(p->link);
 }
 
 static void forked_in_child(struct oribi_process *p)
@@ -184,7 +184,7 @@ static void forked_in_parent(struct oribi_process *p, pid_t pid)
         intermediate_forked(p, pid);
         break;
     case ORIBI_ROLE_WORKER:
-        oribi_child_after_fork(p->child, pid);
+        oribi_link_after_fork(p->link, pid);
         break;
     case ORIBI_ROLE_STARTER: /* never asks for one */
         break;

@@ -44,14 +44,14 @@ void oribi__close(int *fd)
     *fd = -1;
 }
 
-void oribi__ties_let_go(struct oribi__ties *ties, bool listeners)
+void oribi__process_context_close(struct oribi__process_context *context, bool listeners)
 {
-    for (uint32_t i = 0; listeners && i < ties->listeners->count; i++)
-        oribi__close(&ties->listeners->items[i].fd);
+    for (uint32_t i = 0; listeners && i < context->listeners->count; i++)
+        oribi__close(&context->listeners->items[i].fd);
     if (listeners)
-        oribi_handoff_close(&ties->handoff);
-    oribi__close(&ties->message_fd);
-    oribi__close(&ties->life_fd);
-    oribi__close(&ties->board.fd);
-    oribi__close(&ties->app.fd);
+        oribi_handoff_close(&context->handoff);
+    oribi__close(&context->message_fd);
+    oribi__close(&context->life_fd);
+    oribi__close(&context->board.fd);
+    oribi__close(&context->app.fd);
 }

@@ -49,7 +49,7 @@ static int read_and_give(struct oribi_supervisor *supervisor, char *error)
     struct oribi__frontends *frontends = &supervisor->frontends;
     struct oribi_buf text = {0};
     oribi__frontend_files_free(&frontends->renewed, false);
-    int code = oribi__frontend_text_certificates(supervisor->ties.options, supervisor->ties.listeners, NULL,
+    int code = oribi__frontend_text_certificates(supervisor->context.options, supervisor->context.listeners, NULL,
                                              &frontends->renewed, frontends->passwords, &text, error);
     for (uint32_t i = 0; i < frontends->count && code == 0; i++) {
         struct oribi__frontend *frontend = &frontends->items[i];

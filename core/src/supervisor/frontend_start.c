@@ -15,7 +15,7 @@
 
 int oribi__frontends_access_log_fd(const struct oribi_supervisor *supervisor)
 {
-    return supervisor->ties.access_log ? oribi_access_log_fd(supervisor->ties.access_log) : -1;
+    return supervisor->context.access_log ? oribi_access_log_fd(supervisor->context.access_log) : -1;
 }
 
 void oribi__frontends_end_reading(struct oribi__passwords **passwords, bool in_child)
@@ -30,18 +30,18 @@ void oribi__frontends_end_reading(struct oribi__passwords **passwords, bool in_c
 static int start_program(struct oribi_supervisor *supervisor, uint32_t i, int text, int control, pid_t *pid)
 {
     struct oribi__frontends *frontends = &supervisor->frontends;
-    const struct oribi__ties *ties = &supervisor->ties;
+    const struct oribi__process_context *context = &supervisor->context;
     char *argv[] = {frontends->program, NULL};
     struct oribi_start start = {.argv = argv, .environ = supervisor->start.environ, .dir = supervisor->start.dir};
     char env[192];
     int log_fd = oribi_log_fd();
     int access_fd = oribi__frontends_access_log_fd(supervisor);
-    int keep[ORIBI_LISTENERS_MAX + 9] = {text,  control, ties->board.fd, ties->handoff.take_fd, ties->handoff.give_fd,
+    int keep[ORIBI_LISTENERS_MAX + 9] = {text,  control, context->board.fd, context->handoff.take_fd, context->handoff.give_fd,
                                          log_fd};
     size_t count = 6;
     uint32_t share = ORIBI_CHANNELS_MAX / ORIBI_FRONTENDS_MAX;
     (void)snprintf(env, sizeof(env), "ORIBI_FRONTEND=%d %d %d %d %u %d %d %d %d %d %u %u %d %u", ORIBI_FRONTEND_PROTOCOL, text,
-                   control, ties->board.fd, ties->board.count, ties->handoff.take_fd, ties->handoff.give_fd,
+                   control, context->board.fd, context->board.count, context->handoff.take_fd, context->handoff.give_fd,
                    frontends->tickets_fd, log_fd, access_fd, 1 + i * share, share, frontends->slots_fd, i); /* numbers fit */
     if (frontends->tickets_fd >= 0)
         keep[count++] = frontends->tickets_fd;
@@ -49,9 +49,9 @@ static int start_program(struct oribi_supervisor *supervisor, uint32_t i, int te
         keep[count++] = frontends->slots_fd;
     if (access_fd >= 0)
         keep[count++] = access_fd;
-    for (uint32_t k = 0; k < ties->listeners->count; k++)
-        if (ties->listeners->items[k].frontend)
-            keep[count++] = ties->listeners->items[k].fd;
+    for (uint32_t k = 0; k < context->listeners->count; k++)
+        if (context->listeners->items[k].frontend)
+            keep[count++] = context->listeners->items[k].fd;
     char *extra[] = {env, (char *)"ORIBI_MOLD=", (char *)"ORIBI_UPGRADE=", NULL};
     oribi__children_ours(true);
     int code = oribi_start_again(&start, extra, keep, count, pid);
@@ -67,7 +67,7 @@ static int write_new(struct oribi_supervisor *supervisor, struct oribi__frontend
     if (code < 0)
         (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "out of memory");
     else
-        code = oribi__frontend_text_certificates(supervisor->ties.options, supervisor->ties.listeners, NULL, &frontend->files,
+        code = oribi__frontend_text_certificates(supervisor->context.options, supervisor->context.listeners, NULL, &frontend->files,
                                              supervisor->frontends.of_start, text, error);
     return code;
 }
@@ -91,7 +91,7 @@ static int write_certificates(struct oribi_supervisor *supervisor, uint32_t i, s
     oribi_log(ORIBI_LOG_WARN, "frontend %u gets the certificates that served last: %s", i, frontend->refused);
     frontend->refused[0] = '\0';
     error[0] = '\0';
-    return oribi__frontend_text_certificates(supervisor->ties.options, supervisor->ties.listeners, &frontends->kept, NULL, NULL,
+    return oribi__frontend_text_certificates(supervisor->context.options, supervisor->context.listeners, &frontends->kept, NULL, NULL,
                                          text, error);
 }
 
@@ -105,7 +105,7 @@ int oribi__frontend_start(struct oribi_supervisor *supervisor, uint32_t i, char 
     supervisor->frontends.starting = i;
     const struct oribi_buf *local = &supervisor->frontends.local;
     int code =
-        oribi__frontend_text(supervisor->ties.options, oribi_slice(local->p, local->len), supervisor->ties.listeners, &text);
+        oribi__frontend_text(supervisor->context.options, oribi_slice(local->p, local->len), supervisor->context.listeners, &text);
     if (code < 0)
         (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "out of memory");
     else

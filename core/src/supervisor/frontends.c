@@ -158,9 +158,9 @@ int oribi__frontends_check_user(const struct oribi_options *options, char *error
 int oribi__frontends_begin(struct oribi_supervisor *supervisor, char *error)
 {
     struct oribi__frontends *frontends = &supervisor->frontends;
-    const struct oribi_options *options = supervisor->ties.options;
-    oribi__frontends_warn_of_unused(options, supervisor->ties.listeners);
-    if (!oribi__frontends_wanted(supervisor->ties.listeners) || supervisor->ties.prefork)
+    const struct oribi_options *options = supervisor->context.options;
+    oribi__frontends_warn_of_unused(options, supervisor->context.listeners);
+    if (!oribi__frontends_wanted(supervisor->context.listeners) || supervisor->context.prefork)
         return 0;
     if (!oribi__frontend_program(frontends->program, sizeof(frontends->program)))
         return refuse(error, "tls:// and ?frontend=on need " ORIBI__FRONTEND_NEEDS);

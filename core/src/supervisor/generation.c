@@ -1,5 +1,5 @@
 /* Starting a mold: the first by the language's fork, later ones by exec so that new code counts. A command that is
- * started by exec finds its ties in its environment:
+ * started by exec finds its process context in its environment:
  *
  *   ORIBI_MOLD     "layout generation socket message life board board_count parent take give": it is to become a mold
  *   ORIBI_METRICS  the application's metrics (app_store.h)
@@ -74,10 +74,10 @@ struct oribi_policy_event oribi__mold_started(struct oribi_supervisor *superviso
 size_t oribi__listeners_to_keep(struct oribi_supervisor *supervisor, char *listen, size_t cap, int *keep)
 {
     int n = snprintf(listen, cap, "ORIBI_LISTEN=");
-    (void)oribi_inherited_format(supervisor->ties.listeners, listen + n, cap - (size_t)n);
+    (void)oribi_inherited_format(supervisor->context.listeners, listen + n, cap - (size_t)n);
     size_t count = 0;
-    for (uint32_t i = 0; i < supervisor->ties.listeners->count; i++)
-        keep[count++] = supervisor->ties.listeners->items[i].fd;
+    for (uint32_t i = 0; i < supervisor->context.listeners->count; i++)
+        keep[count++] = supervisor->context.listeners->items[i].fd;
     return count;
 }
 
@@ -89,21 +89,21 @@ static int exec_mold(struct oribi_supervisor *supervisor, pid_t *pid)
     char metrics[ORIBI__APP_STORE_TEXT_CAP];
     int keep[ORIBI_LISTENERS_MAX + 7];
     size_t count = oribi__listeners_to_keep(supervisor, listen, sizeof(listen), keep);
-    oribi_handoff_export(&supervisor->ties.handoff, handoff, sizeof(handoff));
+    oribi_handoff_export(&supervisor->context.handoff, handoff, sizeof(handoff));
     (void)snprintf(mold, sizeof(mold), "ORIBI_MOLD=%u %u %d %d %d %d %u %ld %s", (unsigned)ORIBI__LAYOUT,
-                   supervisor->next_mold.generation, supervisor->next_mold.fds[1], supervisor->ties.message_fd,
-                   supervisor->ties.life_fd,
+                   supervisor->next_mold.generation, supervisor->next_mold.fds[1], supervisor->context.message_fd,
+                   supervisor->context.life_fd,
                    /* ten numbers fit */
-                   supervisor->ties.board.fd, supervisor->ties.board.count, (long)supervisor->pid, handoff);
+                   supervisor->context.board.fd, supervisor->context.board.count, (long)supervisor->pid, handoff);
     keep[count++] = supervisor->next_mold.fds[1];
-    keep[count++] = supervisor->ties.message_fd;
-    keep[count++] = supervisor->ties.life_fd;
-    keep[count++] = supervisor->ties.board.fd;
-    keep[count++] = supervisor->ties.handoff.take_fd;
-    keep[count++] = supervisor->ties.handoff.give_fd;
-    if (supervisor->ties.app.fd >= 0)
-        keep[count++] = supervisor->ties.app.fd;
-    oribi__app_store_text(&supervisor->ties.app, metrics);
+    keep[count++] = supervisor->context.message_fd;
+    keep[count++] = supervisor->context.life_fd;
+    keep[count++] = supervisor->context.board.fd;
+    keep[count++] = supervisor->context.handoff.take_fd;
+    keep[count++] = supervisor->context.handoff.give_fd;
+    if (supervisor->context.app.fd >= 0)
+        keep[count++] = supervisor->context.app.fd;
+    oribi__app_store_text(&supervisor->context.app, metrics);
     char *extra[] = {mold,
                      listen,
                      metrics,
@@ -127,7 +127,7 @@ bool oribi__start_mold(struct oribi_supervisor *supervisor, uint32_t generation,
 {
     pid_t pid = -1;
     supervisor->next_mold.generation = generation;
-    if (!fresh && supervisor->ties.prefork) {
+    if (!fresh && supervisor->context.prefork) {
         *event = mold_started(generation, supervisor->pid, NULL);
         return true;
     }

@@ -29,7 +29,7 @@ static bool end_one(struct oribi_listener *item, bool held)
 
 void oribi__listening_turn(struct oribi_supervisor *supervisor)
 {
-    struct oribi_listeners *listeners = supervisor->ties.listeners;
+    struct oribi_listeners *listeners = supervisor->context.listeners;
     int64_t now_ms = oribi_clock_ms();
     uint32_t left = 0;
     bool more = false;
@@ -66,7 +66,7 @@ static void keep_own(struct oribi_listeners *listeners)
 /* True when there is nothing more to end. */
 static bool begin(struct oribi_supervisor *supervisor, bool handed_over)
 {
-    struct oribi_listeners *listeners = supervisor->ties.listeners;
+    struct oribi_listeners *listeners = supervisor->context.listeners;
     if (handed_over || supervisor->upgrade.predecessor_fd >= 0) {
         oribi__close_listeners(supervisor, !handed_over);
         return true;
@@ -83,7 +83,7 @@ static bool begin(struct oribi_supervisor *supervisor, bool handed_over)
  * that that its queue stays empty. */
 void oribi__end_newcomers(struct oribi_supervisor *supervisor, bool handed_over)
 {
-    struct oribi_listeners *listeners = supervisor->ties.listeners;
+    struct oribi_listeners *listeners = supervisor->context.listeners;
     if (begin(supervisor, handed_over))
         return;
     supervisor->shutdown.frontends_only = true;
@@ -94,12 +94,12 @@ void oribi__end_newcomers(struct oribi_supervisor *supervisor, bool handed_over)
 
 void oribi__end_listening(struct oribi_supervisor *supervisor, bool handed_over)
 {
-    struct oribi_listeners *listeners = supervisor->ties.listeners;
+    struct oribi_listeners *listeners = supervisor->context.listeners;
     if (begin(supervisor, handed_over))
         return;
     supervisor->shutdown.frontends_only = false;
     for (uint32_t i = 0; i < listeners->count; i++)
         oribi_os_listen_stop_accepting(listeners->items[i].fd);
-    for (uint32_t i = 0; i < supervisor->ties.board.count; i++)
-        atomic_store(&supervisor->ties.board.slots[i].stop_soon, ORIBI_STOP_LAST);
+    for (uint32_t i = 0; i < supervisor->context.board.count; i++)
+        atomic_store(&supervisor->context.board.slots[i].stop_soon, ORIBI_STOP_LAST);
 } /* the first look follows in the same turn, oribi_supervisor_take() */

@@ -14,13 +14,13 @@ enum { STACK_BYTES = 64 * 1024 };
 
 /* A worker of a mold becomes the supervisor's child when the process between is gone, which it is after its next few
  * instructions; only then can the kernel be asked to tell of the supervisor's end. */
-static void ask_kernel(const struct oribi__ties *ties)
+static void ask_kernel(const struct oribi__process_context *context)
 {
     enum { PATIENCE_MS = 10000 };
     int64_t end_ms = oribi_clock_ms() + PATIENCE_MS;
-    while (getppid() != ties->supervisor && oribi_clock_ms() < end_ms)
-        oribi_process_poll(&ties->life_fd, 1, 1);
-    if (getppid() == ties->supervisor && oribi_os_signal_on_parent_death(SIGTERM, ties->supervisor) == ORIBI_ECLOSED)
+    while (getppid() != context->supervisor && oribi_clock_ms() < end_ms)
+        oribi_process_poll(&context->life_fd, 1, 1);
+    if (getppid() == context->supervisor && oribi_os_signal_on_parent_death(SIGTERM, context->supervisor) == ORIBI_ECLOSED)
         (void)raise(SIGTERM); /* it was faster than we */
 }
 
@@ -55,12 +55,12 @@ static int start_thread(int life_fd)
     return code ? ORIBI_ESYS : 0;
 }
 
-void oribi__managers_end_expect(const struct oribi__ties *ties)
+void oribi__managers_end_expect(const struct oribi__process_context *context)
 {
     if (oribi_os_adopts_orphans()) {
-        if (getppid() != ties->supervisor) /* else it was asked at the fork */
-            ask_kernel(ties);
-    } else if (start_thread(ties->life_fd) < 0) {
+        if (getppid() != context->supervisor) /* else it was asked at the fork */
+            ask_kernel(context);
+    } else if (start_thread(context->life_fd) < 0) {
         oribi_log(ORIBI_LOG_WARN, "cannot start a thread that waits for the manager's end: "
                                   "a worker that waits for something else will outlive the manager");
     }

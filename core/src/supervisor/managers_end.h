@@ -6,7 +6,7 @@
 #include "supervisor/supervisor_private.h"
 
 /* In a worker that has just begun. May wait until the process between it and the manager is gone. Where nothing can be
- * arranged, oribi_child_stopping() still tells. */
-void oribi__managers_end_expect(const struct oribi__ties *ties);
+ * arranged, oribi_link_stopping() still tells. */
+void oribi__managers_end_expect(const struct oribi__process_context *context);
 
 #endif

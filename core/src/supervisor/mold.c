@@ -41,7 +41,7 @@ static void tell(struct oribi_mold *mold, enum oribi_message_kind kind, pid_t pi
     struct oribi_message message = {
         .kind = kind, .generation = mold->generation, .slot = mold->slot, .ticket = mold->ticket, .pid = pid};
     oribi_message_set_text(&message, text, len);
-    (void)oribi_message_send(mold->ties.message_fd, &message,
+    (void)oribi_message_send(mold->context.message_fd, &message,
                              1); /* fails when the supervisor is gone, which the socket tells */
 }
 
@@ -55,7 +55,7 @@ static int fail(struct oribi_mold *mold, int code, const char *error)
 static void let_go(void *owner)
 {
     struct oribi_mold *mold = owner;
-    oribi__ties_let_go(&mold->ties, true);
+    oribi__process_context_close(&mold->context, true);
     oribi__close(&mold->socket_fd);
     oribi_wake_destroy(&mold->wake);
     mold->wake = (struct oribi_wake){-1, -1};
@@ -74,21 +74,21 @@ int oribi__mold_take_post(struct oribi_mold *mold)
 
 static void note_own(struct oribi_mold *mold)
 {
-    const struct oribi__ties *ties = &mold->ties;
+    const struct oribi__process_context *context = &mold->context;
     oribi__fd_guard_add(&mold->fd_guard, mold->socket_fd, "commands of the supervisor");
     oribi__fd_guard_add_wake(&mold->fd_guard, &mold->wake, "wake");
-    oribi__fd_guard_add(&mold->fd_guard, ties->message_fd, "reports to the supervisor");
-    oribi__fd_guard_add(&mold->fd_guard, ties->life_fd, "supervisor's end");
-    oribi__fd_guard_add(&mold->fd_guard, ties->handoff.take_fd, "connections of siblings");
-    oribi__fd_guard_add(&mold->fd_guard, ties->handoff.give_fd, "connections for siblings");
-    for (uint32_t i = 0; i < ties->listeners->count; i++)
-        oribi__fd_guard_add(&mold->fd_guard, ties->listeners->items[i].fd, ties->listeners->items[i].text);
+    oribi__fd_guard_add(&mold->fd_guard, context->message_fd, "reports to the supervisor");
+    oribi__fd_guard_add(&mold->fd_guard, context->life_fd, "supervisor's end");
+    oribi__fd_guard_add(&mold->fd_guard, context->handoff.take_fd, "connections of siblings");
+    oribi__fd_guard_add(&mold->fd_guard, context->handoff.give_fd, "connections for siblings");
+    for (uint32_t i = 0; i < context->listeners->count; i++)
+        oribi__fd_guard_add(&mold->fd_guard, context->listeners->items[i].fd, context->listeners->items[i].text);
 }
 
 /* What is the same for a forked and a started mold. */
 static int settle(struct oribi_mold *mold, pid_t parent, char *error)
 {
-    const struct oribi_options *options = mold->ties.options;
+    const struct oribi_options *options = mold->context.options;
     if (oribi__mold_take_post(mold) < 0) {
         (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "mold: no descriptors: %s", oribi_os_error_text());
         return fail(mold, ORIBI_ESYS, error);
@@ -111,7 +111,7 @@ int oribi_mold_enter(struct oribi_supervisor *supervisor, struct oribi_mold **ou
 {
     struct oribi_mold *mold = oribi_mem_alloc(1, sizeof(*mold));
     pid_t parent = supervisor->pid;
-    mold->ties = supervisor->ties;
+    mold->context = supervisor->context;
     mold->generation = supervisor->next_mold.generation;
     mold->socket_fd = supervisor->next_mold.fds[1];
     oribi__supervisor_forget(supervisor, mold->socket_fd);
@@ -167,7 +167,7 @@ int oribi_mold_inherit(const struct oribi_supervisor_setup *setup, struct oribi_
     mold->started_by_exec = true;
     mold->generation = from.generation;
     mold->socket_fd = from.socket_fd;
-    mold->ties = (struct oribi__ties){.options = setup->options,
+    mold->context = (struct oribi__process_context){.options = setup->options,
                                       .listeners = setup->listeners,
                                       .program = setup->program,
                                       .supervisor = from.parent,
@@ -175,16 +175,16 @@ int oribi_mold_inherit(const struct oribi_supervisor_setup *setup, struct oribi_
                                       .handoff = from.handoff,
                                       .message_fd = from.message_fd,
                                       .life_fd = from.life_fd};
-    if (!mold->ties.listeners) /* lives as long as the process */
-        mold->ties.listeners = oribi_mem_alloc(1, sizeof(*mold->ties.listeners));
-    oribi__app_store_inherit(&mold->ties.app);
-    if (oribi_scoreboard_attach(&mold->ties.board, from.board_count, from.board_fd) < 0) {
+    if (!mold->context.listeners) /* lives as long as the process */
+        mold->context.listeners = oribi_mem_alloc(1, sizeof(*mold->context.listeners));
+    oribi__app_store_inherit(&mold->context.app);
+    if (oribi_scoreboard_attach(&mold->context.board, from.board_count, from.board_fd) < 0) {
         (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "cannot map the scoreboard: %s", oribi_os_error_text());
         code = fail(mold, ORIBI_ENOMEM, error);
     }
     if (code == 0)
-        oribi_app_metrics_enter(&mold->ties.app.view, from.generation, ORIBI_METRIC_NOBODY);
-    if (code == 0 && (code = oribi__open_logs(&mold->ties, error)) < 0)
+        oribi_app_metrics_enter(&mold->context.app.view, from.generation, ORIBI_METRIC_NOBODY);
+    if (code == 0 && (code = oribi__open_logs(&mold->context, error)) < 0)
         code = fail(mold, code, error);
     if (code == 0)
         code = settle(mold, from.parent, error);
@@ -210,12 +210,12 @@ bool oribi__mold_start_failed(const char *text)
 
 const struct oribi_options *oribi_mold_options(const struct oribi_mold *mold)
 {
-    return mold->ties.options;
+    return mold->context.options;
 }
 
 struct oribi_listeners *oribi_mold_listeners(struct oribi_mold *mold)
 {
-    return mold->ties.listeners;
+    return mold->context.listeners;
 }
 
 void oribi_mold_loaded_with(struct oribi_mold *mold, const char *text, size_t len)
@@ -228,7 +228,7 @@ void oribi_mold_loading_at(struct oribi_mold *mold, const char *text, size_t len
 {
     struct oribi_message message = {.kind = ORIBI_MESSAGE_MOLD_AT, .generation = mold->generation, .pid = mold->pid};
     oribi_message_set_text(&message, text, len < ORIBI_MOLD_PLACE_MAX ? len : ORIBI_MOLD_PLACE_MAX);
-    (void)oribi_message_send(mold->ties.message_fd, &message, 0);
+    (void)oribi_message_send(mold->context.message_fd, &message, 0);
 }
 
 /* Workers would have what the mold has, so an application that closes while it loads what is not its own has not
@@ -242,7 +242,7 @@ static void check_own(struct oribi_mold *mold)
     (void)snprintf(error, sizeof(error),
                    "the application has closed descriptor %d (%s) while it was loaded, which is the server's", lost->fd,
                    lost->what);
-    if (oribi__fd_guard_has(&mold->fd_guard, mold->ties.message_fd))
+    if (oribi__fd_guard_has(&mold->fd_guard, mold->context.message_fd))
         oribi_mold_failed(mold, error, strlen(error));
     else
         oribi_log(ORIBI_LOG_ERROR, "%s", error);
@@ -257,7 +257,7 @@ void oribi_mold_ready(struct oribi_mold *mold)
     oribi_os_fill_standard_streams(); /* the application may have closed them */
     oribi_os_trim_memory();           /* loading leaves much behind that the workers would copy bit by bit */
     if (mold->started_by_exec)
-        oribi__announce(&mold->ties, mold->generation);
+        oribi__announce(&mold->context, mold->generation);
     tell(mold, ORIBI_MESSAGE_MOLD_READY, mold->pid, mold->frameworks, strlen(mold->frameworks));
 }
 
@@ -274,7 +274,7 @@ static void remove_fresh_files(struct oribi_listeners *listeners)
 void oribi_mold_failed(struct oribi_mold *mold, const char *text, size_t len)
 {
     if (mold->started_by_exec)
-        remove_fresh_files(mold->ties.listeners);
+        remove_fresh_files(mold->context.listeners);
     tell(mold, ORIBI_MESSAGE_MOLD_FAILED, mold->pid, text, len);
 }
 
@@ -283,14 +283,14 @@ enum oribi_mold_action oribi_mold_take(struct oribi_mold *mold)
     (void)oribi_wake_clear(&mold->wake); /* what it woke us for is in the flags */
     oribi_log_flush();
     if (atomic_exchange(&mold->reopen_asked, false))
-        oribi__reopen_logs(&mold->ties);
+        oribi__reopen_logs(&mold->context);
     if (atomic_load(&mold->exit_asked))
         return ORIBI_MOLD_EXIT;
     struct oribi_message message;
     int got = oribi_message_receive(mold->socket_fd, &message, NULL);
     if (got == 0)
         return ORIBI_MOLD_NONE;
-    if (got < 0 || message.kind != ORIBI_MESSAGE_SPAWN || message.slot >= mold->ties.board.count)
+    if (got < 0 || message.kind != ORIBI_MESSAGE_SPAWN || message.slot >= mold->context.board.count)
         return ORIBI_MOLD_EXIT;
     mold->slot = message.slot;
     mold->ticket = message.ticket;
@@ -332,7 +332,7 @@ void oribi_mold_intermediate(struct oribi_mold *mold, pid_t pid)
     tell_fork(mold, pid);
 }
 
-/* The intermediate has nothing to do but to fork and to report, so that waiting for it is short; a keeper stays. */
+/* The intermediate has nothing to do but to fork and to report, so that waiting for it is short; a reaper stays. */
 void oribi_mold_after_fork(struct oribi_mold *mold, pid_t pid)
 {
     int status;
@@ -341,7 +341,7 @@ void oribi_mold_after_fork(struct oribi_mold *mold, pid_t pid)
     oribi__children_ours(false);
     oribi_signals_release();
     if (pid > 0 && !oribi_os_adopts_orphans())
-        oribi__keepers_add(&mold->keepers, pid);
+        oribi__reapers_add(&mold->reapers, pid);
     else if (pid > 0)
         (void)oribi_process_reap(pid, true,
                                  &status); /* it reported its result; an error means that it is reaped already */
@@ -350,7 +350,7 @@ void oribi_mold_after_fork(struct oribi_mold *mold, pid_t pid)
 size_t oribi_mold_title(struct oribi_mold *mold, char *dst, size_t cap)
 {
     char title[sizeof(mold->title)];
-    (void)snprintf(title, sizeof(title), "%s mold, generation %u%s", mold->ties.program, mold->generation,
+    (void)snprintf(title, sizeof(title), "%s mold, generation %u%s", mold->context.program, mold->generation,
                    atomic_load(&mold->loaded) ? "" : ", loading");
     return oribi__title_changed(title, mold->title, sizeof(mold->title), dst, cap);
 }
@@ -360,12 +360,12 @@ void oribi_mold_destroy(struct oribi_mold *mold)
     oribi_signals_end(0);
     oribi__children_let_go(NULL, NULL);
     oribi_os_close(mold->socket_fd);
-    oribi_os_close(mold->ties.message_fd);
-    oribi_os_close(mold->ties.life_fd);
-    oribi_handoff_close(&mold->ties.handoff);
+    oribi_os_close(mold->context.message_fd);
+    oribi_os_close(mold->context.life_fd);
+    oribi_handoff_close(&mold->context.handoff);
     oribi_wake_destroy(&mold->wake);
-    oribi__keepers_free(&mold->keepers);
-    oribi_access_log_forget(mold->ties.access_log); /* a mold that was a worker has lines that the worker writes */
+    oribi__reapers_free(&mold->reapers);
+    oribi_access_log_forget(mold->context.access_log); /* a mold that was a worker has lines that the worker writes */
     oribi_mem_free(mold);
     oribi_log_drain(ORIBI_LOG_DRAIN_MS);
 }

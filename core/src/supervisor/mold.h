@@ -73,71 +73,71 @@ size_t oribi_mold_title(struct oribi_mold *mold, char *dst, size_t cap);
 
 void oribi_mold_destroy(struct oribi_mold *mold);
 
-/* --- child: a worker's slot on the scoreboard and its ties to the supervisor --- */
+/* --- child: a worker's slot on the scoreboard and its process context to the supervisor --- */
 
-struct oribi_child;
+struct oribi_link;
 
 /* In the grandchild: takes mold, installs a worker's signal handlers. Never fails. */
-struct oribi_child *oribi_child_enter(struct oribi_mold *mold);
+struct oribi_link *oribi_link_enter(struct oribi_mold *mold);
 
 /* Fills in everything oribi_worker_create() wants. All of it lives until the process ends. */
-void oribi_child_setup(struct oribi_child *child, struct oribi_worker_setup *setup);
+void oribi_link_setup(struct oribi_link *child, struct oribi_worker_setup *setup);
 
-const struct oribi_options *oribi_child_options(const struct oribi_child *child);
-struct oribi_slot *oribi_child_slot(struct oribi_child *child);
-struct oribi_listeners *oribi_child_listeners(struct oribi_child *child);
+const struct oribi_options *oribi_link_options(const struct oribi_link *child);
+struct oribi_slot *oribi_link_slot(struct oribi_link *child);
+struct oribi_listeners *oribi_link_listeners(struct oribi_link *child);
 /* 0, 1, 2 … : name of the record, reused by later workers */
-uint32_t oribi_child_index(const struct oribi_child *child);
-uint32_t oribi_child_generation(const struct oribi_child *child); /* 1 at start, one more per reload */
-int oribi_child_life_fd(const struct oribi_child *child);         /* at EOF the supervisor is dead; borrowed */
+uint32_t oribi_link_index(const struct oribi_link *child);
+uint32_t oribi_link_generation(const struct oribi_link *child); /* 1 at start, one more per reload */
+int oribi_link_life_fd(const struct oribi_link *child);         /* at EOF the supervisor is dead; borrowed */
 
-/* Ties the worker (NULL: none) to the signals and tells the supervisor that this worker serves. A stop that came
+/* The process context the worker (NULL: none) to the signals and tells the supervisor that this worker serves. A stop that came
  * before takes effect now. */
-void oribi_child_ready(struct oribi_child *child, struct oribi_worker *worker);
+void oribi_link_ready(struct oribi_link *child, struct oribi_worker *worker);
 
 /* Borrows text: why this worker cannot serve. End the process with code 1 after it. */
-void oribi_child_failed(struct oribi_child *child, const char *text, size_t len);
+void oribi_link_failed(struct oribi_link *child, const char *text, size_t len);
 
 /* Around the two forks that make a mold of this worker. The listeners are duplicated for it, because the worker
  * closes its own in a child. */
-void oribi_child_before_fork(struct oribi_child *child);
-void oribi_child_after_fork(struct oribi_child *child, pid_t pid);
-struct oribi_mold *oribi_child_promote(struct oribi_child *child);
+void oribi_link_before_fork(struct oribi_link *child);
+void oribi_link_after_fork(struct oribi_link *child, pid_t pid);
+struct oribi_mold *oribi_link_promote(struct oribi_link *child);
 
 /* What oribi_process_signalled() does. */
-void oribi_child_signal(struct oribi_child *child, int number);
+void oribi_link_signal(struct oribi_link *child, int number);
 
 /* True from the moment a stop is announced (drain_delay): a readiness check should fail, requests are still welcome. */
-bool oribi_child_stop_soon(const struct oribi_child *child);
+bool oribi_link_stop_soon(const struct oribi_link *child);
 
 /* True once a signal has asked the worker to stop (TERM, QUIT), or the supervisor is gone. */
-bool oribi_child_stopping(struct oribi_child *child);
+bool oribi_link_stopping(struct oribi_link *child);
 
 /* Becomes readable at a signal and at the supervisor's end, for loops of their own; never read from it. Borrowed. */
-int oribi_child_wake_fd(struct oribi_child *child);
+int oribi_link_wake_fd(struct oribi_link *child);
 
 /* What the process title should say ("oribi worker 2, generation 1, idle, 4711 requests"). As
  * oribi_supervisor_title(); cheap enough once a second. */
-size_t oribi_child_title(struct oribi_child *child, char *dst, size_t cap);
+size_t oribi_link_title(struct oribi_link *child, char *dst, size_t cap);
 
 /* Unties the worker from the signals: from here on INT ends the process, TERM and QUIT leave it to its own end.
  * Takes child. */
-void oribi_child_leave(struct oribi_child *child);
+void oribi_link_leave(struct oribi_link *child);
 
 /* --- a manager's worker: prefork.h --- */
 
 /* In the child: takes supervisor, becomes the user that the options name. Gives the child; NULL with `error`: end
  * the process with code 1. */
-struct oribi_child *oribi_child_enter_managed(struct oribi_supervisor *supervisor, char *error);
+struct oribi_link *oribi_link_enter_managed(struct oribi_supervisor *supervisor, char *error);
 
-/* Tells the supervisor that the worker is up; for a child of oribi_child_enter() too. */
-void oribi_child_begin(struct oribi_child *child);
+/* Tells the supervisor that the worker is up; for a child of oribi_link_enter() too. */
+void oribi_link_begin(struct oribi_link *child);
 
 /* What the functions of jobs.h do. */
-void oribi_child_watch_signals(struct oribi_child *child);
-bool oribi_child_asked(struct oribi_child *child);
-void oribi_child_job_begin(struct oribi_child *child, const char *text, size_t len);
-void oribi_child_job_end(struct oribi_child *child);
-size_t oribi_child_job_title(struct oribi_child *child, bool rest, char *dst, size_t cap);
+void oribi_link_watch_signals(struct oribi_link *child);
+bool oribi_link_asked(struct oribi_link *child);
+void oribi_link_job_begin(struct oribi_link *child, const char *text, size_t len);
+void oribi_link_job_end(struct oribi_link *child);
+size_t oribi_link_job_title(struct oribi_link *child, bool rest, char *dst, size_t cap);
 
 #endif

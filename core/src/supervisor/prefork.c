@@ -131,7 +131,7 @@ void oribi__prefork_begin(struct oribi_supervisor *supervisor, const struct orib
     for (uint32_t i = 0; i < prefork->trap_count; i++)
         numbers[count++] = prefork->traps[i].signal;
     oribi_signals_choose(numbers, count);
-    supervisor->ties.usr1_foreign = prefork->left & (uint64_t)1 << (SIGUSR1 - 1) || trap_of(supervisor, SIGUSR1);
+    supervisor->context.usr1_foreign = prefork->left & (uint64_t)1 << (SIGUSR1 - 1) || trap_of(supervisor, SIGUSR1);
 }
 
 static bool ends(int number)
@@ -237,8 +237,8 @@ void oribi_supervisor_configure(struct oribi_supervisor *supervisor)
     struct oribi_policy *policy = &supervisor->policy;
     uint32_t before = policy->config.workers;
     uint32_t most = policy->config.workers_max;
-    oribi__supervisor_config(supervisor->ties.options, most, true, &policy->config);
-    policy->config.no_reopen = supervisor->ties.usr1_foreign;
+    oribi__supervisor_config(supervisor->context.options, most, true, &policy->config);
+    policy->config.no_reopen = supervisor->context.usr1_foreign;
     if (policy->config.workers != before)
         policy->target = policy->config.workers;
 }

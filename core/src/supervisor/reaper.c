@@ -16,11 +16,11 @@ enum {
     PATIENCE_MS = 1000,
 };
 
-/* --- the keeper --- */
+/* --- the reaper --- */
 
 /* The supervisor must not take a pid for a worker's that another process may have: so it is told before the pid is
  * given back. */
-void oribi__keeper_keep(int message_fd, pid_t pid)
+void oribi__reaper_keep(int message_fd, pid_t pid)
 {
     int status = 0;
     struct oribi_message message = {.kind = ORIBI_MESSAGE_ENDED, .pid = pid};
@@ -40,40 +40,40 @@ void oribi__keeper_keep(int message_fd, pid_t pid)
 
 /* --- the mold --- */
 
-static void reap(struct oribi__keepers *keepers)
+static void reap(struct oribi__reapers *reapers)
 {
     int status;
     uint32_t left = 0;
-    for (uint32_t i = 0; i < keepers->count; i++)
-        if (oribi_process_reap(keepers->pids[i], false, &status) == 0)
-            keepers->pids[left++] = keepers->pids[i];
-    keepers->count = left;
+    for (uint32_t i = 0; i < reapers->count; i++)
+        if (oribi_process_reap(reapers->pids[i], false, &status) == 0)
+            reapers->pids[left++] = reapers->pids[i];
+    reapers->count = left;
 }
 
-/* Without memory the keeper is reaped when the mold is gone. */
-void oribi__keepers_add(struct oribi__keepers *keepers, pid_t pid)
+/* Without memory the reaper is reaped when the mold is gone. */
+void oribi__reapers_add(struct oribi__reapers *reapers, pid_t pid)
 {
-    reap(keepers);
-    if (keepers->count == keepers->cap) {
-        uint32_t cap = keepers->cap ? 2 * keepers->cap : 16;
-        pid_t *pids = oribi_mem_try_resize(keepers->pids, cap, sizeof(*pids));
+    reap(reapers);
+    if (reapers->count == reapers->cap) {
+        uint32_t cap = reapers->cap ? 2 * reapers->cap : 16;
+        pid_t *pids = oribi_mem_try_resize(reapers->pids, cap, sizeof(*pids));
         if (!pids)
             return;
-        keepers->pids = pids;
-        keepers->cap = cap;
+        reapers->pids = pids;
+        reapers->cap = cap;
     }
-    keepers->pids[keepers->count++] = pid;
+    reapers->pids[reapers->count++] = pid;
 }
 
-void oribi__keepers_free(struct oribi__keepers *keepers)
+void oribi__reapers_free(struct oribi__reapers *reapers)
 {
-    oribi_mem_free(keepers->pids);
-    *keepers = (struct oribi__keepers){0};
+    oribi_mem_free(reapers->pids);
+    *reapers = (struct oribi__reapers){0};
 }
 
 /* --- the supervisor --- */
 
-bool oribi__keeper_reported(struct oribi_supervisor *supervisor, const struct oribi_message *message,
+bool oribi__reaper_reported(struct oribi_supervisor *supervisor, const struct oribi_message *message,
                             struct oribi_policy_event *event)
 {
     if (oribi_os_adopts_orphans())
@@ -84,35 +84,35 @@ bool oribi__keeper_reported(struct oribi_supervisor *supervisor, const struct or
     return true;
 }
 
-pid_t oribi__keeper_missing(struct oribi_supervisor *supervisor)
+pid_t oribi__reaper_missing(struct oribi_supervisor *supervisor)
 {
     int64_t now_ms = oribi_clock_ms();
     const struct oribi_policy *policy = &supervisor->policy;
-    if (oribi_os_adopts_orphans() || now_ms < supervisor->keepers_look_at)
+    if (oribi_os_adopts_orphans() || now_ms < supervisor->reapers_look_at)
         return 0;
     for (uint32_t i = 0; i < policy->slot_count; i++)
         if (oribi_policy_has_process(policy, i) && oribi_process_is_gone(policy->records[i].pid))
             return policy->records[i].pid;
-    supervisor->keepers_look_at = now_ms + LOOK_MS;
+    supervisor->reapers_look_at = now_ms + LOOK_MS;
     return 0;
 }
 
 /* The end of the socket that all of them report to is theirs. */
-void oribi__keepers_await(struct oribi_supervisor *supervisor)
+void oribi__reapers_await(struct oribi_supervisor *supervisor)
 {
     struct oribi_message message;
     int64_t end_ms = oribi_clock_ms() + PATIENCE_MS;
     int64_t left_ms = PATIENCE_MS;
     if (oribi_os_adopts_orphans())
         return;
-    oribi__close(&supervisor->ties.message_fd);
+    oribi__close(&supervisor->context.message_fd);
     while (left_ms > 0 && oribi_message_receive(supervisor->message_fd, &message, NULL) != ORIBI_ECLOSED) {
         oribi_process_poll(&supervisor->message_fd, 1, left_ms);
         left_ms = end_ms - oribi_clock_ms();
     }
 }
 
-int64_t oribi__keeper_deadline(const struct oribi_supervisor *supervisor)
+int64_t oribi__reaper_deadline(const struct oribi_supervisor *supervisor)
 {
-    return oribi_os_adopts_orphans() ? INT64_MAX : supervisor->keepers_look_at;
+    return oribi_os_adopts_orphans() ? INT64_MAX : supervisor->reapers_look_at;
 }

@@ -1,4 +1,4 @@
-/* One process that serves alone. Reading order: oribi__single_begin; attend, the attendant's loop, with what makes an
+/* One process that serves alone. Reading order: oribi__single_begin; attend, the housekeeping thread's loop, with what makes an
  * event of what; happened, what follows from it; oribi__single_end. A reload is in single_restart.c. */
 #include "supervisor/single.h"
 #include "supervisor/single_private.h"
@@ -54,7 +54,7 @@ void oribi__single_stop(struct oribi_single *single)
 static void let_go(void *owner)
 {
     struct oribi_single *single = owner;
-    oribi__child_let_go(single->child);
+    oribi__link_let_go(single->link);
     oribi__supervisor_let_go(single->supervisor);
 }
 
@@ -71,7 +71,7 @@ static void remove_files(struct oribi_single *single)
 {
     struct oribi_supervisor *supervisor = single->supervisor;
     enter_folder(single->folder);
-    oribi_listeners_unlink(supervisor->ties.listeners);
+    oribi_listeners_unlink(supervisor->context.listeners);
     oribi__control_stopped(supervisor);
     oribi__control_close(supervisor, true);
     oribi__agent_close(supervisor, true);
@@ -99,7 +99,7 @@ void oribi__single_drain(struct oribi_single *single, enum oribi_stop_word word)
     atomic_store(&oribi__single_slot(single)->stop_soon, word);
     single->drain_until = oribi__single_in_ms(left_ms);
     single->supervisor->policy.records[0].state = ORIBI_RECORD_STOPPING;
-    oribi_child_signal(single->child, SIGTERM);
+    oribi_link_signal(single->link, SIGTERM);
 }
 
 static void stop(struct oribi_single *single)
@@ -156,7 +156,7 @@ static void happened(struct oribi_single *single, const struct oribi_policy_even
         oribi__single_reload(single);
         break;
     case ORIBI_EVENT_REOPEN:
-        oribi_child_signal(single->child, SIGUSR1);
+        oribi_link_signal(single->link, SIGUSR1);
         break;
     default: /* there is one worker */
         break;
@@ -270,7 +270,7 @@ static void turn(struct oribi_single *single)
 static void *attend(void *self)
 {
     struct oribi_single *single = self;
-    oribi_os_thread_name("attendant");
+    oribi_os_thread_name("housekeeping thread");
     while (!atomic_load(&single->leaving)) {
         turn(single);
         int64_t at = single->boot_until < single->drain_until ? single->boot_until : single->drain_until;
@@ -303,34 +303,34 @@ static void describe(struct oribi_single *single)
     atomic_store(&oribi__single_slot(single)->state, ORIBI_SLOT_STARTING);
 }
 
-static int duplicate(struct oribi_single *single, struct oribi__ties *ties)
+static int duplicate(struct oribi_single *single, struct oribi__process_context *context)
 {
-    single->listeners = *ties->listeners;
+    single->listeners = *context->listeners;
     bool all = true;
     for (uint32_t i = 0; i < single->listeners.count; i++) {
-        single->listeners.items[i].fd = oribi_os_dup(ties->listeners->items[i].fd);
+        single->listeners.items[i].fd = oribi_os_dup(context->listeners->items[i].fd);
         all &= single->listeners.items[i].fd >= 0;
     }
-    single->handoff.take_fd = oribi_os_dup(ties->handoff.take_fd);
-    single->handoff.give_fd = oribi_os_dup(ties->handoff.give_fd);
-    ties->listeners = &single->listeners;
-    ties->handoff = single->handoff;
+    single->handoff.take_fd = oribi_os_dup(context->handoff.take_fd);
+    single->handoff.give_fd = oribi_os_dup(context->handoff.give_fd);
+    context->listeners = &single->listeners;
+    context->handoff = single->handoff;
     return all && single->handoff.take_fd >= 0 && single->handoff.give_fd >= 0 ? 0 : ORIBI_ESYS;
 }
 
-static int start_attendant(struct oribi_single *single)
+static int start_housekeeping(struct oribi_single *single)
 {
     sigset_t all;
     sigset_t before;
     (void)sigfillset(&all);
     (void)pthread_sigmask(SIG_SETMASK, &all, &before);
-    int code = pthread_create(&single->attendant, NULL, attend, single);
+    int code = pthread_create(&single->housekeeping, NULL, attend, single);
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     return code ? ORIBI_ESYS : 0;
 }
 
 int oribi__single_begin(const struct oribi_supervisor_setup *setup, const struct oribi__arrival *arrival,
-                        struct oribi_single **out, struct oribi_child **child, char *error)
+                        struct oribi_single **out, struct oribi_link **child, char *error)
 {
     struct oribi_supervisor *supervisor;
     sigset_t all;
@@ -339,8 +339,8 @@ int oribi__single_begin(const struct oribi_supervisor_setup *setup, const struct
     if (code < 0)
         return code;
     struct oribi_single *single = oribi_mem_alloc(1, sizeof(*single));
-    struct oribi__ties ties = supervisor->ties;
-    ties.single = true;
+    struct oribi__process_context context = supervisor->context;
+    context.single = true;
     *single = (struct oribi_single){.supervisor = supervisor,
                                     .generation = arrival->generation ? arrival->generation : 1,
                                     .drain_until = INT64_MAX,
@@ -349,7 +349,7 @@ int oribi__single_begin(const struct oribi_supervisor_setup *setup, const struct
     (void)pthread_cond_init(&single->came_up, NULL);
     single->boot_until = oribi__single_in_ms(setup->options->boot_timeout_ms);
     code = oribi__supervisor_begin_alone(supervisor, error);
-    if (code == 0 && (code = duplicate(single, &ties)) < 0)
+    if (code == 0 && (code = duplicate(single, &context)) < 0)
         (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "cannot duplicate descriptors: %s", oribi_os_error_text());
     if (code < 0) {
         oribi_supervisor_destroy(supervisor);
@@ -361,19 +361,19 @@ int oribi__single_begin(const struct oribi_supervisor_setup *setup, const struct
     (void)sigfillset(&all);
     (void)pthread_sigmask(SIG_SETMASK, &all, &before); /* until the handler is ours */
     oribi_signals_hold();                              /* it releases them, as after a fork */
-    single->child = oribi__child_new(&ties, 0, 1, single->generation);
+    single->link = oribi__link_new(&context, 0, 1, single->generation);
     oribi__children_let_go(let_go, single);
     atomic_store(&single->attended, true);
     oribi_signals_install(on_signal, single, 0);
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (start_attendant(single) < 0) {
+    if (start_housekeeping(single) < 0) {
         (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "cannot start a thread");
         oribi_supervisor_destroy(supervisor);
         oribi_signals_uninstall();
         return ORIBI_ESYS;
     }
     *out = single;
-    *child = single->child;
+    *child = single->link;
     return 0;
 }
 
@@ -387,21 +387,21 @@ int oribi__single_leave(struct oribi_single *single, bool failed)
     atomic_store(&single->failed, failed);
     atomic_store(&single->leaving, true);
     oribi_supervisor_wake(single->supervisor);
-    (void)pthread_join(single->attendant, NULL);
+    (void)pthread_join(single->housekeeping, NULL);
     atomic_store(&single->attended, false);
-    oribi_child_leave(single->child);
+    oribi_link_leave(single->link);
     single->supervisor->action.exit_code = failed;
     return failed;
 }
 
-/* A stop that came since the attendant has ended goes before a new program. */
+/* A stop that came since the housekeeping thread has ended goes before a new program. */
 void oribi__single_end(struct oribi_single *single)
 {
     bool failed = atomic_load(&single->failed);
     bool restarts = atomic_load(&single->restarts) && !failed && !atomic_load(&single->stopped_lately);
     if (restarts) {
-        if (single->supervisor->ties.access_log)
-            oribi_access_log_drain(single->supervisor->ties.access_log, ORIBI_LOG_DRAIN_MS);
+        if (single->supervisor->context.access_log)
+            oribi_access_log_drain(single->supervisor->context.access_log, ORIBI_LOG_DRAIN_MS);
         oribi__single_become(single);
         cut(single, 1);
     }

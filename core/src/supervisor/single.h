@@ -2,13 +2,13 @@
  * forked, so that it works where a fork is a trap (macOS, once Objective-C was initialised), under a debugger, and for
  * who wants one process.
  *
- *   the program's threads                      the attendant, a thread in C
+ *   the program's threads                      the housekeeping thread, a thread in C
  *   LOAD, OPEN, RUN: the one worker            what a supervisor's loop does beside its processes: signals, control
  *        │    ▲                                socket, status and agent listener, watched files, deadlines
  *        │    └── drain, reopen ──────────────────┤
  *        └─────── files, ready, failed ──────────►│
  *
- * The attendant knows nothing of the language, and answers while every call is stuck. Between oribi__single_begin() and
+ * The housekeeping thread knows nothing of the language, and answers while every call is stuck. Between oribi__single_begin() and
  * oribi__single_leave() the supervisor's state is its own; the worker has descriptors of its own of listeners and
  * hand-off queue, as a forked one would, so that each side closes what it has.
  *
@@ -34,7 +34,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-struct oribi_child;
+struct oribi_link;
 struct oribi_single;
 
 /* What the exec of such a server has left in the environment. */
@@ -51,7 +51,7 @@ void oribi__single_arrived(const struct oribi__arrival *arrival);
 /* Makes the calling process such a server. Gives it, and its worker's child
  * (mold.h), which lives as long as the process. 0 or as oribi_supervisor_create(), which it calls. */
 int oribi__single_begin(const struct oribi_supervisor_setup *setup, const struct oribi__arrival *arrival,
-                        struct oribi_single **out, struct oribi_child **child, char *error);
+                        struct oribi_single **out, struct oribi_link **child, char *error);
 
 /* As if the process had got this signal. Async-signal-safe. */
 void oribi__single_signal(struct oribi_single *single, int number);
@@ -59,14 +59,14 @@ void oribi__single_signal(struct oribi_single *single, int number);
 /* Asks for a graceful stop, once. Async-signal-safe. */
 void oribi__single_stop(struct oribi_single *single);
 
-/* The worker is open and has said so: waits until the attendant has heard of that, and of all that was told before,
+/* The worker is open and has said so: waits until the housekeeping thread has heard of that, and of all that was told before,
  * such as files to watch. */
 void oribi__single_await_up(struct oribi_single *single);
 
 /* The worker has left RUN because the program is to be started anew. */
 bool oribi__single_restarts(const struct oribi_single *single);
 
-/* The worker has ended or could not begin (`failed`): ends the attendant. Gives the exit code. */
+/* The worker has ended or could not begin (`failed`): ends the housekeeping thread. Gives the exit code. */
 int oribi__single_leave(struct oribi_single *single, bool failed);
 
 /* After that and the worker's end: starts the program anew under this pid, where it is to be; else, and where that

@@ -22,21 +22,21 @@ struct oribi__trial {
 
 struct oribi_single {
     struct oribi_supervisor *supervisor;
-    struct oribi_child *child;
+    struct oribi_link *link;
     struct oribi_listeners listeners; /* the worker's descriptors of them */
     struct oribi_handoff handoff;     /* likewise */
-    pthread_t attendant;
-    pthread_mutex_t lock; /* of is_up, which the attendant sets and the worker waits for */
+    pthread_t housekeeping;
+    pthread_mutex_t lock; /* of is_up, which the housekeeping thread sets and the worker waits for */
     pthread_cond_t came_up;
     bool is_up;
     uint32_t generation;
     char *folder;                /* of the start, before the application has loaded */
-    _Atomic bool attended;       /* the attendant runs */
+    _Atomic bool attended;       /* the housekeeping thread runs */
     _Atomic bool leaving;        /* … and is to end */
     _Atomic bool failed;         /* … because the worker could not begin */
     _Atomic bool restarts;       /* the program is started anew when the worker has ended */
-    _Atomic bool stopped_lately; /* since the attendant has ended */
-    /* the attendant's */
+    _Atomic bool stopped_lately; /* since the housekeeping thread has ended */
+    /* the housekeeping thread's */
     struct oribi__trial trial;
     bool again;          /* another reload was asked for during the trial */
     int64_t boot_until;  /* INT64_MAX: no bound; likewise: */
@@ -50,12 +50,12 @@ static inline int64_t oribi__single_in_ms(int64_t ms)
 
 static inline const struct oribi_options *oribi__single_options(const struct oribi_single *single)
 {
-    return single->supervisor->ties.options;
+    return single->supervisor->context.options;
 }
 
 static inline struct oribi_slot *oribi__single_slot(const struct oribi_single *single)
 {
-    return &single->supervisor->ties.board.slots[0];
+    return &single->supervisor->context.board.slots[0];
 }
 
 /* Has the worker finish its calls. TOLD: for a new program; LAST: the listeners end too. */

@@ -34,51 +34,51 @@ enum oribi_log_level oribi__log_level(const struct oribi_options *options)
 }
 
 /* Only root makes files for others. NULL: files belong to this process's user. */
-static const struct oribi_log_owner *log_owner(struct oribi__ties *ties)
+static const struct oribi_log_owner *log_owner(struct oribi__process_context *context)
 {
-    const struct oribi_options *options = ties->options;
+    const struct oribi_options *options = context->options;
     char error[ORIBI_ERROR_TEXT_CAP];
-    struct oribi_log_owner *owner = &ties->log_owner;
+    struct oribi_log_owner *owner = &context->log_owner;
     if (geteuid() != 0 || (!options->user && !options->group) ||
         oribi_process_find_user(options->user, options->group, &owner->uid, &owner->gid, error) < 0)
         return NULL;
-    owner->user = oribi_process_user_name(owner->uid, ties->log_user, sizeof(ties->log_user));
+    owner->user = oribi_process_user_name(owner->uid, context->log_user, sizeof(context->log_user));
     return owner;
 }
 
-int oribi__open_logs(struct oribi__ties *ties, char *error)
+int oribi__open_logs(struct oribi__process_context *context, char *error)
 {
-    const struct oribi_options *options = ties->options;
+    const struct oribi_options *options = context->options;
     oribi_os_fill_standard_streams(); /* before anything looks where they lead */
     oribi_log_init(STDERR_FILENO, oribi__log_level(options));
     oribi_log_set_json(options->error_log_format && strcmp(options->error_log_format, "json") == 0);
-    const struct oribi_log_owner *owner = log_owner(ties);
+    const struct oribi_log_owner *owner = log_owner(context);
     bool off = !options->access_log || strcmp(options->access_log, "off") == 0;
     if (!off) {
         int code =
-            oribi_access_log_open(options->access_log, options->access_log_format, owner, &ties->access_log, error);
+            oribi_access_log_open(options->access_log, options->access_log_format, owner, &context->access_log, error);
         if (code < 0)
             return code;
-        oribi_access_log_choose(ties->access_log, &options->access_log_skip, options->access_log_sample);
+        oribi_access_log_choose(context->access_log, &options->access_log_skip, options->access_log_sample);
     }
     if (!is_file(options->error_log) || oribi_log_open(options->error_log, owner) == 0)
         return 0;
     (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "error_log: cannot open %.120s: %s", options->error_log,
                    oribi_os_error_text());
-    if (ties->access_log)
-        oribi_access_log_close(ties->access_log);
-    ties->access_log = NULL;
+    if (context->access_log)
+        oribi_access_log_close(context->access_log);
+    context->access_log = NULL;
     return ORIBI_ESYS;
 }
 
-void oribi__reopen_logs(struct oribi__ties *ties)
+void oribi__reopen_logs(struct oribi__process_context *context)
 {
     char error[ORIBI_ERROR_TEXT_CAP];
-    const struct oribi_log_owner *owner = log_owner(ties);
+    const struct oribi_log_owner *owner = log_owner(context);
     if (oribi_log_reopen(owner) < 0)
         oribi_log(ORIBI_LOG_ERROR, "error_log: cannot be reopened, going on with the old file: %s",
                   oribi_os_error_text());
-    if (ties->access_log && oribi_access_log_reopen(ties->access_log, owner, error) < 0)
+    if (context->access_log && oribi_access_log_reopen(context->access_log, owner, error) < 0)
         oribi_log(ORIBI_LOG_ERROR, "%s, going on with the old file", error);
 }
 
@@ -127,9 +127,9 @@ static void point_at_null(int fd, int flags)
 static void logs_follow_streams(struct oribi_supervisor *supervisor)
 {
     char error[ORIBI_ERROR_TEXT_CAP];
-    if (!is_file(supervisor->ties.options->error_log))
-        oribi_log_init(STDERR_FILENO, oribi__log_level(supervisor->ties.options));
-    if (oribi_access_log_follow_stdout(supervisor->ties.access_log, error) < 0)
+    if (!is_file(supervisor->context.options->error_log))
+        oribi_log_init(STDERR_FILENO, oribi__log_level(supervisor->context.options));
+    if (oribi_access_log_follow_stdout(supervisor->context.access_log, error) < 0)
         oribi_log(ORIBI_LOG_WARN, "%s", error);
 }
 
@@ -139,13 +139,13 @@ void oribi_supervisor_daemon_enter(struct oribi_supervisor *supervisor)
 {
     oribi__children_ours(false);
     supervisor->pid = getpid();
-    supervisor->ties.supervisor = supervisor->pid;
+    supervisor->context.supervisor = supervisor->pid;
     oribi_os_close(supervisor->starter.fds[0]);
     supervisor->starter.fds[0] = -1;
     oribi_signals_install(oribi__supervisor_signal, supervisor, 1);
     (void)setsid(); /* fails only for a group leader, which a fresh child is not */
     point_at_null(STDIN_FILENO, O_RDONLY);
-    if (is_file(supervisor->ties.options->error_log)) {
+    if (is_file(supervisor->context.options->error_log)) {
         (void)dup2(STDERR_FILENO, STDOUT_FILENO); /* both are open: it cannot fail */
     } else {
         point_at_null(STDOUT_FILENO, O_WRONLY);
@@ -183,7 +183,7 @@ static void print_lines(const struct oribi_supervisor *supervisor, size_t said)
         size_t end = at;
         while (end < said && supervisor->starter.text[end] != '\n')
             end++;
-        (void)dprintf(STDERR_FILENO, "%s: %.*s\n", supervisor->ties.program, (int)(end - at),
+        (void)dprintf(STDERR_FILENO, "%s: %.*s\n", supervisor->context.program, (int)(end - at),
                       supervisor->starter.text + at);
         at = end + 1;
     }
@@ -210,8 +210,8 @@ int oribi__starter_take(struct oribi_supervisor *supervisor)
 
 static void no_descriptors(struct oribi_supervisor *supervisor)
 {
-    supervisor->ties.handoff = (struct oribi_handoff){-1, -1};
-    supervisor->ties.message_fd = supervisor->ties.life_fd = supervisor->ties.board.fd = supervisor->message_fd =
+    supervisor->context.handoff = (struct oribi_handoff){-1, -1};
+    supervisor->context.message_fd = supervisor->context.life_fd = supervisor->context.board.fd = supervisor->message_fd =
         supervisor->life_write_fd = -1;
     supervisor->signal_fds[0] = supervisor->signal_fds[1] = supervisor->starter.fds[0] = supervisor->starter.fds[1] =
         -1;
@@ -223,7 +223,7 @@ static void no_descriptors(struct oribi_supervisor *supervisor)
     for (uint32_t i = 0; i < ORIBI__CLIENTS_MAX; i++)
         supervisor->control.clients[i].fd = -1;
     supervisor->inherited.to_fd = -1;
-    supervisor->ties.app.fd = -1;
+    supervisor->context.app.fd = -1;
     oribi__frontends_init(&supervisor->frontends);
     oribi__status_init(&supervisor->status);
     oribi__agent_init(&supervisor->agent);
@@ -263,7 +263,7 @@ void oribi__supervisor_let_go(void *owner)
                   &supervisor->watch.os.fd,
                   &supervisor->restart_file.watch.os.fd,
                   &supervisor->pid_file.fd};
-    oribi__ties_let_go(&supervisor->ties, true);
+    oribi__process_context_close(&supervisor->context, true);
     for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++)
         oribi__close(fds[i]);
     for (uint32_t i = 0; i < ORIBI_MOLDS_MAX; i++)
@@ -284,7 +284,7 @@ void oribi__supervisor_forget(struct oribi_supervisor *supervisor, int keep_fd)
     oribi__status_close(supervisor, false);
     oribi__stacks_close(supervisor);
     oribi_pid_file_forget(&supervisor->pid_file);
-    if (supervisor->ties.listeners != &supervisor->no_listeners)
+    if (supervisor->context.listeners != &supervisor->no_listeners)
         oribi_mem_free(supervisor); /* else the mold goes on using the empty list in it */
 }
 
@@ -294,10 +294,10 @@ static int open_pipes(struct oribi_supervisor *supervisor)
     if (oribi_message_pair(fds) < 0)
         return ORIBI_ESYS;
     supervisor->message_fd = fds[0];
-    supervisor->ties.message_fd = fds[1];
+    supervisor->context.message_fd = fds[1];
     if (oribi_os_pipe(fds) < 0)
         return ORIBI_ESYS;
-    supervisor->ties.life_fd = fds[0];
+    supervisor->context.life_fd = fds[0];
     supervisor->life_write_fd = fds[1];
     if (oribi_os_pipe(supervisor->signal_fds) < 0)
         return ORIBI_ESYS;
@@ -341,7 +341,7 @@ void oribi__supervisor_config(const struct oribi_options *options, uint32_t work
  * opened itself. */
 void oribi__close_listeners(struct oribi_supervisor *supervisor, bool unlink_paths)
 {
-    struct oribi_listeners *listeners = supervisor->ties.listeners;
+    struct oribi_listeners *listeners = supervisor->context.listeners;
     for (uint32_t i = 0; supervisor->upgrade.predecessor_fd >= 0 && i < listeners->count; i++) {
         if (listeners->items[i].fresh)
             continue;
@@ -359,18 +359,18 @@ static int fail(struct oribi_supervisor *supervisor, int code, const char *what,
     oribi__close_listeners(supervisor, true);
     oribi__inherited_totals_close(&supervisor->inherited);
     close_own(supervisor, -1);
-    oribi_os_close(supervisor->ties.message_fd);
-    oribi_os_close(supervisor->ties.life_fd);
-    oribi_handoff_close(&supervisor->ties.handoff);
+    oribi_os_close(supervisor->context.message_fd);
+    oribi_os_close(supervisor->context.life_fd);
+    oribi_handoff_close(&supervisor->context.handoff);
     oribi__frontends_close(supervisor, false);
     oribi__control_close(supervisor, true);
     oribi__agent_close(supervisor, true);
     oribi__status_close(supervisor, true);
     oribi_pid_file_remove(&supervisor->pid_file);
-    if (supervisor->ties.access_log)
-        oribi_access_log_close(supervisor->ties.access_log);
-    oribi_scoreboard_destroy(&supervisor->ties.board);
-    oribi__app_store_destroy(&supervisor->ties.app);
+    if (supervisor->context.access_log)
+        oribi_access_log_close(supervisor->context.access_log);
+    oribi_scoreboard_destroy(&supervisor->context.board);
+    oribi__app_store_destroy(&supervisor->context.app);
     oribi_mem_free(supervisor);
     return code;
 }
@@ -378,7 +378,7 @@ static int fail(struct oribi_supervisor *supervisor, int code, const char *what,
 /* What the operator may have wrong, in the order in which it does the least harm. */
 static int open_named(struct oribi_supervisor *supervisor, char *error)
 {
-    const struct oribi_options *options = supervisor->ties.options;
+    const struct oribi_options *options = supervisor->context.options;
     int code = oribi_process_check_user(options->user, options->group, error);
     if (code == 0)
         code = oribi__frontends_check_user(options, error);
@@ -396,7 +396,7 @@ static int open_named(struct oribi_supervisor *supervisor, char *error)
     if (code == 0)
         code = oribi__control_begin(supervisor, error);
     if (code == 0)
-        code = oribi__open_logs(&supervisor->ties, error);
+        code = oribi__open_logs(&supervisor->context, error);
     if (code == 0)
         code = oribi__status_open(supervisor, error);
     if (code == 0)
@@ -415,16 +415,16 @@ int oribi_supervisor_create(const struct oribi_supervisor_setup *setup, struct o
     supervisor->started_ms = oribi_clock_ms();
     supervisor->started_wall_ms = oribi_clock_wall_ms();
     supervisor->daemonize = options->daemonize;
-    supervisor->ties.options = options;
-    supervisor->ties.listeners = setup->listeners ? setup->listeners : &supervisor->no_listeners;
-    supervisor->ties.program = setup->program;
+    supervisor->context.options = options;
+    supervisor->context.listeners = setup->listeners ? setup->listeners : &supervisor->no_listeners;
+    supervisor->context.program = setup->program;
     if (setup->version && setup->language && !setup->prefork) {
         (void)snprintf(supervisor->boot_log.version, ORIBI__VERSION_CAP, "%s", setup->version);
         (void)snprintf(supervisor->boot_log.language, ORIBI__LANGUAGE_CAP, "%s", setup->language);
     }
-    supervisor->ties.supervisor = supervisor->pid;
-    supervisor->ties.prefork = setup->prefork != NULL;
-    supervisor->announced.adopted_from = supervisor->ties.listeners->count;
+    supervisor->context.supervisor = supervisor->pid;
+    supervisor->context.prefork = setup->prefork != NULL;
+    supervisor->announced.adopted_from = supervisor->context.listeners->count;
     supervisor->watchdog_ms = oribi_sd_watchdog_ms();
     oribi__upgrade_inherit(supervisor);
     if (oribi_start_record(&supervisor->start, setup->argv, setup->environ_is_known, options->start_dir) < 0)
@@ -434,23 +434,23 @@ int oribi_supervisor_create(const struct oribi_supervisor_setup *setup, struct o
     int code = open_named(supervisor, error);
     if (code < 0)
         return fail(supervisor, code, NULL, error);
-    if (open_pipes(supervisor) < 0 || oribi_handoff_create(&supervisor->ties.handoff) < 0)
+    if (open_pipes(supervisor) < 0 || oribi_handoff_create(&supervisor->context.handoff) < 0)
         return fail(supervisor, ORIBI_ESYS, "cannot make pipes", error);
     uint32_t workers_max = setup->prefork ? ORIBI_WORKERS_MAX : workers_ceiling(options);
     /* those who leave and those who come */
-    if (oribi_scoreboard_create_named(&supervisor->ties.board, 2 * workers_max) < 0)
+    if (oribi_scoreboard_create_named(&supervisor->context.board, 2 * workers_max) < 0)
         return fail(supervisor, ORIBI_ENOMEM, "cannot map the scoreboard", error);
-    for (uint32_t i = 0; i < supervisor->ties.board.count; i++)
-        oribi_scoreboard_skip(&supervisor->ties.board, &supervisor->ties.board.slots[i], true); /* none is there */
-    if (oribi__app_store_create(&supervisor->ties.app, options->metrics_max) < 0)
+    for (uint32_t i = 0; i < supervisor->context.board.count; i++)
+        oribi_scoreboard_skip(&supervisor->context.board, &supervisor->context.board.slots[i], true); /* none is there */
+    if (oribi__app_store_create(&supervisor->context.app, options->metrics_max) < 0)
         return fail(supervisor, ORIBI_ENOMEM, "cannot map the application's metrics", error);
-    oribi_app_metrics_enter(&supervisor->ties.app.view, 1, ORIBI_METRIC_NOBODY); /* the first mold inherits it */
+    oribi_app_metrics_enter(&supervisor->context.app.view, 1, ORIBI_METRIC_NOBODY); /* the first mold inherits it */
     if (setup->prefork)
         oribi__prefork_begin(supervisor, setup->prefork);
     struct oribi_policy_config config;
-    oribi__supervisor_config(options, workers_max, supervisor->ties.prefork, &config);
-    config.no_reopen = supervisor->ties.usr1_foreign;
-    oribi_policy_init(&supervisor->policy, &config, supervisor->ties.board.slots, supervisor->ties.board.count);
+    oribi__supervisor_config(options, workers_max, supervisor->context.prefork, &config);
+    config.no_reopen = supervisor->context.usr1_foreign;
+    oribi_policy_init(&supervisor->policy, &config, supervisor->context.board.slots, supervisor->context.board.count);
     oribi_signals_install(oribi__supervisor_signal, supervisor, 1);
     oribi__children_let_go(oribi__supervisor_let_go, supervisor);
     *out = supervisor;
@@ -460,7 +460,7 @@ int oribi_supervisor_create(const struct oribi_supervisor_setup *setup, struct o
 /* A library's program goes on, and what it did before with signals counts again. */
 static void leave_signals(const struct oribi_supervisor *supervisor)
 {
-    if (!supervisor->ties.prefork) {
+    if (!supervisor->context.prefork) {
         oribi_signals_end(supervisor->action.exit_code);
         return;
     }
@@ -486,14 +486,14 @@ void oribi_supervisor_destroy(struct oribi_supervisor *supervisor)
     oribi__restart_end(&supervisor->restart_file);
     oribi__close_listeners(supervisor, true);
     close_own(supervisor, -1);
-    oribi_os_close(supervisor->ties.message_fd);
-    oribi_os_close(supervisor->ties.life_fd);
-    oribi_handoff_close(&supervisor->ties.handoff);
+    oribi_os_close(supervisor->context.message_fd);
+    oribi_os_close(supervisor->context.life_fd);
+    oribi_handoff_close(&supervisor->context.handoff);
     oribi_pid_file_remove(&supervisor->pid_file);
-    if (supervisor->ties.access_log)
-        oribi_access_log_close(supervisor->ties.access_log);
-    oribi_scoreboard_destroy(&supervisor->ties.board);
-    oribi__app_store_destroy(&supervisor->ties.app);
+    if (supervisor->context.access_log)
+        oribi_access_log_close(supervisor->context.access_log);
+    oribi_scoreboard_destroy(&supervisor->context.board);
+    oribi__app_store_destroy(&supervisor->context.app);
     oribi_mem_free(supervisor);
     oribi_log_drain(ORIBI_LOG_DRAIN_MS);
 }

@@ -82,7 +82,7 @@ static bool message_event(struct oribi_supervisor *supervisor, struct oribi_mess
         break;
     case ORIBI_MESSAGE_ENDED:
         oribi_os_close(passed);
-        return oribi__keeper_reported(supervisor, message, event);
+        return oribi__reaper_reported(supervisor, message, event);
     default:
         oribi_os_close(passed);
         if (message->kind != ORIBI_MESSAGE_MOLD_AT &&
@@ -115,7 +115,7 @@ static bool signal_event(struct oribi_supervisor *supervisor, char byte, struct 
     }
     if (oribi__terminal_interrupt(supervisor, byte, event))
         return true;
-    if (supervisor->ties.prefork)
+    if (supervisor->context.prefork)
         return oribi__prefork_signal(supervisor, byte, event);
     return oribi__signal_event(oribi__signal_effect(byte, ORIBI__IN_SUPERVISOR), event);
 }
@@ -182,11 +182,11 @@ static bool next_death(struct oribi_supervisor *supervisor)
     return true;
 }
 
-/* The same of a worker that no process reaps for us: its keeper may have reported since. If not, both are gone, which a
+/* The same of a worker that no process reaps for us: its reaper may have reported since. If not, both are gone, which a
  * kill is the likeliest reason for. */
 static bool next_missing(struct oribi_supervisor *supervisor)
 {
-    pid_t pid = oribi__keeper_missing(supervisor);
+    pid_t pid = oribi__reaper_missing(supervisor);
     if (pid <= 0)
         return false;
     if (!next_message(supervisor))
@@ -232,7 +232,7 @@ static bool next_event(struct oribi_supervisor *supervisor)
         return true;
     }
     if (oribi__control_turn(supervisor, &event)) {
-        if (!supervisor->ties.prefork || oribi__prefork_command(supervisor, &event))
+        if (!supervisor->context.prefork || oribi__prefork_command(supervisor, &event))
             feed(supervisor, &event);
         return true;
     }
@@ -265,18 +265,18 @@ static void pat_watchdog(struct oribi_supervisor *supervisor)
 static void begin_watches(struct oribi_supervisor *supervisor)
 {
     char path[ORIBI__RESTART_PATH_CAP];
-    if (supervisor->ties.options->dev && !supervisor->ties.prefork)
-        oribi__watch_begin(&supervisor->watch, &supervisor->ties.options->watch);
-    if (supervisor->ties.prefork)
+    if (supervisor->context.options->dev && !supervisor->context.prefork)
+        oribi__watch_begin(&supervisor->watch, &supervisor->context.options->watch);
+    if (supervisor->context.prefork)
         return;
-    oribi__restart_path(supervisor->ties.options, path);
+    oribi__restart_path(supervisor->context.options, path);
     oribi__restart_watch(&supervisor->restart_file, path);
 }
 
 int oribi__supervisor_begin_alone(struct oribi_supervisor *supervisor, char *error)
 {
     supervisor->begun = true;
-    supervisor->keepers_look_at = INT64_MAX;
+    supervisor->reapers_look_at = INT64_MAX;
     int code = supervisor->pid_file.fd >= 0 ? oribi_pid_file_write(&supervisor->pid_file, error) : 0;
     if (code < 0)
         return code;
@@ -438,7 +438,7 @@ void oribi_supervisor_wait_for(struct oribi_supervisor *supervisor, int64_t ms)
     at = earlier(at, oribi__history_deadline(supervisor));
     at = earlier(at, oribi__stacks_deadline(supervisor));
     at = earlier(at, oribi__footprints_deadline(supervisor));
-    at = earlier(at, oribi__keeper_deadline(supervisor));
+    at = earlier(at, oribi__reaper_deadline(supervisor));
     bool watches = supervisor->policy.up && !supervisor->policy.stopping; /* else the turn would not look */
     if (watches)
         at = earlier(at, oribi__watch_deadline(&supervisor->watch));

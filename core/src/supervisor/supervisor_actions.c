@@ -30,8 +30,8 @@ static void clear_slot(const struct oribi_scoreboard *board, struct oribi_slot *
  * that its language forks the worker. */
 static void spawn(struct oribi_supervisor *supervisor, const struct oribi_policy_action *action)
 {
-    struct oribi_slot *slot = &supervisor->ties.board.slots[action->slot];
-    clear_slot(&supervisor->ties.board, slot);
+    struct oribi_slot *slot = &supervisor->context.board.slots[action->slot];
+    clear_slot(&supervisor->context.board, slot);
     atomic_store(&slot->generation, action->generation);
     atomic_store(&slot->state, ORIBI_SLOT_STARTING);
     atomic_store(&slot->stop_soon, supervisor->policy.frontends_end      ? ORIBI_STOP_FRONTENDS
@@ -72,13 +72,13 @@ static void hook(struct oribi_supervisor *supervisor, const char *name, const st
 
 static void worker_exited(struct oribi_supervisor *supervisor, const struct oribi_policy_action *action)
 {
-    struct oribi_slot *slot = &supervisor->ties.board.slots[action->slot];
+    struct oribi_slot *slot = &supervisor->context.board.slots[action->slot];
     oribi__totals_exit(&supervisor->totals, slot, action->text ? action->text : "");
-    oribi_scoreboard_forget_idle_waiter(&supervisor->ties.board, slot);
-    oribi_metric_store_worker_ended(&supervisor->ties.app.view,
-                                    oribi_metric_store_worker(&supervisor->ties.app.view, (int32_t)action->slot));
-    clear_slot(&supervisor->ties.board, slot); /* siblings must not see an idle worker there */
-    oribi_handoff_notify(&supervisor->ties.handoff);
+    oribi_scoreboard_forget_idle_waiter(&supervisor->context.board, slot);
+    oribi_metric_store_worker_ended(&supervisor->context.app.view,
+                                    oribi_metric_store_worker(&supervisor->context.app.view, (int32_t)action->slot));
+    clear_slot(&supervisor->context.board, slot); /* siblings must not see an idle worker there */
+    oribi_handoff_notify(&supervisor->context.handoff);
     hook(supervisor, "on_worker_exit", action);
 }
 
@@ -94,7 +94,7 @@ static void log_start_line(struct oribi_supervisor *supervisor)
 {
     char line[1024] = "";
     size_t n = 0;
-    const struct oribi_listeners *listeners = supervisor->ties.listeners;
+    const struct oribi_listeners *listeners = supervisor->context.listeners;
     for (uint32_t i = 0; i < listeners->count && n < sizeof(line); i++)
         n += name_listener(&listeners->items[i], i > 0, line + n, sizeof(line) - n);
     oribi__boot_log_say(supervisor);
@@ -120,7 +120,7 @@ static void log_timeout_hint(const struct oribi_options *options)
 void oribi__supervisor_up(struct oribi_supervisor *supervisor)
 {
     log_start_line(supervisor);
-    log_timeout_hint(supervisor->ties.options);
+    log_timeout_hint(supervisor->context.options);
     oribi__terminal_up(supervisor);
 }
 
@@ -183,8 +183,8 @@ static void upgraded(struct oribi_supervisor *supervisor, const struct oribi_pol
 
 static void stop_soon(struct oribi_supervisor *supervisor)
 {
-    for (uint32_t i = 0; i < supervisor->ties.board.count; i++)
-        atomic_store(&supervisor->ties.board.slots[i].stop_soon, ORIBI_STOP_SOON);
+    for (uint32_t i = 0; i < supervisor->context.board.count; i++)
+        atomic_store(&supervisor->context.board.slots[i].stop_soon, ORIBI_STOP_SOON);
     oribi__notify(supervisor, ORIBI__STOPPING_NOTICE, NULL);
 }
 
@@ -206,8 +206,8 @@ static void leave(struct oribi_supervisor *supervisor, bool handed_over)
  * whole group: the word keeps them. */
 static void frontends_end(struct oribi_supervisor *supervisor, bool handed_over)
 {
-    for (uint32_t i = 0; i < supervisor->ties.board.count; i++)
-        atomic_store(&supervisor->ties.board.slots[i].stop_soon, ORIBI_STOP_FRONTENDS);
+    for (uint32_t i = 0; i < supervisor->context.board.count; i++)
+        atomic_store(&supervisor->context.board.slots[i].stop_soon, ORIBI_STOP_FRONTENDS);
     oribi__end_newcomers(supervisor, handed_over);
     oribi__frontends_end(supervisor, handed_over);
     leave(supervisor, handed_over);
@@ -249,9 +249,9 @@ static void finish(struct oribi_supervisor *supervisor, const struct oribi_polic
         oribi__log_text(supervisor, ORIBI_LOG_ERROR, action->text);
     oribi__release_starter(supervisor, action->code);
     oribi__control_stopped(supervisor);
-    oribi__keepers_await(supervisor);
+    oribi__reapers_await(supervisor);
     uint32_t refused =
-        oribi_handoff_refuse(&supervisor->ties.handoff); /* of workers that were killed before they could empty it */
+        oribi_handoff_refuse(&supervisor->context.handoff); /* of workers that were killed before they could empty it */
     if (refused)
         oribi_log(ORIBI_LOG_WARN,
                   "%u connections in the hand-off queue were answered 503: no worker was left to take them", refused);
@@ -276,7 +276,7 @@ static void stop_alone(struct oribi_supervisor *supervisor, const struct oribi_p
     if (action->signal != SIGTERM && action->signal != SIGQUIT)
         return;
     for (uint32_t i = 0; i < supervisor->policy.slot_count; i++) {
-        _Atomic uint32_t *word = &supervisor->ties.board.slots[i].stop_soon;
+        _Atomic uint32_t *word = &supervisor->context.board.slots[i].stop_soon;
         if (supervisor->policy.records[i].pid == action->pid && atomic_load(word) < ORIBI_STOP_TOLD)
             atomic_store(word, ORIBI_STOP_TOLD); /* we alone write it */
     }
@@ -327,7 +327,7 @@ bool oribi__carry_out(struct oribi_supervisor *supervisor, const struct oribi_po
         worker_exited(supervisor, action);
         return false;
     case ORIBI_ACTION_REOPEN:
-        oribi__reopen_logs(&supervisor->ties);
+        oribi__reopen_logs(&supervisor->context);
         oribi__frontends_reopen(supervisor);
         return false;
     case ORIBI_ACTION_STOP_SOON:

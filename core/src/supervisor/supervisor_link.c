@@ -1,4 +1,4 @@
-/* A worker's ties to its supervisor: signals, its slot on the scoreboard, what it reports. */
+/* A worker's process context to its supervisor: signals, its slot on the scoreboard, what it reports. */
 #include "supervisor/reaper.h"
 #include "supervisor/managers_end.h"
 #include "supervisor/mold.h"
@@ -19,8 +19,8 @@
 
 enum { REOPEN = 1, MOLD = 2 };
 
-struct oribi_child {
-    struct oribi__ties ties;
+struct oribi_link {
+    struct oribi__process_context context;
     pid_t pid;
     uint32_t index;
     uint32_t ticket;
@@ -34,9 +34,9 @@ struct oribi_child {
     bool at_terminal;         /* whose Ctrl-C goes to all processes: the first one drains */
     _Atomic bool interrupted; /* by that first one; set by the handler */
     _Atomic uint32_t asked;   /* likewise: REOPEN, MOLD; one load tells the worker's loop of both */
-    int wait_fd;              /* oribi_child_wake_fd; -1: not asked for yet */
+    int wait_fd;              /* oribi_link_wake_fd; -1: not asked for yet */
     uint64_t jobs_limit;      /* 0: none */
-    int64_t titled_ms;        /* oribi_child_job_title */
+    int64_t titled_ms;        /* oribi_link_job_title */
     bool titled_busy;
     bool leaving_reported;
     bool worker_has_sockets;       /* listeners and hand-off socket: its own fork handler closes them (worker_life.c) */
@@ -47,8 +47,8 @@ struct oribi_child {
 
 static void on_signal(void *self, int number)
 {
-    struct oribi_child *child = self;
-    bool job_worker = child->ties.prefork;
+    struct oribi_link *child = self;
+    bool job_worker = child->context.prefork;
     enum oribi__effect effect = oribi__signal_effect(number, job_worker ? ORIBI__IN_JOB_WORKER : ORIBI__IN_WORKER);
     struct oribi_worker *worker = atomic_load(&child->worker);
     if (number == SIGINT && child->at_terminal && !atomic_exchange(&child->interrupted, true))
@@ -80,12 +80,12 @@ static void on_signal(void *self, int number)
     oribi_wake_notify(&child->wake);
 }
 
-void oribi_child_signal(struct oribi_child *child, int number)
+void oribi_link_signal(struct oribi_link *child, int number)
 {
     on_signal(child, number);
 }
 
-static void tell(struct oribi_child *child, enum oribi_message_kind kind, const char *text, size_t len)
+static void tell(struct oribi_link *child, enum oribi_message_kind kind, const char *text, size_t len)
 {
     struct oribi_message message = {.kind = kind,
                                     .generation = child->generation,
@@ -93,43 +93,43 @@ static void tell(struct oribi_child *child, enum oribi_message_kind kind, const 
                                     .ticket = child->ticket,
                                     .pid = child->pid};
     oribi_message_set_text(&message, text, len);
-    (void)oribi_message_send(child->ties.message_fd, &message,
+    (void)oribi_message_send(child->context.message_fd, &message,
                              1); /* fails when the supervisor is gone, which life_fd tells */
 }
 
 /* In a child that the application has forked. An abandoned worker looks at life_fd no more. */
-void oribi__child_let_go(void *owner)
+void oribi__link_let_go(void *owner)
 {
-    struct oribi_child *child = owner;
-    oribi__ties_let_go(&child->ties, !child->worker_has_sockets);
+    struct oribi_link *child = owner;
+    oribi__process_context_close(&child->context, !child->worker_has_sockets);
     oribi_wake_destroy(&child->wake);
     child->wake = (struct oribi_wake){-1, -1};
     oribi__close(&child->wait_fd);
 }
 
-struct oribi_child *oribi_child_enter(struct oribi_mold *mold)
+struct oribi_link *oribi_link_enter(struct oribi_mold *mold)
 {
-    struct oribi_child *child = oribi__child_new(&mold->ties, mold->slot, mold->ticket, mold->generation);
+    struct oribi_link *child = oribi__link_new(&mold->context, mold->slot, mold->ticket, mold->generation);
     oribi_os_close(mold->socket_fd);
     oribi_wake_destroy(&mold->wake);
-    oribi__keepers_free(&mold->keepers);
+    oribi__reapers_free(&mold->reapers);
     oribi_mem_free(mold);
     return child;
 }
 
-struct oribi_child *oribi_child_enter_managed(struct oribi_supervisor *supervisor, char *error)
+struct oribi_link *oribi_link_enter_managed(struct oribi_supervisor *supervisor, char *error)
 {
     struct oribi_policy_action spawn = supervisor->manager.spawn;
     bool dies_with_parent = !supervisor->manager.can_outlive_thread;
-    struct oribi__ties ties = supervisor->ties;
+    struct oribi__process_context context = supervisor->context;
     oribi__supervisor_forget(supervisor, -1);
-    struct oribi_child *child = oribi__child_new(&ties, spawn.slot, spawn.ticket, spawn.generation);
-    if (oribi_process_switch_user(ties.options->user, ties.options->group, error) < 0) {
-        oribi_child_failed(child, error, strlen(error));
+    struct oribi_link *child = oribi__link_new(&context, spawn.slot, spawn.ticket, spawn.generation);
+    if (oribi_process_switch_user(context.options->user, context.options->group, error) < 0) {
+        oribi_link_failed(child, error, strlen(error));
         return NULL;
     }
     /* After the change of user, which takes it back (prctl(2)). */
-    if (dies_with_parent && oribi_os_signal_on_parent_death(SIGTERM, ties.supervisor) == ORIBI_ECLOSED)
+    if (dies_with_parent && oribi_os_signal_on_parent_death(SIGTERM, context.supervisor) == ORIBI_ECLOSED)
         (void)raise(SIGTERM); /* it was faster than we */
     return child;
 }
@@ -146,24 +146,24 @@ static void choose_signals(bool usr1_foreign)
     oribi_signals_choose(numbers, count);
 }
 
-struct oribi_child *oribi__child_new(const struct oribi__ties *ties, uint32_t index, uint32_t ticket,
+struct oribi_link *oribi__link_new(const struct oribi__process_context *context, uint32_t index, uint32_t ticket,
                                      uint32_t generation)
 {
-    struct oribi_child *child = oribi_mem_alloc(1, sizeof(*child));
-    child->ties = *ties;
+    struct oribi_link *child = oribi_mem_alloc(1, sizeof(*child));
+    child->context = *context;
     child->pid = getpid();
     child->wait_fd = -1;
     child->index = index;
     child->ticket = ticket;
     child->generation = generation;
-    child->at_terminal = !ties->prefork && oribi_options_at_terminal(ties->options);
-    if (ties->prefork)
-        choose_signals(ties->usr1_foreign);
-    struct oribi_slot *slot = oribi_child_slot(child);
+    child->at_terminal = !context->prefork && oribi_options_at_terminal(context->options);
+    if (context->prefork)
+        choose_signals(context->usr1_foreign);
+    struct oribi_slot *slot = oribi_link_slot(child);
     atomic_store(&slot->pid, child->pid);
     atomic_store(&slot->generation, child->generation);
     oribi_log_identify((int)child->index, child->generation);
-    oribi_app_metrics_enter(&ties->app.view, child->generation, (int32_t)child->index);
+    oribi_app_metrics_enter(&context->app.view, child->generation, (int32_t)child->index);
     if (oribi_wake_create(&child->wake) < 0) {
         child->wake = (struct oribi_wake){-1, -1};
         oribi_log(ORIBI_LOG_WARN, "worker %u: cannot make its wake descriptor: %s", child->index,
@@ -171,73 +171,73 @@ struct oribi_child *oribi__child_new(const struct oribi__ties *ties, uint32_t in
     }
     /* The intermediate reports this worker too. The first report counts; if the intermediate was killed, this one. */
     tell(child, ORIBI_MESSAGE_WORKER_FORKED, "", 0);
-    oribi__children_let_go(oribi__child_let_go, child);
+    oribi__children_let_go(oribi__link_let_go, child);
     oribi_signals_install(on_signal, child, 0);
     oribi_signals_release(); /* held back before the fork: the handler runs here for a stop sent meanwhile */
     return child;
 }
 
-void oribi_child_setup(struct oribi_child *child, struct oribi_worker_setup *setup)
+void oribi_link_setup(struct oribi_link *child, struct oribi_worker_setup *setup)
 {
     *setup = (struct oribi_worker_setup){
-        .options = child->ties.options,
-        .listeners = child->ties.listeners,
-        .slot = oribi_child_slot(child),
-        .board = &child->ties.board,
-        .handoff = &child->ties.handoff,
-        .access_log = child->ties.access_log,
-        .report_fd = child->ties.message_fd,
-        .life_fd = child->ties.life_fd,
-        .shares_heap = child->ties.single,
+        .options = child->context.options,
+        .listeners = child->context.listeners,
+        .slot = oribi_link_slot(child),
+        .board = &child->context.board,
+        .handoff = &child->context.handoff,
+        .access_log = child->context.access_log,
+        .report_fd = child->context.message_fd,
+        .life_fd = child->context.life_fd,
+        .shares_heap = child->context.single,
     };
     child->worker_has_sockets = true;
 }
 
-const struct oribi_options *oribi_child_options(const struct oribi_child *child)
+const struct oribi_options *oribi_link_options(const struct oribi_link *child)
 {
-    return child->ties.options;
+    return child->context.options;
 }
 
-struct oribi_slot *oribi_child_slot(struct oribi_child *child)
+struct oribi_slot *oribi_link_slot(struct oribi_link *child)
 {
-    return &child->ties.board.slots[child->index];
+    return &child->context.board.slots[child->index];
 }
 
-struct oribi_listeners *oribi_child_listeners(struct oribi_child *child)
+struct oribi_listeners *oribi_link_listeners(struct oribi_link *child)
 {
-    return child->ties.listeners;
+    return child->context.listeners;
 }
 
-uint32_t oribi_child_index(const struct oribi_child *child)
+uint32_t oribi_link_index(const struct oribi_link *child)
 {
     return child->index;
 }
 
-uint32_t oribi_child_generation(const struct oribi_child *child)
+uint32_t oribi_link_generation(const struct oribi_link *child)
 {
     return child->generation;
 }
 
-int oribi_child_life_fd(const struct oribi_child *child)
+int oribi_link_life_fd(const struct oribi_link *child)
 {
-    return child->ties.life_fd;
+    return child->context.life_fd;
 }
 
-void oribi_child_ready(struct oribi_child *child, struct oribi_worker *worker)
+void oribi_link_ready(struct oribi_link *child, struct oribi_worker *worker)
 {
     atomic_store(&child->worker, worker);
     atomic_store(&child->serving, true);
-    atomic_store(&oribi_child_slot(child)->state, ORIBI_SLOT_IDLE);
+    atomic_store(&oribi_link_slot(child)->state, ORIBI_SLOT_IDLE);
     tell(child, ORIBI_MESSAGE_WORKER_READY, "", 0);
 }
 
-void oribi_child_failed(struct oribi_child *child, const char *text, size_t len)
+void oribi_link_failed(struct oribi_link *child, const char *text, size_t len)
 {
     tell(child, ORIBI_MESSAGE_WORKER_FAILED, text, len);
 }
 
 /* A worker that drains by itself (requests_max) reports that, so that its replacement is started while it drains. */
-static bool leaving(const struct oribi_child *child)
+static bool leaving(const struct oribi_link *child)
 {
     struct oribi_worker *worker = atomic_load_explicit(&child->worker, memory_order_relaxed);
     return !child->leaving_reported && worker && oribi_worker_stopping(worker);
@@ -245,16 +245,16 @@ static bool leaving(const struct oribi_child *child)
 
 bool oribi_process_due(const struct oribi_process *p)
 {
-    const struct oribi_child *child = p ? p->child : NULL;
+    const struct oribi_link *child = p ? p->link : NULL;
     return child && (atomic_load_explicit(&child->asked, memory_order_relaxed) || leaving(child));
 }
 
 /* True: a mold is to be made of this worker. */
-static bool turn(struct oribi_child *child)
+static bool turn(struct oribi_link *child)
 {
     uint32_t asked = atomic_exchange(&child->asked, 0);
     if (asked & REOPEN)
-        oribi__reopen_logs(&child->ties);
+        oribi__reopen_logs(&child->context);
     if (leaving(child)) {
         child->leaving_reported = true;
         if (!atomic_load(&child->stop_asked))
@@ -265,18 +265,18 @@ static bool turn(struct oribi_child *child)
 
 bool oribi_process_turn(struct oribi_process *p)
 {
-    p->refork |= turn(p->child);
+    p->refork |= turn(p->link);
     return p->refork;
 }
 
-bool oribi_child_stop_soon(const struct oribi_child *child)
+bool oribi_link_stop_soon(const struct oribi_link *child)
 {
-    return atomic_load(&child->ties.board.slots[child->index].stop_soon) != 0;
+    return atomic_load(&child->context.board.slots[child->index].stop_soon) != 0;
 }
 
 /* --- a mold made of this worker --- */
 
-static void close_spare(struct oribi_child *child)
+static void close_spare(struct oribi_link *child)
 {
     for (uint32_t i = 0; child->spare && i < child->spare->count; i++)
         oribi_os_close(child->spare->items[i].fd);
@@ -285,25 +285,25 @@ static void close_spare(struct oribi_child *child)
     oribi_handoff_close(&child->spare_handoff);
 }
 
-const struct oribi__ties *oribi__child_ties(const struct oribi_child *child)
+const struct oribi__process_context *oribi__link_context(const struct oribi_link *child)
 {
-    return &child->ties;
+    return &child->context;
 }
 
-void oribi_child_before_fork(struct oribi_child *child)
+void oribi_link_before_fork(struct oribi_link *child)
 {
-    const struct oribi_listeners *listeners = child->ties.listeners;
+    const struct oribi_listeners *listeners = child->context.listeners;
     child->spare = oribi_mem_alloc(1, sizeof(*child->spare));
     *child->spare = *listeners;
     for (uint32_t i = 0; i < listeners->count; i++)
         child->spare->items[i].fd = oribi_os_dup(listeners->items[i].fd);     /* negative: seen by promote */
-    child->spare_handoff.take_fd = oribi_os_dup(child->ties.handoff.take_fd); /* likewise */
-    child->spare_handoff.give_fd = oribi_os_dup(child->ties.handoff.give_fd);
+    child->spare_handoff.take_fd = oribi_os_dup(child->context.handoff.take_fd); /* likewise */
+    child->spare_handoff.give_fd = oribi_os_dup(child->context.handoff.give_fd);
     oribi__children_ours(true);
     oribi_signals_hold();
 }
 
-void oribi_child_after_fork(struct oribi_child *child, pid_t pid)
+void oribi_link_after_fork(struct oribi_link *child, pid_t pid)
 {
     int status;
     if (pid < 0) {
@@ -312,7 +312,7 @@ void oribi_child_after_fork(struct oribi_child *child, pid_t pid)
     }
     oribi__children_ours(false);
     oribi_signals_release();
-    if (pid > 0 && oribi_os_adopts_orphans())         /* a keeper stays as long as the mold does */
+    if (pid > 0 && oribi_os_adopts_orphans())         /* a reaper stays as long as the mold does */
         (void)oribi_process_reap(pid, true, &status); /* it only forks; an error means that it is reaped already */
     close_spare(child);
 }
@@ -327,16 +327,16 @@ static bool all_open(const struct oribi_listeners *listeners, const struct oribi
     return true;
 }
 
-struct oribi_mold *oribi_child_promote(struct oribi_child *child)
+struct oribi_mold *oribi_link_promote(struct oribi_link *child)
 {
     int fds[2];
     struct oribi_mold *mold = oribi_mem_alloc(1, sizeof(*mold));
-    mold->ties = child->ties;
-    mold->ties.listeners = child->spare;
-    mold->ties.handoff = child->spare_handoff;
-    oribi_access_log_discard(mold->ties.access_log); /* the worker's to write */
+    mold->context = child->context;
+    mold->context.listeners = child->spare;
+    mold->context.handoff = child->spare_handoff;
+    oribi_access_log_discard(mold->context.access_log); /* the worker's to write */
     mold->generation = child->generation;
-    oribi_app_metrics_enter(&mold->ties.app.view, mold->generation, ORIBI_METRIC_NOBODY);
+    oribi_app_metrics_enter(&mold->context.app.view, mold->generation, ORIBI_METRIC_NOBODY);
     atomic_store(&mold->loaded, true);
     oribi_wake_destroy(&child->wake);
     oribi__children_let_go(NULL, NULL);
@@ -352,29 +352,29 @@ struct oribi_mold *oribi_child_promote(struct oribi_child *child)
     mold->socket_fd = fds[1];
     struct oribi_message message = {
         .kind = ORIBI_MESSAGE_MOLD_PROMOTED, .generation = mold->generation, .pid = mold->pid};
-    (void)oribi_message_send_fd(mold->ties.message_fd, &message,
+    (void)oribi_message_send_fd(mold->context.message_fd, &message,
                                 fds[0]); /* if it fails, the socket below is at its end */
     oribi_os_close(fds[0]);
     return mold;
 }
 
 /* Nothing is ever written to life_fd, so readable means its end. */
-static bool supervisor_gone(const struct oribi_child *child)
+static bool supervisor_gone(const struct oribi_link *child)
 {
     char byte;
-    ssize_t n = oribi_os_read(child->ties.life_fd, &byte, 1);
+    ssize_t n = oribi_os_read(child->context.life_fd, &byte, 1);
     return n == 0;
 }
 
-bool oribi_child_stopping(struct oribi_child *child)
+bool oribi_link_stopping(struct oribi_link *child)
 {
     return atomic_load(&child->stop_asked) || supervisor_gone(child);
 }
 
 /* A loop of its own may look at nothing else, so that the supervisor's end shows here as well. */
-int oribi_child_wake_fd(struct oribi_child *child)
+int oribi_link_wake_fd(struct oribi_link *child)
 {
-    if (child->wait_fd < 0 && oribi_os_either(child->wake.read_fd, child->ties.life_fd, &child->wait_fd) < 0)
+    if (child->wait_fd < 0 && oribi_os_either(child->wake.read_fd, child->context.life_fd, &child->wait_fd) < 0)
         return child->wake.read_fd;
     return child->wait_fd;
 }
@@ -395,62 +395,62 @@ static const char *state_text(const struct oribi_slot *slot, bool prefork)
     }
 }
 
-size_t oribi_child_title(struct oribi_child *child, char *dst, size_t cap)
+size_t oribi_link_title(struct oribi_link *child, char *dst, size_t cap)
 {
     char title[sizeof(child->title)];
-    struct oribi_slot *slot = oribi_child_slot(child);
+    struct oribi_slot *slot = oribi_link_slot(child);
     char role[24] = "single";
-    if (!child->ties.single)
+    if (!child->context.single)
         (void)snprintf(role, sizeof(role), "worker %u", child->index); /* fits */
-    (void)snprintf(title, sizeof(title), "%s %s, generation %u, %s, %llu %s", child->ties.program, role,
-                   child->generation, state_text(slot, child->ties.prefork),
+    (void)snprintf(title, sizeof(title), "%s %s, generation %u, %s, %llu %s", child->context.program, role,
+                   child->generation, state_text(slot, child->context.prefork),
                    (unsigned long long)atomic_load(&slot->request_count),
-                   child->ties.prefork ? "jobs" : "requests"); /* cut when longer: still a title */
+                   child->context.prefork ? "jobs" : "requests"); /* cut when longer: still a title */
     return oribi__title_changed(title, child->title, sizeof(child->title), dst, cap);
 }
 
 /* --- a loop that is no HTTP worker: prefork.h --- */
 
-void oribi_child_begin(struct oribi_child *child)
+void oribi_link_begin(struct oribi_link *child)
 {
-    child->jobs_limit = oribi_options_draw_limit(child->ties.options);
+    child->jobs_limit = oribi_options_draw_limit(child->context.options);
     tell(child, ORIBI_MESSAGE_WORKER_READY, "", 0);
-    oribi__managers_end_expect(&child->ties);
+    oribi__managers_end_expect(&child->context);
 }
 
-void oribi_child_watch_signals(struct oribi_child *child)
+void oribi_link_watch_signals(struct oribi_link *child)
 {
     if (atomic_exchange(&child->serving, true))
         return;
-    atomic_store(&oribi_child_slot(child)->state, ORIBI_SLOT_IDLE);
+    atomic_store(&oribi_link_slot(child)->state, ORIBI_SLOT_IDLE);
 }
 
-bool oribi_child_asked(struct oribi_child *child)
+bool oribi_link_asked(struct oribi_link *child)
 {
-    oribi_child_watch_signals(child);
+    oribi_link_watch_signals(child);
     if (atomic_load(&child->asked) & REOPEN) {
         (void)oribi_wake_clear(&child->wake);
         (void)turn(child);
         if (atomic_load(&child->stop_asked)) /* it may have come just before the wake was cleared */
             oribi_wake_notify(&child->wake);
     }
-    return oribi_child_stopping(child);
+    return oribi_link_stopping(child);
 }
 
-void oribi_child_job_begin(struct oribi_child *child, const char *text, size_t len)
+void oribi_link_job_begin(struct oribi_link *child, const char *text, size_t len)
 {
-    struct oribi_slot *slot = oribi_child_slot(child);
+    struct oribi_slot *slot = oribi_link_slot(child);
     size_t n = len < sizeof(slot->line) ? len : sizeof(slot->line) - 1;
-    oribi_child_watch_signals(child);
+    oribi_link_watch_signals(child);
     memcpy(slot->line, text, n);
     slot->line[n] = '\0';
     atomic_store(&slot->state, ORIBI_SLOT_BUSY);
     atomic_store_explicit(&slot->call_started_us, oribi_clock_us(), memory_order_release);
 }
 
-void oribi_child_job_end(struct oribi_child *child)
+void oribi_link_job_end(struct oribi_link *child)
 {
-    struct oribi_slot *slot = oribi_child_slot(child);
+    struct oribi_slot *slot = oribi_link_slot(child);
     int64_t started_us = atomic_load(&slot->call_started_us);
     if (!started_us)
         return; /* none had begun */
@@ -465,21 +465,21 @@ void oribi_child_job_end(struct oribi_child *child)
     oribi_wake_notify(&child->wake);
 }
 
-size_t oribi_child_job_title(struct oribi_child *child, bool rest, char *dst, size_t cap)
+size_t oribi_link_job_title(struct oribi_link *child, bool rest, char *dst, size_t cap)
 {
     enum { EVERY_MS = 1000 };
     int64_t now_ms = oribi_clock_ms();
-    bool busy = atomic_load(&oribi_child_slot(child)->call_started_us) != 0;
+    bool busy = atomic_load(&oribi_link_slot(child)->call_started_us) != 0;
     if (!rest && child->titled_ms && now_ms - child->titled_ms < EVERY_MS && (busy || !child->titled_busy))
         return 0;
     child->titled_ms = now_ms;
     child->titled_busy = busy;
-    return oribi_child_title(child, dst, cap);
+    return oribi_link_title(child, dst, cap);
 }
 
 /* The handlers stay while the language runs its own exit handlers, which a second stop must not cut. The child stays
  * too, because they look at it: it goes with the process. */
-void oribi_child_leave(struct oribi_child *child)
+void oribi_link_leave(struct oribi_link *child)
 {
     atomic_store(&child->left, true);
     atomic_store(&child->worker, NULL);

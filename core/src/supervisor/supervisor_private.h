@@ -24,7 +24,7 @@
  *   single.c, single_restart.c  one process that serves alone; its reload
  *   mold.c, supervisor_link.c        the other processes
  *   fork_handlers.c        what children that the application forks must not keep
- * A process keeps struct oribi__ties when it is forked from supervisor to mold to worker. */
+ * A process keeps struct oribi__process_context when it is forked from supervisor to mold to worker. */
 #ifndef ORIBI_SUPERVISOR_SUPERVISOR_PRIVATE_H
 #define ORIBI_SUPERVISOR_SUPERVISOR_PRIVATE_H
 
@@ -61,7 +61,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-struct oribi__ties {
+struct oribi__process_context {
     const struct oribi_options *options;
     struct oribi_listeners *listeners; /* never NULL */
     const char *program;
@@ -157,7 +157,7 @@ struct oribi__manager {
 };
 
 struct oribi_supervisor {
-    struct oribi__ties ties;
+    struct oribi__process_context context;
     pid_t pid;
     int64_t started_ms;
     int64_t started_wall_ms;
@@ -176,7 +176,7 @@ struct oribi_supervisor {
     bool begun;
     int64_t watchdog_ms; /* interval in which the service manager expects to hear of us; 0: it does not */
     int64_t watchdog_at;
-    int64_t keepers_look_at; /* reaper.h */
+    int64_t reapers_look_at; /* reaper.h */
     struct oribi__waiting_notice waiting_notice;
     struct oribi__starter starter;
     struct oribi__control control;
@@ -213,7 +213,7 @@ void oribi__children_let_go(void (*all)(void *owner), void *owner);
 void oribi__children_ours(bool ours);
 void oribi__close(int *fd); /* leaves -1 */
 /* in such a child; hand-off socket and listeners unless a worker has them */
-void oribi__ties_let_go(struct oribi__ties *ties, bool listeners);
+void oribi__process_context_close(struct oribi__process_context *context, bool listeners);
 
 /* For a server of one process (single.h), which has no policy. Begin alone: pid file, watched files, 0 or a code with
  * `error`. Signalled: the next event that signals have made. Turns: what a supervisor does in each turn beside its
@@ -234,9 +234,9 @@ bool oribi__carry_out(struct oribi_supervisor *supervisor, const struct oribi_po
 
 /* start.c: logs */
 enum oribi_log_level oribi__log_level(const struct oribi_options *options);
-int oribi__open_logs(struct oribi__ties *ties,
+int oribi__open_logs(struct oribi__process_context *context,
                      char *error); /* level and error log as the options say; 0 or a code with `error` */
-void oribi__reopen_logs(struct oribi__ties *ties);
+void oribi__reopen_logs(struct oribi__process_context *context);
 void oribi__log_text(struct oribi_supervisor *supervisor, enum oribi_log_level level, const char *text);
 void oribi__close_listeners(struct oribi_supervisor *supervisor, bool unlink_paths);
 void oribi__release_starter(struct oribi_supervisor *supervisor, int code);
@@ -311,11 +311,11 @@ int oribi__control_open(struct oribi_supervisor *supervisor, bool replace, char 
 
 /* supervisor_link.c. New: the child of a worker that this process is now, with a worker's signal handlers; the signals are held
  * back before (signals.h). Copies ties. Let go: what a child that the application forks does first. */
-struct oribi_child;
-struct oribi_child *oribi__child_new(const struct oribi__ties *ties, uint32_t index, uint32_t ticket,
+struct oribi_link;
+struct oribi_link *oribi__link_new(const struct oribi__process_context *context, uint32_t index, uint32_t ticket,
                                      uint32_t generation);
-void oribi__child_let_go(void *child);
-const struct oribi__ties *oribi__child_ties(const struct oribi_child *child);
+void oribi__link_let_go(void *child);
+const struct oribi__process_context *oribi__link_context(const struct oribi_link *child);
 
 /* watch_event.c. Takes the descriptor with the paths that an application was loaded from. */
 void oribi__watch_message(struct oribi_supervisor *supervisor, int fd);
@@ -375,14 +375,14 @@ void oribi__status_sum(const struct oribi_supervisor *supervisor, uint64_t sums[
 void oribi__bequeath(const struct oribi_supervisor *supervisor);
 
 /* Processes of reaper.h that a mold has forked. */
-struct oribi__keepers {
+struct oribi__reapers {
     pid_t *pids;
     uint32_t count;
     uint32_t cap;
 };
 
 struct oribi_mold {
-    struct oribi__ties ties;
+    struct oribi__process_context context;
     pid_t pid;
     uint32_t generation;
     bool started_by_exec;
@@ -393,7 +393,7 @@ struct oribi_mold {
     char frameworks[160];      /* that the application has loaded: "rack 3.1.8, rails 8.0.1"; or "" */
     _Atomic bool exit_asked;   /* set by the signal handler */
     _Atomic bool reopen_asked; /* likewise */
-    struct oribi__keepers keepers;
+    struct oribi__reapers reapers;
     uint32_t slot; /* of the spawn being carried out */
     uint32_t ticket;
     char title[160];

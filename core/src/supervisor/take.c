@@ -41,10 +41,10 @@ static const struct oribi_step *ask_for_fork(struct oribi_process *p, enum oribi
 static const struct oribi_step *hook(struct oribi_process *p, const char *name)
 {
     struct oribi_step step = {.type = ORIBI_STEP_HOOK, .hook = name};
-    if (p->child) {
+    if (p->link) {
         step.has_index = true;
-        step.index = oribi_child_index(p->child);
-        step.generation = oribi_child_generation(p->child);
+        step.index = oribi_link_index(p->link);
+        step.generation = oribi_link_generation(p->link);
     }
     return give(p, step);
 }
@@ -171,25 +171,25 @@ static const struct oribi_step *take_mold(struct oribi_process *p)
     return mold_exit(p);
 }
 
-static const struct oribi__ties *intermediate_ties(const struct oribi_process *p)
+static const struct oribi__process_context *intermediate_context(const struct oribi_process *p)
 {
-    return p->mold ? &p->mold->ties : oribi__child_ties(p->child);
+    return p->mold ? &p->mold->context : oribi__link_context(p->link);
 }
 
-static bool is_keeper(const struct oribi_process *p)
+static bool is_reaper(const struct oribi_process *p)
 {
     return p->role == ORIBI_ROLE_INTERMEDIATE && p->forked && p->forked_pid && !oribi_os_adopts_orphans();
 }
 
-/* A keeper's first step is a wait that ends at once: for its title. */
+/* A reaper's first step is a wait that ends at once: for its title. */
 static const struct oribi_step *take_intermediate(struct oribi_process *p)
 {
-    if (is_keeper(p) && !p->titled) {
+    if (is_reaper(p) && !p->titled) {
         p->titled = true;
         return give_type(p, ORIBI_STEP_WAIT);
     }
-    if (is_keeper(p))
-        oribi__keeper_keep(intermediate_ties(p)->message_fd, p->forked_pid);
+    if (is_reaper(p))
+        oribi__reaper_keep(intermediate_context(p)->message_fd, p->forked_pid);
     if (p->forked)
         return leave(p, 0, true);
     p->forked = true;
@@ -231,7 +231,7 @@ static const struct oribi_step *worker_exit(struct oribi_process *p)
 {
     if (p->single)
         return leave(p, oribi__single_leave(p->single, p->failed), false);
-    oribi_child_leave(p->child);
+    oribi_link_leave(p->link);
     return leave(p, 0, false);
 }
 
@@ -344,8 +344,8 @@ void oribi_process_failed(struct oribi_process *p, const char *text, size_t len)
     p->failed = true;
     if (p->mold)
         oribi_mold_failed(p->mold, text, len);
-    else if (p->child)
-        oribi_child_failed(p->child, text, len);
+    else if (p->link)
+        oribi_link_failed(p->link, text, len);
 }
 
 void oribi_process_loaded_with(struct oribi_process *p, const char *text, size_t len)
@@ -367,12 +367,12 @@ enum oribi_role oribi_process_role(const struct oribi_process *p)
 
 size_t oribi_process_title(struct oribi_process *p, char *dst, size_t cap)
 {
-    if (p->role == ORIBI_ROLE_WORKER && p->child)
-        return oribi_child_title(p->child, dst, cap);
+    if (p->role == ORIBI_ROLE_WORKER && p->link)
+        return oribi_link_title(p->link, dst, cap);
     if (p->role == ORIBI_ROLE_MOLD && p->mold)
         return oribi_mold_title(p->mold, dst, cap);
-    if (is_keeper(p)) {
-        int n = snprintf(dst, cap, "%s keeper of pid %ld", intermediate_ties(p)->program, (long)p->forked_pid);
+    if (is_reaper(p)) {
+        int n = snprintf(dst, cap, "%s reaper of pid %ld", intermediate_context(p)->program, (long)p->forked_pid);
         return n > 0 && (size_t)n < cap ? (size_t)n : 0;
     }
     return p->role == ORIBI_ROLE_SUPERVISOR && p->supervisor ? oribi_supervisor_title(p->supervisor, dst, cap) : 0;

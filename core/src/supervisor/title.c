@@ -59,7 +59,7 @@ size_t oribi_supervisor_title(struct oribi_supervisor *supervisor, char *dst, si
                         : policy->rolling         ? ", replacing workers"
                         : policy->upgrade_pid     ? ", starting a successor"
                                                   : "";
-    (void)snprintf(title, sizeof(title), "%s supervisor, generation %u, %u worker%s%s", supervisor->ties.program,
+    (void)snprintf(title, sizeof(title), "%s supervisor, generation %u, %u worker%s%s", supervisor->context.program,
                    policy->generation, oribi_policy_serving(policy), oribi_log_plural(oribi_policy_serving(policy)),
                    doing); /* cut when longer: still a title */
     return oribi__title_changed(title, supervisor->title, sizeof(supervisor->title), dst, cap);

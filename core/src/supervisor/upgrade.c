@@ -52,7 +52,7 @@ struct oribi_policy_event oribi__upgrade_start(struct oribi_supervisor *supervis
         return started(-1, oribi_os_error_text());
     (void)snprintf(fd_text, sizeof(fd_text), "ORIBI_UPGRADE=%d", fds[1]);                                  /* fits */
     (void)snprintf(control_text, sizeof(control_text), "ORIBI_CONTROL_PATH=%s", supervisor->control.path); /* fits */
-    oribi__app_store_text(&supervisor->ties.app, metrics);
+    oribi__app_store_text(&supervisor->context.app, metrics);
     char *extra[] = {fd_text,
                      control_text,
                      listen,
@@ -66,8 +66,8 @@ struct oribi_policy_event oribi__upgrade_start(struct oribi_supervisor *supervis
                      (char *)"ORIBI_UPGRADE_WHY=2",
                      NULL};
     keep[count++] = fds[1];
-    if (supervisor->ties.app.fd >= 0)
-        keep[count++] = supervisor->ties.app.fd;
+    if (supervisor->context.app.fd >= 0)
+        keep[count++] = supervisor->context.app.fd;
     if (oribi__inherited_totals_make(&supervisor->inherited) < 0) {
         oribi_log(ORIBI_LOG_WARN, "counters cannot be handed over to the successor: %s", oribi_os_error_text());
     } else {

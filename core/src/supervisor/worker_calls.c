@@ -10,7 +10,7 @@ void oribi_process_worker_setup(struct oribi_process *p, struct oribi_worker_set
     if (p->mold)
         *setup = (struct oribi_worker_setup){.options = oribi_mold_options(p->mold), .life_fd = -1};
     else
-        oribi_child_setup(p->child, setup);
+        oribi_link_setup(p->link, setup);
 }
 
 bool oribi_process_is_single(const struct oribi_process *p)
@@ -20,7 +20,7 @@ bool oribi_process_is_single(const struct oribi_process *p)
 
 void oribi_process_ready(struct oribi_process *p, struct oribi_worker *worker)
 {
-    oribi_child_ready(p->child, worker);
+    oribi_link_ready(p->link, worker);
 }
 
 int oribi_process_opened(struct oribi_process *p, struct oribi_worker *worker, struct oribi_title *title,
@@ -35,15 +35,15 @@ int oribi_process_opened(struct oribi_process *p, struct oribi_worker *worker, s
 
 bool oribi_process_stop_soon(const struct oribi_process *p)
 {
-    return oribi_child_stop_soon(p->child);
+    return oribi_link_stop_soon(p->link);
 }
 
 void oribi_process_signalled(struct oribi_process *p, int number)
 {
     if (p->single)
         oribi__single_signal(p->single, number);
-    else if (p->child)
-        oribi_child_signal(p->child, number);
+    else if (p->link)
+        oribi_link_signal(p->link, number);
 }
 
 void oribi_process_stop(struct oribi_process *p)
@@ -56,67 +56,67 @@ void oribi_process_stop(struct oribi_process *p)
 
 bool oribi_process_stopping(struct oribi_process *p)
 {
-    return oribi_child_stopping(p->child);
+    return oribi_link_stopping(p->link);
 }
 
 const struct oribi_options *oribi_process_options(const struct oribi_process *p)
 {
-    return p->mold ? oribi_mold_options(p->mold) : oribi_child_options(p->child);
+    return p->mold ? oribi_mold_options(p->mold) : oribi_link_options(p->link);
 }
 
 struct oribi_listeners *oribi_process_listeners(struct oribi_process *p)
 {
-    return p->mold ? oribi_mold_listeners(p->mold) : oribi_child_listeners(p->child);
+    return p->mold ? oribi_mold_listeners(p->mold) : oribi_link_listeners(p->link);
 }
 
 uint32_t oribi_process_generation(const struct oribi_process *p)
 {
-    return oribi_child_generation(p->child);
+    return oribi_link_generation(p->link);
 }
 
 uint32_t oribi_process_index(const struct oribi_process *p)
 {
-    return oribi_child_index(p->child);
+    return oribi_link_index(p->link);
 }
 
 struct oribi_slot *oribi_process_slot(struct oribi_process *p)
 {
-    return oribi_child_slot(p->child);
+    return oribi_link_slot(p->link);
 }
 
 int oribi_process_life_fd(const struct oribi_process *p)
 {
-    return oribi_child_life_fd(p->child);
+    return oribi_link_life_fd(p->link);
 }
 
 /* --- jobs --- */
 
 void oribi_jobs_watch_signals(struct oribi_process *p)
 {
-    oribi_child_watch_signals(p->child);
+    oribi_link_watch_signals(p->link);
 }
 
 bool oribi_jobs_stopping(struct oribi_process *p)
 {
-    return oribi_child_asked(p->child);
+    return oribi_link_asked(p->link);
 }
 
 int oribi_jobs_wake_fd(struct oribi_process *p)
 {
-    return oribi_child_wake_fd(p->child);
+    return oribi_link_wake_fd(p->link);
 }
 
 void oribi_jobs_begin(struct oribi_process *p, const char *text, size_t len)
 {
-    oribi_child_job_begin(p->child, text, len);
+    oribi_link_job_begin(p->link, text, len);
 }
 
 void oribi_jobs_end(struct oribi_process *p)
 {
-    oribi_child_job_end(p->child);
+    oribi_link_job_end(p->link);
 }
 
 size_t oribi_jobs_title(struct oribi_process *p, bool rest, char *dst, size_t cap)
 {
-    return oribi_child_job_title(p->child, rest, dst, cap);
+    return oribi_link_job_title(p->link, rest, dst, cap);
 }

@@ -22,11 +22,11 @@ static void begin(void)
     oribi__agent_init(&supervisor->agent);
     oribi_options_init(&options);
     ok_eq(oribi_options_set(&options, "agent", "127.0.0.1:0", error), 0);
-    supervisor->ties.options = &options;
-    supervisor->ties.listeners = &supervisor->no_listeners;
+    supervisor->context.options = &options;
+    supervisor->context.listeners = &supervisor->no_listeners;
     supervisor->upgrade.predecessor_fd = -1;
-    ok_eq(oribi_scoreboard_create(&supervisor->ties.board, SLOTS), 0);
-    oribi_policy_init(&supervisor->policy, &config, supervisor->ties.board.slots, SLOTS);
+    ok_eq(oribi_scoreboard_create(&supervisor->context.board, SLOTS), 0);
+    oribi_policy_init(&supervisor->policy, &config, supervisor->context.board.slots, SLOTS);
     ok_eq(oribi__agent_open(supervisor, error), 0);
     is_str(error, "");
 }
@@ -34,7 +34,7 @@ static void begin(void)
 static void end(void)
 {
     oribi__agent_close(supervisor, true);
-    oribi_scoreboard_destroy(&supervisor->ties.board);
+    oribi_scoreboard_destroy(&supervisor->context.board);
     oribi_options_deinit(&options);
     oribi_mem_free(supervisor);
 }

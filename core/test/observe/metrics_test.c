@@ -21,8 +21,8 @@ static void begin(void)
 {
     struct oribi_policy_config config = {.workers = WORKERS, .workers_max = WORKERS};
     supervisor = oribi_mem_alloc(1, sizeof(*supervisor));
-    ok_eq(oribi_scoreboard_create(&supervisor->ties.board, SLOTS), 0);
-    oribi_policy_init(&supervisor->policy, &config, supervisor->ties.board.slots, SLOTS);
+    ok_eq(oribi_scoreboard_create(&supervisor->context.board, SLOTS), 0);
+    oribi_policy_init(&supervisor->policy, &config, supervisor->context.board.slots, SLOTS);
     for (uint32_t i = 0; i < WORKERS; i++) {
         supervisor->policy.records[i].state = ORIBI_RECORD_SERVING;
         supervisor->policy.records[i].pid = getpid();
@@ -31,7 +31,7 @@ static void begin(void)
 
 static void end(void)
 {
-    oribi_scoreboard_destroy(&supervisor->ties.board);
+    oribi_scoreboard_destroy(&supervisor->context.board);
     oribi__footprints_end(supervisor);
     oribi_mem_free(supervisor);
     oribi_buf_deinit(&text);
@@ -61,7 +61,7 @@ static bool has(const char *words)
 static void test_counters_of_the_living_and_the_dead_are_one_number(void)
 {
     begin();
-    struct oribi_slot *slots = supervisor->ties.board.slots;
+    struct oribi_slot *slots = supervisor->context.board.slots;
     slots[0].request_count = 5;
     slots[63].request_count = 7;
     slots[64].request_count = 1000; /* no worker is there */
@@ -86,7 +86,7 @@ static void test_counters_of_the_living_and_the_dead_are_one_number(void)
 static void test_histograms_have_buckets_that_grow(void)
 {
     begin();
-    struct oribi_slot *slot = supervisor->ties.board.slots;
+    struct oribi_slot *slot = supervisor->context.board.slots;
     oribi_histogram_count(&slot->call_time, 900);
     oribi_histogram_count(&slot->call_time, 80000);
     oribi_histogram_count(&slot->call_time, (int64_t)3600 * 1000000);
@@ -104,7 +104,7 @@ static void test_histograms_have_buckets_that_grow(void)
 static void test_what_waits_now(void)
 {
     begin();
-    struct oribi_slot *slots = supervisor->ties.board.slots;
+    struct oribi_slot *slots = supervisor->context.board.slots;
     slots[2].queue_len = 3;
     slots[2].queue_oldest_us = oribi_clock_us() - 7000000;
     slots[3].queue_len = 1;
@@ -131,7 +131,7 @@ static void test_what_waits_now(void)
 static void test_connections_by_what_they_do(void)
 {
     begin();
-    struct oribi_slot *slots = supervisor->ties.board.slots;
+    struct oribi_slot *slots = supervisor->context.board.slots;
     for (int c = ORIBI_TIMEOUT_FIRST; c < ORIBI_TIMEOUT_CLASSES; c++)
         slots[2].armed[c] = 1U << c;
     slots[2].queue_len = 3;
@@ -158,7 +158,7 @@ static void test_a_limit_of_memory_has_workers_measured(void)
     struct oribi_policy_event event = {0};
     struct oribi__footprints *footprints = &supervisor->footprints;
     for (uint32_t i = 0; i < WORKERS; i++)
-        supervisor->ties.board.slots[i].state = ORIBI_SLOT_IDLE;
+        supervisor->context.board.slots[i].state = ORIBI_SLOT_IDLE;
     supervisor->policy.config.memory_max = 1 << 30;
     ok_eq(oribi__footprints_deadline(supervisor), 0);
     ok(oribi__footprints_turn(supervisor, &event));
@@ -194,7 +194,7 @@ static void test_what_is_slow_to_measure_is_measured_in_turn(void)
     struct oribi_policy_event event;
     struct oribi__footprints *footprints = &supervisor->footprints;
     for (uint32_t i = 0; i < WORKERS; i++)
-        supervisor->ties.board.slots[i].state = ORIBI_SLOT_IDLE;
+        supervisor->context.board.slots[i].state = ORIBI_SLOT_IDLE;
     oribi__footprints_turn(supervisor, &event);
     ok(!footprints->workers && oribi__footprints_deadline(supervisor) == INT64_MAX);
     oribi__footprints_ask(supervisor);
@@ -220,7 +220,7 @@ static void test_what_is_slow_to_measure_is_measured_in_turn(void)
     ok(sample("oribi_worker_descriptors{worker=\"63\"}") >= 3);
     footprints->next_ms = 0;
     footprints->workers[5].at_ms -= ORIBI__FOOTPRINT_AGE_MS; /* old, but in a call */
-    supervisor->ties.board.slots[5].state = ORIBI_SLOT_BUSY;
+    supervisor->context.board.slots[5].state = ORIBI_SLOT_BUSY;
     footprints->workers[7].at_ms -= ORIBI__FOOTPRINT_AGE_MS;
     int64_t old_ms = footprints->workers[5].at_ms;
     oribi__footprints_turn(supervisor, &event);
@@ -238,7 +238,7 @@ static void test_what_is_slow_to_measure_is_measured_in_turn(void)
 static void test_what_the_collector_has_done(void)
 {
     begin();
-    struct oribi_slot *slots = supervisor->ties.board.slots;
+    struct oribi_slot *slots = supervisor->context.board.slots;
     for (uint32_t i = 0; i < 2; i++) {
         slots[i].gc_count = 2;
         slots[i].gc_us = 1500;
@@ -290,9 +290,9 @@ static void test_frontends(void)
     begin();
     static struct oribi_frontend_slot slots[2];
     struct oribi__frontends *frontends = &supervisor->frontends;
-    supervisor->ties.board.slots[0].request_count = 5;
-    supervisor->ties.board.slots[0].status_class[2] = 5;
-    supervisor->ties.board.slots[0].connections_open = 1;
+    supervisor->context.board.slots[0].request_count = 5;
+    supervisor->context.board.slots[0].status_class[2] = 5;
+    supervisor->context.board.slots[0].connections_open = 1;
     scrape(false);
     ok_eq(sample("oribi_frontend_calls_total"), 0);
     ok_eq(sample("oribi_frontend_certificate_expires_timestamp_seconds"), -1);
@@ -348,14 +348,14 @@ static void test_both_formats(void)
     if (!only_on_linux("memory of other processes is not known"))
         return;
     begin();
-    supervisor->ties.board.slots[0].live_objects = supervisor->ties.board.slots[0].heap_pages = 1;
+    supervisor->context.board.slots[0].live_objects = supervisor->context.board.slots[0].heap_pages = 1;
     static struct oribi_frontend_slot frontend = {.expires_s = 1};
     supervisor->frontends.slots = &frontend;
     supervisor->frontends.count = 1;
     struct oribi_policy_event event;
     oribi__footprints_ask(supervisor);
     for (uint32_t i = 0; i < WORKERS; i++)
-        supervisor->ties.board.slots[i].state = ORIBI_SLOT_IDLE;
+        supervisor->context.board.slots[i].state = ORIBI_SLOT_IDLE;
     oribi__footprints_turn(supervisor, &event);
     scrape(false);
     ok(has("# TYPE oribi_requests_total counter\n") && has("# HELP oribi_requests_total "));
@@ -384,7 +384,7 @@ static void test_the_size_hangs_on_the_number_of_workers_alone(void)
     for (const char *p = text.p; (p = strchr(p, '\n')) != NULL; p++)
         lines++;
     for (int i = 0; i < 10000; i++)
-        oribi__totals_exit(&supervisor->totals, &supervisor->ties.board.slots[i % WORKERS], "exit code 0");
+        oribi__totals_exit(&supervisor->totals, &supervisor->context.board.slots[i % WORKERS], "exit code 0");
     int64_t began_us = oribi_clock_us();
     scrape(false);
     diag("a scrape of %d workers took %lld us and has %zu bytes", WORKERS, (long long)(oribi_clock_us() - began_us),

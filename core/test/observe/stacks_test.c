@@ -16,17 +16,17 @@ static void open_world(void)
     supervisor = oribi_mem_alloc(1, sizeof(*supervisor));
     for (uint32_t i = 0; i < ORIBI__CLIENTS_MAX; i++)
         supervisor->control.clients[i].fd = -1;
-    ok_eq(oribi_scoreboard_create(&supervisor->ties.board, SLOTS), 0);
-    oribi_policy_init(&supervisor->policy, &config, supervisor->ties.board.slots, SLOTS);
+    ok_eq(oribi_scoreboard_create(&supervisor->context.board, SLOTS), 0);
+    oribi_policy_init(&supervisor->policy, &config, supervisor->context.board.slots, SLOTS);
     supervisor->policy.records[0].state = ORIBI_RECORD_SERVING;
     supervisor->policy.records[0].pid = getpid();
-    atomic_store(&supervisor->ties.board.slots[0].state, ORIBI_SLOT_BUSY);
+    atomic_store(&supervisor->context.board.slots[0].state, ORIBI_SLOT_BUSY);
 }
 
 static void close_world(void)
 {
     oribi__stacks_close(supervisor);
-    oribi_scoreboard_destroy(&supervisor->ties.board);
+    oribi_scoreboard_destroy(&supervisor->context.board);
     oribi_mem_free(supervisor);
 }
 
@@ -120,7 +120,7 @@ static void test_a_worker_that_says_nothing_is_not_waited_for(void)
     if (!only_on_linux("what a thread waits in is not known"))
         return;
     open_world();
-    struct oribi_slot *slot = &supervisor->ties.board.slots[0];
+    struct oribi_slot *slot = &supervisor->context.board.slots[0];
     atomic_store(&slot->call_started_us, oribi_clock_us());
     memcpy(slot->line, "GET /stuck", 11);
     atomic_store(&stacks_of(supervisor, 0)->helper_tid, INT32_MAX); /* there is no such thread */

@@ -28,12 +28,12 @@ static void open_listener(const char *address, const char *token)
     ok_eq(oribi_options_set(&options, "status", address, error), 0);
     if (token)
         ok_eq(oribi_options_set(&options, "status_token", token, error), 0);
-    supervisor->ties.options = &options;
-    supervisor->ties.listeners = &supervisor->no_listeners;
-    supervisor->ties.program = "test";
+    supervisor->context.options = &options;
+    supervisor->context.listeners = &supervisor->no_listeners;
+    supervisor->context.program = "test";
     supervisor->upgrade.predecessor_fd = -1;
-    ok_eq(oribi_scoreboard_create(&supervisor->ties.board, SLOTS), 0);
-    oribi_policy_init(&supervisor->policy, &config, supervisor->ties.board.slots, SLOTS);
+    ok_eq(oribi_scoreboard_create(&supervisor->context.board, SLOTS), 0);
+    oribi_policy_init(&supervisor->policy, &config, supervisor->context.board.slots, SLOTS);
     ok_eq(oribi__status_open(supervisor, error), 0);
     is_str(error, "");
 }
@@ -41,7 +41,7 @@ static void open_listener(const char *address, const char *token)
 static void close_listener(void)
 {
     oribi__status_close(supervisor, true);
-    oribi_scoreboard_destroy(&supervisor->ties.board);
+    oribi_scoreboard_destroy(&supervisor->context.board);
     oribi_options_deinit(&options);
     oribi_mem_free(supervisor);
 }
@@ -142,7 +142,7 @@ static void test_the_history_is_kept_while_the_listener_is_open(void)
     oribi__history_turn(supervisor); /* too early */
     ok_eq(supervisor->history.next_ms, next_ms);
     ok(begins(ask(GET("/history.json")), "HTTP/1.1 200 OK\r\n") && strstr(answer, "\"samples\":[]"));
-    supervisor->ties.board.slots[0].status_class[2] = 5;
+    supervisor->context.board.slots[0].status_class[2] = 5;
     supervisor->history.history->last_ms -= ORIBI__HISTORY_MS; /* time passes */
     supervisor->history.next_ms = 1;
     oribi__history_turn(supervisor);
@@ -257,7 +257,7 @@ static void test_the_page_may_run_its_own_script_alone(void)
 static void test_lines_of_calls_are_valid_json(void)
 {
     open_listener("127.0.0.1:0", NULL);
-    struct oribi_slot *slot = &supervisor->ties.board.slots[0];
+    struct oribi_slot *slot = &supervisor->context.board.slots[0];
     supervisor->policy.records[0].state = ORIBI_RECORD_SERVING;
     supervisor->policy.records[0].pid = getpid();
     slot->call_started_us = 1;
@@ -380,7 +380,7 @@ static void test_an_address_in_use_is_refused_and_tried_again_by_a_successor(voi
     oribi_options_init(&others);
     ok_eq(oribi_options_set(&others, "status", address, error), 0);
     oribi__status_init(&second->status);
-    second->ties.options = &others;
+    second->context.options = &others;
     second->upgrade.predecessor_fd = -1;
     ok_eq(oribi__status_open(second, error), ORIBI_ESYS);
     ok(strstr(error, words_of(EADDRINUSE)) != NULL);

@@ -302,8 +302,8 @@ static void test_a_generation_with_a_listener_too_many_fails(void)
     static struct oribi_listeners listeners;
     static struct oribi_options options;
     oribi_options_init(&options);
-    supervisor.ties.options = &options;
-    supervisor.ties.listeners = &listeners;
+    supervisor.context.options = &options;
+    supervisor.context.listeners = &listeners;
     for (uint32_t i = 0; i < ORIBI_MOLDS_MAX; i++)
         supervisor.molds[i].fd = -1;
     listeners.count = supervisor.announced.adopted_from = ORIBI_LISTENERS_MAX - 1;

@@ -188,7 +188,7 @@ static int serve(bool preload, const char *what_fails, int ready, int lines)
     int status = -1;
     const struct timespec nap = {0, 1000000};
     if (ready > 0 && !oribi_os_adopts_orphans())
-        lines = 0; /* a keeper's is there when its worker has ended */
+        lines = 0; /* a reaper's is there when its worker has ended */
     while (atomic_load(&shared->ready) < ready || atomic_load(&shared->count) < lines)
         if (waitpid(pid, &status, WNOHANG) == pid)
             return WEXITSTATUS(status);

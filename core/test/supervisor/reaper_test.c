@@ -48,10 +48,10 @@ static void test_a_workers_parent_stays_and_is_the_molds_child(void)
     until(atomic_load(&lab->worker_count) == 2);
     pid_t mold = atomic_load(&lab->mold_pids[0]);
     for (int i = 0; i < 2; i++) {
-        pid_t keeper = parent_of(worker(i));
-        ok(keeper > 0 && keeper != pid && keeper != mold);
-        ok_eq(parent_of(keeper), mold);
-        until(open_files(keeper) == 4); /* with standard streams */
+        pid_t reaper = parent_of(worker(i));
+        ok(reaper > 0 && reaper != pid && reaper != mold);
+        ok_eq(parent_of(reaper), mold);
+        until(open_files(reaper) == 4); /* with standard streams */
     }
     (void)kill(pid, SIGTERM);
     ok_eq(lab_ended(pid), 0);
@@ -82,22 +82,22 @@ static void test_a_death_comes_with_its_status(void)
     until(lab_alone());
 }
 
-/* The mold reaps the keepers of before when it next forks. */
-static void test_keepers_do_not_pile_up(void)
+/* The mold reaps the reapers of before when it next forks. */
+static void test_reapers_do_not_pile_up(void)
 {
     enum { DEATHS = 20 };
-    pid_t keepers[DEATHS];
+    pid_t reapers[DEATHS];
     int gone = 0;
     lab_prepare(1);
     pid_t pid = lab_start();
     for (int i = 0; i < DEATHS; i++) {
         until(atomic_load(&lab->worker_count) == i + 1);
-        keepers[i] = parent_of(worker(i));
+        reapers[i] = parent_of(worker(i));
         (void)kill(worker(i), SIGKILL);
     }
     until(atomic_load(&lab->worker_count) == DEATHS + 1);
     for (int i = 0; i < DEATHS; i++)
-        gone += lab_gone(keepers[i]);
+        gone += lab_gone(reapers[i]);
     ok(gone >= DEATHS - 1);
     (void)kill(pid, SIGTERM);
     ok_eq(lab_ended(pid), 0);
@@ -122,7 +122,7 @@ static void test_workers_outlive_their_mold_and_their_ends_are_told(void)
     until(lab_alone());
 }
 
-static void test_a_worker_whose_keeper_is_killed_first_is_missed(void)
+static void test_a_worker_whose_reaper_is_killed_first_is_missed(void)
 {
     lab_prepare(2);
     pid_t pid = lab_start();
@@ -186,9 +186,9 @@ int main(int argc, char **argv)
     lab_main(argc, argv);
     test_a_workers_parent_stays_and_is_the_molds_child();
     test_a_death_comes_with_its_status();
-    test_keepers_do_not_pile_up();
+    test_reapers_do_not_pile_up();
     test_workers_outlive_their_mold_and_their_ends_are_told();
-    test_a_worker_whose_keeper_is_killed_first_is_missed();
+    test_a_worker_whose_reaper_is_killed_first_is_missed();
     test_a_reload_replaces_mold_and_workers();
     test_a_mold_that_is_made_of_a_worker();
     test_when_the_supervisor_is_killed_all_end();
