@@ -9,7 +9,7 @@
 #include <stdatomic.h>
 #include <sys/socket.h>
 
-void oribi__channel_unlink_left(struct oribi__channel *channel)
+void oribi__channel_unlink_abandoned(struct oribi__channel *channel)
 {
     *(channel->prev ? &channel->prev->next : &channel->frontend->left_first) = channel->next;
     if (channel->next)
@@ -31,7 +31,7 @@ static bool runs_on(const struct oribi__channel *channel)
            atomic_load_explicit(&slot->pid, memory_order_relaxed) == channel->left_pid;
 }
 
-void oribi__channel_leave(struct oribi__channel *channel)
+void oribi__channel_abandon(struct oribi__channel *channel)
 {
     struct oribi__frontend *frontend = channel->frontend;
     if (channel->local) { /* it is no worker, and has begun nothing that matters */
@@ -48,7 +48,7 @@ void oribi__channel_leave(struct oribi__channel *channel)
     channel->left_pid = atomic_load_explicit(&frontend->config->board.slots[channel->owner - 1u].pid, memory_order_relaxed);
     channel->call->channel = NULL;
     channel->call = NULL;
-    channel->state = ORIBI__CHANNEL_LEFT;
+    channel->state = ORIBI__CHANNEL_ABANDONED;
     channel->next = frontend->left_first;
     if (frontend->left_first)
         frontend->left_first->prev = channel;
@@ -80,7 +80,7 @@ void oribi__channels_forget(struct oribi__frontend *frontend, const struct oribi
             channel->left_by = NULL;
 }
 
-void oribi__channels_close_left(struct oribi__frontend *frontend)
+void oribi__channels_close_abandoned(struct oribi__frontend *frontend)
 {
     while (frontend->left_first)
         oribi__channel_close(frontend->left_first);

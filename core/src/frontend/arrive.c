@@ -193,7 +193,7 @@ static void answer_plain(const struct oribi__arrival *arrival)
 static void log_unshaken(const struct oribi__arrival *arrival, const char *reason)
 {
     struct oribi__frontend *frontend = arrival->frontend;
-    oribi_frontend_slot_count(&frontend->slot->unshaken[ORIBI_FRONTEND_REFUSED], 1);
+    oribi_frontend_slot_count(&frontend->slot->handshake_failures[ORIBI_FRONTEND_REFUSED], 1);
     if (oribi_log_limit_allows(&frontend->log_limit, frontend->reactor.now_ms))
         oribi_log(ORIBI_LOG_INFO, "frontend: a handshake with %.*s failed: %s",
                   arrival->peer.addr_len ? arrival->peer.addr_len : 4,
@@ -223,14 +223,14 @@ static void shake_hands(struct oribi__arrival *arrival)
         oribi_loop_interest(frontend->reactor.loop, &arrival->watch, ORIBI_WRITE);
         return;
     case ORIBI_TLS_PLAIN:
-        oribi_frontend_slot_count(&frontend->slot->unshaken[ORIBI_FRONTEND_PLAIN], 1);
+        oribi_frontend_slot_count(&frontend->slot->handshake_failures[ORIBI_FRONTEND_PLAIN], 1);
         answer_plain(arrival);
         break;
     case ORIBI_TLS_FAILED:
         log_unshaken(arrival, oribi_tls_reason(arrival->session));
         break;
     case ORIBI_TLS_GONE:
-        oribi_frontend_slot_count(&frontend->slot->unshaken[ORIBI_FRONTEND_LEFT], 1);
+        oribi_frontend_slot_count(&frontend->slot->handshake_failures[ORIBI_FRONTEND_ABANDONED], 1);
         break;
     }
     oribi__arrival_drop(arrival);
@@ -457,7 +457,7 @@ void oribi__arrive_turn(struct oribi__frontend *frontend)
         if (now_ms < arrival->deadline_ms)
             continue;
         if (oribi__arrival_listener(arrival)->tls)
-            oribi_frontend_slot_count(&frontend->slot->unshaken[ORIBI_FRONTEND_LATE], 1);
+            oribi_frontend_slot_count(&frontend->slot->handshake_failures[ORIBI_FRONTEND_LATE], 1);
         oribi_frontend_slot_count(&frontend->slot->timeouts[ORIBI_TIMEOUT_FIRST], 1);
         oribi__arrival_drop(arrival);
     }

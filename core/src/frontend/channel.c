@@ -44,7 +44,7 @@ void oribi__channels_close_idle(struct oribi__frontend *frontend)
 {
     while (frontend->idle_first)
         oribi__channel_close(frontend->idle_first);
-    oribi__channels_close_left(frontend);
+    oribi__channels_close_abandoned(frontend);
     oribi__frontend_local_close_idle(frontend);
 }
 
@@ -165,8 +165,8 @@ int oribi__channel_release(struct oribi__channel *channel)
     struct oribi__frontend *frontend = channel->frontend;
     if (channel->state == ORIBI__CHANNEL_IDLE)
         unlink_idle(channel);
-    else if (channel->state == ORIBI__CHANNEL_LEFT)
-        oribi__channel_unlink_left(channel);
+    else if (channel->state == ORIBI__CHANNEL_ABANDONED)
+        oribi__channel_unlink_abandoned(channel);
     if (channel->call) {
         oribi__channel_uncount(channel);
         channel->call->channel = NULL;
@@ -297,7 +297,7 @@ static void on_ready(void *self, struct oribi_watch *watch)
     struct oribi__channel *channel = (struct oribi__channel *)watch;
     if (watch->fd < 0)
         return;
-    if (channel->state == ORIBI__CHANNEL_LEFT)
+    if (channel->state == ORIBI__CHANNEL_ABANDONED)
         oribi__channel_look(channel);
     else if (channel->unsent.len && (watch->ready & ORIBI_WRITE) && !send_rest(channel))
         oribi__channel_ended(channel);

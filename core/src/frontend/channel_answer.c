@@ -40,7 +40,7 @@ void oribi__channel_ended(struct oribi__channel *channel)
 void oribi__channel_read(struct oribi__channel *channel)
 {
     struct oribi__frontend *frontend = channel->frontend;
-    if (channel->state == ORIBI__CHANNEL_LEFT)
+    if (channel->state == ORIBI__CHANNEL_ABANDONED)
         return;
     for (int i = 0; i < READS_MAX && channel->watch.fd >= 0 && (channel->watch.ready & ORIBI_READ); i++) {
         if (channel->call && channel->call->blocked)

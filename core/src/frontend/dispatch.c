@@ -93,7 +93,7 @@ static uint32_t free_at(const struct oribi__frontend *frontend, uint32_t i)
     return busy < room ? room - busy : 0;
 }
 
-uint32_t oribi__dispatch_hands(const struct oribi__frontend *frontend)
+uint32_t oribi__dispatch_capacity(const struct oribi__frontend *frontend)
 {
     uint32_t hands = 0;
     for (uint32_t i = 0; i < frontend->config->board.count; i++)
@@ -205,13 +205,13 @@ static int give(struct oribi__upstream_request *call)
 /* Free workers without an idle channel of ours, and hands that are busy with what is not ours. */
 static bool may_give(const struct oribi__frontend *frontend)
 {
-    return frontend->calls_out < oribi__dispatch_hands(frontend);
+    return frontend->calls_out < oribi__dispatch_capacity(frontend);
 }
 
 /* Channels beyond what workers can use at a time are closed, those used longest ago first. */
 static void trim(struct oribi__frontend *frontend)
 {
-    uint32_t keep = 2 * oribi__dispatch_hands(frontend) + 2;
+    uint32_t keep = 2 * oribi__dispatch_capacity(frontend) + 2;
     while (frontend->idle_count > keep)
         oribi__channel_close(frontend->idle_last);
 }

@@ -130,7 +130,7 @@ enum oribi__channel_state {
     ORIBI__CHANNEL_IDLE,
     ORIBI__CHANNEL_HEAD, /* the request is out, the answer's head is awaited */
     ORIBI__CHANNEL_BODY,
-    ORIBI__CHANNEL_LEFT, /* its client has gone, and its worker runs on: it counts until that has ended */
+    ORIBI__CHANNEL_ABANDONED, /* its client has gone, and its worker runs on: it counts until that has ended */
     ORIBI__CHANNEL_CLOSED,
 };
 
@@ -309,7 +309,7 @@ void oribi__dispatch(struct oribi__frontend *frontend);
 void oribi__dispatch_idle(struct oribi__channel *channel);
 
 /* Calls that workers can make now and soon. */
-uint32_t oribi__dispatch_hands(const struct oribi__frontend *frontend);
+uint32_t oribi__dispatch_capacity(const struct oribi__frontend *frontend);
 
 /* Is there any worker that serves? */
 bool oribi__dispatch_serves(const struct oribi__frontend *frontend);
@@ -438,12 +438,12 @@ void oribi__channel_close(struct oribi__channel *channel);
 
 /* abandoned.c. The same for a worker, which finds its client gone. But while the call runs on, in a worker that has
  * begun it, it counts as out: who gives up requests gets no more workers by that. */
-void oribi__channel_leave(struct oribi__channel *channel);
+void oribi__channel_abandon(struct oribi__channel *channel);
 void oribi__channel_look(struct oribi__channel *channel);                         /* closes it if the call has ended */
 void oribi__channels_look(struct oribi__frontend *frontend);                              /* all of them */
 void oribi__channels_forget(struct oribi__frontend *frontend, const struct oribi_h2 *h2); /* its streams go */
-void oribi__channels_close_left(struct oribi__frontend *frontend);
-void oribi__channel_unlink_left(struct oribi__channel *channel); /* of oribi__channel_release() only */
+void oribi__channels_close_abandoned(struct oribi__frontend *frontend);
+void oribi__channel_unlink_abandoned(struct oribi__channel *channel); /* of oribi__channel_release() only */
 
 /* Its client will send no more: the worker sees the end of what comes. */
 void oribi__channel_finish(struct oribi__channel *channel);
@@ -478,7 +478,7 @@ bool oribi__h2_make_room(struct oribi__frontend *frontend);
 void oribi__h2_drain(struct oribi__frontend *frontend);
 void oribi__h2_close_all(struct oribi__frontend *frontend);
 
-/* The call that a stream has left (oribi__channel_leave) has ended in its worker. */
+/* The call that a stream has left (oribi__channel_abandon) has ended in its worker. */
 void oribi__h2_left_ended(struct oribi_h2_stream *h2);
 
 /* --- arrive.c --- */

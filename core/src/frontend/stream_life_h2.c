@@ -87,7 +87,7 @@ void oribi__stream_let_go(struct oribi__stream *stream)
     oribi__stream_ends(stream);
     if (!h2)
         return;
-    if (!channel || channel->state != ORIBI__CHANNEL_LEFT) {
+    if (!channel || channel->state != ORIBI__CHANNEL_ABANDONED) {
         oribi_h2_release(h2);
         return;
     }

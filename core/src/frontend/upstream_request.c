@@ -50,7 +50,7 @@ void oribi__upstream_destroy(struct oribi__upstream_request *call)
     if (call->state == ORIBI__CALL_QUEUED)
         oribi__dispatch_remove(call);
     if (call->channel)
-        oribi__channel_leave(call->channel);
+        oribi__channel_abandon(call->channel);
     oribi_buf_deinit(&call->tail);
     if (frontend->spare_call_count >= SPARE_MAX || call->head.cap > SPARE_HEAD_BYTES) {
         oribi_buf_deinit(&call->head);
@@ -117,7 +117,7 @@ void oribi__upstream_submit(struct oribi__upstream_request *call)
     struct oribi__frontend *frontend = call->frontend;
     call->complete_us = frontend->reactor.now_us;
     uint32_t max = frontend->config->options->queue_max;
-    if (frontend->queue_len >= ORIBI__FRONTEND_QUEUE_MAX || (max && frontend->queue_len >= max + oribi__dispatch_hands(frontend))) {
+    if (frontend->queue_len >= ORIBI__FRONTEND_QUEUE_MAX || (max && frontend->queue_len >= max + oribi__dispatch_capacity(frontend))) {
         oribi__upstream_failed(call, 503, ORIBI_REFUSAL_QUEUE, "too many requests wait");
         return;
     }

@@ -113,7 +113,7 @@ static const struct run {
     FRONTEND(evicted_count),
     FRONTEND(passed_count),
     FRONTEND(handshakes),
-    FRONTEND(unshaken),
+    FRONTEND(handshake_failures),
     FRONTEND(requests),
     FRONTEND(local_count),
     FRONTEND(call_count),

@@ -214,9 +214,9 @@ static void put_handshakes(struct oribi__scrape *scrape, const struct oribi__met
                         (unsigned long long)scrape->frontends.handshakes[i]);
 }
 
-static const char *unshaken_of(uint32_t i, char text[16])
+static const char *handshake_failures_of(uint32_t i, char text[16])
 {
-    static const char *const names[ORIBI_FRONTEND_UNSHAKEN] = {"refused", "plain", "left", "late"};
+    static const char *const names[ORIBI_FRONTEND_HANDSHAKE_FAILURES] = {"refused", "plain", "left", "late"};
     return names[i];
 }
 
@@ -356,7 +356,7 @@ static const struct oribi__metric table[] = {
      .help = "connections that frontends have open now, by what is spoken"},
     {"oribi_frontend_handshakes", LABEL("version, kind", NULL), .put = put_handshakes,
      .help = "handshakes of TLS that were done, whole ones and those of resumed sessions"},
-    {"oribi_frontend_handshakes_failed", LABEL("reason", unshaken_of), FRONTEND(unshaken, ORIBI_FRONTEND_UNSHAKEN),
+    {"oribi_frontend_handshakes_failed", LABEL("reason", handshake_failures_of), FRONTEND(handshake_failures, ORIBI_FRONTEND_HANDSHAKE_FAILURES),
      .help = "handshakes of TLS that failed, or that clients broke off"},
     {"oribi_frontend_certificate_expires_timestamp_seconds", .kind = ORIBI__GAUGE, .unit = "seconds", .put = put_expiry,
      .help = "when the first of the certificates that frontends show expires, seconds since 1970"},
@@ -365,7 +365,7 @@ static const struct oribi__metric table[] = {
     {"oribi_frontend_local_answers", FRONTEND(local_count, 1),
      .help = "requests that frontends answered with files, fixed answers, redirects and health"},
     {"oribi_frontend_calls", FRONTEND(call_count, 1), .help = "requests that frontends gave to workers"},
-    {"oribi_frontend_calls_again", FRONTEND(again_count, 1),
+    {"oribi_frontend_calls_retried", FRONTEND(again_count, 1),
      .help = "those of them that were given to another worker, since the first one had ended"},
     {"oribi_frontend_calls_out", NOW(calls_out), .help = "requests of frontends that workers have now"},
     {"oribi_frontend_requests_waiting", NOW(queue_len), .help = "whole requests that wait in frontends for a worker now"},

@@ -92,8 +92,8 @@ static void look_at_handshakes(struct oribi__top_snapshot *to, const struct orib
     for (uint32_t i = 0; i < ORIBI_FRONTEND_HANDSHAKES; i++)
         to->handshakes += all.handshakes[i];
     to->handshakes_resumed = all.handshakes[ORIBI_FRONTEND_RESUMED_13] + all.handshakes[ORIBI_FRONTEND_RESUMED_12];
-    for (uint32_t i = 0; i < ORIBI_FRONTEND_UNSHAKEN; i++)
-        to->handshakes_failed += all.unshaken[i];
+    for (uint32_t i = 0; i < ORIBI_FRONTEND_HANDSHAKE_FAILURES; i++)
+        to->handshakes_failed += all.handshake_failures[i];
 }
 
 /* Ends that nobody asked for. */

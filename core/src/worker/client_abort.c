@@ -1,4 +1,4 @@
-/* Clients that leave while their call runs. Reading order: oribi_req_gone, oribi__gone_look, oribi_thread_take_gone,
+/* Clients that leave while their call runs. Reading order: oribi_req_gone, oribi__client_abort_look, oribi_thread_take_gone,
  * oribi_reply_gone.
  *
  *   what the client did           TCP                             unix socket
@@ -109,24 +109,24 @@ static int64_t look_at(struct oribi_thread *thread, int64_t now_us)
         return INT64_MAX;
     if (thread->gone_seen_us == call_us) {
         bool taken = atomic_load_explicit(&thread->gone_us, memory_order_acquire) != call_us;
-        if (!taken && now_us - thread->gone_signalled_us >= ORIBI__GONE_REPEAT_MS * 1000)
+        if (!taken && now_us - thread->gone_signalled_us >= ORIBI__CLIENT_ABORT_REPEAT_MS * 1000)
             send_signal(thread, now_us);
-        return taken ? INT64_MAX : ORIBI__GONE_REPEAT_MS;
+        return taken ? INT64_MAX : ORIBI__CLIENT_ABORT_REPEAT_MS;
     }
     struct oribi_conn *c = thread->exchange->base.conn;
     bool told = oribi_conn_tells_leaving(&w->reactor, c);
     if (told && !(c->watch.ready & ORIBI_HANGUP) && !c->broken)
         return INT64_MAX;
     if (!is_gone(thread->exchange))
-        return told ? INT64_MAX : ORIBI__GONE_LOOK_MS;
+        return told ? INT64_MAX : ORIBI__CLIENT_ABORT_LOOK_MS;
     thread->gone_seen_us = call_us;
     atomic_store_explicit(&thread->gone_us, call_us, memory_order_release); /* partner: oribi_thread_take_gone() */
     oribi__count(&w->slot->cancelled_count, 1);
     send_signal(thread, now_us);
-    return ORIBI__GONE_REPEAT_MS;
+    return ORIBI__CLIENT_ABORT_REPEAT_MS;
 }
 
-int64_t oribi__gone_look(struct oribi_worker *w, int64_t now_us)
+int64_t oribi__client_abort_look(struct oribi_worker *w, int64_t now_us)
 {
     uint32_t expected = ORIBI_OWNER_CALL;
     int64_t soonest_ms = INT64_MAX;
@@ -145,13 +145,13 @@ int64_t oribi__gone_look(struct oribi_worker *w, int64_t now_us)
 
 /* --- on the thread of the call --- */
 
-bool oribi__gone_is_due(const struct oribi_thread *thread)
+bool oribi__client_abort_is_due(const struct oribi_thread *thread)
 {
     int64_t call_us = atomic_load_explicit(&thread->gone_us, memory_order_acquire);
     return call_us && call_us == started_us(thread);
 }
 
-void oribi__gone_tell(const struct oribi_thread *thread)
+void oribi__client_abort_tell(const struct oribi_thread *thread)
 {
     if (thread->worker->setup.deadline_signal > 0)
         (void)pthread_kill(pthread_self(), thread->worker->setup.deadline_signal);
@@ -174,7 +174,7 @@ void oribi_thread_never_gone(struct oribi_thread *thread)
 }
 
 /* Frameworks catch every exception and answer 500. */
-int oribi__gone_status(struct oribi__exchange *exchange, int status)
+int oribi__client_abort_status(struct oribi__exchange *exchange, int status)
 {
     if (status < 500 || exchange->thread->gone_seen_us != exchange->started_us)
         return status;

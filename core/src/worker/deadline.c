@@ -296,8 +296,8 @@ static void on_signal(int signal_number, siginfo_t *info, void *context)
     struct oribi_thread *thread = own_thread(w);
     if (thread && overdue(thread, now_us))
         act(thread, now_us, oribi_os_interrupted(context));
-    else if (thread && oribi__gone_is_due(thread))
-        oribi__gone_tell(thread);
+    else if (thread && oribi__client_abort_is_due(thread))
+        oribi__client_abort_tell(thread);
     else
         forward(w, signal_number, now_us);
     errno = saved;

@@ -251,7 +251,7 @@ static inline __attribute__((always_inline)) void end_call(struct oribi__exchang
     int64_t now_us = oribi_clock_us();
     int64_t call_us = now_us - exchange->started_us;
     if (__builtin_expect(w->cancels_gone, 0))
-        status = oribi__gone_status(exchange, status);
+        status = oribi__client_abort_status(exchange, status);
     oribi_reactor_clock(&w->reactor, now_us);
     w->request_count++;
     w->call_lengths.average_us += (call_us - w->call_lengths.average_us) / AVERAGE_OVER;

@@ -306,7 +306,7 @@ static void test_frontends(void)
     slots[1].call_count = 5;
     slots[1].requests[1] = 8;
     slots[1].handshakes[ORIBI_FRONTEND_RESUMED_13] = 2;
-    slots[1].unshaken[ORIBI_FRONTEND_PLAIN] = 4;
+    slots[1].handshake_failures[ORIBI_FRONTEND_PLAIN] = 4;
     slots[1].bytes_in = 70;
     slots[0].clients[ORIBI_FRONTEND_H1] = 2;
     slots[1].clients[ORIBI_FRONTEND_H2] = 3;

@@ -123,12 +123,12 @@ static void take(struct oribi_req *req)
     struct oribi_thread *thread = oribi__exchange_of(req)->thread;
     ok(!oribi_thread_take_gone(thread));
     atomic_store(&thread->gone_us, started_us(thread) - 1); /* of the call before */
-    ok(!oribi__gone_is_due(thread));
+    ok(!oribi__client_abort_is_due(thread));
     ok(!oribi_thread_take_gone(thread));
     atomic_store(&thread->gone_us, started_us(thread));
-    ok(oribi__gone_is_due(thread));
+    ok(oribi__client_abort_is_due(thread));
     ok(oribi_thread_take_gone(thread));
-    ok(!oribi__gone_is_due(thread));
+    ok(!oribi__client_abort_is_due(thread));
     ok(!oribi_thread_take_gone(thread));
     if (path_is(req, "/own-socket")) {
         oribi_thread_never_gone(thread);

@@ -31,9 +31,9 @@ enum oribi_frontend_handshake {
 enum oribi_frontend_unshaken {
     ORIBI_FRONTEND_REFUSED, /* an alert was sent or came */
     ORIBI_FRONTEND_PLAIN,   /* HTTP without TLS */
-    ORIBI_FRONTEND_LEFT,    /* the client has gone */
+    ORIBI_FRONTEND_ABANDONED,    /* the client has gone */
     ORIBI_FRONTEND_LATE,    /* head_timeout */
-    ORIBI_FRONTEND_UNSHAKEN,
+    ORIBI_FRONTEND_HANDSHAKE_FAILURES,
 };
 
 struct oribi_frontend_slot {
@@ -62,7 +62,7 @@ struct oribi_frontend_slot {
     _Atomic uint64_t passed_count; /* requests given to the hand-off queue, each with a new channel */
     /* … and those that only frontends have */
     _Atomic uint64_t handshakes[ORIBI_FRONTEND_HANDSHAKES];
-    _Atomic uint64_t unshaken[ORIBI_FRONTEND_UNSHAKEN];
+    _Atomic uint64_t handshake_failures[ORIBI_FRONTEND_HANDSHAKE_FAILURES];
     _Atomic uint64_t requests[2]; /* over HTTP/1.1, over HTTP/2 */
     _Atomic uint64_t local_count;  /* of uncalled_count: what the options have it answer */
     _Atomic uint64_t call_count;  /* requests given to workers … */

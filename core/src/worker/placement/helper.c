@@ -193,7 +193,7 @@ static int64_t sooner(int64_t a_ms, int64_t b_ms)
 /* Without the reactor. Returns for how many ms nothing is due for a call. */
 static int64_t look_at_calls(struct oribi_worker *w, int64_t now_us)
 {
-    int64_t due_ms = sooner(oribi_deadline_look(w, now_us), oribi__gone_look(w, now_us));
+    int64_t due_ms = sooner(oribi_deadline_look(w, now_us), oribi__client_abort_look(w, now_us));
     return sooner(due_ms, oribi__slow_look(w, now_us));
 }
 

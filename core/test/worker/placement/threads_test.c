@@ -279,7 +279,7 @@ static bool is_answer(struct client *c, const char *body)
 
 /* ---- */
 
-static void test_as_many_calls_as_hands_at_a_time(void)
+static void test_as_many_calls_as_capacity_at_a_time(void)
 {
     struct stage stage;
     struct client *c[THREADS + 2];
@@ -662,7 +662,7 @@ static void test_the_deadline_finds_its_thread(void)
 }
 
 /* How many threads are free is what siblings count. */
-static void test_placement_counts_free_hands(void)
+static void test_placement_counts_free_capacity(void)
 {
     struct stage stage;
     struct oribi_scoreboard board;
@@ -770,7 +770,7 @@ int main(void)
 {
     quiet_log();
     alarm(240);
-    run_everywhere(test_as_many_calls_as_hands_at_a_time);
+    run_everywhere(test_as_many_calls_as_capacity_at_a_time);
     run_everywhere(test_one_free_hand_serves_the_others_connections);
     run_everywhere(test_the_helper_has_the_reactor_when_no_hand_is_free);
     run_everywhere(test_short_calls_in_a_row_are_one_hands);
@@ -786,7 +786,7 @@ int main(void)
     run_everywhere(test_a_hand_is_woken_whether_it_leads_or_follows);
     run_everywhere(test_a_fork_inside_a_call);
     test_the_deadline_finds_its_thread();
-    test_placement_counts_free_hands();
+    test_placement_counts_free_capacity();
     run_everywhere(test_many_clients_and_mixed_calls);
     return done_testing();
 }
