@@ -103,8 +103,8 @@ E2E.suite("metrics", transports: %i[tcp]) do
                  'oribi_refusals_total{status="501",reason="connect"}' => 1,
                  'oribi_refusals_total{status="408",reason="head_timeout"}' => 1,
                  'oribi_timeouts_total{class="head"}' => 1,
-                 "oribi_spill_files_total" => 1, "oribi_spilled_bytes_total" => 10_000,
-                 "oribi_spill_files_open" => 0, "oribi_spill_open_bytes" => 0, "oribi_shed_total" => 0, "oribi_calls_overdue_total" => 0 }
+                 "oribi_temp_files_total" => 1, "oribi_temp_file_written_bytes_total" => 10_000,
+                 "oribi_temp_files_open" => 0, "oribi_temp_file_open_bytes" => 0, "oribi_shed_total" => 0, "oribi_calls_overdue_total" => 0 }
     assert_equal expected, all.slice(*expected.keys)
     assert_equal sum(all, "oribi_answers_total"), sum(all, "oribi_requests_total") + sum(all, "oribi_refusals_total")
     assert_operator all["oribi_received_bytes_total"], :>, 10_000

@@ -104,7 +104,7 @@ static bool take_handed(void)
         if (code == ORIBI_AGAIN)
             break;
         any = true;
-        if (code == ORIBI_HANDOFF_NUDGE)
+        if (code == ORIBI_HANDOFF_WAKEUP)
             continue;
         expect(code == 0 && item.channel > 0);
         check_request(item.bytes.p, item.bytes.n);

@@ -3,7 +3,7 @@
  * empty one: no such field); see read_text().
  *
  * Holds for every input: the answer is exactly one, framed by its length, and the next request on the connection gets
- * its own; whole answers and each part are bytes of the file that realpath(3) names, and of its twin only where the
+ * its own; whole answers and each part are bytes of the file that realpath(3) names, and of its precompressed file only where the
  * client accepts that; a path that leads to no file is answered by the application where it falls through, else with
  * 400 or 404; the mount's cache header stands on 200, 206 and 304 alone. No descriptor is left open. */
 #include "worker/local/local_private.h"
@@ -271,7 +271,7 @@ static void check_range(const struct answer *answer, const char *bytes, size_t n
     expect(holds(answer, bytes + first, (size_t)(last - first + 1)));
 }
 
-/* Of x.css a twin may be sent; codings are compared without case (RFC 9110 8.4.1). */
+/* Of x.css a precompressed file may be sent; codings are compared without case (RFC 9110 8.4.1). */
 static const char *coded(const struct asked *asked, const struct answer *answer, const char *name, size_t *n)
 {
     const char *coding = field_of(answer, "Content-Encoding");

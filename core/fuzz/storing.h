@@ -10,7 +10,7 @@
 static bool is_storing(const struct oribi_reactor *reactor)
 {
     for (const struct oribi_conn *conn = reactor->conns; conn; conn = conn->next) {
-        const struct oribi_spill *answer = conn->out ? oribi_out_spill(conn->out) : NULL;
+        const struct oribi_temp_file *answer = conn->out ? oribi_out_temp_file(conn->out) : NULL;
         if (conn->state == ORIBI_CONN_STORE || (answer && answer->busy))
             return true;
     }

@@ -81,7 +81,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     size_t n = size - 1;
     size_t growth = ORIBI_FORM_GROWTH * n + 4 * 4096;
     size_t built_n;
-    size_t again_n;
+    size_t posted_n;
     char *own = oribi_mem_alloc(1, n + 1);
     char *room = oribi_mem_alloc(1, n + 1);
     char *large = oribi_mem_alloc(1, growth);
@@ -94,11 +94,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     size_t seen_n = read_form(oribi_slice((const char *)data + 1, n), room, rules, seen[0], built, &built_n);
     const struct oribi_scan *best = oribi_scan_active;
     oribi_scan_level_set(ORIBI_SCAN_SCALAR);
-    if (read_form(oribi_slice(own, n), own, rules, seen[1], again, &again_n) != seen_n ||
+    if (read_form(oribi_slice(own, n), own, rules, seen[1], again, &posted_n) != seen_n ||
         memcmp(seen[0], seen[1], seen_n) != 0)
         abort();
     oribi_scan_active = best;
-    if (read_form(oribi_slice(built, built_n), large, ORIBI_FORM_STRICT, seen[2], again, &again_n) != seen_n ||
+    if (read_form(oribi_slice(built, built_n), large, ORIBI_FORM_STRICT, seen[2], again, &posted_n) != seen_n ||
         memcmp(seen[0], seen[2], seen_n) != 0)
         abort();
     for (int i = 0; i < 3; i++)

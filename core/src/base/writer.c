@@ -1,6 +1,6 @@
 /* The writer thread; see the header. Reading order: run, carry_out; then what the owner calls.
  *
- * The lock is held for list operations alone, never around a system call that may wait for a disk. A spill belongs to
+ * The lock is held for list operations alone, never around a system call that may wait for a disk. A temporary file belongs to
  * the thread from the push to the collect, but for `released`: what its owner has given up is not written any more, and
  * is closed and freed by the thread. */
 #include "oribi/base/writer.h"
@@ -21,8 +21,8 @@
 enum { STACK_BYTES = 256 * 1024 };
 
 struct list {
-    struct oribi_spill *first;
-    struct oribi_spill *last;
+    struct oribi_temp_file *first;
+    struct oribi_temp_file *last;
 };
 
 struct oribi_writer {
@@ -39,59 +39,59 @@ struct oribi_writer {
     struct oribi_fd_mark wake_mark;
 };
 
-static void append(struct list *list, struct oribi_spill *spill)
+static void append(struct list *list, struct oribi_temp_file *temp_file)
 {
-    spill->next = NULL;
+    temp_file->next = NULL;
     if (list->last)
-        list->last->next = spill;
+        list->last->next = temp_file;
     else
-        list->first = spill;
-    list->last = spill;
+        list->first = temp_file;
+    list->last = temp_file;
 }
 
-static struct oribi_spill *take_first(struct list *list)
+static struct oribi_temp_file *take_first(struct list *list)
 {
-    struct oribi_spill *spill = list->first;
-    if (!spill)
+    struct oribi_temp_file *temp_file = list->first;
+    if (!temp_file)
         return NULL;
-    list->first = spill->next;
+    list->first = temp_file->next;
     if (!list->first)
         list->last = NULL;
-    return spill;
+    return temp_file;
 }
 
 /* --- the thread --- */
 
-static int store(struct oribi_spill *spill)
+static int store(struct oribi_temp_file *temp_file)
 {
-    struct oribi_buf *bytes = &spill->job.bytes;
-    if (spill->job.fd < 0 && oribi_os_temp_file_in(spill->dir, &spill->job.fd) < 0)
+    struct oribi_buf *bytes = &temp_file->job.bytes;
+    if (temp_file->job.fd < 0 && oribi_os_temp_file_in(temp_file->dir, &temp_file->job.fd) < 0)
         return oribi_os_store_failed();
     for (size_t done = 0; done < bytes->len;) {
         struct iovec rest = {bytes->p + done, bytes->len - done};
-        ssize_t written = oribi_os_write_vec(spill->job.fd, &rest, 1);
+        ssize_t written = oribi_os_write_vec(temp_file->job.fd, &rest, 1);
         if (written <= 0)
             return oribi_os_store_failed();
         done += (size_t)written;
-        spill->job.written += written;
+        temp_file->job.written += written;
     }
     return 0;
 }
 
-static void carry_out(struct oribi_spill *spill)
+static void carry_out(struct oribi_temp_file *temp_file)
 {
-    spill->job.error = store(spill);
-    if (spill->job.error < 0)
-        (void)snprintf(spill->job.reason, sizeof(spill->job.reason), "%s", oribi_os_error_text());
-    spill->job.bytes.len = 0;
+    temp_file->job.error = store(temp_file);
+    if (temp_file->job.error < 0)
+        (void)snprintf(temp_file->job.reason, sizeof(temp_file->job.reason), "%s", oribi_os_error_text());
+    temp_file->job.bytes.len = 0;
 }
 
-static void destroy(struct oribi_spill *spill)
+static void destroy(struct oribi_temp_file *temp_file)
 {
-    oribi_os_close(spill->job.fd);
-    oribi_buf_deinit(&spill->job.bytes);
-    oribi_buf_deinit(&spill->bytes);
-    oribi_mem_free(spill);
+    oribi_os_close(temp_file->job.fd);
+    oribi_buf_deinit(&temp_file->job.bytes);
+    oribi_buf_deinit(&temp_file->bytes);
+    oribi_mem_free(temp_file);
 }
 
 /* An application that has closed our descriptor may have a file of its own under the number. */
@@ -117,28 +117,28 @@ static void *run(void *self)
     oribi_os_thread_name("oribi-writer");
     lock(w);
     for (;;) {
-        struct oribi_spill *spill = take_first(&w->queue);
-        if (!spill && w->quit)
+        struct oribi_temp_file *temp_file = take_first(&w->queue);
+        if (!temp_file && w->quit)
             break;
-        if (!spill) {
+        if (!temp_file) {
             (void)pthread_cond_wait(&w->work, &w->lock);
             continue;
         }
-        bool wanted = !spill->released;
+        bool wanted = !temp_file->released;
         unlock(w);
         if (wanted)
-            carry_out(spill);
+            carry_out(temp_file);
         lock(w);
         w->ended_count++;
         if (w->waiting > 0)
             (void)pthread_cond_broadcast(&w->ended);
-        bool released = spill->released;
+        bool released = temp_file->released;
         bool first = !w->done.first;
         if (!released)
-            append(&w->done, spill);
+            append(&w->done, temp_file);
         unlock(w);
         if (released)
-            destroy(spill);
+            destroy(temp_file);
         else if (first)
             notify(w);
         lock(w);
@@ -192,15 +192,15 @@ struct oribi_writer *oribi_writer_try_start(void)
 
 void oribi_writer_stop(struct oribi_writer *w)
 {
-    struct oribi_spill *spill = oribi_writer_collect(w); /* gives those that were released to the thread */
-    assert(!spill);
+    struct oribi_temp_file *temp_file = oribi_writer_collect(w); /* gives those that were released to the thread */
+    assert(!temp_file);
     lock(w);
     w->quit = true;
     (void)pthread_cond_signal(&w->work);
     unlock(w);
     (void)pthread_join(w->thread, NULL); /* joinable, and not us */
-    while ((spill = take_first(&w->done)) != NULL)
-        destroy(spill);
+    while ((temp_file = take_first(&w->done)) != NULL)
+        destroy(temp_file);
     oribi_wake_destroy(&w->wake);
     (void)pthread_cond_destroy(&w->work);
     (void)pthread_cond_destroy(&w->ended);
@@ -228,39 +228,39 @@ void oribi_writer_clear(struct oribi_writer *w)
     (void)oribi_wake_clear(&w->wake);
 }
 
-static void enqueue(struct oribi_writer *w, struct oribi_spill *spill)
+static void enqueue(struct oribi_writer *w, struct oribi_temp_file *temp_file)
 {
-    append(&w->queue, spill);
+    append(&w->queue, temp_file);
     (void)pthread_cond_signal(&w->work);
 }
 
 /* What the thread has done becomes the owner's. */
-static void settle(struct oribi_spill *spill)
+static void settle(struct oribi_temp_file *temp_file)
 {
-    spill->busy = false;
-    spill->fd = spill->job.fd;
-    spill->stored = spill->job.written;
-    spill->under_way = 0;
-    spill->error = spill->job.error;
-    memcpy(spill->reason, spill->job.reason, sizeof(spill->reason));
-    if (!spill->bytes.p) { /* its memory serves again */
-        spill->bytes = spill->job.bytes;
-        spill->job.bytes = (struct oribi_buf){0};
+    temp_file->busy = false;
+    temp_file->fd = temp_file->job.fd;
+    temp_file->stored = temp_file->job.written;
+    temp_file->under_way = 0;
+    temp_file->error = temp_file->job.error;
+    memcpy(temp_file->reason, temp_file->job.reason, sizeof(temp_file->reason));
+    if (!temp_file->bytes.p) { /* its memory serves again */
+        temp_file->bytes = temp_file->job.bytes;
+        temp_file->job.bytes = (struct oribi_buf){0};
     } else {
-        oribi_buf_deinit(&spill->job.bytes);
+        oribi_buf_deinit(&temp_file->job.bytes);
     }
 }
 
-struct oribi_spill *oribi_writer_collect(struct oribi_writer *w)
+struct oribi_temp_file *oribi_writer_collect(struct oribi_writer *w)
 {
-    struct oribi_spill *spill;
+    struct oribi_temp_file *temp_file;
     lock(w);
-    while ((spill = take_first(&w->done)) != NULL && spill->released)
-        enqueue(w, spill); /* to be closed */
+    while ((temp_file = take_first(&w->done)) != NULL && temp_file->released)
+        enqueue(w, temp_file); /* to be closed */
     unlock(w);
-    if (spill)
-        settle(spill);
-    return spill;
+    if (temp_file)
+        settle(temp_file);
+    return temp_file;
 }
 
 uint64_t oribi_writer_ended(struct oribi_writer *w)
@@ -286,61 +286,61 @@ void oribi_writer_wait(struct oribi_writer *w, uint64_t seen, int timeout_ms)
     unlock(w);
 }
 
-/* --- a spill --- */
+/* --- a temporary file --- */
 
-struct oribi_spill *oribi_spill_try_create(struct oribi_writer *w, void *owner)
+struct oribi_temp_file *oribi_temp_file_try_create(struct oribi_writer *w, void *owner)
 {
     const char *dir = oribi_os_temp_dir();
     size_t n = strlen(dir) + 1;
-    struct oribi_spill *spill = oribi_mem_try_alloc(1, sizeof(*spill) + n);
-    if (!spill)
+    struct oribi_temp_file *temp_file = oribi_mem_try_alloc(1, sizeof(*temp_file) + n);
+    if (!temp_file)
         return NULL;
-    memcpy(spill->dir, dir, n);
-    spill->owner = owner;
-    spill->writer = w;
-    spill->fd = spill->job.fd = -1;
-    return spill;
+    memcpy(temp_file->dir, dir, n);
+    temp_file->owner = owner;
+    temp_file->writer = w;
+    temp_file->fd = temp_file->job.fd = -1;
+    return temp_file;
 }
 
-int oribi_spill_push(struct oribi_spill *spill)
+int oribi_temp_file_push(struct oribi_temp_file *temp_file)
 {
-    struct oribi_writer *w = spill->writer;
-    if (spill->busy || spill->error < 0)
-        return spill->busy ? 0 : spill->error;
-    spill->busy = true;
-    spill->job.bytes = spill->bytes;
-    spill->under_way = spill->bytes.cap;
-    spill->bytes = (struct oribi_buf){0};
+    struct oribi_writer *w = temp_file->writer;
+    if (temp_file->busy || temp_file->error < 0)
+        return temp_file->busy ? 0 : temp_file->error;
+    temp_file->busy = true;
+    temp_file->job.bytes = temp_file->bytes;
+    temp_file->under_way = temp_file->bytes.cap;
+    temp_file->bytes = (struct oribi_buf){0};
     if (w) {
         lock(w);
-        enqueue(w, spill);
+        enqueue(w, temp_file);
         unlock(w);
         return 0;
     }
-    carry_out(spill);
-    settle(spill);
-    return spill->error;
+    carry_out(temp_file);
+    settle(temp_file);
+    return temp_file->error;
 }
 
-size_t oribi_spill_memory(const struct oribi_spill *spill)
+size_t oribi_temp_file_memory(const struct oribi_temp_file *temp_file)
 {
-    return spill->bytes.cap + spill->under_way;
+    return temp_file->bytes.cap + temp_file->under_way;
 }
 
-void oribi_spill_release(struct oribi_spill *spill)
+void oribi_temp_file_release(struct oribi_temp_file *temp_file)
 {
-    if (!spill)
+    if (!temp_file)
         return;
-    struct oribi_writer *w = spill->writer;
-    if (!w || (!spill->busy && spill->fd < 0)) {
-        destroy(spill);
+    struct oribi_writer *w = temp_file->writer;
+    if (!w || (!temp_file->busy && temp_file->fd < 0)) {
+        destroy(temp_file);
         return;
     }
     lock(w);
-    spill->released = true;
-    if (!spill->busy) {
-        spill->busy = true;
-        enqueue(w, spill);
+    temp_file->released = true;
+    if (!temp_file->busy) {
+        temp_file->busy = true;
+        enqueue(w, temp_file);
     }
     unlock(w);
 }

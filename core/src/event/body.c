@@ -18,8 +18,8 @@ void oribi_body_init(struct oribi_body *body)
 void oribi_body_deinit(struct oribi_body *body)
 {
     oribi_buf_deinit(&body->memory);
-    if (body->spill)
-        oribi_spill_release(body->spill); /* with fd */
+    if (body->temp_file)
+        oribi_temp_file_release(body->temp_file); /* with fd */
     else if (body->fd >= 0)
         oribi_os_close(body->fd);
     oribi_body_init(body);
@@ -122,48 +122,48 @@ static int append_to_file(struct oribi_body *body, const char *p, size_t n, uint
     return result < 0 ? ORIBI_ENOMEM : 0; /* neither memory nor the disk takes the end of it */
 }
 
-/* --- with a spill --- */
+/* --- with a temporary file --- */
 
-void oribi_body_divert(struct oribi_body *body, struct oribi_spill *spill)
+void oribi_body_divert(struct oribi_body *body, struct oribi_temp_file *temp_file)
 {
     assert(!oribi_body_in_file(body));
-    body->spill = spill;
-    spill->bytes = body->memory;
+    body->temp_file = temp_file;
+    temp_file->bytes = body->memory;
     body->memory = (struct oribi_buf){0};
 }
 
 int oribi_body_stored(const struct oribi_body *body)
 {
-    const struct oribi_spill *spill = body->spill;
-    if (!spill || spill->busy || spill->error == 0)
+    const struct oribi_temp_file *temp_file = body->temp_file;
+    if (!temp_file || temp_file->busy || temp_file->error == 0)
         return 0;
-    (void)oribi_os_fail_saying("%s", spill->reason);
-    return spill->error;
+    (void)oribi_os_fail_saying("%s", temp_file->reason);
+    return temp_file->error;
 }
 
 bool oribi_body_settled(struct oribi_body *body)
 {
-    if (body->fd >= 0 || !body->spill)
+    if (body->fd >= 0 || !body->temp_file)
         return true;
-    if (body->spill->busy || body->spill->fd < 0 || body->spill->bytes.len > 0)
+    if (body->temp_file->busy || body->temp_file->fd < 0 || body->temp_file->bytes.len > 0)
         return false;
-    oribi_buf_deinit(&body->spill->bytes);
-    body->fd = body->spill->fd;
+    oribi_buf_deinit(&body->temp_file->bytes);
+    body->fd = body->temp_file->fd;
     return true;
 }
 
 /* A whole batch is written. Without memory for one (batch_max is 0) none is kept for the next. */
 static int push_batch(struct oribi_body *body, uint32_t batch_max)
 {
-    struct oribi_spill *spill = body->spill;
-    if (spill->bytes.len < batch_max || spill->busy)
+    struct oribi_temp_file *temp_file = body->temp_file;
+    if (temp_file->bytes.len < batch_max || temp_file->busy)
         return 0;
-    return oribi_spill_push(spill) < 0 ? oribi_body_stored(body) : 0;
+    return oribi_temp_file_push(temp_file) < 0 ? oribi_body_stored(body) : 0;
 }
 
-static int append_to_spill(struct oribi_body *body, const char *p, size_t n, uint32_t batch_max)
+static int append_to_temp_file(struct oribi_body *body, const char *p, size_t n, uint32_t batch_max)
 {
-    if (oribi_buf_try_append(&body->spill->bytes, p, n) < 0)
+    if (oribi_buf_try_append(&body->temp_file->bytes, p, n) < 0)
         return ORIBI_ENOMEM;
     body->len += (int64_t)n;
     return push_batch(body, batch_max);
@@ -171,7 +171,7 @@ static int append_to_spill(struct oribi_body *body, const char *p, size_t n, uin
 
 char *oribi_body_try_batch(struct oribi_body *body, size_t *n, uint32_t batch_min, uint32_t batch_max)
 {
-    struct oribi_buf *bytes = &body->spill->bytes;
+    struct oribi_buf *bytes = &body->temp_file->bytes;
     if (bytes->len >= batch_max)
         return NULL;
     if (*n > batch_max - bytes->len)
@@ -181,22 +181,22 @@ char *oribi_body_try_batch(struct oribi_body *body, size_t *n, uint32_t batch_mi
 
 int oribi_body_batched(struct oribi_body *body, size_t n, uint32_t batch_max)
 {
-    body->spill->bytes.len += n;
+    body->temp_file->bytes.len += n;
     body->len += (int64_t)n;
     return push_batch(body, batch_max);
 }
 
 size_t oribi_body_memory(const struct oribi_body *body)
 {
-    return body->memory.cap + (body->spill ? oribi_spill_memory(body->spill) : 0);
+    return body->memory.cap + (body->temp_file ? oribi_temp_file_memory(body->temp_file) : 0);
 }
 
 /* --- */
 
 int oribi_body_append(struct oribi_body *body, const char *p, size_t n, uint32_t memory_max, uint32_t batch_max)
 {
-    if (body->spill)
-        return append_to_spill(body, p, n, batch_max);
+    if (body->temp_file)
+        return append_to_temp_file(body, p, n, batch_max);
     if (body->fd < 0 && body->memory.len + n > memory_max) {
         int result = move_to_file(body);
         if (result < 0)
@@ -211,8 +211,8 @@ int oribi_body_append(struct oribi_body *body, const char *p, size_t n, uint32_t
 
 int oribi_body_finish(struct oribi_body *body)
 {
-    if (body->spill)
-        return oribi_body_settled(body) || oribi_spill_push(body->spill) == 0 ? 0 : oribi_body_stored(body);
+    if (body->temp_file)
+        return oribi_body_settled(body) || oribi_temp_file_push(body->temp_file) == 0 ? 0 : oribi_body_stored(body);
     if (body->fd < 0)
         return 0;
     int result = write_out(body);

@@ -104,7 +104,7 @@ static void on_readable(struct oribi_reactor *r, struct oribi_conn *c)
     if (!oribi__conn_wants_input(c))
         return;
     if (oribi__conn_register(r, c) == 0 && (c->watch.ready & ORIBI_READ))
-        oribi__reactor_again(r, c);
+        oribi__reactor_post(r, c);
 }
 
 int oribi__conn_watch(struct oribi_reactor *r, struct oribi_conn *c)

@@ -81,8 +81,8 @@ char *oribi__conn_body_room(struct oribi_reactor *r, struct oribi_conn_request *
     int64_t left = exchange->head.content_length - oribi_conn_request_body_len(exchange);
     if (left < ORIBI_SCRATCH_BYTES)
         *room = (size_t)left;
-    bool batches = exchange->body.spill && !exchange->parts;
-    if (batches && exchange->body.spill->bytes.len >= DIRECT_FROM_BYTES)
+    bool batches = exchange->body.temp_file && !exchange->parts;
+    if (batches && exchange->body.temp_file->bytes.len >= DIRECT_FROM_BYTES)
         *room = left < LARGE_BATCH_BYTES ? (size_t)left : LARGE_BATCH_BYTES;
     char *direct = batches ? batch_room(r, exchange, room) : body_room(r, exchange, *room);
     if (!direct && *room > ORIBI_SCRATCH_BYTES)
@@ -148,10 +148,10 @@ struct origin {
     struct oribi_conn *conn;
 };
 
-static struct oribi_spill *spill_of_part(void *self)
+static struct oribi_temp_file *temp_file_of_part(void *self)
 {
     const struct origin *origin = self;
-    return oribi__conn_spill(origin->reactor, origin->conn);
+    return oribi__conn_temp_file(origin->reactor, origin->conn);
 }
 
 static int append_parts(struct oribi_reactor *r, struct oribi_conn_request *exchange, const char *p, size_t n)
@@ -162,7 +162,7 @@ static int append_parts(struct oribi_reactor *r, struct oribi_conn_request *exch
         .frame_memory_max = (uint32_t)oribi_budget_memory(&r->budget, own, frame_memory_max(r)),
         .part_memory_max = (uint32_t)oribi_budget_memory(&r->budget, own, ORIBI_PARTS_FILE_BYTES),
         .batch_max = batch_max(r),
-        .spill = spill_of_part,
+        .temp_file = temp_file_of_part,
         .self = &origin,
     };
     return oribi_parts_append(exchange->parts, &exchange->body, &room, p, n);
@@ -208,16 +208,16 @@ static bool begin_parts(struct oribi_reactor *r, struct oribi_conn *c)
 /* From here on the body goes to a file. False: it was refused. */
 static bool divert(struct oribi_reactor *r, struct oribi_conn *c)
 {
-    struct oribi_spill *spill;
+    struct oribi_temp_file *temp_file;
     if (!begin_parts(r, c))
         return false;
     if (c->exchange->parts)
         return true;
-    if (!(spill = oribi__conn_spill(r, c))) {
+    if (!(temp_file = oribi__conn_temp_file(r, c))) {
         storing_failed(r, c, ORIBI_ENOMEM);
         return false;
     }
-    oribi_body_divert(&c->exchange->body, spill);
+    oribi_body_divert(&c->exchange->body, temp_file);
     return true;
 }
 
@@ -276,11 +276,11 @@ static void body_done(struct oribi_reactor *r, struct oribi_conn *c)
 void oribi__conn_body_stored(struct oribi_reactor *r, struct oribi_conn *c)
 {
     struct oribi_conn_request *exchange = c->exchange;
-    struct oribi_spill *spill = exchange->body.spill;
+    struct oribi_temp_file *temp_file = exchange->body.temp_file;
     int error =
         exchange->parts ? oribi_parts_stored(exchange->parts, &exchange->body) : oribi_body_stored(&exchange->body);
-    if (spill && !spill->busy && batch_max(r) == 0 && spill->bytes.len == 0)
-        oribi_buf_deinit(&spill->bytes);
+    if (temp_file && !temp_file->busy && batch_max(r) == 0 && temp_file->bytes.len == 0)
+        oribi_buf_deinit(&temp_file->bytes);
     oribi__conn_charge_body(r, exchange);
     if (error < 0)
         appending_failed(r, c, error);
@@ -396,7 +396,7 @@ void oribi__conn_body_input(struct oribi_reactor *r, struct oribi_conn *c, char 
         chunked_input(r, c, p, n);
         return;
     }
-    if (p != r->scratch && exchange->body.spill) {
+    if (p != r->scratch && exchange->body.temp_file) {
         if (!batch_input(r, c, n))
             return;
     } else if (p != r->scratch)

@@ -380,7 +380,7 @@ void oribi__conn_continue(struct oribi_reactor *r, struct oribi_conn *c)
         oribi__conn_arm_rest(r, c, ORIBI_TIMEOUT_IDLE);
     }
     if (oribi__conn_register(r, c) == 0 && (c->watch.ready & ORIBI_READ))
-        oribi__reactor_again(r, c);
+        oribi__reactor_post(r, c);
 }
 
 /* Closing with unread input resets the connection, and the reset can overtake our answer: RFC 9112 9.6. */
@@ -395,7 +395,7 @@ static void begin_linger(struct oribi_reactor *r, struct oribi_conn *c)
     oribi_loop_interest(r->loop, &c->watch, ORIBI_READ);
     oribi_timeouts_arm(&r->timeouts, &c->timer, ORIBI_TIMEOUT_LINGER, r->now_ms);
     if (oribi__conn_register(r, c) == 0)
-        oribi__reactor_again(r, c);
+        oribi__reactor_post(r, c);
 }
 
 struct oribi_slice oribi_conn_behind(const struct oribi_conn *c)

@@ -115,7 +115,7 @@ static int keep_text(struct oribi_reactor *r, struct oribi_conn *c, const struct
     bool to_file = more > oribi_out_room(c->out, memory_max);
     if (to_file && !oribi_budget_file(&r->budget, more))
         return break_unkept(r, c, ORIBI_ELIMIT);
-    if (to_file && !oribi_out_spill(c->out) && !divert_out(r, c))
+    if (to_file && !oribi_out_temp_file(c->out) && !divert_out(r, c))
         return break_unkept(r, c, ORIBI_ENOMEM);
     int result = oribi_out_keep(c->out, vec, count, skip, memory_max);
     if (result < 0)
@@ -126,10 +126,10 @@ static int keep_text(struct oribi_reactor *r, struct oribi_conn *c, const struct
 
 static bool divert_out(struct oribi_reactor *r, struct oribi_conn *c)
 {
-    struct oribi_spill *spill = oribi__conn_spill(r, c);
-    if (spill)
-        oribi_out_divert(c->out, spill);
-    return spill != NULL;
+    struct oribi_temp_file *temp_file = oribi__conn_temp_file(r, c);
+    if (temp_file)
+        oribi_out_divert(c->out, temp_file);
+    return temp_file != NULL;
 }
 
 static int flush_kept(struct oribi_reactor *r, struct oribi_conn *c)
@@ -258,7 +258,7 @@ int oribi_conn_flush(struct oribi_reactor *r, struct oribi_conn *c)
     charge_out(r, c);
     if (result == ORIBI_AGAIN || result > 0) {
         if (result > 0)
-            oribi__reactor_again(r, c); /* the socket has room and will not tell */
+            oribi__reactor_post(r, c); /* the socket has room and will not tell */
         else if (!oribi_out_waits(c->out))
             c->watch.ready &= (uint8_t)~ORIBI_WRITE;
         if (sent > 0 && c->timer.timeout_class == ORIBI_TIMEOUT_WRITE)
@@ -277,7 +277,7 @@ static void charge_out(struct oribi_reactor *r, struct oribi_conn *c)
     r->unstored += unstored - c->unstored_bytes;
     c->unstored_bytes = unstored;
     c->unstored = unstored > 0;
-    oribi_budget_set(&r->budget, oribi_out_charge(c->out), oribi_out_memory(c->out), oribi_out_spilled(c->out));
+    oribi_budget_set(&r->budget, oribi_out_charge(c->out), oribi_out_memory(c->out), oribi_out_in_temp_file(c->out));
 }
 
 void oribi__conn_out_stored(struct oribi_reactor *r, struct oribi_conn *c)
@@ -356,9 +356,9 @@ int64_t oribi_conn_pending(const struct oribi_conn *c)
     return c->out ? oribi_out_pending(c->out) : 0;
 }
 
-int64_t oribi_conn_spilled(const struct oribi_conn *c)
+int64_t oribi_conn_in_temp_file(const struct oribi_conn *c)
 {
-    return c->out ? oribi_out_spilled(c->out) : 0;
+    return c->out ? oribi_out_in_temp_file(c->out) : 0;
 }
 
 int oribi_conn_withdraw(struct oribi_reactor *r, struct oribi_conn *c, struct oribi_slice *rest)

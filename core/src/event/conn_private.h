@@ -102,7 +102,7 @@ void oribi__conn_body_stored(struct oribi_reactor *reactor, struct oribi_conn *c
 /* --- conn_store.c --- */
 
 /* A file for bytes of the connection; starts the writer with the first one. NULL: out of memory. */
-struct oribi_spill *oribi__conn_spill(struct oribi_reactor *reactor, struct oribi_conn *conn);
+struct oribi_temp_file *oribi__conn_temp_file(struct oribi_reactor *reactor, struct oribi_conn *conn);
 
 /* BODY becomes STORE while bytes of the body are on their way to a file, if they are. True when they are. */
 bool oribi__conn_store(struct oribi_reactor *reactor, struct oribi_conn *conn);
@@ -163,7 +163,7 @@ void oribi__reactor_unqueue(struct oribi_reactor *reactor, struct oribi_conn *co
 void oribi__reactor_queue_by_age(struct oribi_reactor *reactor, struct oribi_conn *conn);
 
 /* Gives the connection another go in the next turn, without an event. */
-void oribi__reactor_again(struct oribi_reactor *reactor, struct oribi_conn *conn);
+void oribi__reactor_post(struct oribi_reactor *reactor, struct oribi_conn *conn);
 
 /* Removes a closed connection from all lists; its memory is freed at the end of the turn. `queued`: it was in the run
  * queue. */

@@ -34,11 +34,11 @@ static void start_writer(struct oribi_reactor *r)
     tell_writer(r);
 }
 
-struct oribi_spill *oribi__conn_spill(struct oribi_reactor *r, struct oribi_conn *c)
+struct oribi_temp_file *oribi__conn_temp_file(struct oribi_reactor *r, struct oribi_conn *c)
 {
     if (!r->writer && !r->writer_failed)
         start_writer(r);
-    return oribi_spill_try_create(r->writer, c);
+    return oribi_temp_file_try_create(r->writer, c);
 }
 
 /* The client is not late while our disk is: the timer is set anew when it runs out (conn.c). */
@@ -63,16 +63,16 @@ static void body_stored(struct oribi_reactor *r, struct oribi_conn *c)
     oribi__conn_body_stored(r, c);
     /* What has come meanwhile is in `ready`, and will not be reported once more. */
     if (c->state == ORIBI_CONN_BODY && oribi__conn_register(r, c) == 0 && c->watch.ready)
-        oribi__reactor_again(r, c);
+        oribi__reactor_post(r, c);
 }
 
-/* A spill whose connection has gone is not collected (base/writer.h). */
+/* A temporary file whose connection has gone is not collected (base/writer.h). */
 void oribi_reactor_stored(struct oribi_reactor *r)
 {
-    struct oribi_spill *spill;
-    while (r->writer && (spill = oribi_writer_collect(r->writer)) != NULL) {
-        struct oribi_conn *c = spill->owner;
-        if (c->out && oribi_out_spill(c->out) == spill)
+    struct oribi_temp_file *temp_file;
+    while (r->writer && (temp_file = oribi_writer_collect(r->writer)) != NULL) {
+        struct oribi_conn *c = temp_file->owner;
+        if (c->out && oribi_out_temp_file(c->out) == temp_file)
             oribi__conn_out_stored(r, c);
         else if (c->state == ORIBI_CONN_STORE)
             body_stored(r, c);

@@ -1,9 +1,9 @@
 /* Queued output; see the header. The queue is a list of parts in the order of the wire:
  *
- *     memory 9000 | file 7 … 50006 | memory 120 | spill file 0 … 199999
+ *     memory 9000 | file 7 … 50006 | memory 120 | temporary file file 0 … 199999
  *
  * Bytes in memory lie in one buffer and those that overflow in one file, each in order: a part of memory only says how
- * many of them are its own. Once the spill file has begun, all later text goes there. */
+ * many of them are its own. Once the temporary file file has begun, all later text goes there. */
 #include "oribi/event/out.h"
 
 #include "oribi/base/error.h"
@@ -14,13 +14,13 @@
 #include <string.h>
 
 enum {
-    FEW_PARTS = 3,    /* memory, spill file and a file: more are rare */
+    FEW_PARTS = 3,    /* memory, temporary file file and a file: more are rare */
     FROM_MEMORY = -1, /* in the place of a part's descriptor */
-    FROM_SPILL = -2,
+    FROM_TEMP_FILE = -2,
 };
 
 struct part {
-    int fd;      /* of a file, FROM_MEMORY or FROM_SPILL */
+    int fd;      /* of a file, FROM_MEMORY or FROM_TEMP_FILE */
     bool closes; /* fd is closed, or the source released, when the part is sent: it is the last one of its file */
     bool shared; /* of the source */
     int64_t offset;
@@ -37,8 +37,8 @@ struct oribi_out {
     size_t memory_pos;
     struct oribi_transport *transport;
     int64_t send_queue;         /* of the kernel, when oribi_out_taken() looked */
-    struct oribi_spill *spill;  /* NULL: none */
-    int64_t spill_len;          /* stored or not */
+    struct oribi_temp_file *temp_file;  /* NULL: none */
+    int64_t temp_file_len;          /* stored or not */
     struct oribi_source source; /* of the parts that are shared */
     struct oribi_charge charge;
 };
@@ -80,8 +80,8 @@ void oribi_out_abandon(struct oribi_out *out)
     for (uint32_t i = out->first; i < out->count; i++)
         if (out->parts[i].closes && (!out->parts[i].shared || oribi_os_file_has(out->source.fd, &out->source.state)))
             oribi_os_close(out->parts[i].fd);
-    if (out->spill)
-        oribi_os_close(out->spill->fd);
+    if (out->temp_file)
+        oribi_os_close(out->temp_file->fd);
 }
 
 void oribi_out_destroy(struct oribi_out *out)
@@ -91,7 +91,7 @@ void oribi_out_destroy(struct oribi_out *out)
     if (out->parts != out->few)
         oribi_mem_free(out->parts);
     oribi_buf_deinit(&out->memory);
-    oribi_spill_release(out->spill);
+    oribi_temp_file_release(out->temp_file);
     oribi_mem_free(out);
 }
 
@@ -116,7 +116,7 @@ static bool have_room(struct oribi_out *out)
     return true;
 }
 
-/* The last part, if it is one of this descriptor (bytes of memory, or of the spill file, follow on each other there);
+/* The last part, if it is one of this descriptor (bytes of memory, or of the temporary file file, follow on each other there);
  * else a new one, which begins at `offset`. NULL: no memory. */
 static struct part *last_part(struct oribi_out *out, int fd, int64_t offset)
 {
@@ -162,67 +162,67 @@ static void copy_pieces(struct oribi_buf *buf, const struct iovec *vec, size_t s
     }
 }
 
-void oribi_out_divert(struct oribi_out *out, struct oribi_spill *spill)
+void oribi_out_divert(struct oribi_out *out, struct oribi_temp_file *temp_file)
 {
-    assert(!out->spill);
-    out->spill = spill;
+    assert(!out->temp_file);
+    out->temp_file = temp_file;
 }
 
-struct oribi_spill *oribi_out_spill(struct oribi_out *out)
+struct oribi_temp_file *oribi_out_temp_file(struct oribi_out *out)
 {
-    return out->spill;
+    return out->temp_file;
 }
 
-static int spill_failed(const struct oribi_spill *spill)
+static int temp_file_failed(const struct oribi_temp_file *temp_file)
 {
-    (void)oribi_os_fail_saying("%s", spill->reason);
-    return spill->error;
+    (void)oribi_os_fail_saying("%s", temp_file->reason);
+    return temp_file->error;
 }
 
 int oribi_out_stored(struct oribi_out *out)
 {
-    struct oribi_spill *spill = out->spill;
-    if (spill->busy)
+    struct oribi_temp_file *temp_file = out->temp_file;
+    if (temp_file->busy)
         return 0;
-    if (spill->error < 0 || (spill->bytes.len > 0 && oribi_spill_push(spill) < 0))
-        return spill_failed(spill);
-    if (spill->bytes.len == 0)
-        oribi_buf_deinit(&spill->bytes); /* an answer is kept once */
+    if (temp_file->error < 0 || (temp_file->bytes.len > 0 && oribi_temp_file_push(temp_file) < 0))
+        return temp_file_failed(temp_file);
+    if (temp_file->bytes.len == 0)
+        oribi_buf_deinit(&temp_file->bytes); /* an answer is kept once */
     return 0;
 }
 
 int64_t oribi_out_unstored(const struct oribi_out *out)
 {
-    const struct oribi_spill *spill = out->spill;
-    return spill && (spill->busy || spill->bytes.len > 0) ? (int64_t)oribi_spill_memory(spill) : 0;
+    const struct oribi_temp_file *temp_file = out->temp_file;
+    return temp_file && (temp_file->busy || temp_file->bytes.len > 0) ? (int64_t)oribi_temp_file_memory(temp_file) : 0;
 }
 
 bool oribi_out_waits(const struct oribi_out *out)
 {
     const struct part *part = &out->parts[out->first];
-    return out->first < out->count && part->fd == FROM_SPILL && part->offset >= out->spill->stored;
+    return out->first < out->count && part->fd == FROM_TEMP_FILE && part->offset >= out->temp_file->stored;
 }
 
 /* The strings of an answer are written together: there may be thousands, and each write(2) costs the file system. */
-static int spill(struct oribi_out *out, const struct iovec *vec, size_t skip, size_t n)
+static int temp_file(struct oribi_out *out, const struct iovec *vec, size_t skip, size_t n)
 {
-    if (!out->spill)
-        out->spill = oribi_spill_try_create(NULL, NULL);
-    if (!out->spill || !oribi_buf_try_reserve(&out->spill->bytes, n))
+    if (!out->temp_file)
+        out->temp_file = oribi_temp_file_try_create(NULL, NULL);
+    if (!out->temp_file || !oribi_buf_try_reserve(&out->temp_file->bytes, n))
         return ORIBI_ENOMEM;
-    struct part *part = last_part(out, FROM_SPILL, out->spill_len);
+    struct part *part = last_part(out, FROM_TEMP_FILE, out->temp_file_len);
     if (!part)
         return ORIBI_ENOMEM;
-    copy_pieces(&out->spill->bytes, vec, skip, n);
+    copy_pieces(&out->temp_file->bytes, vec, skip, n);
     part->left += (int64_t)n;
-    out->spill_len += (int64_t)n;
+    out->temp_file_len += (int64_t)n;
     return oribi_out_stored(out);
 }
 
 int64_t oribi_out_room(const struct oribi_out *out, int64_t memory_max)
 {
     int64_t room = memory_max - (int64_t)(out->memory.len - out->memory_pos);
-    return out->spill_len == 0 && room > 0 ? room : 0;
+    return out->temp_file_len == 0 && room > 0 ? room : 0;
 }
 
 static int keep_in_memory(struct oribi_out *out, const struct iovec *vec, size_t skip, size_t n)
@@ -252,7 +252,7 @@ int oribi_out_keep(struct oribi_out *out, const struct iovec *vec, size_t count,
         left -= now;
     }
     skip_pieces(&vec, &count, &skip);
-    return left > 0 ? spill(out, vec, skip, (size_t)left) : 0;
+    return left > 0 ? temp_file(out, vec, skip, (size_t)left) : 0;
 }
 
 static struct part *last_of_file(struct oribi_out *out, int fd)
@@ -335,12 +335,12 @@ static int flush_file(const struct oribi_out *out, struct part *part, int socket
     return 0;
 }
 
-/* What is stored of a part of the spill. */
-static int flush_spill(const struct oribi_out *out, struct part *part, int socket_fd, int64_t *turn, int64_t *sent)
+/* What is stored of a part of the temporary file. */
+static int flush_temp_file(const struct oribi_out *out, struct part *part, int socket_fd, int64_t *turn, int64_t *sent)
 {
     while (part->left > 0) {
-        int64_t stored = out->spill->stored - part->offset;
-        struct part now = {.fd = out->spill->fd, .offset = part->offset};
+        int64_t stored = out->temp_file->stored - part->offset;
+        struct part now = {.fd = out->temp_file->fd, .offset = part->offset};
         if (stored <= 0)
             return ORIBI_AGAIN;
         now.left = stored < part->left ? stored : part->left;
@@ -357,8 +357,8 @@ static int flush_part(struct oribi_out *out, struct part *part, int socket_fd, i
 {
     if (part->fd == FROM_MEMORY)
         return flush_memory(out, part, socket_fd, out->first + 1 < out->count, sent);
-    if (part->fd == FROM_SPILL)
-        return flush_spill(out, part, socket_fd, turn, sent);
+    if (part->fd == FROM_TEMP_FILE)
+        return flush_temp_file(out, part, socket_fd, turn, sent);
     return flush_file(out, part, socket_fd, turn, sent);
 }
 
@@ -383,9 +383,9 @@ int64_t oribi_out_pending(const struct oribi_out *out)
     return pending;
 }
 
-int64_t oribi_out_spilled(const struct oribi_out *out)
+int64_t oribi_out_in_temp_file(const struct oribi_out *out)
 {
-    return out->spill_len;
+    return out->temp_file_len;
 }
 
 bool oribi_out_taken(struct oribi_out *out, int socket_fd)
@@ -398,7 +398,7 @@ bool oribi_out_taken(struct oribi_out *out, int socket_fd)
 
 int64_t oribi_out_memory(const struct oribi_out *out)
 {
-    return (int64_t)out->memory.cap + (out->spill ? (int64_t)oribi_spill_memory(out->spill) : 0);
+    return (int64_t)out->memory.cap + (out->temp_file ? (int64_t)oribi_temp_file_memory(out->temp_file) : 0);
 }
 
 struct oribi_charge *oribi_out_charge(struct oribi_out *out)

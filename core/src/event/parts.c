@@ -74,11 +74,11 @@ static int refuse(struct oribi_parts *parts, int error, const char *reason)
 static int append_to(struct oribi_body *body, const struct oribi_parts_room *room, uint32_t memory_max,
                      struct oribi_slice bytes)
 {
-    if (room->spill && !oribi_body_in_file(body) && body->memory.len + bytes.n > memory_max) {
-        struct oribi_spill *spill = room->spill(room->self);
-        if (!spill)
+    if (room->temp_file && !oribi_body_in_file(body) && body->memory.len + bytes.n > memory_max) {
+        struct oribi_temp_file *temp_file = room->temp_file(room->self);
+        if (!temp_file)
             return ORIBI_ENOMEM;
-        oribi_body_divert(body, spill);
+        oribi_body_divert(body, temp_file);
     }
     return oribi_body_append(body, bytes.p, bytes.n, memory_max, room->batch_max);
 }
@@ -118,7 +118,7 @@ static int end_file(struct oribi_parts *parts, struct oribi_body *frame, const s
     struct oribi_parts_file *file = &parts->files[parts->file_count++];
     *file = (struct oribi_parts_file){.body = *part, .at = frame->len};
     oribi_body_init(part);
-    if (!file->body.spill)
+    if (!file->body.temp_file)
         rewind_file(&file->body);
     return error;
 }

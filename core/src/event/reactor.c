@@ -18,7 +18,7 @@ enum {
 };
 
 /* One turn, in its order. */
-static void run_again(struct oribi_reactor *r);
+static void run_posted(struct oribi_reactor *r);
 static void run_connections(struct oribi_reactor *r, int count);
 static void run_handlers(struct oribi_reactor *r, int count);
 static void answer_claimed(struct oribi_reactor *r);
@@ -26,7 +26,7 @@ static bool deadlines_may_run(struct oribi_reactor *r, int count);
 static void run_timeouts(struct oribi_reactor *r);
 static void free_deferred(struct oribi_reactor *r);
 
-static void unlink_again(struct oribi_reactor *r, struct oribi_conn *c);
+static void unlink_posted(struct oribi_reactor *r, struct oribi_conn *c);
 static void append(struct oribi_conn **first, struct oribi_conn **last, struct oribi_conn *c);
 static bool unlink_from(struct oribi_conn **first, struct oribi_conn **last, struct oribi_conn *c);
 static void lose_descriptor(struct oribi_reactor *r, struct oribi_conn *c);
@@ -96,8 +96,8 @@ int oribi_reactor_turn(struct oribi_reactor *r)
         r->event_count = oribi_loop_poll(r->loop, 0, r->events, ORIBI_LOOP_EVENTS_MAX);
     oribi_reactor_clock(r, oribi_clock_us());
     int count = r->event_count;
-    if (r->again)
-        run_again(r);
+    if (r->posted)
+        run_posted(r);
     run_connections(r, count);
     run_handlers(r, count); /* listeners last: accepted connections come first */
     if (r->claimed_first)
@@ -110,13 +110,13 @@ int oribi_reactor_turn(struct oribi_reactor *r)
     return count;
 }
 
-static void run_again(struct oribi_reactor *r)
+static void run_posted(struct oribi_reactor *r)
 {
-    struct oribi_conn *c = r->again;
-    r->again = NULL;
+    struct oribi_conn *c = r->posted;
+    r->posted = NULL;
     while (c) {
-        struct oribi_conn *next = c->again_next;
-        c->in_again = false;
+        struct oribi_conn *next = c->posted_next;
+        c->is_posted = false;
         oribi__conn_on_event(r, c);
         c = next;
     }
@@ -284,30 +284,30 @@ struct oribi_conn_request *oribi_reactor_pop(struct oribi_reactor *r)
     return c->exchange;
 }
 
-void oribi__reactor_again(struct oribi_reactor *r, struct oribi_conn *c)
+void oribi__reactor_post(struct oribi_reactor *r, struct oribi_conn *c)
 {
-    if (c->in_again || c->state == ORIBI_CONN_CLOSED)
+    if (c->is_posted || c->state == ORIBI_CONN_CLOSED)
         return;
-    c->in_again = true;
-    c->again_next = r->again;
-    r->again = c;
+    c->is_posted = true;
+    c->posted_next = r->posted;
+    r->posted = c;
 }
 
-static void unlink_again(struct oribi_reactor *r, struct oribi_conn *c)
+static void unlink_posted(struct oribi_reactor *r, struct oribi_conn *c)
 {
-    struct oribi_conn **at = &r->again;
+    struct oribi_conn **at = &r->posted;
     while (*at && *at != c)
-        at = &(*at)->again_next;
+        at = &(*at)->posted_next;
     if (*at)
-        *at = c->again_next;
-    c->in_again = false;
+        *at = c->posted_next;
+    c->is_posted = false;
 }
 
 /* The memory stays until the end of the turn: an event of this turn may still name the connection. */
 void oribi__reactor_forget(struct oribi_reactor *r, struct oribi_conn *c, bool queued)
 {
-    if (c->in_again)
-        unlink_again(r, c);
+    if (c->is_posted)
+        unlink_posted(r, c);
     if (queued)
         oribi__reactor_unqueue(r, c);
     if (c->prev)

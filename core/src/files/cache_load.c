@@ -1,4 +1,4 @@
-/* Entries of the cache made from the disk: the file, its twins, small bodies; see cache_private.h. */
+/* Entries of the cache made from the disk: the file, its precompressed files, small bodies; see cache_private.h. */
 #include "files/cache_private.h"
 
 #include "oribi/base/log.h"
@@ -35,36 +35,36 @@ uint64_t oribi__cache_hash(uint64_t seed, const char *text)
 
 /* --- looking --- */
 
-/* Each stale twin is named once; when there are too many to remember, that is said once. */
-static void tell_stale(struct oribi_cache *cache, const char *twin, int64_t older_s)
+/* Each stale precompressed file is named once; when there are too many to remember, that is said once. */
+static void tell_stale(struct oribi_cache *cache, const char *precompressed, int64_t older_s)
 {
-    uint64_t hash = oribi__cache_hash(0, twin);
+    uint64_t hash = oribi__cache_hash(0, precompressed);
     for (uint32_t i = 0; i < cache->stale_told_count; i++)
         if (cache->stale_told[i] == hash)
             return;
     if (cache->stale_told_count == ORIBI_CACHE_STALE_TOLD_MAX)
         return;
     cache->stale_told[cache->stale_told_count++] = hash;
-    oribi_log(ORIBI_LOG_WARN, "%s is %lld s older than the file that it was compressed from; it is not sent%s", twin,
+    oribi_log(ORIBI_LOG_WARN, "%s is %lld s older than the file that it was compressed from; it is not sent%s", precompressed,
               (long long)older_s,
               cache->stale_told_count == ORIBI_CACHE_STALE_TOLD_MAX ? ", and no more of these are named" : "");
 }
 
-static void look_for_twin(struct oribi_cache *cache, struct oribi_root *root, const char *path,
+static void look_for_precompressed(struct oribi_cache *cache, struct oribi_root *root, const char *path,
                           enum oribi_coding coding, struct oribi__found *found)
 {
-    char twin[ORIBI_PATH_BYTES_MAX + 1];
+    char precompressed[ORIBI_PATH_BYTES_MAX + 1];
     int64_t file_s = found->contents[ORIBI_CODING_IDENTITY].info.mtime_s;
-    int n = snprintf(twin, sizeof(twin), "%s%s", path, oribi_coding_suffix(coding));
-    if (n < 0 || (size_t)n >= sizeof(twin)) /* no file can have that name */
+    int n = snprintf(precompressed, sizeof(precompressed), "%s%s", path, oribi_coding_suffix(coding));
+    if (n < 0 || (size_t)n >= sizeof(precompressed)) /* no file can have that name */
         return;
     int fd;
     struct oribi_file_info info;
-    if (oribi_root_open(root, twin, &fd, &info) != ORIBI_FILE_OK)
+    if (oribi_root_open(root, precompressed, &fd, &info) != ORIBI_FILE_OK)
         return;
     if (info.mtime_s < file_s) {
         oribi_os_close(fd);
-        tell_stale(cache, twin, file_s - info.mtime_s);
+        tell_stale(cache, precompressed, file_s - info.mtime_s);
         return;
     }
     found->contents[coding].is_there = true;
@@ -74,7 +74,7 @@ static void look_for_twin(struct oribi_cache *cache, struct oribi_root *root, co
 
 void oribi__cache_look(struct oribi_cache *cache, struct oribi_root *root, const char *path, struct oribi__found *found)
 {
-    static const enum oribi_coding twins[] = {ORIBI_CODING_ZSTD, ORIBI_CODING_BR, ORIBI_CODING_GZIP};
+    static const enum oribi_coding precompressed[] = {ORIBI_CODING_ZSTD, ORIBI_CODING_BR, ORIBI_CODING_GZIP};
     memset(found, 0, sizeof(*found));
     for (int i = 0; i < ORIBI_CODING_COUNT; i++)
         found->contents[i].fd = -1;
@@ -84,8 +84,8 @@ void oribi__cache_look(struct oribi_cache *cache, struct oribi_root *root, const
     if (found->verdict != ORIBI_FILE_OK)
         return;
     found->contents[ORIBI_CODING_IDENTITY].is_there = true;
-    for (size_t i = 0; i < sizeof(twins) / sizeof(twins[0]); i++)
-        look_for_twin(cache, root, path, twins[i], found);
+    for (size_t i = 0; i < sizeof(precompressed) / sizeof(precompressed[0]); i++)
+        look_for_precompressed(cache, root, path, precompressed[i], found);
 }
 
 void oribi__found_close(struct oribi__found *found)

@@ -198,7 +198,7 @@ void oribi__channels_free_closed(struct oribi__frontend *frontend)
     struct oribi__channel **at = &frontend->closed_channels;
     while (*at) {
         struct oribi__channel *channel = *at;
-        if (channel->again) { /* the next oribi__channels_turn() still sees it */
+        if (channel->posted) { /* the next oribi__channels_turn() still sees it */
             at = &channel->next;
             continue;
         }
@@ -277,7 +277,7 @@ bool oribi__channel_call(struct oribi__channel *channel, struct oribi__upstream_
     call->state = ORIBI__CALL_OUT;
     if (!channel->local) {
         oribi_frontend_slot_count(&channel->frontend->slot->call_count, 1);
-        oribi_frontend_slot_count(&channel->frontend->slot->again_count, call->tries > 0);
+        oribi_frontend_slot_count(&channel->frontend->slot->posted_count, call->tries > 0);
     }
     oribi__channel_count(channel);
     if (call->finished)

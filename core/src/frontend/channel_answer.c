@@ -61,20 +61,20 @@ void oribi__channel_read(struct oribi__channel *channel)
         channel->answered = true;
         take_bytes(channel, frontend->scratch, (size_t)n);
     }
-    if (channel->watch.fd < 0 || channel->again || !(channel->watch.ready & ORIBI_READ))
+    if (channel->watch.fd < 0 || channel->posted || !(channel->watch.ready & ORIBI_READ))
         return;
-    channel->again = true; /* readiness is told once: a worker that has written all causes no other event */
-    channel->again_next = frontend->channels_again;
-    frontend->channels_again = channel;
+    channel->posted = true; /* readiness is told once: a worker that has written all causes no other event */
+    channel->posted_next = frontend->posted_channels;
+    frontend->posted_channels = channel;
 }
 
 void oribi__channels_turn(struct oribi__frontend *frontend)
 {
-    struct oribi__channel *channel = frontend->channels_again;
-    frontend->channels_again = NULL;
+    struct oribi__channel *channel = frontend->posted_channels;
+    frontend->posted_channels = NULL;
     while (channel) {
-        struct oribi__channel *next = channel->again_next;
-        channel->again = false;
+        struct oribi__channel *next = channel->posted_next;
+        channel->posted = false;
         oribi__channel_read(channel); /* not, where it has been closed */
         channel = next;
     }

@@ -197,7 +197,7 @@ static int64_t wait_ms(const struct oribi__frontend *frontend)
         bound_ms = sooner(bound_ms, frontend->calls_out ? BUSY_LOOK_MS : ORIBI__FRONTEND_RETRY_MS);
     if (frontend->draining)
         bound_ms = sooner(bound_ms, DRAIN_LOOK_MS);
-    if (frontend->tunnels_again || frontend->channels_again)
+    if (frontend->posted_tunnels || frontend->posted_channels)
         bound_ms = 0;
     if (oribi_log_waits() || oribi_access_log_waits(frontend->access_log))
         bound_ms = sooner(bound_ms, ORIBI_LOG_RETRY_MS);

@@ -139,7 +139,7 @@ struct oribi__channel {
     struct oribi__frontend *frontend;
     struct oribi__channel *prev; /* idle ones, the last used first; and those that are left */
     struct oribi__channel *next;
-    struct oribi__channel *again_next;
+    struct oribi__channel *posted_next;
     struct oribi__upstream_request *call;
     struct oribi__frontend_local *local; /* whose its far end is; NULL: a worker's */
     struct oribi_buf unsent;       /* of a request */
@@ -155,7 +155,7 @@ struct oribi__channel {
     uint8_t framing;
     bool closes;   /* after this answer */
     bool finished; /* its client will send no more, and it was told so */
-    bool again;    /* in frontend->channels_again */
+    bool posted;    /* in frontend->posted_channels */
     bool answered; /* a byte of this answer has come */
 };
 
@@ -205,7 +205,7 @@ struct oribi__frontend {
     uint32_t idle_count;
     uint32_t channel_count;
     struct oribi__channel *left_first;
-    struct oribi__channel *channels_again; /* a turn has not read all that is there */
+    struct oribi__channel *posted_channels; /* a turn has not read all that is there */
     uint16_t *free_numbers;
     uint32_t free_number_count;
     uint8_t *out;                          /* calls of ours, by the slot that has their channel */
@@ -247,7 +247,7 @@ struct oribi__frontend {
     struct oribi__tunnel *tunnels;
     struct oribi__tunnel *closed_tunnels;
     uint32_t tunnel_count;
-    bool tunnels_again; /* one has more to move than a turn may */
+    bool posted_tunnels; /* one has more to move than a turn may */
 };
 
 /* A client's socket, with or without TLS. */

@@ -100,7 +100,7 @@ static bool move(struct oribi__tunnel *tunnel, struct way *way, bool to_peer)
         way->waits.len += (size_t)n;
     }
     if (!way->ended) {
-        tunnel->frontend->tunnels_again = true;
+        tunnel->frontend->posted_tunnels = true;
         return true;
     }
     if (!way->told && way->waits.len == 0) {
@@ -161,8 +161,8 @@ void oribi__tunnel_begin(struct oribi__frontend *frontend, struct oribi__peer *p
 
 void oribi__tunnel_turn(struct oribi__frontend *frontend)
 {
-    bool again = frontend->tunnels_again;
-    frontend->tunnels_again = false;
+    bool again = frontend->posted_tunnels;
+    frontend->posted_tunnels = false;
     struct oribi__tunnel *next;
     for (struct oribi__tunnel *tunnel = again ? frontend->tunnels : NULL; tunnel; tunnel = next) {
         next = tunnel->next;

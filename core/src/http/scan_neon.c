@@ -1,5 +1,5 @@
 /* The NEON level of scan: 16 bytes at a time, on every 64-bit ARM processor. One of the files that may ask for a
- * platform: elsewhere the level is not there. The twin of scan_x86.c, function by function; what differs is how a
+ * platform: elsewhere the level is not there. The precompressed file of scan_x86.c, function by function; what differs is how a
  * comparison becomes a bit mask, for which x86 has an instruction and ARM has none. */
 #include "http/scan_columns.h"
 

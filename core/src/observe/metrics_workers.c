@@ -68,21 +68,21 @@ void oribi__put_open(struct oribi__scrape *scrape, const struct oribi__metric *m
     oribi__put_count(scrape, metric, NULL, sum);
 }
 
-void oribi__put_spill_files(struct oribi__scrape *scrape, const struct oribi__metric *metric)
+void oribi__put_temp_file_files(struct oribi__scrape *scrape, const struct oribi__metric *metric)
 {
     uint64_t sum = 0;
     for (uint32_t i = 0; i < scrape->supervisor->policy.slot_count; i++)
         if (lives(scrape, i))
-            sum += atomic_load_explicit(&slot_of(scrape, i)->spill_open, memory_order_relaxed);
+            sum += atomic_load_explicit(&slot_of(scrape, i)->temp_file_open, memory_order_relaxed);
     oribi__put_count(scrape, metric, NULL, sum);
 }
 
-void oribi__put_spill_bytes(struct oribi__scrape *scrape, const struct oribi__metric *metric)
+void oribi__put_temp_file_bytes(struct oribi__scrape *scrape, const struct oribi__metric *metric)
 {
     uint64_t sum = 0;
     for (uint32_t i = 0; i < scrape->supervisor->policy.slot_count; i++)
         if (lives(scrape, i))
-            sum += (uint64_t)atomic_load_explicit(&slot_of(scrape, i)->spill_bytes, memory_order_relaxed);
+            sum += (uint64_t)atomic_load_explicit(&slot_of(scrape, i)->temp_file_bytes, memory_order_relaxed);
     oribi__put_count(scrape, metric, NULL, sum);
 }
 

@@ -90,7 +90,7 @@ void oribi__status_sum(const struct oribi_supervisor *supervisor, uint64_t sums[
     memcpy(sums, all.ended, sizeof(all.ended));
 }
 
-void oribi__bequeath(const struct oribi_supervisor *supervisor)
+void oribi__export_totals(const struct oribi_supervisor *supervisor)
 {
     struct oribi__totals all;
     if (!supervisor->inherited.to)

@@ -173,7 +173,7 @@ static void up(struct oribi_single *single)
     supervisor->policy.records[0].state = ORIBI_RECORD_SERVING;
     supervisor->policy.records[0].ready_at = oribi_clock_ms();
     oribi__supervisor_up(supervisor);
-    if (single->again)
+    if (single->posted)
         oribi__single_reload(single);
     (void)pthread_mutex_lock(&single->lock); /* of the default kind, and not held by this thread: cannot fail */
     single->is_up = true;

@@ -62,10 +62,10 @@ void oribi__single_reload(struct oribi_single *single)
     if (supervisor->policy.stopping || supervisor->policy.stop_at || atomic_load(&single->restarts))
         return; /* what comes next is new already */
     if (booting || single->trial.pid) {
-        single->again = true;
+        single->posted = true;
         return;
     }
-    single->again = false;
+    single->posted = false;
     oribi__totals_reloading(&supervisor->totals, oribi_clock_ms());
     oribi__notify(supervisor, ORIBI__RELOADING_NOTICE, NULL);
     oribi_log(ORIBI_LOG_INFO, "reload: generation %u is tried in a process of its own", single->generation + 1);
@@ -104,7 +104,7 @@ void oribi__single_trial_turn(struct oribi_single *single)
         reload_failed(single, trial->late     ? "boot_timeout has passed"
                               : trial->why[0] ? trial->why
                                               : "the new program ended before it had loaded the application");
-        if (single->again)
+        if (single->posted)
             oribi__single_reload(single);
         return;
     }

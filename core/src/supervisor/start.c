@@ -475,7 +475,7 @@ void oribi_supervisor_destroy(struct oribi_supervisor *supervisor)
     oribi__children_let_go(NULL, NULL);
     oribi__release_starter(supervisor, 1);
     oribi__control_stopped(supervisor);
-    oribi__bequeath(supervisor);
+    oribi__export_totals(supervisor);
     oribi__inherited_totals_close(&supervisor->inherited);
     oribi__frontends_close(supervisor, false);
     oribi__control_close(supervisor, true);

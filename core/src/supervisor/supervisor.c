@@ -415,7 +415,7 @@ const struct oribi_supervisor_action *oribi_supervisor_take(struct oribi_supervi
     oribi__reload_turn(supervisor, false);
     oribi__upgrade_relieve(supervisor);
     oribi__supervisor_turns(supervisor);
-    oribi__bequeath(supervisor);
+    oribi__export_totals(supervisor);
     if (supervisor->manager.trapped)
         supervisor->action =
             (struct oribi_supervisor_action){.type = ORIBI_SUPERVISOR_TRAPPED, .signal = supervisor->manager.trapped};

@@ -194,7 +194,7 @@ static void leave(struct oribi_supervisor *supervisor, bool handed_over)
     if (!handed_over)
         oribi__notify(supervisor, ORIBI__STOPPING_NOTICE, NULL); /* else the successor is the service */
     if (handed_over) {
-        oribi__bequeath(supervisor);
+        oribi__export_totals(supervisor);
         oribi__agent_close(supervisor, true);
         oribi__status_close(supervisor, true); /* the successor waits for the address */
     }

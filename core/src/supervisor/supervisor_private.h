@@ -372,7 +372,7 @@ void oribi__status_totals(const struct oribi_supervisor *supervisor, struct orib
 /* The workers' part of them. */
 void oribi__status_sum(const struct oribi_supervisor *supervisor, uint64_t sums[ORIBI_SLOT_COUNTERS]);
 /* Writes them where a successor reads them, if there is one. */
-void oribi__bequeath(const struct oribi_supervisor *supervisor);
+void oribi__export_totals(const struct oribi_supervisor *supervisor);
 
 /* Processes of reaper.h that a mold has forked. */
 struct oribi__reapers {

@@ -73,7 +73,7 @@ struct oribi_policy_event oribi__upgrade_start(struct oribi_supervisor *supervis
     } else {
         (void)snprintf(totals_text, sizeof(totals_text), "ORIBI_TOTALS=%d", supervisor->inherited.to_fd); /* fits */
         keep[count++] = supervisor->inherited.to_fd;
-        oribi__bequeath(supervisor);
+        oribi__export_totals(supervisor);
     }
     supervisor->upgrade.why[0] = '\0';
     supervisor->upgrade.why_len = 0;

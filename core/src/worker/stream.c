@@ -29,7 +29,7 @@ static int64_t high_water(const struct oribi__exchange *exchange)
  * empty, and a stream whose reader is always a little behind would fill the disk. */
 static int64_t low_water(const struct oribi__exchange *exchange)
 {
-    return oribi_conn_spilled(exchange->base.conn) > 0 ? 0 : high_water(exchange) / 2;
+    return oribi_conn_in_temp_file(exchange->base.conn) > 0 ? 0 : high_water(exchange) / 2;
 }
 
 int oribi__stream_begin(struct oribi__exchange *exchange, int status, const struct oribi_header *headers,
@@ -132,7 +132,7 @@ int oribi__stream_outcome(const struct oribi__exchange *exchange, int result)
     const struct oribi_conn *c = exchange->base.conn;
     if (result < 0 || c->broken)
         return ORIBI_ECLOSED;
-    return oribi_conn_pending(c) > high_water(exchange) || oribi_conn_spilled(c) > 0 ? 1 : 0;
+    return oribi_conn_pending(c) > high_water(exchange) || oribi_conn_in_temp_file(c) > 0 ? 1 : 0;
 }
 
 /* Writes at most what a known length has left. */

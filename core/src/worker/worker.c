@@ -213,12 +213,12 @@ bool oribi_worker_done(const struct oribi_worker *w)
 
 /* --- one turn --- */
 
-static void publish_spill(struct oribi_slot *slot, const struct oribi_budget *budget)
+static void publish_temp_file(struct oribi_slot *slot, const struct oribi_budget *budget)
 {
-    atomic_store_explicit(&slot->spill_open, budget->spill_open, memory_order_relaxed);
-    atomic_store_explicit(&slot->spill_bytes, budget->file_used, memory_order_relaxed);
-    atomic_store_explicit(&slot->spill_count, budget->spill_count, memory_order_relaxed);
-    atomic_store_explicit(&slot->spilled_bytes, budget->spilled_bytes, memory_order_relaxed);
+    atomic_store_explicit(&slot->temp_file_open, budget->temp_file_open, memory_order_relaxed);
+    atomic_store_explicit(&slot->temp_file_bytes, budget->file_used, memory_order_relaxed);
+    atomic_store_explicit(&slot->temp_file_count, budget->temp_file_count, memory_order_relaxed);
+    atomic_store_explicit(&slot->temp_file_written_bytes, budget->temp_file_written_bytes, memory_order_relaxed);
 }
 
 static void publish(struct oribi_worker *w)
@@ -227,8 +227,8 @@ static void publish(struct oribi_worker *w)
     atomic_store_explicit(&w->slot->connections_open, oribi__client_count(w), memory_order_release);
     atomic_store_explicit(&w->slot->bytes_in, w->bytes_in, memory_order_release);
     atomic_store_explicit(&w->slot->bytes_out, w->bytes_out, memory_order_release);
-    if (w->reactor.budget.spill_count > 0)
-        publish_spill(w->slot, &w->reactor.budget);
+    if (w->reactor.budget.temp_file_count > 0)
+        publish_temp_file(w->slot, &w->reactor.budget);
     if (w->setup.access_log)
         oribi_access_log_flush(w->setup.access_log);
     atomic_store_explicit(&w->slot->unlogged_count, oribi_log_dropped() + oribi_access_log_dropped(w->setup.access_log),

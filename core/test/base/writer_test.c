@@ -44,20 +44,20 @@ static void begin(void)
     at_most = SIZE_MAX;
 }
 
-static struct oribi_spill *await(struct oribi_writer *w)
+static struct oribi_temp_file *await(struct oribi_writer *w)
 {
     struct pollfd fd = {.fd = oribi_writer_fd(w), .events = POLLIN};
-    struct oribi_spill *spill;
-    while (!(spill = oribi_writer_collect(w))) {
+    struct oribi_temp_file *temp_file;
+    while (!(temp_file = oribi_writer_collect(w))) {
         (void)poll(&fd, 1, -1);
         oribi_writer_clear(w);
     }
-    return spill;
+    return temp_file;
 }
 
-static void collect_text(struct oribi_spill *spill, const char *text)
+static void collect_text(struct oribi_temp_file *temp_file, const char *text)
 {
-    oribi_buf_append(&spill->bytes, text, strlen(text));
+    oribi_buf_append(&temp_file->bytes, text, strlen(text));
 }
 
 static bool file_holds(int fd, const char *text)
@@ -81,24 +81,24 @@ static void test_pushes_are_in_the_file_in_order(void)
     begin();
     int before = open_count();
     struct oribi_writer *w = oribi_writer_try_start();
-    struct oribi_spill *spill = oribi_spill_try_create(w, &owner);
-    ok_eq(spill->fd, -1);
-    collect_text(spill, "one ");
-    ok_eq(oribi_spill_push(spill), 0);
-    ok(spill->busy);
-    ok(spill->bytes.p == NULL);
-    ok(await(w) == spill);
-    ok(spill->owner == &owner && !spill->busy);
-    ok_eq(spill->stored, 4);
+    struct oribi_temp_file *temp_file = oribi_temp_file_try_create(w, &owner);
+    ok_eq(temp_file->fd, -1);
+    collect_text(temp_file, "one ");
+    ok_eq(oribi_temp_file_push(temp_file), 0);
+    ok(temp_file->busy);
+    ok(temp_file->bytes.p == NULL);
+    ok(await(w) == temp_file);
+    ok(temp_file->owner == &owner && !temp_file->busy);
+    ok_eq(temp_file->stored, 4);
     at_most = 1; /* what a write leaves is written next */
-    collect_text(spill, "two");
-    ok_eq(oribi_spill_push(spill), 0);
-    ok(await(w) == spill);
-    ok_eq(spill->stored, 7);
-    ok(file_holds(spill->fd, "one two"));
+    collect_text(temp_file, "two");
+    ok_eq(oribi_temp_file_push(temp_file), 0);
+    ok(await(w) == temp_file);
+    ok_eq(temp_file->stored, 7);
+    ok(file_holds(temp_file->fd, "one two"));
     ok_eq(writes, 4);
     ok_eq(own_writes, 0);
-    oribi_spill_release(spill);
+    oribi_temp_file_release(temp_file);
     oribi_writer_stop(w);
     ok_eq(open_count(), before);
 }
@@ -108,23 +108,23 @@ static void test_what_comes_during_a_write_waits_for_the_next_push(void)
     begin();
     held = true;
     struct oribi_writer *w = oribi_writer_try_start();
-    struct oribi_spill *spill = oribi_spill_try_create(w, NULL);
-    collect_text(spill, "a");
-    ok_eq(oribi_spill_push(spill), 0);
+    struct oribi_temp_file *temp_file = oribi_temp_file_try_create(w, NULL);
+    collect_text(temp_file, "a");
+    ok_eq(oribi_temp_file_push(temp_file), 0);
     (void)sem_wait(&begun);
-    collect_text(spill, "b");
-    ok_eq(oribi_spill_push(spill), 0); /* nothing: one is under way */
-    ok_eq(spill->bytes.len, 1);
+    collect_text(temp_file, "b");
+    ok_eq(oribi_temp_file_push(temp_file), 0); /* nothing: one is under way */
+    ok_eq(temp_file->bytes.len, 1);
     ok(oribi_writer_collect(w) == NULL);
     (void)sem_post(&gate);
-    ok(await(w) == spill);
-    ok_eq(spill->stored, 1);
+    ok(await(w) == temp_file);
+    ok_eq(temp_file->stored, 1);
     ok_eq(writes, 1);
     (void)sem_post(&gate);
-    ok_eq(oribi_spill_push(spill), 0);
-    ok(await(w) == spill);
-    ok(file_holds(spill->fd, "ab"));
-    oribi_spill_release(spill);
+    ok_eq(oribi_temp_file_push(temp_file), 0);
+    ok(await(w) == temp_file);
+    ok(file_holds(temp_file->fd, "ab"));
+    oribi_temp_file_release(temp_file);
     oribi_writer_stop(w);
     (void)sem_wait(&begun);
 }
@@ -134,16 +134,16 @@ static void test_a_failed_write_is_told_and_stays(void)
     begin();
     writes_left = 0;
     struct oribi_writer *w = oribi_writer_try_start();
-    struct oribi_spill *spill = oribi_spill_try_create(w, NULL);
-    collect_text(spill, "a");
-    ok_eq(oribi_spill_push(spill), 0);
-    ok(await(w) == spill);
-    ok_eq(spill->error, ORIBI_EFULL);
-    ok(strcmp(spill->reason, "no space left on device") == 0);
+    struct oribi_temp_file *temp_file = oribi_temp_file_try_create(w, NULL);
+    collect_text(temp_file, "a");
+    ok_eq(oribi_temp_file_push(temp_file), 0);
+    ok(await(w) == temp_file);
+    ok_eq(temp_file->error, ORIBI_EFULL);
+    ok(strcmp(temp_file->reason, "no space left on device") == 0);
     writes_left = -1;
-    ok_eq(oribi_spill_push(spill), ORIBI_EFULL);
-    ok(!spill->busy);
-    oribi_spill_release(spill);
+    ok_eq(oribi_temp_file_push(temp_file), ORIBI_EFULL);
+    ok(!temp_file->busy);
+    oribi_temp_file_release(temp_file);
     oribi_writer_stop(w);
 }
 
@@ -154,13 +154,13 @@ static void test_no_place_for_the_file(void)
     char *kept = before ? strdup(before) : NULL;
     setenv("TMPDIR", "/nonexistent/nowhere", 1);
     struct oribi_writer *w = oribi_writer_try_start();
-    struct oribi_spill *spill = oribi_spill_try_create(w, NULL);
-    collect_text(spill, "a");
-    ok_eq(oribi_spill_push(spill), 0);
-    ok(await(w) == spill);
-    ok_eq(spill->error, ORIBI_ESTORE);
-    ok_eq(spill->fd, -1);
-    oribi_spill_release(spill);
+    struct oribi_temp_file *temp_file = oribi_temp_file_try_create(w, NULL);
+    collect_text(temp_file, "a");
+    ok_eq(oribi_temp_file_push(temp_file), 0);
+    ok(await(w) == temp_file);
+    ok_eq(temp_file->error, ORIBI_ESTORE);
+    ok_eq(temp_file->fd, -1);
+    oribi_temp_file_release(temp_file);
     oribi_writer_stop(w);
     if (kept)
         setenv("TMPDIR", kept, 1);
@@ -170,23 +170,23 @@ static void test_no_place_for_the_file(void)
 }
 
 /* The number of its descriptor is free again only behind the write. */
-static void test_a_spill_released_during_its_write(void)
+static void test_a_temp_file_released_during_its_write(void)
 {
     begin();
     int before = open_count();
     int64_t blocks_before = oribi_mem_blocks();
     held = true;
     struct oribi_writer *w = oribi_writer_try_start();
-    struct oribi_spill *spill = oribi_spill_try_create(w, NULL);
-    struct oribi_spill *behind = oribi_spill_try_create(w, NULL);
-    collect_text(spill, "a");
+    struct oribi_temp_file *temp_file = oribi_temp_file_try_create(w, NULL);
+    struct oribi_temp_file *behind = oribi_temp_file_try_create(w, NULL);
+    collect_text(temp_file, "a");
     collect_text(behind, "b");
-    ok_eq(oribi_spill_push(spill), 0);
-    ok_eq(oribi_spill_push(behind), 0);
+    ok_eq(oribi_temp_file_push(temp_file), 0);
+    ok_eq(oribi_temp_file_push(behind), 0);
     (void)sem_wait(&begun);
     int during = open_count();
-    oribi_spill_release(spill);
-    oribi_spill_release(behind);
+    oribi_temp_file_release(temp_file);
+    oribi_temp_file_release(behind);
     ok_eq(open_count(), during);
     (void)sem_post(&gate);
     oribi_writer_stop(w);
@@ -195,20 +195,20 @@ static void test_a_spill_released_during_its_write(void)
     ok_eq(oribi_mem_blocks(), blocks_before);
 }
 
-static void test_a_spill_released_when_it_is_done(void)
+static void test_a_temp_file_released_when_it_is_done(void)
 {
     begin();
     int before = open_count();
     int64_t blocks_before = oribi_mem_blocks();
     struct oribi_writer *w = oribi_writer_try_start();
-    struct oribi_spill *spill = oribi_spill_try_create(w, NULL);
-    collect_text(spill, "a");
-    ok_eq(oribi_spill_push(spill), 0);
+    struct oribi_temp_file *temp_file = oribi_temp_file_try_create(w, NULL);
+    collect_text(temp_file, "a");
+    ok_eq(oribi_temp_file_push(temp_file), 0);
     while (oribi_writer_ended(w) == 0)
         oribi_writer_wait(w, 0, 60000);
     struct pollfd fd = {.fd = oribi_writer_fd(w), .events = POLLIN};
     ok_eq(poll(&fd, 1, 60000), 1);
-    oribi_spill_release(spill);
+    oribi_temp_file_release(temp_file);
     ok(oribi_writer_collect(w) == NULL); /* nobody wants to know */
     oribi_writer_stop(w);
     ok_eq(open_count(), before);
@@ -222,13 +222,13 @@ static void test_a_wait_ends_when_a_write_does(void)
     uint64_t seen = oribi_writer_ended(w);
     oribi_writer_wait(w, seen, 1); /* nothing happens */
     ok_eq(oribi_writer_ended(w), seen);
-    struct oribi_spill *spill = oribi_spill_try_create(w, NULL);
-    ok_eq(oribi_spill_push(spill), 0); /* an empty file is one too */
+    struct oribi_temp_file *temp_file = oribi_temp_file_try_create(w, NULL);
+    ok_eq(oribi_temp_file_push(temp_file), 0); /* an empty file is one too */
     oribi_writer_wait(w, seen, 60000);
     ok_eq(oribi_writer_ended(w), seen + 1);
-    ok(await(w) == spill);
-    ok(spill->fd >= 0 && file_holds(spill->fd, ""));
-    oribi_spill_release(spill);
+    ok(await(w) == temp_file);
+    ok(temp_file->fd >= 0 && file_holds(temp_file->fd, ""));
+    oribi_temp_file_release(temp_file);
     oribi_writer_stop(w);
 }
 
@@ -236,45 +236,45 @@ static void test_without_a_thread_a_push_writes(void)
 {
     begin();
     int before = open_count();
-    struct oribi_spill *spill = oribi_spill_try_create(NULL, NULL);
-    collect_text(spill, "a");
-    ok_eq(oribi_spill_push(spill), 0);
-    ok(!spill->busy);
-    ok(file_holds(spill->fd, "a"));
+    struct oribi_temp_file *temp_file = oribi_temp_file_try_create(NULL, NULL);
+    collect_text(temp_file, "a");
+    ok_eq(oribi_temp_file_push(temp_file), 0);
+    ok(!temp_file->busy);
+    ok(file_holds(temp_file->fd, "a"));
     ok_eq(own_writes, 1);
     writes_left = 0;
-    collect_text(spill, "b");
-    ok_eq(oribi_spill_push(spill), ORIBI_EFULL);
-    oribi_spill_release(spill);
+    collect_text(temp_file, "b");
+    ok_eq(oribi_temp_file_push(temp_file), ORIBI_EFULL);
+    oribi_temp_file_release(temp_file);
     ok_eq(open_count(), before);
 }
 
-enum { SPILLS = 200, ROUNDS = 20 };
+enum { TEMP_FILES = 200, ROUNDS = 20 };
 
-static void test_many_spills_in_turn(void)
+static void test_many_temp_files_in_turn(void)
 {
-    static struct oribi_spill *spills[SPILLS];
+    static struct oribi_temp_file *temp_files[TEMP_FILES];
     begin();
     int64_t blocks_before = oribi_mem_blocks();
     struct oribi_writer *w = oribi_writer_try_start();
-    int left = SPILLS * ROUNDS;
-    for (int i = 0; i < SPILLS; i++) {
-        spills[i] = oribi_spill_try_create(w, &spills[i]);
-        collect_text(spills[i], "x");
-        (void)oribi_spill_push(spills[i]);
+    int left = TEMP_FILES * ROUNDS;
+    for (int i = 0; i < TEMP_FILES; i++) {
+        temp_files[i] = oribi_temp_file_try_create(w, &temp_files[i]);
+        collect_text(temp_files[i], "x");
+        (void)oribi_temp_file_push(temp_files[i]);
     }
     while (left > 0) {
-        struct oribi_spill *spill = await(w);
-        if (--left < SPILLS) {
-            *(struct oribi_spill **)spill->owner = NULL;
-            oribi_spill_release(spill);
+        struct oribi_temp_file *temp_file = await(w);
+        if (--left < TEMP_FILES) {
+            *(struct oribi_temp_file **)temp_file->owner = NULL;
+            oribi_temp_file_release(temp_file);
             continue;
         }
-        collect_text(spill, "x");
-        (void)oribi_spill_push(spill);
+        collect_text(temp_file, "x");
+        (void)oribi_temp_file_push(temp_file);
     }
-    for (int i = 0; i < SPILLS; i++)
-        oribi_spill_release(spills[i]);
+    for (int i = 0; i < TEMP_FILES; i++)
+        oribi_temp_file_release(temp_files[i]);
     oribi_writer_stop(w);
     ok_eq(own_writes, 0);
     ok_eq(oribi_mem_blocks(), blocks_before);
@@ -289,10 +289,10 @@ int main(void)
     test_what_comes_during_a_write_waits_for_the_next_push();
     test_a_failed_write_is_told_and_stays();
     test_no_place_for_the_file();
-    test_a_spill_released_during_its_write();
-    test_a_spill_released_when_it_is_done();
+    test_a_temp_file_released_during_its_write();
+    test_a_temp_file_released_when_it_is_done();
     test_a_wait_ends_when_a_write_does();
     test_without_a_thread_a_push_writes();
-    test_many_spills_in_turn();
+    test_many_temp_files_in_turn();
     return done_testing();
 }

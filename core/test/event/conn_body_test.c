@@ -74,7 +74,7 @@ static void turn_stored(const struct oribi_conn *c)
 }
 
 /* Sends a body that goes to a file in pieces of a TCP segment, a turn each; true when all of it is there. */
-static bool spill_body(size_t len, int *writes)
+static bool temp_file_body(size_t len, int *writes)
 {
     int far;
     char text[100];
@@ -105,7 +105,7 @@ static void test_a_slow_body_takes_few_writes(void)
     int writes;
     begin();
     r.config.limits.body_memory_max = 128 * 1024;
-    ok(spill_body(1 << 20, &writes));
+    ok(temp_file_body(1 << 20, &writes));
     ok_named(writes <= 17, "%d writes for a mebibyte", writes);
     end();
 }
@@ -117,11 +117,11 @@ static void test_batches_leave_half_of_the_memory(void)
     begin();
     r.config.limits.body_memory_max = 128 * 1024;
     r.budget.memory_max = 40000;
-    ok(spill_body(1 << 20, &writes));
+    ok(temp_file_body(1 << 20, &writes));
     ok(writes > 17);
     r.budget.memory_used = 20000;
     int64_t before = r.budget.memory_used;
-    (void)spill_body(1 << 20, &writes);
+    (void)temp_file_body(1 << 20, &writes);
     ok_named(writes >= (1 << 20) / 1448, "%d writes without memory", writes);
     ok_eq(r.budget.memory_used, before);
     r.budget.memory_used = 0;
@@ -543,7 +543,7 @@ static void test_without_a_writer_the_body_is_written_all_the_same(void)
     own_writes = 0;
     r.writer_failed = true;
     r.config.limits.body_memory_max = 128 * 1024;
-    ok(spill_body(1 << 20, &writes));
+    ok(temp_file_body(1 << 20, &writes));
     ok(writes > 0 && own_writes == writes);
     ok(r.writer == NULL);
     end();

@@ -20,9 +20,9 @@ ssize_t oribi_os_write_vec(int fd, const struct iovec *vec, size_t count)
     return writev(fd, vec, (int)count);
 }
 
-static int spill_fd(const struct oribi_out *out)
+static int temp_file_fd(const struct oribi_out *out)
 {
-    return out->spill ? out->spill->fd : -1;
+    return out->temp_file ? out->temp_file->fd : -1;
 }
 
 static int near_fd;
@@ -102,18 +102,18 @@ static void drain_all(struct oribi_out *out)
     drain_all_of(out, 0);
 }
 
-static void test_memory_then_spill_then_file_keep_their_order(void)
+static void test_memory_then_temp_file_then_file_keep_their_order(void)
 {
     begin();
     struct oribi_out *out = oribi_out_try_create();
     keep(out, 9000, 0, 10000);
-    ok_eq(spill_fd(out), -1);
+    ok_eq(temp_file_fd(out), -1);
     keep(out, 1000, 17, 10000); /* exactly at the limit */
-    ok_eq(spill_fd(out), -1);
+    ok_eq(temp_file_fd(out), -1);
     ok_eq(oribi_out_pending(out), 10000);
     keep(out, 1, 0, 10000); /* one beyond it */
-    ok(spill_fd(out) >= 0);
-    ok_eq(oribi_out_spilled(out), 1);
+    ok(temp_file_fd(out) >= 0);
+    ok_eq(oribi_out_in_temp_file(out), 1);
     keep(out, 200000, 5, 10000);
     int fd;
     ok_eq(oribi_os_temp_file(&fd), 0);
@@ -232,7 +232,7 @@ static void test_a_piece_is_split_between_memory_and_file(void)
     struct oribi_out *out = oribi_out_try_create();
     keep(out, 3000, 0, 1000);
     ok_eq(out->memory.len, 1000);
-    ok_eq(oribi_out_spilled(out), 2000);
+    ok_eq(oribi_out_in_temp_file(out), 2000);
     drain_all(out);
     end(out);
 }
@@ -406,7 +406,7 @@ static void test_a_peer_that_is_gone_is_reported(void)
     end(out);
 }
 
-static void test_no_place_for_the_spill_is_an_error(void)
+static void test_no_place_for_the_temp_file_is_an_error(void)
 {
     begin();
     struct oribi_out *out = oribi_out_try_create();
@@ -422,7 +422,7 @@ int main(void)
     unsetenv("TMPDIR");
     sent_text = malloc(TEXT_CAP);
     got_text = malloc(TEXT_CAP);
-    test_memory_then_spill_then_file_keep_their_order();
+    test_memory_then_temp_file_then_file_keep_their_order();
     test_parts_of_files_stand_between_texts();
     test_parts_that_are_sent_make_room();
     test_what_is_not_sent_is_closed_once();
@@ -437,7 +437,7 @@ int main(void)
     test_no_peer_takes_more_than_a_turn();
     test_a_file_of_just_a_turn_goes_at_once();
     test_a_peer_that_is_gone_is_reported();
-    test_no_place_for_the_spill_is_an_error();
+    test_no_place_for_the_temp_file_is_an_error();
     free(sent_text);
     free(got_text);
     return done_testing();

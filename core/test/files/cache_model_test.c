@@ -1,4 +1,4 @@
-/* The cache against a model: files come, change and go at random, twins too, while they are asked for and held. What
+/* The cache against a model: files come, change and go at random, precompressed files too, while they are asked for and held. What
  * the cache gives was on the disk within the last second and does not change while it is held; the cache keeps its
  * limits and its books at every step. */
 #include "files/cache.c"
@@ -15,7 +15,7 @@ static const struct oribi_cache_limits limits = {.open_max = 3, .missing_max = 2
 /* One state of a name: number 0 is no file, else what its bytes begin with. */
 struct state {
     uint32_t number;
-    uint32_t twin; /* the number in its .gz; 0: there is none */
+    uint32_t precompressed; /* the number in its .gz; 0: there is none */
     int64_t from_ms;
 };
 
@@ -33,7 +33,7 @@ struct model {
     struct {
         const struct oribi_file *file;
         uint32_t number;
-        uint32_t twin;
+        uint32_t precompressed;
     } held[HELD_MAX];
     uint32_t wrong;
     uint32_t given;
@@ -90,26 +90,26 @@ static void change(struct model *model)
     switch (draw(model, 4)) {
     case 0:
         next.number = 0;
-        next.twin = 0;
+        next.precompressed = 0;
         break;
     case 1:
-        next.twin = next.number && !next.twin ? ++model->last_number : 0;
+        next.precompressed = next.number && !next.precompressed ? ++model->last_number : 0;
         break;
     default:
         next.number = ++model->last_number;
-        next.twin = 0;
+        next.precompressed = 0;
     }
     if (history->count == STATES_MAX)
         return;
     next.from_ms = model->now.ms;
-    if (!next.twin)
+    if (!next.precompressed)
         remove_number(name, ".gz");
     if (!next.number)
         remove_number(name, "");
     else if (next.number != state_of(model, name)->number)
         write_number(name, "", next.number);
-    if (next.twin)
-        write_number(name, ".gz", next.twin);
+    if (next.precompressed)
+        write_number(name, ".gz", next.precompressed);
     history->states[history->count++] = next;
 }
 
@@ -129,14 +129,14 @@ static uint32_t number_in(const struct oribi_file_content *content)
 }
 
 /* Was this on the disk at a moment that the cache may still go by? Many changes have no time between them. */
-static bool was_there(const struct model *model, uint32_t name, uint32_t number, uint32_t twin)
+static bool was_there(const struct model *model, uint32_t name, uint32_t number, uint32_t precompressed)
 {
     const struct history *history = &model->names[name];
     for (uint32_t i = history->count; i-- > 0;) {
         bool is_last = i + 1 == history->count;
         if (!is_last && history->states[i + 1].from_ms <= model->now.ms - ORIBI_CACHE_CHECK_MS)
             return false;
-        if (history->states[i].number == number && history->states[i].twin == twin)
+        if (history->states[i].number == number && history->states[i].precompressed == precompressed)
             return true;
     }
     return false;
@@ -145,7 +145,7 @@ static bool was_there(const struct model *model, uint32_t name, uint32_t number,
 static void release(struct model *model, uint32_t i)
 {
     if (number_in(&model->held[i].file->contents[ORIBI_CODING_IDENTITY]) != model->held[i].number ||
-        number_in(&model->held[i].file->contents[ORIBI_CODING_GZIP]) != model->held[i].twin)
+        number_in(&model->held[i].file->contents[ORIBI_CODING_GZIP]) != model->held[i].precompressed)
         wrong(model, "a held file has changed");
     oribi_cache_release(model->held[i].file);
     model->held[i] = model->held[--model->held_count];
@@ -163,8 +163,8 @@ static void ask(struct model *model)
     if (verdict != ORIBI_FILE_OK && verdict != ORIBI_FILE_MISSING)
         wrong(model, oribi_file_verdict_text(verdict));
     uint32_t number = file ? number_in(&file->contents[ORIBI_CODING_IDENTITY]) : 0;
-    uint32_t twin = file ? number_in(&file->contents[ORIBI_CODING_GZIP]) : 0;
-    if (!was_there(model, name, number, twin))
+    uint32_t precompressed = file ? number_in(&file->contents[ORIBI_CODING_GZIP]) : 0;
+    if (!was_there(model, name, number, precompressed))
         wrong(model, "what was given was not there within the last second");
     model->given += file != NULL;
     model->missing += file == NULL;
@@ -172,7 +172,7 @@ static void ask(struct model *model)
         return;
     model->held[model->held_count].file = file;
     model->held[model->held_count].number = number;
-    model->held[model->held_count++].twin = twin;
+    model->held[model->held_count++].precompressed = precompressed;
 }
 
 /* --- books --- */

@@ -110,10 +110,10 @@ static void check_files(size_t len, int want)
         ok(has_line(&answer, "Retry-After: 5") && answer.closes);
     ok_eq(site.slot.refusals[ORIBI_REFUSAL_BUFFERS_FILE], want == 503);
     ok(pump_until(&site, nothing_used(&site)));
-    ok(pump_until(&site, site.slot.spill_open == 0 && site.slot.spill_bytes == 0)); /* what the metrics tell */
-    ok_eq(site.slot.spill_count, want == 200);
+    ok(pump_until(&site, site.slot.temp_file_open == 0 && site.slot.temp_file_bytes == 0)); /* what the metrics tell */
+    ok_eq(site.slot.temp_file_count, want == 200);
     if (want == 200)
-        ok_eq(site.slot.spilled_bytes, len);
+        ok_eq(site.slot.temp_file_written_bytes, len);
     free(body);
     site_close(&site);
 }
@@ -144,8 +144,8 @@ static void check_output(int64_t file_max, bool whole)
     ok(pump_until(&site, budget->memory_used <= 100000)); /* when it is stored */
     ok(budget->file_used <= file_max);
     ok_eq(budget->file_used > 0, whole);
-    ok(pump_until(&site, site.slot.spill_open == whole));
-    ok_eq(site.slot.spill_bytes, budget->file_used);
+    ok(pump_until(&site, site.slot.temp_file_open == whole));
+    ok_eq(site.slot.temp_file_bytes, budget->file_used);
     c->paused = false;
     ok_eq(next_answer(&site, c, &answer), whole);
     if (whole)

@@ -294,7 +294,7 @@ void site_close(struct site *site)
     bool empty = pump_until(site, r->conn_pool.lent_count == 0 && oribi_loop_poll(r->loop, 0, events, 4) == 0);
     ok_named(empty && atomic_load(&site->slot.connections_open) == 0, "%s: every connection is closed", where_name);
     ok_named(r->conn_pool.lent_count == 0 && r->buf_pool.lent_count == 0 && r->exchange_pool.lent_count == 0 &&
-                 r->queue_len == 0 && !r->again && !r->run_first,
+                 r->queue_len == 0 && !r->posted && !r->run_first,
              "%s: everything lent is back", where_name);
     oribi_worker_destroy(site->worker);
     oribi_listeners_close(&site->listeners, true);

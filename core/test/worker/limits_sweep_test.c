@@ -247,7 +247,7 @@ static bool try_response_memory_max(struct site *site, bool beyond)
     c->paused = true;
     ok(client_send(site, c, beyond ? GET("/big/24000000") : GET("/big/4194304")));
     ok(pump_until(site, site->calls == 1));
-    bool kept = oribi_conn_spilled(site->worker->reactor.conns) == 0;
+    bool kept = oribi_conn_in_temp_file(site->worker->reactor.conns) == 0;
     c->paused = false;
     ok_eq(status_of(site, c), 200);
     return kept;

@@ -215,7 +215,7 @@ static void *read_behind(void *data)
 
 static uint32_t waits;
 static int64_t pending_max;
-static int64_t spill_max;
+static int64_t temp_file_max;
 
 /* Writes STREAM_BYTES in pieces and waits when told to. */
 static void obedient(struct oribi_req *req)
@@ -224,7 +224,7 @@ static void obedient(struct oribi_req *req)
     struct oribi_conn *conn = oribi__exchange_of(req)->base.conn;
     ok_eq(oribi_reply_begin(req, 200, NULL, 0, path_is(req, "/known") ? STREAM_BYTES : -1), 0);
     waits = 0;
-    pending_max = spill_max = 0;
+    pending_max = temp_file_max = 0;
     atomic_store(&reader_stops, false);
     atomic_store(&app_waits, false);
     atomic_store(&app_pending, 0);
@@ -235,9 +235,9 @@ static void obedient(struct oribi_req *req)
         struct iovec vec = {text + at, PIECE};
         result = oribi_reply_write(req, &vec, 1);
         int64_t pending = oribi_conn_pending(conn);
-        int64_t spilled = oribi_conn_spilled(conn);
+        int64_t in_temp_file = oribi_conn_in_temp_file(conn);
         pending_max = pending > pending_max ? pending : pending_max;
-        spill_max = spilled > spill_max ? spilled : spill_max;
+        temp_file_max = in_temp_file > temp_file_max ? in_temp_file : temp_file_max;
         waits += result == 1;
         atomic_store(&app_waits, result == 1);
         while (result == 1)
@@ -266,7 +266,7 @@ static void test_a_stream_waits_for_its_reader(void)
         ok(waits > 0);
         ok_named(pending_max <= 200000 + PIECE + 100, "%s: at most %lld bytes waited", where_name,
                  (long long)pending_max);
-        ok_named(spill_max <= PIECE + 100, "%s: the file grew to %lld bytes", where_name, (long long)spill_max);
+        ok_named(temp_file_max <= PIECE + 100, "%s: the file grew to %lld bytes", where_name, (long long)temp_file_max);
         site_close(&site);
     }
 }

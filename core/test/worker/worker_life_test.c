@@ -206,7 +206,7 @@ static void test_an_idle_worker_sleeps(void)
     settle(&site);
     settle(&site);
     struct oribi_event events[16];
-    ok(!site.worker->reactor.again);
+    ok(!site.worker->reactor.posted);
     ok_eq(oribi_loop_poll(site.worker->reactor.loop, 0, events, 16), 0);
     site_close(&site);
 }

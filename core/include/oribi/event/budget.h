@@ -11,9 +11,9 @@ struct oribi_budget {
     int64_t file_max;   /* 0: no maximum; beyond it no byte is kept */
     int64_t memory_used;
     int64_t file_used;
-    uint32_t spill_open;    /* holders that use files now */
-    uint64_t spill_count;   /* … that have begun to since the start */
-    uint64_t spilled_bytes; /* that went to files since the start */
+    uint32_t temp_file_open;    /* holders that use files now */
+    uint64_t temp_file_count;   /* … that have begun to since the start */
+    uint64_t temp_file_written_bytes; /* that went to files since the start */
 };
 
 /* The part of the budget that one body or one output queue (a holder) uses. All-zero: none. */
@@ -29,9 +29,9 @@ static inline void oribi_budget_set(struct oribi_budget *budget, struct oribi_ch
     budget->memory_used += memory - charge->memory;
     budget->file_used += file - charge->file;
     if (file != charge->file) {
-        budget->spill_open = budget->spill_open + (file > 0) - (charge->file > 0);
-        budget->spill_count += charge->file == 0;
-        budget->spilled_bytes += file > charge->file ? (uint64_t)(file - charge->file) : 0;
+        budget->temp_file_open = budget->temp_file_open + (file > 0) - (charge->file > 0);
+        budget->temp_file_count += charge->file == 0;
+        budget->temp_file_written_bytes += file > charge->file ? (uint64_t)(file - charge->file) : 0;
     }
     *charge = (struct oribi_charge){memory, file};
 }

@@ -102,7 +102,7 @@ struct oribi_conn {
     struct oribi_conn *prev; /* all connections of the reactor */
     struct oribi_conn *next;
     struct oribi_conn *run_next;   /* run queue, or the list of deferred frees */
-    struct oribi_conn *again_next; /* connections whose turn was cut short */
+    struct oribi_conn *posted_next; /* connections whose turn was cut short */
     struct oribi_conn_request *exchange;
     struct oribi_out *out; /* unsent output, NULL when none */
     char *buf;             /* lent; NULL while idle */
@@ -119,7 +119,7 @@ struct oribi_conn {
     uint8_t state;
     bool closes : 1;   /* close when the output is drained */
     bool lingers : 1;  /* before closing, read and drop what the peer still sends */
-    bool in_again : 1; /* on the list of again_next */
+    bool is_posted : 1; /* on the list of posted_next */
     bool broken : 1;   /* writing failed: no more bytes can be sent */
     bool unstored : 1; /* unstored_bytes > 0: until then the exchange of a finished answer stays */
     bool claimed : 1;  /* queued, but not for a call */
@@ -182,7 +182,7 @@ bool oribi_conn_tells_leaving(struct oribi_reactor *reactor, struct oribi_conn *
 int64_t oribi_conn_pending(const struct oribi_conn *conn);
 
 /* Size of the file that queued bytes went to, see oribi_out_spilled(). */
-int64_t oribi_conn_spilled(const struct oribi_conn *conn);
+int64_t oribi_conn_in_temp_file(const struct oribi_conn *conn);
 
 /* Tries to send the queued bytes. 0: none are left; ORIBI_AGAIN; ORIBI_ECLOSED. */
 int oribi_conn_flush(struct oribi_reactor *reactor, struct oribi_conn *conn);

@@ -2,7 +2,7 @@
  * and the worker is free while a slow client reads. Bytes go to memory first, then to an unlinked file; parts of files
  * may stand before, between and behind them. All leave in the order in which they were given.
  *
- * With a spill (base/writer.h) the bytes for the file are copied, and its writer writes them: they can be sent when
+ * With a temporary file (base/writer.h) the bytes for the file are copied, and its writer writes them: they can be sent when
  * they are stored, which oribi_out_stored() is called for. Without one they are written at once. */
 #ifndef ORIBI_EVENT_OUT_H
 #define ORIBI_EVENT_OUT_H
@@ -48,11 +48,11 @@ void oribi_out_over(struct oribi_out *out, struct oribi_transport *transport);
  * queue is to be destroyed. */
 int oribi_out_keep(struct oribi_out *out, const struct iovec *vec, size_t count, size_t skip, int64_t memory_max);
 
-/* Takes the spill for bytes that go to a file; before the first of them. */
-void oribi_out_divert(struct oribi_out *out, struct oribi_spill *spill);
-struct oribi_spill *oribi_out_spill(struct oribi_out *out); /* borrowed; NULL: none */
+/* Takes the temporary file for bytes that go to a file; before the first of them. */
+void oribi_out_divert(struct oribi_out *out, struct oribi_temp_file *temp_file);
+struct oribi_temp_file *oribi_out_temp_file(struct oribi_out *out); /* borrowed; NULL: none */
 
-/* A write of the spill has ended, well or not; begins the next one where there is more. 0, or the error of the writing:
+/* A write of the temporary file has ended, well or not; begins the next one where there is more. 0, or the error of the writing:
  * ORIBI_EFULL or ORIBI_ESTORE, whose words oribi_os_error_text() has then. */
 int oribi_out_stored(struct oribi_out *out);
 
@@ -90,7 +90,7 @@ int64_t oribi_out_pending(const struct oribi_out *out);
 bool oribi_out_taken(struct oribi_out *out, int socket_fd);
 
 /* Bytes in the file that overflowing output goes to, those already sent included: it shrinks only by running empty. */
-int64_t oribi_out_spilled(const struct oribi_out *out);
+int64_t oribi_out_in_temp_file(const struct oribi_out *out);
 
 /* Bytes of memory held, sent or not. */
 int64_t oribi_out_memory(const struct oribi_out *out);

@@ -47,7 +47,7 @@ struct oribi_parts_room {
     uint32_t frame_memory_max;
     uint32_t part_memory_max;
     uint32_t batch_max;
-    struct oribi_spill *(*spill)(
+    struct oribi_temp_file *(*temp_file)(
         void *self); /* a new one for a file, NULL: no memory; NULL: files are written at once */
     void *self;
 };
@@ -69,11 +69,11 @@ void oribi_parts_destroy(struct oribi_parts *parts);
 int oribi_parts_append(struct oribi_parts *parts, struct oribi_body *frame, const struct oribi_parts_room *room,
                        const char *p, size_t n);
 
-/* After the last byte: the same results; ORIBI_EBAD when the body is cut. Without spills everything is in its place
+/* After the last byte: the same results; ORIBI_EBAD when the body is cut. Without temporary files everything is in its place
  * then. */
 int oribi_parts_finish(struct oribi_parts *parts, struct oribi_body *frame);
 
-/* With spills: is a write under way? When one has ended, well or not: begins the next where there is more. 0,
+/* With temporary files: is a write under way? When one has ended, well or not: begins the next where there is more. 0,
  * ORIBI_EFULL or ORIBI_ESTORE. */
 bool oribi_parts_busy(const struct oribi_parts *parts, const struct oribi_body *frame);
 int oribi_parts_stored(struct oribi_parts *parts, struct oribi_body *frame);

@@ -103,7 +103,7 @@ struct oribi_reactor {
     struct oribi_conn *claimed_first; /* linked as the run queue is */
     struct oribi_conn *claimed_last;
     uint32_t claimed_count;
-    struct oribi_conn *again;
+    struct oribi_conn *posted;
     struct oribi_conn *deferred_free;
     struct oribi_conn *adrift; /* connections whose descriptor is lost: events may name them for ever */
     struct oribi_conn **by_fd; /* index: the connection's descriptor */
@@ -158,7 +158,7 @@ void oribi_reactor_clock(struct oribi_reactor *reactor, int64_t now_us);
 /* True while the next turn has something to do whatever the system reports. */
 static inline bool oribi_reactor_goes_on(const struct oribi_reactor *reactor)
 {
-    return reactor->again || reactor->claimed_first;
+    return reactor->posted || reactor->claimed_first;
 }
 
 /* The oldest complete request, now in state CALL; NULL when the queue is empty. */

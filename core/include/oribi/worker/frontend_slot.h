@@ -66,7 +66,7 @@ struct oribi_frontend_slot {
     _Atomic uint64_t requests[2]; /* over HTTP/1.1, over HTTP/2 */
     _Atomic uint64_t local_count;  /* of uncalled_count: what the options have it answer */
     _Atomic uint64_t call_count;  /* requests given to workers … */
-    _Atomic uint64_t again_count; /* … and of these, those that were given to another after the first has died */
+    _Atomic uint64_t posted_count; /* … and of these, those that were given to another after the first has died */
     _Atomic uint64_t reset_count; /* streams that ended by a reset of either side */
     _Atomic uint64_t bytes_in;    /* from clients, without what TLS adds */
     _Atomic uint64_t bytes_out;

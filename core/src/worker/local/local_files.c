@@ -164,9 +164,9 @@ static bool send_file(struct oribi__local_answer *a, const struct oribi_file *fi
         oribi_date_format(validators.last_modified_s, modified);
         oribi__local_add(a, "Last-Modified", modified, sizeof(modified));
     }
-    bool has_twins = file->contents[ORIBI_CODING_GZIP].is_there || file->contents[ORIBI_CODING_BR].is_there ||
+    bool has_precompressed = file->contents[ORIBI_CODING_GZIP].is_there || file->contents[ORIBI_CODING_BR].is_there ||
                      file->contents[ORIBI_CODING_ZSTD].is_there;
-    if (has_twins)
+    if (has_precompressed)
         oribi__local_add_text(a, "Vary", "Accept-Encoding");
     add_mount_headers(a);
     if (result == ORIBI_CONDITION_NOT_MODIFIED) {

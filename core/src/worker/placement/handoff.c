@@ -214,7 +214,7 @@ int oribi_handoff_take(const struct oribi_handoff *queue, char *buf, size_t cap,
     if (got < 0)
         return (int)got;
     if (got == sizeof(head) && fd_count == 0 && !cut)
-        return ORIBI_HANDOFF_NUDGE;
+        return ORIBI_HANDOFF_WAKEUP;
     ORIBI_FAULT("take: after recvmsg");
     if ((size_t)got >= sizeof(head))
         memcpy(&head, buf, sizeof(head));
@@ -261,13 +261,13 @@ bool oribi_handoff_waiting(const struct oribi_handoff *queue, int64_t *complete_
     return true;
 }
 
-/* A nudge is a head alone: its wake-up is what counts, and the worker that takes it goes on to the next message. */
+/* A wake-up is a head alone: its wake-up is what counts, and the worker that takes it goes on to the next message. */
 void oribi_handoff_notify(const struct oribi_handoff *queue)
 {
     if (queue->give_fd < 0)
         return;
-    const struct message_head nudge = {.version = VERSION, .body_len = -1};
-    struct iovec vec = {(void *)&nudge, sizeof(nudge)};
+    const struct message_head wakeup = {.version = VERSION, .body_len = -1};
+    struct iovec vec = {(void *)&wakeup, sizeof(wakeup)};
     (void)send_message(queue->give_fd, &vec, 1, NULL, 0); /* a full queue has woken everybody there is */
 }
 
@@ -280,7 +280,7 @@ static bool expects_answer(const struct oribi_handoff_item *item)
 
 static bool was_message(int result)
 {
-    return result == 0 || result == ORIBI_HANDOFF_NUDGE || result == ORIBI_EBAD || result == ORIBI_ELIMIT;
+    return result == 0 || result == ORIBI_HANDOFF_WAKEUP || result == ORIBI_EBAD || result == ORIBI_ELIMIT;
 }
 
 uint32_t oribi_handoff_refuse(const struct oribi_handoff *queue)

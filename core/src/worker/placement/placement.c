@@ -427,14 +427,14 @@ static bool take_one(struct oribi_worker *w)
     int result = oribi_handoff_take(&w->placement.queue, w->placement.buf, ORIBI_HANDOFF_BUF_BYTES, &item);
     if (result == 0 || result == ORIBI_ELIMIT)
         atomic_fetch_sub_explicit(&w->setup.board->slots->handed_off, 1, memory_order_relaxed);
-    if (result == ORIBI_HANDOFF_NUDGE)
+    if (result == ORIBI_HANDOFF_WAKEUP)
         oribi__listener_watches_rotate(w); /* a newcomer may wait there, whose wake-up went to another worker */
     if (result == ORIBI_ELIMIT)
         lose(w, &item);
     if (result < 0 && result != ORIBI_AGAIN && result != ORIBI_ELIMIT)
         oribi__fd_guard_check(w);
     if (result != 0)
-        return result == ORIBI_HANDOFF_NUDGE || result == ORIBI_ELIMIT || result == ORIBI_EBAD;
+        return result == ORIBI_HANDOFF_WAKEUP || result == ORIBI_ELIMIT || result == ORIBI_EBAD;
     uint32_t before = w->reactor.queue_len;
     open_taken(w, &item);
     /* One call at a time: the next is for the worker that is free first. Of connections our share: each message has

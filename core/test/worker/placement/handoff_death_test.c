@@ -175,7 +175,7 @@ static void test_receiver_dies_after_taking(void)
     world_close(&world);
 }
 
-/* The sleeper that is woken is stopped, then killed: the message stays, and a nudge finds the next sleeper. */
+/* The sleeper that is woken is stopped, then killed: the message stays, and a wake-up finds the next sleeper. */
 static void test_receiver_dies_before_taking(void)
 {
     struct world world;
@@ -201,7 +201,7 @@ static void test_receiver_dies_before_taking(void)
     world_close(&world);
 }
 
-static void test_a_nudge_wakes_a_sleeper(void)
+static void test_a_wakeup_wakes_a_sleeper(void)
 {
     struct world world;
     struct client *c[2];
@@ -284,7 +284,7 @@ int main(void)
     test_sender_dies("give: after sendmsg", true);
     test_receiver_dies_after_taking();
     test_receiver_dies_before_taking();
-    test_a_nudge_wakes_a_sleeper();
+    test_a_wakeup_wakes_a_sleeper();
     test_stopped_at("give: before sendmsg", 0);
     test_stopped_at("give: after sendmsg", 0);
     test_stopped_at("take: after recvmsg", 1);

@@ -179,7 +179,7 @@ static void test_a_message_without_its_descriptors_is_told_apart(void)
     ok_eq(open_fds(), before);
 }
 
-static void test_a_nudge_is_no_item(void)
+static void test_a_wakeup_is_no_item(void)
 {
     struct oribi_handoff queue;
     struct oribi_handoff_item got;
@@ -187,11 +187,11 @@ static void test_a_nudge_is_no_item(void)
     oribi_handoff_notify(&queue);
     struct pollfd ready = {.fd = queue.take_fd, .events = POLLIN};
     ok_eq(poll(&ready, 1, 0), 1);
-    ok_eq(oribi_handoff_take(&queue, buf, sizeof(buf), &got), ORIBI_HANDOFF_NUDGE);
+    ok_eq(oribi_handoff_take(&queue, buf, sizeof(buf), &got), ORIBI_HANDOFF_WAKEUP);
     ok_eq(oribi_handoff_take(&queue, buf, sizeof(buf), &got), ORIBI_AGAIN);
     oribi_handoff_notify(&queue);
     ok_eq(give_bytes(&queue, 0, 10), 0);
-    ok_eq(oribi_handoff_take(&queue, buf, sizeof(buf), &got), ORIBI_HANDOFF_NUDGE);
+    ok_eq(oribi_handoff_take(&queue, buf, sizeof(buf), &got), ORIBI_HANDOFF_WAKEUP);
     ok_eq(oribi_handoff_take(&queue, buf, sizeof(buf), &got), 0);
     close(got.fd);
     oribi_handoff_close(&queue);
@@ -723,7 +723,7 @@ int main(void)
     test_a_full_queue_says_so_and_loses_nothing();
     test_messages_of_another_version_are_dropped_with_their_descriptors();
     test_a_message_without_its_descriptors_is_told_apart();
-    test_a_nudge_is_no_item();
+    test_a_wakeup_is_no_item();
     test_what_nobody_will_take_is_answered_503();
     test_a_queue_passes_an_exec_by_name();
     run_everywhere(test_surplus_goes_to_an_idle_sibling);

@@ -64,10 +64,10 @@ int oribi_handoff_import(struct oribi_handoff *queue, const char *text);
 int oribi_handoff_give(const struct oribi_handoff *queue, const struct oribi_handoff_item *item,
                        const struct iovec *vec, size_t count);
 
-enum { ORIBI_HANDOFF_NUDGE = 1 };
+enum { ORIBI_HANDOFF_WAKEUP = 1 };
 
 /* Takes the oldest one out. Gives its descriptors; `bytes` point into room [buf, cap), cap > ORIBI_HANDOFF_BYTES_MAX
- * + 1024. 0; ORIBI_HANDOFF_NUDGE: a wake-up and nothing else, see oribi_handoff_notify(); ORIBI_AGAIN: empty;
+ * + 1024. 0; ORIBI_HANDOFF_WAKEUP: a wake-up and nothing else, see oribi_handoff_notify(); ORIBI_AGAIN: empty;
  * ORIBI_EBAD: a message of another version, dropped; ORIBI_ELIMIT: descriptors are out, and what is left of the
  * message is given: `body_fd` is -1, and `fd` is the socket, or -1 when that did not come either and its client is
  * cut; ORIBI_ESYS. Look before with oribi_os_can_open(…, 2). */

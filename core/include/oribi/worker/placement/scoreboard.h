@@ -79,8 +79,8 @@ struct oribi_slot {
     _Atomic int64_t call_deadline_us; /* 0: none */
     _Atomic int64_t queue_oldest_us;  /* when the request that has waited longest was complete; 0: none waits */
     _Atomic uint32_t connections_open;
-    _Atomic uint32_t spill_open; /* bodies and answers that have a file … */
-    _Atomic int64_t spill_bytes; /* … and what is in their files */
+    _Atomic uint32_t temp_file_open; /* bodies and answers that have a file … */
+    _Atomic int64_t temp_file_bytes; /* … and what is in their files */
     _Atomic uint32_t queue_len;
     _Atomic uint32_t threads;                      /* calls the worker can make at a time; 0: one */
     _Atomic uint32_t threads_busy;                 /* of several; the state tells of one */
@@ -109,8 +109,8 @@ struct oribi_slot {
     _Atomic uint64_t evicted_count;    /* connections closed for new ones: connections_max */
     _Atomic uint64_t lost_count;       /* … that came without their descriptors, and were cut or answered 503 */
     _Atomic uint64_t overdue_count;    /* calls that passed call_timeout */
-    _Atomic uint64_t spill_count;      /* bodies and answers that went to a file */
-    _Atomic uint64_t spilled_bytes;    /* … and their bytes */
+    _Atomic uint64_t temp_file_count;      /* bodies and answers that went to a file */
+    _Atomic uint64_t temp_file_written_bytes;    /* … and their bytes */
     _Atomic uint64_t unlogged_count;   /* lines that the logs had no room for */
     _Atomic uint64_t gc_count;         /* runs of the language's garbage collector (oribi_worker_note_gc()) … */
     _Atomic uint64_t gc_us;            /* … and the time that they took */
