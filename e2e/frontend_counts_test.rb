@@ -6,8 +6,8 @@ require_relative "support/frames"
 require "json"
 require "net/http"
 
-# What status and metrics say of frontends: what a frontend answers by itself is the server's, nothing is counted twice, and no
-# counter goes back, whatever ends meanwhile.
+# What status and metrics say of frontends: what a frontend answers by itself is the server's, nothing is counted twice,
+# and no counter goes back, whatever ends meanwhile.
 E2E.suite("frontend_counts", transports: %i[tcp]) do
   include FrontendServers
 

@@ -4,8 +4,8 @@ require_relative "support"
 require_relative "support/frontends"
 require "json"
 
-# Ends while requests wait in a frontend: a stop, an upgrade, the death of a supervisor, of a frontend, of a worker. Two workers
-# are in a call each, and ten more requests wait. ORIBI_SOAK: twenty rounds at random moments.
+# Ends while requests wait in a frontend: a stop, an upgrade, the death of a supervisor, of a frontend, of a worker. Two
+# workers are in a call each, and ten more requests wait. ORIBI_SOAK: twenty rounds at random moments.
 E2E.suite("frontend_ends", transports: %i[tcp]) do
   include FrontendServers
   include E2E::Gates

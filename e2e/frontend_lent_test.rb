@@ -3,8 +3,8 @@
 require_relative "support"
 require_relative "support/frontends"
 
-# Behind a frontend the socket of an application is a channel, which carries the requests of many clients. An application
-# that keeps a handle of it (psgix.io, rack.hijack) neither reads nor writes what is another client's.
+# Behind a frontend the socket of an application is a channel, which carries the requests of many clients. An
+# application that keeps a handle of it (psgix.io, rack.hijack) neither reads nor writes what is another client's.
 E2E.suite("frontend_lent", transports: %i[tcp]) do
   include FrontendServers
 

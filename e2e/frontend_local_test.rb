@@ -6,8 +6,8 @@ require_relative "support/frames"
 require "etc"
 require "json"
 
-# What a frontend answers by itself: files, fixed answers, health. That it is what workers answer show the suites `static`,
-# `static_life`, `fixed` and `server_answers`, too, over the transport `frontend`.
+# What a frontend answers by itself: files, fixed answers, health. That it is what workers answer show the suites
+# `static`, `static_life`, `fixed` and `server_answers`, too, over the transport `frontend`.
 E2E.suite("frontend_site", transports: %i[tcp]) do
   include FrontendServers
 

@@ -4,9 +4,9 @@ require_relative "support"
 require_relative "support/frontends"
 require_relative "support/frames"
 
-# A frontend whose TMPDIR is full. What of an answer has no room there waits with its worker until the client takes more;
-# what cannot be kept at all, of bodies and of answers, is said in the error log, and the access log tells no answer as
-# whole that was not.
+# A frontend whose TMPDIR is full. What of an answer has no room there waits with its worker until the client takes
+# more; what cannot be kept at all, of bodies and of answers, is said in the error log, and the access log tells no
+# answer as whole that was not.
 E2E.suite("frontend_storage", transports: %i[tcp]) do
   include FrontendServers
 

@@ -409,8 +409,8 @@ E2E.suite("frontend", transports: %i[tcp]) do
     assert_match(/^listening on \S+ \(frontend\)\nfrontend 0, pid \d+, serving, \d+ open, 1 request, 0 answered by itself$/, output)
   end
 
-  # A worker that has written all while the frontend stood still says nothing more: the frontend reads on by itself, however
-  # much it is. Sizes are those that a turn cannot read, and a socket holds.
+  # A worker that has written all while the frontend stood still says nothing more: the frontend reads on by itself,
+  # however much it is. Sizes are those that a turn cannot read, and a socket holds.
   def test_an_answer_that_waits_whole_is_read_to_its_end
     serve("--workers", "1", address: "tcp://127.0.0.1:%{port}?frontend=on")
     worker = @one.worker_pid

@@ -156,7 +156,8 @@ module Bench
       [title, "", *table([["", "client", "beside", "unix socket", "TCP", "its CPU", "CPU beside"], *rows], right: 3..6)]
     end
 
-    # Servers under the workloads of a frontend: what a request, or a handshake, costs, and what a silent connection does.
+    # Servers under the workloads of a frontend: what a request, or a handshake, costs, and what a silent connection
+    # does.
     def frontend
       workloads = @findings.workloads.keys.map(&:to_s).select { |name| @findings.workloads.dig(name.to_sym, :family) == "frontend" }
       rows = workloads.flat_map { |workload| frontend_rows(workload) }

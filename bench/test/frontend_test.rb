@@ -1,7 +1,8 @@
 # frozen_string_literal: true
 
-# The workloads of a frontend (bench/workloads/frontend.rb, frontend_rest.rb): what load generators print is read rightly, a round
-# of each kind of client has its figure, and targets are held against what was measured. No figure is looked at.
+# The workloads of a frontend (bench/workloads/frontend.rb, frontend_rest.rb): what load generators print is read
+# rightly, a round of each kind of client has its figure, and targets are held against what was measured. No figure is
+# looked at.
 require "minitest/autorun"
 require "stringio"
 require "tmpdir"

@@ -4,8 +4,8 @@ require_relative "../lib/frontend_workload"
 require_relative "../lib/h2load"
 require_relative "../lib/tls_clients"
 
-# Clients that a frontend holds: what its hop, TLS, handshakes and HTTP/2 cost beside proxies in front of the same Oribi and
-# beside servers that speak TLS by themselves. Processor time is that of all processes, proxy and frontend included.
+# Clients that a frontend holds: what its hop, TLS, handshakes and HTTP/2 cost beside proxies in front of the same Oribi
+# and beside servers that speak TLS by themselves. Processor time is that of all processes, proxy and frontend included.
 module Bench
   missing = H2load.missing
   own = %w[oribi-frontend oribi-psgi-frontend]

@@ -150,12 +150,12 @@ int main(int argc, char **argv)
         }
     }
     config = (struct oribi_frontend_config){.options = &options,
-                                        .listener_count = 1,
-                                        .board = board,
-                                        .handoff = handoff,
-                                        .channel_first = 1,
-                                        .channel_count = 1000,
-                                        .control_fd = control_fds[0]};
+                                            .listener_count = 1,
+                                            .board = board,
+                                            .handoff = handoff,
+                                            .channel_first = 1,
+                                            .channel_count = 1000,
+                                            .control_fd = control_fds[0]};
     config.listeners[0] = (struct oribi_frontend_listener){.listener = listeners.items[0]};
     if (getenv("FRONTEND_CERTIFICATE") && use_certificate(&config.listeners[0], error) < 0) {
         fprintf(stderr, "%s\n", error);

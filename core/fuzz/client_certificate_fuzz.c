@@ -3,8 +3,8 @@
  * serial number and times.
  *
  * Holds for every certificate that OpenSSL can read: its parts stand one behind the other in the text, without a
- * control; the PEM is this certificate again; what a frontend tells a worker is what the worker reads, and goes without the
- * PEM where that is too long. */
+ * control; the PEM is this certificate again; what a frontend tells a worker is what the worker reads, and goes without
+ * the PEM where that is too long. */
 #include "frontend/tls_session.c"
 
 #include "ours.h"

@@ -1,10 +1,10 @@
-/* A whole frontend between hostile clients and a hostile worker, on a clock of ours. The input is a list of steps: what a
- * client sends and whether it reads, what the worker answers and when it dies, how time passes, and that the frontend is
- * told to drain.
+/* A whole frontend between hostile clients and a hostile worker, on a clock of ours. The input is a list of steps: what
+ * a client sends and whether it reads, what the worker answers and when it dies, how time passes, and that the frontend
+ * is told to drain.
  *
  * Holds for every input: what clients read are well-formed answers, and each stream gets one answer or one reset
- * (frontend_answers.h); what the worker reads are requests that its own parser takes; limits are kept; when all have ended
- * what they do no call is left over; when time passes every client is let go; and nothing is left of it all. */
+ * (frontend_answers.h); what the worker reads are requests that its own parser takes; limits are kept; when all have
+ * ended what they do no call is left over; when time passes every client is let go; and nothing is left of it all. */
 #include "frontend/clients_h2.h"
 #include "frontend/frontend.c"
 #include "frontend_answers.h"
@@ -234,7 +234,8 @@ static void check_frontend(void)
         n++;
     expect(n == frontend->idle_count && n <= frontend->channel_count);
     for (const struct oribi__client *client = frontend->clients; client; client = client->next)
-        expect(!client->h2 || oribi_h2_streams(client->h2) <= frontend->h2_limits.streams_max + frontend->h2_limits.left_max);
+        expect(!client->h2 ||
+               oribi_h2_streams(client->h2) <= frontend->h2_limits.streams_max + frontend->h2_limits.left_max);
 }
 
 /* Turns until nobody has anything to read. */
@@ -273,12 +274,12 @@ static void open_frontend(uint8_t flags)
     expect(bind(fd, (struct sockaddr *)&address, sizeof(sa_family_t)) == 0 && listen(fd, 16) == 0);
     expect(getsockname(fd, (struct sockaddr *)&address, &address_len) == 0);
     config = (struct oribi_frontend_config){.options = &options,
-                                        .listener_count = 1,
-                                        .board = board,
-                                        .handoff = queue,
-                                        .channel_first = 1,
-                                        .channel_count = flags & 1 ? 4 : 1000,
-                                        .control_fd = control_fds[0]};
+                                            .listener_count = 1,
+                                            .board = board,
+                                            .handoff = queue,
+                                            .channel_first = 1,
+                                            .channel_count = flags & 1 ? 4 : 1000,
+                                            .control_fd = control_fds[0]};
     config.listeners[0].listener = (struct oribi_listener){.fd = fd, .is_unix = true, .text = "unix:frontend"};
     options.queue_max = flags & 2 ? 1 : 0;
     options.connections_max = flags & 4 ? 1 : 0;

@@ -5,9 +5,9 @@
  * First byte: enum. Second byte: seed of the pieces. The rest is what the worker says.
  *
  * Holds for every input: a client gets one well-formed answer, or the end of its connection or stream, and nothing
- * behind an answer; where both ways give a whole answer, it is the same one, unless the frontend says 502; when the worker
- * has ended, no client waits; the second answer is the right one, so that no byte of a lie becomes another's answer;
- * afterwards the frontend counts no call, holds no client, no descriptor and no memory. */
+ * behind an answer; where both ways give a whole answer, it is the same one, unless the frontend says 502; when the
+ * worker has ended, no client waits; the second answer is the right one, so that no byte of a lie becomes another's
+ * answer; afterwards the frontend counts no call, holds no client, no descriptor and no memory. */
 #include "frontend/frontend.c"
 
 #include "ours.h"
@@ -84,8 +84,8 @@ static void start(void)
     /* unix(7): autobind */
     expect(bind(fd, (struct sockaddr *)&address, sizeof(sa_family_t)) == 0 && listen(fd, 4) == 0);
     expect(getsockname(fd, (struct sockaddr *)&address, &address_len) == 0);
-    config =
-        (struct oribi_frontend_config){.options = &options, .listener_count = 1, .channel_first = 1, .channel_count = FARS};
+    config = (struct oribi_frontend_config){
+        .options = &options, .listener_count = 1, .channel_first = 1, .channel_count = FARS};
     config.listeners[0].listener.fd = fd;
     config.listeners[0].listener.is_unix = true;
     expect(oribi_scoreboard_create(&config.board, 1) == 0 && oribi_handoff_create(&config.handoff) == 0);
@@ -367,13 +367,13 @@ static void end_client(struct hop *hop)
     nghttp2_session_del(hop->session);
     hop->session = NULL;
     settle(hop);
-    expect(frontend->calls_out == 0 && frontend->queue_len == 0 && frontend->reactor.conn_count == 0 && frontend->client_count == 0 &&
-           frontend->arrival_count == 0 && frontend->tunnel_count == 0 && frontend->channel_count == frontend->idle_count &&
-           frontend->out_waiting == 0 && frontend->out[1] == 0);
+    expect(frontend->calls_out == 0 && frontend->queue_len == 0 && frontend->reactor.conn_count == 0 &&
+           frontend->client_count == 0 && frontend->arrival_count == 0 && frontend->tunnel_count == 0 &&
+           frontend->channel_count == frontend->idle_count && frontend->out_waiting == 0 && frontend->out[1] == 0);
 }
 
-/* With poll(2) a frontend hears nothing of a client of HTTP/1.1 whose call runs: the call ends with its worker, and is made
- * anew until it may not be any more. */
+/* With poll(2) a frontend hears nothing of a client of HTTP/1.1 whose call runs: the call ends with its worker, and is
+ * made anew until it may not be any more. */
 static void end_calls(struct hop *hop)
 {
     bool epolls = strcmp(oribi_os_layer(), "linux") == 0;

@@ -3,9 +3,9 @@
  * empty one: no such field); see read_text().
  *
  * Holds for every input: the answer is exactly one, framed by its length, and the next request on the connection gets
- * its own; whole answers and each part are bytes of the file that realpath(3) names, and of its precompressed file only where the
- * client accepts that; a path that leads to no file is answered by the application where it falls through, else with
- * 400 or 404; the mount's cache header stands on 200, 206 and 304 alone. No descriptor is left open. */
+ * its own; whole answers and each part are bytes of the file that realpath(3) names, and of its precompressed file only
+ * where the client accepts that; a path that leads to no file is answered by the application where it falls through,
+ * else with 400 or 404; the mount's cache header stands on 200, 206 and 304 alone. No descriptor is left open. */
 #include "worker/local/local_private.h"
 
 #include "ours.h"

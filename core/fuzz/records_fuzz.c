@@ -1,5 +1,5 @@
-/* What a supervisor writes for a frontend: options, listeners, certificates and keys, as records. First byte: whether it is
- * the text of the begin or of new certificates; the rest is the text.
+/* What a supervisor writes for a frontend: options, listeners, certificates and keys, as records. First byte: whether
+ * it is the text of the begin or of new certificates; the rest is the text.
  *
  * Holds for every input: records lie within it, one behind the other, and written again they are the same; a text that
  * is refused says why and leaves the contexts that serve, one that is taken replaces them; nothing is forgotten. */

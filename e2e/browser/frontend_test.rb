@@ -4,8 +4,8 @@ require_relative "../support"
 require_relative "../support/frontends"
 require_relative "webdriver"
 
-# Chromium and a frontend: one connection of HTTP/2 for all that a page asks for at once, bodies both ways, a stream that is
-# given up, and a reload of the server that the page does not notice.
+# Chromium and a frontend: one connection of HTTP/2 for all that a page asks for at once, bodies both ways, a stream
+# that is given up, and a reload of the server that the page does not notice.
 class FrontendBrowserTest < Minitest::Test
   include FrontendServers
 

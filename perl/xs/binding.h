@@ -293,7 +293,8 @@ void psgi_socket_back(struct psgi_worker *w);
  * the next environment. */
 bool psgi_lazy_fresh(const SV *sv);
 
-/* The process context `sv` (a code reference's code, an object's scalar) to the current call; keeps the worker alive. */
+/* The process context `sv` (a code reference's code, an object's scalar) to the current call; keeps the worker
+ * alive. */
 void psgi_bind(pTHX_ struct psgi_worker *w, SV *sv);
 
 /* The worker whose current call `sv` was tied to; NULL when that call is over: answered, or with `running` when the

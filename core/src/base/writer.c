@@ -1,8 +1,8 @@
 /* The writer thread; see the header. Reading order: run, carry_out; then what the owner calls.
  *
- * The lock is held for list operations alone, never around a system call that may wait for a disk. A temporary file belongs to
- * the thread from the push to the collect, but for `released`: what its owner has given up is not written any more, and
- * is closed and freed by the thread. */
+ * The lock is held for list operations alone, never around a system call that may wait for a disk. A temporary file
+ * belongs to the thread from the push to the collect, but for `released`: what its owner has given up is not written
+ * any more, and is closed and freed by the thread. */
 #include "oribi/base/writer.h"
 
 #include "oribi/base/error.h"

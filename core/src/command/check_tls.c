@@ -1,5 +1,5 @@
-/* What `check` and --check say of tls:// addresses. Certificates and keys are judged by oribi-frontend, since OpenSSL is in
- * that program alone. */
+/* What `check` and --check say of tls:// addresses. Certificates and keys are judged by oribi-frontend, since OpenSSL
+ * is in that program alone. */
 #include "command/check_private.h"
 #include "oribi/supervisor/frontends.h"
 
@@ -154,7 +154,8 @@ void oribi__check_tls(struct oribi_check *check, const struct oribi_options *opt
     bool any = look_at_files(check, options);
     look_at_unused(check, options, any);
     if (oribi__frontends_check_user(options, error) < 0)
-        oribi__check_say(check, WRONG, "frontend-user", no_start, "make the user, or name one that is there", "%s", error);
+        oribi__check_say(check, WRONG, "frontend-user", no_start, "make the user, or name one that is there", "%s",
+                         error);
     if (asks_for_frontend(options) && !oribi__frontend_program(program, sizeof(program)))
         oribi__check_say(check, WRONG, "frontend-program", no_start, "install those packages and build anew",
                          "tls:// and ?frontend=on need " ORIBI__FRONTEND_NEEDS);

@@ -250,7 +250,8 @@ static void put_frontends(struct screen *screen)
          (unsigned long long)now->frontends_serving, (unsigned long long)now->frontends);
     part(screen, PLAIN, "%llu open", (unsigned long long)now->frontend_clients);
     part(screen, PLAIN, "%llu HTTP/2", (unsigned long long)now->frontend_clients_h2);
-    part(screen, PLAIN, "%llu stream%s", (unsigned long long)now->frontend_streams, oribi_log_plural(now->frontend_streams));
+    part(screen, PLAIN, "%llu stream%s", (unsigned long long)now->frontend_streams,
+         oribi_log_plural(now->frontend_streams));
     part(screen, PLAIN, "%llu with workers", (unsigned long long)now->frontend_calls_out);
     part(screen, PLAIN, "handshakes %s/s", oribi__text_rate(text, handshakes));
     if (handshakes > 0)
@@ -262,8 +263,8 @@ static void put_frontends(struct screen *screen)
 static void put_header(struct screen *screen)
 {
     static void (*const parts[])(struct screen *) = {
-        put_server,  put_requests,    put_errors, put_call_time,   put_queue_wait,
-        put_workers, put_connections, put_frontends,  put_since_start,
+        put_server,  put_requests,    put_errors,    put_call_time,   put_queue_wait,
+        put_workers, put_connections, put_frontends, put_since_start,
     };
     uint32_t most = screen->view->rows ? screen->view->rows / 2 : UINT32_MAX;
     for (uint32_t i = 0; i < sizeof(parts) / sizeof(parts[0]) && (i == 0 || i < most); i++)

@@ -355,8 +355,8 @@ static int open_address(struct opening *opening, const char *text)
     return code;
 }
 
-/* Under start_server a bind opens nothing, but says what a socket is to speak. One that asks for a frontend, and names no
- * socket that there is, is an error: who asks for TLS is never given plain HTTP. */
+/* Under start_server a bind opens nothing, but says what a socket is to speak. One that asks for a frontend, and names
+ * no socket that there is, is an error: who asks for TLS is never given plain HTTP. */
 static int settle_given(struct opening *opening)
 {
     const struct oribi_text_list *bind = &opening->options->bind;

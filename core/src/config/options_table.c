@@ -80,9 +80,11 @@ static const struct oribi_option table[] = {
      .default_text = "0",
      .help = "requests that did not come by HTTPS are sent to https:// at this port, but for health and "
              "/.well-known/acme-challenge/; 0 answers them"},
-    {COUNT(frontends, LISTEN, BOTH), .max = ORIBI_FRONTENDS_MAX, .default_text = "0", .default_note = "one for four CPUs",
-     .help = "processes that hold the clients of tls:// addresses and of those with ?frontend=on; 0 starts one for each "
-             "four CPUs"},
+    {COUNT(frontends, LISTEN, BOTH), .max = ORIBI_FRONTENDS_MAX, .default_text = "0",
+     .default_note = "one for four CPUs",
+     .help =
+         "processes that hold the clients of tls:// addresses and of those with ?frontend=on; 0 starts one for each "
+         "four CPUs"},
     {TEXT(frontend_user, LISTEN, BOTH), .argument = "NAME", .default_note = "user",
      .help = "user that frontends run as, by name or number; needs a start as root"},
     {SWITCH(frontend_sandbox, LISTEN, BOTH), .default_text = "on",

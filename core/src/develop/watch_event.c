@@ -74,10 +74,13 @@ static int write_all(int fd, const char *list, size_t len)
 
 void oribi_process_files(struct oribi_process *p, const char *list, size_t len)
 {
-    const struct oribi__process_context *context = p->mold ? &p->mold->context : p->link ? oribi__link_context(p->link) : NULL;
+    const struct oribi__process_context *context = p->mold   ? &p->mold->context
+                                                   : p->link ? oribi__link_context(p->link)
+                                                             : NULL;
     struct oribi_message message = {.kind = ORIBI_MESSAGE_FILES, .pid = (int32_t)getpid()};
     int fd;
-    if (!context || context->message_fd < 0 || len > ORIBI__WATCH_LIST_BYTES_MAX || oribi_process_shared_memory(0, &fd) < 0)
+    if (!context || context->message_fd < 0 || len > ORIBI__WATCH_LIST_BYTES_MAX ||
+        oribi_process_shared_memory(0, &fd) < 0)
         return;
     if (write_all(fd, list, len) == 0)
         (void)oribi_message_send_fd(context->message_fd, &message, fd); /* the supervisor may be gone */

@@ -234,11 +234,11 @@ static size_t write_own(struct oribi_reactor *r, struct oribi_conn *c, int statu
                         struct oribi_slice *page)
 {
     struct oribi_server_answer own = {.status = status,
-                                   .is_head = c->exchange && c->exchange->head.is_head,
-                                   .retry_after_s = retry_after_s,
-                                   .date = oribi_reactor_date(r),
-                                   .server = r->config.server,
-                                   .added = r->config.added};
+                                      .is_head = c->exchange && c->exchange->head.is_head,
+                                      .retry_after_s = retry_after_s,
+                                      .date = oribi_reactor_date(r),
+                                      .server = r->config.server,
+                                      .added = r->config.added};
     if (r->hooks.page)
         own.page = r->hooks.page(r->hooks.self, status, &own.type);
     if (!own.is_head)

@@ -36,10 +36,10 @@ struct oribi_out {
     struct oribi_buf memory;
     size_t memory_pos;
     struct oribi_transport *transport;
-    int64_t send_queue;         /* of the kernel, when oribi_out_taken() looked */
-    struct oribi_temp_file *temp_file;  /* NULL: none */
-    int64_t temp_file_len;          /* stored or not */
-    struct oribi_source source; /* of the parts that are shared */
+    int64_t send_queue;                /* of the kernel, when oribi_out_taken() looked */
+    struct oribi_temp_file *temp_file; /* NULL: none */
+    int64_t temp_file_len;             /* stored or not */
+    struct oribi_source source;        /* of the parts that are shared */
     struct oribi_charge charge;
 };
 
@@ -116,8 +116,8 @@ static bool have_room(struct oribi_out *out)
     return true;
 }
 
-/* The last part, if it is one of this descriptor (bytes of memory, or of the temporary file file, follow on each other there);
- * else a new one, which begins at `offset`. NULL: no memory. */
+/* The last part, if it is one of this descriptor (bytes of memory, or of the temporary file file, follow on each other
+ * there); else a new one, which begins at `offset`. NULL: no memory. */
 static struct part *last_part(struct oribi_out *out, int fd, int64_t offset)
 {
     if (out->count > out->first && out->parts[out->count - 1].fd == fd)

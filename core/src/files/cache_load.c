@@ -45,13 +45,13 @@ static void tell_stale(struct oribi_cache *cache, const char *precompressed, int
     if (cache->stale_told_count == ORIBI_CACHE_STALE_TOLD_MAX)
         return;
     cache->stale_told[cache->stale_told_count++] = hash;
-    oribi_log(ORIBI_LOG_WARN, "%s is %lld s older than the file that it was compressed from; it is not sent%s", precompressed,
-              (long long)older_s,
+    oribi_log(ORIBI_LOG_WARN, "%s is %lld s older than the file that it was compressed from; it is not sent%s",
+              precompressed, (long long)older_s,
               cache->stale_told_count == ORIBI_CACHE_STALE_TOLD_MAX ? ", and no more of these are named" : "");
 }
 
 static void look_for_precompressed(struct oribi_cache *cache, struct oribi_root *root, const char *path,
-                          enum oribi_coding coding, struct oribi__found *found)
+                                   enum oribi_coding coding, struct oribi__found *found)
 {
     char precompressed[ORIBI_PATH_BYTES_MAX + 1];
     int64_t file_s = found->contents[ORIBI_CODING_IDENTITY].info.mtime_s;

@@ -45,7 +45,8 @@ void oribi__channel_abandon(struct oribi__channel *channel)
         oribi__channel_close(channel);
         return;
     }
-    channel->left_pid = atomic_load_explicit(&frontend->config->board.slots[channel->owner - 1u].pid, memory_order_relaxed);
+    channel->left_pid =
+        atomic_load_explicit(&frontend->config->board.slots[channel->owner - 1u].pid, memory_order_relaxed);
     channel->call->channel = NULL;
     channel->call = NULL;
     channel->state = ORIBI__CHANNEL_ABANDONED;

@@ -47,8 +47,8 @@ static bool evict(struct oribi__frontend *frontend)
 static bool has_no_descriptor(struct oribi__frontend *frontend, uint32_t index)
 {
     if (oribi_log_limit_allows(&frontend->log_limit, frontend->reactor.now_ms))
-        oribi_log(ORIBI_LOG_ERROR, "frontend: cannot accept from %s: %s", frontend->config->listeners[index].listener.text,
-                  oribi_os_error_text());
+        oribi_log(ORIBI_LOG_ERROR, "frontend: cannot accept from %s: %s",
+                  frontend->config->listeners[index].listener.text, oribi_os_error_text());
     return !evict(frontend);
 }
 
@@ -76,8 +76,8 @@ static int accept_one(struct oribi__frontend *frontend, uint32_t index)
         close_listener(frontend, index); /* the supervisor has ended it: nobody waits there */
     else if (code != ORIBI_AGAIN) {
         if (oribi_log_limit_allows(&frontend->log_limit, frontend->reactor.now_ms))
-            oribi_log(ORIBI_LOG_ERROR, "frontend: cannot accept from %s: %s", frontend->config->listeners[index].listener.text,
-                      oribi_os_error_text());
+            oribi_log(ORIBI_LOG_ERROR, "frontend: cannot accept from %s: %s",
+                      frontend->config->listeners[index].listener.text, oribi_os_error_text());
         pause_accepting(frontend);
     }
     return code;
@@ -99,8 +99,8 @@ static int listen_on(struct oribi__frontend *frontend)
         frontend->listener_watches[i].handler = on_listener;
         if (frontend->config->listeners[i].listener.fd < 0)
             continue;
-        if (oribi_loop_add(frontend->reactor.loop, &frontend->listener_watches[i], frontend->config->listeners[i].listener.fd,
-                           ORIBI_WATCH_LISTENER, ORIBI_READ) < 0)
+        if (oribi_loop_add(frontend->reactor.loop, &frontend->listener_watches[i],
+                           frontend->config->listeners[i].listener.fd, ORIBI_WATCH_LISTENER, ORIBI_READ) < 0)
             return ORIBI_ESYS;
     }
     return 0;

@@ -1,5 +1,5 @@
-/* Answers of the frontend's own: refusals, and what it says where no worker has answered. Their headers and pages are the
- * operator's, as in a worker, and each has its line in the access log; so have requests whose client went before a
+/* Answers of the frontend's own: refusals, and what it says where no worker has answered. Their headers and pages are
+ * the operator's, as in a worker, and each has its line in the access log; so have requests whose client went before a
  * worker had them (499). */
 #include "frontend/frontend_private.h"
 
@@ -17,7 +17,7 @@
 #include <string.h>
 
 void oribi__answer_open(struct oribi__frontend *frontend, const struct oribi_options *options,
-                     const struct oribi_error_pages *pages)
+                        const struct oribi_error_pages *pages)
 {
     char error[ORIBI_ERROR_TEXT_CAP];
     struct oribi_trust trust = {0};
@@ -32,7 +32,7 @@ void oribi__answer_open(struct oribi__frontend *frontend, const struct oribi_opt
         oribi_log(ORIBI_LOG_ERROR, "frontend: %s: its own answers have no lines", error);
     oribi_access_log_choose(frontend->access_log, &options->access_log_skip, options->access_log_sample);
     frontend->names_requests = options->request_id || options->request_id_header || oribi_log_is_json() ||
-                           (oribi_access_log_wants(frontend->access_log) & ORIBI_ACCESS_WANTS_ID) != 0;
+                               (oribi_access_log_wants(frontend->access_log) & ORIBI_ACCESS_WANTS_ID) != 0;
 }
 
 void oribi__answer_close(struct oribi__frontend *frontend)
@@ -60,7 +60,7 @@ struct oribi_slice oribi__answer_page_of(void *self, int status, struct oribi_sl
 }
 
 struct oribi_slice oribi__answer_text(struct oribi__frontend *frontend, int status, char text[ORIBI__OWN_TEXT_CAP],
-                                   struct oribi_slice *type)
+                                      struct oribi_slice *type)
 {
     struct oribi_slice page = oribi__answer_page_of(frontend, status, type);
     if (page.p)
@@ -86,8 +86,8 @@ uint32_t oribi__answer_fields(const struct oribi__frontend *frontend, struct ori
 
 /* --- lines --- */
 
-static void add_line(struct oribi__frontend *frontend, struct oribi_access_entry *entry, const struct oribi_listener *listener,
-                     int64_t complete_us)
+static void add_line(struct oribi__frontend *frontend, struct oribi_access_entry *entry,
+                     const struct oribi_listener *listener, int64_t complete_us)
 {
     bool tls = ((const struct oribi_frontend_listener *)listener)->tls; /* its first member */
     char room[ORIBI_ADDRESS_TEXT_CAP];
@@ -102,8 +102,8 @@ static void add_line(struct oribi__frontend *frontend, struct oribi_access_entry
     oribi_access_log_add(frontend->access_log, entry);
 }
 
-struct oribi_slice oribi__answer_id(struct oribi__frontend *frontend, const struct oribi_head *head, struct oribi_slice addr,
-                                 char room[ORIBI__ID_LEN])
+struct oribi_slice oribi__answer_id(struct oribi__frontend *frontend, const struct oribi_head *head,
+                                    struct oribi_slice addr, char room[ORIBI__ID_LEN])
 {
     if (!frontend->names_requests)
         return oribi_slice("", 0);
@@ -124,8 +124,8 @@ static size_t read_call(struct oribi__upstream_request *call, struct oribi_chann
         ssize_t n = oribi_channel_head_read(call->head.p, call->head.len, about);
         if (n <= 0)
             break;
-        ssize_t code =
-            oribi_parser_head(&parser, &call->frontend->answer_limits, call->head.p + n, call->head.len - (size_t)n, head);
+        ssize_t code = oribi_parser_head(&parser, &call->frontend->answer_limits, call->head.p + n,
+                                         call->head.len - (size_t)n, head);
         call->head.len = len;
         if (code > 0)
             return (size_t)n;
@@ -165,7 +165,8 @@ static struct oribi_slice trace_of(const struct oribi__frontend *frontend, const
     return head && frontend->names_requests ? oribi__trace_id(head) : oribi_slice("", 0);
 }
 
-void oribi__answer_say_failed(struct oribi__upstream_request *call, int status, enum oribi_refusal refusal, const char *reason)
+void oribi__answer_say_failed(struct oribi__upstream_request *call, int status, enum oribi_refusal refusal,
+                              const char *reason)
 {
     struct oribi__frontend *frontend = call->frontend;
     struct oribi_channel_head about = {0};
@@ -189,10 +190,11 @@ void oribi__answer_say_failed(struct oribi__upstream_request *call, int status, 
         oribi__note_line(line, &head);
     oribi_log_about(about.request_id, trace);
     if (call->begun)
-        oribi_log(ORIBI_LOG_ERROR, "frontend: %s from %.*s: %s: the answer breaks off", line, (int)addr.n, addr.p, reason);
+        oribi_log(ORIBI_LOG_ERROR, "frontend: %s from %.*s: %s: the answer breaks off", line, (int)addr.n, addr.p,
+                  reason);
     else
-        oribi_log(status == 503 ? ORIBI_LOG_WARN : ORIBI_LOG_ERROR, "frontend: %s from %.*s: %s; answering with %d", line,
-                  (int)addr.n, addr.p, reason, status);
+        oribi_log(status == 503 ? ORIBI_LOG_WARN : ORIBI_LOG_ERROR, "frontend: %s from %.*s: %s; answering with %d",
+                  line, (int)addr.n, addr.p, reason, status);
     oribi_log_about(oribi_slice("", 0), oribi_slice("", 0));
 }
 
@@ -215,8 +217,8 @@ void oribi__own_say_cut(struct oribi__upstream_request *call, int error)
         oribi__answer_say_failed(call, 502, ORIBI_REFUSAL_OTHER, reason);
 }
 
-void oribi__answer_log_refused(struct oribi__frontend *frontend, const struct oribi_head *head, struct oribi_slice raw_line,
-                            const struct oribi__refused *refused)
+void oribi__answer_log_refused(struct oribi__frontend *frontend, const struct oribi_head *head,
+                               struct oribi_slice raw_line, const struct oribi__refused *refused)
 {
     static const struct oribi_head nothing;
     char room[ORIBI__ID_LEN];
@@ -249,9 +251,9 @@ void oribi__answer_log_refused(struct oribi__frontend *frontend, const struct or
     add_line(frontend, &entry, refused->listener, 0);
 }
 
-void oribi__answer_log_refused_h2(struct oribi__frontend *frontend, const struct oribi__peer *peer, struct oribi_slice line,
-                               int status, enum oribi_refusal refusal, const char *reason,
-                               const struct oribi_fault *fault)
+void oribi__answer_log_refused_h2(struct oribi__frontend *frontend, const struct oribi__peer *peer,
+                                  struct oribi_slice line, int status, enum oribi_refusal refusal, const char *reason,
+                                  const struct oribi_fault *fault)
 {
     struct oribi_fault field = fault ? *fault : (struct oribi_fault){0};
     if (!field.field.p)

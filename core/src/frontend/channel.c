@@ -27,8 +27,8 @@ int oribi__channels_init(struct oribi__frontend *frontend)
     frontend->shunned_until_ms = oribi_mem_try_alloc(config->board.count + 1, sizeof(*frontend->shunned_until_ms));
     frontend->scratch = oribi_mem_try_alloc(1, ORIBI__FRONTEND_SCRATCH_BYTES);
     frontend->text = oribi_mem_try_alloc(1, ORIBI_RESPONSE_HEAD_BYTES_MAX);
-    if (!frontend->free_numbers || !frontend->out || !frontend->ended_us || !frontend->average_us || !frontend->shunned_until_ms ||
-        !frontend->scratch || !frontend->text)
+    if (!frontend->free_numbers || !frontend->out || !frontend->ended_us || !frontend->average_us ||
+        !frontend->shunned_until_ms || !frontend->scratch || !frontend->text)
         return ORIBI_ENOMEM;
     memset(frontend->average_us, 0xff, (config->board.count + 1) * sizeof(*frontend->average_us));
     for (uint32_t i = 0; i < config->channel_count; i++) /* the lowest is lent first */
@@ -113,7 +113,8 @@ void oribi__channel_uncount(struct oribi__channel *channel)
 
 /* --- life --- */
 
-struct oribi__channel *oribi__channel_open(struct oribi__frontend *frontend, struct oribi__frontend_local *local, int *far_fd)
+struct oribi__channel *oribi__channel_open(struct oribi__frontend *frontend, struct oribi__frontend_local *local,
+                                           int *far_fd)
 {
     int fds[2];
     bool may = local || frontend->free_number_count > 0;

@@ -136,7 +136,7 @@ static void begin(struct oribi__upstream_request *call, struct oribi_answer *ans
     if (n < 0) {
         call->begun = false;
         oribi__upstream_failed(call, 502, ORIBI_REFUSAL_OTHER,
-                           res.reason ? res.reason : "an answer that cannot be passed on");
+                               res.reason ? res.reason : "an answer that cannot be passed on");
         return;
     }
     call->framing = (uint8_t)res.framing;
@@ -194,10 +194,10 @@ static void fail(struct oribi__upstream_request *call, int status, const char *r
         return;
     }
     struct oribi_server_answer own = {.status = status,
-                                   .is_head = c->exchange->head.is_head,
-                                   .retry_after_s = status == 503 ? RETRY_AFTER_S : 0,
-                                   .date = oribi_reactor_date(&frontend->reactor),
-                                   .added = frontend->added};
+                                      .is_head = c->exchange->head.is_head,
+                                      .retry_after_s = status == 503 ? RETRY_AFTER_S : 0,
+                                      .date = oribi_reactor_date(&frontend->reactor),
+                                      .added = frontend->added};
     char text[ORIBI__OWN_TEXT_CAP];
     struct oribi_slice type;
     struct oribi_slice body = oribi__answer_text(frontend, status, text, &type);
@@ -236,7 +236,8 @@ static void tunnel(struct oribi__upstream_request *call, struct oribi_answer *an
                                  .date = oribi_reactor_date(&frontend->reactor)};
     ssize_t n = oribi_response_head(&res, frontend->text, ORIBI_RESPONSE_HEAD_BYTES_MAX);
     struct iovec vec = {frontend->text, n > 0 ? (size_t)n : 0};
-    if (n < 0 || oribi_conn_send(&frontend->reactor, c, &vec, 1, false) < 0 || oribi_conn_flush(&frontend->reactor, c) != 0) {
+    if (n < 0 || oribi_conn_send(&frontend->reactor, c, &vec, 1, false) < 0 ||
+        oribi_conn_flush(&frontend->reactor, c) != 0) {
         cut(call);
         return;
     }
@@ -256,12 +257,12 @@ static void tunnel(struct oribi__upstream_request *call, struct oribi_answer *an
 }
 
 static const struct oribi__upstream_ops ops = {.interim = interim,
-                                           .begin = begin,
-                                           .more = more,
-                                           .fail = fail,
-                                           .pending = pending,
-                                           .waits = waits,
-                                           .tunnel = tunnel};
+                                               .begin = begin,
+                                               .more = more,
+                                               .fail = fail,
+                                               .pending = pending,
+                                               .waits = waits,
+                                               .tunnel = tunnel};
 
 /* --- requests --- */
 
@@ -380,7 +381,7 @@ static void on_refused(void *self, struct oribi_conn *c, enum oribi_refusal refu
                                            .bytes_out = (int64_t)(head_bytes + body_bytes),
                                            .requests = c->request_count};
     oribi__answer_log_refused(frontend, c->exchange ? &c->exchange->head : NULL,
-                           oribi_parser_first_line(c->buf, c->buf ? c->len : 0), &refused);
+                              oribi_parser_first_line(c->buf, c->buf ? c->len : 0), &refused);
 }
 
 /* The call may be over: its answer is on its way to the client, or to a file. */

@@ -37,7 +37,8 @@ static void sift_down(struct oribi__frontend *frontend, uint32_t i, struct oribi
 {
     for (;;) {
         uint32_t child = 2 * i + 1;
-        if (child + 1 < frontend->heap_len && frontend->heap[child + 1]->deadline_ms < frontend->heap[child]->deadline_ms)
+        if (child + 1 < frontend->heap_len &&
+            frontend->heap[child + 1]->deadline_ms < frontend->heap[child]->deadline_ms)
             child++;
         if (child >= frontend->heap_len || frontend->heap[child]->deadline_ms >= client->deadline_ms)
             break;
@@ -277,8 +278,8 @@ static void drop_rest(struct oribi__client *client)
             return;
         }
         client->linger_left -= (uint32_t)n;
-        client->linger_until_ms =
-            sooner(frontend->reactor.now_ms + ORIBI_LINGER_SILENCE_MS_MAX, client->linger_since_ms + ORIBI_LINGER_MS_MAX);
+        client->linger_until_ms = sooner(frontend->reactor.now_ms + ORIBI_LINGER_SILENCE_MS_MAX,
+                                         client->linger_since_ms + ORIBI_LINGER_MS_MAX);
     }
 }
 
@@ -317,7 +318,8 @@ void oribi__h2_begin(struct oribi__frontend *frontend, struct oribi__peer *peer,
     bool trusted = oribi_trust_has(&frontend->trust, oribi_slice(peer->addr, peer->addr_len));
     client->h2 = oribi_h2_create(trusted ? &frontend->h2_trusted : &frontend->h2_limits, &oribi__stream_events, client,
                                  frontend->reactor.now_ms);
-    if (!client->h2 || oribi_loop_add(frontend->reactor.loop, &client->watch, peer->fd, ORIBI_WATCH_PEER, ORIBI_READ) < 0) {
+    if (!client->h2 ||
+        oribi_loop_add(frontend->reactor.loop, &client->watch, peer->fd, ORIBI_WATCH_PEER, ORIBI_READ) < 0) {
         close_client(client);
         return;
     }

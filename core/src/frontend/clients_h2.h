@@ -44,7 +44,7 @@ struct oribi__stream {
     struct oribi__stream *next;
     struct oribi__stream *ended_next;
     struct oribi__upstream_request *call; /* NULL: over */
-    struct oribi_body body;   /* of the request */
+    struct oribi_body body;               /* of the request */
     struct oribi_charge charge;
     int64_t data_ms;      /* when bytes of it came last; 0: it is whole */
     int64_t began_ms;     /* when its head had come */

@@ -1,4 +1,5 @@
-/* The frontend's side of its process context to the supervisor: what it was started with, and the messages afterwards. */
+/* The frontend's side of its process context to the supervisor: what it was started with, and the messages
+ * afterwards. */
 #include "frontend/config.h"
 
 #include "frontend/pairs.h"
@@ -103,7 +104,8 @@ static int check_expiry(const struct oribi__pairs *pairs, uint32_t i, const stru
 }
 
 /* All contexts anew, or none: a bad pair leaves what serves. `error` may hold a warning after 0. */
-static int make_contexts(struct oribi_frontend_config *config, const struct oribi__pairs *pairs, bool strict, char *error)
+static int make_contexts(struct oribi_frontend_config *config, const struct oribi__pairs *pairs, bool strict,
+                         char *error)
 {
     struct oribi_tls *made[ORIBI_LISTENERS_MAX] = {NULL};
     char warning[ORIBI_ERROR_TEXT_CAP] = "";

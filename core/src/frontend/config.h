@@ -22,21 +22,21 @@ struct oribi_frontend_listener {
 
 struct oribi_frontend_config {
     const struct oribi_options *options; /* as the supervisor has them */
-    struct oribi_options *local;          /* what the newest generation says of answers without the application */
+    struct oribi_options *local;         /* what the newest generation says of answers without the application */
     bool has_access_log;                 /* standard output is it, wherever the supervisor has it */
     struct oribi_frontend_listener listeners[ORIBI_LISTENERS_MAX];
     uint32_t listener_count;
     struct oribi_scoreboard board;           /* attached; has the owner table of channels */
     struct oribi_handoff handoff;            /* only given to */
     const struct oribi_tls_tickets *tickets; /* NULL: none */
-    struct oribi_frontend_slot *slot;            /* what it counts; NULL: nobody reads that */
+    struct oribi_frontend_slot *slot;        /* what it counts; NULL: nobody reads that */
     uint32_t channel_first;                  /* numbers of this frontend's channels: … */
     uint32_t channel_count;
     int control_fd; /* SOCK_SEQPACKET to the supervisor; its end means that the supervisor is dead */
 };
 
-/* In the executable, first thing: takes what ORIBI_FRONTEND names, and becomes the user that the options name. 0, or a code
- * with one line in `error`. All of it lives until the process ends. */
+/* In the executable, first thing: takes what ORIBI_FRONTEND names, and becomes the user that the options name. 0, or a
+ * code with one line in `error`. All of it lives until the process ends. */
 int oribi_frontend_config_take(struct oribi_frontend_config *config, char *error);
 
 enum oribi_frontend_command {
@@ -46,7 +46,7 @@ enum oribi_frontend_command {
     ORIBI_FRONTEND_STOP,         /* the same, with all who have connected to addresses that end with the server */
     ORIBI_FRONTEND_GIVE_UP,      /* workers end: what waits for them is answered 503 */
     ORIBI_FRONTEND_REOPEN,       /* standard output leads to the access log that has been opened anew */
-    ORIBI_FRONTEND_LOCAL,         /* `local` is new */
+    ORIBI_FRONTEND_LOCAL,        /* `local` is new */
     ORIBI_FRONTEND_ORPHANED,     /* the supervisor is gone, and workers end: what waits for them is answered 503 */
 };
 

@@ -1,5 +1,5 @@
-/* What a frontend counts (worker/frontend_slot.h): answers of its own, and what there is now, once a turn. Requests that a
- * worker answers are counted by that worker. */
+/* What a frontend counts (worker/frontend_slot.h): answers of its own, and what there is now, once a turn. Requests
+ * that a worker answers are counted by that worker. */
 #include "frontend/frontend_private.h"
 
 #include "oribi/http/refusal.h"
@@ -18,7 +18,7 @@ void oribi__count_handshake(struct oribi__frontend *frontend, const struct oribi
 {
     bool newest = oribi_slice_equal(info->version, ORIBI_SLICE("TLSv1.3"));
     enum oribi_frontend_handshake kind = newest ? (info->resumed ? ORIBI_FRONTEND_RESUMED_13 : ORIBI_FRONTEND_FULL_13)
-                                            : (info->resumed ? ORIBI_FRONTEND_RESUMED_12 : ORIBI_FRONTEND_FULL_12);
+                                                : (info->resumed ? ORIBI_FRONTEND_RESUMED_12 : ORIBI_FRONTEND_FULL_12);
     oribi_frontend_slot_count(&frontend->slot->handshakes[kind], 1);
 }
 
@@ -80,7 +80,8 @@ static void put_states(const struct oribi__frontend *frontend)
     sums[ORIBI_SLOT_CONN_READING] += frontend->arrival_count;
     sums[ORIBI_SLOT_CONN_IDLE] += frontend->resting_count;
     sums[ORIBI_SLOT_CONN_WAITING] += frontend->waiting_h2;
-    sums[ORIBI_SLOT_CONN_CALLING] += frontend->client_count - frontend->resting_count - frontend->waiting_h2 + frontend->tunnel_count;
+    sums[ORIBI_SLOT_CONN_CALLING] +=
+        frontend->client_count - frontend->resting_count - frontend->waiting_h2 + frontend->tunnel_count;
     for (uint32_t i = 0; i < ORIBI_SLOT_CONN_STATES; i++)
         set(&frontend->slot->states[i], (uint32_t)sums[i]);
 }

@@ -79,8 +79,9 @@ int oribi__frontend_init(struct oribi__frontend *frontend, struct oribi_frontend
         return ORIBI_ENOMEM;
     }
     frontend->control_watch.handler = on_control;
-    if (oribi__frontend_accept_init(frontend) < 0 || oribi_loop_add(frontend->reactor.loop, &frontend->control_watch,
-                                                            config->control_fd, ORIBI_WATCH_SIGNAL, ORIBI_READ) < 0) {
+    if (oribi__frontend_accept_init(frontend) < 0 ||
+        oribi_loop_add(frontend->reactor.loop, &frontend->control_watch, config->control_fd, ORIBI_WATCH_SIGNAL,
+                       ORIBI_READ) < 0) {
         (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "cannot watch the listeners: %s", oribi_os_error_text());
         return ORIBI_ESYS;
     }
@@ -128,12 +129,14 @@ static void give_up(struct oribi__frontend *frontend)
     oribi_handoff_close(&frontend->config->handoff);
 }
 
-/* Workers end by themselves, or were killed as well: then nothing tells the frontend, so that it has a bound of its own. */
+/* Workers end by themselves, or were killed as well: then nothing tells the frontend, so that it has a bound of its
+ * own. */
 static void orphaned(struct oribi__frontend *frontend)
 {
     int64_t timeout_ms = frontend->config->options->shutdown_timeout_ms;
     (void)oribi_loop_remove(frontend->reactor.loop, &frontend->control_watch); /* ours; at its end for good */
-    oribi_log(ORIBI_LOG_WARN, "frontend: the supervisor has died: this frontend answers what workers have begun, and ends");
+    oribi_log(ORIBI_LOG_WARN,
+              "frontend: the supervisor has died: this frontend answers what workers have begun, and ends");
     drain(frontend, timeout_ms ? timeout_ms : ORPHANED_MS, true);
     oribi__frontend_accept_end(frontend);
     give_up(frontend);
@@ -162,7 +165,8 @@ static void take_order(struct oribi__frontend *frontend)
             break;
         case ORIBI_FRONTEND_LOCAL:
             if (oribi__frontend_local_open(frontend) < 0)
-                oribi_log(ORIBI_LOG_ERROR, "frontend: out of memory: what a reload says of files and pages is not known");
+                oribi_log(ORIBI_LOG_ERROR,
+                          "frontend: out of memory: what a reload says of files and pages is not known");
             break;
         case ORIBI_FRONTEND_REOPEN:
             oribi__frontend_local_reopen(frontend);

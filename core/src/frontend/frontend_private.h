@@ -47,14 +47,15 @@
 enum {
     ORIBI__FRONTEND_SCRATCH_BYTES = 64 * 1024, /* of an answer, at a time */
     ORIBI__FRONTEND_INLINE_BYTES = 128 * 1024, /* of a request's body, beyond it the body goes to a file */
-    ORIBI__FRONTEND_HIGH_BYTES = 256 * 1024, /* of a streamed answer that the client has not taken: its worker waits … */
-    ORIBI__FRONTEND_LOW_BYTES = 128 * 1024,  /* … until so much is left */
-    ORIBI__FRONTEND_RETRY_MS = 5,            /* a full hand-off queue is tried again */
-    ORIBI__FRONTEND_QUEUE_MAX = 100 * 1000,  /* requests that wait; beyond it 503 */
-    ORIBI__FRONTEND_CLOSED_KEEP = 64,        /* pooled structs */
-    ORIBI__OWN_REASON_CAP = 320,         /* of a line */
-    ORIBI__FRONTEND_PAUSE_MS = 100,          /* of accepting, without descriptors or beyond connections_max */
-    ORIBI__FRONTEND_GRACE_MS = 1000,         /* of a drain, for requests that are on their way */
+    /* of a streamed answer that the client has not taken: its worker waits … */
+    ORIBI__FRONTEND_HIGH_BYTES = 256 * 1024,
+    ORIBI__FRONTEND_LOW_BYTES = 128 * 1024, /* … until so much is left */
+    ORIBI__FRONTEND_RETRY_MS = 5,           /* a full hand-off queue is tried again */
+    ORIBI__FRONTEND_QUEUE_MAX = 100 * 1000, /* requests that wait; beyond it 503 */
+    ORIBI__FRONTEND_CLOSED_KEEP = 64,       /* pooled structs */
+    ORIBI__OWN_REASON_CAP = 320,            /* of a line */
+    ORIBI__FRONTEND_PAUSE_MS = 100,         /* of accepting, without descriptors or beyond connections_max */
+    ORIBI__FRONTEND_GRACE_MS = 1000,        /* of a drain, for requests that are on their way */
 };
 
 struct oribi__frontend;
@@ -66,7 +67,8 @@ struct oribi__frontend_local; /* local.c */
 struct oribi__upstream_ops {
     void (*interim)(struct oribi__upstream_request *call, const struct oribi_answer *answer);
     /* The head, and the first bytes of the body; last: all of it. headers are borrowed and may be changed. */
-    void (*begin)(struct oribi__upstream_request *call, struct oribi_answer *answer, struct oribi_slice body, bool last);
+    void (*begin)(struct oribi__upstream_request *call, struct oribi_answer *answer, struct oribi_slice body,
+                  bool last);
     /* More of it. last: the call ends with this; call->channel is gone then. */
     void (*more)(struct oribi__upstream_request *call, struct oribi_slice body, bool last);
     /* There is no answer: the client gets this status (502, 503, 504); or, where the answer had begun (call->begun),
@@ -112,7 +114,7 @@ struct oribi__upstream_request {
     bool finished;     /* the client will send no more */
     bool streams;      /* the answer's length was not known at its begin */
     bool closes;       /* the client's connection, after it */
-    bool of_local;      /* the local content is asked: it holds no worker, however slow its client is */
+    bool of_local;     /* the local content is asked: it holds no worker, however slow its client is */
     bool listed;       /* clients_h1.c: its output waits for the socket */
     uint8_t framing;   /* towards the client */
     uint8_t method;    /* enum oribi_slot_method */
@@ -142,8 +144,8 @@ struct oribi__channel {
     struct oribi__channel *posted_next;
     struct oribi__upstream_request *call;
     struct oribi__frontend_local *local; /* whose its far end is; NULL: a worker's */
-    struct oribi_buf unsent;       /* of a request */
-    struct oribi_buf read;         /* the begin of an answer's head */
+    struct oribi_buf unsent;             /* of a request */
+    struct oribi_buf read;               /* the begin of an answer's head */
     struct oribi_chunked chunked;
     int64_t left; /* of a body with a length */
     int64_t sent_us;
@@ -155,7 +157,7 @@ struct oribi__channel {
     uint8_t framing;
     bool closes;   /* after this answer */
     bool finished; /* its client will send no more, and it was told so */
-    bool posted;    /* in frontend->posted_channels */
+    bool posted;   /* in frontend->posted_channels */
     bool answered; /* a byte of this answer has come */
 };
 
@@ -179,7 +181,7 @@ struct oribi__frontend {
     int64_t drain_until_ms; /* 0: no bound */
     struct oribi_log_limit log_limit;
     struct oribi__id_source ids;
-    bool names_requests;            /* each has an id: request_id, or a log shows it */
+    bool names_requests;                /* each has an id: request_id, or a log shows it */
     struct oribi_frontend_slot *slot;   /* what it counts … */
     struct oribi_frontend_slot no_slot; /* … where no supervisor has given it a place for that */
     uint64_t bytes_in;
@@ -270,14 +272,15 @@ void oribi__peer_close(struct oribi__peer *peer, bool shut);
 /* --- upstream_request.c --- */
 
 /* NULL: out of memory. */
-struct oribi__upstream_request *oribi__upstream_create(struct oribi__frontend *frontend, const struct oribi__upstream_ops *ops, void *owner);
+struct oribi__upstream_request *oribi__upstream_create(struct oribi__frontend *frontend,
+                                                       const struct oribi__upstream_ops *ops, void *owner);
 
 /* Takes it from the queue or closes its channel, if need be, and frees it. No ops are called. */
 void oribi__upstream_destroy(struct oribi__upstream_request *call);
 
 /* Writes the channel head to call->head, which is empty. 0 or ORIBI_ENOMEM. */
-int oribi__upstream_about(struct oribi__upstream_request *call, const struct oribi__peer *peer, const struct oribi_head *head,
-                      uint8_t protocol, bool keeps);
+int oribi__upstream_about(struct oribi__upstream_request *call, const struct oribi__peer *peer,
+                          const struct oribi_head *head, uint8_t protocol, bool keeps);
 
 /* Puts the request, which is complete, into the queue. What of it does not fit fails at once (503). */
 void oribi__upstream_submit(struct oribi__upstream_request *call);
@@ -293,7 +296,8 @@ void oribi__upstream_list(struct oribi__upstream_request *call);
 void oribi__upstream_unlist(struct oribi__upstream_request *call);
 
 /* There will be no answer, or none of its rest. It counts as refused for this; OTHER: as answered with the status. */
-void oribi__upstream_failed(struct oribi__upstream_request *call, int status, enum oribi_refusal refusal, const char *reason);
+void oribi__upstream_failed(struct oribi__upstream_request *call, int status, enum oribi_refusal refusal,
+                            const char *reason);
 
 /* --- dispatch.c --- */
 
@@ -319,7 +323,7 @@ bool oribi__dispatch_serves(const struct oribi__frontend *frontend);
 /* Takes the headers and the access log of these options, and these pages (NULL: none), in the place of those that it
  * has. Borrows both until the next ones come. */
 void oribi__answer_open(struct oribi__frontend *frontend, const struct oribi_options *options,
-                     const struct oribi_error_pages *pages);
+                        const struct oribi_error_pages *pages);
 void oribi__answer_close(struct oribi__frontend *frontend);
 void oribi__answer_reopen(struct oribi__frontend *frontend);
 
@@ -328,21 +332,22 @@ struct oribi_slice oribi__answer_page_of(void *frontend, int status, struct orib
 
 /* The body of an answer of the frontend's own: its page, or a short text in `text`. */
 struct oribi_slice oribi__answer_text(struct oribi__frontend *frontend, int status, char text[ORIBI__OWN_TEXT_CAP],
-                                   struct oribi_slice *type);
+                                      struct oribi_slice *type);
 
 /* The operator's headers; returns their number. */
 uint32_t oribi__answer_fields(const struct oribi__frontend *frontend, struct oribi_field *fields, uint32_t room);
 
 /* What a request from this address is called: as a trusted proxy says in its head (NULL: that is refused), else a new
  * id, written to `room`. n 0: requests have none. */
-struct oribi_slice oribi__answer_id(struct oribi__frontend *frontend, const struct oribi_head *head, struct oribi_slice addr,
-                                 char room[ORIBI__ID_LEN]);
+struct oribi_slice oribi__answer_id(struct oribi__frontend *frontend, const struct oribi_head *head,
+                                    struct oribi_slice addr, char room[ORIBI__ID_LEN]);
 
 /* The access log's line of a request whose head is complete, and that no worker answers. */
 void oribi__answer_log(struct oribi__upstream_request *call, int status, int64_t body_bytes);
 
 /* The error log's line of one that fails, or is refused for this, as a worker would say it. */
-void oribi__answer_say_failed(struct oribi__upstream_request *call, int status, enum oribi_refusal refusal, const char *reason);
+void oribi__answer_say_failed(struct oribi__upstream_request *call, int status, enum oribi_refusal refusal,
+                              const char *reason);
 
 /* … of one whose answer breaks off, since its rest cannot be kept until the client takes it: a code of error.h. */
 void oribi__own_say_cut(struct oribi__upstream_request *call, int error);
@@ -365,13 +370,13 @@ struct oribi__refused {
 };
 
 /* The lines of one that is refused: with its head, or as far as that is not well-formed its first line. */
-void oribi__answer_log_refused(struct oribi__frontend *frontend, const struct oribi_head *head, struct oribi_slice raw_line,
-                            const struct oribi__refused *refused);
+void oribi__answer_log_refused(struct oribi__frontend *frontend, const struct oribi_head *head,
+                               struct oribi_slice raw_line, const struct oribi__refused *refused);
 
 /* The same of one of HTTP/2, whose connection goes on. */
-void oribi__answer_log_refused_h2(struct oribi__frontend *frontend, const struct oribi__peer *peer, struct oribi_slice line,
-                               int status, enum oribi_refusal refusal, const char *reason,
-                               const struct oribi_fault *fault);
+void oribi__answer_log_refused_h2(struct oribi__frontend *frontend, const struct oribi__peer *peer,
+                                  struct oribi_slice line, int status, enum oribi_refusal refusal, const char *reason,
+                                  const struct oribi_fault *fault);
 
 /* --- count.c --- */
 
@@ -389,18 +394,20 @@ void oribi__count_failed(const struct oribi__upstream_request *call, int status,
 
 /* --- local.c --- */
 
-/* Takes config->local content, and makes local content of it in the place of the one before, which ends when it has answered what it
- * has begun. The first one is waited for, until its folders are open; others take their place in a later turn. 0 or
- * ORIBI_ENOMEM: nothing has changed. */
+/* Takes config->local content, and makes local content of it in the place of the one before, which ends when it has
+ * answered what it has begun. The first one is waited for, until its folders are open; others take their place in a
+ * later turn. 0 or ORIBI_ENOMEM: nothing has changed. */
 int oribi__frontend_local_open(struct oribi__frontend *frontend);
 void oribi__frontend_local_close(struct oribi__frontend *frontend);
 void oribi__frontend_local_close_idle(struct oribi__frontend *frontend);
 void oribi__frontend_local_reopen(struct oribi__frontend *frontend); /* its log */
-void oribi__frontend_local_turn(struct oribi__frontend *frontend);   /* takes one that has begun, frees those that have ended */
+/* takes one that has begun, frees those that have ended */
+void oribi__frontend_local_turn(struct oribi__frontend *frontend);
 int64_t oribi__frontend_local_wait_ms(const struct oribi__frontend *frontend); /* until that; -1: for nothing */
 
 /* May the local content answer? Notes the path in the call. */
-bool oribi__frontend_local_claims(struct oribi__frontend *frontend, struct oribi__upstream_request *call, const struct oribi_head *head);
+bool oribi__frontend_local_claims(struct oribi__frontend *frontend, struct oribi__upstream_request *call,
+                                  const struct oribi_head *head);
 
 /* Asks it, in the place of oribi__upstream_submit(). False: it cannot be asked now. */
 bool oribi__frontend_local_submit(struct oribi__upstream_request *call);
@@ -421,17 +428,18 @@ int oribi__channels_init(struct oribi__frontend *frontend);
 void oribi__channels_close_idle(struct oribi__frontend *frontend); /* before the reactor ends … */
 void oribi__channels_deinit(struct oribi__frontend *frontend);     /* … and when none is left */
 
-/* A channel whose far end is in *far_fd (the caller's). local content: of this one, which needs no number; NULL: of a worker.
- * NULL: no descriptors, memory or numbers. */
-struct oribi__channel *oribi__channel_open(struct oribi__frontend *frontend, struct oribi__frontend_local *local, int *far_fd);
+/* A channel whose far end is in *far_fd (the caller's). local content: of this one, which needs no number; NULL: of a
+ * worker. NULL: no descriptors, memory or numbers. */
+struct oribi__channel *oribi__channel_open(struct oribi__frontend *frontend, struct oribi__frontend_local *local,
+                                           int *far_fd);
 
 /* Makes the call this idle channel's, and sends the request (send: false where it travels with the far end). False: the
  * channel has ended, and the call is still the caller's. */
 bool oribi__channel_call(struct oribi__channel *channel, struct oribi__upstream_request *call, bool send);
 
-void oribi__channel_ended(struct oribi__channel *channel); /* its worker has closed it, or is dead */
-void oribi__channels_turn(struct oribi__frontend *frontend);       /* reads on where the last turn has stopped */
-void oribi__channel_read(struct oribi__channel *channel);  /* goes on with an answer */
+void oribi__channel_ended(struct oribi__channel *channel);   /* its worker has closed it, or is dead */
+void oribi__channels_turn(struct oribi__frontend *frontend); /* reads on where the last turn has stopped */
+void oribi__channel_read(struct oribi__channel *channel);    /* goes on with an answer */
 
 /* Closes it; its call is forgotten, not told. */
 void oribi__channel_close(struct oribi__channel *channel);
@@ -439,8 +447,8 @@ void oribi__channel_close(struct oribi__channel *channel);
 /* abandoned.c. The same for a worker, which finds its client gone. But while the call runs on, in a worker that has
  * begun it, it counts as out: who gives up requests gets no more workers by that. */
 void oribi__channel_abandon(struct oribi__channel *channel);
-void oribi__channel_look(struct oribi__channel *channel);                         /* closes it if the call has ended */
-void oribi__channels_look(struct oribi__frontend *frontend);                              /* all of them */
+void oribi__channel_look(struct oribi__channel *channel);    /* closes it if the call has ended */
+void oribi__channels_look(struct oribi__frontend *frontend); /* all of them */
 void oribi__channels_forget(struct oribi__frontend *frontend, const struct oribi_h2 *h2); /* its streams go */
 void oribi__channels_close_abandoned(struct oribi__frontend *frontend);
 void oribi__channel_unlink_abandoned(struct oribi__channel *channel); /* of oribi__channel_release() only */
@@ -485,7 +493,7 @@ void oribi__h2_left_ended(struct oribi_h2_stream *h2);
 
 void oribi__arrive_turn(struct oribi__frontend *frontend);
 void oribi__arrive(struct oribi__frontend *frontend, uint32_t index, int fd,
-                   const struct sockaddr_storage *from);     /* takes fd */
+                   const struct sockaddr_storage *from);             /* takes fd */
 uint32_t oribi__arrive_held(const struct oribi__frontend *frontend); /* connections of all kinds */
 /* Closes the one that has rested longest. False: none may be closed, as oribi_reactor_make_room() has it. */
 bool oribi__arrive_make_room(struct oribi__frontend *frontend);
@@ -503,8 +511,8 @@ void oribi__frontend_accept_end(struct oribi__frontend *frontend);
 bool oribi__frontend_accept_listens(const struct oribi__frontend *frontend); /* one of them is not over yet */
 
 /* tunnel.c. Takes the peer and the channel's descriptor. */
-void oribi__tunnel_begin(struct oribi__frontend *frontend, struct oribi__peer *peer, int channel_fd, struct oribi_slice to_peer,
-                         struct oribi_slice to_channel);
+void oribi__tunnel_begin(struct oribi__frontend *frontend, struct oribi__peer *peer, int channel_fd,
+                         struct oribi_slice to_peer, struct oribi_slice to_channel);
 void oribi__tunnel_turn(struct oribi__frontend *frontend);
 void oribi__tunnel_close_all(struct oribi__frontend *frontend);
 

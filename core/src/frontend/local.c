@@ -1,6 +1,7 @@
-/* Requests that need no application: the local content's thread (worker/local/local_thread.h) answers them, on channels of its own,
- * however busy workers are. What it has no file for passes, and goes to a worker. Which paths those were is
- * known for a while, so that an application whose files stand at `/` is not asked by way of the local content each time.
+/* Requests that need no application: the local content's thread (worker/local/local_thread.h) answers them, on channels
+ * of its own, however busy workers are. What it has no file for passes, and goes to a worker. Which paths those were is
+ * known for a while, so that an application whose files stand at `/` is not asked by way of the local content each
+ * time.
  *
  * A disk that stands still holds up its thread: then the requests that wait there go to workers, but for the one that
  * it stands at, and so do those that come.
@@ -29,10 +30,10 @@ enum {
 struct oribi__frontend_local {
     struct oribi__frontend *frontend;
     struct oribi__frontend_local *next; /* of those that end: their calls are answered, and then their thread is over */
-    struct oribi_options *options; /* its own */
+    struct oribi_options *options;      /* its own */
     struct oribi_listeners listeners;
     struct oribi_local_thread *thread; /* NULL: nothing to answer, or no thread */
-    struct oribi__channel *idle;      /* linked by next */
+    struct oribi__channel *idle;       /* linked by next */
     uint32_t idle_count;
     uint32_t out_count;
     struct oribi__channel *out; /* with a call, the newest first */
@@ -122,9 +123,9 @@ int oribi__frontend_local_open(struct oribi__frontend *frontend)
     frontend->config->local = NULL;
     list_listeners(frontend->config, &local->listeners);
     const struct oribi_local_setup setup = {.options = local->options,
-                                           .listeners = &local->listeners,
-                                           .workers = &frontend->config->board,
-                                           .folder = local->options->chdir};
+                                            .listeners = &local->listeners,
+                                            .workers = &frontend->config->board,
+                                            .folder = local->options->chdir};
     if (oribi_local_thread_start(&setup, &local->thread) < 0)
         oribi_log(ORIBI_LOG_ERROR, "frontend: no thread for files: workers answer them");
     if (frontend->local_next)
@@ -171,7 +172,8 @@ void oribi__frontend_local_turn(struct oribi__frontend *frontend)
 
 int64_t oribi__frontend_local_wait_ms(const struct oribi__frontend *frontend)
 {
-    return frontend->local_next || frontend->retired_locals || (frontend->local && frontend->local->waiting) ? LOOK_MS : -1;
+    return frontend->local_next || frontend->retired_locals || (frontend->local && frontend->local->waiting) ? LOOK_MS
+                                                                                                             : -1;
 }
 
 /* A thread that a disk holds up ends with the process. */
@@ -219,7 +221,8 @@ static bool is_stuck(const struct oribi__frontend_local *local, uint16_t *number
     return since_us && now_us - since_us > STUCK_US && now_us - local->heard_us > STUCK_US;
 }
 
-bool oribi__frontend_local_claims(struct oribi__frontend *frontend, struct oribi__upstream_request *call, const struct oribi_head *head)
+bool oribi__frontend_local_claims(struct oribi__frontend *frontend, struct oribi__upstream_request *call,
+                                  const struct oribi_head *head)
 {
     const struct oribi__frontend_local *local = frontend->local;
     uint16_t number;

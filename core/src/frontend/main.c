@@ -1,4 +1,5 @@
-/* oribi-frontend: holds the clients of tls:// and of listeners with frontend=on. The supervisor starts it (config.h). */
+/* oribi-frontend: holds the clients of tls:// and of listeners with frontend=on. The supervisor starts it
+ * (config.h). */
 #include "frontend/certificate_check.h"
 #include "frontend/frontend_private.h"
 #include "frontend/os_confine.h"

@@ -139,9 +139,9 @@ static uint32_t fields_of(struct oribi__frontend *frontend, const struct oribi_a
         const struct oribi_header *header = &answer->headers[i];
         if (header->name_len <= UINT16_MAX)
             frontend->fields[count++] = (struct oribi_field){.name = header->name,
-                                                         .value = header->value,
-                                                         .name_len = (uint16_t)header->name_len,
-                                                         .value_len = header->value_len};
+                                                             .value = header->value,
+                                                             .name_len = (uint16_t)header->name_len,
+                                                             .value_len = header->value_len};
     }
     return count;
 }
@@ -283,8 +283,9 @@ static void on_malformed(void *self, uint32_t id, const char *reason)
     struct oribi__frontend *frontend = client->frontend;
     count_reset(client);
     if (oribi_log_limit_allows(&frontend->log_limit, frontend->reactor.now_ms))
-        oribi_log(ORIBI_LOG_WARN, "frontend: reset a stream of %.*s: %s", client->peer.addr_len ? client->peer.addr_len : 4,
-                  client->peer.addr_len ? client->peer.addr : "unix", reason);
+        oribi_log(ORIBI_LOG_WARN, "frontend: reset a stream of %.*s: %s",
+                  client->peer.addr_len ? client->peer.addr_len : 4, client->peer.addr_len ? client->peer.addr : "unix",
+                  reason);
 }
 
 static void on_data(void *self, struct oribi_h2_stream *h2, const char *p, size_t n)

@@ -1,5 +1,5 @@
-/* TLS of the frontend's clients, by OpenSSL 3.0 or later: contexts from PEM, handshakes, and a transport for the rest of
- * the connection. Reads no file, asks no clock but the system's, logs nothing. */
+/* TLS of the frontend's clients, by OpenSSL 3.0 or later: contexts from PEM, handshakes, and a transport for the rest
+ * of the connection. Reads no file, asks no clock but the system's, logs nothing. */
 #ifndef ORIBI_FRONTEND_TLS_H
 #define ORIBI_FRONTEND_TLS_H
 

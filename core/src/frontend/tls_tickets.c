@@ -1,4 +1,5 @@
-/* Session tickets (RFC 5077, RFC 8446 4.6.1): the client keeps its session, encrypted by keys that all frontends share. */
+/* Session tickets (RFC 5077, RFC 8446 4.6.1): the client keeps its session, encrypted by keys that all frontends
+ * share. */
 #include "frontend/tls_private.h"
 
 #include <openssl/core_names.h>

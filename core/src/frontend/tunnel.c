@@ -131,8 +131,8 @@ static void on_channel(void *self, struct oribi_watch *watch)
     go_on((struct oribi__tunnel *)((char *)watch - offsetof(struct oribi__tunnel, channel_watch)));
 }
 
-void oribi__tunnel_begin(struct oribi__frontend *frontend, struct oribi__peer *peer, int channel_fd, struct oribi_slice to_peer,
-                         struct oribi_slice to_channel)
+void oribi__tunnel_begin(struct oribi__frontend *frontend, struct oribi__peer *peer, int channel_fd,
+                         struct oribi_slice to_peer, struct oribi_slice to_channel)
 {
     struct oribi__tunnel *tunnel = oribi_mem_try_alloc(1, sizeof(*tunnel));
     if (!tunnel) {

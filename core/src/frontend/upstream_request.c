@@ -8,7 +8,8 @@
 
 enum { SPARE_MAX = 256, SPARE_HEAD_BYTES = 16 * 1024 };
 
-struct oribi__upstream_request *oribi__upstream_create(struct oribi__frontend *frontend, const struct oribi__upstream_ops *ops, void *owner)
+struct oribi__upstream_request *oribi__upstream_create(struct oribi__frontend *frontend,
+                                                       const struct oribi__upstream_ops *ops, void *owner)
 {
     struct oribi__upstream_request *call = frontend->spare_calls;
     struct oribi_buf head = {0};
@@ -69,8 +70,8 @@ static struct oribi_slice tls_of(const struct oribi_tls_info *tls, size_t offset
 
 #define OF(field) tls_of(peer->tls, offsetof(struct oribi_tls_info, field))
 
-int oribi__upstream_about(struct oribi__upstream_request *call, const struct oribi__peer *peer, const struct oribi_head *head,
-                      uint8_t protocol, bool keeps)
+int oribi__upstream_about(struct oribi__upstream_request *call, const struct oribi__peer *peer,
+                          const struct oribi_head *head, uint8_t protocol, bool keeps)
 {
     char id[ORIBI__ID_LEN];
     const struct oribi_frontend_listener *listener = &call->frontend->config->listeners[peer->listener];
@@ -117,14 +118,16 @@ void oribi__upstream_submit(struct oribi__upstream_request *call)
     struct oribi__frontend *frontend = call->frontend;
     call->complete_us = frontend->reactor.now_us;
     uint32_t max = frontend->config->options->queue_max;
-    if (frontend->queue_len >= ORIBI__FRONTEND_QUEUE_MAX || (max && frontend->queue_len >= max + oribi__dispatch_capacity(frontend))) {
+    if (frontend->queue_len >= ORIBI__FRONTEND_QUEUE_MAX ||
+        (max && frontend->queue_len >= max + oribi__dispatch_capacity(frontend))) {
         oribi__upstream_failed(call, 503, ORIBI_REFUSAL_QUEUE, "too many requests wait");
         return;
     }
     oribi__dispatch_add(call, false);
 }
 
-void oribi__upstream_failed(struct oribi__upstream_request *call, int status, enum oribi_refusal refusal, const char *reason)
+void oribi__upstream_failed(struct oribi__upstream_request *call, int status, enum oribi_refusal refusal,
+                            const char *reason)
 {
     struct oribi__frontend *frontend = call->frontend;
     if (!call->begun)
@@ -135,7 +138,8 @@ void oribi__upstream_failed(struct oribi__upstream_request *call, int status, en
     if (call->state == ORIBI__CALL_QUEUED)
         oribi__dispatch_remove(call);
     call->state = ORIBI__CALL_ENDED;
-    if (!call->finished && oribi_log_limit_allows(&frontend->log_limit, frontend->reactor.now_ms)) /* else nobody misses it */
+    /* else nobody misses it */
+    if (!call->finished && oribi_log_limit_allows(&frontend->log_limit, frontend->reactor.now_ms))
         oribi__answer_say_failed(call, status, refusal, reason);
     call->refusal = (uint8_t)refusal;
     call->ops->fail(call, status, reason);

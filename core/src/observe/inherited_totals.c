@@ -54,14 +54,16 @@ enum grows {
 #field, offsetof(struct oribi__totals, field) / sizeof(uint64_t),                                              \
             sizeof(((struct oribi__totals *)0)->field) / sizeof(uint64_t), how                                         \
     }
-#define FRONTEND_AT(field)                                                                                                 \
-    (offsetof(struct oribi__totals, frontends) / sizeof(uint64_t) +                                                        \
-     (offsetof(struct oribi_frontend_slot, field) - offsetof(struct oribi_frontend_slot, uncalled_count)) / sizeof(uint64_t))
-#define FRONTEND_RUN(field, how)                                                                                           \
+#define FRONTEND_AT(field)                                                                                             \
+    (offsetof(struct oribi__totals, frontends) / sizeof(uint64_t) +                                                    \
+     (offsetof(struct oribi_frontend_slot, field) - offsetof(struct oribi_frontend_slot, uncalled_count)) /            \
+         sizeof(uint64_t))
+#define FRONTEND_RUN(field, how)                                                                                       \
     {                                                                                                                  \
-        "frontend." #field, FRONTEND_AT(field), sizeof(((struct oribi_frontend_slot *)0)->field) / sizeof(uint64_t), how           \
+        "frontend." #field, FRONTEND_AT(field), sizeof(((struct oribi_frontend_slot *)0)->field) / sizeof(uint64_t),   \
+            how                                                                                                        \
     }
-#define FRONTEND(field)      FRONTEND_RUN(field, GROWS_AT_END)
+#define FRONTEND(field)  FRONTEND_RUN(field, GROWS_AT_END)
 #define SLOT(field)      SLOT_RUN(field, GROWS_AT_END)
 #define HISTOGRAM(field) SLOT_RUN(field, GROWS_NOT)
 #define TOTALS(field)    TOTALS_RUN(field, GROWS_AT_END)

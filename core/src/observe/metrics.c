@@ -264,8 +264,8 @@ static void put_app_dropped(struct oribi__scrape *scrape, const struct oribi__me
 #define OF(field)               .offset = offsetof(struct oribi_slot, field)
 #define SLOT(field, n)          .count = (n), OF(field)
 #define LABEL(called, function) .label = called, .value_of = function
-#define FRONTEND_AT(field)          .offset = offsetof(struct oribi_frontend_slot, field)
-#define FRONTEND(field, n)          .of_frontends = true, .count = (n), FRONTEND_AT(field)
+#define FRONTEND_AT(field)      .offset = offsetof(struct oribi_frontend_slot, field)
+#define FRONTEND(field, n)      .of_frontends = true, .count = (n), FRONTEND_AT(field)
 #define NOW(field)              .kind = ORIBI__GAUGE, .put = put_frontend_gauge, FRONTEND_AT(field)
 #define TIMES(field)            .kind = ORIBI__HISTOGRAM, .unit = "seconds", OF(field)
 
@@ -311,7 +311,8 @@ static const struct oribi__metric table[] = {
     {"oribi_sent_bytes", .unit = "bytes", SLOT(bytes_out, 1),
      .help = "bytes that workers sent, to their clients and to frontends"},
     {"oribi_temp_files", SLOT(temp_file_count, 1), .help = "bodies and answers too large for memory, kept in a file"},
-    {"oribi_temp_file_written_bytes", .unit = "bytes", SLOT(temp_file_written_bytes, 1), .help = "bytes that went to such files"},
+    {"oribi_temp_file_written_bytes", .unit = "bytes", SLOT(temp_file_written_bytes, 1),
+     .help = "bytes that went to such files"},
     {"oribi_temp_files_open", .kind = ORIBI__GAUGE, .put = oribi__put_temp_file_files, .help = "such files open now"},
     {"oribi_temp_file_open_bytes", .unit = "bytes", .kind = ORIBI__GAUGE, .put = oribi__put_temp_file_bytes,
      .help = "bytes in them"},
@@ -356,7 +357,8 @@ static const struct oribi__metric table[] = {
      .help = "connections that frontends have open now, by what is spoken"},
     {"oribi_frontend_handshakes", LABEL("version, kind", NULL), .put = put_handshakes,
      .help = "handshakes of TLS that were done, whole ones and those of resumed sessions"},
-    {"oribi_frontend_handshakes_failed", LABEL("reason", handshake_failures_of), FRONTEND(handshake_failures, ORIBI_FRONTEND_HANDSHAKE_FAILURES),
+    {"oribi_frontend_handshakes_failed", LABEL("reason", handshake_failures_of),
+     FRONTEND(handshake_failures, ORIBI_FRONTEND_HANDSHAKE_FAILURES),
      .help = "handshakes of TLS that failed, or that clients broke off"},
     {"oribi_frontend_certificate_expires_timestamp_seconds", .kind = ORIBI__GAUGE, .unit = "seconds", .put = put_expiry,
      .help = "when the first of the certificates that frontends show expires, seconds since 1970"},
@@ -368,9 +370,11 @@ static const struct oribi__metric table[] = {
     {"oribi_frontend_calls_retried", FRONTEND(posted_count, 1),
      .help = "those of them that were given to another worker, since the first one had ended"},
     {"oribi_frontend_calls_out", NOW(calls_out), .help = "requests of frontends that workers have now"},
-    {"oribi_frontend_requests_waiting", NOW(queue_len), .help = "whole requests that wait in frontends for a worker now"},
+    {"oribi_frontend_requests_waiting", NOW(queue_len),
+     .help = "whole requests that wait in frontends for a worker now"},
     {"oribi_frontend_streams_open", NOW(streams), .help = "streams of HTTP/2 open now"},
-    {"oribi_frontend_streams_reset", FRONTEND(reset_count, 1), .help = "streams of HTTP/2 that were reset, by either side"},
+    {"oribi_frontend_streams_reset", FRONTEND(reset_count, 1),
+     .help = "streams of HTTP/2 that were reset, by either side"},
     {"oribi_frontend_received_bytes", .unit = "bytes", FRONTEND(bytes_in, 1),
      .help = "bytes that frontends read from clients, without what TLS adds"},
     {"oribi_frontend_sent_bytes", .unit = "bytes", FRONTEND(bytes_out, 1),

@@ -15,7 +15,7 @@ struct oribi__scrape {
     bool open_metrics;
     struct oribi__totals totals;                      /* of the server since its start … */
     struct oribi_slot all;                            /* … those of its workers by their names … */
-    struct oribi_frontend_slot frontends;                     /* … and those of its frontends */
+    struct oribi_frontend_slot frontends;             /* … and those of its frontends */
     struct oribi_process_look looks[ORIBI_SLOTS_MAX]; /* one for each worker there is */
 };
 
@@ -27,7 +27,7 @@ struct oribi__metric {
     enum oribi__metric_kind kind;
     uint32_t count;                                     /* of counters behind each other in the slot */
     size_t offset;                                      /* of the first */
-    bool of_frontends;                                      /* in a frontend's slot */
+    bool of_frontends;                                  /* in a frontend's slot */
     const char *(*value_of)(uint32_t i, char text[16]); /* the label's value; NULL: this one is not shown */
     void (*put)(struct oribi__scrape *, const struct oribi__metric *); /* in the place of all three … */
     /* … as is this: the number of worker i, in us where the unit is seconds; below 0: not known, and not shown */

@@ -233,11 +233,11 @@ static void put_silent(struct oribi_supervisor *supervisor, uint32_t i, int32_t 
     char line[ORIBI_SLOT_LINE_CAP];
     memcpy(line, slot->line, sizeof(line));
     struct oribi_slice call = started_us ? text_of(line, sizeof(line)) : oribi_slice(NULL, 0);
-    const char *why = has_helper(supervisor, i)  ? "does not answer"
+    const char *why = has_helper(supervisor, i)     ? "does not answer"
                       : supervisor->context.prefork ? "is a library's, and makes no calls that the server knows"
-                      : starting                 ? "is starting"
-                      : started_us               ? "has no helper thread that could tell"
-                                                 : "makes no call";
+                      : starting                    ? "is starting"
+                      : started_us                  ? "has no helper thread that could tell"
+                                                    : "makes no call";
     put_name(stacks, i, pid, -1);
     const char *does = state_text(known ? state.state : 'X');
     oribi_buf_print(&stacks->text, "%s; its first thread is %s", why, does);

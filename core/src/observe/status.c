@@ -221,9 +221,9 @@ void oribi__status_text(struct oribi_supervisor *supervisor, struct oribi_buf *o
                     (long long)(now_ms - supervisor->started_ms) / 1000);
     for (uint32_t i = 0; i < supervisor->context.listeners->count; i++)
         oribi_buf_print(out, "listening on %s%s\n", oribi_listener_shown(&supervisor->context.listeners->items[i]),
-                        supervisor->context.listeners->items[i].tls    ? " (frontend, TLS)"
+                        supervisor->context.listeners->items[i].tls        ? " (frontend, TLS)"
                         : supervisor->context.listeners->items[i].frontend ? " (frontend)"
-                                                                    : "");
+                                                                           : "");
     for (uint32_t i = 0; i < supervisor->frontends.count; i++)
         put_frontend(supervisor, i, out);
     if (supervisor->restart_file.path[0])

@@ -61,7 +61,7 @@ static void commit(struct oribi_policy *policy)
     policy->mold_failures = 0;
     if (policy->has_next_config) {
         uint32_t most = policy->config.workers_max; /* as many as there are slots for */
-        bool frontends = policy->config.frontends;          /* no reload changes whether there are any */
+        bool frontends = policy->config.frontends;  /* no reload changes whether there are any */
         policy->config = policy->next_config;
         policy->config.workers_max = most;
         policy->config.frontends = frontends;

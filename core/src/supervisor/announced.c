@@ -155,10 +155,11 @@ static void check_frontend(struct oribi_supervisor *supervisor, const char *spec
             now = kind_of(&listeners->items[i]);
     bool tls = kind & KIND_TLS && strncmp(spec, "tcp://", 6) == 0;
     if (now != kind)
-        (void)snprintf(supervisor->announced.error, sizeof(supervisor->announced.error),
-                       "%s%.100s: what a frontend listens on (tls://, ?frontend=on) is changed by an upgrade (USR2), not by a "
-                       "reload",
-                       tls ? "tls://" : "", spec + (tls ? 6 : 0));
+        (void)snprintf(
+            supervisor->announced.error, sizeof(supervisor->announced.error),
+            "%s%.100s: what a frontend listens on (tls://, ?frontend=on) is changed by an upgrade (USR2), not by a "
+            "reload",
+            tls ? "tls://" : "", spec + (tls ? 6 : 0));
 }
 
 static void keep_listener(struct oribi_supervisor *supervisor, const char *spec, uint32_t kind, int passed)

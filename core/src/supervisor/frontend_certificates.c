@@ -1,5 +1,5 @@
-/* The files of certificates, as records of a frontend's text. Reading order: oribi__frontend_text_certificates, of_listener,
- * add_certificate. */
+/* The files of certificates, as records of a frontend's text. Reading order: oribi__frontend_text_certificates,
+ * of_listener, add_certificate. */
 #include "supervisor/frontend_passwords.h"
 
 #include "oribi/base/error.h"
@@ -226,8 +226,8 @@ static int end(struct reading *reading, int code, bool any)
 }
 
 int oribi__frontend_text_certificates(const struct oribi_options *options, const struct oribi_listeners *listeners,
-                                  const struct oribi__frontend_files *from, struct oribi__frontend_files *keep,
-                                  struct oribi__passwords *passwords, struct oribi_buf *out, char *error)
+                                      const struct oribi__frontend_files *from, struct oribi__frontend_files *keep,
+                                      struct oribi__passwords *passwords, struct oribi_buf *out, char *error)
 {
     struct reading *reading = begin(options, passwords, out, error);
     reading->from = from;

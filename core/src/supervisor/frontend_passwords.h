@@ -20,9 +20,9 @@ struct oribi__passwords {
     struct oribi__frontend_files known; /* by the path of the key */
     struct oribi_command command;
     bool runs;
-    int64_t until_ms;                 /* of all together; 0: none was asked for */
-    char error[ORIBI_ERROR_TEXT_CAP]; /* why there is none; "": nothing has failed */
-    char path[ORIBI_FRONTEND_WORD_MAX];   /* of the key whose password is asked for */
+    int64_t until_ms;                   /* of all together; 0: none was asked for */
+    char error[ORIBI_ERROR_TEXT_CAP];   /* why there is none; "": nothing has failed */
+    char path[ORIBI_FRONTEND_WORD_MAX]; /* of the key whose password is asked for */
     char text[ORIBI__PASSWORD_COMMAND_CAP];
     char *words[ORIBI__PASSWORD_WORDS_MAX + 2];
     char printed[ORIBI_FRONTEND_PASSWORD_MAX + 2]; /* and a line's end */

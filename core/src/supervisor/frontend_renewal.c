@@ -1,6 +1,7 @@
 /* New certificates on their way to frontends, while the server serves:
  *
- *   asked for ─► the files are read, and passwords printed ─► each frontend is told ─► all have answered, or time is over
+ *   asked for ─► the files are read, and passwords printed ─► each frontend is told ─► all have answered, or time is
+ * over
  *
  * Reading order: oribi__frontends_certificates, read_and_give, oribi__frontends_renewal_turn, end_renewal. */
 #include "supervisor/frontend_passwords.h"
@@ -42,15 +43,15 @@ static bool any_owes(const struct oribi__frontends *frontends)
     return false;
 }
 
-/* Reads the files, and tells the frontends of them. 0: their answers are waited for; ORIBI_AGAIN: for a password; or a code
- * with one line in `error`. */
+/* Reads the files, and tells the frontends of them. 0: their answers are waited for; ORIBI_AGAIN: for a password; or a
+ * code with one line in `error`. */
 static int read_and_give(struct oribi_supervisor *supervisor, char *error)
 {
     struct oribi__frontends *frontends = &supervisor->frontends;
     struct oribi_buf text = {0};
     oribi__frontend_files_free(&frontends->renewed, false);
     int code = oribi__frontend_text_certificates(supervisor->context.options, supervisor->context.listeners, NULL,
-                                             &frontends->renewed, frontends->passwords, &text, error);
+                                                 &frontends->renewed, frontends->passwords, &text, error);
     for (uint32_t i = 0; i < frontends->count && code == 0; i++) {
         struct oribi__frontend *frontend = &frontends->items[i];
         if (!frontend->ready || frontend->control_fd < 0)
@@ -132,7 +133,8 @@ void oribi__frontends_renewal_turn(struct oribi_supervisor *supervisor, int64_t 
     if (late && now_ms < frontends->renewal_until)
         return;
     if (frontends->refusal[0] || late)
-        end_renewal(supervisor, ORIBI_EINVAL, frontends->refusal[0] ? frontends->refusal : "a frontend does not answer");
+        end_renewal(supervisor, ORIBI_EINVAL,
+                    frontends->refusal[0] ? frontends->refusal : "a frontend does not answer");
     else
         end_renewal(supervisor, 0, frontends->taken > 0 ? frontends->warning : "no frontend serves now");
 }

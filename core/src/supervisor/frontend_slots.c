@@ -33,7 +33,7 @@ const struct oribi_frontend_slot *oribi__frontends_slot(const struct oribi__fron
 }
 
 void oribi__frontends_fold(const struct oribi__frontends *frontends, uint64_t sums[ORIBI_FRONTEND_COUNTERS],
-                       uint64_t workers[ORIBI_SLOT_COUNTERS])
+                           uint64_t workers[ORIBI_SLOT_COUNTERS])
 {
     for (uint32_t i = 0; frontends->slots && i < frontends->count; i++)
         oribi_frontend_slot_fold(sums, workers, &frontends->slots[i]);

@@ -1,5 +1,5 @@
-/* Starting a frontend: what it gets, by descriptors and by a text. Reading order: oribi__frontend_start, write_certificates,
- * start_program. */
+/* Starting a frontend: what it gets, by descriptors and by a text. Reading order: oribi__frontend_start,
+ * write_certificates, start_program. */
 #include "supervisor/frontend_passwords.h"
 #include "supervisor/supervisor_private.h"
 
@@ -36,13 +36,15 @@ static int start_program(struct oribi_supervisor *supervisor, uint32_t i, int te
     char env[192];
     int log_fd = oribi_log_fd();
     int access_fd = oribi__frontends_access_log_fd(supervisor);
-    int keep[ORIBI_LISTENERS_MAX + 9] = {text,  control, context->board.fd, context->handoff.take_fd, context->handoff.give_fd,
-                                         log_fd};
+    int keep[ORIBI_LISTENERS_MAX + 9] = {
+        text, control, context->board.fd, context->handoff.take_fd, context->handoff.give_fd, log_fd};
     size_t count = 6;
     uint32_t share = ORIBI_CHANNELS_MAX / ORIBI_FRONTENDS_MAX;
-    (void)snprintf(env, sizeof(env), "ORIBI_FRONTEND=%d %d %d %d %u %d %d %d %d %d %u %u %d %u", ORIBI_FRONTEND_PROTOCOL, text,
-                   control, context->board.fd, context->board.count, context->handoff.take_fd, context->handoff.give_fd,
-                   frontends->tickets_fd, log_fd, access_fd, 1 + i * share, share, frontends->slots_fd, i); /* numbers fit */
+    (void)snprintf(env, sizeof(env), "ORIBI_FRONTEND=%d %d %d %d %u %d %d %d %d %d %u %u %d %u",
+                   ORIBI_FRONTEND_PROTOCOL, text, control, context->board.fd, context->board.count,
+                   context->handoff.take_fd, context->handoff.give_fd,
+                   /* numbers fit */
+                   frontends->tickets_fd, log_fd, access_fd, 1 + i * share, share, frontends->slots_fd, i);
     if (frontends->tickets_fd >= 0)
         keep[count++] = frontends->tickets_fd;
     if (frontends->slots_fd >= 0)
@@ -60,15 +62,16 @@ static int start_program(struct oribi_supervisor *supervisor, uint32_t i, int te
 }
 
 /* Also that none has expired: that is no reason for not starting, but those that served last are better then. */
-static int write_new(struct oribi_supervisor *supervisor, struct oribi__frontend *frontend, struct oribi_buf *text, char *error)
+static int write_new(struct oribi_supervisor *supervisor, struct oribi__frontend *frontend, struct oribi_buf *text,
+                     char *error)
 {
     bool again = supervisor->frontends.kept.len > 0;
     int code = again ? oribi__frontend_add(text, "strict", "", 0) : 0;
     if (code < 0)
         (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "out of memory");
     else
-        code = oribi__frontend_text_certificates(supervisor->context.options, supervisor->context.listeners, NULL, &frontend->files,
-                                             supervisor->frontends.of_start, text, error);
+        code = oribi__frontend_text_certificates(supervisor->context.options, supervisor->context.listeners, NULL,
+                                                 &frontend->files, supervisor->frontends.of_start, text, error);
     return code;
 }
 
@@ -91,8 +94,8 @@ static int write_certificates(struct oribi_supervisor *supervisor, uint32_t i, s
     oribi_log(ORIBI_LOG_WARN, "frontend %u gets the certificates that served last: %s", i, frontend->refused);
     frontend->refused[0] = '\0';
     error[0] = '\0';
-    return oribi__frontend_text_certificates(supervisor->context.options, supervisor->context.listeners, &frontends->kept, NULL, NULL,
-                                         text, error);
+    return oribi__frontend_text_certificates(supervisor->context.options, supervisor->context.listeners,
+                                             &frontends->kept, NULL, NULL, text, error);
 }
 
 int oribi__frontend_start(struct oribi_supervisor *supervisor, uint32_t i, char *error)
@@ -104,8 +107,8 @@ int oribi__frontend_start(struct oribi_supervisor *supervisor, uint32_t i, char 
         supervisor->frontends.of_start = oribi_mem_alloc(1, sizeof(*supervisor->frontends.of_start));
     supervisor->frontends.starting = i;
     const struct oribi_buf *local = &supervisor->frontends.local;
-    int code =
-        oribi__frontend_text(supervisor->context.options, oribi_slice(local->p, local->len), supervisor->context.listeners, &text);
+    int code = oribi__frontend_text(supervisor->context.options, oribi_slice(local->p, local->len),
+                                    supervisor->context.listeners, &text);
     if (code < 0)
         (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "out of memory");
     else

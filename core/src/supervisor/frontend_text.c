@@ -202,7 +202,7 @@ bool oribi__frontend_is_of_local(struct oribi_slice name)
 }
 
 int oribi__frontend_text(const struct oribi_options *options, struct oribi_slice local,
-                     const struct oribi_listeners *listeners, struct oribi_buf *out)
+                         const struct oribi_listeners *listeners, struct oribi_buf *out)
 {
     int code = add_options(out, options, frontend_options, sizeof(frontend_options) / sizeof(frontend_options[0]));
     if (code == 0)

@@ -31,7 +31,8 @@ void oribi__frontends_make_tickets(struct oribi__frontends *frontends)
 {
     void *map = MAP_FAILED;
     if (oribi_process_shared_memory(sizeof(struct oribi_tls_tickets), &frontends->tickets_fd) == 0)
-        map = mmap(NULL, sizeof(struct oribi_tls_tickets), PROT_READ | PROT_WRITE, MAP_SHARED, frontends->tickets_fd, 0);
+        map =
+            mmap(NULL, sizeof(struct oribi_tls_tickets), PROT_READ | PROT_WRITE, MAP_SHARED, frontends->tickets_fd, 0);
     if (map == MAP_FAILED) {
         oribi_log(ORIBI_LOG_WARN, "no memory for the keys of session tickets: clients shake hands anew each time");
         oribi__close(&frontends->tickets_fd);

@@ -9,8 +9,13 @@
 static const struct {
     const char *name;
     bool of_tls; /* else of any frontend */
-} unused[] = {{"hsts", true},   {"tls_min", true},    {"http2", true},        {"certificate_password_command", true},
-              {"frontends", false}, {"frontend_user", false}, {"frontend_sandbox", false}};
+} unused[] = {{"hsts", true},
+              {"tls_min", true},
+              {"http2", true},
+              {"certificate_password_command", true},
+              {"frontends", false},
+              {"frontend_user", false},
+              {"frontend_sandbox", false}};
 
 bool oribi__frontend_unused(const struct oribi_options *options, bool tls, bool frontend, size_t *at, char *line)
 {

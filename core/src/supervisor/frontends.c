@@ -20,7 +20,7 @@
 enum {
     ENDED_LOOK_MS = 5,          /* a command's output is closed just before its end */
     KILLED_MS = 1000,           /* until a frontend that was killed has ended */
-    LOCAL_MS = 2 * 1000,         /* until it answers by what a reload says */
+    LOCAL_MS = 2 * 1000,        /* until it answers by what a reload says */
     BACKOFF_MS = 100,           /* doubled with each failure … */
     BACKOFF_MS_MAX = 10 * 1000, /* … up to this */
     CPUS_PER_FRONTEND = 4,
@@ -73,7 +73,8 @@ static bool hear(struct oribi_supervisor *supervisor, struct oribi__frontend *fr
         if (!is_last(&frontend->owed))
             break;
         frontends->taken++;
-        (void)snprintf(frontends->warning, sizeof(frontends->warning), "%.*s", (int)sizeof(frontends->warning) - 1, line + 1);
+        (void)snprintf(frontends->warning, sizeof(frontends->warning), "%.*s", (int)sizeof(frontends->warning) - 1,
+                       line + 1);
         break;
     case ORIBI_FRONTEND_SAYS_LOCAL:
         (void)is_last(&frontend->locals_owed);
@@ -81,7 +82,8 @@ static bool hear(struct oribi_supervisor *supervisor, struct oribi__frontend *fr
     case ORIBI_FRONTEND_SAYS_REFUSED:
         if (!is_last(&frontend->owed))
             break;
-        (void)snprintf(frontends->refusal, sizeof(frontends->refusal), "%.*s", (int)sizeof(frontends->refusal) - 1, line + 1);
+        (void)snprintf(frontends->refusal, sizeof(frontends->refusal), "%.*s", (int)sizeof(frontends->refusal) - 1,
+                       line + 1);
         break;
     case ORIBI_FRONTEND_SAYS_FAILED:
         (void)snprintf(frontends->error, sizeof(frontends->error), "%.*s", (int)sizeof(frontends->error) - 1, line + 1);
@@ -204,7 +206,8 @@ static int begin_turn(struct oribi_supervisor *supervisor, char *error)
         return refuse(error, "oribi-frontend has ended at its start");
     if (count_ready(frontends) == frontends->count)
         return 0;
-    return oribi_clock_ms() < frontends->items[0].ready_by ? ORIBI_AGAIN : refuse(error, "oribi-frontend is not ready in time");
+    return oribi_clock_ms() < frontends->items[0].ready_by ? ORIBI_AGAIN
+                                                           : refuse(error, "oribi-frontend is not ready in time");
 }
 
 int oribi__frontends_begin_turn(struct oribi_supervisor *supervisor, char *error)
@@ -220,7 +223,8 @@ int oribi__frontends_begin_turn(struct oribi_supervisor *supervisor, char *error
 
 /* --- what is answered without the application --- */
 
-/* A reload has ended when what it has changed is seen. A frontend whose disk stands still takes the local content later. */
+/* A reload has ended when what it has changed is seen. A frontend whose disk stands still takes the local content
+ * later. */
 static bool locals_wait(const struct oribi__frontends *frontends)
 {
     for (uint32_t i = 0; i < frontends->count; i++)
@@ -258,8 +262,8 @@ void oribi__frontends_local(struct oribi_supervisor *supervisor, const struct or
         if (oribi__frontend_text_send(frontend->control_fd, ORIBI_FRONTEND_TOLD_LOCAL, fd) == 0)
             frontend->locals_owed++;
         else
-            oribi_log(ORIBI_LOG_ERROR, "frontend %u takes no messages: it has the files and pages of the generation before",
-                      i);
+            oribi_log(ORIBI_LOG_ERROR,
+                      "frontend %u takes no messages: it has the files and pages of the generation before", i);
     }
     oribi_os_close(fd);
     frontends->locals_until = oribi_clock_ms() + LOCAL_MS;
@@ -295,7 +299,8 @@ bool oribi__frontends_ended(struct oribi_supervisor *supervisor, pid_t pid, int 
         frontend->pid = 0;
         frontend->owed = frontend->locals_owed = 0;
         if (!frontend->ready && frontend->files.len > 0) /* it was to have new ones */
-            (void)snprintf(frontend->refused, sizeof(frontend->refused), "%.*s", (int)sizeof(frontend->refused) - 1, frontends->error);
+            (void)snprintf(frontend->refused, sizeof(frontend->refused), "%.*s", (int)sizeof(frontend->refused) - 1,
+                           frontends->error);
         oribi__frontend_files_free(&frontend->files, false);
         frontend->ready = false;
         if (frontends->slots)
@@ -328,7 +333,8 @@ static void look_at(struct oribi_supervisor *supervisor, uint32_t i, int64_t now
         frontend->ready_by = INT64_MAX;
         (void)kill(frontend->pid, SIGKILL);
     }
-    if (frontend->pid || frontends->ending || !frontend->start_at || now_ms < frontend->start_at || !may_start(frontends, i))
+    if (frontend->pid || frontends->ending || !frontend->start_at || now_ms < frontend->start_at ||
+        !may_start(frontends, i))
         return;
     int code = oribi__frontend_start(supervisor, i, error);
     if (code < 0 && code != ORIBI_AGAIN) {
@@ -378,7 +384,9 @@ int64_t oribi__frontends_deadline(const struct oribi_supervisor *supervisor)
         const struct oribi__frontend *frontend = &frontends->items[i];
         if (frontends->of_start && !frontend->pid)
             continue; /* the reading of certificates tells when */
-        int64_t own = frontend->pid == 0 && frontend->start_at ? frontend->start_at : frontend->ready ? INT64_MAX : frontend->ready_by;
+        int64_t own = frontend->pid == 0 && frontend->start_at ? frontend->start_at
+                      : frontend->ready                        ? INT64_MAX
+                                                               : frontend->ready_by;
         if (!frontends->ending && own < at)
             at = own;
     }
@@ -390,8 +398,10 @@ size_t oribi__frontends_fds(const struct oribi_supervisor *supervisor, int *fds)
     const struct oribi__frontends *frontends = &supervisor->frontends;
     for (uint32_t i = 0; i < frontends->count; i++)
         fds[i] = frontends->items[i].control_fd;
-    fds[frontends->count] = frontends->passwords && frontends->passwords->runs ? frontends->passwords->command.output_fd : -1;
-    fds[frontends->count + 1] = frontends->of_start && frontends->of_start->runs ? frontends->of_start->command.output_fd : -1;
+    fds[frontends->count] =
+        frontends->passwords && frontends->passwords->runs ? frontends->passwords->command.output_fd : -1;
+    fds[frontends->count + 1] =
+        frontends->of_start && frontends->of_start->runs ? frontends->of_start->command.output_fd : -1;
     return frontends->count + 2;
 }
 
@@ -410,9 +420,10 @@ void oribi__frontends_reopen(struct oribi_supervisor *supervisor)
     int access_fd = oribi__frontends_access_log_fd(supervisor);
     for (uint32_t i = 0; i < frontends->count; i++)
         if (frontends->items[i].control_fd >= 0 &&
-            (oribi__frontend_text_send(frontends->items[i].control_fd, ORIBI_FRONTEND_TOLD_REOPEN, oribi_log_fd()) < 0 ||
-             (access_fd >= 0 &&
-              oribi__frontend_text_send(frontends->items[i].control_fd, ORIBI_FRONTEND_TOLD_ACCESS_LOG, access_fd) < 0)))
+            (oribi__frontend_text_send(frontends->items[i].control_fd, ORIBI_FRONTEND_TOLD_REOPEN, oribi_log_fd()) <
+                 0 ||
+             (access_fd >= 0 && oribi__frontend_text_send(frontends->items[i].control_fd,
+                                                          ORIBI_FRONTEND_TOLD_ACCESS_LOG, access_fd) < 0)))
             oribi_log(ORIBI_LOG_WARN, "frontend %u goes on with the old log: %s", i, oribi_os_error_text());
 }
 

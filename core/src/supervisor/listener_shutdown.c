@@ -2,8 +2,8 @@
  *
  *   stop ─► new connections are refused ─► workers accept those in the queue ─► the queue is empty: shutdown(2)
  *
- * Addresses of frontends end first, in the same way, and their frontends with them; workers serve on for what frontends have, and
- * accept at their own addresses those who have connected before.
+ * Addresses of frontends end first, in the same way, and their frontends with them; workers serve on for what frontends
+ * have, and accept at their own addresses those who have connected before.
  *
  * Closing our copies would not do: workers have theirs, and one in a long call keeps the socket open, so that
  * new clients connect into a queue that no worker serves. shutdown(2) ends a socket for all processes, but resets

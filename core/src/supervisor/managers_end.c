@@ -20,7 +20,8 @@ static void ask_kernel(const struct oribi__process_context *context)
     int64_t end_ms = oribi_clock_ms() + PATIENCE_MS;
     while (getppid() != context->supervisor && oribi_clock_ms() < end_ms)
         oribi_process_poll(&context->life_fd, 1, 1);
-    if (getppid() == context->supervisor && oribi_os_signal_on_parent_death(SIGTERM, context->supervisor) == ORIBI_ECLOSED)
+    if (getppid() == context->supervisor &&
+        oribi_os_signal_on_parent_death(SIGTERM, context->supervisor) == ORIBI_ECLOSED)
         (void)raise(SIGTERM); /* it was faster than we */
 }
 

@@ -168,13 +168,13 @@ int oribi_mold_inherit(const struct oribi_supervisor_setup *setup, struct oribi_
     mold->generation = from.generation;
     mold->socket_fd = from.socket_fd;
     mold->context = (struct oribi__process_context){.options = setup->options,
-                                      .listeners = setup->listeners,
-                                      .program = setup->program,
-                                      .supervisor = from.parent,
-                                      .prefork = setup->prefork != NULL,
-                                      .handoff = from.handoff,
-                                      .message_fd = from.message_fd,
-                                      .life_fd = from.life_fd};
+                                                    .listeners = setup->listeners,
+                                                    .program = setup->program,
+                                                    .supervisor = from.parent,
+                                                    .prefork = setup->prefork != NULL,
+                                                    .handoff = from.handoff,
+                                                    .message_fd = from.message_fd,
+                                                    .life_fd = from.life_fd};
     if (!mold->context.listeners) /* lives as long as the process */
         mold->context.listeners = oribi_mem_alloc(1, sizeof(*mold->context.listeners));
     oribi__app_store_inherit(&mold->context.app);

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 enum {
-    LOCAL_CAP = 200,              /* of a name; systemd's unit names end at 255 bytes */
+    LOCAL_CAP = 200,             /* of a name; systemd's unit names end at 255 bytes */
     ENVIRONMENT_CAP = 32 * 1024, /* of what systemctl prints; more of it is not taken over */
     SYSTEMCTL_TIMEOUT_MS = 10000,
 };

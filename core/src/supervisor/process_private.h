@@ -25,7 +25,7 @@ enum oribi__stage {
 };
 
 struct oribi_process {
-    struct oribi_link *link;           /* of a worker; first, because the worker's loop reads it in each round */
+    struct oribi_link *link;             /* of a worker; first, because the worker's loop reads it in each round */
     struct oribi_supervisor *supervisor; /* of a supervisor and its starter */
     struct oribi_mold *mold;             /* of a mold and its intermediate */
     struct oribi_single *single;         /* of a server of one process, whose role is that of a worker; NULL: others */

@@ -1,5 +1,5 @@
-/* One process that serves alone. Reading order: oribi__single_begin; attend, the housekeeping thread's loop, with what makes an
- * event of what; happened, what follows from it; oribi__single_end. A reload is in single_restart.c. */
+/* One process that serves alone. Reading order: oribi__single_begin; attend, the housekeeping thread's loop, with what
+ * makes an event of what; happened, what follows from it; oribi__single_end. A reload is in single_restart.c. */
 #include "supervisor/single.h"
 #include "supervisor/single_private.h"
 

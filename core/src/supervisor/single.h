@@ -8,9 +8,9 @@
  *        │    └── drain, reopen ──────────────────┤
  *        └─────── files, ready, failed ──────────►│
  *
- * The housekeeping thread knows nothing of the language, and answers while every call is stuck. Between oribi__single_begin() and
- * oribi__single_leave() the supervisor's state is its own; the worker has descriptors of its own of listeners and
- * hand-off queue, as a forked one would, so that each side closes what it has.
+ * The housekeeping thread knows nothing of the language, and answers while every call is stuck. Between
+ * oribi__single_begin() and oribi__single_leave() the supervisor's state is its own; the worker has descriptors of its
+ * own of listeners and hand-off queue, as a forked one would, so that each side closes what it has.
  *
  * Signals are those of a supervisor (signal_table.h). A stop drains the worker, the second one ends the process at
  * once; so does the end of shutdown_timeout. A reload and an upgrade are the same here (single_restart.c):
@@ -59,8 +59,8 @@ void oribi__single_signal(struct oribi_single *single, int number);
 /* Asks for a graceful stop, once. Async-signal-safe. */
 void oribi__single_stop(struct oribi_single *single);
 
-/* The worker is open and has said so: waits until the housekeeping thread has heard of that, and of all that was told before,
- * such as files to watch. */
+/* The worker is open and has said so: waits until the housekeeping thread has heard of that, and of all that was told
+ * before, such as files to watch. */
 void oribi__single_await_up(struct oribi_single *single);
 
 /* The worker has left RUN because the program is to be started anew. */

@@ -38,7 +38,7 @@ struct oribi_single {
     _Atomic bool stopped_lately; /* since the housekeeping thread has ended */
     /* the housekeeping thread's */
     struct oribi__trial trial;
-    bool posted;          /* another reload was asked for during the trial */
+    bool posted;         /* another reload was asked for during the trial */
     int64_t boot_until;  /* INT64_MAX: no bound; likewise: */
     int64_t drain_until; /* when what is left is cut */
 };

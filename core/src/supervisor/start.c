@@ -211,8 +211,8 @@ int oribi__starter_take(struct oribi_supervisor *supervisor)
 static void no_descriptors(struct oribi_supervisor *supervisor)
 {
     supervisor->context.handoff = (struct oribi_handoff){-1, -1};
-    supervisor->context.message_fd = supervisor->context.life_fd = supervisor->context.board.fd = supervisor->message_fd =
-        supervisor->life_write_fd = -1;
+    supervisor->context.message_fd = supervisor->context.life_fd = supervisor->context.board.fd =
+        supervisor->message_fd = supervisor->life_write_fd = -1;
     supervisor->signal_fds[0] = supervisor->signal_fds[1] = supervisor->starter.fds[0] = supervisor->starter.fds[1] =
         -1;
     supervisor->next_mold.fds[0] = supervisor->next_mold.fds[1] = supervisor->pid_file.fd = -1;
@@ -441,7 +441,8 @@ int oribi_supervisor_create(const struct oribi_supervisor_setup *setup, struct o
     if (oribi_scoreboard_create_named(&supervisor->context.board, 2 * workers_max) < 0)
         return fail(supervisor, ORIBI_ENOMEM, "cannot map the scoreboard", error);
     for (uint32_t i = 0; i < supervisor->context.board.count; i++)
-        oribi_scoreboard_skip(&supervisor->context.board, &supervisor->context.board.slots[i], true); /* none is there */
+        /* none is there */
+        oribi_scoreboard_skip(&supervisor->context.board, &supervisor->context.board.slots[i], true);
     if (oribi__app_store_create(&supervisor->context.app, options->metrics_max) < 0)
         return fail(supervisor, ORIBI_ENOMEM, "cannot map the application's metrics", error);
     oribi_app_metrics_enter(&supervisor->context.app.view, 1, ORIBI_METRIC_NOBODY); /* the first mold inherits it */

@@ -34,7 +34,7 @@ static void spawn(struct oribi_supervisor *supervisor, const struct oribi_policy
     clear_slot(&supervisor->context.board, slot);
     atomic_store(&slot->generation, action->generation);
     atomic_store(&slot->state, ORIBI_SLOT_STARTING);
-    atomic_store(&slot->stop_soon, supervisor->policy.frontends_end      ? ORIBI_STOP_FRONTENDS
+    atomic_store(&slot->stop_soon, supervisor->policy.frontends_end  ? ORIBI_STOP_FRONTENDS
                                    : supervisor->policy.stop_at != 0 ? ORIBI_STOP_SOON
                                                                      : ORIBI_STOP_NONE);
     if (action->pid == supervisor->pid) {
@@ -202,8 +202,8 @@ static void leave(struct oribi_supervisor *supervisor, bool handed_over)
     oribi__control_stopping(supervisor);
 }
 
-/* Workers stay, and are replaced, for what frontends have. Their signal may come before the supervisor's, as it goes to a
- * whole group: the word keeps them. */
+/* Workers stay, and are replaced, for what frontends have. Their signal may come before the supervisor's, as it goes to
+ * a whole group: the word keeps them. */
 static void frontends_end(struct oribi_supervisor *supervisor, bool handed_over)
 {
     for (uint32_t i = 0; i < supervisor->context.board.count; i++)

@@ -147,7 +147,7 @@ static void choose_signals(bool usr1_foreign)
 }
 
 struct oribi_link *oribi__link_new(const struct oribi__process_context *context, uint32_t index, uint32_t ticket,
-                                     uint32_t generation)
+                                   uint32_t generation)
 {
     struct oribi_link *child = oribi_mem_alloc(1, sizeof(*child));
     child->context = *context;
@@ -296,7 +296,7 @@ void oribi_link_before_fork(struct oribi_link *child)
     child->spare = oribi_mem_alloc(1, sizeof(*child->spare));
     *child->spare = *listeners;
     for (uint32_t i = 0; i < listeners->count; i++)
-        child->spare->items[i].fd = oribi_os_dup(listeners->items[i].fd);     /* negative: seen by promote */
+        child->spare->items[i].fd = oribi_os_dup(listeners->items[i].fd);        /* negative: seen by promote */
     child->spare_handoff.take_fd = oribi_os_dup(child->context.handoff.take_fd); /* likewise */
     child->spare_handoff.give_fd = oribi_os_dup(child->context.handoff.give_fd);
     oribi__children_ours(true);

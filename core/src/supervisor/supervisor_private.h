@@ -137,9 +137,9 @@ struct oribi__starter {
 };
 
 struct oribi__listener_shutdown {
-    int64_t look_at;    /* while the listeners end; 0: they do not */
-    int64_t held_until; /* until then connections that the kernel holds back are waited for */
-    bool frontends_only;    /* … and those of workers only let nobody in */
+    int64_t look_at;     /* while the listeners end; 0: they do not */
+    int64_t held_until;  /* until then connections that the kernel holds back are waited for */
+    bool frontends_only; /* … and those of workers only let nobody in */
 };
 
 /* prefork.h: a manager, whose program owns the loop. */
@@ -309,11 +309,11 @@ bool oribi__mold_start_failed(const char *text);
 /* control.c */
 int oribi__control_open(struct oribi_supervisor *supervisor, bool replace, char *error);
 
-/* supervisor_link.c. New: the child of a worker that this process is now, with a worker's signal handlers; the signals are held
- * back before (signals.h). Copies ties. Let go: what a child that the application forks does first. */
+/* supervisor_link.c. New: the child of a worker that this process is now, with a worker's signal handlers; the signals
+ * are held back before (signals.h). Copies ties. Let go: what a child that the application forks does first. */
 struct oribi_link;
 struct oribi_link *oribi__link_new(const struct oribi__process_context *context, uint32_t index, uint32_t ticket,
-                                     uint32_t generation);
+                                   uint32_t generation);
 void oribi__link_let_go(void *child);
 const struct oribi__process_context *oribi__link_context(const struct oribi_link *child);
 
@@ -388,11 +388,11 @@ struct oribi_mold {
     bool started_by_exec;
     int socket_fd; /* commands from the supervisor */
     struct oribi_wake wake;
-    struct oribi__fd_guard fd_guard;     /* what the application must have left open when it is loaded */
-    _Atomic bool loaded;       /* read by the signal handler */
-    char frameworks[160];      /* that the application has loaded: "rack 3.1.8, rails 8.0.1"; or "" */
-    _Atomic bool exit_asked;   /* set by the signal handler */
-    _Atomic bool reopen_asked; /* likewise */
+    struct oribi__fd_guard fd_guard; /* what the application must have left open when it is loaded */
+    _Atomic bool loaded;             /* read by the signal handler */
+    char frameworks[160];            /* that the application has loaded: "rack 3.1.8, rails 8.0.1"; or "" */
+    _Atomic bool exit_asked;         /* set by the signal handler */
+    _Atomic bool reopen_asked;       /* likewise */
     struct oribi__reapers reapers;
     uint32_t slot; /* of the spawn being carried out */
     uint32_t ticket;

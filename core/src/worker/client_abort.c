@@ -1,5 +1,5 @@
-/* Clients that leave while their call runs. Reading order: oribi_req_gone, oribi__client_abort_look, oribi_thread_take_gone,
- * oribi_reply_gone.
+/* Clients that leave while their call runs. Reading order: oribi_req_gone, oribi__client_abort_look,
+ * oribi_thread_take_gone, oribi_reply_gone.
  *
  *   what the client did           TCP                             unix socket
  *   shutdown(SHUT_WR)             FIN                             its sending side is shut: POLLRDHUP

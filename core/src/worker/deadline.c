@@ -46,10 +46,10 @@ static bool answer(struct oribi_worker *w, struct oribi__exchange *exchange)
     char text[ORIBI__OWN_HEAD_CAP];
     struct oribi_conn *c = exchange->base.conn;
     struct oribi_server_answer own = {.status = 504,
-                                   .is_head = exchange->base.head.is_head,
-                                   .date = date,
-                                   .server = w->reactor.config.server,
-                                   .added = w->reactor.config.added};
+                                      .is_head = exchange->base.head.is_head,
+                                      .date = date,
+                                      .server = w->reactor.config.server,
+                                      .added = w->reactor.config.added};
     exchange->aborted = true;
     if (exchange->phase == ORIBI_PHASE_STARTED)
         return false;

@@ -16,7 +16,7 @@ static _Atomic uint64_t *counters(const struct oribi_frontend_slot *slot)
 
 #define SAME(field)                                                                                                    \
     {                                                                                                                  \
-        (offsetof(struct oribi_frontend_slot, field) - offsetof(struct oribi_frontend_slot, uncalled_count)) /                 \
+        (offsetof(struct oribi_frontend_slot, field) - offsetof(struct oribi_frontend_slot, uncalled_count)) /         \
             sizeof(uint64_t),                                                                                          \
             (offsetof(struct oribi_slot, field) - offsetof(struct oribi_slot, request_count)) / sizeof(uint64_t),      \
             sizeof(((struct oribi_slot *)0)->field) / sizeof(uint64_t)                                                 \
@@ -33,7 +33,7 @@ static const struct {
 };
 
 void oribi_frontend_slot_fold(uint64_t sums[ORIBI_FRONTEND_COUNTERS], uint64_t workers[ORIBI_SLOT_COUNTERS],
-                          const struct oribi_frontend_slot *slot)
+                              const struct oribi_frontend_slot *slot)
 {
     uint64_t own[ORIBI_FRONTEND_COUNTERS];
     for (uint32_t i = 0; i < ORIBI_FRONTEND_COUNTERS; i++) {

@@ -49,7 +49,7 @@ struct oribi_worker {
     struct oribi_worker_setup setup;
     const struct oribi_options *options;
     struct oribi_trust trust;               /* options->trusted_proxies */
-    struct oribi__local *local;               /* options->mounts; NULL: none */
+    struct oribi__local *local;             /* options->mounts; NULL: none */
     struct oribi__compression *compression; /* NULL: answers go as they are */
     struct oribi__server_answers server_answers;
     struct oribi_stacks *stacks;       /* beside the slot; NULL: nobody asks */

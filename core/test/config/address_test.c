@@ -110,8 +110,9 @@ static void test_what_is_wrong_is_said_in_one_line(void)
         {"ssl://a:80?key=k",
          "address \"ssl://a:80?key=k\" asks for TLS: say tls://host:port, and where the certificate is"},
         {"a:443:ssl", "address \"a:443:ssl\" asks for TLS: say tls://host:port, and where the certificate is"},
-        {"tls://a:443?frontend=on", "address \"tls://a:443?frontend=on\" has an unknown option \"frontend\" (known: certificate, "
-                                "key, ocsp, backlog, ipv6only and proxy)"},
+        {"tls://a:443?frontend=on",
+         "address \"tls://a:443?frontend=on\" has an unknown option \"frontend\" (known: certificate, "
+         "key, ocsp, backlog, ipv6only and proxy)"},
         {"tls://a:443?key=", "address \"tls://a:443?key=\" needs a file for key"},
         {":80?frontend=yes", "address \":80?frontend=yes\" needs frontend to be on or off"},
         {"unix://", "address \"unix://\" has no path"},

@@ -1,6 +1,6 @@
-/* The cache against a model: files come, change and go at random, precompressed files too, while they are asked for and held. What
- * the cache gives was on the disk within the last second and does not change while it is held; the cache keeps its
- * limits and its books at every step. */
+/* The cache against a model: files come, change and go at random, precompressed files too, while they are asked for and
+ * held. What the cache gives was on the disk within the last second and does not change while it is held; the cache
+ * keeps its limits and its books at every step. */
 #include "files/cache.c"
 
 #include "tap.h"

@@ -1,5 +1,5 @@
-/* A session of frontend/h2.h with an application behind it and a client in front, both of which write down what they see,
- * one line each:
+/* A session of frontend/h2.h with an application behind it and a client in front, both of which write down what they
+ * see, one line each:
  *
  *     request 1 GET / HTTP/1.1|host: a||   data 1 5   trailers 1 x: y|   end 1   refused 1 431   reset 1 CANCEL
  *     HEADERS 1 END_STREAM :status=200        DATA 1 5      RST_STREAM 1 CANCEL   GOAWAY 1 NO_ERROR     PING ACK 00…

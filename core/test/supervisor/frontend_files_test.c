@@ -17,7 +17,8 @@ static void test_files_are_found_by_their_names_and_wiped(void)
     ok(!oribi__frontend_files_find(&files, "/a ", &text));
     ok(oribi__frontend_files_add(&other, "/c", ORIBI_SLICE("two")));
     oribi__frontend_files_move(&other, &files);
-    ok(files.p == NULL && oribi__frontend_files_find(&other, "/a", &text) && !oribi__frontend_files_find(&other, "/c", &text));
+    ok(files.p == NULL && oribi__frontend_files_find(&other, "/a", &text) &&
+       !oribi__frontend_files_find(&other, "/c", &text));
     oribi__frontend_files_free(&other, false);
     ok(other.p == NULL && other.len == 0);
     oribi__frontend_files_free(&other, true);

@@ -182,7 +182,8 @@ static int count_calls(const char *request, int *allocated)
     return 0;
 }
 
-/* A worker looks once a second whether its descriptors are still its own (fd_guard.c), should the machine take so long. */
+/* A worker looks once a second whether its descriptors are still its own (fd_guard.c), should the machine take so
+ * long. */
 enum { OWN_LOOKS = 40 };
 
 static void check_budget(const char *name, const char *request)

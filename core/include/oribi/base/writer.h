@@ -4,10 +4,11 @@
  *             ▲                                        │
  *             └──── oribi_writer_collect() ◄── done ◄──┘   wake descriptor readable
  *
- * A temporary file has at most one write under way, so the queue is never longer than there are temporary files; the owner bounds what it
- * collects in `bytes` meanwhile. One thread at a time calls these functions (a reactor's owner), except for
- * oribi_writer_wait(), which any thread of the process may call. Also the file is made and closed by the writer's
- * thread: on a slow disk both take as long as a write (open(2) with O_TMPFILE, close(2) of the last descriptor). */
+ * A temporary file has at most one write under way, so the queue is never longer than there are temporary files; the
+ * owner bounds what it collects in `bytes` meanwhile. One thread at a time calls these functions (a reactor's owner),
+ * except for oribi_writer_wait(), which any thread of the process may call. Also the file is made and closed by the
+ * writer's thread: on a slow disk both take as long as a write (open(2) with O_TMPFILE, close(2) of the last
+ * descriptor). */
 #ifndef ORIBI_BASE_WRITER_H
 #define ORIBI_BASE_WRITER_H
 
@@ -28,18 +29,18 @@ struct oribi_temp_file {
     void *owner;            /* borrowed; for who collects */
 
     /* the owner's to read */
-    int fd;                              /* the file, or -1: not made yet. Borrowed, see oribi_temp_file_release() */
-    int64_t stored;                      /* bytes that can be read from it */
-    size_t under_way;                    /* memory of the write under way */
-    bool busy;                           /* a write is under way */
-    int error;                           /* 0, or ORIBI_EFULL or ORIBI_ESTORE: it takes no more */
+    int fd;           /* the file, or -1: not made yet. Borrowed, see oribi_temp_file_release() */
+    int64_t stored;   /* bytes that can be read from it */
+    size_t under_way; /* memory of the write under way */
+    bool busy;        /* a write is under way */
+    int error;        /* 0, or ORIBI_EFULL or ORIBI_ESTORE: it takes no more */
     char reason[ORIBI_TEMP_FILE_REASON_CAP]; /* of the error: words of the system */
 
     /* private */
     struct oribi_writer *writer;
     struct oribi_temp_file *next; /* in the queue, or among those done */
-    bool released;            /* guarded by the writer's lock while busy */
-    struct {                  /* the writer's thread's while busy */
+    bool released;                /* guarded by the writer's lock while busy */
+    struct {                      /* the writer's thread's while busy */
         struct oribi_buf bytes;
         int fd;
         int64_t written;
@@ -71,19 +72,19 @@ struct oribi_temp_file *oribi_writer_collect(struct oribi_writer *writer);
 uint64_t oribi_writer_ended(struct oribi_writer *writer);
 void oribi_writer_wait(struct oribi_writer *writer, uint64_t seen, int timeout_ms);
 
-/* Gives a temporary file; `owner` is borrowed. Without a writer (NULL) each push writes by itself, in the caller's thread: for
- * where the system gives no thread. NULL: out of memory. */
+/* Gives a temporary file; `owner` is borrowed. Without a writer (NULL) each push writes by itself, in the caller's
+ * thread: for where the system gives no thread. NULL: out of memory. */
 struct oribi_temp_file *oribi_temp_file_try_create(struct oribi_writer *writer, void *owner);
 
-/* Gives `bytes` (also none: the file is made) to the writer. Nothing while a write is under way. 0, or the temporary file's
- * error, at once or of an earlier write. */
+/* Gives `bytes` (also none: the file is made) to the writer. Nothing while a write is under way. 0, or the temporary
+ * file's error, at once or of an earlier write. */
 int oribi_temp_file_push(struct oribi_temp_file *temp_file);
 
 /* Bytes of memory held, beside the struct. */
 size_t oribi_temp_file_memory(const struct oribi_temp_file *temp_file);
 
-/* Closes the file and frees the temporary file, behind its write under way; what waits is not written. The caller duplicates
- * the descriptor where it is needed longer. NULL: nothing. */
+/* Closes the file and frees the temporary file, behind its write under way; what waits is not written. The caller
+ * duplicates the descriptor where it is needed longer. NULL: nothing. */
 void oribi_temp_file_release(struct oribi_temp_file *temp_file);
 
 #endif

@@ -1,7 +1,7 @@
 /* yield - leaves the CPU to a neighbour before a wait, while that brings several events at once.
  *
- * Two processes on one CPU that answer each other, a frontend and a worker, wake each other with each message, and the one
- * that is woken runs at once: two switches for a request. Who yields first lets the other go on, and finds together
+ * Two processes on one CPU that answer each other, a frontend and a worker, wake each other with each message, and the
+ * one that is woken runs at once: two switches for a request. Who yields first lets the other go on, and finds together
  * what it has written meanwhile; and as it is not asleep, none of that has to wake it.
  *
  * A yield is worth its system call only then, and beside a process that computes it costs a turn of that process. So

@@ -7,8 +7,9 @@
  *
  *   tls://host:port                        ?certificate=FILE ?key=FILE ?ocsp=FILE, as the option certificate has them
  *
- * tcp and unix take ?frontend=on: a frontend holds the clients, which may speak HTTP/2 then. All but fd take ?backlog=N, all
- * take ?proxy=on (a PROXY header is expected from trusted peers); several options are joined with `&`. */
+ * tcp and unix take ?frontend=on: a frontend holds the clients, which may speak HTTP/2 then. All but fd take
+ * ?backlog=N, all take ?proxy=on (a PROXY header is expected from trusted peers); several options are joined with
+ * `&`. */
 #ifndef ORIBI_CONFIG_ADDRESS_H
 #define ORIBI_CONFIG_ADDRESS_H
 
@@ -41,7 +42,7 @@ struct oribi_address {
     uint32_t backlog; /* 0 when not given */
     bool proxy;
     bool ipv6_only;                    /* [::] without IPv4 */
-    bool frontend;                         /* tls, or frontend=on */
+    bool frontend;                     /* tls, or frontend=on */
     bool tls;                          /* tls://; type and text are those of tcp:// */
     struct oribi_slice files[3];       /* certificate, key, ocsp: parts of the text that was parsed; n 0: not given */
     char text[ORIBI_ADDRESS_TEXT_CAP]; /* canonical, without options: two spellings of one address are equal here */

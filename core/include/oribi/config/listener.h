@@ -25,7 +25,7 @@ struct oribi_listener {
     bool is_unix;
     bool inherited; /* not ours to unlink */
     bool proxy;     /* trusted peers begin with a PROXY header */
-    bool frontend;      /* a frontend accepts here, and no worker */
+    bool frontend;  /* a frontend accepts here, and no worker */
     bool tls;       /* … and speaks TLS; `text` is that of tcp:// all the same */
     enum oribi_listener_origin origin;
     /* "tcp://127.0.0.1:9292", "tcp://[::1]:9292", "unix:///run/x.sock": for logs and matching */

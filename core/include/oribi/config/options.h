@@ -131,8 +131,8 @@ struct oribi_options {
     bool http2;                         /* offered to clients of tls:// */
     uint32_t https_redirect;            /* port of https:// that other requests are sent to; 0: none */
     uint32_t hsts_s;                    /* Strict-Transport-Security, max-age; 0: none */
-    uint32_t frontends;                     /* 0: one for each four CPUs */
-    char *frontend_user;                    /* NULL: user */
+    uint32_t frontends;                 /* 0: one for each four CPUs */
+    char *frontend_user;                /* NULL: user */
     bool frontend_sandbox;
     struct oribi_text_list mounts;        /* lines of files/mount.h */
     struct oribi_text_list sendfile_root; /* folders */

@@ -1,8 +1,8 @@
 /* A request body while it arrives: in memory up to a limit, then in an unlinked file. Pieces are collected
  * and written in whole batches: each write(2) may have to wait for the file system, and aligned ones cost it less.
  *
- * With a temporary file the writer's thread writes (base/writer.h): the caller takes no more input while oribi_body_busy(), and
- * the file is there when the body is settled. Without one every function writes by itself. */
+ * With a temporary file the writer's thread writes (base/writer.h): the caller takes no more input while
+ * oribi_body_busy(), and the file is there when the body is settled. Without one every function writes by itself. */
 #ifndef ORIBI_EVENT_BODY_H
 #define ORIBI_EVENT_BODY_H
 
@@ -74,8 +74,8 @@ int oribi_body_finish(struct oribi_body *body);
 char *oribi_body_try_room(struct oribi_body *body, size_t n, uint32_t memory_max);
 void oribi_body_grown(struct oribi_body *body, size_t n);
 
-/* The same for a body with a temporary file: room for as many bytes as its batch of batch_max still takes, *n at most. NULL when
- * less than batch_min was collected of it. */
+/* The same for a body with a temporary file: room for as many bytes as its batch of batch_max still takes, *n at most.
+ * NULL when less than batch_min was collected of it. */
 char *oribi_body_try_batch(struct oribi_body *body, size_t *n, uint32_t batch_min, uint32_t batch_max);
 int oribi_body_batched(struct oribi_body *body, size_t n, uint32_t batch_max); /* results as oribi_body_append() */
 

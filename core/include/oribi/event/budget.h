@@ -11,8 +11,8 @@ struct oribi_budget {
     int64_t file_max;   /* 0: no maximum; beyond it no byte is kept */
     int64_t memory_used;
     int64_t file_used;
-    uint32_t temp_file_open;    /* holders that use files now */
-    uint64_t temp_file_count;   /* … that have begun to since the start */
+    uint32_t temp_file_open;          /* holders that use files now */
+    uint64_t temp_file_count;         /* … that have begun to since the start */
     uint64_t temp_file_written_bytes; /* that went to files since the start */
 };
 

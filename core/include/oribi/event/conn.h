@@ -85,8 +85,8 @@ static inline int64_t oribi_conn_request_body_len(const struct oribi_conn_reques
     return exchange->parts ? exchange->parts->len : exchange->body.len;
 }
 
-/* A connection that is a channel of a frontend: each request has a channel head before it (http/channel_head.h), which says
- * whose it is. The frontend keeps deadlines, and numbers of requests and connections; here it has none. */
+/* A connection that is a channel of a frontend: each request has a channel head before it (http/channel_head.h), which
+ * says whose it is. The frontend keeps deadlines, and numbers of requests and connections; here it has none. */
 struct oribi_channel {
     struct oribi_channel_head head; /* of the request that is read, queued or called; slices point into `text` */
     struct oribi_buf text;          /* its bytes, with which the request travels */
@@ -101,7 +101,7 @@ struct oribi_conn {
     struct oribi_timer timer;
     struct oribi_conn *prev; /* all connections of the reactor */
     struct oribi_conn *next;
-    struct oribi_conn *run_next;   /* run queue, or the list of deferred frees */
+    struct oribi_conn *run_next;    /* run queue, or the list of deferred frees */
     struct oribi_conn *posted_next; /* connections whose turn was cut short */
     struct oribi_conn_request *exchange;
     struct oribi_out *out; /* unsent output, NULL when none */
@@ -117,13 +117,13 @@ struct oribi_conn {
     struct oribi_channel *channel;     /* owned; NULL for a client's own connection */
     struct oribi_transport *transport; /* owned; NULL: the socket itself. Set before oribi_conn_start() */
     uint8_t state;
-    bool closes : 1;   /* close when the output is drained */
-    bool lingers : 1;  /* before closing, read and drop what the peer still sends */
+    bool closes : 1;    /* close when the output is drained */
+    bool lingers : 1;   /* before closing, read and drop what the peer still sends */
     bool is_posted : 1; /* on the list of posted_next */
-    bool broken : 1;   /* writing failed: no more bytes can be sent */
-    bool unstored : 1; /* unstored_bytes > 0: until then the exchange of a finished answer stays */
-    bool claimed : 1;  /* queued, but not for a call */
-    bool lost : 1;     /* the application has closed the descriptor: its number is not ours to close */
+    bool broken : 1;    /* writing failed: no more bytes can be sent */
+    bool unstored : 1;  /* unstored_bytes > 0: until then the exchange of a finished answer stays */
+    bool claimed : 1;   /* queued, but not for a call */
+    bool lost : 1;      /* the application has closed the descriptor: its number is not ours to close */
     /* the first bytes are a PROXY header, and replace addr and port; set before oribi_conn_start() */
     bool proxy_awaited : 1;
     bool proxy_tls : 1; /* the PROXY header said that the client speaks TLS */

@@ -2,8 +2,8 @@
  * and the worker is free while a slow client reads. Bytes go to memory first, then to an unlinked file; parts of files
  * may stand before, between and behind them. All leave in the order in which they were given.
  *
- * With a temporary file (base/writer.h) the bytes for the file are copied, and its writer writes them: they can be sent when
- * they are stored, which oribi_out_stored() is called for. Without one they are written at once. */
+ * With a temporary file (base/writer.h) the bytes for the file are copied, and its writer writes them: they can be sent
+ * when they are stored, which oribi_out_stored() is called for. Without one they are written at once. */
 #ifndef ORIBI_EVENT_OUT_H
 #define ORIBI_EVENT_OUT_H
 
@@ -52,8 +52,8 @@ int oribi_out_keep(struct oribi_out *out, const struct iovec *vec, size_t count,
 void oribi_out_divert(struct oribi_out *out, struct oribi_temp_file *temp_file);
 struct oribi_temp_file *oribi_out_temp_file(struct oribi_out *out); /* borrowed; NULL: none */
 
-/* A write of the temporary file has ended, well or not; begins the next one where there is more. 0, or the error of the writing:
- * ORIBI_EFULL or ORIBI_ESTORE, whose words oribi_os_error_text() has then. */
+/* A write of the temporary file has ended, well or not; begins the next one where there is more. 0, or the error of the
+ * writing: ORIBI_EFULL or ORIBI_ESTORE, whose words oribi_os_error_text() has then. */
 int oribi_out_stored(struct oribi_out *out);
 
 /* Bytes of memory that wait for the writer. */

@@ -69,8 +69,8 @@ void oribi_parts_destroy(struct oribi_parts *parts);
 int oribi_parts_append(struct oribi_parts *parts, struct oribi_body *frame, const struct oribi_parts_room *room,
                        const char *p, size_t n);
 
-/* After the last byte: the same results; ORIBI_EBAD when the body is cut. Without temporary files everything is in its place
- * then. */
+/* After the last byte: the same results; ORIBI_EBAD when the body is cut. Without temporary files everything is in its
+ * place then. */
 int oribi_parts_finish(struct oribi_parts *parts, struct oribi_body *frame);
 
 /* With temporary files: is a write under way? When one has ended, well or not: begins the next where there is more. 0,

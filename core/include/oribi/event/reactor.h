@@ -35,7 +35,8 @@ struct oribi_reactor_config {
     int64_t buffers_file_max;
     struct oribi_slice server;       /* Server header of our own answers; may be empty */
     const struct oribi_added *added; /* headers of all answers; NULL: none. Borrowed */
-    size_t exchange_bytes;           /* size of the layer above's exchange, at least sizeof(struct oribi_conn_request) */
+    /* size of the layer above's exchange, at least sizeof(struct oribi_conn_request) */
+    size_t exchange_bytes;
 };
 
 /* Events that the layer above is told of; each may be NULL. */
@@ -93,7 +94,8 @@ struct oribi_reactor {
     struct oribi_budget budget;
     int64_t unstored; /* bytes of output, of all connections, that wait for the writer; of the budget's memory */
     char *scratch;    /* ORIBI_SCRATCH_BYTES, for any function of this layer until it returns */
-    bool neighbour;   /* true: the next wait may yield; so says a frontend with calls out, and whoever reads a channel */
+    /* true: the next wait may yield; so says a frontend with calls out, and whoever reads a channel */
+    bool neighbour;
 
     /* private */
     struct oribi_limits channel_limits; /* heads that a frontend has written anew are a little longer than they were */

@@ -1,13 +1,13 @@
-/* Open files of a worker: descriptors, what they stand for, small bodies in memory, compressed precompressed files, and names under
- * which there is nothing.
+/* Open files of a worker: descriptors, what they stand for, small bodies in memory, compressed precompressed files, and
+ * names under which there is nothing.
  *
- * An entry is one state of a file, with the precompressed files that were beside it then, and never changes: what changes on the disk
- * becomes a new entry, and answers that are being sent keep theirs. Each entry is compared with the disk when it is
- * asked for and a second has gone by since it was last; the caller gives the time. A file replaced by rename(2) is
- * therefore new within a second, and none is ever half old and half new. A file written to in place can be torn by
- * whoever writes: its length is that of the entry, and oribi_file_unchanged() tells the sender.
- * A file and its precompressed files are opened one after the other: where a deployment replaces them in between, a precompressed file can be newer
- * than its file for a second, each with its own length and times.
+ * An entry is one state of a file, with the precompressed files that were beside it then, and never changes: what
+ * changes on the disk becomes a new entry, and answers that are being sent keep theirs. Each entry is compared with the
+ * disk when it is asked for and a second has gone by since it was last; the caller gives the time. A file replaced by
+ * rename(2) is therefore new within a second, and none is ever half old and half new. A file written to in place can be
+ * torn by whoever writes: its length is that of the entry, and oribi_file_unchanged() tells the sender. A file and its
+ * precompressed files are opened one after the other: where a deployment replaces them in between, a precompressed file
+ * can be newer than its file for a second, each with its own length and times.
  *
  * Made after the fork, for one worker; one owner at a time, like the reactor. */
 #ifndef ORIBI_FILES_CACHE_H
@@ -26,8 +26,9 @@ enum {
     ORIBI_CACHE_CHECK_MS = 1000,
     ORIBI_CACHE_BODY_BYTES_MAX = 64 * 1024, /* of a file that is kept in memory; larger ones keep their descriptor */
     ORIBI_CACHE_HASHED_BYTES_MAX = 4 * 1024 * 1024, /* oribi_file_hash(): a few milliseconds, in the worker's turn */
-    ORIBI_CACHE_YOUNG_S = 2,          /* so long after a change the next one need not show in the file's times */
-    ORIBI_CACHE_STALE_TOLD_MAX = 256, /* precompressed files that are older than their file, each named in the log once */
+    ORIBI_CACHE_YOUNG_S = 2, /* so long after a change the next one need not show in the file's times */
+    /* precompressed files that are older than their file, each named in the log once */
+    ORIBI_CACHE_STALE_TOLD_MAX = 256,
     ORIBI_CACHE_MISSING_DEFAULT = 1024,
 };
 
@@ -39,7 +40,8 @@ struct oribi_cache_limits {
     uint64_t memory_max;  /* bytes, with names and book-keeping */
 };
 
-/* What the name of a precompressed file has behind that of its file: .zst .br .gz; empty for identity. Static storage. */
+/* What the name of a precompressed file has behind that of its file: .zst .br .gz; empty for identity. Static
+ * storage. */
 const char *oribi_coding_suffix(enum oribi_coding coding);
 
 /* Bytes to send: info.size of them, from `body`, or where that is NULL from `fd`, whose own position is not used. */

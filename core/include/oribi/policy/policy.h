@@ -83,7 +83,7 @@ struct oribi_policy_config {
     uint64_t refork_after;   /* requests of one worker; 0: never */
     int deadline_signal;     /* sent to a worker at each look that finds its call over its deadline; 0: none */
     bool watch;              /* look at the scoreboard every ORIBI_WATCH_MS */
-    bool frontends;              /* a graceful stop lets frontends end first, which need the workers */
+    bool frontends;          /* a graceful stop lets frontends end first, which need the workers */
     /* process 1: at its end the system ends all others of its container, so that it cannot hand over */
     bool is_init;
     bool no_reopen; /* USR1 means something else to the workers */
@@ -104,14 +104,14 @@ enum oribi_policy_event_type {
     ORIBI_EVENT_EXITED,         /* pid, status: any reaped child */
     ORIBI_EVENT_STOP,           /* graceful; a second one is STOP_NOW */
     ORIBI_EVENT_STOP_NOW,
-    ORIBI_EVENT_INTERRUPT,     /* graceful for ORIBI_INTERRUPT_MS at most; a second one is STOP_NOW */
-    ORIBI_EVENT_FRONTENDS_ENDED,   /* all of them, after FRONTENDS_END */
-    ORIBI_EVENT_RESIZE,        /* delta */
-    ORIBI_EVENT_WINCH,         /* no workers until the next RESIZE or RELOAD */
-    ORIBI_EVENT_REOPEN,        /* log files */
-    ORIBI_EVENT_MEASURED,      /* slot, ticket, bytes of memory */
-    ORIBI_EVENT_MOLD_PROMOTED, /* generation, pid: forked off a worker, ready */
-    ORIBI_EVENT_MOLD_AT,       /* pid, text: where its loading stands */
+    ORIBI_EVENT_INTERRUPT,       /* graceful for ORIBI_INTERRUPT_MS at most; a second one is STOP_NOW */
+    ORIBI_EVENT_FRONTENDS_ENDED, /* all of them, after FRONTENDS_END */
+    ORIBI_EVENT_RESIZE,          /* delta */
+    ORIBI_EVENT_WINCH,           /* no workers until the next RESIZE or RELOAD */
+    ORIBI_EVENT_REOPEN,          /* log files */
+    ORIBI_EVENT_MEASURED,        /* slot, ticket, bytes of memory */
+    ORIBI_EVENT_MOLD_PROMOTED,   /* generation, pid: forked off a worker, ready */
+    ORIBI_EVENT_MOLD_AT,         /* pid, text: where its loading stands */
     ORIBI_EVENT_RELOAD,
     ORIBI_EVENT_UPGRADE,
     ORIBI_EVENT_UPGRADE_STARTED, /* pid; pid < 0: could not be started, text */
@@ -148,7 +148,7 @@ enum oribi_policy_action_type {
     ORIBI_ACTION_WORKER_EXIT,     /* pid, status, slot, text: hook, and the slot's shared memory may be cleared */
     ORIBI_ACTION_REOPEN,          /* our own log files */
     ORIBI_ACTION_STOP_SOON,       /* a stop is announced: readiness is over, service is not */
-    ORIBI_ACTION_FRONTENDS_END,       /* the stop has begun with the frontends; code 1: a successor has our sockets */
+    ORIBI_ACTION_FRONTENDS_END,   /* the stop has begun with the frontends; code 1: a successor has our sockets */
     ORIBI_ACTION_STOPPING,        /* the workers' stop has begun; code likewise */
     ORIBI_ACTION_RELOADING,       /* generation: the reload begins */
     ORIBI_ACTION_COMMITTED,       /* generation: it is the current one now */
@@ -269,7 +269,7 @@ struct oribi_policy {
     int64_t hurry_at;    /* a graceful stop becomes STOP_NOW; 0: it does not */
     int64_t stop_at;     /* end of drain_delay; 0: not announced */
     int64_t stop_until;  /* when a graceful stop that began with frontends is over; 0: another stop, or no bound */
-    bool frontends_end;      /* the server stops, and workers go on until its frontends have ended, or stop_until */
+    bool frontends_end;  /* the server stops, and workers go on until its frontends have ended, or stop_until */
     int32_t upgrade_pid; /* the successor that is starting; 0: none, -1: asked for */
     int64_t upgrade_until;
     bool handed_over;     /* it serves */

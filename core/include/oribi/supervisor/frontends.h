@@ -1,11 +1,11 @@
-/* frontends - processes that hold the clients of tls:// addresses and of those with frontend=on (frontend_protocol.h). A frontend is a
- * place of its own: started before any worker serves, started again when it dies, kept through reloads and recycling;
- * told to end, and waited for, before the workers are, since it needs them for what it has begun.
+/* frontends - processes that hold the clients of tls:// addresses and of those with frontend=on (frontend_protocol.h).
+ * A frontend is a place of its own: started before any worker serves, started again when it dies, kept through reloads
+ * and recycling; told to end, and waited for, before the workers are, since it needs them for what it has begun.
  *
  * frontends.c hears and ends them, frontend_start.c starts them, frontend_renewal.c brings new certificates,
  * frontend_passwords.c their passwords, frontend_files.c keeps both; frontend_text.c writes what
- * they are started with, frontend_tickets.c has the keys of session tickets, frontend_slots.c what frontends count, frontend_unused.c
- * what is set for none. */
+ * they are started with, frontend_tickets.c has the keys of session tickets, frontend_slots.c what frontends count,
+ * frontend_unused.c what is set for none. */
 #ifndef ORIBI_SUPERVISOR_FRONTENDS_H
 #define ORIBI_SUPERVISOR_FRONTENDS_H
 
@@ -37,13 +37,13 @@ struct oribi__frontend {
     pid_t pid;      /* 0: none */
     int control_fd; /* -1: none */
     bool ready;
-    uint32_t owed;                  /* answers to new certificates: the last one counts … */
-    uint32_t locals_owed;            /* … and to new local contents, likewise */
-    int64_t start_at;               /* when it is started again; 0: it is there */
-    int64_t ready_by;               /* it is killed then */
-    uint32_t failures;              /* in a row */
+    uint32_t owed;                      /* answers to new certificates: the last one counts … */
+    uint32_t locals_owed;               /* … and to new local contents, likewise */
+    int64_t start_at;                   /* when it is started again; 0: it is there */
+    int64_t ready_by;                   /* it is killed then */
+    uint32_t failures;                  /* in a row */
     struct oribi__frontend_files files; /* that it was started with, until it serves */
-    char refused[128];              /* why it did not serve with what the files have now; "": it did */
+    char refused[128];                  /* why it did not serve with what the files have now; "": it did */
 };
 
 /* New certificates on their way to frontends. */
@@ -62,24 +62,25 @@ struct oribi__frontends {
     int64_t tickets_at;                /* when the keys are turned */
     int slots_fd;
     struct oribi_frontend_slot *slots; /* what each counts, mapped; NULL: no frontends, or no memory for that */
-    bool beginning;                /* the server is not up before all of them are ready */
-    uint32_t begun;                /* so many of them were started */
+    bool beginning;                    /* the server is not up before all of them are ready */
+    uint32_t begun;                    /* so many of them were started */
     bool ending;
     char error[256];   /* of the last that has failed at its start; "": none */
     char refusal[256]; /* of the last that has refused new certificates; "": none */
     uint32_t taken;    /* frontends that have taken new certificates */
     char warning[256]; /* of the last that has taken certificates; "": none */
     enum oribi__renewal renewing;
-    bool renew_again;                   /* it was asked for while one was under way */
-    int64_t renewal_until;              /* of ANSWERS */
-    int64_t locals_until;                /* a reload's reply waits no longer for its local content; 0: none is on its way */
-    struct oribi__frontend_files renewed;   /* what was read, until a frontend has taken it */
-    struct oribi__passwords *passwords; /* of a renewal; NULL: none is read … */
-    struct oribi__passwords *of_start;  /* … and of a frontend that is to start, … */
-    uint32_t starting;                  /* … this one */
-    char renewal[256];                  /* why a reload has not renewed certificates; "": it has */
-    struct oribi__frontend_files kept;      /* of the certificates that frontends have taken last */
-    struct oribi_buf local;              /* oribi__frontend_text_local() of the generation in force */
+    bool renew_again;      /* it was asked for while one was under way */
+    int64_t renewal_until; /* of ANSWERS */
+    /* a reload's reply waits no longer for its local content; 0: none is on its way */
+    int64_t locals_until;
+    struct oribi__frontend_files renewed; /* what was read, until a frontend has taken it */
+    struct oribi__passwords *passwords;   /* of a renewal; NULL: none is read … */
+    struct oribi__passwords *of_start;    /* … and of a frontend that is to start, … */
+    uint32_t starting;                    /* … this one */
+    char renewal[256];                    /* why a reload has not renewed certificates; "": it has */
+    struct oribi__frontend_files kept;    /* of the certificates that frontends have taken last */
+    struct oribi_buf local;               /* oribi__frontend_text_local() of the generation in force */
 };
 
 void oribi__frontends_init(struct oribi__frontends *frontends);
@@ -101,8 +102,8 @@ uint32_t oribi__frontends_serving(const struct oribi__frontends *frontends);
 /* Wanted, and none is serving. */
 bool oribi__frontends_missing(const struct oribi__frontends *frontends);
 
-/* Reads the files of the certificates and gives them to all frontends. Its end is logged, and told to the clients of the
- * control socket that wait for it (frontend_renewal.c). One that is under way is followed by another. */
+/* Reads the files of the certificates and gives them to all frontends. Its end is logged, and told to the clients of
+ * the control socket that wait for it (frontend_renewal.c). One that is under way is followed by another. */
 void oribi__frontends_certificates(struct oribi_supervisor *supervisor);
 
 /* For each turn of the supervisor. */
@@ -119,8 +120,8 @@ size_t oribi__frontends_fds(const struct oribi_supervisor *supervisor, int *fds)
 /* A child has ended: was it a frontend, or a command that prints a password? */
 bool oribi__frontends_ended(struct oribi_supervisor *supervisor, pid_t pid, int status);
 
-/* A new generation is in force, and this is its text of oribi__frontend_text_local(): frontends get it, and read anew what it
- * names. Borrows the text. */
+/* A new generation is in force, and this is its text of oribi__frontend_text_local(): frontends get it, and read anew
+ * what it names. Borrows the text. */
 void oribi__frontends_local(struct oribi_supervisor *supervisor, const struct oribi_buf *local);
 
 /* Tells them to end: they answer what has begun and those who have connected; `handed_over`: others serve their
@@ -143,8 +144,8 @@ void oribi__frontends_close(struct oribi_supervisor *supervisor, bool in_child);
 
 /* --- frontend_start.c --- */
 
-/* Starts frontend i. One that is started again gets the certificates that served last, where the files have none that are
- * good. 0; ORIBI_AGAIN: a password is asked for; or a code with one line in `error`. */
+/* Starts frontend i. One that is started again gets the certificates that served last, where the files have none that
+ * are good. 0; ORIBI_AGAIN: a password is asked for; or a code with one line in `error`. */
 int oribi__frontend_start(struct oribi_supervisor *supervisor, uint32_t i, char *error);
 
 /* Frees the passwords of a reading, NULL then. */
@@ -173,7 +174,7 @@ void oribi__frontends_make_slots(struct oribi__frontends *frontends);
 
 /* Adds what the frontends have counted: to `sums` all, to `workers` what counts as workers' does. */
 void oribi__frontends_fold(const struct oribi__frontends *frontends, uint64_t sums[ORIBI_FRONTEND_COUNTERS],
-                       uint64_t workers[ORIBI_SLOT_COUNTERS]);
+                           uint64_t workers[ORIBI_SLOT_COUNTERS]);
 
 /* What a frontend counts; NULL: not known. */
 const struct oribi_frontend_slot *oribi__frontends_slot(const struct oribi__frontends *frontends, uint32_t i);
@@ -195,8 +196,8 @@ void oribi__frontends_turn_tickets(struct oribi__frontends *frontends, int64_t n
 
 /* --- frontend_text.c --- */
 
-#define ORIBI__FRONTEND_NEEDS                                                                                              \
-    "the program oribi-frontend, which is built where OpenSSL 3.0 and nghttp2 1.52 are (Debian: libssl-dev, "              \
+#define ORIBI__FRONTEND_NEEDS                                                                                          \
+    "the program oribi-frontend, which is built where OpenSSL 3.0 and nghttp2 1.52 are (Debian: libssl-dev, "          \
     "libnghttp2-dev and pkg-config)"
 
 /* Writes the path of the program. False: it is not there. */
@@ -207,7 +208,7 @@ bool oribi__frontends_wanted(const struct oribi_listeners *listeners);
 
 /* Appends options, listeners and `local`, a text of the next function. 0 or ORIBI_ENOMEM. */
 int oribi__frontend_text(const struct oribi_options *options, struct oribi_slice local,
-                     const struct oribi_listeners *listeners, struct oribi_buf *out);
+                         const struct oribi_listeners *listeners, struct oribi_buf *out);
 
 /* Appends the options that frontends answer without the application by, and the working directory, from which relative
  * paths in them are seen. 0 or ORIBI_ENOMEM. */
@@ -235,8 +236,8 @@ void oribi__frontend_wipe(struct oribi_buf *text);
 
 /* --- frontend_unused.c --- */
 
-/* The next option that is set for frontends, or for TLS, where no address has a frontend or speaks TLS: a line of it, with *at
- * as the place, 0 at first. False: no more. */
+/* The next option that is set for frontends, or for TLS, where no address has a frontend or speaks TLS: a line of it,
+ * with *at as the place, 0 at first. False: no more. */
 bool oribi__frontend_unused(const struct oribi_options *options, bool tls, bool frontend, size_t *at, char *line);
 
 /* Logs them. */
@@ -249,8 +250,8 @@ void oribi__frontends_warn_of_unused(const struct oribi_options *options, const 
  * too, with `from`. 0; ORIBI_AGAIN: a password is asked for (oribi__passwords_turn()), and what was appended is to be
  * wiped; or a code with one line in `error` that names the file. */
 int oribi__frontend_text_certificates(const struct oribi_options *options, const struct oribi_listeners *listeners,
-                                  const struct oribi__frontend_files *from, struct oribi__frontend_files *keep,
-                                  struct oribi__passwords *passwords, struct oribi_buf *out, char *error);
+                                      const struct oribi__frontend_files *from, struct oribi__frontend_files *keep,
+                                      struct oribi__passwords *passwords, struct oribi_buf *out, char *error);
 
 /* The same for the tls:// addresses of the options, none of which is open: for a look (command/check_tls.c). */
 int oribi__frontend_text_certificates_named(const struct oribi_options *options, struct oribi_buf *out, char *error);

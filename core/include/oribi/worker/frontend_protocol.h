@@ -1,11 +1,11 @@
-/* What a supervisor and its frontends say to each other: the text that a frontend is started with, the first bytes of messages,
- * and the keys of session tickets that all frontends share. The frontend's side is frontend/config.c, the supervisor's
- * supervisor/frontends.c and supervisor/frontend_text.c; both are of one build.
+/* What a supervisor and its frontends say to each other: the text that a frontend is started with, the first bytes of
+ * messages, and the keys of session tickets that all frontends share. The frontend's side is frontend/config.c, the
+ * supervisor's supervisor/frontends.c and supervisor/frontend_text.c; both are of one build.
  *
  * The text is of records, each "name length\n", so many bytes, and "\n":
  *
  *   option NAME       a value; lists have a record for each item
- *   local content              such records of options, and `folder`, from which relative paths in them are seen: what the
+ *   local content such records of options, and `folder`, from which relative paths in them are seen: what the
  *                     newest generation says of answers without the application
  *   listener          "fd index hash tls proxy inherited text"
  *   certificate I     the name of a certificate of listener I; then, in this order:
@@ -40,14 +40,14 @@ enum {
     ORIBI_FRONTEND_SAYS_FAILED = 'E', /* and why */
     ORIBI_FRONTEND_SAYS_TAKEN = 'c',  /* the certificates; a warning may follow */
     ORIBI_FRONTEND_SAYS_REFUSED = 'e',
-    ORIBI_FRONTEND_SAYS_LOCAL = 'w',         /* it answers by the last local content that it was told */
+    ORIBI_FRONTEND_SAYS_LOCAL = 'w',        /* it answers by the last local content that it was told */
     ORIBI_FRONTEND_TOLD_CERTIFICATES = 'C', /* with a descriptor of such a text */
     ORIBI_FRONTEND_TOLD_DRAIN = 'D',        /* others serve the addresses */
     ORIBI_FRONTEND_TOLD_STOP = 'S',         /* the addresses end: who has connected is served */
     ORIBI_FRONTEND_TOLD_GIVE_UP = 'G',      /* workers end: what waits for them is answered 503 */
     ORIBI_FRONTEND_TOLD_REOPEN = 'R',       /* with a descriptor of the log */
     ORIBI_FRONTEND_TOLD_ACCESS_LOG = 'A',   /* the same of the access log */
-    ORIBI_FRONTEND_TOLD_LOCAL = 'W',         /* with a descriptor of what follows `local` in such a text */
+    ORIBI_FRONTEND_TOLD_LOCAL = 'W',        /* with a descriptor of what follows `local` in such a text */
 };
 
 enum {

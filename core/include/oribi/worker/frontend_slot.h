@@ -1,6 +1,7 @@
-/* frontend_slot - what frontends count: a mapping of their own, one slot for each frontend, beside the scoreboard of workers. Made
- * where a server has frontends. A frontend writes its own slot, in one thread and without a lock; the supervisor reads it, and
- * clears what tells of now when the frontend has ended. The counters stay: the frontend that takes its place counts on. */
+/* frontend_slot - what frontends count: a mapping of their own, one slot for each frontend, beside the scoreboard of
+ * workers. Made where a server has frontends. A frontend writes its own slot, in one thread and without a lock; the
+ * supervisor reads it, and clears what tells of now when the frontend has ended. The counters stay: the frontend that
+ * takes its place counts on. */
 #ifndef ORIBI_WORKER_FRONTEND_SLOT_H
 #define ORIBI_WORKER_FRONTEND_SLOT_H
 
@@ -29,10 +30,10 @@ enum oribi_frontend_handshake {
 };
 
 enum oribi_frontend_unshaken {
-    ORIBI_FRONTEND_REFUSED, /* an alert was sent or came */
-    ORIBI_FRONTEND_PLAIN,   /* HTTP without TLS */
-    ORIBI_FRONTEND_ABANDONED,    /* the client has gone */
-    ORIBI_FRONTEND_LATE,    /* head_timeout */
+    ORIBI_FRONTEND_REFUSED,   /* an alert was sent or came */
+    ORIBI_FRONTEND_PLAIN,     /* HTTP without TLS */
+    ORIBI_FRONTEND_ABANDONED, /* the client has gone */
+    ORIBI_FRONTEND_LATE,      /* head_timeout */
     ORIBI_FRONTEND_HANDSHAKE_FAILURES,
 };
 
@@ -45,7 +46,8 @@ struct oribi_frontend_slot {
     _Atomic uint32_t queue_len;                      /* whole requests that wait for a worker … */
     _Atomic int64_t queue_oldest_us;                 /* … and since when the oldest does; 0: none */
     _Atomic int64_t expires_s; /* when the first of its certificates expires, seconds since 1970; 0: it has none */
-    /* written by the supervisor: no other server has the frontend's addresses, which may end when the supervisor dies */
+    /* written by the supervisor: no other server has the frontend's addresses, which may end when the supervisor
+     * dies */
     _Atomic uint32_t sole;
 
     /* Counters: all of 64 bits, from here to the end. First those that a worker's slot has, too, under the same names:
@@ -63,20 +65,20 @@ struct oribi_frontend_slot {
     /* … and those that only frontends have */
     _Atomic uint64_t handshakes[ORIBI_FRONTEND_HANDSHAKES];
     _Atomic uint64_t handshake_failures[ORIBI_FRONTEND_HANDSHAKE_FAILURES];
-    _Atomic uint64_t requests[2]; /* over HTTP/1.1, over HTTP/2 */
+    _Atomic uint64_t requests[2];  /* over HTTP/1.1, over HTTP/2 */
     _Atomic uint64_t local_count;  /* of uncalled_count: what the options have it answer */
-    _Atomic uint64_t call_count;  /* requests given to workers … */
+    _Atomic uint64_t call_count;   /* requests given to workers … */
     _Atomic uint64_t posted_count; /* … and of these, those that were given to another after the first has died */
-    _Atomic uint64_t reset_count; /* streams that ended by a reset of either side */
-    _Atomic uint64_t bytes_in;    /* from clients, without what TLS adds */
+    _Atomic uint64_t reset_count;  /* streams that ended by a reset of either side */
+    _Atomic uint64_t bytes_in;     /* from clients, without what TLS adds */
     _Atomic uint64_t bytes_out;
     char apart[128]; /* slots of two frontends share no cache line */
 };
 
 enum {
     ORIBI_FRONTEND_COUNTERS = (offsetof(struct oribi_frontend_slot, bytes_out) + sizeof(uint64_t) -
-                           offsetof(struct oribi_frontend_slot, uncalled_count)) /
-                          sizeof(uint64_t),
+                               offsetof(struct oribi_frontend_slot, uncalled_count)) /
+                              sizeof(uint64_t),
 };
 
 /* Adds n to a counter of the frontend's own slot. */
@@ -85,7 +87,7 @@ void oribi_frontend_slot_count(_Atomic uint64_t *counter, uint64_t n);
 /* Adds the counters of a slot to `sums`, and to `workers` (oribi_slot_fold()) those that a worker's slot has, too. For
  * every reader, also while the frontend writes. */
 void oribi_frontend_slot_fold(uint64_t sums[ORIBI_FRONTEND_COUNTERS], uint64_t workers[ORIBI_SLOT_COUNTERS],
-                          const struct oribi_frontend_slot *slot);
+                              const struct oribi_frontend_slot *slot);
 
 /* Gives the sums their names: writes them to the counters of `slot`, which is no frontend's, and clears its rest. */
 void oribi_frontend_slot_unfold(const uint64_t sums[ORIBI_FRONTEND_COUNTERS], struct oribi_frontend_slot *slot);

@@ -25,11 +25,12 @@
 struct oribi_worker;
 
 struct oribi_worker_setup {
-    const struct oribi_options *options;    /* borrowed for the worker's life */
-    struct oribi_listeners *listeners;      /* borrowed; the worker never shuts them down, only stops watching */
-    struct oribi_slot *slot;                /* of this worker on the scoreboard, or NULL */
-    const struct oribi_scoreboard *board;   /* all slots, to see whether a sibling is idle; NULL: it has no siblings */
-    const struct oribi_scoreboard *workers; /* of a local_thread, in a frontend: those that health tells of; else NULL */
+    const struct oribi_options *options;  /* borrowed for the worker's life */
+    struct oribi_listeners *listeners;    /* borrowed; the worker never shuts them down, only stops watching */
+    struct oribi_slot *slot;              /* of this worker on the scoreboard, or NULL */
+    const struct oribi_scoreboard *board; /* all slots, to see whether a sibling is idle; NULL: it has no siblings */
+    /* of a local_thread, in a frontend: those that health tells of; else NULL */
+    const struct oribi_scoreboard *workers;
     /* borrowed; the hand-off queue shared with the workers on the board, or NULL: none */
     const struct oribi_handoff *handoff;
     struct oribi_access_log *access_log; /* borrowed, or NULL: off */

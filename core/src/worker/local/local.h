@@ -11,10 +11,10 @@ struct oribi_conn;
 struct oribi_worker;
 struct oribi__local;
 
-/* Gives the local content of these options, NULL when they have none. Opens the roots. A start and a reload have looked at the
- * folders (oribi_options_check_files()); one that has gone since is a line in the log, and its mount is left out: a
- * worker that replaces another must not lose health and the other mounts with it. Borrows the options. destroy: takes
- * it, and NULL. */
+/* Gives the local content of these options, NULL when they have none. Opens the roots. A start and a reload have looked
+ * at the folders (oribi_options_check_files()); one that has gone since is a line in the log, and its mount is left
+ * out: a worker that replaces another must not lose health and the other mounts with it. Borrows the options. destroy:
+ * takes it, and NULL. */
 struct oribi__local *oribi__local_create(const struct oribi_options *options);
 void oribi__local_destroy(struct oribi__local *local);
 

@@ -165,7 +165,7 @@ static bool send_file(struct oribi__local_answer *a, const struct oribi_file *fi
         oribi__local_add(a, "Last-Modified", modified, sizeof(modified));
     }
     bool has_precompressed = file->contents[ORIBI_CODING_GZIP].is_there || file->contents[ORIBI_CODING_BR].is_there ||
-                     file->contents[ORIBI_CODING_ZSTD].is_there;
+                             file->contents[ORIBI_CODING_ZSTD].is_there;
     if (has_precompressed)
         oribi__local_add_text(a, "Vary", "Accept-Encoding");
     add_mount_headers(a);

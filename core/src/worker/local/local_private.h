@@ -1,6 +1,6 @@
-/* What the sources of a worker's local content share: local.c (which part answers a request), local_files.c (files of mounts),
- * local_fixed.c (fixed answers), local_https.c (what should have come by HTTPS), local_send.c (an answer's bytes, its
- * line in the access log). */
+/* What the sources of a worker's local content share: local.c (which part answers a request), local_files.c (files of
+ * mounts), local_fixed.c (fixed answers), local_https.c (what should have come by HTTPS), local_send.c (an answer's
+ * bytes, its line in the access log). */
 #ifndef ORIBI_WORKER_LOCAL_LOCAL_PRIVATE_H
 #define ORIBI_WORKER_LOCAL_LOCAL_PRIVATE_H
 
@@ -96,8 +96,8 @@ void oribi__local_send_https(struct oribi__local_answer *answer);
 
 /* --- local_files.c --- */
 
-/* Answers from the mounts, by local content->path, which has been read. False: none has the file, and those that could have it
- * fall through. */
+/* Answers from the mounts, by local content->path, which has been read. False: none has the file, and those that could
+ * have it fall through. */
 bool oribi__local_answer_file(struct oribi__local_answer *answer);
 
 /* The same for a path that no file can have: 400 or 404 of a mount that does not fall through. */

@@ -119,7 +119,8 @@ void oribi__local_send_body(struct oribi__local_answer *a, int status, const str
 void oribi__local_send(struct oribi__local_answer *a, int status, struct oribi_slice memory)
 {
     const struct iovec vec = {(void *)memory.p, memory.n};
-    oribi__local_send_body(a, status, &(struct oribi__local_body){.len = (int64_t)memory.n, .vec_count = 1, .vec = &vec});
+    oribi__local_send_body(a, status,
+                           &(struct oribi__local_body){.len = (int64_t)memory.n, .vec_count = 1, .vec = &vec});
 }
 
 void oribi__local_send_error(struct oribi__local_answer *a, int status)

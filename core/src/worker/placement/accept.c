@@ -301,8 +301,8 @@ bool oribi__last_call(struct oribi_worker *w)
 
 /* The kernel's backlog can be neither counted nor refused, so with a limit on waiting a busy worker lets newcomers in
  * when no sibling would: they are answered in time, or 503 at once, and passed on as soon as a sibling is idle. So it
- * does with local content, which has answers that no call is needed for. In long calls it does so in any case, because a
- * request in the backlog has no place in the order of those that wait (oribi__queues_newcomers()). */
+ * does with local content, which has answers that no call is needed for. In long calls it does so in any case, because
+ * a request in the backlog has no place in the order of those that wait (oribi__queues_newcomers()). */
 bool oribi__wants_newcomers_in_call(const struct oribi_worker *w)
 {
     bool paused = w->stopping || oribi__retiring(w) || w->reactor.now_ms < w->acceptor.pause_until_ms;

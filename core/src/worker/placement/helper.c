@@ -30,7 +30,7 @@ enum {
     LOOK_BUSY_MS = 2,       /* with several threads, when some are in long calls and one may join them any time */
     BUSY_US = 10000,        /* age of a call that is taken over though no sibling is idle: not only to pass on */
     BUSY_MS = 10,           /* between two looks while no sibling is idle, unless one wakes us */
-    BUSY_LOCAL_MS = 2,       /* the same where some requests need no call, and wait for nobody but us */
+    BUSY_LOCAL_MS = 2,      /* the same where some requests need no call, and wait for nobody but us */
     NAP_LISTENERS_MAX = 16, /* watched in a nap; where there are more, newcomers wait for the next look */
     EARLY_MS = 4,           /* the same before the call is long */
     ALONE_MS = 2,           /* the same where there are no siblings */

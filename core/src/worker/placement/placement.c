@@ -401,9 +401,9 @@ static void lose(struct oribi_worker *w, const struct oribi_handoff_item *item)
 {
     char text[512]; /* without added headers, which need more */
     const struct oribi_server_answer own = {.status = 503,
-                                         .retry_after_s = ORIBI__RETRY_AFTER_S,
-                                         .date = oribi_reactor_date(&w->reactor),
-                                         .server = w->reactor.config.server};
+                                            .retry_after_s = ORIBI__RETRY_AFTER_S,
+                                            .date = oribi_reactor_date(&w->reactor),
+                                            .server = w->reactor.config.server};
     oribi__count(&w->slot->lost_count, 1);
     oribi_log(ORIBI_LOG_ERROR, "out of file descriptors: a connection of another worker came without %s: %s",
               item->fd < 0 ? "its socket" : "the body of its request",

@@ -1,4 +1,5 @@
-/* The threads of a worker as its own sources see them; the interface for bindings is oribi/worker/placement/threads.h. */
+/* The threads of a worker as its own sources see them; the interface for bindings is
+ * oribi/worker/placement/threads.h. */
 #ifndef ORIBI_WORKER_PLACEMENT_THREADS_PRIVATE_H
 #define ORIBI_WORKER_PLACEMENT_THREADS_PRIVATE_H
 

@@ -735,7 +735,8 @@ static void test_a_tag_of_a_large_content(void)
     ok(client_send(&local, c, "HEAD /s/large HTTP/1.1\r\nHost: a\r\n\r\n") && next_answer_to(&local, c, true, &answer));
     const char *tag = tag_of(&answer);
     ok_named(memmem(tag, strlen(tag), "-400000", 7) != NULL, "%s", tag); /* young: it was made just now */
-    ok(client_send(&local, c, "HEAD /s/larger HTTP/1.1\r\nHost: a\r\n\r\n") && next_answer_to(&local, c, true, &answer));
+    ok(client_send(&local, c, "HEAD /s/larger HTTP/1.1\r\nHost: a\r\n\r\n") &&
+       next_answer_to(&local, c, true, &answer));
     ok(!has_field(&answer, "ETag: "));
     ok_eq(remove(path_of("large")) + remove(path_of("larger")), 0);
     close_with(&local);

@@ -1,4 +1,5 @@
-/* The local content of a frontend: what its thread answers on channels, what passes, its beginning and its end at any moment. */
+/* The local content of a frontend: what its thread answers on channels, what passes, its beginning and its end at any
+ * moment. */
 #include "worker/local/local_thread.c"
 
 #include "tap.h"

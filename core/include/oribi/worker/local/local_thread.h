@@ -1,7 +1,7 @@
-/* local_thread - what a server answers without the application, in a process that makes no calls: mounts, fixed answers,
- * redirects and health for a frontend's clients. A worker of its own, on a thread of its own, since disks are slow and the
- * frontend is one loop: it answers the requests of channels (handoff.h), and says of a request that nothing here answers
- * that it passes, with a line of status ORIBI_LOCAL_PASSED in the place of an answer.
+/* local_thread - what a server answers without the application, in a process that makes no calls: mounts, fixed
+ * answers, redirects and health for a frontend's clients. A worker of its own, on a thread of its own, since disks are
+ * slow and the frontend is one loop: it answers the requests of channels (handoff.h), and says of a request that
+ * nothing here answers that it passes, with a line of status ORIBI_LOCAL_PASSED in the place of an answer.
  *
  * All functions but the thread itself are for the thread that has started it. */
 #ifndef ORIBI_WORKER_LOCAL_LOCAL_THREAD_H

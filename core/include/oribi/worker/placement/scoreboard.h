@@ -25,10 +25,10 @@ enum oribi_slot_state {
 
 enum oribi_stop_word {
     ORIBI_STOP_NONE,
-    ORIBI_STOP_SOON,  /* a stop is announced (drain_delay); readiness is over, service is not */
+    ORIBI_STOP_SOON,      /* a stop is announced (drain_delay); readiness is over, service is not */
     ORIBI_STOP_FRONTENDS, /* the server ends, frontends first: this worker serves on, whatever signal comes */
-    ORIBI_STOP_TOLD,  /* the supervisor stops this worker; the server goes on, and others accept */
-    ORIBI_STOP_LAST,  /* the server ends, and no later worker accepts at the sockets that are its own */
+    ORIBI_STOP_TOLD,      /* the supervisor stops this worker; the server goes on, and others accept */
+    ORIBI_STOP_LAST,      /* the server ends, and no later worker accepts at the sockets that are its own */
 };
 
 enum {
@@ -101,17 +101,17 @@ struct oribi_slot {
     _Atomic uint64_t refusals[ORIBI_REFUSALS];         /* answers of the core's own, by enum oribi_refusal */
     _Atomic uint64_t bad_requests;
     _Atomic uint64_t timeouts[ORIBI_TIMEOUT_CLASSES];
-    _Atomic uint64_t shed_count;       /* answered 503 for overload */
-    _Atomic uint64_t gone_count;       /* dropped before their call because the client had gone (499) */
-    _Atomic uint64_t cancelled_count;  /* calls that were told to end because the client had gone */
-    _Atomic uint64_t passed_count;     /* connections given to siblings */
-    _Atomic uint64_t taken_count;      /* … and taken from them */
-    _Atomic uint64_t evicted_count;    /* connections closed for new ones: connections_max */
-    _Atomic uint64_t lost_count;       /* … that came without their descriptors, and were cut or answered 503 */
-    _Atomic uint64_t overdue_count;    /* calls that passed call_timeout */
-    _Atomic uint64_t temp_file_count;      /* bodies and answers that went to a file */
-    _Atomic uint64_t temp_file_written_bytes;    /* … and their bytes */
-    _Atomic uint64_t unlogged_count;   /* lines that the logs had no room for */
+    _Atomic uint64_t shed_count;      /* answered 503 for overload */
+    _Atomic uint64_t gone_count;      /* dropped before their call because the client had gone (499) */
+    _Atomic uint64_t cancelled_count; /* calls that were told to end because the client had gone */
+    _Atomic uint64_t passed_count;    /* connections given to siblings */
+    _Atomic uint64_t taken_count;     /* … and taken from them */
+    _Atomic uint64_t evicted_count;   /* connections closed for new ones: connections_max */
+    _Atomic uint64_t lost_count;      /* … that came without their descriptors, and were cut or answered 503 */
+    _Atomic uint64_t overdue_count;   /* calls that passed call_timeout */
+    _Atomic uint64_t temp_file_count; /* bodies and answers that went to a file */
+    _Atomic uint64_t temp_file_written_bytes; /* … and their bytes */
+    _Atomic uint64_t unlogged_count;          /* lines that the logs had no room for */
     _Atomic uint64_t gc_count;         /* runs of the language's garbage collector (oribi_worker_note_gc()) … */
     _Atomic uint64_t gc_us;            /* … and the time that they took */
     struct oribi_histogram queue_wait; /* of each call: from the whole request to the call, or from X-Request-Start */
