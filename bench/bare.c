@@ -24,7 +24,7 @@ static size_t answer_len;
 static time_t answer_second;
 static bool close_after; /* BARE_CLOSE in the environment: a connection per request */
 
-/* What was read of a request whose end has not come. */
+/* Bytes of a request whose end has not come. */
 static char *pending[CONNS_MAX];
 static size_t pending_len[CONNS_MAX];
 

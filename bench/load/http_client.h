@@ -1,6 +1,6 @@
-/* What every C client here needs: an address, a connection to it, bytes out, the head of an answer in. For the
- * drivers of bench/ and e2e/, which differ in what they do with it: threads that block, one epoll loop, thousands of
- * slow members. Functions are static, since each driver is one program. */
+/* Parts of every C client here: an address, a connection to it, bytes out, the head of an answer in. For the drivers of
+ * bench/ and e2e/, which differ in what they do with it: threads that block, one epoll loop, thousands of slow members.
+ * Functions are static, since each driver is one program. */
 #ifndef BENCH_LOAD_HTTP_CLIENT_H
 #define BENCH_LOAD_HTTP_CLIENT_H
 
@@ -141,7 +141,7 @@ HTTP_CLIENT_FN int http_head_field(const char *head, size_t head_len, const char
     return -1;
 }
 
-/* The same as a number; `otherwise` where there is no such field. */
+/* A field's value as a number; `otherwise` where there is no such field. */
 HTTP_CLIENT_FN double http_head_number(const char *head, size_t head_len, const char *name, double otherwise)
 {
     const char *value;

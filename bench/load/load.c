@@ -137,7 +137,7 @@ static void add(struct series *s, double ms, double wait_ms)
         s->wait_ms[s->wait_count++] = wait_ms;
 }
 
-/* What the server says of a call, in microseconds; below 0 what it does not say. */
+/* Times of a call that the server reports, in microseconds; below 0: not reported. */
 struct said {
     double service_us;
     double begun_us;

@@ -27,7 +27,7 @@ static void print_row(const char *name, const char *what, double *values, size_t
 
 static const double percentiles[] = {1, 10, 25, 50, 75, 90, 95, 99, 99.5, 99.9, 99.95, 99.99, 100};
 
-/* The same as a line of JSON: "curve" is pairs of percentile and ms. */
+/* Prints the row as a line of JSON: "curve" is pairs of percentile and ms. */
 static void print_json(const char *name, const char *what, double *values, size_t n, size_t errors)
 {
     double sum = 0;

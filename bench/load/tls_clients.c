@@ -31,7 +31,7 @@ struct slot {
     SSL *ssl;
     int fd;
     bool done;      /* the handshake has ended, and so has the client */
-    double since_s; /* … since then */
+    double since_s; /* when the handshake ended */
 };
 
 struct tally {

@@ -25,8 +25,8 @@ static const char *const rule_names[] = {"ideal",   "random", "round-robin", "le
 
 enum { RULES = sizeof(rule_names) / sizeof(*rule_names), AGENT_SAMPLES = 5 };
 
-/* What a machine's agent knows of itself: time in calls and time in the queue, of the sample under way and of the last
- * ones (core/src/observe/agent.h). */
+/* Times that a machine's agent measures: in calls and in the queue, of the sample under way and of the last ones
+ * (core/src/observe/agent.h). */
 struct agent {
     double at;
     double ran, waited;

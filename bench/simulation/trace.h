@@ -16,10 +16,10 @@
 #define MEAN_MS      20.0   /* of a call, but for "mix" */
 #define MIX_SHORT_MS 2.0    /* 99 of 100 calls */
 #define MIX_LONG_MS  500.0  /* the hundredth */
-#define PARETO_SHAPE 1.3    /* of the bounded Pareto distribution … */
-#define PARETO_RANGE 1000.0 /* … whose longest call is so many times its shortest */
-#define PHASE_MS     200.0  /* mean length of a phase of bursty arrivals … */
-#define PHASE_SHARE  0.5    /* … in which so much more, or less, than on average arrives */
+#define PARETO_SHAPE 1.3    /* of the bounded Pareto distribution */
+#define PARETO_RANGE 1000.0 /* its longest call is so many times its shortest */
+#define PHASE_MS     200.0  /* mean length of a phase of bursty arrivals */
+#define PHASE_SHARE  0.5    /* share of the average rate by which a phase has more, or fewer, arrivals */
 
 struct trace {
     double *at;

@@ -10,7 +10,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { BYTES_MAX = 10 * 1024, OFFERED_MAX = 5 };
 
-/* What a client says of one name: nothing, or its lowest q. */
+/* A client's preference for one name: none, or its lowest q. */
 struct wish {
     bool said;
     double q;

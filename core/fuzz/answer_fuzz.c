@@ -1,5 +1,5 @@
-/* What workers write, and what frontends write before a request: no input may crash a reader, and no cut may change its
- * verdict. What frontends write says the same when it is written again. The first byte chooses. */
+/* Answers of workers, and the heads that frontends write before a request: no input may crash a reader, and no cut may
+ * change its verdict. A frontend's head means the same when it is written again. The first byte chooses. */
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
 #include "oribi/http/answer.h"

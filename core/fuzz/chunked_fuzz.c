@@ -48,7 +48,7 @@ static struct decoded decode(const struct oribi_limits *limits, const char *data
     return result;
 }
 
-/* What must hold of every field that an application gets to see. */
+/* Checks every trailer field that an application gets to see. */
 static void check_trailers(const struct decoded *decoded)
 {
     struct oribi_trailers trailers;

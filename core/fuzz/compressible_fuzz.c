@@ -1,6 +1,6 @@
-/* What is compressed: any If-None-Match, any headers of an answer. The list with both forms must match the same tags as
- * the list that came; what is decided must be one of what may be, and the new headers those of the answer but for what
- * the decision says. */
+/* The decision to compress: any If-None-Match, any headers of an answer. The list with both forms must match the same
+ * tags as the list that came; the coding must be one of those allowed, and the new headers must be those of the answer
+ * except where the decision says otherwise. */
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
 #include "oribi/http/compressible.h"

@@ -188,7 +188,7 @@ static int64_t take_number(struct bytes *in, int count)
     return (int64_t)number;
 }
 
-/* What a file says about itself, sent back, is what it says. */
+/* A file's own validators match it when a client sends them back. */
 static void check_file(struct bytes *in)
 {
     static const char *const codings[] = {"", "gzip", "br", "identity"};

@@ -18,7 +18,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 struct verdict {
     bool complete; /* a whole request was read */
-    bool waits;    /* … or may still become one */
+    bool waits;    /* no whole request yet, but the bytes may still become one */
     size_t used;
     size_t body_len;
     bool keep_alive;

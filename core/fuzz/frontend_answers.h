@@ -1,5 +1,5 @@
-/* What a client of a frontend reads, checked as it comes: of HTTP/1.1 a sequence of well-formed answers, of HTTP/2
- * frames of which each stream gets one answer or one reset. Which of both it is, the first byte says. */
+/* Answers that a client of a frontend reads, checked as they come: of HTTP/1.1 a sequence of well-formed answers, of
+ * HTTP/2 frames of which each stream gets one answer or one reset. The first byte tells which of both it is. */
 #ifndef ORIBI_FUZZ_FRONTEND_ANSWERS_H
 #define ORIBI_FUZZ_FRONTEND_ANSWERS_H
 

@@ -283,8 +283,8 @@ static void open_frontend(uint8_t flags)
     config.listeners[0].listener = (struct oribi_listener){.fd = fd, .is_unix = true, .text = "unix:frontend"};
     options.queue_max = flags & 2 ? 1 : 0;
     options.connections_max = flags & 4 ? 1 : 0;
-    options.buffers_memory_max = flags & 32 ? 16 * 1024 : 0; /* the rest goes to files, … */
-    options.buffers_file_max = flags & 64 ? 300 * 1000 : 0;  /* … or is refused */
+    options.buffers_memory_max = flags & 32 ? 16 * 1024 : 0; /* the rest goes to files */
+    options.buffers_file_max = flags & 64 ? 300 * 1000 : 0;  /* the rest is refused */
     options.keepalive_requests_max = flags & 128 ? 2 : 0;
     now_us = 1000 * 1000 * 1000;
     for (uint32_t i = 0; i < SLOTS; i++) {

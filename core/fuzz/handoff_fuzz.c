@@ -1,6 +1,6 @@
-/* What a sibling puts into the queue, taken by a worker with a C application, or refused by a supervisor that has no
- * workers any more. First byte: flags; second byte: length of the file that is the second descriptor; the rest is
- * the message.
+/* A sibling's message in the hand-off queue, taken by a worker with a C application, or refused by a supervisor that
+ * has no workers any more. First byte: flags; second byte: length of the file that is the second descriptor; the rest
+ * is the message.
  *
  * Holds for every input: a message is taken whole or dropped with its descriptors; what comes back to the client are
  * answers; when the client has gone, nothing is left of the connection; what we give ourselves arrives as it was. */

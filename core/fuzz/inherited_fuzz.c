@@ -1,4 +1,4 @@
-/* What the environment hands down: listening sockets in three notations, and the process context of a mold. First byte:
+/* The environment of a process: listening sockets in three notations, and the process context of a mold. First byte:
  * which variable; the rest is its value, for LISTEN_FDS with LISTEN_FDNAMES behind a line end.
  *
  * Holds for every input: what is taken are descriptors that are open, each once; a refusal is one line; our own

@@ -40,7 +40,7 @@ static void receive(const int ends[2], const void *record, size_t size, const in
     expect(lowest_free_fd() == before);
 }
 
-/* The same record on the way to a mold, from its supervisor. */
+/* Sends a mold the record, as its supervisor would. */
 static void command(const int ends[2], const void *record, size_t size)
 {
     struct oribi_mold mold = {.socket_fd = ends[0], .wake = {-1, -1}, .context = {.board = {.count = 4}}};

@@ -1,4 +1,4 @@
-/* What the targets share that send records with descriptors, as another process would. */
+/* Shared by the targets that send records with descriptors, as another process would. */
 #ifndef ORIBI_FUZZ_OURS_H
 #define ORIBI_FUZZ_OURS_H
 
@@ -14,7 +14,8 @@
 
 enum { OURS_FDS_MAX = 4 };
 
-/* What must hold; what does not is named, because the compiler makes one abort() of many. */
+/* An assertion that prints its condition: a bare abort() would not tell which, as the compiler makes one abort() of
+ * many. */
 #define expect(condition)                                                                                              \
     do {                                                                                                               \
         if (!(condition)) {                                                                                            \

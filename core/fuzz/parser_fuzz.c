@@ -35,7 +35,7 @@ static bool heads_equal(const struct oribi_head *a, const struct oribi_head *b)
     return same;
 }
 
-/* What must hold of every accepted head, whatever was sent. */
+/* Checks an accepted head: this must hold whatever was sent. */
 static void check_head(const struct oribi_head *head, ssize_t len, size_t size, const struct oribi_limits *limits)
 {
     bool good = (size_t)len <= size && len <= (ssize_t)limits->head_bytes_max && head->method.n > 0 &&

@@ -17,7 +17,7 @@ static int digit(char c)
     return at ? (int)(at - digits) : -1;
 }
 
-/* The same, a byte at a time and without any care for speed. */
+/* Decodes as oribi_percent_decode() does, a byte at a time and without any care for speed. */
 static ssize_t decode_slowly(const char *p, size_t n, char *dst)
 {
     size_t len = 0;

@@ -1,5 +1,5 @@
-/* What a supervisor writes for a frontend: options, listeners, certificates and keys, as records. First byte: whether
- * it is the text of the begin or of new certificates; the rest is the text.
+/* The configuration that a supervisor writes for a frontend: options, listeners, certificates and keys, as records.
+ * First byte: whether it is the text of the begin or of new certificates; the rest is the text.
  *
  * Holds for every input: records lie within it, one behind the other, and written again they are the same; a text that
  * is refused says why and leaves the contexts that serve, one that is taken replaces them; nothing is forgotten. */
@@ -48,7 +48,7 @@ static void check_taken(const struct oribi_options *options, bool begins, const 
     }
 }
 
-/* What a frontend is told of listeners are descriptors of its own. */
+/* Listeners are named by descriptors of the frontend's own process, so a text that has some is not taken here. */
 static bool has_listener(const char *p, size_t n)
 {
     return memmem(p, n, "listener", 8) != NULL;

@@ -112,7 +112,7 @@ static bool is_in_tree(const char *place)
            (real[strlen(tree)] == '/' || !real[strlen(tree)]);
 }
 
-/* What cannot be made is not there: that is a tree too. */
+/* An entry that cannot be made is missing: that is a tree too. */
 static void make_one(struct bytes *line, uint32_t number)
 {
     char text[PATH_MAX];
@@ -161,7 +161,7 @@ static bool is_below(const char *folder, const char *path)
     return strncmp(folder, path, n) == 0 && (path[n] == '/' || path[n] == '\0');
 }
 
-/* What the system's own resolver says. realpath(3) itself forgives a slash behind a file, stat(2) does not. */
+/* The verdict of the system's own resolver. realpath(3) itself forgives a slash behind a file, stat(2) does not. */
 static enum oribi_file_verdict ask_system(const char *path, struct stat *file)
 {
     char whole[2 * PATH_MAX + 16];

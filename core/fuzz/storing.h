@@ -1,4 +1,4 @@
-/* What the targets share whose clients' bytes may go to files. */
+/* Shared by the targets whose clients' bytes may go to files. */
 #ifndef ORIBI_FUZZ_STORING_H
 #define ORIBI_FUZZ_STORING_H
 

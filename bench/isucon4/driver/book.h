@@ -1,5 +1,5 @@
-/* What the driver knows of users and addresses: every attempt is entered here, and the server's report is laid
- * against it at the end. */
+/* The driver's records of users and addresses: every attempt is entered here, and the server's report is compared with
+ * them at the end. */
 #ifndef DRIVER_BOOK_H
 #define DRIVER_BOOK_H
 

@@ -1,4 +1,4 @@
-/* What a scenario (bank.c, posts.c, hello.c) needs of the driver, and the driver of a scenario.
+/* Interface between the driver and its scenarios (bank.c, posts.c, hello.c).
  *
  * A scenario is what one simulated browser does from beginning to end: requests that follow from each other. The
  * driver says when one begins (closed loop: at the end of the one before; open loop: when it is due, whatever the

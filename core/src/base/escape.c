@@ -99,7 +99,7 @@ static inline size_t copy_plain(char *dst, const char *src, size_t n)
     return done;
 }
 
-/* The same for fewer bytes than a word has: two overlapping halves of it. False: not all of them are plain. */
+/* Copies fewer bytes than a word has: two overlapping halves of it. False: not all of them are plain. */
 static inline bool copy_short(char *dst, const char *src, size_t n)
 {
     if (n >= 4) {

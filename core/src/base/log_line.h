@@ -12,7 +12,7 @@
 
 enum { ORIBI__LOG_LINE_CAP = 8 * 1024 };
 
-/* What stands around the message. */
+/* The parts of a line around its message. */
 struct oribi__log_frame {
     bool json;
     enum oribi_log_level level;

@@ -20,7 +20,7 @@ static const char *const suffixes[KINDS][SUFFIXES] = {
     [ORIBI_METRIC_HISTOGRAM] = {"", "_bucket", "_sum", "_count", "_created"},
 };
 
-/* What the clients for other languages have, in seconds: 5 ms to 10 s. */
+/* Buckets of Prometheus' clients for other languages, in seconds: 5 ms to 10 s. */
 static const double usual_bounds[] = {0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10};
 
 __attribute__((format(printf, 2, 3))) static int refuse(char *error, const char *format, ...)
@@ -32,7 +32,8 @@ __attribute__((format(printf, 2, 3))) static int refuse(char *error, const char 
     return ORIBI_EINVAL;
 }
 
-/* What is wrong may be anything: of it so much is shown, and nothing that a terminal would obey. */
+/* Room for a faulty text in an error: it may be anything, so it is cut, and shows nothing that a terminal would
+ * obey. */
 enum { SHOWN_CAP = 48 };
 
 static const char *shown(struct oribi_slice text, char dst[SHOWN_CAP])

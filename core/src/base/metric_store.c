@@ -161,7 +161,7 @@ static bool has_suffix(uint32_t kind, const char *suffix)
     return false;
 }
 
-/* What is asked of records that cannot stand beside `metric`. */
+/* A question about records that cannot stand beside `metric`. */
 struct question {
     const struct oribi_metric *metric;
     bool (*is_it)(const struct question *, const struct oribi_metric_record *);

@@ -234,7 +234,7 @@ static void enqueue(struct oribi_writer *w, struct oribi_temp_file *temp_file)
     (void)pthread_cond_signal(&w->work);
 }
 
-/* What the thread has done becomes the owner's. */
+/* The results of the thread's job become the owner's. */
 static void settle(struct oribi_temp_file *temp_file)
 {
     temp_file->busy = false;

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What is left of the text, taken from the front or the end. */
+/* The rest of the text, taken from the front or the end. */
 struct cursor {
     const char *p;
     size_t n;

@@ -130,7 +130,7 @@ static int refuse_setting(const struct composing *c, const char *keyword)
                          oribi__option_quote(keyword, quoted), known);
 }
 
-/* What would end the value is escaped; so are control characters, which no line may have. */
+/* Appends text, with bytes escaped that would end the value, and control characters, which no line may have. */
 static void put_escaped(struct oribi_buf *out, const char *text)
 {
     for (; *text; text++) {

@@ -1,4 +1,4 @@
-/* What the table says of an option's line: which argument stands where. */
+/* The form of an option's line by the table: which argument stands where. */
 #include "config/arguments_private.h"
 
 #include "oribi/base/buf.h"

@@ -267,7 +267,7 @@ static int open_parsed(struct opening *opening, const struct oribi_address *addr
     return ORIBI_EINVAL;
 }
 
-/* Every address */
+/* --- every address --- */
 
 bool oribi_listeners_take_ipv4_too(const struct oribi_options *options, const struct oribi_address *address)
 {
@@ -323,8 +323,8 @@ static int open_every(struct opening *opening, const struct oribi_address *addre
     return ipv6 && code == ORIBI_ESYS && oribi_os_address_missing() ? 0 : code;
 }
 
-/* What is set for an address holds for its sockets wherever they come from: opened just now, which are those from
- * `from` on, or handed down before. Returns how many it has. */
+/* Settings of an address hold for its sockets wherever they come from: opened just now, which are those from `from` on,
+ * or handed down before. Returns how many sockets it has. */
 static uint32_t settle(struct oribi_listeners *listeners, const struct oribi_address *address, uint32_t from)
 {
     uint32_t count = 0;
@@ -378,7 +378,7 @@ static int settle_given(struct opening *opening)
     return 0;
 }
 
-/* What is taken whether or not a bind asks for it. Returns 1 when bind is not to be looked at any more, 0, or a
+/* Takes the inherited sockets that no bind need ask for. Returns 1 when bind is not to be looked at any more, 0, or a
  * code. */
 static int take_given(struct opening *opening)
 {
@@ -404,7 +404,7 @@ static int take_given(struct opening *opening)
     return from_starter || (from_outside && !bind_given);
 }
 
-/* Who names a certificate, or authorities for those of clients, expects TLS. */
+/* An operator who names a certificate, or authorities for those of clients, expects TLS. */
 static int check_tls(const struct opening *opening)
 {
     static const char *const names[] = {"certificate", "client_ca", "client_verify"};

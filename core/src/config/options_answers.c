@@ -1,4 +1,4 @@
-/* What options say of answers of the server's own: each line when it is read, and all of them together. */
+/* Options for the server's own answers, checked: each line when it is read, and all of them together. */
 #include "config/options_private.h"
 
 #include "oribi/base/mem.h"

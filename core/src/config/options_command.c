@@ -254,7 +254,8 @@ static bool needs_frontend(const struct oribi_options *options)
     return false;
 }
 
-/* What a single process cannot do; NULL: nothing. A number of workers in the environment is meant for other starts. */
+/* Names the first setting that a single process cannot have; NULL: none. A number of workers in the environment is
+ * meant for other starts. */
 static const char *against_single(const struct oribi_options *options)
 {
     if (options->workers > 1 && oribi_options_source(options, oribi_options_find("workers")) > ORIBI_FROM_ENVIRONMENT)

@@ -1,4 +1,4 @@
-/* What an operator has set, in few words: for the log at a start, and for what a reload has changed.
+/* Options that an operator has set, in few words: for the log at a start, and for the changes of a reload.
  *
  *   options ──oribi_options_differing()──► "workers 0a4f… 4\n…" ──show──► "workers 4, call_timeout 30s"
  *   two of those texts ──oribi_options_show_changes()──► "workers 2 → 4"
@@ -16,7 +16,7 @@
 
 enum {
     VALUE_MAX = 64 * 1024, /* bytes of a value that are compared */
-    SHOWN_MAX = 60,        /* … and shown */
+    SHOWN_MAX = 60,        /* bytes of a value that are shown */
     SHOWN_CAP = SHOWN_MAX + 32,
     TEXT_BYTES_MAX = 1200, /* of what is shown of all options together, more or less */
 };

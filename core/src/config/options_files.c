@@ -1,4 +1,4 @@
-/* What options name on the disk, looked at where a start or a reload can still be refused. */
+/* Files and folders that options name, looked at where a start or a reload can still be refused. */
 #include "config/options_private.h"
 
 #include "oribi/base/log.h"

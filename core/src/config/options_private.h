@@ -13,7 +13,7 @@
 /* Longest name in any spelling, squeezed (see oribi__options_resolve). */
 enum { OPTION_NAME_CAP = ORIBI_SUGGEST_WORD_MAX + 1 };
 
-/* What a name means: one of option and alias, or none. */
+/* The meaning of a name: one of option and alias, or none. */
 struct oribi__option_name {
     const struct oribi_option *option;
     const struct oribi_option_alias *alias;
@@ -26,7 +26,7 @@ struct oribi__option_name oribi__options_resolve(const char *name);
 /* Do both mean the same option, whatever their spelling? */
 bool oribi__options_same_name(const char *name, const char *typed);
 
-/* What has another name in another server, or is not there. */
+/* An option of another server, which has another name here or none. */
 struct oribi__foreign_name {
     const char *name;   /* underscores; a single letter is a flag */
     const char *server; /* the server that has it */
@@ -53,7 +53,7 @@ bool oribi__options_resembles(enum oribi_option_lang lang, const char *name);
 int oribi__option_assign(struct oribi_options *options, const struct oribi_option *option, const char *name,
                          const char *value, char *error);
 
-/* The same check without a change. */
+/* Checks a value as oribi__option_assign() does, and changes nothing. */
 int oribi__option_check(const struct oribi_option *option, const char *name, const char *value, char *error);
 
 /* Checks the line of an option for answers of the server's own: answer, redirect, health, header, error_page. 0 for
@@ -109,7 +109,7 @@ int oribi__options_check_gone(const struct oribi_options *options, char *error);
  * that configures. */
 __attribute__((format(printf, 2, 3))) int oribi__refuse(char *error, const char *format, ...);
 
-/* What the first word of the command line may be beside the application: for --help and for shells. */
+/* A subcommand: the first word of the command line, where it is not the application. For --help and for shells. */
 struct oribi__subcommand {
     const char *word;
     const char *arguments; /* for --help */

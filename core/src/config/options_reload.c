@@ -1,5 +1,5 @@
-/* What a reload takes over. The processes of a new generation read the configuration anew; the supervisor goes on with
- * the options of its start, and hears from the new generation what has changed:
+/* Options that a reload takes over. The processes of a new generation read the configuration anew; the supervisor goes
+ * on with the options of its start, and hears from the new generation what has changed:
  *
  *   mold: announce ──"name=value" lines──► supervisor: reloads? the new value counts : a warning
  *

@@ -1,4 +1,4 @@
-/* What people read about the options: --help, --print-config and the tables of doc/options.md, all from the one
+/* Texts about the options for people: --help, --print-config and the tables of doc/options.md, all from the one
  * table. */
 #include "config/options_private.h"
 
@@ -323,7 +323,7 @@ static const char *only_words(enum oribi_option_lang lang)
     return words[lang];
 }
 
-/* What brings a changed value into force; options of the command have none. */
+/* Names the step that brings a changed value into force, reload or restart; options of the command have none. */
 static const char *change_words(const struct oribi_option *option)
 {
     if (option->group == ORIBI_GROUP_COMMAND)

@@ -311,7 +311,7 @@ static int parse_text(const struct oribi_option *option, const char *name, const
     return *value ? oribi__option_check_answer(option, value, error) : 0;
 }
 
-/* What a value parses to; text stays where it is. */
+/* A parsed value; text stays where it is. */
 struct parsed {
     int64_t number;
     struct oribi_range range;

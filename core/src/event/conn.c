@@ -18,7 +18,7 @@ static char *input_room(struct oribi_reactor *r, struct oribi_conn *c, size_t *r
 static void take_input(struct oribi_reactor *r, struct oribi_conn *c, char *p, size_t n);
 static void linger(struct oribi_reactor *r, struct oribi_conn *c, size_t n);
 
-/* What ends a connection. */
+/* Functions that end a connection. */
 static void refuse_for_room(struct oribi_reactor *r, struct oribi_conn *c);
 static void look_at_head_again(struct oribi_reactor *r, struct oribi_conn *c);
 static void give_up_descriptor(struct oribi_reactor *r, struct oribi_conn *c);

@@ -65,7 +65,7 @@ static char *body_room(struct oribi_reactor *r, struct oribi_conn_request *excha
     return p;
 }
 
-/* The same for a body on its way to a file: the next batch. */
+/* Room for the next batch of a body on its way to a file. */
 static char *batch_room(struct oribi_reactor *r, struct oribi_conn_request *exchange, size_t *room)
 {
     char *p = oribi_body_try_batch(&exchange->body, room, DIRECT_FROM_BYTES, batch_max(r));

@@ -84,7 +84,7 @@ static bool take_proxy(struct oribi_reactor *r, struct oribi_conn *c)
     return c->len > 0;
 }
 
-/* What stands before each request of a channel; only a frontend writes there, so anything else ends it. */
+/* Takes the head before a request of a channel; only a frontend writes there, so anything else ends the channel. */
 static bool take_channel_head(struct oribi_reactor *r, struct oribi_conn *c)
 {
     struct oribi_channel *channel = c->channel;

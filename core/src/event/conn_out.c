@@ -13,7 +13,7 @@
 
 enum { LONG_BYTES = 1024 * 1024 }; /* of text that is kept at a time */
 
-/* What pieces are sent from. */
+/* The file that pieces are sent from. */
 struct file {
     int fd;
     const struct oribi_source *source; /* NULL: a file that may change, whose descriptor is copied */

@@ -1,4 +1,4 @@
-/* What the sources of a connection and its reactor share:
+/* Shared by the sources of a connection and its reactor:
  *
  *   conn.c           life and input: open, readable, timed out, closed
  *   conn_exchange.c  an exchange: begin, complete, finish or refuse, continue; the read buffer
@@ -20,7 +20,7 @@
  * leave. */
 enum { ORIBI__FULL_RETRY_AFTER_S = 5 };
 
-/* What a frontend adds to a head that it writes anew. */
+/* Bytes and fields that a frontend adds to a head that it writes anew. */
 enum { ORIBI__CHANNEL_MORE_BYTES = 4096, ORIBI__CHANNEL_MORE_FIELDS = 8 };
 
 static inline const struct oribi_limits *oribi__conn_limits(const struct oribi_reactor *reactor,
@@ -57,7 +57,7 @@ static inline bool oribi__conn_wants_input(const struct oribi_conn *conn)
 /* Has the loop watch a connection that it does not watch yet. 0, or ORIBI_ESYS: the connection is closed. */
 int oribi__conn_watch(struct oribi_reactor *reactor, struct oribi_conn *conn);
 
-/* The same, once: inline, because each request of a kept connection asks. */
+/* Has the loop watch a connection, once: inline, because each request of a kept connection asks. */
 static inline int oribi__conn_register(struct oribi_reactor *reactor, struct oribi_conn *conn)
 {
     return conn->watch.added ? 0 : oribi__conn_watch(reactor, conn);
@@ -67,13 +67,13 @@ static inline int oribi__conn_register(struct oribi_reactor *reactor, struct ori
  * would reset them. True when it is closed. */
 bool oribi__conn_close_idle(struct oribi_reactor *reactor, struct oribi_conn *conn);
 
-/* The same for a connection that has begun a head; it is answered 503. */
+/* Closes, on the same condition, a connection that has begun a head; it is answered 503. */
 bool oribi__conn_close_head(struct oribi_reactor *reactor, struct oribi_conn *conn);
 
 /* Closes the connection and gives back all that it borrowed. Nothing when it is closed already. */
 void oribi__conn_close(struct oribi_reactor *reactor, struct oribi_conn *conn);
 
-/* The same behind a whole answer: where there is TLS it says that no more comes (close_notify, RFC 8446 6.1), and that
+/* Closes the connection behind a whole answer: TLS then says that no more comes (close_notify, RFC 8446 6.1), and that
  * nothing was cut. A connection that ends for a fault has none. */
 void oribi__conn_end(struct oribi_reactor *reactor, struct oribi_conn *conn);
 void oribi__conn_shut(struct oribi_conn *conn); /* that alone: shutdown(2) follows */

@@ -61,7 +61,7 @@ static void body_stored(struct oribi_reactor *r, struct oribi_conn *c)
     c->exchange->body_started_ms += r->now_ms - c->exchange->store_started_ms;
     oribi_loop_interest(r->loop, &c->watch, c->out ? ORIBI_READ | ORIBI_WRITE : ORIBI_READ);
     oribi__conn_body_stored(r, c);
-    /* What has come meanwhile is in `ready`, and will not be reported once more. */
+    /* Bytes that have come meanwhile are in `ready`, and will not be reported once more. */
     if (c->state == ORIBI_CONN_BODY && oribi__conn_register(r, c) == 0 && c->watch.ready)
         oribi__reactor_post(r, c);
 }

@@ -101,8 +101,8 @@ static uint8_t ready_of(short revents)
     return ready;
 }
 
-/* What is closed (POLLNVAL) is told of: its owner's next call fails at once. What is another file's is not, but for
- * streams, whose owners look at `lost` first. */
+/* A closed number (POLLNVAL) is told of: its owner's next call fails at once. A number that is another file's now is
+ * not, except for streams, whose owners look at `lost` first. */
 static bool is_told(struct oribi_loop *loop, uint32_t i)
 {
     struct oribi_watch *watch = loop->watches[i];

@@ -1,5 +1,5 @@
-/* What a readiness source (os_epoll.c or os_kqueue.c, and loop_poll.c; loop_none_portable.c: no other) implements;
- * private to the loop. */
+/* Functions of a readiness source (os_epoll.c or os_kqueue.c, and loop_poll.c; loop_none_portable.c: no other); private
+ * to the loop. */
 #ifndef ORIBI_EVENT_LOOP_SOURCE_H
 #define ORIBI_EVENT_LOOP_SOURCE_H
 

@@ -54,8 +54,8 @@ static int source_add(struct oribi_loop *loop, struct oribi_watch *watch)
     return epoll_ctl(loop->fd, EPOLL_CTL_ADD, watch->fd, &event) < 0 ? oribi_os_fail() : 0;
 }
 
-/* What is watched is the open file and the number together (epoll(7), questions and answers), so this fails when the
- * number has become another file's. */
+/* epoll watches the open file and the number together (epoll(7), questions and answers), so this fails when the number
+ * has become another file's. */
 static bool source_remove(struct oribi_loop *loop, struct oribi_watch *watch)
 {
     struct epoll_event unused = {0};

@@ -335,7 +335,7 @@ static int flush_file(const struct oribi_out *out, struct part *part, int socket
     return 0;
 }
 
-/* What is stored of a part of the temporary file. */
+/* Sends the stored bytes of a part of the temporary file. */
 static int flush_temp_file(const struct oribi_out *out, struct part *part, int socket_fd, int64_t *turn, int64_t *sent)
 {
     while (part->left > 0) {

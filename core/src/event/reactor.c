@@ -151,7 +151,7 @@ static void run_handlers(struct oribi_reactor *r, int count)
     }
 }
 
-/* What pipelines behind an answer waits for the next turn, and other connections have theirs. */
+/* Requests pipelined behind an answer wait for the next turn, so that other connections have theirs. */
 static void answer_claimed(struct oribi_reactor *r)
 {
     for (uint32_t n = r->claimed_count; n > 0 && r->claimed_first; n--) {

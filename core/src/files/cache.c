@@ -165,7 +165,7 @@ static bool is_passing(enum oribi_file_verdict verdict)
     return verdict == ORIBI_FILE_LIMIT || verdict == ORIBI_FILE_CHANGING || verdict == ORIBI_FILE_FAILED;
 }
 
-/* What the disk has now becomes the entry of this path; `old`, which may be NULL, goes. */
+/* Makes the file found on the disk the entry of this path; `old`, which may be NULL, goes. */
 static enum oribi_file_verdict replace(struct oribi_cache *cache, struct oribi_root *root, const char *path,
                                        struct oribi_cache_now now, struct oribi__entry *old, struct oribi__found *found,
                                        const struct oribi_file **file)

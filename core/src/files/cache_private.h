@@ -43,7 +43,7 @@ struct oribi_cache {
     struct oribi__entry **places;
 };
 
-/* What is on the disk under a path at this moment, opened. */
+/* The files on the disk under a path at this moment, opened. */
 struct oribi__found {
     enum oribi_file_verdict verdict;
     struct {

@@ -368,7 +368,7 @@ static void put(struct writing *w, const char *p, size_t n)
     w->n += n; /* beyond cap: it did not fit */
 }
 
-/* What of the path, as it came, follows so many bytes of the decoded one. */
+/* The rest of the path, as it came, behind so many bytes of the decoded one. */
 static struct oribi_slice rest_of(struct oribi_slice raw, size_t decoded_n)
 {
     size_t at = 0;

@@ -44,7 +44,7 @@ static char *keep(struct reading *r, struct oribi_slice in)
     return copy;
 }
 
-/* The same, decoded; no NUL may come of it. */
+/* Copies the text, decoded; no NUL may come of it. */
 static int keep_decoded(struct reading *r, struct oribi_slice in, char **text)
 {
     char *copy = keep(r, in);

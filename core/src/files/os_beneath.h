@@ -14,20 +14,20 @@ enum {
     ORIBI__BENEATH_ABSENT = -2, /* the kernel has no openat2(2), or a filter forbids it */
 };
 
-/* What to open a file for: its bytes, or only to see what it is (needs no right to read it). */
+/* The purpose of opening a file: its bytes, or only to see what it is (needs no right to read it). */
 enum oribi__beneath_for { ORIBI__FOR_READING, ORIBI__FOR_LOOKING };
 
 /* Opens `path` beneath the folder in one call, following links that stay beneath it. A verdict, or one of the above. */
 int oribi__beneath_follow(int folder_fd, const char *path, enum oribi__beneath_for purpose, int *fd);
 
-/* The same through real folders only. */
+/* Opens `path` in one call, through real folders only. */
 int oribi__beneath_unlinked(int folder_fd, const char *path, enum oribi__beneath_for purpose, int *fd);
 
 /* Flags of open(2) for a file, and for a folder on the way to one. */
 int oribi__beneath_flags(enum oribi__beneath_for purpose);
 int oribi__beneath_folder_flags(void);
 
-/* What errno says of a file that could not be opened: a verdict, or ORIBI__BENEATH_LINK. */
+/* The meaning of errno for a file that could not be opened: a verdict, or ORIBI__BENEATH_LINK. */
 int oribi__beneath_verdict(void);
 
 /* Does the call above work here at all? */
@@ -37,8 +37,8 @@ bool oribi__beneath_has_openat2(int folder_fd);
  * ORIBI__BENEATH_LINK. A path with `.`, `..` or empty parts is never opened, except `.` alone. */
 int oribi__beneath_open(int folder_fd, const char *path, enum oribi__beneath_for purpose, bool openat2, int *fd);
 
-/* What stands at `path`, seen from the folder (for an absolute path -1 will do), the last part not followed. A verdict
- * on what it is, or ORIBI__BENEATH_LINK with the link's text, NUL-terminated, in target. */
+/* Looks at `path`, seen from the folder (for an absolute path -1 will do), the last part not followed. A verdict on the
+ * file, or ORIBI__BENEATH_LINK with the link's text, NUL-terminated, in target. */
 int oribi__beneath_look(int folder_fd, const char *path, char *target, size_t cap);
 
 /* The kind of an open file, ORIBI_FILE_OK for a regular one, which fills `info`. */

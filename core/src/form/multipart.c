@@ -17,7 +17,7 @@
 
 enum { PREAMBLE, BEHIND, DASH, LINE_END, HEAD, BODY, EPILOGUE };
 
-/* What a state gives when there is no event yet. */
+/* A state's result when there is no event yet. */
 enum { GO_ON = -1000 };
 
 void oribi_form_data_limits_init(struct oribi_form_data_limits *limits)
@@ -180,7 +180,7 @@ bool oribi_form_data_same(const struct oribi_form_data *form, const struct oribi
            memcmp(form->delimiter, other->delimiter, form->delimiter_len) == 0;
 }
 
-/* What stands behind the delimiter is not what may stand there. `n` bytes of the delimiter, a dash counted, were
+/* The bytes behind the delimiter are none that may stand there. `n` bytes of the delimiter, a dash counted, were
  * taken. */
 static int longer(struct oribi_form_data *form, size_t n)
 {

@@ -52,7 +52,7 @@ static const char *first_bracket(struct oribi_slice text)
     return NULL;
 }
 
-/* What stands behind the brackets of an element: `[key]` with no bracket in it is a plain key. */
+/* The name behind the brackets of an element: `[key]` with no bracket in it is a plain key. */
 static struct oribi_slice child_of(struct oribi_slice after)
 {
     struct oribi_slice child = from(after, 2);

@@ -142,7 +142,7 @@ static size_t line_len(struct oribi_slice head)
     return head.n;
 }
 
-/* What is wrong with a field's line; NULL: nothing. A fold's CRLF is not. */
+/* Reads a field's line, and gives words for its mistake; NULL: none. A fold's CRLF is no mistake. */
 static const char *read_field(struct oribi_slice line, struct oribi_part_field *field)
 {
     size_t n = oribi_scan_active->token(line.p, line.n);

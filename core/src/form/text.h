@@ -1,4 +1,4 @@
-/* What the parsers of forms and cookies share: the walk from mark to mark, and a text that is decoded on that walk.
+/* Shared by the parsers of forms and cookies: the walk from mark to mark, and a text that is decoded on that walk.
  *
  * A text that begins at byte i of the input is decoded to byte i of the room. No text grows, so none reaches into the
  * next one, and input and room may be the same bytes. A text without escapes is not copied at all. */

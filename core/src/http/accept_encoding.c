@@ -53,7 +53,7 @@ static int read_qvalue(struct oribi_slice text)
     return weight <= WEIGHT_ONE ? weight : WEIGHT_BAD;
 }
 
-/* What stands behind a coding: nothing, or OWS ";" OWS "q=" qvalue. */
+/* Reads the weight behind a coding: nothing, or OWS ";" OWS "q=" qvalue. */
 static int read_weight(struct oribi_slice text)
 {
     text = strip_ows(text.p, text.p + text.n);

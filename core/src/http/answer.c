@@ -86,7 +86,7 @@ struct framing {
     bool keeps;
 };
 
-/* What a field says about the message's end. */
+/* Takes from a field where the message and its connection end. */
 static bool take_field(const struct oribi_header *header, struct oribi_answer *answer, struct framing *framing)
 {
     struct oribi_slice name = oribi_slice(header->name, header->name_len);

@@ -39,8 +39,7 @@ enum {
     END_LF,
 };
 
-/* What framing may cost: beyond OVERHEAD_FREE bytes, OVERHEAD_RATIO bytes per byte of body. One-byte chunks cost
- * five. */
+/* Limits of framing: beyond OVERHEAD_FREE bytes, OVERHEAD_RATIO bytes per byte of body. One-byte chunks cost five. */
 enum { OVERHEAD_FREE = 64 * 1024, OVERHEAD_RATIO = 8, ZEROS_FREE = 16 };
 
 static int refuse(struct oribi_chunked *body, int error, const char *reason)

@@ -1,4 +1,4 @@
-/* What the sources of the compressors share: compress.c (the choice of a library), compress_zlib.c, compress_zstd.c,
+/* Shared by the sources of the compressors: compress.c (the choice of a library), compress_zlib.c, compress_zstd.c,
  * compress_brotli.c (one library each). */
 #ifndef ORIBI_SRC_HTTP_COMPRESS_PRIVATE_H
 #define ORIBI_SRC_HTTP_COMPRESS_PRIVATE_H

@@ -181,8 +181,8 @@ static int decide_framing(struct oribi_head *head, const struct oribi_limits *li
     return error ? refuse_value(fault, coding, error) : 0;
 }
 
-/* What nearly every client sends, without a loop. A value holds no controls, so the bit 0x20 only folds letters
- * here. */
+/* Is it "keep-alive", which nearly every client sends? Without a loop. A value holds no controls, so the bit 0x20 only
+ * folds letters here. */
 static bool is_keep_alive(struct oribi_slice value)
 {
     static const char text[] = "keep-alive";

@@ -1,4 +1,4 @@
-/* What parser.c, head_names.c and head.c share: the facts that are collected with the fields, before head.c gives the
+/* Shared by parser.c, head_names.c and head.c: the facts that are collected with the fields, before head.c gives the
  * fields their meaning. */
 #ifndef ORIBI_HTTP_HEAD_INTERNAL_H
 #define ORIBI_HTTP_HEAD_INTERNAL_H
@@ -29,21 +29,21 @@ struct head_facts {
     struct oribi_slice shadow;           /* a name that imitates a framing field with `_`; .p NULL: none */
 };
 
-/* What a head is refused for. Gives `error`; ORIBI_EBAD is a mistake in the request line. */
+/* Sets the reason why a head is refused. Gives `error`; ORIBI_EBAD is a mistake in the request line. */
 static inline int fault_set(struct oribi_fault *fault, int error, const char *text)
 {
     *fault = (struct oribi_fault){.reason = text, .refusal = oribi_refusal_of(error, ORIBI_REFUSAL_REQUEST_LINE)};
     return error;
 }
 
-/* The same for the one byte at `at`, in the request line. */
+/* Sets the fault of the one byte at `at`, in the request line. */
 static inline int fault_byte(struct oribi_fault *fault, const char *at, const char *text)
 {
     *fault = (struct oribi_fault){.reason = text, .at = at, .refusal = ORIBI_REFUSAL_REQUEST_LINE};
     return ORIBI_EBAD;
 }
 
-/* The same for a field line, of which [name, name+n) may be shown: values can be secrets. */
+/* Sets the fault of a field line, of which [name, name+n) may be shown: values can be secrets. */
 static inline int fault_field(struct oribi_fault *fault, const char *name, size_t n, const char *at, const char *text)
 {
     *fault =

@@ -34,7 +34,7 @@ enum own_name {
  * both options, the empty line. */
 enum { TAIL_CAP = 128 };
 
-/* What the application's fields said. */
+/* The application's wishes, from its fields. */
 struct wishes {
     int64_t content_length; /* -1: none */
     bool date;

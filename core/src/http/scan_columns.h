@@ -1,5 +1,5 @@
-/* What the levels of scan that look bytes up by their halves share (scan_x86.c, scan_neon.c): the tables, and what is
- * made of a level's own functions for 64 bytes.
+/* Shared by the levels of scan that look bytes up by their halves (scan_x86.c, scan_neon.c): the tables, and the
+ * functions that are made of a level's own for 64 bytes.
  *
  * Classes come from two 16-entry table lookups, one by the low and one by the high half of each byte: a byte is in
  * the class when the entries have a bit in common. A bit stands for a set of rows (high halves) that allow the same

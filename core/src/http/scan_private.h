@@ -1,4 +1,4 @@
-/* What the levels of scan (scan.c, scan_x86.c, scan_avx512.c, scan_neon.c) share: the walk over the bit masks of 64
+/* Shared by the levels of scan (scan.c, scan_x86.c, scan_avx512.c, scan_neon.c): the walk over the bit masks of 64
  * bytes, and the classes of characters.
  *
  * Each level turns 64 bytes into two masks, bit i for byte i: `ctl` (controls other than TAB) and `non` (no tchar).

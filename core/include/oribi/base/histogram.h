@@ -25,7 +25,7 @@ struct oribi_histogram {
     _Atomic uint64_t counts[ORIBI_HISTOGRAM_BUCKETS];
 };
 
-/* What was read from one histogram, or from several together. All-zero: empty. */
+/* Counts read from one histogram, or from several together. All-zero: empty. */
 struct oribi_histogram_sum {
     uint64_t count;
     uint64_t sum_us;

@@ -26,8 +26,8 @@ bool oribi_log_is_json(void);
  * a worker, in a supervisor what it logs of. Lines of JSON have both. */
 void oribi_log_identify(int worker, uint32_t generation);
 
-/* What this thread logs from now on concerns the request with this id, and says so; an empty one ends that. trace_id
- * (n 0: none) is shown beside it. Borrows both until then. */
+/* Lines that this thread logs from now on name the request with this id; an empty id ends that. trace_id (n 0: none) is
+ * shown beside it. Borrows both until then. */
 void oribi_log_about(struct oribi_slice request_id, struct oribi_slice trace_id);
 
 /* Logs to the file `path`, opened for appending (log_file.h, also for `owner`), and points standard error there, so
@@ -62,8 +62,8 @@ bool oribi_log_intact(void);
  * terminal; cut at 8 KiB. */
 void oribi_log(enum oribi_log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* The same with `members` for lines of JSON, which lines of text leave out: "\"workers\":4". Borrows them; what there
- * is no room for is left out as a whole. */
+/* Logs as oribi_log() does, with `members` for lines of JSON, which lines of text leave out: "\"workers\":4". Borrows
+ * them; they are left out as a whole where there is no room for them. */
 void oribi_log_with(enum oribi_log_level level, struct oribi_slice members, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
@@ -80,7 +80,7 @@ struct oribi_log_limit {
 };
 int oribi_log_limit_allows(struct oribi_log_limit *limit, int64_t now_ms);
 
-/* What makes a word in a line a plural: "" for 1, else "s". */
+/* The ending of a word's plural in a line: "" for 1, else "s". */
 const char *oribi_log_plural(uint64_t count);
 
 #endif

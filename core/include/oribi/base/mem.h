@@ -12,7 +12,8 @@ enum {
 /* Gives zeroed memory of count * size bytes; NULL when out of memory or when the product overflows. */
 void *oribi_mem_try_alloc(size_t count, size_t size);
 
-/* The same for our own small fixed sizes: logs and ends the process (ORIBI_EXIT_MEMORY) when memory is out. */
+/* Gives zeroed memory as oribi_mem_try_alloc() does, for our own small fixed sizes: logs and ends the process
+ * (ORIBI_EXIT_MEMORY) when memory is out. */
 void *oribi_mem_alloc(size_t count, size_t size);
 
 /* realloc for count * size bytes, the new part not zeroed; NULL leaves `p` as it was. */

@@ -1,5 +1,5 @@
-/* What an application declares of a metric of its own, checked: its name, kind, labels and buckets; and the values of
- * its labels. Pure; names and their checks are those of Prometheus' data model, OpenMetrics 1.0 included. */
+/* Declarations of an application's own metrics, checked: name, kind, labels and buckets; and the values of labels.
+ * Pure; names and their checks are those of Prometheus' data model, OpenMetrics 1.0 included. */
 #ifndef ORIBI_BASE_METRIC_H
 #define ORIBI_BASE_METRIC_H
 
@@ -21,7 +21,7 @@ enum {
 
 enum oribi_metric_kind { ORIBI_METRIC_COUNTER, ORIBI_METRIC_GAUGE, ORIBI_METRIC_HISTOGRAM };
 
-/* What a gauge is when several workers set it. LAST is one value for all; the others are made of a value for each
+/* The value of a gauge that several workers set. LAST is one value for all; the others are made of a value for each
  * worker, and that goes with its worker. */
 enum oribi_metric_aggregate { ORIBI_METRIC_LAST, ORIBI_METRIC_SUM, ORIBI_METRIC_MAX, ORIBI_METRIC_MIN };
 
@@ -50,7 +50,7 @@ int oribi_metric_set_aggregate(struct oribi_metric *metric, struct oribi_slice w
 /* Ends it: a histogram without buckets gets those that Prometheus' clients have. */
 void oribi_metric_end(struct oribi_metric *metric);
 
-/* The same but for the help. */
+/* Are both declarations the same, apart from the help? */
 bool oribi_metric_equal(const struct oribi_metric *a, const struct oribi_metric *b);
 
 /* 0, or ORIBI_EINVAL: `other` is there already, differs and has the name, or one that `metric`'s samples have. */
@@ -63,7 +63,7 @@ bool oribi_metric_is_per_worker(const struct oribi_metric *metric);
 const char *oribi_metric_kind_name(uint32_t kind);
 const char *oribi_metric_aggregate_name(uint32_t aggregate);
 
-/* What the samples of this kind have behind the metric's name, "" included; NULL from the last on. */
+/* The i-th suffix that samples of this kind have behind the metric's name, "" included; NULL from the last on. */
 const char *oribi_metric_suffix(uint32_t kind, uint32_t i);
 
 /* The bucket that counts `value`; bound_count: the one for all that is more. */

@@ -72,7 +72,7 @@ uint32_t oribi_metric_store_max(size_t bytes);
 /* The view of a store at `memory`, page-aligned: zeroed, or in use by others. NULL or 0: no store. */
 void oribi_metric_store_at(struct oribi_metric_store *store, void *memory, uint32_t series_max);
 
-/* What makes memory of this build another's. */
+/* Fingerprint of the store's layout: a build with another one cannot use this build's memory. */
 uint32_t oribi_metric_store_layout(void);
 
 /* A successor joins: gives the view a server of its own, for which nothing is left of the one before its predecessor.

@@ -34,7 +34,7 @@ bool oribi_yield_due(struct oribi_yield *yield, int64_t now_us);
 /* Yields; how long that took, in microseconds. */
 int64_t oribi_yield(void);
 
-/* What it has brought: how long it took, and the events of the wait after it. */
+/* Notes the result of a yield: how long it took, and the events of the wait after it. */
 void oribi_yield_note(struct oribi_yield *yield, int64_t took_us, int64_t now_us, int events);
 
 #endif

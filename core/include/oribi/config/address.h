@@ -26,7 +26,7 @@
 enum {
     ORIBI_ADDRESS_TEXT_CAP = 128,
     ORIBI_ADDRESS_HOST_MAX = 100, /* bytes of a host name or numeric address, zone included */
-    /* What sockaddr_un holds beside its NUL: 107 on Linux (unix(7)), 103 on the BSDs. */
+    /* Longest path in a sockaddr_un, beside its NUL: 107 on Linux (unix(7)), 103 on the BSDs. */
     ORIBI_ADDRESS_PATH_MAX = sizeof(((struct sockaddr_un *)0)->sun_path) - 1,
     ORIBI_ADDRESS_BACKLOG_MAX = INT32_MAX,
 };

@@ -19,7 +19,7 @@ struct oribi_certificate_files {
 /* Reads a value of the option. 0, or ORIBI_EINVAL with one line in `error`. */
 int oribi_certificate_read(const char *line, struct oribi_certificate_files *files, char *error);
 
-/* The same check, for nothing else. */
+/* Checks a value as oribi_certificate_read() does, and gives no files. */
 int oribi_certificate_check(const char *line, char *error);
 
 /* The files of an address that has a certificate (files[0].n > 0) and was parsed. */

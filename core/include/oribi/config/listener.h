@@ -26,7 +26,7 @@ struct oribi_listener {
     bool inherited; /* not ours to unlink */
     bool proxy;     /* trusted peers begin with a PROXY header */
     bool frontend;  /* a frontend accepts here, and no worker */
-    bool tls;       /* … and speaks TLS; `text` is that of tcp:// all the same */
+    bool tls;       /* the frontend speaks TLS; `text` is that of tcp:// all the same */
     enum oribi_listener_origin origin;
     /* "tcp://127.0.0.1:9292", "tcp://[::1]:9292", "unix:///run/x.sock": for logs and matching */
     char text[ORIBI_ADDRESS_TEXT_CAP];

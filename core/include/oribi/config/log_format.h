@@ -71,8 +71,8 @@ enum oribi_log_item {
 struct oribi_log_piece {
     uint8_t item;      /* enum oribi_log_item */
     uint16_t field_id; /* of ORIBI_LOG_FIELD: enum oribi_field_id, or ORIBI_FIELD_OTHER */
-    uint16_t at;       /* of its text: offset in the format's own bytes … */
-    uint16_t n;        /* … and length; names are in lower case, with dashes */
+    uint16_t at;       /* of its text: offset in the format's own bytes */
+    uint16_t n;        /* length of its text; names are in lower case, with dashes */
 };
 
 struct oribi_log_format {

@@ -190,9 +190,9 @@ struct oribi_options {
     uint32_t keepalive_requests_max; /* answers per connection; 1: no keep-alive, 0: unlimited */
     uint32_t connections_max;        /* open connections per worker */
     int64_t buffers_memory_max;      /* bodies and unsent output in memory, all connections of a worker; 0: none */
-    int64_t buffers_file_max;        /* … and in files */
-    int64_t static_memory_max;       /* what files/cache.h may take of memory */
-    uint32_t static_open_max;        /* … and of descriptors */
+    int64_t buffers_file_max;        /* bodies and unsent output in files, all connections of a worker */
+    int64_t static_memory_max;       /* memory that files/cache.h may take */
+    uint32_t static_open_max;        /* descriptors that files/cache.h may take */
     int64_t response_memory_max;     /* unsent output kept in memory per connection; beyond it a file */
 
     struct oribi_range requests_max;
@@ -278,8 +278,8 @@ void oribi_options_deinit(struct oribi_options *options);
  * a list add to it. */
 int oribi_options_set(struct oribi_options *options, const char *name, const char *value, char *error);
 
-/* The same for another source: a value from a weaker source than the one heard before is checked and dropped; the
- * first value of a stronger one replaces a list. */
+/* Sets an option from another source: a value from a weaker source than the one heard before is checked and dropped;
+ * the first value of a stronger one replaces a list. */
 int oribi_options_set_from(struct oribi_options *options, enum oribi_option_source source, const char *name,
                            const char *value, char *error);
 
@@ -296,7 +296,7 @@ int oribi_options_parse(struct oribi_options *options, size_t argc, const char *
 /* The table entry for a name in any of those spellings, or NULL (also for those of oribi_options_aliases()). */
 const struct oribi_option *oribi_options_find(const char *name);
 
-/* What another server's name is here. */
+/* The option here for another server's name. */
 struct oribi_option_foreign {
     const char *server; /* the servers that have it */
     const char *here;   /* option or hook that does the same; NULL: advice says what to do */
@@ -372,12 +372,12 @@ enum { ORIBI_OPTIONS_ANNOUNCED_CAP = 3000 };
 size_t oribi_options_announce(const struct oribi_options *options, char *dst, size_t cap);
 void oribi_options_take_over(struct oribi_options *into, const char *text);
 
-/* What an operator has set, for the log. Differing: appends a line "name fingerprint value" for each option of the
- * options' language that was given another value than its default, and a NUL: values shortened, secrets left out;
+/* Options that an operator has set, for the log. Differing: appends a line "name fingerprint value" for each option of
+ * the options' language that was given another value than its default, and a NUL: values shortened, secrets left out;
  * addresses and the environment have lines of their own. Show: appends "workers 4, call_timeout 30s" of such lines to
- * `text`, and to `json` the members of an object. Show changes: "workers 2 → 4" of what differs between two such texts
- * and is taken over by a reload, nothing when they are the same; in JSON pairs. Differing is: is `value` what is shown
- * of this option? All borrow their texts. */
+ * `text`, and to `json` the members of an object. Show changes: "workers 2 → 4" of options that differ between two such
+ * texts and that a reload takes over, nothing when they are the same; in JSON pairs. Differing is: is `value` shown for
+ * this option? All borrow their texts. */
 void oribi_options_differing(const struct oribi_options *options, struct oribi_buf *out);
 bool oribi_options_differing_is(const char *lines, const char *name, const char *value);
 void oribi_options_show(const char *lines, struct oribi_buf *text, struct oribi_buf *json);
@@ -397,7 +397,7 @@ const char *oribi_options_group_title(enum oribi_option_group group);
  * NUL-terminated, cut at cap - 1; empty for an option that is not set then. */
 void oribi_options_default_text(const struct oribi_option *option, enum oribi_option_lang lang, char *dst, size_t cap);
 
-/* What an option takes, for documents: "number, 0 to 512", "on, off". Text of the table, or written to `dst`. */
+/* The values of an option, for documents: "number, 0 to 512", "on, off". Text of the table, or written to `dst`. */
 enum { ORIBI_OPTION_VALUE_TEXT_CAP = 128 };
 const char *oribi_option_value_text(const struct oribi_option *option, char dst[ORIBI_OPTION_VALUE_TEXT_CAP]);
 

@@ -74,8 +74,8 @@ int oribi_body_finish(struct oribi_body *body);
 char *oribi_body_try_room(struct oribi_body *body, size_t n, uint32_t memory_max);
 void oribi_body_grown(struct oribi_body *body, size_t n);
 
-/* The same for a body with a temporary file: room for as many bytes as its batch of batch_max still takes, *n at most.
- * NULL when less than batch_min was collected of it. */
+/* Room in a body with a temporary file, for as many bytes as its batch of batch_max still takes, *n at most. NULL when
+ * less than batch_min was collected of it. */
 char *oribi_body_try_batch(struct oribi_body *body, size_t *n, uint32_t batch_min, uint32_t batch_max);
 int oribi_body_batched(struct oribi_body *body, size_t n, uint32_t batch_max); /* results as oribi_body_append() */
 

@@ -12,8 +12,8 @@ struct oribi_budget {
     int64_t memory_used;
     int64_t file_used;
     uint32_t temp_file_open;          /* holders that use files now */
-    uint64_t temp_file_count;         /* … that have begun to since the start */
-    uint64_t temp_file_written_bytes; /* that went to files since the start */
+    uint64_t temp_file_count;         /* holders that have begun to use files since the start */
+    uint64_t temp_file_written_bytes; /* bytes that went to files since the start */
 };
 
 /* The part of the budget that one body or one output queue (a holder) uses. All-zero: none. */
@@ -46,7 +46,8 @@ static inline int64_t oribi_budget_memory(const struct oribi_budget *budget, int
     return all < own_max ? all : own_max;
 }
 
-/* The same for a holder that may become large: beyond small_max it leaves a quarter of the budget to small ones. */
+/* How much a holder that may become large may have in memory: as oribi_budget_memory(), but beyond small_max it leaves
+ * a quarter of the budget to small ones. */
 static inline int64_t oribi_budget_large(const struct oribi_budget *budget, int64_t own, int64_t own_max,
                                          int64_t small_max)
 {

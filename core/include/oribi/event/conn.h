@@ -169,8 +169,8 @@ struct oribi_piece {
 int oribi_conn_send_pieces(struct oribi_reactor *reactor, struct oribi_conn *conn, int fd,
                            const struct oribi_piece *pieces, size_t count);
 
-/* The same from a source. Borrows it, and retains its owner where the socket does not take all. ORIBI_ESYS too when the
- * file is not what the source says. */
+/* Sends or queues pieces of a source, as oribi_conn_send_pieces() does those of a file. Borrows the source, and retains
+ * its owner where the socket does not take all. ORIBI_ESYS too when the file is not what the source says. */
 int oribi_conn_send_source(struct oribi_reactor *reactor, struct oribi_conn *conn, const struct oribi_source *source,
                            const struct oribi_piece *pieces, size_t count);
 

@@ -28,8 +28,8 @@ enum oribi_watch_kind {
 
 /* Embedded in what it watches; the memory must stay until the turn after oribi_loop_remove(). */
 struct oribi_watch {
-    /* What the reactor calls when a watch of another kind than ORIBI_WATCH_STREAM is reported; `self` is its hooks'.
-     * Set by the owner before oribi_loop_add(). The reactor moves streams on itself and needs none. */
+    /* Function that the reactor calls when a watch of another kind than ORIBI_WATCH_STREAM is reported; `self` is its
+     * hooks'. Set by the owner before oribi_loop_add(). The reactor moves streams on itself and needs none. */
     void (*handler)(void *self, struct oribi_watch *watch);
     int fd;
     uint8_t kind;
@@ -89,9 +89,9 @@ void oribi_loop_rotate(struct oribi_loop *loop, struct oribi_watch *watch);
  * 0 on time-out or interruption by a signal. Changes nothing but the watches' ready bits. */
 int oribi_loop_poll(struct oribi_loop *loop, int timeout_ms, struct oribi_event *events, int max);
 
-/* The same in two steps, for a thread that sleeps while other threads use the loop. sleep touches no watch; one thread
- * at a time calls it. collect fills `events`, max >= ORIBI_LOOP_EVENTS_MAX; the thread that slept calls it when no
- * other thread uses the loop. Watches removed meanwhile must still be in memory. poll(2) as a source sleeps a
+/* oribi_loop_poll() in two steps, for a thread that sleeps while other threads use the loop. sleep touches no watch;
+ * one thread at a time calls it. collect fills `events`, max >= ORIBI_LOOP_EVENTS_MAX; the thread that slept calls it
+ * when no other thread uses the loop. Watches removed meanwhile must still be in memory. poll(2) as a source sleeps a
  * millisecond at most and collects nothing: the next oribi_loop_poll() finds the events. */
 void oribi_loop_sleep(struct oribi_loop *loop, int timeout_ms);
 int oribi_loop_collect(struct oribi_loop *loop, struct oribi_event *events, int max);

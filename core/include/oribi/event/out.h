@@ -30,8 +30,8 @@ struct oribi_source {
     bool looked; /* the sender has just compared them, for the first read */
     struct oribi_file_state state;
     void *owner;
-    void (*retain)(void *owner);  /* the descriptor is needed longer … */
-    void (*release)(void *owner); /* … until this */
+    void (*retain)(void *owner);  /* the descriptor is needed longer */
+    void (*release)(void *owner); /* the descriptor is no longer needed */
 };
 
 struct oribi_out;

@@ -108,7 +108,7 @@ int oribi_parts_give(struct oribi_parts *parts, uint32_t index);
  * ORIBI_ESTORE. */
 int oribi_parts_join(const struct oribi_parts *parts, const struct oribi_body *frame, int *fd);
 
-/* The same, to a file that is in memory where the system has such: no disk is waited for. */
+/* Joins as oribi_parts_join() does, to a file in memory where the system has such: no disk is waited for. */
 int oribi_parts_spool(const struct oribi_parts *parts, const struct oribi_body *frame, int *fd);
 
 #endif

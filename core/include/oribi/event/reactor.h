@@ -142,10 +142,10 @@ void oribi_reactor_wait(struct oribi_reactor *reactor, int64_t timeout_ms);
  * reactor->yield afterwards what it has brought. */
 bool oribi_reactor_yields(struct oribi_reactor *reactor);
 
-/* The same for a thread that gives the reactor to another thread while it sleeps. sleep_begin: called while the thread
- * still owns the reactor; returns for how many ms, timeout_ms at most, it may sleep in oribi_loop_sleep() without
- * owning it. From then on closed connections stay in memory. sleep_end: called when the thread owns the reactor again;
- * the events of the sleep are the next turn's. */
+/* oribi_reactor_wait() in two steps, for a thread that gives the reactor to another thread while it sleeps.
+ * sleep_begin: called while the thread still owns the reactor; returns for how many ms, timeout_ms at most, it may
+ * sleep in oribi_loop_sleep() without owning it. From then on closed connections stay in memory. sleep_end: called when
+ * the thread owns the reactor again; the events of the sleep are the next turn's. */
 int oribi_reactor_sleep_begin(struct oribi_reactor *reactor, int timeout_ms);
 void oribi_reactor_sleep_end(struct oribi_reactor *reactor);
 
@@ -176,7 +176,8 @@ struct oribi_room {
  * more. */
 int64_t oribi_reactor_unstored_max(const struct oribi_reactor *reactor);
 
-/* What the writer has ended since: as the turn does that follows, for a thread that waits for room (unstored). */
+/* Handles the writes that the writer has ended, before the next turn would: for a thread that waits for room
+ * (unstored). */
 void oribi_reactor_stored(struct oribi_reactor *reactor);
 
 /* Closes one connection for a new one: the connection that has been idle longest, kept alive or silent since it was

@@ -1,4 +1,4 @@
-/* What stands between a connection and its socket: nothing as a rule; TLS in the frontend. Each function behaves as the
+/* The layer between a connection and its socket: none as a rule; TLS in the frontend. Each function behaves as the
  * function of base/os/os.h that it stands in for, so a connection need not know which it has.
  *
  * A transport is owned by its connection (struct oribi_conn: transport, set between oribi_conn_open() and

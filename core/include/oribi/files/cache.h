@@ -32,15 +32,15 @@ enum {
     ORIBI_CACHE_MISSING_DEFAULT = 1024,
 };
 
-/* What the entries of a cache may take together. An answer that is being sent keeps its entry beyond that, when another
- * has taken its place. */
+/* Limits of all entries of a cache together. An answer that is being sent keeps its entry beyond that, when another has
+ * taken its place. */
 struct oribi_cache_limits {
     uint32_t open_max;    /* descriptors */
     uint32_t missing_max; /* names under which there is no file; they never take more than an eighth of the memory */
     uint64_t memory_max;  /* bytes, with names and book-keeping */
 };
 
-/* What the name of a precompressed file has behind that of its file: .zst .br .gz; empty for identity. Static
+/* The suffix of a precompressed file's name, behind the name of its file: .zst .br .gz; empty for identity. Static
  * storage. */
 const char *oribi_coding_suffix(enum oribi_coding coding);
 

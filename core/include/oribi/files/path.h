@@ -58,8 +58,8 @@ int oribi_mount_prefix_read(struct oribi_slice text, struct oribi_slice *prefix)
 ssize_t oribi_mount_find(const struct oribi_slice *prefixes, uint32_t count, const struct oribi_path *path,
                          ssize_t after);
 
-/* What follows in `path` behind the prefix of its mount and a slash: the path beneath the mount's root. A part of
- * `path`, NUL-terminated, with the slash at its end if it has one; empty for the root itself. */
+/* The path beneath a mount's root: the rest of `path` behind the mount's prefix and a slash. A part of `path`,
+ * NUL-terminated, with the slash at its end if it has one; empty for the root itself. */
 const char *oribi_mount_rest(struct oribi_slice prefix, const struct oribi_path *path);
 
 #endif

@@ -39,7 +39,7 @@ enum oribi_file_verdict {
     ORIBI_FILE_FAILED,   /* the system failed, with the text in oribi_os_error_text(): a broken disk */
 };
 
-/* What tells one state of a file from another. Times are those of the file system. */
+/* Facts that tell one state of a file from another. Times are those of the file system. */
 struct oribi_file_info {
     uint64_t device;
     uint64_t inode;
@@ -81,7 +81,7 @@ int oribi_root_refresh(struct oribi_root *root);
 /* Grows with every refresh that gave 1: what was found before need not be there now. */
 uint32_t oribi_root_generation(const struct oribi_root *root);
 
-/* What an open file is now: false when the system cannot tell. */
+/* Reads the present state of an open file: false when the system cannot tell. */
 bool oribi_file_look(int fd, struct oribi_file_info *info);
 
 /* Does the file have another length than its size says? /proc has files of 0 bytes with content, /sys has files of a

@@ -10,8 +10,8 @@
 
 /* ---- reading: cookie.c ---- */
 
-/* What readers of cookies differ in. 0: spaces behind `;` are dropped and no others, a value's escapes are decoded
- * where they are escapes, and a pair without `=` is dropped. */
+/* Rules in which readers of cookies differ. 0: spaces behind `;` are dropped and no others, a value's escapes are
+ * decoded where they are escapes, and a pair without `=` is dropped. */
 enum oribi_cookie_rule {
     ORIBI_COOKIE_TRIM = 1,    /* spaces around names and values are dropped */
     ORIBI_COOKIE_UNQUOTE = 2, /* a pair of quotes around a value is dropped */
@@ -87,7 +87,7 @@ enum { ORIBI_COOKIE_DATE_CAP = 40 };
  * Returns the length, or ORIBI_EBAD for a year that has not four digits. */
 ssize_t oribi_cookie_date(int64_t seconds, char separator, char dst[static ORIBI_COOKIE_DATE_CAP]);
 
-/* What Cookie::Baker takes as `expires`: digits (seconds since the epoch), a number with a sign, a point or one of the
+/* Reads the `expires` of Cookie::Baker: digits (seconds since the epoch), a number with a sign, a point or one of the
  * units s m h d M y (from now on), `now`. Anything else is a date as it stands. True, and sets *seconds: it is to be
  * written as a date. */
 bool oribi_cookie_expires(struct oribi_slice text, int64_t now, int64_t *seconds);

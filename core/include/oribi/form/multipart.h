@@ -123,8 +123,8 @@ void oribi_form_data_keep(struct oribi_form_data *form);
  * text. */
 const char *oribi_part_mistake(const struct oribi_part *part);
 
-/* The same, with `name` and `filename` read once more, as HTTP::Entity::Parser reads them: a quotation mark closes
- * where a semicolon or the end follows, also behind a backslash, and what is no parameter is a mistake. */
+/* oribi_part_mistake(), with `name` and `filename` read once more, as HTTP::Entity::Parser reads them: a quotation mark
+ * closes where a semicolon or the end follows, also behind a backslash, and what is no parameter is a mistake. */
 const char *oribi_part_read_strictly(struct oribi_part *part);
 
 /* The status that answers an error of the functions here: 413 for what is too much, else 400. */

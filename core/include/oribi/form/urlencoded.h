@@ -16,8 +16,8 @@
 #include "oribi/base/slice.h"
 #include "oribi/form/marks.h"
 
-/* What readers of forms differ in. 0: `&` separates, every `&` ends a pair, `+` is a space, and a `%` without two
- * hexadecimal digits stays as it is. */
+/* Rules in which readers of forms differ. 0: `&` separates, every `&` ends a pair, `+` is a space, and a `%` without
+ * two hexadecimal digits stays as it is. */
 enum oribi_form_rule {
     ORIBI_FORM_SEMICOLON = 1,   /* `;` separates too */
     ORIBI_FORM_SKIP_EMPTY = 2,  /* nothing between two separators is no pair */

@@ -16,16 +16,17 @@
 
 enum {
     ORIBI_COMPRESS_LEVEL_MAX = 9, /* a meaning that all three share; their slower ones are not for answers */
-    /* At most so many bytes go into oribi_compressor_write() at a time … */
+    /* At most so many bytes go into oribi_compressor_write() at a time. */
     ORIBI_COMPRESS_PIECE_BYTES = 64 * 1024,
-    /* … and it appends at most so many beyond twice that: what was held back, the library's own framing, padding. */
+    /* oribi_compressor_write() appends at most so many bytes beyond twice that: bytes held back, the library's own
+     * framing, padding. */
     ORIBI_COMPRESS_HELD_BYTES_MAX = 512 * 1024,
     ORIBI_COMPRESS_PADDING_BYTES_MAX = 255,
 };
 
 struct oribi_compressor;
 
-/* What the compressor does behind the bytes of a write. */
+/* The compressor's step behind the bytes of a write. */
 enum oribi_compress_then {
     ORIBI_COMPRESS_GO_ON, /* holds back what compresses better with what follows */
     ORIBI_COMPRESS_FLUSH, /* gives all bytes so far, so that a decoder has them */

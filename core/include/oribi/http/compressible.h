@@ -63,7 +63,7 @@ int oribi_compress_rules_types(struct oribi_compress_rules *rules, const char *t
 /* The types where the operator gives none, as oribi_compress_rules_types() reads them. */
 extern const char *const oribi_compress_types_default;
 
-/* What the decision is made of. */
+/* Facts that the decision is made of. */
 struct oribi_compress_question {
     const struct oribi_compress_rules *rules;
     const struct oribi_head *head; /* of the request */
@@ -77,7 +77,7 @@ struct oribi_compress_question {
 struct oribi_compress_decision {
     enum oribi_coding coding; /* ORIBI_CODING_IDENTITY: as it is */
     bool varies;              /* the head says Vary: Accept-Encoding */
-    bool weakens;             /* … and its ETag is weak */
+    bool weakens;             /* the head's ETag is made weak */
     bool is_private;          /* padding is wanted */
     bool not_modified;        /* to be answered with 304 instead: the client has it */
     bool changes;             /* any of these: oribi_compress_headers() writes other headers */

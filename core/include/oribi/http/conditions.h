@@ -38,7 +38,7 @@ enum {
     ORIBI_MTIME_UNKNOWN_S = 1,
 };
 
-/* What identifies the representation that a GET would be answered with. All-zero: none exists. */
+/* Validators of the representation that a GET would be answered with. All-zero: none exists. */
 struct oribi_validators {
     struct oribi_slice etag; /* the answer's ETag, with quotes and perhaps W/; n is 0 where the answer has none */
     int64_t last_modified_s; /* the answer's Last-Modified; write it with oribi_date_format() */

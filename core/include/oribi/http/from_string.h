@@ -18,7 +18,8 @@ enum { ORIBI_STRING_BROKEN = -1, ORIBI_STRING_INCOMPLETE = -2 };
  * and `head` holds nothing. */
 ssize_t oribi_from_string_request(const char *p, size_t n, struct oribi_head *head);
 
-/* The same for a response, see oribi_response_head_read(). Nothing is to be released. */
+/* Reads a response's head as oribi_from_string_request() reads a request's; see oribi_response_head_read(). Nothing is
+ * to be released. */
 ssize_t oribi_from_string_response(const char *p, size_t n, struct oribi_response_head *head);
 
 #endif

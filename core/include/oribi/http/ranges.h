@@ -78,7 +78,7 @@ struct oribi_multipart {
 ssize_t oribi_multipart_head(const struct oribi_multipart *multipart, const struct oribi_ranges *ranges, uint32_t index,
                              char *dst, size_t cap);
 
-/* The same for what stands behind the last range's bytes. */
+/* Writes the end behind the last range's bytes, as oribi_multipart_head() writes the head before a range's. */
 ssize_t oribi_multipart_end(const struct oribi_multipart *multipart, char *dst, size_t cap);
 
 /* The length of the whole body, for Content-Length; ORIBI_ELIMIT when it is beyond 2^63 - 1. */

@@ -30,15 +30,15 @@ enum oribi_refusal {
     ORIBI_REFUSAL_BUFFERS_FILE,
     ORIBI_REFUSAL_CONNECTIONS,
     ORIBI_REFUSAL_MEMORY,        /* none for a body or its trailers */
-    ORIBI_REFUSAL_STORAGE,       /* no file can be made or written for a body … */
-    ORIBI_REFUSAL_DISK_FULL,     /* … because the disk has no room */
+    ORIBI_REFUSAL_STORAGE,       /* no file can be made or written for a body */
+    ORIBI_REFUSAL_DISK_FULL,     /* no file for a body, because the disk has no room */
     ORIBI_REFUSAL_WORKER_END,    /* the worker ends, and no sibling takes the request */
-    ORIBI_REFUSAL_MULTIPART,     /* a form that is malformed or cut; with multipart_stream … */
-    ORIBI_REFUSAL_MULTIPART_MAX, /* … one with more than limits.h allows */
+    ORIBI_REFUSAL_MULTIPART,     /* a form that is malformed or cut; with multipart_stream */
+    ORIBI_REFUSAL_MULTIPART_MAX, /* a form with more than limits.h allows; with multipart_stream */
     ORIBI_REFUSALS,
 };
 
-/* What a code of error.h means; `bad` for ORIBI_EBAD, which says nothing of where the mistake is. */
+/* The refusal for a code of error.h; `bad` for ORIBI_EBAD, which says nothing of where the mistake is. */
 enum oribi_refusal oribi_refusal_of(int error, enum oribi_refusal bad);
 
 /* The status that answers such a request; 0: its connection closes without an answer. */

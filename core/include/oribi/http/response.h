@@ -25,7 +25,7 @@ enum oribi_framing {
     ORIBI_FRAMING_CLOSE,   /* body ends with the connection (1.0 without a known length, detached upgrades) */
 };
 
-/* What was not quite right in the application's headers, and has been put right. Bits. */
+/* Faults in the application's headers that have been put right. Bits. */
 enum oribi_mended {
     ORIBI_MENDED_UNDEFINED = 1, /* a header without a value: left out */
     ORIBI_MENDED_TRIMMED = 2,   /* a value that ended in white space or line ends: cut there */
@@ -110,7 +110,7 @@ struct oribi_server_answer {
  * and `type` always suffice. */
 size_t oribi_response_own(const struct oribi_server_answer *answer, char *dst, size_t cap);
 
-/* The same of these few facts. */
+/* Writes an answer as oribi_response_own() does, from these few facts. */
 size_t oribi_response_error(int status, const char *date, struct oribi_slice server, bool is_head, char *dst,
                             size_t cap);
 

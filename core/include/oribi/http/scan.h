@@ -32,7 +32,7 @@ struct oribi_scan {
      * old clients do not escape. Sets *query to the offset of the first `?` among them, or to the result. */
     size_t (*target)(const char *p, size_t n, size_t *query);
 
-    /* The same with the characters of RFC 3986 alone: unreserved, sub-delims, `% : @ / ?` and brackets. */
+    /* As target(), with the characters of RFC 3986 alone: unreserved, sub-delims, `% : @ / ?` and brackets. */
     size_t (*strict_target)(const char *p, size_t n, size_t *query);
 
     /* How many bytes at the front are RFC 3986 unreserved or sub-delims: a reg-name without percent-encoding. */

@@ -444,7 +444,7 @@ int oribi_os_read_line(const char *path, char *dst, size_t cap)
     return 0;
 }
 
-/* What a peer that only finished sending gives is POLLRDHUP; POLLHUP says that both directions are shut. */
+/* POLLHUP says that both directions are shut; a peer that only finished sending gives POLLRDHUP. */
 bool oribi_os_peer_gone(int socket_fd)
 {
     struct pollfd state = {.fd = socket_fd};

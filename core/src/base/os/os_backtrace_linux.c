@@ -89,7 +89,7 @@ bool oribi_os_backtrace_is_lockless(void)
     return true;
 }
 
-/* What the dynamic section of an object tells of its symbols. */
+/* Symbols of an object, as its dynamic section tells of them. */
 struct symbols {
     const ElfW(Sym) * table;
     const char *names;

@@ -254,7 +254,7 @@ static int send_file(int socket_fd, int in_fd, int64_t offset, int64_t n, off_t 
 #endif
 }
 
-/* What was sent counts, whatever ended the call (sendfile(2)). Not every kind of socket and file system can. */
+/* Bytes that were sent count, whatever ended the call (sendfile(2)). Not every kind of socket and file system can. */
 ssize_t oribi_os_send_file(int socket_fd, int in_fd, int64_t *offset, int64_t n)
 {
     for (;;) {

@@ -1,4 +1,4 @@
-/* What the control groups of this process allow: the way from its group up to the root, in both versions. */
+/* Limits of this process' control groups: the way from its group up to the root, in both versions. */
 #include "oribi/base/os/os_machine.h"
 
 #include <limits.h>

@@ -132,7 +132,7 @@ int oribi_os_pipe(int fds[2])
     return oribi_os_lift_pair(pipe2(fds, O_CLOEXEC | O_NONBLOCK), fds) < 0 ? oribi_os_fail() : 0;
 }
 
-/* What is at most PIPE_BUF long lies on one page of the small pipe, and pages move whole. */
+/* A text of at most PIPE_BUF bytes lies on one page of the small pipe, and pages move whole. */
 ssize_t oribi_os_splice_now(const int pipe_fds[2], int pipe_fd, const char *p, size_t n)
 {
     char rest[PIPE_BUF];

@@ -1,4 +1,4 @@
-/* What Linux tells of itself: the limits of control groups, features of the kernel, kinds of file systems. */
+/* Facts that Linux tells of itself: the limits of control groups, features of the kernel, kinds of file systems. */
 #include "oribi/base/os/os_machine.h"
 
 #include "oribi/base/error.h"

@@ -1,5 +1,5 @@
-/* What POSIX or most systems have and one of macOS and the BSDs has not, or calls otherwise. os_features.h of the build
- * includes it, which the compiler reads before each source (core/Makefile, ORIBI_OS=bsd). */
+/* Functions and constants that POSIX or most systems have, and that one of macOS and the BSDs lacks or calls otherwise.
+ * os_features.h of the build includes it, which the compiler reads before each source (core/Makefile, ORIBI_OS=bsd). */
 #ifndef ORIBI_BASE_OS_OS_MISSING_H
 #define ORIBI_BASE_OS_OS_MISSING_H
 

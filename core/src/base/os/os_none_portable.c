@@ -1,5 +1,5 @@
-/* What only some systems have, and this build does without: each function gives the answer that its header has for
- * that. */
+/* Functions that only some systems have, and this build does without: each function gives the answer that its header
+ * has for that. */
 #include "oribi/base/os/os.h"
 
 #include "oribi/base/error.h"

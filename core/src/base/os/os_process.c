@@ -207,7 +207,7 @@ bool oribi_process_await(pid_t pid, int *status)
     do
         code = waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT);
     while (code < 0 && errno == EINTR);
-    /* What macros such as WIFEXITED() take apart again. */
+    /* The status of wait(2), which macros such as WIFEXITED() take apart again. */
     *status = info.si_code == CLD_EXITED   ? (info.si_status & 0xff) << 8
               : info.si_code == CLD_DUMPED ? info.si_status | 0x80
                                            : info.si_status;

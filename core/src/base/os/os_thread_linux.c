@@ -22,7 +22,7 @@ struct call {
     enum oribi_os_interruption interruption;
 };
 
-/* What is missing here is taken for a call that a signal would cut short. */
+/* A call that is missing here is taken for one that a signal would cut short. */
 static const struct call calls[] = {
     {SYS_read, "read", ORIBI_OS_UNHARMED},
     {SYS_readv, "readv", ORIBI_OS_UNHARMED},

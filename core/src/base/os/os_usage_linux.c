@@ -1,4 +1,4 @@
-/* What a process uses, from its files in /proc (proc(5)). */
+/* Resources that a process uses, from its files in /proc (proc(5)). */
 #include "oribi/base/os/os.h"
 #include "oribi/base/os/os_process.h"
 

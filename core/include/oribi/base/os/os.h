@@ -25,7 +25,7 @@
  * never 0. */
 int oribi_os_fail(void);
 
-/* The same for a failure without an errno: keeps the text. Gives ORIBI_ESYS. */
+/* Records a failure without an errno: keeps the text. Gives ORIBI_ESYS. */
 int oribi_os_fail_saying(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* Words for the last failure on this thread, lower case: "address already in use". Lives until the next failure on
@@ -64,7 +64,8 @@ static inline int oribi_os_lift(int fd)
     return __builtin_expect((unsigned)fd <= 2 || high, 0) ? oribi__os_lift_slow(fd) : fd;
 }
 
-/* The same for two, with the result of the call that made them: 0, or -1 with errno and neither of them open. */
+/* Lifts two descriptors as oribi_os_lift() does one, with the result of the call that made them: 0, or -1 with errno
+ * and neither of them open. */
 int oribi_os_lift_pair(int result, int fds[2]);
 
 /* Puts the null device on those of the descriptors 0 to 2 that are closed. */
@@ -117,7 +118,8 @@ ssize_t oribi_os_copy_range(int from_fd, int64_t from, int to_fd, size_t n); /* 
 ssize_t oribi_os_write_vec(int fd, const struct iovec *vec, size_t count);
 ssize_t oribi_os_send_vec(int socket_fd, const struct iovec *vec, size_t count);
 
-/* The same when more follows at once: the kernel may wait with a packet that is not full (MSG_MORE, send(2)). */
+/* Sends as oribi_os_send_vec() does when more follows at once: the kernel may wait with a packet that is not full
+ * (MSG_MORE, send(2)). */
 ssize_t oribi_os_send_vec_more(int socket_fd, const struct iovec *vec, size_t count);
 
 /* Bytes that the peer has not yet taken from a socket of ours: for TCP those not acknowledged, for a unix socket
@@ -195,8 +197,9 @@ ssize_t oribi_os_write_polled(int fd, const char *p, size_t n);
  * sending. */
 bool oribi_os_peer_gone(int socket_fd);
 
-/* The same in more detail. ORIBI_PEER_FINISHED: it has sent its last byte, and all of them have been read. TCP cannot
- * tell whether such a peer still reads; of a unix socket's peer it says so. Consumes neither bytes nor errors. */
+/* The state of a socket's peer, in more detail. ORIBI_PEER_FINISHED: the peer has sent its last byte, and all of them
+ * have been read. TCP cannot tell whether such a peer still reads; of a unix socket's peer it says so. Consumes neither
+ * bytes nor errors. */
 enum oribi_peer_state { ORIBI_PEER_OPEN, ORIBI_PEER_FINISHED, ORIBI_PEER_GONE };
 enum oribi_peer_state oribi_os_peer_state(int socket_fd);
 
@@ -239,8 +242,8 @@ int oribi_os_link(int fd, const char *path);
 /* Gives an unlinked file, empty, for reading and writing, in oribi_os_temp_dir(). */
 int oribi_os_temp_file(int *fd);
 
-/* The same in a folder of the caller's choice: for a thread that must not look at the environment, which another may be
- * changing (getenv(3)). */
+/* Gives a file as oribi_os_temp_file() does, in a folder of the caller's choice: for a thread that must not look at the
+ * environment, which another may be changing (getenv(3)). */
 int oribi_os_temp_file_in(const char *dir, int *fd);
 
 /* TMPDIR, or /tmp. Lives until the environment changes. */

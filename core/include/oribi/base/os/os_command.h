@@ -12,8 +12,8 @@ struct oribi_command {
     char *const *argv; /* NULL-terminated; argv[0] is looked for in PATH where it has no slash */
     int input_fd;      /* its standard input, borrowed; -1: /dev/null */
     int64_t timeout_ms;
-    char *output; /* what it prints goes there … */
-    size_t cap;   /* … and may be so long */
+    char *output; /* what it prints goes there */
+    size_t cap;   /* bytes that it may print */
     size_t len;   /* gives how long it is */
     /* private */
     int output_fd; /* -1: its output has ended */

@@ -1,6 +1,6 @@
-/* What the machine, the limits of this process and its control groups allow, for `check`. Nothing is changed, and no
- * file is written. What only Linux tells is in os_machine_linux.c and os_cgroup_linux.c; elsewhere
- * os_none_portable.c knows none of it. */
+/* Resources that the machine, the limits of this process and its control groups allow, for `check`. Nothing is changed,
+ * and no file is written. Facts that only Linux tells are in os_machine_linux.c and os_cgroup_linux.c; elsewhere
+ * os_none_portable.c knows none of them. */
 #ifndef ORIBI_BASE_OS_OS_MACHINE_H
 #define ORIBI_BASE_OS_OS_MACHINE_H
 

@@ -1,6 +1,5 @@
-/* What this process is and how it was started: command line, environment, working directory, user; and waiting for
- * children. How it was started is in os_start.c; what differs between systems is in os_linux.c, os_usage_linux.c and
- * os_portable.c. */
+/* This process and its start: command line, environment, working directory, user; and waiting for children. How it was
+ * started is in os_start.c; the differences between systems are in os_linux.c, os_usage_linux.c and os_portable.c. */
 #ifndef ORIBI_BASE_OS_OS_PROCESS_H
 #define ORIBI_BASE_OS_OS_PROCESS_H
 
@@ -102,7 +101,8 @@ bool oribi_process_is_below(pid_t pid);
  * the time is over (-1: never). Returns at a signal as well. */
 void oribi_process_poll(const int *fds, size_t count, int64_t timeout_ms);
 
-/* The same; also until one of `out_fds` takes bytes or is at its end. At most ORIBI_POLL_MAX in all. */
+/* Waits as oribi_process_poll() does, and also until one of `out_fds` takes bytes or is at its end. At most
+ * ORIBI_POLL_MAX in all. */
 void oribi_process_poll_both(const int *fds, size_t count, const int *out_fds, size_t out_count, int64_t timeout_ms);
 
 /* True when standard input is a terminal whose other side has hung up. */
@@ -117,11 +117,11 @@ int oribi_process_shared_memory(size_t bytes, int *fd);
 /* How many bytes it has. 0 or a code of os.h. */
 int oribi_process_shared_memory_size(int fd, size_t *bytes);
 
-/* What a process uses: memory that is resident, in bytes, and processor time since its start, of all its threads. One
- * read of a small file, for which the process need not stop. Both are 0 when the process is gone. */
+/* Resources that a process uses: memory that is resident, in bytes, and processor time since its start, of all its
+ * threads. One read of a small file, for which the process need not stop. Both are 0 when the process is gone. */
 void oribi_process_usage(pid_t pid, int64_t *resident_bytes, int64_t *cpu_ms);
 
-/* The same with more of what the file says. All-zero when the process is gone. */
+/* Resources of a process, and more facts from the same file. All-zero when the process is gone. */
 struct oribi_process_look {
     int64_t resident_bytes;
     int64_t cpu_ms;

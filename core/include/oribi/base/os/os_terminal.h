@@ -15,7 +15,7 @@ struct oribi_terminal {
 /* Is the descriptor a terminal? */
 bool oribi_terminal_is(int fd);
 
-/* The same, and do its user and its kind want colours? NO_COLOR (no-color.org) and TERM=dumb say no. */
+/* Is the descriptor a terminal whose user and kind want colours? NO_COLOR (no-color.org) and TERM=dumb say no. */
 bool oribi_terminal_shows_colours(int fd);
 
 /* The terminal's size in characters. Where it is not known 24 x 80. */

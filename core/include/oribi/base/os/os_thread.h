@@ -1,5 +1,5 @@
-/* What a thread does, as the kernel tells it: whether it runs or waits, and in which system call. The source for Linux
- * is os_thread_linux.c. */
+/* The state of a thread, as the kernel tells it: whether it runs or waits, and in which system call. The source for
+ * Linux is os_thread_linux.c. */
 #ifndef ORIBI_BASE_OS_OS_THREAD_H
 #define ORIBI_BASE_OS_OS_THREAD_H
 
@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* What a signal handler with SA_RESTART does to the system call that a thread waits in (signal(7)). */
+/* The effect of a signal handler with SA_RESTART on the system call that a thread waits in (signal(7)). */
 enum oribi_os_interruption {
     ORIBI_OS_UNHARMED, /* the call goes on, or there is none */
     ORIBI_OS_REPEATED, /* it fails with EINTR, for which every program of the field is prepared: poll(2) and the like */
