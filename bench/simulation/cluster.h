@@ -11,7 +11,7 @@ struct worker {
     uint32_t running;  /* the request in its call, or NONE */
     uint32_t machine;
     double call_at;    /* when its call began */
-    double average_ms; /* of its calls, as they are remembered; */
+    double average_ms; /* of its calls, as they are remembered */
     double expects_ms; /* average_ms when this call began */
     bool waking;       /* a wake-up is on its way */
     enum helper_state helper;

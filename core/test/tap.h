@@ -109,7 +109,7 @@ __attribute__((unused)) static bool tap_is_slice_(struct oribi_slice got, const 
 /* The condition holds. */
 #define ok(condition) tap_ok_((condition) ? true : false, __FILE__, __LINE__, "%s: %s", __func__, #condition)
 
-/* The same with a name of one's own, printf style: for checks in loops. */
+/* The condition holds; the check has a name of its own, printf style: for checks in loops. */
 #define ok_named(condition, ...) tap_ok_((condition) ? true : false, __FILE__, __LINE__, __VA_ARGS__)
 
 /* Integers of any type (compared as long long); both are printed when they differ. */

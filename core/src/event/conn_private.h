@@ -67,7 +67,8 @@ static inline int oribi__conn_register(struct oribi_reactor *reactor, struct ori
  * would reset them. True when it is closed. */
 bool oribi__conn_close_idle(struct oribi_reactor *reactor, struct oribi_conn *conn);
 
-/* Closes, on the same condition, a connection that has begun a head; it is answered 503. */
+/* Closes a connection that has begun a head, unless the rest has come meanwhile; it is answered 503. True when it is
+ * closed. */
 bool oribi__conn_close_head(struct oribi_reactor *reactor, struct oribi_conn *conn);
 
 /* Closes the connection and gives back all that it borrowed. Nothing when it is closed already. */

@@ -90,7 +90,7 @@ static void test_what_has_no_room_is_kept_up_to_the_limit(void)
     end(&sink);
 }
 
-/* What was written of it makes room. */
+/* Bytes that were written make room. */
 static void test_room_comes_back_with_what_was_written(void)
 {
     struct oribi_sink sink;

@@ -13,7 +13,7 @@ __attribute__((weak)) _Atomic int64_t clock_ahead_us;
 __attribute__((weak)) _Atomic int64_t clock_held_us; /* 0: the clock runs */
 __attribute__((weak)) _Thread_local uint64_t clock_reads;
 
-/* What the clock on the wall says, for the deadlines of tests themselves. */
+/* The time of the system's own clock, for the deadlines of tests themselves. */
 static int64_t real_us(void)
 {
     struct timespec now = {0};

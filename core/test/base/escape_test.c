@@ -61,7 +61,7 @@ static void test_no_byte_grows_beyond_its_maximum(void)
     ok(good);
 }
 
-/* What escape() was before it looked at eight bytes at a time. */
+/* escape() byte by byte, as it was before it looked at eight bytes at a time. */
 static char *slowly(char *dst, struct oribi_slice text, bool json)
 {
     for (size_t i = 0; i < text.n; i++) {

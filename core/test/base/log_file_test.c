@@ -115,7 +115,7 @@ static void test_descriptors_by_name_are_themselves(void)
     close(fd);
     ok_eq(opens("/dev/fd/1000000", NULL), ORIBI_ELOST);
     ok(opens("/dev/fd/x", NULL) < 0);
-    /* … also by a link, which images of containers have */
+    /* A link to the stream, which images of containers have, opens it too. */
     ok_eq(symlink("/dev/stdout", in_dir("log")), 0);
     ok_eq(oribi_log_file_open(in_dir("log"), NULL, &fd, &stream), 0);
     ok(stream && oribi_os_same_file(fd, 1));

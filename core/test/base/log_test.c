@@ -12,7 +12,7 @@
 
 static char seen[64 * 1024];
 
-/* What was logged to the pipe since last time. */
+/* Reads the lines that were logged to the pipe since the last time. */
 static size_t read_all(int fd)
 {
     size_t len = 0;
@@ -79,7 +79,7 @@ static void test_a_peer_cannot_speak_to_a_terminal(void)
          "a\\x9b2J"}, /* CSI in Latin-1 */
         {"a\xc2\x9b"
          "2J",
-         "a\\xc2\\x9b2J"},                       /* … and in UTF-8 */
+         "a\\xc2\\x9b2J"},                       /* CSI in UTF-8 */
         {"\xc2\xa0", "\xc2\xa0"},                /* the first behind them */
         {"a\xe2\x80\xaez", "a\\xe2\\x80\\xaez"}, /* U+202E: right to left from here on */
         {"a\xe2\x80\xa8z", "a\\xe2\\x80\\xa8z"}, /* U+2028: the end of a line */

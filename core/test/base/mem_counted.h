@@ -14,7 +14,7 @@ static uint64_t allocations;          /* of any kind, since a test set it to 0 *
 static uint64_t allocations_tried;    /* those that may fail */
 static uint64_t fail_at;              /* the allocations_tried-th fails; 0: none */
 static _Atomic int64_t memory_in_use; /* blocks; the writer's thread frees some */
-static _Atomic int64_t memory_bytes;  /* … and what the allocator spends on them, its own fields included */
+static _Atomic int64_t memory_bytes;  /* of these blocks, as the allocator spends them: its own fields included */
 
 static void *counted_(void *p, int sign)
 {

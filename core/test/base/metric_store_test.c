@@ -307,7 +307,8 @@ static void test_many_processes_count_exactly(void)
     end();
 }
 
-/* What a process was about to add and what it has added: between the two it may be killed. */
+/* Account of a process: the additions that it has begun, and those that it has done. Between the two it may be
+ * killed. */
 struct account {
     _Atomic uint64_t begun;
     _Atomic uint64_t done;

@@ -61,7 +61,7 @@ static int listen_unix(const char *name)
     return fd;
 }
 
-/* What is found, one id after the other. */
+/* The findings, one id after the other. */
 static const char *found(bool is_running)
 {
     static char ids[512];

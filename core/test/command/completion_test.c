@@ -45,7 +45,7 @@ static void test_all_that_is_there(const char *const *shell, enum oribi_option_l
     oribi_buf_deinit(&script);
 }
 
-/* What completion.c knows about values is said of options that exist; the words are values that they take. */
+/* Options whose values completion.c knows exist, and its words are values that they take. */
 static void test_options_with_known_values_exist(void)
 {
     struct oribi_options options;

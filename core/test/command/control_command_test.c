@@ -10,7 +10,7 @@ static char command[ORIBI_CONTROL_COMMAND_CAP];
     oribi_control_command_parse((options), sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *),                \
                                 (const char *const[]){__VA_ARGS__}, command, error)
 
-/* What the words become, or the error that they are. */
+/* The command that the words become, or their error. */
 #define SAID(...) said((const char *const[]){__VA_ARGS__, NULL})
 
 static const char *said(const char *const *words)

@@ -136,7 +136,7 @@ static void longest(const char *screen, size_t *columns, size_t *rows)
     }
 }
 
-/* What comes from a server passes through lines. */
+/* Passes the state through lines, as that of a server comes. */
 static void travel(void)
 {
     struct oribi_buf lines = {0};

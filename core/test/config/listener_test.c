@@ -51,7 +51,7 @@ static int open_all(struct oribi_listeners *into, const char *const *addresses, 
 
 #define OPEN(into, ...) open_all((into), (const char *const[]){__VA_ARGS__, NULL}, false)
 
-/* The same with what the PROXY protocol needs beside it. */
+/* Options with the trusted_proxies that the PROXY protocol needs. */
 static struct oribi_options proxy_options;
 
 static int open_proxy(struct oribi_listeners *into, const char *const *addresses)

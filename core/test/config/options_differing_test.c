@@ -1,4 +1,4 @@
-/* What the log says of options: which are shown, what of long ones and of secrets, what a reload has changed. */
+/* Options in the log: which are shown, how long ones and secrets are shown, and the changes of a reload. */
 #include "config/options_differing.c"
 
 #include "tap.h"

@@ -1,4 +1,4 @@
-/* What a reload takes over: for each option what the table's column says. */
+/* Options that a reload takes over: those that the table's column names. */
 #include "config/options_reload.c"
 
 #include "tap.h"

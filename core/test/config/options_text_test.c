@@ -1,4 +1,4 @@
-/* What people read about the options: --help, --print-config, and that doc/options.md says what the table says. */
+/* Texts about the options for people: --help, --print-config, and doc/options.md, which must agree with the table. */
 #include "config/options_text.c"
 
 #include "tap.h"

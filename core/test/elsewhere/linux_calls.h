@@ -1,4 +1,4 @@
-/* What tests use of Linux and macOS lacks; the Makefile has tests include it first. */
+/* Calls of Linux that tests use and macOS lacks; the Makefile has tests include it first. */
 #ifndef ORIBI_TEST_ELSEWHERE_LINUX_CALLS_H
 #define ORIBI_TEST_ELSEWHERE_LINUX_CALLS_H
 

@@ -128,8 +128,8 @@ static void test_batches_leave_half_of_the_memory(void)
     end();
 }
 
-/* What stands behind a chunked body is kept while its request is called: many connections with much of it are memory
- * like any other. */
+/* Bytes behind a chunked body are kept while its request is called: many connections with much of it are memory like
+ * any other. */
 static void test_bytes_behind_a_chunked_body_count(void)
 {
     enum { BEHIND = 50000 };
@@ -367,7 +367,7 @@ static void test_a_slow_disk_is_not_the_clients_fault(void)
     }
     ok_eq(c->state, ORIBI_CONN_STORE);
     ok_eq(refused_status, 0);
-    c->exchange->store_started_ms -= 100000; /* it has taken so long */
+    c->exchange->store_started_ms -= 100000; /* the write has taken so long */
     c->exchange->body_started_ms -= 100000;
     let_go();
     turn_stored(c);
@@ -375,7 +375,7 @@ static void test_a_slow_disk_is_not_the_clients_fault(void)
     send_text(far, "x");
     turn_stored(c);
     ok_eq(refused_status, 0);
-    c->exchange->body_started_ms -= 100000; /* … and this is the client's */
+    c->exchange->body_started_ms -= 100000; /* the client has taken so long */
     send_text(far, "x");
     turn_stored(c);
     ok_eq(refused_status, 408);
@@ -408,7 +408,7 @@ static void test_a_write_that_fails_is_answered_once(void)
     check_failed_write(STORED_LEN);
 }
 
-/* What leads to its end is seen when it may read again. */
+/* The end of a client is seen when its connection may read again. */
 static void test_a_client_that_leaves_while_a_write_is_under_way(void)
 {
     int far;

@@ -103,7 +103,7 @@ static void test_what_is_on_its_way_is_sent_when_it_is_stored(void)
     static char got[ANSWER_BYTES];
     size_t len = 0;
     ssize_t n;
-    /* What is in memory can be read meanwhile; then it is the writer's turn, and nobody spins. */
+    /* Bytes in memory can be read meanwhile; then it is the writer's turn, and no turn spins. */
     for (int i = 0; i < 10; i++) {
         while ((n = read(far, got + len, sizeof(got) - len)) > 0)
             len += (size_t)n;

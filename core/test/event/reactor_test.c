@@ -487,7 +487,7 @@ static void test_a_number_that_comes_again_ends_its_old_connection_alone(void)
     }
 }
 
-/* … or a file of the application's, which stays open. */
+/* A file of the application's under the number stays open. */
 static void test_a_number_that_is_a_file_of_the_applications_is_not_closed(void)
 {
     for (int told = 0; told < 2; told++) {
@@ -512,7 +512,7 @@ static void test_a_number_that_is_a_file_of_the_applications_is_not_closed(void)
     }
 }
 
-/* … or a socket of the application's, whose bytes are no request. */
+/* Bytes of a socket of the application's under the number are no request. */
 static void test_a_number_that_is_a_socket_of_the_applications_is_not_read(void)
 {
     begin();

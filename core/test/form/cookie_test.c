@@ -1,4 +1,4 @@
-/* What fields and cookies become is in spec/cookie; here are limits, dates, truncations and the work that hostile
+/* Results of fields and cookies are in spec/cookie; here are limits, dates, truncations and the work that hostile
  * fields cause. */
 #include "form/cookie.c"
 #include "form/cookie_bake.c"

@@ -1,4 +1,5 @@
-/* What a case of spec/form or spec/cookie expects: `field` lines in their order, and which of them had no `=`. */
+/* Results that a case of spec/form or spec/cookie expects: `field` lines in their order, and which of them had no
+ * `=`. */
 #ifndef ORIBI_TEST_FIELD_LINES_H
 #define ORIBI_TEST_FIELD_LINES_H
 

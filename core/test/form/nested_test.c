@@ -1,4 +1,4 @@
-/* What names become is in spec/nested; here are depth and the work that deep names cause. */
+/* Results of names are in spec/nested; here are depth and the work that deep names cause. */
 #include "form/nested.c"
 
 #include "guard.h"

@@ -1,5 +1,5 @@
-/* What forms become is in spec/form; here it is compared with a reader that is as simple as can be, on every level of
- * the search, with limits and with the work that hostile forms cause. */
+/* Results of forms are in spec/form; here they are compared with those of a reader that is as simple as can be, on
+ * every level of the search, with limits and with the work that hostile forms cause. */
 #include "form/urlencoded.c"
 
 #include "guard.h"
@@ -8,8 +8,8 @@
 
 enum { INPUT_MAX = 4096, HOSTILE_BYTES = 200 * 1000 };
 
-static struct guard arena; /* inputs end at its end … */
-static struct guard rooms; /* … and what is decoded at this one's */
+static struct guard arena; /* inputs end at its end */
+static struct guard rooms; /* decoded texts end at its end */
 static struct oribi_form_limits limits;
 
 static const unsigned rule_sets[] = {0, ORIBI_FORM_PERL, ORIBI_FORM_RACK,

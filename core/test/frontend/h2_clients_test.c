@@ -51,7 +51,7 @@ static int end_server(void)
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-/* What a command prints, in which %d is the port. */
+/* Output of a command, in which %d is the port. */
 static const char *told_by(const char *format)
 {
     static char text[8192];

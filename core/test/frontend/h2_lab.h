@@ -22,7 +22,7 @@
 
 enum { LAB_STREAMS_MAX = 1200 };
 
-/* What the application does by itself. */
+/* Work that the application does by itself. */
 enum lab_manner {
     LAB_ANSWERS, /* a complete or refused request with its status and a body of two bytes; releases what is over */
     LAB_HOLDS,   /* nothing; streams stay until lab_release() */
@@ -152,7 +152,7 @@ static void lab_auto(struct lab *lab, struct lab_stream *mine, int status, bool 
         lab_release(lab, mine->id);
 }
 
-/* What must hold of every request's head, whatever the client sent: a worker reads it as the session has. */
+/* Checks a request's head, whatever the client sent: a worker reads it as the session has. */
 static void lab_check_head(const struct lab *lab, const struct oribi_h2_request *request)
 {
     struct oribi_parser parser = {0};

@@ -18,7 +18,7 @@ struct exchange {
     struct oribi_h2_stream *stream; /* the server's; NULL: not yet, or released */
     int32_t id;                     /* the client's; 0: not yet */
     size_t up;                      /* bytes of the request's body */
-    size_t down;                    /* … and of the answer's */
+    size_t down;                    /* bytes of the answer's body */
     size_t up_sent, up_seen, down_sent, down_seen;
     bool has_length, early, trailers, hints, paused;
     bool trailers_seen, hints_seen;

@@ -67,7 +67,7 @@ static void feed_sent(size_t piece)
     sent.len = 0;
 }
 
-/* What the application does, and the clock. */
+/* Carries out a step of the application or of the clock. */
 static void act(struct oribi_slice raw)
 {
     struct oribi_slice verb = frame_next_word(&raw);

@@ -1,4 +1,4 @@
-/* What a frontend cannot do any more. Each look is a child's, which is confined for good. */
+/* Calls that a confined frontend cannot make any more. Each look is a child's, which is confined for good. */
 #include "frontend/os_confine_linux.c"
 
 #include "tap.h"

@@ -1,4 +1,4 @@
-/* What is decided for which answer is in spec/compress; here are the words of the operator, limits, every cut. */
+/* Decisions for answers are in spec/compress; here are the words of the operator, limits, every cut. */
 #include "http/compressible.c"
 
 #include "guard.h"

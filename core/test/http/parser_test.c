@@ -1,4 +1,4 @@
-/* What is easier said in C than as a case in spec/: limits, state between calls, what stands in `head` after an
+/* Tests that are easier in C than as a case in spec/: limits, state between calls, the contents of `head` after an
  * error. */
 #include "http/parser.c"
 

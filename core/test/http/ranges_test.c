@@ -26,7 +26,7 @@ static struct oribi_slice show(const struct oribi_ranges *ranges)
     return oribi_slice(text, n);
 }
 
-/* What holds for every result. */
+/* Does the result keep the rules of all results? */
 static bool is_sound(enum oribi_ranges_result result, const struct oribi_ranges *ranges, int64_t size)
 {
     if (result != ORIBI_RANGES_PART)

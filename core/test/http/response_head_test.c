@@ -1,4 +1,4 @@
-/* What heads become is in spec/response_head; each is read whole and cut at every place, on every level, against a
+/* Results of heads are in spec/response_head; each head is read whole and cut at every place, on every level, against a
  * guard page. */
 #include "http/response_head.c"
 

@@ -59,7 +59,7 @@ static size_t meaningful(const char *p, size_t n, const uint32_t *marks, size_t 
     return count;
 }
 
-/* The same marks, from as many calls as either wants. */
+/* Do both give the same marks, from as many calls as either wants? */
 static bool agrees_on_forms(const struct oribi_scan *got, const struct oribi_scan *want, const char *p, size_t n)
 {
     uint32_t got_marks[MARKS];

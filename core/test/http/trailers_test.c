@@ -110,7 +110,7 @@ static void test_names_made_to_be_alike_cost_little_more(void)
     char text[ORIBI_TRAILER_BYTES_MAX];
     int64_t usual = INT64_MAX;
     int64_t alike = INT64_MAX;
-    /* What else the machine does only adds; what is slow in itself is so each time. */
+    /* Other work of the machine only adds time; slow code is slow each time. */
     for (int attempt = 0; attempt < 20 && (attempt == 0 || alike >= 6 * usual); attempt++) {
         int64_t usual_now = cost_ns(oribi_slice(text, put_names(text, false)));
         int64_t alike_now = cost_ns(oribi_slice(text, put_names(text, true)));

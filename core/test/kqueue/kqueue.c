@@ -121,7 +121,7 @@ static int apply(int kq, const struct kevent *change)
     return arm(*at, EPOLL_CTL_MOD);
 }
 
-/* What the filter says at this moment. False: nothing. */
+/* Gives the filter's event at this moment. False: none. */
 static bool ask(const struct note *note, struct kevent *event)
 {
     struct pollfd state = {.fd = note->fd, .events = note->filter == EVFILT_READ ? POLLIN | RDHUP : POLLOUT};

@@ -137,7 +137,7 @@ static void test_a_histogram_is_cumulated(void)
     end();
 }
 
-/* What the gauge of three workers is, of which one has ended. */
+/* A gauge of three workers, of which one has ended. */
 static void test_gauges_of_workers_are_folded(void)
 {
     static const struct {

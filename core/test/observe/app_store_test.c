@@ -10,7 +10,7 @@ enum { MAX = 20 };
 static struct oribi__app_store store;
 static struct oribi__app_store other;
 
-/* What a process that is started by exec finds; its descriptor has another number here. */
+/* Sets the environment that a process started by exec finds; its descriptor has another number here. */
 static void hand_down(const struct oribi__app_store *from)
 {
     char text[ORIBI__APP_STORE_TEXT_CAP];

@@ -284,7 +284,8 @@ static void test_stopped_workers_and_empty_places(void)
     end();
 }
 
-/* What frontends answer is the server's; what they give to workers is told apart, and not counted twice. */
+/* Requests that frontends answer are the server's; requests that they give to workers are told apart, and not counted
+ * twice. */
 static void test_frontends(void)
 {
     begin();

@@ -1,4 +1,4 @@
-/* What the supervisor makes of answers in shared memory, also of those that an application has spoilt. */
+/* Stacks that the supervisor reads from answers in shared memory, also from those that an application has spoilt. */
 #include "observe/stacks.c"
 
 #include "system.h"

@@ -339,7 +339,7 @@ static void test_one_answer_a_turn_and_none_is_forgotten(void)
     close_listener();
 }
 
-/* What the socket does not take waits for the client. */
+/* Bytes that the socket does not take wait for the client. */
 static void test_an_answer_longer_than_the_socket_takes_is_sent_in_parts(void)
 {
     int small = 1;
@@ -387,11 +387,11 @@ static void test_an_address_in_use_is_refused_and_tried_again_by_a_successor(voi
     second->upgrade.predecessor_fd = 0; /* it runs */
     ok_eq(oribi__status_open(second, error), 0);
     ok_eq(second->status.side.fd, -1);
-    second->upgrade.predecessor_fd = -1; /* it was told to end … */
+    second->upgrade.predecessor_fd = -1; /* the first server was told to end */
     second->status.side.retry_at = 1;
     oribi__status_turn(second);
     ok_eq(second->status.side.fd, -1);
-    oribi__status_close(first, true); /* … and leaves */
+    oribi__status_close(first, true); /* the first server leaves */
     second->status.side.retry_at = 1;
     oribi__status_turn(second);
     ok(second->status.side.fd >= 0);

@@ -65,7 +65,7 @@ struct proc *worker(uint32_t nth);
 struct proc *mold(void);
 struct proc *mold_of(uint32_t generation);
 
-/* What processes report. */
+/* Reports of processes. */
 void event_exit(struct proc *proc, int status);
 void event_forked(struct proc *proc);
 void event_ready(struct proc *proc);
@@ -90,7 +90,7 @@ void start(uint32_t workers);
 /* Shows a call on the scoreboard. */
 void put_call(uint32_t slot, int64_t started_ms, int64_t deadline_ms, const char *line);
 
-/* What was seen. */
+/* Results that were seen. */
 bool logged(const char *text);
 int count_signalled(int which);
 uint32_t serving_of(uint32_t generation);

@@ -1,4 +1,4 @@
-/* What follows from a signal, as the handlers and the documents have it. */
+/* Consequences of a signal, as the handlers and the documents have them. */
 #include "policy/signal_table.c"
 
 #include "oribi/base/signals.h"

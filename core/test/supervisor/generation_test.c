@@ -295,7 +295,7 @@ static void test_an_old_worker_that_does_not_hear_is_waited_for_before_an_upgrad
     until(lab_alone());
 }
 
-/* What the supervisor cannot hold would be lost with the mold that opened it. */
+/* A listener that the supervisor cannot hold would be lost with the mold that opened it. */
 static void test_a_generation_with_a_listener_too_many_fails(void)
 {
     static struct oribi_supervisor supervisor;

@@ -181,7 +181,7 @@ static char *set(char *text)
     return text[0] ? text : NULL;
 }
 
-/* What a binding's command does first: options, then sockets. */
+/* Sets the options, as a binding's command does first, before it opens sockets. */
 static void read_config(struct oribi_options *options)
 {
     oribi_options_init(options);

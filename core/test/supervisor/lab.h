@@ -30,7 +30,7 @@
 
 enum { PIDS_MAX = 256, DEADLINE_MS = 20000 };
 
-/* What the processes show and what the test asks of them. */
+/* Memory shared by the test and its processes: what these show, and what the test asks of them. */
 struct lab {
     /* the operator's side: what a command line and a config file would say */
     uint32_t workers;
@@ -96,7 +96,7 @@ void lab_prepare(uint32_t workers);
 /* Starts a supervisor with what the page says. Gives its pid. */
 pid_t lab_start(void);
 
-/* What has been logged so far; lives until the next call. */
+/* The lines that have been logged so far; they live until the next call. */
 char *lab_log_text(void);
 bool lab_logged(const char *words);
 

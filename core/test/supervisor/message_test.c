@@ -92,7 +92,8 @@ static void test_what_is_no_record_is_told_apart(void)
     }
 }
 
-/* What a sender of ours never does: room for one descriptor must not take two, nor keep the first of them. */
+/* A record with two descriptors, which no sender of ours writes: room for one descriptor must not take two, nor keep
+ * the first of them. */
 static void test_a_record_with_two_descriptors_is_refused_and_both_are_closed(void)
 {
     union {

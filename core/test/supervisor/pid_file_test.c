@@ -29,7 +29,7 @@ static void end(void)
     ok(rmdir(dir) == 0);
 }
 
-/* What a reader finds: 0 when there is no file, -1 when it is empty. */
+/* The pid that a reader finds: 0 when there is no file, -1 when it is empty. */
 static long seen(void)
 {
     char text[32] = "";

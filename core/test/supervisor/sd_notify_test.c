@@ -5,7 +5,7 @@
 
 static char got[1024];
 
-/* What the manager's socket holds, "" when nothing came. */
+/* The message in the manager's socket, "" when none came. */
 static const char *receive(int fd)
 {
     ssize_t n = recv(fd, got, sizeof(got) - 1, MSG_DONTWAIT);

@@ -77,7 +77,7 @@ bool oribi_listeners_take_ipv4_too(const struct oribi_options *options, const st
 /* Closes the descriptors; `unlink_paths` removes unix socket files that are ours. */
 void oribi_listeners_close(struct oribi_listeners *listeners, bool unlink_paths);
 
-/* The same for one of them, which the caller then takes out of its list. */
+/* Closes one listener in the same way; the caller then takes it out of its list. */
 void oribi_listener_close(struct oribi_listener *item, bool unlink_path);
 
 /* Removes the unix socket files that are ours, and forgets their names. */

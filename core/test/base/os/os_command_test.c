@@ -53,7 +53,7 @@ static void test_how_it_fails(void)
              error);
 }
 
-/* What it has started holds its output open, and ends with it. */
+/* A process that the command has started holds the output open, and ends with the command. */
 static void test_nothing_is_left_of_it(void)
 {
     int fds[2];

@@ -1,4 +1,4 @@
-/* What threads wait in, and what a signal would do to it. */
+/* The system calls that threads wait in, and the effect of a signal on them. */
 #include "base/os/os_thread_linux.c"
 
 #include "tap.h"

@@ -1,4 +1,5 @@
-/* What os_kqueue.c and os_bsd.c use of kqueue(2), for a build on Linux: kqueue.c beside this folder is the model. */
+/* Parts of kqueue(2) that os_kqueue.c and os_bsd.c use, for a build on Linux: kqueue.c beside this folder is the
+ * model. */
 #ifndef ORIBI_TEST_KQUEUE_SYS_EVENT_H
 #define ORIBI_TEST_KQUEUE_SYS_EVENT_H
 

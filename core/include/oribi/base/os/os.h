@@ -197,9 +197,9 @@ ssize_t oribi_os_write_polled(int fd, const char *p, size_t n);
  * sending. */
 bool oribi_os_peer_gone(int socket_fd);
 
-/* The state of a socket's peer, in more detail. ORIBI_PEER_FINISHED: the peer has sent its last byte, and all of them
- * have been read. TCP cannot tell whether such a peer still reads; of a unix socket's peer it says so. Consumes neither
- * bytes nor errors. */
+/* The state of a socket's peer, in more detail than oribi_os_peer_gone(). ORIBI_PEER_FINISHED: the peer has sent its
+ * last byte, and all of them have been read. TCP cannot tell whether such a peer still reads; of a unix socket's peer
+ * the state says so. Consumes neither bytes nor errors. */
 enum oribi_peer_state { ORIBI_PEER_OPEN, ORIBI_PEER_FINISHED, ORIBI_PEER_GONE };
 enum oribi_peer_state oribi_os_peer_state(int socket_fd);
 
