@@ -28,7 +28,7 @@ enum {
     REPORTED_MAX = 20000, /* lost requests that get a line */
 };
 
-/* What all clients share; set before they start, but for the counters. */
+/* Shared by all clients; set before they start, except the counters. */
 static struct {
     struct http_address address;
     long requests; /* 0: until the input ends */

@@ -1,5 +1,5 @@
-/* What the C files of the Perl binding share. A binding converts: request to env, the application's answer to a
- * reply of the core.
+/* Shared by the C files of the Perl binding. A binding converts: request to env, the application's answer to a reply of
+ * the core.
  *
  *   worker.c  the loop: take, call the application, answer; every way out of a call
  *   env.c     the PSGI environment of a request; values.h: its scalars, used again
@@ -120,12 +120,12 @@ struct psgi_worker {
     SV *answer;                    /* code of ours that is called inside an eval; counted */
     SV *signals;                   /* the same */
     SV *close;                     /* the same */
-    SV *failure_page;              /* in development: Perl code that gives the page of an error; counted … */
-    SV *die_handler;               /* … and what keeps the frames of a die; counted. NULL: production */
+    SV *failure_page;              /* in development: Perl code that gives the page of an error; counted */
+    SV *die_handler;               /* code that keeps the frames of a die; counted. NULL: production */
     void *interpreter;
     void *stack;       /* the PERL_SI on which it calls the application */
-    char stands[4096]; /* where the call stood when its deadline passed, innermost first … */
-    size_t stands_len; /* … 0: nothing is known */
+    char stands[4096]; /* where the call stood when its deadline passed, innermost first */
+    size_t stands_len; /* its bytes; 0: nothing is known */
 
     /* the current call */
     struct oribi_req *req; /* NULL in state NONE */
@@ -137,11 +137,11 @@ struct psgi_worker {
     bool told_gone;                  /* it dies, or has died, because its client has gone */
     IV write_count;                  /* calls of its writer */
     bool harakiri;                   /* the application asked for this worker's end */
-    bool harakiri_unclear;           /* … or not: its value died when it was asked; of this call */
+    bool harakiri_unclear;           /* its value died when it was asked, so it is not known; of this call */
     bool after;                      /* the request has ended, and the application runs on */
     struct {
-        GV *glob;     /* psgi.input of a body in memory; both counted … */
-        SV *data;     /* … with its bytes, which are the core's; NULL: none, or no longer */
+        GV *glob;     /* psgi.input of a body in memory; both counted */
+        SV *data;     /* the body's bytes, which are the core's; NULL: none, or no longer */
         bool feeding; /* its parts are being read */
     } input;
     SV *open_body; /* an object whose close() is owed; counted */
@@ -205,7 +205,7 @@ void psgi_leave_child(pTHX_ struct psgi_worker *w);
 /* The request has ended in the core. */
 void psgi_call_ended(struct psgi_worker *w);
 
-/* … and application code follows, which has a deadline of its own; again: nothing. */
+/* The request has ended, and application code follows, which has a deadline of its own. A second call does nothing. */
 void psgi_after(struct psgi_worker *w);
 
 /* "GET /path" of the current or last request, for log lines. */
@@ -251,7 +251,7 @@ SV *psgi_input_new(pTHX_ struct psgi_worker *w, const struct oribi_req *req);
  * read its input; `keeps`: it may, whatever can be seen. */
 void psgi_input_settle(pTHX_ struct psgi_worker *w, bool keeps);
 
-/* The same when the application has returned `res`. */
+/* Settles the input as psgi_input_settle() does, when the application has returned `res`. */
 void psgi_input_answered(pTHX_ struct psgi_worker *w, SV *env, SV *res);
 
 /* Of an Oribi::PartedInput (a reference): the request, while its body is in parts; else NULL. And a new descriptor of
@@ -269,7 +269,8 @@ GV *psgi_input_on_string(pTHX_ SV *data);
  * has layers. */
 SV *psgi_input_lies(pTHX_ SV *input);
 
-/* What such a reference refers to: bytes of ours; bytes of the program's without code behind them, some. */
+/* Is `data`, which psgi_input_lies() refers to, bytes of ours? Is it bytes of the program's, some, without code behind
+ * them? */
 bool psgi_input_is_ours(pTHX_ SV *data);
 bool psgi_input_is_plain(SV *data);
 
@@ -380,7 +381,7 @@ void psgi_writer_boot(pTHX);
 
 size_t psgi_frames(void *worker, uint32_t hand, bool own_thread, char *dst, size_t cap);
 
-/* The same for a call that is told of its deadline, in the handler of that signal: into worker->stands. */
+/* Writes the frames of a call that is told of its deadline to worker->stands, in the handler of that signal. */
 void psgi_note_frames(struct psgi_worker *worker);
 
 /* --- loading.c --- */

@@ -21,7 +21,7 @@ static SV *method_of(pTHX_ SV *object, const char *name)
     return gv && GvCV(gv) ? (SV *)GvCV(gv) : NULL;
 }
 
-/* What the object's own can() says. Perl code, which may die. */
+/* The answer of the object's own can(). Perl code, which may die. */
 static bool ask_can(pTHX_ SV *object, const char *name)
 {
     dSP;

@@ -49,8 +49,8 @@ static inline void store(pTHX_ struct psgi_worker *w, HV *env, enum psgi_key key
     store_under(aTHX_ env, w->keys[key], value);
 }
 
-/* What hv_fetch_ent() does, for a table without magic: our keys lie in Perl's table of keys, so that nearly always the
- * addresses are equal. The text is compared for keys that were stored as characters. */
+/* hv_fetch_ent() for a table without magic: our keys lie in Perl's table of keys, so that nearly always the addresses
+ * are equal. The text is compared for keys that were stored as characters. */
 static SV *find_plain(pTHX_ HV *env, SV *key)
 {
     const HEK *wanted = SvSHARED_HEK_FROM_PV(SvPVX_const(key));
@@ -133,7 +133,7 @@ static SV *method_of(pTHX_ const struct psgi_worker *w, SV *old, struct oribi_sl
     return psgi_put_text(aTHX_ w, old, method);
 }
 
-/* What is nearly always as in the request before is not made anew. */
+/* A value that is nearly always as in the request before is not made anew. */
 static SV *follow(pTHX_ struct psgi_worker *w, SV *old, enum psgi_followed followed, struct oribi_slice slice)
 {
     if (psgi_has_shared(w, old, slice))
@@ -207,7 +207,7 @@ static void store_client(pTHX_ HV *env, const struct oribi_req *req)
     }
 }
 
-/* What stands in an entry of ours: left by a request before, or nothing yet. */
+/* The value in an entry of ours, left by a request before; NULL: nothing yet. */
 static inline SV *left_in(pTHX_ const HE *entry)
 {
     return HeVAL(entry) == &PL_sv_undef ? NULL : HeVAL(entry);
@@ -234,7 +234,8 @@ static void set_values(pTHX_ struct psgi_worker *w, HE *const *entries, SV *path
 #undef PSGI_SET_VALUE
 }
 
-/* What the client has sent in advance in the protocol that it asks for: sysread on psgix.io would not give it. */
+/* Stores the bytes that the client has sent in advance in the protocol that it asks for: sysread on psgix.io would not
+ * give them. */
 static void store_unread(pTHX_ struct psgi_worker *w, HV *env, const struct oribi_req *req)
 {
     struct oribi_slice behind = oribi_req_behind(req);

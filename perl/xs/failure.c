@@ -1,4 +1,4 @@
-/* What is said of a failed call: its lines in the log, and in development its page.
+/* Report of a failed call: its lines in the log, and in development its page.
  *
  * The page: lib/Oribi/Development.pm gives it. A die in Perl has no trace, so each
  * call has a $SIG{__DIE__} that keeps the frames; it is local to the call, and calls the one that was there. */
@@ -59,7 +59,7 @@ void psgi_failure_show(pTHX_ struct psgi_worker *w, SV *page, SV *die_handler)
     w->die_handler = newSVsv(die_handler);
 }
 
-/* What `local $SIG{__DIE__} = …` does. */
+/* Sets the handler as `local $SIG{__DIE__} = …` does. */
 void psgi_failure_watch(pTHX_ struct psgi_worker *w)
 {
     sv_setsv(get_sv(theirs, GV_ADD), PL_diehook ? PL_diehook : &PL_sv_undef);

@@ -334,7 +334,7 @@ static struct oribi_slice attribute(pTHX_ SV *sv)
     return sv && SvTRUE(sv) ? bytes_of(aTHX_ sv) : oribi_slice(NULL, 0);
 }
 
-/* What is escaped byte by byte. */
+/* The bytes of a text that is escaped byte by byte. */
 static struct oribi_slice octets(pTHX_ SV *sv, const char *what)
 {
     if (!sv)

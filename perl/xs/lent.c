@@ -64,7 +64,7 @@ static bool layer_is_as_made(const struct psgi_input *input, PerlIO *fp)
     return SvREFCNT(input->data) == 2 && SvFLAGS(input->data) == input->data_flags && (void *)*fp == input->layer;
 }
 
-/* What reading leaves behind is put back: the number of lines, the position, the end. */
+/* Is the input as it was made? Puts the traces of reading back first: the number of lines, the position, the end. */
 static bool input_is_as_made(pTHX_ const struct psgi_input *input)
 {
     if (!glob_is_as_made(&input->glob))

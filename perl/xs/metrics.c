@@ -23,7 +23,7 @@ static struct oribi_slice text(pTHX_ SV *sv)
     return oribi_slice(p, n);
 }
 
-/* The same; NULL: it is undef. */
+/* The text of a value, as of text(); NULL: it is undef. */
 static struct oribi_slice text_or_none(pTHX_ SV *sv)
 {
     STRLEN n;
@@ -171,7 +171,7 @@ static void name_series(pTHX_ const struct psgi_metric *metric, struct oribi_app
     }
 }
 
-/* The same for a hash; NULL: there is none. */
+/* Names the series by a hash of labels; NULL: there is none. */
 static void name_series_by_hash(pTHX_ const struct psgi_metric *metric, struct oribi_app_series *series, SV *labels)
 {
     struct arguments pairs = {.count = 0};

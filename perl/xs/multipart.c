@@ -233,7 +233,8 @@ static void unlock(pTHX_ void *piece)
     SvREADONLY_off((SV *)piece);
 }
 
-/* The same code may change the variable that the piece is in: bytes are locked meanwhile, anything else is copied. */
+/* Perl code that opens a file may change the variable that the piece is in: bytes are locked meanwhile, anything else
+ * is copied. */
 static SV *kept_piece(pTHX_ SV *piece)
 {
     bool plain = psgi_input_is_plain(piece);

@@ -1,4 +1,4 @@
-/* What env.c keeps of environments from one request to the next. */
+/* Data of environments that env.c keeps from one request to the next. */
 #ifndef ORIBI_PERL_TEMPLATE_H
 #define ORIBI_PERL_TEMPLATE_H
 

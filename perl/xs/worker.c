@@ -112,7 +112,7 @@ void psgi_leave_child(pTHX_ struct psgi_worker *w)
     my_exit(died ? 255 : 0);
 }
 
-/* The same after code whose exceptions are not for us: destructors. */
+/* Ends a forked process after code whose exceptions are not for us: destructors. */
 static void leave_child_quietly(pTHX_ struct psgi_worker *w)
 {
     if (LIKELY(!oribi_worker_abandoned(w->core)))
@@ -193,8 +193,8 @@ static void run_signal_handlers(pTHX_ struct psgi_worker *w)
 
 /* --- after the reply --- */
 
-/* What one of our own functions in Perl says about a value of the application's; NULL when that died, which is
- * logged as `failure`. */
+/* The answer of one of our own functions in Perl about a value of the application's; NULL when the function died, which
+ * is logged as `failure`. */
 static SV *ask(pTHX_ struct psgi_worker *w, const char *function, SV *about, const char *failure)
 {
     dSP;
@@ -438,8 +438,9 @@ bool psgi_worker_run(pTHX_ struct psgi_worker *w)
     return wants_mold;
 }
 
-/* What Plack::Middleware::XSendfile looks for. It reads one map, and names files outside of it by their own path: which
- * of several is meant cannot be said, and then only what the application gives the middleware counts. */
+/* Sets the keys that Plack::Middleware::XSendfile looks for. The middleware reads one map, and names files outside of
+ * it by their own path: which of several is meant cannot be said, and then only what the application gives the
+ * middleware counts. */
 static void announce_sendfile(pTHX_ struct psgi_worker *w, const struct oribi_options *options)
 {
     char mapping[ORIBI_SENDFILE_MAPPING_CAP];

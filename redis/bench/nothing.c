@@ -1,4 +1,4 @@
-/* What a call from Perl into C costs by itself: Bench::Nothing->command, which takes any arguments and gives nothing.
+/* Cost of a call from Perl into C by itself: Bench::Nothing->command, which takes any arguments and gives nothing.
  * clients.pl compiles it and loads it by DynaLoader. */
 #define PERL_NO_GET_CONTEXT
 #include <EXTERN.h>

@@ -16,7 +16,7 @@ enum {
     SPARE_BYTES = 8192, /* what a buffer may have beyond twice its input */
 };
 
-/* What was told, in bytes that can be compared. */
+/* The events that the reader told, in bytes that can be compared. */
 struct told {
     struct oribi_buf text;
     int error;

@@ -1,5 +1,5 @@
-/* What a Sentinel answers, and an address before it (up to the first line feed): the list keeps its bounds, a master is
- * whole or not there, and what is remembered can be asked. The first byte says how much comes at a time. */
+/* Answers of a Sentinel, and an address before them (up to the first line feed): the list keeps its bounds, a master is
+ * whole or not there, and remembered Sentinels can be asked. The first byte says how much comes at a time. */
 #include "oribi/base/mem.h"
 #include "oribi/redis/sentinel.h"
 

@@ -92,7 +92,7 @@ static int failed(struct oribi_redis_conn *conn, int error)
 
 /* --- reading --- */
 
-/* What the transport is told to wait: the rest of the time limit, in slices. */
+/* Time that the transport is told to wait: the rest of the time limit, in slices. */
 static int slice_ms(int64_t until_ms, int64_t now_ms)
 {
     int64_t left = until_ms ? until_ms - now_ms : INT_MAX;
@@ -115,7 +115,7 @@ static int fill(struct oribi_redis_conn *conn, char *p, size_t n)
     }
     struct iovec pieces[2] = {{.iov_base = p, .iov_len = n}, {.iov_base = in, .iov_len = room}};
     for (;;) {
-        /* What is there already has come in time, perhaps; a byte now and then is not waited for. */
+        /* Bytes that are there already may have come in time; a byte now and then is not waited for. */
         bool late = conn->deadline_ms && now_ms >= conn->deadline_ms;
         ssize_t got =
             HOOK(conn, receive)(conn, pieces + (n == 0), 1 + (n > 0), late ? 0 : slice_ms(conn->deadline_ms, now_ms));

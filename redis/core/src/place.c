@@ -46,7 +46,7 @@ static bool take_prefix(struct oribi_slice *text, struct oribi_slice prefix)
     return true;
 }
 
-/* What stands before the first `mark`, which is dropped; false when there is none. */
+/* Splits the text at the first `mark`, which is dropped; false when there is none. */
 static bool split(struct oribi_slice *text, char mark, struct oribi_slice *before)
 {
     const char *at = text->n ? memchr(text->p, mark, text->n) : NULL;

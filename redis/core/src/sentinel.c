@@ -53,7 +53,7 @@ static bool add(struct oribi_redis_sentinels *sentinels, const struct oribi_redi
     return true;
 }
 
-/* What stands before a port, and the port's digits (p is NULL: there are none). */
+/* The address before a port, and the port's digits (p is NULL: there are none). */
 static struct oribi_slice split(struct oribi_slice address, struct oribi_slice *digits)
 {
     *digits = oribi_slice(NULL, 0);

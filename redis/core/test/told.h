@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What a reply becomes, as text: the notation of spec/redis. */
+/* A reply as text: the notation of spec/redis. */
 struct told {
     char text[8192];
     size_t n;

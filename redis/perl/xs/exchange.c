@@ -190,7 +190,7 @@ static int open_once(pTHX_ struct redis_client *c)
     return code;
 }
 
-/* What follows from a failure, by retry.h: waits and gives 0, or -1 for the end, of which c->text tells. */
+/* Takes the step after a failure, by retry.h: waits and gives 0, or -1 for the end, of which c->text tells. */
 static int again(pTHX_ struct redis_client *c, struct oribi_redis_tries *tries, enum oribi_redis_stage stage, int code)
 {
     struct oribi_redis_failed failed = {stage, code, c->conn.sent, false, c->pinned};
@@ -294,7 +294,7 @@ static void finish(pTHX_ struct redis_client *c, int code)
         oribi_redis_conn_end(&c->conn);
 }
 
-/* What a command that was carried out means for those behind it. */
+/* Notes the effect of a command that was carried out on those behind it. */
 static void note_special(pTHX_ struct redis_client *c, enum redis_special special, SV *reply)
 {
     if (special == REDIS_PINS || special == REDIS_UNPINS)

@@ -1,4 +1,4 @@
-/* What the client must know of a command by its name: nearly nothing. */
+/* Facts that the client must know of a command by its name: nearly none. */
 #include "xs/redis.h"
 
 #include <strings.h>

@@ -1,4 +1,4 @@
-/* What the C files of Oribi::Redis share. Protocol, sockets, time limits and what a connection is owed are the core's
+/* Shared by the C files of Oribi::Redis. Protocol, sockets, time limits and what a connection is owed are the core's
  * (oribi/redis/conn.h). Suggested reading order:
  *
  *   exchange.c   an operation: begin, send, read replies, end; what follows from each failure
@@ -105,9 +105,9 @@ struct redis_client {
     SV *tls;  /* IO::Socket::SSL, or NULL */
 
     bool busy;     /* an operation is under way */
-    bool complete; /* … and has left nothing behind */
+    bool complete; /* the operation has left nothing behind */
     bool pinned;   /* within a transaction */
-    bool pins;     /* … behind the request that is being made */
+    bool pins;     /* within a transaction behind the request that is being made */
 
     struct oribi_buf request; /* kept for another try; conn.out is not used */
     struct redis_apart *apart;
@@ -119,8 +119,8 @@ struct redis_client {
 
     pid_t pid;       /* who made the connection */
     uint64_t quiet;  /* commands of noreply() since settle() */
-    uint64_t unread; /* … whose replies had not come when the last operation ended */
-    uint64_t lost;   /* … or before the connection ended */
+    uint64_t unread; /* those of `quiet` whose replies had not come when the last operation ended */
+    uint64_t lost;   /* those of `quiet` whose replies had not come before the connection ended */
 
     enum redis_failure failure;
     enum redis_stage stage;

@@ -35,7 +35,7 @@ static int next(struct source *from, struct oribi_redis_event *event)
     return from->code;
 }
 
-/* What came from outside is tainted; UTF-8 becomes characters only where it is UTF-8. */
+/* Text from outside is tainted; UTF-8 becomes characters only where it is UTF-8. */
 static void finish_text(pTHX_ const struct source *from, SV *sv)
 {
     if (from->utf8 && !is_utf8_invariant_string((U8 *)SvPVX(sv), SvCUR(sv)) &&

@@ -1,6 +1,5 @@
-/* What happens while the core waits: Perl's signal handlers run, which may die and so leave the core's frames; the
- * connection stays busy then and is closed (exchange.c). And TLS, which is IO::Socket::SSL's over the core's
- * descriptor. */
+/* Events while the core waits: Perl's signal handlers run, which may die and so leave the core's frames; the connection
+ * stays busy then and is closed (exchange.c). And TLS, which is IO::Socket::SSL's over the core's descriptor. */
 #include "xs/redis.h"
 
 #include <errno.h>

@@ -168,10 +168,11 @@ static VALUE log_exception(VALUE arg)
     return rb_funcallv(ext_module, id_log_exception, 3, arguments);
 }
 
-/* What rb_protect caught. Exceptions of the process (a signal, the interpreter's own fatal error, this thread being
- * killed) are no business of the application's request: they end the request and then the loop. All others, `exit`
- * among them, end the request only: one call must not take the connections of others down with it. In a child that
- * the application forked, every exception is the process's. Returns true for those that concern the process. */
+/* Notes the exception that rb_protect caught. Exceptions of the process (a signal, the interpreter's own fatal error,
+ * this thread being killed) are no business of the application's request: they end the request and then the loop. All
+ * others, `exit` among them, end the request only: one call must not take the connections of others down with it. In a
+ * child that the application forked, every exception is the process's. Returns true for those that concern the
+ * process. */
 static bool note_failure(struct ext_call *call, const char *what)
 {
     VALUE exception = rb_errinfo();

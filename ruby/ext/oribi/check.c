@@ -39,7 +39,7 @@ static VALUE findings_of(const struct oribi_check *check)
     return findings;
 }
 
-/* What the machine and the settings give reason to say, after #finish.
+/* Findings about the machine and the settings, after #finish.
  *
  * @return [Array<String>] five for each finding: "wrong" or "risk", id, what, why, what to do */
 static VALUE options_check_machine(VALUE self)

@@ -100,8 +100,8 @@ static VALUE method_text(struct oribi_slice method)
     return ext_bytes(method);
 }
 
-/* What hardly changes from one request to the next is kept, frozen. Of clients' ports there is one for each connection,
- * so several are kept. */
+/* A String that hardly changes from one request to the next is kept, frozen. Of clients' ports there is one for each
+ * connection, so several are kept. */
 static VALUE kept_new(struct ext_worker *worker, VALUE *kept, struct oribi_slice slice)
 {
     RB_OBJ_WRITE(worker->self, kept, rb_obj_freeze(ext_bytes(slice)));
@@ -436,8 +436,8 @@ VALUE ext_env_after_reply(const struct ext_call *call)
     return early_entry(call, ENV_AFTER_REPLY);
 }
 
-/* What Rack::Sendfile looks for. It takes the mapping only where the application has given it "X-Accel-Redirect", so
- * that a server with maps alone announces no type. */
+/* Sets the keys that Rack::Sendfile looks for. Rack::Sendfile takes the mapping only where the application has given
+ * it "X-Accel-Redirect", so that a server with maps alone announces no type. */
 static void announce_sendfile(VALUE constants, const struct oribi_options *options)
 {
     char mapping[ORIBI_SENDFILE_MAPPING_CAP];

@@ -1,4 +1,4 @@
-/* What the sources of the extension share. Reading order: worker.c (the loop), threads.c (the same with several
+/* Shared by the sources of the extension. Reading order: worker.c (the loop), threads.c (the same with several
  * threads), call.c (one request), env.c (request to Ruby), input.c (bodies in memory), reply.c (Ruby to answer),
  * headers.c and stream.c (parts of an answer), deadline.c (calls that take too long, and those whose client has gone),
  * frames.c (where calls stand), settings.c (options, listeners, logs), texts.c (what the command prints), process.c,
@@ -61,8 +61,8 @@ struct ext_call {
     VALUE tie;     /* tells the call from others: what outlives the call holds on to this, not to us */
     VALUE stream;  /* of a body that responds to call */
     VALUE error;   /* for rack.response_finished: what went wrong, or nil */
-    VALUE pending; /* what concerns the process and not the request … */
-    int tag;       /* … and how it left the application: the loop ends with it. 0: nothing */
+    VALUE pending; /* the failure that concerns the process and not the request */
+    int tag;       /* how that failure left the application: the loop ends with it. 0: none */
     uint64_t serial;
     int code;        /* status as a number */
     bool begun;      /* oribi_reply_begin succeeded */
@@ -70,12 +70,12 @@ struct ext_call {
     bool detached;   /* the socket is the application's */
     bool timed_out;  /* it failed with CallTimeout */
     int refused;     /* it failed with an error of the request that has this status; else 0 */
-    bool told_gone;  /* ClientGone was raised in it, perhaps by another thread, and may be on its way … */
-    bool cancelled;  /* … and that is how it failed */
+    bool told_gone;  /* ClientGone was raised in it, perhaps by another thread, and may be on its way */
+    bool cancelled;  /* it failed with ClientGone */
     bool after;      /* the request has ended, and the application runs on */
     int64_t told_us; /* the deadline for which another thread has raised CallTimeout in this one */
-    bool feeding;    /* the parts of its body are being read … */
-    bool joining;    /* … or put together without the VM lock */
+    bool feeding;    /* the parts of its body are being read */
+    bool joining;    /* the parts of its body are being put together without the VM lock */
     bool ending;     /* the answer ends: threads that wait for room come back */
     uint32_t away;   /* threads that are in the core for this call without the VM lock */
 };
@@ -86,8 +86,8 @@ struct ext_worker {
     struct ext_thread *threads; /* &first, or those of a worker with several */
     uint32_t thread_count;
     uint32_t threads_wanted;       /* the option */
-    bool leaving;                  /* of several threads: each is to end after its call … */
-    VALUE result;                  /* … because of this: what #run returns */
+    bool leaving;                  /* of several threads: each is to end after its call */
+    VALUE result;                  /* the reason to leave: what #run returns */
     VALUE ended;                   /* a Thread::Queue of the numbers of threads that have ended */
     struct oribi_process *process; /* process.c; NULL for a worker without a supervisor */
     struct oribi_title title;      /* of the process */
@@ -95,8 +95,8 @@ struct ext_worker {
     uint64_t gc_every;   /* requests between two collections while no request waits; 0: the VM collects when it must */
     int64_t gc_idle_ms;  /* or so long after the last request; 0: not so */
     uint64_t gc_count;   /* request count at the last one */
-    int64_t rest_ms;     /* when the worker came to rest … */
-    uint64_t rest_count; /* … after so many requests */
+    int64_t rest_ms;     /* when the worker came to rest */
+    uint64_t rest_count; /* requests that it had taken by then */
     uint64_t serial;     /* of the request taken last: objects that outlive their request compare it */
     VALUE self;
     VALUE app;
@@ -200,8 +200,8 @@ VALUE ext_input_new(struct ext_call *call);
 /* Before the request ends: an input that nobody has read gets its copy, since the application may have kept it. */
 void ext_input_settle(struct ext_call *call);
 
-/* The same before the core is asked, without the VM lock, for what may end the request: nothing is read there from now
- * on. */
+/* Gives the input its copy before the core is asked, without the VM lock, for something that may end the request:
+ * nothing is read there from now on. */
 void ext_input_part(struct ext_call *call);
 
 /* True for a rack.input whose body lies in the core and of which nothing was read: `bytes` are all of it, and it
@@ -221,13 +221,12 @@ struct ext_call *ext_input_parts(VALUE object);
 /* At the call's end: closes the File that rack.input is, or has become. */
 void ext_input_close(struct ext_call *call);
 
-/* What a parser of whole bodies is given: a String, or a rack.input (or what else can read), which is read to its end.
- * Gives the bytes, which live until Ruby code runs; a String may take the object's place. Raises TypeError for what is
- * neither. */
+/* Reads the input of a parser of whole bodies: a String, or a rack.input (or another object that can read), which is
+ * read to its end. Gives the bytes, which live until Ruby code runs; a String may take the object's place. Raises
+ * TypeError for what is neither. */
 struct oribi_slice ext_input_bytes(VALUE *object);
 
-/* What stands under rack.response_finished, or under rack.after_reply, in the environment of a call that has one; nil:
- * nothing. */
+/* The value of rack.response_finished, or of rack.after_reply, in the environment of a call that has one; nil: none. */
 VALUE ext_env_finished(const struct ext_call *call);
 VALUE ext_env_after_reply(const struct ext_call *call);
 
@@ -273,10 +272,11 @@ void ext_reply_send(struct ext_call *call);
  * cut when part of the answer was sent. Nothing to do when it has ended. */
 void ext_reply_fail(struct ext_call *call);
 
-/* The same with a page and its content type, both Strings. May raise before the request has ended. */
+/* Ends the request after a failure with a page and its content type, both Strings. May raise before the request has
+ * ended. */
 void ext_reply_page(struct ext_call *call, VALUE type, VALUE page);
 
-/* What status such an end has. */
+/* The status of an answer after a failure. */
 int ext_reply_failure_status(const struct ext_call *call);
 
 /* Begins a streamed answer with call->code and call->headers; body_len as for oribi_reply_begin(). 0, or ORIBI_EAPP:
@@ -293,7 +293,8 @@ void ext_reply_finish(struct ext_call *call);
 /* stream.c */
 void ext_stream_setup(void);
 
-/* What ties an application to its call: rack.hijack and oribi.extend_deadline. Its class belongs to the worker. */
+/* Objects that tie an application to its call: rack.hijack and oribi.extend_deadline. Their class belongs to the
+ * worker. */
 VALUE ext_tie_class_new(const struct ext_worker *worker);
 VALUE ext_tie_new(struct ext_call *call);
 
@@ -323,7 +324,7 @@ void ext_deadline_setup(void);
  * thread than the main one, which runs the traps. */
 int ext_deadline_watch(struct ext_worker *worker);
 
-/* What oribi.gone? is in every environment of this worker: frozen, one object for all requests. */
+/* The value of oribi.gone? in every environment of this worker: frozen, one object for all requests. */
 VALUE ext_gone_new(struct ext_worker *worker);
 
 /* oribi.extend_deadline. Raises ArgumentError for what are no seconds. */

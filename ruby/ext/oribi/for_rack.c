@@ -1,4 +1,4 @@
-/* What `require "oribi/rack"` puts before Rack's own methods: query strings and forms to hashes and pairs, one method
+/* Methods that `require "oribi/rack"` puts before Rack's own: query strings and forms to hashes and pairs, one method
  * of Rack::QueryParser each. They give what the installed Rack gives, or leave the call to it (`super`): whatever Rack
  * refuses, warns of or reads in a way of its own has no rule here. Reading order: the walk over pairs, places in nested
  * hashes, the methods. for_rack_parts.c does the same for multipart bodies and cookies.
@@ -36,7 +36,7 @@ static VALUE text_of(struct oribi_slice slice)
     return rb_enc_str_new(slice.p, (long)slice.n, rb_utf8_encoding());
 }
 
-/* The same String for the same bytes, frozen: what a Hash would make of a key anyway. */
+/* A frozen String, one for equal bytes: a Hash would make it of a key anyway. */
 static VALUE key_of(struct oribi_slice slice)
 {
     return rb_enc_interned_str(slice.p, (long)slice.n, rb_utf8_encoding());
@@ -146,7 +146,7 @@ static bool is_params(const struct nesting *nesting, VALUE value)
     return RBASIC_CLASS(value) == nesting->class || RTEST(rb_obj_is_kind_of(value, nesting->class));
 }
 
-/* What stands at the key, or a new hash or array; Qundef when it is none of that kind. */
+/* The value at the key, or a new hash or array; Qundef when the value is none of that kind. */
 static VALUE hash_at(const struct nesting *nesting, VALUE hash, VALUE key)
 {
     VALUE found = rb_hash_lookup(hash, key);

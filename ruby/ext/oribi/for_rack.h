@@ -1,4 +1,4 @@
-/* What the two sources of `require "oribi/rack"` share. */
+/* Shared by the two sources of `require "oribi/rack"`. */
 #ifndef EXT_FOR_RACK_H
 #define EXT_FOR_RACK_H
 

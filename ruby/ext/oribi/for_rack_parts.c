@@ -11,7 +11,7 @@
 
 enum {
     APART_BYTES = 16 * 1024, /* as many are written to a file without the VM's lock */
-    /* What body_to_file() gives beside a length. */
+    /* Results of body_to_file() beside a length. */
     ODD = -1,
     MORE = -2,
 };

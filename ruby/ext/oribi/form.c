@@ -22,7 +22,7 @@ static VALUE text_of(struct oribi_slice slice)
     return rb_enc_str_new(slice.p, (long)slice.n, utf8);
 }
 
-/* The same String for the same bytes, frozen: what a Hash would make of a key anyway. */
+/* A frozen String, one for equal bytes: a Hash would make it of a key anyway. */
 static VALUE key_of(struct oribi_slice slice)
 {
     return rb_enc_interned_str(slice.p, (long)slice.n, utf8);

@@ -241,7 +241,8 @@ struct oribi_slice ext_input_bytes(VALUE *object)
 
 /* --- methods --- */
 
-/* What StringIO does, by the name of the method that was called. What gives the StringIO itself gives the Input. */
+/* Calls the method of StringIO that has the name of the method called. A method that gives the StringIO itself gives
+ * the Input. */
 static VALUE input_forward(int argc, VALUE *argv, VALUE self)
 {
     VALUE io = input_open(self);

@@ -29,7 +29,7 @@ struct reader {
     uint64_t size; /* of its body so far */
     bool begun;
     bool busy;   /* a call of feed() has not returned */
-    bool broken; /* … or has ended with an exception */
+    bool broken; /* a call of feed() has ended with an exception */
 };
 
 static VALUE error_class;

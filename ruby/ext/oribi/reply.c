@@ -1,4 +1,4 @@
-/* What the application returned becomes an answer.
+/* Answers from the application's return values.
  *
  *   Array           one writev straight from the strings; the same for a proxy around one, and where to_ary gives one
  *   File, to_path   sendfile; the same for a file that a header names, whatever the body is
@@ -129,7 +129,7 @@ static bool send_array(struct ext_call *call, VALUE parts, bool asked)
     return true;
 }
 
-/* What oribi_reply_rest_of_file() or oribi_reply_path() said. */
+/* Takes the result of oribi_reply_rest_of_file() or oribi_reply_path(). False: no file was sent. */
 static bool sent_file(struct ext_call *call, int result)
 {
     if (result == 1)

@@ -85,7 +85,7 @@ static VALUE options_find(VALUE class, VALUE name)
     return option && (option->lang & ORIBI_LANG_RUBY) ? text_or_nil(option->name) : Qnil;
 }
 
-/* What another server's name is here.
+/* The option here for another server's name.
  *
  * @return [Hash, nil] with the keys :server, :here (option or hook, or nil), :advice (where there is none) */
 static VALUE options_find_foreign(VALUE class, VALUE name)

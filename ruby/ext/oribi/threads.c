@@ -118,8 +118,8 @@ static VALUE thread_main(void *arg)
     return rb_ensure(run_loop, (VALUE)arg, loop_ended, (VALUE)arg);
 }
 
-/* What ends a thread by an exception concerns the process, as it does with one thread: it is raised again where #run
- * was called. */
+/* An exception that ends a thread concerns the process, as it does with one thread: it is raised again where #run was
+ * called. */
 static void start(struct ext_thread *thread, uint32_t number)
 {
     struct ext_worker *worker = thread->worker;

@@ -1,4 +1,4 @@
-/* What the C files of Oribi::Redis::Link share. Suggested reading order:
+/* Shared by the C files of Oribi::Redis::Link. Suggested reading order:
  *
  *   link.c       the class: an operation from its beginning to its end, and what becomes of failures
  *   request.c    Ruby's values to a command's bytes

@@ -123,7 +123,7 @@ static void wait_io(const struct link *link, bool for_write, int timeout_ms)
                DBL2NUM(timeout_ms / 1000.0));
 }
 
-/* What read_nonblock and write_nonblock give when they cannot go on. */
+/* Is it the result of read_nonblock or write_nonblock that says they cannot go on? */
 static bool is_waiting(VALUE found, bool *for_write)
 {
     *for_write = found == ID2SYM(id_of("wait_writable"));

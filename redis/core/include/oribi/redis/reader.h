@@ -111,8 +111,8 @@ void oribi_redis_skip_body(struct oribi_redis_reader *reader, uint64_t n);
 /* Bytes of a LONG string that are still to be taken; 0: none, or no such string. */
 uint64_t oribi_redis_body_left(const struct oribi_redis_reader *reader);
 
-/* What ends a LONG string, once all of it was taken: 0, ORIBI_AGAIN or ORIBI_EBAD, as of oribi_redis_next(), which does
- * the same where it was not called. */
+/* Reads the end of a LONG string, once all of it was taken: 0, ORIBI_AGAIN or ORIBI_EBAD, as of oribi_redis_next(),
+ * which does the same where it was not called. */
 int oribi_redis_body_end(struct oribi_redis_reader *reader);
 
 /* How many elements a caller may make room for when `count` are announced: no more than could have come already, and a

@@ -1,4 +1,4 @@
-/* What may be sent once more after a connection broke, and when; what errors say of a server. Pure. */
+/* Commands that may be sent once more after a connection broke, and when; the meaning of errors for a server. Pure. */
 #ifndef ORIBI_REDIS_RETRY_H
 #define ORIBI_REDIS_RETRY_H
 
@@ -55,7 +55,7 @@ enum {
 };
 extern const char oribi_redis_transaction_lost[];
 
-/* What follows from a failure, behind which the connection is closed: the milliseconds to wait, 0 or more, before a new
+/* The step after a failure, behind which the connection is closed: the milliseconds to wait, 0 or more, before a new
  * one is opened and the operation made from its beginning; or one of the codes above.
  *
  *     BEGINNING  open at once, which is no attempt; bytes that are no reply (ORIBI_EBAD, ORIBI_ELIMIT) are told
