@@ -83,7 +83,8 @@ module Bench
     LIST = [
       *OWN,
       peer("nginx-return-tls", "nginx with TLS, return 200", :frontend, [NGINX], stop: :QUIT) { |site| nginx_return(site) },
-      peer("h2o-oribi-tls", "h2o with TLS before Oribi (Rack)", :frontend, [H2O, File.join(ROOT, "ruby/lib/oribi/oribi.so")], version: [H2O, "--version"]) do |site|
+      peer("h2o-oribi-tls", "h2o with TLS before Oribi (Rack)", :frontend, [H2O, File.join(ROOT, "ruby/lib/oribi/oribi.so")],
+            version: [H2O, "--version"]) do |site|
         h2o("ruby/exe/oribi", site)
       end,
       peer("puma-tls", "Puma with TLS, 5 threads", :frontend, ["puma"], lacks: %i[workers h2]) { |site| puma(site) },

@@ -12,7 +12,8 @@ module Bench
     TEMPLATE = File.join(ROOT, "bench/page/page.html.erb")
     FAMILIES = { "hello" => "Hello world", "behind nginx" => "Behind nginx", "connections" => "Connections", "latency" => "Latency",
                  "requests" => "Forms and uploads", "responses" => "Responses", "files" => "Files",
-                 "memory" => "Memory", "times" => "Start, reload, stop", "placement" => "Waiting behind long calls", "frontend" => "The frontend: TLS and HTTP/2",
+                 "memory" => "Memory", "times" => "Start, reload, stop", "placement" => "Waiting behind long calls",
+                 "frontend" => "The frontend: TLS and HTTP/2",
                  "trouble" => "While something goes wrong",
                  "isucon4" => "A real application: the ISUCON4 qualifier", "rails" => "A Rails scaffold", "frameworks" => "Frameworks",
                  "redis" => "The Redis client" }.freeze

@@ -55,7 +55,8 @@ module Bench
 
     # Clients of a frontend (bench/workloads/frontend.rb, frontend_rest.rb): a workload, what is held against what, and
     # how much of its processor time it may take.
-    FRONTEND = [["frontend-hop", "frontend", "", 2.4], ["frontend-hop", "frontend", "nginx", 0.8], ["frontend-tls", "tls", "frontend", 1.4], ["frontend-tls", "tls", "nginx-tls", 1.0],
+    FRONTEND = [["frontend-hop", "frontend", "", 2.4], ["frontend-hop", "frontend", "nginx", 0.8], ["frontend-tls", "tls",
+          "frontend", 1.4], ["frontend-tls", "tls", "nginx-tls", 1.0],
             ["frontend-tls-100k", "tls", "nginx-tls", 0.9], ["frontend-h2", "tls", "nginx-tls", 0.35]].freeze
     FRONTEND_TARGETS = [
       *%w[oribi oribi-psgi].flat_map do |own|
