@@ -161,7 +161,8 @@ E2E.suite("frontend_balancers", transports: %i[tcp]) do
   # A listener for TLS and one without, of which each connection begins with a header.
   def serve_proxied(*options)
     @plain = E2E.free_port
-    serve("--frontends", "1", "--trusted-proxies", "127.0.0.1", "--bind", "tcp://127.0.0.1:#{@plain}?frontend=on&proxy=on", *options, address: "#{bind}&proxy=on")
+    serve("--frontends", "1", "--trusted-proxies", "127.0.0.1", "--bind", "tcp://127.0.0.1:#{@plain}?frontend=on&proxy=on", *options,
+          address: "#{bind}&proxy=on")
   end
 
   # By HAProxy, which passes bytes on, from a client that has an address of its own.

@@ -60,7 +60,8 @@ module Bench
             ["frontend-tls-100k", "tls", "nginx-tls", 0.9], ["frontend-h2", "tls", "nginx-tls", 0.35]].freeze
     FRONTEND_TARGETS = [
       *%w[oribi oribi-psgi].flat_map do |own|
-        key = ->(way) { { "" => own, "frontend" => "#{own}-frontend", "tls" => "#{own}-tls", "nginx" => "nginx-#{own}", "nginx-tls" => "nginx-#{own}-tls" }.fetch(way) }
+        key = ->(way) { { "" => own, "frontend" => "#{own}-frontend", "tls" => "#{own}-tls", "nginx" => "nginx-#{own}",
+              "nginx-tls" => "nginx-#{own}-tls" }.fetch(way) }
         [*FRONTEND.map { |workload, mine, other, most| cheaper(workload, key.call(mine), [key.call(other)], most) },
          itself("frontend-h2-calls", "#{own}-tls", "requests_per_second", least: 190),
          itself("frontend-idle", "#{own}-tls", "idle_kb_per_connection", variant: "HTTP/1.1", most: 14.5),

@@ -18,7 +18,8 @@ module Bench
                           servers: %w[oribi oribi-psgi nginx-oribi nginx-oribi-psgi] + own) { Request.new }
   SecureFrontend.define("frontend-tls", about: "TLS 1.3, 13 bytes, 32 kept-alive connections", round_min: 1.0, weight: 2.5,
                                 servers: own + secure + proxies + %w[nginx-return-tls] + others) { Request.new }
-  SecureFrontend.define("frontend-tls-100k", about: "TLS 1.3, 100 KiB, 32 kept-alive connections", **hundred, weight: 1.5, servers: own + secure + proxies + others) do
+  SecureFrontend.define("frontend-tls-100k", about: "TLS 1.3, 100 KiB, 32 kept-alive connections", **hundred, weight: 1.5,
+        servers: own + secure + proxies + others) do
     Request.new(path: "/string/102400", expected: (PATTERN * 1601)[0, 102_400])
   end
   %w[full resumed].each do |kind|
@@ -35,7 +36,8 @@ module Bench
     end
     FrontendH2.define("frontend-h2c", about: "HTTP/2 without TLS, 13 bytes, 8 connections with 32 streams each", connections: 8, pipeline: 32, secure: false,
                               servers: own) { Request.new }
-    FrontendH2.define("frontend-h2-calls", about: "one connection of HTTP/2, 8 streams, 4 workers, calls of 20 ms: at best 200 a second", connections: 1, pipeline: 8,
+    FrontendH2.define("frontend-h2-calls", about: "one connection of HTTP/2, 8 streams, 4 workers, calls of 20 ms: at best 200 a second",
+          connections: 1, pipeline: 8,
                                    workers: 4, app: Placement::APP, round_min: 1.5, servers: secure + proxies) do
       Request.new(path: "/sleep/20", expected: "done")
     end

@@ -66,7 +66,8 @@ module Bench
   # What a request waits with a frontend, beyond what it waits without one: calls of 20 ms on average, four workers, the
   # same arrivals and calls for both, open loop (bench/placement).
   class FrontendWait < Workload
-    register "frontend-wait", about: "four workers, calls of 20 ms, open loop: the wait through a frontend beside plain listeners", family: "frontend", weight: 3,
+    register "frontend-wait", about: "four workers, calls of 20 ms, open loop: the wait through a frontend beside plain listeners",
+          family: "frontend", weight: 3,
                           quick: false
 
     PAIRS = [%w[oribi oribi-frontend], %w[oribi-psgi oribi-psgi-frontend]].freeze

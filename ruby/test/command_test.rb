@@ -166,7 +166,10 @@ class CommandTest < BindingTest
     code, output, error = oribi("--version")
     assert_equal [0, ""], [code, error]
     codings = /(gzip \(zlib .*\)|no gzip), (zstd .*|no zstd), (br \(.*\)|no br)/
-    assert_match(/\Aoribi #{Oribi::VERSION}\ncompression: #{codings}\nsystem calls: (linux|bsd|portable)\nfrontend: (OpenSSL \S+, nghttp2 \S+|none)\n\z/, output)
+    assert_match(
+      /\Aoribi #{Oribi::VERSION}\ncompression: #{codings}\nsystem calls: (linux|bsd|portable)\nfrontend: (OpenSSL \S+, nghttp2 \S+|none)\n\z/,
+      output
+    )
     code, output, error = oribi("--help")
     assert_equal [0, ""], [code, error]
     assert_match(/\AUsage: oribi \[options\] \[config\.ru\]/, output)
