@@ -153,7 +153,8 @@ int oribi__frontends_check_user(const struct oribi_options *options, char *error
     char reason[ORIBI_ERROR_TEXT_CAP];
     int code = options->frontend_user ? oribi_process_check_user(options->frontend_user, NULL, reason) : 0;
     if (code < 0)
-        (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "frontend_%.*s", ORIBI_ERROR_TEXT_CAP - (int)sizeof("frontend_"), reason);
+        (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "frontend_%.*s", ORIBI_ERROR_TEXT_CAP - (int)sizeof("frontend_"),
+                       reason);
     return code;
 }
 
