@@ -298,7 +298,7 @@ static void ask_file(struct site *site, struct client *c, int i, size_t bytes)
 static struct oribi_cache_counts cached(struct site *site)
 {
     struct oribi_cache_counts counts;
-    oribi_cache_count(site->worker->site->cache, &counts);
+    oribi_cache_count(site->worker->local->cache, &counts);
     return counts;
 }
 
