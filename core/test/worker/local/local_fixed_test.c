@@ -45,11 +45,11 @@ static void test_texts(void)
     ok_eq(answer.content_length, -1);
     (void)asked(&site, c, GET("/empty"), 200, "");
     (void)asked(&site, c, GET("/%72obots.txt"), 200, NULL);
-    ok_eq(local.calls, 0);
+    ok_eq(site.calls, 0);
     ok_eq(site.slot.uncalled_count, 6);
     (void)asked(&site, c, GET("/hello"), 200, "hello\n");
     (void)asked(&site, c, GET("/robots.txt/"), 200, NULL);
-    ok_eq(local.calls, 2);
+    ok_eq(site.calls, 2);
     close_with(&site);
 }
 
@@ -65,7 +65,7 @@ static void test_redirects(void)
     ok(has_line(&answer, "Location: https://example.com/"));
     answer = asked(&site, c, "GET http://a/old HTTP/1.1\r\nHost: a\r\n\r\n", 301, "");
     ok(has_line(&answer, "Location: /new?a=1#part"));
-    ok_eq(local.calls, 0);
+    ok_eq(site.calls, 0);
     close_with(&site);
 }
 
@@ -102,9 +102,9 @@ static void test_methods(void)
                 405, NULL);
     answer = asked(&site, c, "POST /was/x HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nabcde", 308, "");
     ok(has_line(&answer, "Location: /is/x"));
-    ok_eq(local.calls, 0);
+    ok_eq(site.calls, 0);
     (void)asked(&site, c, "POST /hello HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nabcde", 200, NULL);
-    ok_eq(local.calls, 1);
+    ok_eq(site.calls, 1);
     close_with(&site);
 }
 

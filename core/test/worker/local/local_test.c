@@ -112,15 +112,15 @@ static void test_a_file_of_a_prefix(void)
     ok(has_line(&answer, "X-Content-Type-Options: nosniff"));
     ok(has_line(&answer, "Content-Type: text/plain; charset=utf-8"));
     ok(has_line(&answer, "Last-Modified: Sun, 09 Sep 2001 01:46:40 GMT"));
-    ok_eq(local.calls, 0);
+    ok_eq(site.calls, 0);
     answer = asked(&site, c, GET("/s/none"), 404, "404 Not Found\n");
     ok(!has_line(&answer, "Cache-Control: public, max-age=60"));
     (void)asked(&site, c, GET("/s/../a.txt"), 404, "404 Not Found\n");
     (void)asked(&site, c, GET("/s/%"), 400, "400 Bad Request\n");
     (void)asked(&site, c, GET("/s/sub"), 404, "404 Not Found\n");
-    ok_eq(local.calls, 0);
+    ok_eq(site.calls, 0);
     (void)asked(&site, c, GET("/hello"), 200, "hello\n");
-    ok_eq(local.calls, 1);
+    ok_eq(site.calls, 1);
     close_with(&site);
 }
 
@@ -134,10 +134,10 @@ static void test_the_root_falls_through(void)
     (void)asked(&site, c, GET("/sub/"), 200, "inner");
     struct answer answer = asked(&site, c, GET("/sub?q=1"), 301, "");
     ok(has_line(&answer, "Location: /sub/?q=1"));
-    ok_eq(local.calls, 0);
+    ok_eq(site.calls, 0);
     (void)asked(&site, c, GET("/hello"), 200, "hello\n");
     (void)asked(&site, c, "POST /a.txt HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n", 200, NULL);
-    ok_eq(local.calls, 2);
+    ok_eq(site.calls, 2);
     close_with(&site);
 }
 
@@ -156,7 +156,7 @@ static void test_conditions_ranges_and_precompressed(void)
     ok(has_line(&answer, "Vary: Accept-Encoding"));
     answer = asked(&site, c, GET("/x.css"), 200, "plain");
     ok(!has_line(&answer, "Content-Encoding: gzip"));
-    ok_eq(local.calls, 0);
+    ok_eq(site.calls, 0);
     close_with(&site);
 }
 
@@ -516,12 +516,12 @@ static void test_what_is_no_file(void)
     (void)asked(&site, c, GET("/s/loop"), 404, NULL);
     (void)asked(&site, c, GET("/s/a.txt/"), 404, NULL);
     (void)asked(&site, c, GET("/s/.hidden"), 404, NULL);
-    ok_eq(local.calls, 0);
+    ok_eq(site.calls, 0);
     int user = setfsuid(geteuid() ? geteuid() : 65534); /* root may read every file */
     (void)asked(&site, c, GET("/s/secret"), 403, "403 Forbidden\n");
-    ok_eq(local.calls, 0);
+    ok_eq(site.calls, 0);
     (void)asked(&site, c, GET("/t/secret"), 200, NULL); /* of the application */
-    ok_eq(local.calls, 1);
+    ok_eq(site.calls, 1);
     (void)setfsuid((uid_t)user);
     static const char *const names[] = {"pipe", "secret", "out", "loop"};
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
@@ -539,7 +539,7 @@ static void test_other_methods_are_the_applications(void)
         (void)snprintf(request, sizeof(request), "%s /s/a.txt HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n",
                        methods[i]);
         (void)asked(&site, c, request, 200, NULL);
-        ok_eq(local.calls, i + 1);
+        ok_eq(site.calls, i + 1);
     }
     close_with(&site);
 }
@@ -553,7 +553,7 @@ static void test_a_prefix_without_its_slash(void)
     (void)asked(&site, c, GET("/s/"), 200, "front");
     (void)asked(&site, c, GET("/t"), 404, NULL);
     (void)asked(&site, c, GET("/t/"), 404, NULL);
-    ok_eq(local.calls, 0);
+    ok_eq(site.calls, 0);
     close_with(&site);
 }
 
@@ -575,7 +575,7 @@ static void test_what_the_client_accepts(void)
         n += snprintf(request + n, sizeof(request) - (size_t)n, "x%d;q=0.%d,", n, n % 1000);
     (void)snprintf(request + n, sizeof(request) - (size_t)n, "gzip\r\n\r\n");
     (void)asked(&site, c, request, 200, "plain"); /* longer than ORIBI_ACCEPT_ENCODING_BYTES_MAX */
-    ok_eq(local.calls, 0);
+    ok_eq(site.calls, 0);
     close_with(&site);
 }
 
@@ -596,7 +596,7 @@ static void test_head_equals_get(void)
         ok(client_send(&site, c, request) && next_answer_to(&site, c, true, &answer));
         is_bytes(answer.head, answer.head_len, head, head_n);
     }
-    ok_eq(local.calls, 0);
+    ok_eq(site.calls, 0);
     close_with(&site);
 }
 
@@ -624,7 +624,7 @@ static void test_conditions_have_the_right_headers(void)
     (void)asked(&site, c, WITH("/s/a.txt", "Range: bytes=2-4\r\nIf-Range: \"3b9aca00-a\""), 206, "234");
     (void)asked(&site, c, GET("/s/empty"), 200, "");
     (void)asked(&site, c, WITH("/s/empty", "Range: bytes=0-"), 416, "");
-    ok_eq(local.calls, 0);
+    ok_eq(site.calls, 0);
     close_with(&site);
 }
 
@@ -751,9 +751,9 @@ static void test_a_folder_that_has_gone_takes_only_its_mount_away(void)
     struct client *c = open_again(&site, (const char *const[]){"/gone=%/gone", "/s=%"}, 2);
     (void)asked(&site, c, GET("/s/a.txt"), 200, "0123456789");
     (void)asked(&site, c, GET("/up"), 200, "ok\n");
-    ok_eq(local.calls, 0);
+    ok_eq(site.calls, 0);
     (void)asked(&site, c, GET("/gone/hello"), 200, NULL);
-    ok_eq(local.calls, 1);
+    ok_eq(site.calls, 1);
     site.options.health = NULL;
     close_with(&site);
 }
