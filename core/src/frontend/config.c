@@ -1,5 +1,4 @@
-/* The frontend's side of its process context to the supervisor: what it was started with, and the messages
- * afterwards. */
+/* The frontend's side of its link to the supervisor: what it was started with, and the messages afterwards. */
 #include "frontend/config.h"
 
 #include "frontend/pairs.h"
@@ -154,7 +153,7 @@ static int set_local_option(struct oribi_options *options, const struct oribi__r
     return set_option(options, name, record->value, error);
 }
 
-/* Makes config->local content of it, or leaves that. */
+/* Makes config->local of the text, or leaves it as it was. */
 static int take_local(struct oribi_frontend_config *config, struct oribi_slice text, char *error)
 {
     const char *at = text.p;
@@ -364,7 +363,7 @@ static enum oribi_frontend_command take_local_anew(struct oribi_frontend_config 
     oribi_buf_deinit(&text);
     if (code == 0)
         return ORIBI_FRONTEND_LOCAL;
-    oribi_log(ORIBI_LOG_ERROR, "frontend: what a reload says of files and pages cannot be read: %s", error);
+    oribi_log(ORIBI_LOG_ERROR, "frontend: cannot read the local content of a reload: %s", error);
     oribi_frontend_local_taken(config);
     return oribi_frontend_control_take(config);
 }

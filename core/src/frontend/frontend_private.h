@@ -394,8 +394,8 @@ void oribi__count_failed(const struct oribi__upstream_request *call, int status,
 
 /* --- local.c --- */
 
-/* Takes config->local content, and makes local content of it in the place of the one before, which ends when it has
- * answered what it has begun. The first one is waited for, until its folders are open; others take their place in a
+/* Takes config->local, and makes local content of it in the place of the one before, which ends when it has answered
+ * what it has begun. The first one is waited for, until its folders are open; others take their place in a
  * later turn. 0 or ORIBI_ENOMEM: nothing has changed. */
 int oribi__frontend_local_open(struct oribi__frontend *frontend);
 void oribi__frontend_local_close(struct oribi__frontend *frontend);
@@ -428,8 +428,8 @@ int oribi__channels_init(struct oribi__frontend *frontend);
 void oribi__channels_close_idle(struct oribi__frontend *frontend); /* before the reactor ends … */
 void oribi__channels_deinit(struct oribi__frontend *frontend);     /* … and when none is left */
 
-/* A channel whose far end is in *far_fd (the caller's). local content: of this one, which needs no number; NULL: of a
- * worker. NULL: no descriptors, memory or numbers. */
+/* A channel whose far end is in *far_fd (the caller's). `local`: to this local content, which needs no number; NULL: to
+ * a worker. Gives NULL where there are no descriptors, memory or numbers. */
 struct oribi__channel *oribi__channel_open(struct oribi__frontend *frontend, struct oribi__frontend_local *local,
                                            int *far_fd);
 

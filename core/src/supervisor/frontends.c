@@ -153,7 +153,8 @@ int oribi__frontends_check_user(const struct oribi_options *options, char *error
     char reason[ORIBI_ERROR_TEXT_CAP];
     int code = options->frontend_user ? oribi_process_check_user(options->frontend_user, NULL, reason) : 0;
     if (code < 0)
-        (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "frontend_%.*s", ORIBI_ERROR_TEXT_CAP - (int)sizeof("frontend_"), reason);
+        (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "frontend_%.*s", ORIBI_ERROR_TEXT_CAP - (int)sizeof("frontend_"),
+                       reason);
     return code;
 }
 
@@ -252,7 +253,7 @@ void oribi__frontends_local(struct oribi_supervisor *supervisor, const struct or
     if (oribi_buf_try_append(own, local->p, local->len) == 0)
         fd = oribi__frontend_text_fd(local, error);
     if (fd < 0) {
-        oribi_log(ORIBI_LOG_ERROR, "out of memory: frontends have the files and pages of the generation before");
+        oribi_log(ORIBI_LOG_ERROR, "out of memory: frontends go on with the local content of the generation before");
         return;
     }
     for (uint32_t i = 0; i < frontends->count; i++) {
@@ -263,7 +264,7 @@ void oribi__frontends_local(struct oribi_supervisor *supervisor, const struct or
             frontend->locals_owed++;
         else
             oribi_log(ORIBI_LOG_ERROR,
-                      "frontend %u takes no messages: it has the files and pages of the generation before", i);
+                      "frontend %u takes no messages: it goes on with the local content of the generation before", i);
     }
     oribi_os_close(fd);
     frontends->locals_until = oribi_clock_ms() + LOCAL_MS;

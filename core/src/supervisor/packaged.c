@@ -87,7 +87,7 @@ void oribi__packaged_take_environment(const char *text)
 }
 
 /* Drop-ins of the operator count, where systemd is there to be asked. */
-static bool ask_systemd(const struct oribi_options *options, const char *local)
+static bool ask_systemd(const struct oribi_options *options, const char *name)
 {
     char unit[LOCAL_CAP + 32];
     char ignored[ORIBI_ERROR_TEXT_CAP]; /* without systemd it is the package's */
@@ -96,7 +96,7 @@ static bool ask_systemd(const struct oribi_options *options, const char *local)
         .argv = argv, .input_fd = -1, .timeout_ms = SYSTEMCTL_TIMEOUT_MS, .cap = ENVIRONMENT_CAP - 1};
     if (access("/run/systemd/system", F_OK) != 0)
         return false;
-    (void)snprintf(unit, sizeof(unit), "%s@%s.service", program(options), local); /* the name is short */
+    (void)snprintf(unit, sizeof(unit), "%s@%s.service", program(options), name); /* the name is short */
     command.output = oribi_mem_alloc(ENVIRONMENT_CAP, 1);
     bool told = oribi_os_run_command(&command, ignored) == 0;
     if (told) {

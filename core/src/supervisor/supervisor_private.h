@@ -184,7 +184,7 @@ struct oribi_supervisor {
     struct oribi__agent agent;
     struct oribi__frontends frontends;
     struct oribi__totals totals;
-    struct oribi__history_keeper history;
+    struct oribi__history_readings history;
     struct oribi__footprints footprints;
     struct oribi__inherited_totals inherited;
     struct oribi__stacks stacks;

@@ -5,8 +5,8 @@
  * The text is of records, each "name length\n", so many bytes, and "\n":
  *
  *   option NAME       a value; lists have a record for each item
- *   local content such records of options, and `folder`, from which relative paths in them are seen: what the
- *                     newest generation says of answers without the application
+ *   local             such records of options, and `folder`, from which relative paths in them are seen: the local
+ *                     content of the newest generation
  *   listener          "fd index hash tls proxy inherited text"
  *   certificate I     the name of a certificate of listener I; then, in this order:
  *   chain, key, ocsp  what its files hold

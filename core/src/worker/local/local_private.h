@@ -88,7 +88,7 @@ void oribi__local_answer_fixed(struct oribi__local_answer *answer, const struct 
 
 /* --- local_https.c --- */
 
-/* Did the request come by HTTP, where it should not? Sets the exchange's peer and local content->path. */
+/* Did the request come by HTTP, where it should not? Sets the exchange's peer and local->path. */
 bool oribi__local_wants_https(struct oribi_worker *w, struct oribi_conn *c);
 
 /* Sends the client to the same address by HTTPS. */
@@ -96,7 +96,7 @@ void oribi__local_send_https(struct oribi__local_answer *answer);
 
 /* --- local_files.c --- */
 
-/* Answers from the mounts, by local content->path, which has been read. False: none has the file, and those that could
+/* Answers from the mounts, by local->path, which has been read. False: none has the file, and those that could
  * have it fall through. */
 bool oribi__local_answer_file(struct oribi__local_answer *answer);
 

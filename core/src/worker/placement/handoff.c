@@ -261,7 +261,7 @@ bool oribi_handoff_waiting(const struct oribi_handoff *queue, int64_t *complete_
     return true;
 }
 
-/* A wake-up is a head alone: its wake-up is what counts, and the worker that takes it goes on to the next message. */
+/* A wake-up is a head alone: it wakes a worker, which then goes on to the next message. */
 void oribi_handoff_notify(const struct oribi_handoff *queue)
 {
     if (queue->give_fd < 0)
