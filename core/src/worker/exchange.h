@@ -31,11 +31,11 @@ struct oribi__exchange {
     int64_t sent_before;           /* bytes of the connection that stand in front of this answer */
     int64_t overhead;              /* of this answer: its head and what frames its body */
     int64_t left;                  /* of a known length; -1 when not known */
-    int64_t waited_pending;        /* what was queued when oribi_reply_wait() last saw it change … */
-    int64_t waited_since_ms;       /* … and when that was */
+    int64_t waited_pending;        /* bytes that were queued when oribi_reply_wait() last saw that change */
+    int64_t waited_since_ms;       /* when oribi_reply_wait() saw that change */
     struct oribi_buf held;         /* of a stream: its head until that is sent, then what burst.h gathers */
-    int64_t now_us;                /* of a stream: when the application began the write that goes on … */
-    int64_t piece_us;              /* … and when the piece before was written */
+    int64_t now_us;                /* of a stream: when the application began the write that goes on */
+    int64_t piece_us;              /* of a stream: when the piece before was written */
     struct oribi__framed *framed;  /* of a stream that the application frames itself, else NULL */
     struct oribi__coder *coder;    /* of an answer that is compressed, else NULL */
     struct oribi_slice none_match; /* If-None-Match as it came, where the application sees it expanded; else NULL */
@@ -46,9 +46,9 @@ struct oribi__exchange {
     bool aborted;     /* ended before all of the answer was given to the connection */
     int64_t ended_us; /* the call, where base.unlogged: whether the answer breaks off is not known yet */
     bool cut;         /* the application's body ran past its Content-Length */
-    /* after oribi__reply_head(): the application has framed the body itself, and that is to be taken off … */
+    /* after oribi__reply_head(): the application has framed the body itself, and its framing is to be taken off */
     bool app_frames;
-    bool unframed; /* … or has been, before it */
+    bool unframed; /* the application's framing was taken off before oribi__reply_head() */
     bool by_piece; /* of a stream: nothing is gathered */
     bool lends_fd; /* the application has a handle of its own for the connection's socket */
     bool streams;  /* the head being made is that of a streamed answer, whose call goes on */
@@ -79,17 +79,18 @@ struct oribi_req *oribi__exchange_begin(struct oribi__exchange *exchange, struct
 /* Books the end of a call; the connection is finished or aborted by the caller. */
 void oribi__exchange_end(struct oribi__exchange *exchange, int status);
 
-/* The same while output is on its way to a file: the answer is counted and logged by oribi__exchange_stored(), when it
- * is there or has broken off. */
+/* Books the end of a call while output is on its way to a file: the answer is counted and logged by
+ * oribi__exchange_stored(), when it is there or has broken off. */
 void oribi__exchange_end_unstored(struct oribi__exchange *exchange, int status);
-void oribi__exchange_unstored(struct oribi__exchange *exchange, int status); /* … of one that was no call */
+void oribi__exchange_unstored(struct oribi__exchange *exchange, int status); /* of an answer without a call */
 void oribi__exchange_stored(struct oribi__exchange *exchange);
 
 /* True if the connection may be kept after the answer of its current request, as far as request, worker and
  * keepalive_requests_max say; for answers with a call and without. */
 bool oribi__conn_keeps(const struct oribi_worker *worker, const struct oribi_conn *conn);
 
-/* The same for the answer of a call, which the application or requests_max may have made the last one. */
+/* True if the connection may be kept after the answer of a call, as oribi__conn_keeps() says, and neither the
+ * application nor requests_max has made that answer the last one. */
 bool oribi__exchange_keeps(const struct oribi__exchange *exchange);
 
 /* Body bytes of an answer that the socket has taken, when the answer broke off. At most so many: what framed those
@@ -99,7 +100,7 @@ int64_t oribi__body_taken(const struct oribi__exchange *exchange);
 /* Writes "GET /path" of a request as far as there is room. */
 void oribi__note_line(char line[ORIBI_SLOT_LINE_CAP], const struct oribi_head *head);
 
-/* What the logs tell of the exchange has its beginning: neither id nor head of another one. */
+/* Begins what the logs tell of the exchange, with neither id nor head of another one. */
 static inline void oribi__logged_begin(struct oribi__exchange *exchange)
 {
     exchange->id.n = 0;
@@ -110,8 +111,8 @@ static inline void oribi__logged_begin(struct oribi__exchange *exchange)
 /* Keeps the head that is sent, where the access log wants it. */
 void oribi__logged_head(struct oribi__exchange *exchange, struct oribi_slice head);
 
-/* What every entry of the access log has of its exchange; status, bytes of the body and times of the call are the
- * caller's to add. */
+/* The access log's entry of the exchange, as far as all entries are alike; status, bytes of the body and times of the
+ * call are the caller's to add. */
 struct oribi_access_entry oribi__logged_entry(struct oribi__exchange *exchange, bool cut, int64_t now_us);
 
 /* Frees what was kept for the log. */
@@ -123,7 +124,7 @@ static inline bool oribi__logs_ids(const struct oribi_worker *w)
     return w->names_requests;
 }
 
-/* What this thread logs concerns the exchange; NULL ends that. Call it with the reactor. */
+/* Log lines of this thread concern the exchange; NULL ends that. Call it with the reactor. */
 void oribi__log_about(struct oribi__exchange *exchange);
 
 /* One line of the access log. */

@@ -302,7 +302,7 @@ static void test_frontends(void)
     frontends->count = 2;
     frontends->items[1].ready = true;
     slots[0].status_class[2] = 3;
-    slots[0].uncalled_count = slots[0].site_count = 3;
+    slots[0].uncalled_count = slots[0].local_count = 3;
     slots[1].method_count[ORIBI_SLOT_GET] = 3;
     slots[1].call_count = 5;
     slots[1].requests[1] = 8;
