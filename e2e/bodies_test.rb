@@ -101,9 +101,9 @@ E2E.suite("bodies", options: ["--body-memory-max", BODY_MEMORY.to_s]) do
   def test_bodies_on_unlinked_files_leave_nothing_behind
     client = connect
     3.times { client.post("/digest", bytes(100_000)) }
-    # Descriptors that point to deleted files are the spilled bodies; with the answer they go.
-    spilled = -> { E2E::Processes.descriptors(worker).values.grep(/\(deleted\)\z/).grep_v(%r{\A/(dev/shm|memfd)}) }
-    wait_until("spilled bodies to be gone") { spilled.call.empty? }
+    # Descriptors that point to deleted files are bodies on temporary files; with the answer they go.
+    on_files = -> { E2E::Processes.descriptors(worker).values.grep(/\(deleted\)\z/).grep_v(%r{\A/(dev/shm|memfd)}) }
+    wait_until("temporary files to be gone") { on_files.call.empty? }
     pass
   end
 end

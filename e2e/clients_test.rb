@@ -32,7 +32,7 @@ E2E.suite("clients") do
     end
   end
 
-  def test_leaving_in_a_spilled_body
+  def test_leaving_in_a_body_on_a_file
     leave_no_trace { connect.send_raw("POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\n\r\n#{"b" * 300_000}").reset }
   end
 

@@ -262,7 +262,7 @@ E2E.suite("frontend_counts", transports: %i[tcp]) do
   end
 
   # What is lost is what was on the way on its connections: of six clients one request each, and what comes before the
-  # next door serves waits at the listener.
+  # next frontend serves waits at the listener.
   def test_a_killed_frontend_takes_only_its_connections_along
     served("--workers", "2")
     before = requests

@@ -163,10 +163,10 @@ E2E.suite("timeouts", options: ["--head-timeout", "300ms", "--body-timeout", "30
     client = connect(receive_buffer: 4096)
     client.request("GET", "/big?size=20000000")
     holder = transport == :frontend ? FrontendServers.frontend_of(server) : worker
-    spilled = -> { E2E::Processes.descriptors(holder).values.grep(/\(deleted\)\z/).grep_v(%r{\A/(dev/shm|memfd)}).size }
+    on_files = -> { E2E::Processes.descriptors(holder).values.grep(/\(deleted\)\z/).grep_v(%r{\A/(dev/shm|memfd)}).size }
     assert_equal 200, client.read_head.status
-    wait_until("what the client does not read to be in a file") { spilled.call.positive? }
-    wait_until("the server to drop the connection") { spilled.call.zero? }
+    wait_until("what the client does not read to be in a file") { on_files.call.positive? }
+    wait_until("the server to drop the connection") { on_files.call.zero? }
     assert_raises(Errno::ECONNRESET, E2E::Client::Closed) { client.read_bytes(20_000_000) }
   end
 

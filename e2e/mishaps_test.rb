@@ -74,7 +74,7 @@ E2E.suite("mishaps") do
     wait_until("the pid file to be back") { File.exist?(pid_file) && !File.exist?("#{pid_file}.old") }
     assert_equal one.pid, File.read(pid_file).to_i
     wait_until("the control socket to be back") { File.socket?(@space.control) }
-    wait_until("the successor to be gone") { one.group.size == (E2E.portable? ? 4 : 3) } # with the keeper of the worker
+    wait_until("the successor to be gone") { one.group.size == (E2E.portable? ? 4 : 3) } # with the reaper of the worker
     @space.write_app("second")
     one.signal(:USR2)
     assert_equal 0, one.wait.exitstatus

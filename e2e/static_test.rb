@@ -143,7 +143,7 @@ E2E.suite("static", transports: %i[tcp unix frontend], options: [*E2E::Tree.moun
     assert_equal 200, connect.get("/assets/big.bin", { "Range" => "bytes=#{many}" }).status, "more than 16 are the whole"
   end
 
-  # --- types, twins ---
+  # --- types, precompressed files ---
 
   define_method(:test_types) do
     { "style.css" => "text/css; charset=utf-8", "big.bin" => "application/octet-stream", "page.html" => "text/html; charset=utf-8",
@@ -152,7 +152,7 @@ E2E.suite("static", transports: %i[tcp unix frontend], options: [*E2E::Tree.moun
     end
   end
 
-  define_method(:test_precompressed_twins) do
+  define_method(:test_precompressed_files) do
     { "gzip" => %w[gzip css-gz], "br, gzip" => %w[br css-br], "gzip, br, zstd" => %w[zstd css-zst], "gzip;q=1, br;q=0.5" => %w[gzip css-gz],
       "identity" => [nil, "plain css"], "gzip;q=0" => [nil, "plain css"], "" => [nil, "plain css"],
       "identity;q=0, gzip" => %w[gzip css-gz], "*" => %w[zstd css-zst] }.each do |accepted, (coding, body)|

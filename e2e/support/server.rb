@@ -104,8 +104,8 @@ module E2E
     # Pids of the command's process group, as of now.
     def group = Processes.in_group(@pid)
 
-    # Pids of everything below the command, as of now, but for keepers (doc/platforms.md).
-    def descendants = below.reject { |pid| Processes.title(pid).include?(" keeper of pid ") }
+    # Pids of everything below the command, as of now, but for reapers (doc/platforms.md).
+    def descendants = below.reject { |pid| Processes.title(pid).include?(" reaper of pid ") }
 
     def stop(signal = :TERM)
       return unless @pid
@@ -127,10 +127,10 @@ module E2E
     end
 
     # What stop() had to end by force: a list of pids, empty when all went by itself.
-    # Keepers of a portable build (doc/platforms.md) end a moment after the server.
+    # Reapers of a portable build (doc/platforms.md) end a moment after the server.
     def left_of(pids)
       alive = -> { pids.select { |pid| Processes.alive?(pid) } }
-      E2E.wait_until("keepers to end") { alive.call.empty? } unless alive.call.empty? || !E2E.portable?
+      E2E.wait_until("reapers to end") { alive.call.empty? } unless alive.call.empty? || !E2E.portable?
       alive.call
     rescue Timeout
       alive.call

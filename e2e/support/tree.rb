@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 module E2E
-  # A tree of files to be sent, with links, twins and what is no file; the same for all suites of a run.
+  # A tree of files to be sent, with links, precompressed files and what is no file; the same for all suites of a run.
   module Tree
     OLD = Time.at(1_000_000_000)
 

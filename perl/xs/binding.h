@@ -107,7 +107,7 @@ struct psgi_lent {
 
 struct psgi_worker {
     struct oribi_worker *core;
-    struct oribi_process *process; /* process context to the supervisor; NULL for a worker that has none */
+    struct oribi_process *process; /* link to the supervisor; NULL for a worker that has none */
     struct oribi_title title;      /* of the process */
     struct oribi_warmup *warmup;   /* while it lasts, else NULL */
     bool early_hints;              /* psgix.informational is offered */
@@ -294,11 +294,10 @@ void psgi_socket_back(struct psgi_worker *w);
  * the next environment. */
 bool psgi_lazy_fresh(const SV *sv);
 
-/* The process context `sv` (a code reference's code, an object's scalar) to the current call; keeps the worker
- * alive. */
+/* Binds `sv` (a code reference's code, an object's scalar) to the current call; keeps the worker alive. */
 void psgi_bind(pTHX_ struct psgi_worker *w, SV *sv);
 
-/* The worker whose current call `sv` was tied to; NULL when that call is over: answered, or with `running` when the
+/* The worker whose current call `sv` was bound to; NULL when that call is over: answered, or with `running` when the
  * application has returned as well. */
 struct psgi_worker *psgi_bound(pTHX_ SV *sv);
 struct psgi_worker *psgi_bound_running(pTHX_ SV *sv);

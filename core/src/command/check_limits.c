@@ -1,5 +1,5 @@
-/* What the options ask for against what the machine, its limits and control groups allow. Only numbers: who gathers
- * them is check_machine.c. */
+/* Limits of the machine, of its processes and control groups, compared with what the options ask for. Only numbers:
+ * check_machine.c gathers them. */
 #include "command/check_private.h"
 
 #include "oribi/config/address.h"

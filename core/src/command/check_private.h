@@ -16,7 +16,7 @@ struct oribi__check_temp {
     struct oribi_disk disk;
 };
 
-/* What the limits are judged by. */
+/* Facts that the limits are judged by. */
 struct oribi__check_facts {
     struct oribi_machine machine;
     struct oribi__check_temp temp;

@@ -1,5 +1,5 @@
-/* What `check` and --check say of tls:// addresses. Certificates and keys are judged by oribi-frontend, since OpenSSL
- * is in that program alone. */
+/* Findings of `check` and --check about tls:// addresses. oribi-frontend judges certificates and keys, since OpenSSL is
+ * in that program alone. */
 #include "command/check_private.h"
 #include "oribi/supervisor/frontends.h"
 

@@ -1,4 +1,4 @@
-/* What the scripts of --completion share: the three shells write the same tables each in its own way. */
+/* Tables and helpers of --completion: each of the three shells' scripts writes the same tables in its own way. */
 #ifndef ORIBI_COMMAND_COMPLETION_SCRIPT_H
 #define ORIBI_COMMAND_COMPLETION_SCRIPT_H
 
@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* What may follow an option. */
+/* Values that may follow an option. */
 enum oribi__value {
     ORIBI__VALUE_NONE,
     ORIBI__VALUE_ANY,
@@ -24,7 +24,7 @@ struct oribi__values {
     const char *words; /* offered beside files, or alone; or NULL */
 };
 
-/* What sub-commands have that is no option of a start. Those of check are beside the options of a start. */
+/* Flags of sub-commands that are no options of a start. Those of `check` stand beside the options of a start. */
 struct oribi__flag {
     const char *command;
     const char *short_flag; /* or NULL */

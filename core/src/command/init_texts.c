@@ -1,4 +1,4 @@
-/* What stands in the files that init makes, and what it tells. */
+/* Texts of `init`: those of the files that it makes, and those that it prints. */
 #include "command/init_private.h"
 
 #include <stdio.h>
@@ -60,7 +60,7 @@ static void put_proposal(const struct oribi__init *run, const struct proposal *i
     put_line(text, line, it->text);
 }
 
-/* What users of Rails expect of every server. */
+/* Settings that users of Rails expect of every server. */
 static void put_settings_for_rails(struct oribi_buf *text)
 {
     put_line(text, "port ENV.fetch(\"PORT\", 3000)", "with every command, as bin/rails server has it");
@@ -105,7 +105,7 @@ void oribi__init_command(struct oribi_buf *text)
                           "load Gem.bin_path(\"oribi\", \"oribi\")\n");
 }
 
-/* What follows the command: nothing where it finds the application by itself. */
+/* Application that the command names: none where the command finds it by itself. */
 static const char *named_app(const struct oribi__init *run)
 {
     return strcmp(run->app, run->lang == ORIBI_LANG_PERL ? "app.psgi" : "config.ru") == 0 ? "" : run->app;

@@ -1,4 +1,4 @@
-/* What the sources of the screen of `ctl top` share: top.c (lines, header) and top_table.c (workers). */
+/* Screen of `ctl top`, shared by its sources: top.c (lines, header) and top_table.c (workers). */
 #ifndef ORIBI_COMMAND_TOP_SCREEN_H
 #define ORIBI_COMMAND_TOP_SCREEN_H
 
@@ -11,11 +11,11 @@ enum {
 
 enum color { PLAIN, RED, YELLOW, REVERSE };
 
-/* What is shown for one worker. */
+/* Figures shown for one worker. */
 struct row {
     const struct oribi__top_worker *worker;
     double rate; /* requests a second; negative: not known yet */
-    double cpu;  /* percent of a processor; the same */
+    double cpu;  /* percent of a processor; negative: not known yet */
     uint64_t key;
 };
 

@@ -76,9 +76,9 @@ static const struct column {
     const char *head;
     int width;      /* negative: aligned left */
     uint32_t drops; /* as the how-manieth it is dropped; 0: never */
-    size_t offset;  /* of a number of the worker's … */
-    void (*write)(char dst[ORIBI__TEXT_CAP],
-                  const struct row *row); /* … or what writes the column; may leave it empty */
+    size_t offset;  /* of a number of the worker's, where `write` is NULL */
+    /* writes the column, may leave it empty; NULL: the column is the number at `offset` */
+    void (*write)(char dst[ORIBI__TEXT_CAP], const struct row *row);
 } columns[] = {
     {"WORKER", 6, 0, offsetof(struct oribi__top_worker, worker), NULL},
     {"PID", 7, 7, offsetof(struct oribi__top_worker, pid), NULL},
@@ -194,7 +194,7 @@ char oribi__top_sort_key(enum oribi__top_sort sort)
     return sorts[sort].key;
 }
 
-/* What no server reaches counts as 1e15; what is not known as nothing. */
+/* Values beyond 1e15, which no server reaches, count as 1e15; unknown ones as 0. */
 static uint64_t thousandths(double value)
 {
     return value <= 0 ? 0 : (uint64_t)((value < 1e15 ? value : 1e15) * 1000);

@@ -1,4 +1,4 @@
-/* Options for the server's own answers, checked: each line when it is read, and all of them together. */
+/* Options for the server's answers, checked: each line when it is read, and all of them together. */
 #include "config/options_private.h"
 
 #include "oribi/base/mem.h"

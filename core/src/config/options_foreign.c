@@ -171,7 +171,7 @@ static const struct oribi__foreign_name names[] = {
     {"disable_security_update_check", "Passenger", NULL, NOT_THERE "nothing is looked up"},
     {"envvars", "Passenger", NULL, "let the service set the environment"},
     {"engine", "Passenger", NULL, NOT_THERE "there is one server, without nginx in it"},
-    {"friendly_error_pages", "Passenger", NULL, "error_page makes pages of the server's own answers"},
+    {"friendly_error_pages", "Passenger", NULL, "error_page makes pages of the server's answers"},
     {"log_file", "Passenger", "error_log", NULL},
     {"log_level", "Passenger", NULL, "quiet and verbose say how much is logged"},
     {"max_pool_size", "Passenger", "workers", NULL},

@@ -132,7 +132,7 @@ static const struct oribi_option table[] = {
      .help = "header of every answer that does not have one of this name, may be repeated: X-Frame-Options:DENY"},
     {OPTION(LIST, error_page, LISTEN, BOTH, error_pages), RELOADS, .argument = "STATUS[,STATUS]=FILE",
      .default_note = "none", COMPOSED("1=2", "#STATUS FILE", NULL),
-     .help = "file that the server's own answers of these statuses have as their body, may be repeated: "
+     .help = "file that the server's answers of these statuses have as their body, may be repeated: "
              "500,502=public/500.html"},
 
     /* ORIBI_GROUP_PROCESS */

@@ -1,4 +1,4 @@
-/* Connection: bytes on their way to a file, and the writer of the reactor. Reading order: oribi__conn_spill,
+/* Connection: bytes on their way to a file, and the writer of the reactor. Reading order: oribi__conn_temp_file,
  * oribi__conn_store, on_ended. */
 #include "oribi/event/conn.h"
 

@@ -1,9 +1,9 @@
 /* Queued output; see the header. The queue is a list of parts in the order of the wire:
  *
- *     memory 9000 | file 7 … 50006 | memory 120 | temporary file file 0 … 199999
+ *     memory 9000 | file 7 … 50006 | memory 120 | temporary file 0 … 199999
  *
  * Bytes in memory lie in one buffer and those that overflow in one file, each in order: a part of memory only says how
- * many of them are its own. Once the temporary file file has begun, all later text goes there. */
+ * many of them are its own. Once the temporary file has begun, all later text goes there. */
 #include "oribi/event/out.h"
 
 #include "oribi/base/error.h"
@@ -14,7 +14,7 @@
 #include <string.h>
 
 enum {
-    FEW_PARTS = 3,    /* memory, temporary file file and a file: more are rare */
+    FEW_PARTS = 3,    /* memory, temporary file and a file: more are rare */
     FROM_MEMORY = -1, /* in the place of a part's descriptor */
     FROM_TEMP_FILE = -2,
 };
@@ -116,7 +116,7 @@ static bool have_room(struct oribi_out *out)
     return true;
 }
 
-/* The last part, if it is one of this descriptor (bytes of memory, or of the temporary file file, follow on each other
+/* The last part, if it is one of this descriptor (bytes of memory, or of the temporary file, follow on each other
  * there); else a new one, which begins at `offset`. NULL: no memory. */
 static struct part *last_part(struct oribi_out *out, int fd, int64_t offset)
 {

@@ -1,4 +1,4 @@
-/* Pages for the server's own answers. Reading order: oribi_error_page_read, oribi_error_pages_create. */
+/* Pages for the server's answers. Reading order: oribi_error_page_read, oribi_error_pages_create. */
 #include "oribi/files/error_pages.h"
 
 #include "oribi/base/error.h"

@@ -29,7 +29,7 @@ void oribi__answer_open(struct oribi__frontend *frontend, const struct oribi_opt
     frontend->pages = pages;
     frontend->reactor.config.added = frontend->added;
     if (oribi_access_log_open(options->access_log, options->access_log_format, NULL, &frontend->access_log, error) < 0)
-        oribi_log(ORIBI_LOG_ERROR, "frontend: %s: its own answers have no lines", error);
+        oribi_log(ORIBI_LOG_ERROR, "frontend: %s: no access log lines for its own answers", error);
     oribi_access_log_choose(frontend->access_log, &options->access_log_skip, options->access_log_sample);
     frontend->names_requests = options->request_id || options->request_id_header || oribi_log_is_json() ||
                                (oribi_access_log_wants(frontend->access_log) & ORIBI_ACCESS_WANTS_ID) != 0;

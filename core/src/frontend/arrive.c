@@ -190,7 +190,7 @@ static void answer_plain(const struct oribi__arrival *arrival)
         continue; /* unread bytes would reset the answer */
 }
 
-static void log_unshaken(const struct oribi__arrival *arrival, const char *reason)
+static void log_handshake_failure(const struct oribi__arrival *arrival, const char *reason)
 {
     struct oribi__frontend *frontend = arrival->frontend;
     oribi_frontend_slot_count(&frontend->slot->handshake_failures[ORIBI_FRONTEND_REFUSED], 1);
@@ -227,7 +227,7 @@ static void shake_hands(struct oribi__arrival *arrival)
         answer_plain(arrival);
         break;
     case ORIBI_TLS_FAILED:
-        log_unshaken(arrival, oribi_tls_reason(arrival->session));
+        log_handshake_failure(arrival, oribi_tls_reason(arrival->session));
         break;
     case ORIBI_TLS_GONE:
         oribi_frontend_slot_count(&frontend->slot->handshake_failures[ORIBI_FRONTEND_ABANDONED], 1);
@@ -256,7 +256,7 @@ static void refuse_proxy(struct oribi__arrival *arrival, struct oribi_slice firs
         return;
     }
     oribi_frontend_slot_count(&arrival->frontend->slot->refusals[ORIBI_REFUSAL_PROXY_HEADER], 1);
-    log_unshaken(arrival, reason);
+    log_handshake_failure(arrival, reason);
     oribi__arrival_drop(arrival);
 }
 

@@ -364,7 +364,7 @@ static enum oribi_frontend_command take_local_anew(struct oribi_frontend_config 
     oribi_buf_deinit(&text);
     if (code == 0)
         return ORIBI_FRONTEND_LOCAL;
-    oribi_log(ORIBI_LOG_ERROR, "frontend: what a reload says of files and pages cannot be read: %s", error);
+    oribi_log(ORIBI_LOG_ERROR, "frontend: cannot read the local content of a reload: %s", error);
     oribi_frontend_local_taken(config);
     return oribi_frontend_control_take(config);
 }

@@ -135,8 +135,7 @@ static void orphaned(struct oribi__frontend *frontend)
 {
     int64_t timeout_ms = frontend->config->options->shutdown_timeout_ms;
     (void)oribi_loop_remove(frontend->reactor.loop, &frontend->control_watch); /* ours; at its end for good */
-    oribi_log(ORIBI_LOG_WARN,
-              "frontend: the supervisor has died: this frontend answers what workers have begun, and ends");
+    oribi_log(ORIBI_LOG_WARN, "frontend: the supervisor has died; finishing what workers have begun, then ending");
     drain(frontend, timeout_ms ? timeout_ms : ORPHANED_MS, true);
     oribi__frontend_accept_end(frontend);
     give_up(frontend);
@@ -165,8 +164,7 @@ static void take_order(struct oribi__frontend *frontend)
             break;
         case ORIBI_FRONTEND_LOCAL:
             if (oribi__frontend_local_open(frontend) < 0)
-                oribi_log(ORIBI_LOG_ERROR,
-                          "frontend: out of memory: what a reload says of files and pages is not known");
+                oribi_log(ORIBI_LOG_ERROR, "frontend: out of memory: the local content of a reload is not in force");
             break;
         case ORIBI_FRONTEND_REOPEN:
             oribi__frontend_local_reopen(frontend);

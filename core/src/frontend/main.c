@@ -39,7 +39,7 @@ static void confine(const struct oribi_frontend_config *config)
     oribi_confine_rights();
     bool reads = config->local->mounts.count > 0 || config->local->error_pages.count > 0;
     if (config->options->frontend_sandbox && oribi_confine_calls(oribi_os_temp_dir(), reads) < 0)
-        oribi_log(ORIBI_LOG_INFO, "frontend: this kernel forbids no system calls to it (seccomp)");
+        oribi_log(ORIBI_LOG_INFO, "frontend: this kernel has no seccomp: system calls are not restricted");
 }
 
 int main(int argc, char **argv)

@@ -41,8 +41,8 @@ struct wishes {
     bool server;
     bool connection; /* any Connection field */
     bool close;
-    bool upgrade;    /* … as an option of Connection … */
-    bool upgrade_to; /* … and the field that names the protocol */
+    bool upgrade;    /* an option of Connection */
+    bool upgrade_to; /* Upgrade, the field that names the protocol */
     bool keep_alive;
     bool framed; /* Transfer-Encoding: chunked */
 };

@@ -1,6 +1,6 @@
 /* The NEON level of scan: 16 bytes at a time, on every 64-bit ARM processor. One of the files that may ask for a
- * platform: elsewhere the level is not there. The precompressed file of scan_x86.c, function by function; what differs
- * is how a comparison becomes a bit mask, for which x86 has an instruction and ARM has none. */
+ * platform: elsewhere the level is not there. The counterpart of scan_x86.c, function by function; the difference is
+ * how a comparison becomes a bit mask, for which x86 has an instruction and ARM has none. */
 #include "http/scan_columns.h"
 
 #if defined(__aarch64__) && defined(__AARCH64EL__)

@@ -7,19 +7,19 @@
 
 void oribi__history_begin(struct oribi_supervisor *supervisor)
 {
-    struct oribi__history_keeper *reaper = &supervisor->history;
-    if (reaper->history)
+    struct oribi__history_readings *readings = &supervisor->history;
+    if (readings->history)
         return;
-    reaper->history = oribi_mem_alloc(1, sizeof(*reaper->history));
-    reaper->next_ms = oribi_clock_ms();
+    readings->history = oribi_mem_alloc(1, sizeof(*readings->history));
+    readings->next_ms = oribi_clock_ms();
 }
 
 void oribi__history_end(struct oribi_supervisor *supervisor)
 {
-    struct oribi__history_keeper *reaper = &supervisor->history;
-    oribi_mem_free(reaper->history);
-    oribi_mem_free(reaper->workers);
-    *reaper = (struct oribi__history_keeper){0};
+    struct oribi__history_readings *readings = &supervisor->history;
+    oribi_mem_free(readings->history);
+    oribi_mem_free(readings->workers);
+    *readings = (struct oribi__history_readings){0};
 }
 
 /* --- one reading --- */
@@ -98,17 +98,17 @@ static void take(struct oribi_supervisor *supervisor, int64_t now_ms)
 
 void oribi__history_turn(struct oribi_supervisor *supervisor)
 {
-    struct oribi__history_keeper *reaper = &supervisor->history;
-    if (!reaper->history)
+    struct oribi__history_readings *readings = &supervisor->history;
+    if (!readings->history)
         return;
     int64_t now_ms = oribi_clock_ms();
-    if (now_ms < reaper->next_ms)
+    if (now_ms < readings->next_ms)
         return;
-    reaper->next_ms += ORIBI__HISTORY_MS;
-    if (reaper->next_ms <= now_ms)
-        reaper->next_ms = now_ms + ORIBI__HISTORY_MS; /* what is lost is lost */
-    if (!reaper->workers)
-        reaper->workers = oribi_mem_alloc(supervisor->policy.slot_count, sizeof(*reaper->workers));
+    readings->next_ms += ORIBI__HISTORY_MS;
+    if (readings->next_ms <= now_ms)
+        readings->next_ms = now_ms + ORIBI__HISTORY_MS; /* what is lost is lost */
+    if (!readings->workers)
+        readings->workers = oribi_mem_alloc(supervisor->policy.slot_count, sizeof(*readings->workers));
     take(supervisor, now_ms);
 }
 

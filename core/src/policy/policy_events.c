@@ -1,5 +1,5 @@
-/* What happened to molds and workers, and what the operator wants. Nothing here decides what to do about it, but for
- * what cannot wait. */
+/* Events of molds and workers, and commands of the operator: the state after each. policy_steps.c decides what to do
+ * about them; only what cannot wait is decided here. */
 #include "policy/policy_private.h"
 
 #include "oribi/base/log.h"
@@ -22,7 +22,7 @@ const char *oribi__policy_text_of(const struct oribi_policy_event *event)
 
 /* --- molds --- */
 
-/* What it means that a mold will never be ready: the end of a start, the end of a reload, or another try later. */
+/* Consequence of a mold that will never be ready: the end of a start, the end of a reload, or another try later. */
 static void mold_lost(struct oribi_policy *policy, uint32_t generation, const char *reason, int64_t now_ms)
 {
     if (generation == policy->next_generation) {

@@ -1,4 +1,4 @@
-/* What only a manager has (prefork.h): a loop that ends and begins again, and signals that the program sends to its
+/* Policy of a manager (prefork.h) alone: a loop that ends and begins again, and signals that the program sends to its
  * workers. */
 #include "policy/policy_private.h"
 

@@ -29,7 +29,7 @@ const char *oribi__policy_keep(struct oribi_policy *policy, const char *format, 
     __attribute__((format(printf, 2, 3)));
 struct oribi_policy_action *oribi__policy_say(struct oribi_policy *policy, enum oribi_log_level level,
                                               const char *format, ...) __attribute__((format(printf, 3, 4)));
-/* What was just said concerns the worker of this record; `call`: and the call that its slot shows. */
+/* Marks the line just said as one about the worker of this record; `call`: and about the call that its slot shows. */
 void oribi__policy_of(struct oribi_policy *policy, const struct oribi_worker_record *record,
                       struct oribi_policy_action *said, bool call);
 void oribi__policy_signal(struct oribi_policy *policy, int32_t pid, int number);

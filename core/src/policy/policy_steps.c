@@ -1,4 +1,5 @@
-/* What follows from the state. Each step queues the actions of one thing to do and says so, or has nothing to do. */
+/* Actions that follow from the state. Each step queues the actions of one thing to do and says so, or has nothing to
+ * do. */
 #include "policy/policy_private.h"
 
 #include "oribi/base/log.h"
@@ -405,7 +406,8 @@ bool oribi__policy_step_missing(struct oribi_policy *policy, int64_t now_ms)
 
 /* --- logs --- */
 
-/* Who has handlers for it by now: a worker's signals wait until they are installed, a loading mold would die of it. */
+/* USR1 goes to processes that have a handler for it: a worker's signals wait until its handlers are installed; a mold
+ * that still loads would die of it. */
 bool oribi__policy_step_reopen(struct oribi_policy *policy)
 {
     if (policy->config.no_reopen)

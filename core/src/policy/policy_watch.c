@@ -1,5 +1,5 @@
-/* What follows from the scoreboard, which is looked at once a second: calls over their deadline, workers grown old,
- * one warm enough to be forked off. Reading order: oribi__policy_step_watch, look, then what each look leads to. */
+/* Consequences of the scoreboard, looked at once a second: calls over their deadline, workers grown old, one warm
+ * enough to be forked off. Reading order: oribi__policy_step_watch, look, then what each look leads to. */
 #include "policy/policy_private.h"
 
 #include "oribi/base/log.h"
@@ -12,9 +12,8 @@
 #define say  oribi__policy_say
 #define of   oribi__policy_of
 
-/* Remembers since when a worker's call has been over its deadline. A look that comes late (the machine slept, we
- * were stopped) forgives
- * everything: the workers have not run in that time either. */
+/* Remembers since when a worker's call has been over its deadline. A look that comes late (the machine slept,
+ * we were stopped) forgives everything: the workers have not run in that time either. */
 static void look_at_call(struct oribi_policy *policy, struct oribi_worker_record *record, bool jumped, int64_t now_ms)
 {
     const struct oribi_slot *slot = &policy->slots[oribi__policy_number(policy, record)];

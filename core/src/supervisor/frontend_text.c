@@ -122,12 +122,13 @@ int oribi__frontend_text_fd(const struct oribi_buf *text, char *error)
 {
     int fd = -1;
     if (oribi_process_shared_memory(text->len + 1, &fd) < 0) {
-        (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "no memory for what a frontend is told: %s", oribi_os_error_text());
+        (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "no memory for the options of a frontend: %s",
+                       oribi_os_error_text());
         return ORIBI_ESYS;
     }
     char *map = mmap(NULL, text->len + 1, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (map == MAP_FAILED) {
-        (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "no memory for what a frontend is told");
+        (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "no memory for the options of a frontend");
         oribi_os_close(fd);
         return ORIBI_ESYS;
     }

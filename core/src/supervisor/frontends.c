@@ -253,7 +253,7 @@ void oribi__frontends_local(struct oribi_supervisor *supervisor, const struct or
     if (oribi_buf_try_append(own, local->p, local->len) == 0)
         fd = oribi__frontend_text_fd(local, error);
     if (fd < 0) {
-        oribi_log(ORIBI_LOG_ERROR, "out of memory: frontends have the files and pages of the generation before");
+        oribi_log(ORIBI_LOG_ERROR, "out of memory: frontends go on with the local content of the generation before");
         return;
     }
     for (uint32_t i = 0; i < frontends->count; i++) {
@@ -264,7 +264,7 @@ void oribi__frontends_local(struct oribi_supervisor *supervisor, const struct or
             frontend->locals_owed++;
         else
             oribi_log(ORIBI_LOG_ERROR,
-                      "frontend %u takes no messages: it has the files and pages of the generation before", i);
+                      "frontend %u takes no messages: it goes on with the local content of the generation before", i);
     }
     oribi_os_close(fd);
     frontends->locals_until = oribi_clock_ms() + LOCAL_MS;

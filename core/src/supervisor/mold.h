@@ -73,7 +73,7 @@ size_t oribi_mold_title(struct oribi_mold *mold, char *dst, size_t cap);
 
 void oribi_mold_destroy(struct oribi_mold *mold);
 
-/* --- child: a worker's slot on the scoreboard and its process context to the supervisor --- */
+/* --- supervisor link: a worker's slot on the scoreboard and its connection to the supervisor --- */
 
 struct oribi_link;
 
@@ -91,8 +91,8 @@ uint32_t oribi_link_index(const struct oribi_link *child);
 uint32_t oribi_link_generation(const struct oribi_link *child); /* 1 at start, one more per reload */
 int oribi_link_life_fd(const struct oribi_link *child);         /* at EOF the supervisor is dead; borrowed */
 
-/* The process context the worker (NULL: none) to the signals and tells the supervisor that this worker serves. A stop
- * that came before takes effect now. */
+/* Binds the worker (NULL: none) to the signals and tells the supervisor that this worker serves. A stop that
+ * came before takes effect now. */
 void oribi_link_ready(struct oribi_link *child, struct oribi_worker *worker);
 
 /* Borrows text: why this worker cannot serve. End the process with code 1 after it. */

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 enum {
-    LOCAL_CAP = 200,             /* of a name; systemd's unit names end at 255 bytes */
+    NAME_CAP = 200,              /* of a name; systemd's unit names end at 255 bytes */
     ENVIRONMENT_CAP = 32 * 1024, /* of what systemctl prints; more of it is not taken over */
     SYSTEMCTL_TIMEOUT_MS = 10000,
 };
@@ -29,7 +29,7 @@ static int check_name(const char *word, char *error)
 {
     size_t n = strlen(word + 1);
     size_t good = strspn(word + 1, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789:_.-");
-    if (n == 0 || n != good || n >= LOCAL_CAP || word[1] == '.')
+    if (n == 0 || n != good || n >= NAME_CAP || word[1] == '.')
         return oribi__refuse(error, "%.60s: a server of the package is @NAME, as in oribi@NAME.service", word);
     return 0;
 }
@@ -87,16 +87,16 @@ void oribi__packaged_take_environment(const char *text)
 }
 
 /* Drop-ins of the operator count, where systemd is there to be asked. */
-static bool ask_systemd(const struct oribi_options *options, const char *local)
+static bool ask_systemd(const struct oribi_options *options, const char *name)
 {
-    char unit[LOCAL_CAP + 32];
+    char unit[NAME_CAP + 32];
     char ignored[ORIBI_ERROR_TEXT_CAP]; /* without systemd it is the package's */
     char *argv[] = {"systemctl", "show", "--property=Environment", "--value", unit, NULL};
     struct oribi_command command = {
         .argv = argv, .input_fd = -1, .timeout_ms = SYSTEMCTL_TIMEOUT_MS, .cap = ENVIRONMENT_CAP - 1};
     if (access("/run/systemd/system", F_OK) != 0)
         return false;
-    (void)snprintf(unit, sizeof(unit), "%s@%s.service", program(options), local); /* the name is short */
+    (void)snprintf(unit, sizeof(unit), "%s@%s.service", program(options), name); /* the name is short */
     command.output = oribi_mem_alloc(ENVIRONMENT_CAP, 1);
     bool told = oribi_os_run_command(&command, ignored) == 0;
     if (told) {

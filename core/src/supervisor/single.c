@@ -270,7 +270,7 @@ static void turn(struct oribi_single *single)
 static void *attend(void *self)
 {
     struct oribi_single *single = self;
-    oribi_os_thread_name("housekeeping thread");
+    oribi_os_thread_name("oribi-housekeep"); /* 15 bytes at most, or Linux leaves the name as it is */
     while (!atomic_load(&single->leaving)) {
         turn(single);
         int64_t at = single->boot_until < single->drain_until ? single->boot_until : single->drain_until;

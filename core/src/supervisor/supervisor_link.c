@@ -1,4 +1,4 @@
-/* A worker's process context to its supervisor: signals, its slot on the scoreboard, what it reports. */
+/* A worker's link to its supervisor: signals, its slot on the scoreboard, what it reports. */
 #include "supervisor/reaper.h"
 #include "supervisor/managers_end.h"
 #include "supervisor/mold.h"

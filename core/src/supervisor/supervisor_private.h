@@ -166,7 +166,7 @@ struct oribi_supervisor {
     struct oribi__events events; /* the policy hears of them before anything else */
     struct oribi_listeners no_listeners;
     struct oribi__mold_socket molds[ORIBI_MOLDS_MAX];
-    int message_fd;        /* our end of ties.message_fd */
+    int message_fd;        /* our end of context.message_fd */
     int life_write_fd;     /* the last copy goes with us */
     int signal_fds[2];     /* one byte per signal, 0 to wake */
     _Atomic bool wakes_up; /* a byte that only wakes is in there; set by the handler, taken back by the turn */
@@ -184,7 +184,7 @@ struct oribi_supervisor {
     struct oribi__agent agent;
     struct oribi__frontends frontends;
     struct oribi__totals totals;
-    struct oribi__history_keeper history;
+    struct oribi__history_readings history;
     struct oribi__footprints footprints;
     struct oribi__inherited_totals inherited;
     struct oribi__stacks stacks;
@@ -310,7 +310,7 @@ bool oribi__mold_start_failed(const char *text);
 int oribi__control_open(struct oribi_supervisor *supervisor, bool replace, char *error);
 
 /* supervisor_link.c. New: the child of a worker that this process is now, with a worker's signal handlers; the signals
- * are held back before (signals.h). Copies ties. Let go: what a child that the application forks does first. */
+ * are held back before (signals.h). Copies `context`. Let go: what a child that the application forks does first. */
 struct oribi_link;
 struct oribi_link *oribi__link_new(const struct oribi__process_context *context, uint32_t index, uint32_t ticket,
                                    uint32_t generation);

@@ -268,10 +268,10 @@ static void test_a_write_that_fails_loses_nothing(void)
     writes_left = SIZE_MAX;
     (void)setrlimit(RLIMIT_FSIZE, &small);
     ok_eq(oribi_body_append(&body, text + 90, 310, 0, 1000), 0);
-    ok_eq(oribi_body_append(&body, text + 400, 1000, 0, 1000), ORIBI_EFULL); /* 500 of 1000 are written … */
+    ok_eq(oribi_body_append(&body, text + 400, 1000, 0, 1000), ORIBI_EFULL); /* 500 of 1000 are written */
     ok(is_all_there(&body, 400));
     (void)setrlimit(RLIMIT_FSIZE, &before);
-    ok_eq(oribi_body_append(&body, text + 400, 1000, 0, 1000), 0); /* … and written anew when there is room */
+    ok_eq(oribi_body_append(&body, text + 400, 1000, 0, 1000), 0); /* all 1000 are written when there is room */
     ok(is_all_there(&body, 1400));
     ok_eq(oribi_body_finish(&body), 0);
     ok(file_holds_pattern(body.fd, 1400));

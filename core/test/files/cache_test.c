@@ -317,7 +317,7 @@ static void test_a_clock_that_goes_back_is_a_reason_to_look(void)
 
 /* --- precompressed files --- */
 
-static void test_precompressed(void)
+static void test_precompressed_files(void)
 {
     begin_large();
     int64_t wall_s = (int64_t)time(NULL);
@@ -348,7 +348,7 @@ static void test_precompressed(void)
     end();
 }
 
-static void test_what_is_no_precompressed(void)
+static void test_what_is_no_precompressed_file(void)
 {
     begin_large();
     make_file("site/a", "a");
@@ -391,7 +391,7 @@ static void log_to_tree(void)
     close(fd);
 }
 
-static void test_a_stale_precompressed_is_not_sent_and_named_once(void)
+static void test_a_stale_precompressed_file_is_not_sent_and_named_once(void)
 {
     oribi_log_init(STDERR_FILENO, ORIBI_LOG_INFO); /* the log's own descriptor is there before any is counted */
     begin_large();
@@ -416,7 +416,7 @@ static void test_a_stale_precompressed_is_not_sent_and_named_once(void)
     end();
 }
 
-static void test_so_many_stale_precompressed_are_named_and_no_more(void)
+static void test_so_many_stale_precompressed_files_are_named_and_no_more(void)
 {
     char name[32];
     begin_large();
@@ -758,11 +758,11 @@ int main(void)
     test_young_files_are_read_anew_at_every_check();
     test_a_file_written_to_in_place();
     test_a_clock_that_goes_back_is_a_reason_to_look();
-    test_precompressed();
-    test_what_is_no_precompressed();
+    test_precompressed_files();
+    test_what_is_no_precompressed_file();
     test_codings_have_names();
-    test_a_stale_precompressed_is_not_sent_and_named_once();
-    test_so_many_stale_precompressed_are_named_and_no_more();
+    test_a_stale_precompressed_file_is_not_sent_and_named_once();
+    test_so_many_stale_precompressed_files_are_named_and_no_more();
     test_no_more_descriptors_than_open_max();
     test_no_more_memory_than_memory_max();
     test_no_more_missing_names_than_missing_max();

@@ -1,4 +1,4 @@
-/* Pages for the server's own answers. */
+/* Pages for the server's answers. */
 #include "files/error_pages.c"
 
 #include "tap.h"

@@ -321,7 +321,7 @@ static void test_magic_links_are_read_as_text(void)
     tree_end();
 }
 
-/* What such a file says of its size is not what reading it gives. */
+/* Files of /proc have another size than the bytes that reading them gives. */
 static void test_files_that_are_made_while_they_are_read(void)
 {
     struct oribi_root *root = NULL;

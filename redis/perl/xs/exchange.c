@@ -125,7 +125,7 @@ static void begin(pTHX_ struct redis_client *c)
     SAVEDESTRUCTOR_X(ended, c);
 }
 
-/* What a server that does not know HELLO, with which the bytes of the greeting begin then, wants instead. */
+/* Hint for the error `text` of a server that does not know HELLO, with which the greeting [p, p+n) begins. */
 static const char *hint_for(const char *p, size_t n, const char *text)
 {
     static const char HELLO[] = "$5\r\nHELLO\r\n"; /* behind "*2\r\n", or what more words are counted with */

@@ -289,8 +289,8 @@ static VALUE list_of(const struct callbacks *kind, VALUE list, VALUE ours)
     return ours;
 }
 
-/* What callbacks add comes after all that were there. The Array is the application's: it may be frozen, and change
- * meanwhile. */
+/* Callbacks that callbacks add run after all that were there. The Array is the application's: it may be frozen, and
+ * change meanwhile. */
 static void run_callbacks(struct ext_call *call, const struct callbacks *kind, VALUE list)
 {
     long done = 0;

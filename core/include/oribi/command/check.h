@@ -56,7 +56,7 @@ struct oribi_check_asked {
     bool strict; /* risks count as wrong for the exit code */
 };
 
-/* What runs, for the report: "oribi" "0.1.0", "ruby" "3.1.2". Borrowed. */
+/* Versions of what runs, for the report: "oribi" "0.1.0", "ruby" "3.1.2". Borrowed. */
 struct oribi_check_version {
     const char *name;
     const char *text;
@@ -92,8 +92,8 @@ void oribi_check_machine(struct oribi_check *check, const struct oribi_options *
  * oribi-frontend, and the command for passwords of keys. */
 int oribi_check_certificates(const struct oribi_options *options, struct oribi_buf *advice, char *error);
 
-/* What frontends are built with, "OpenSSL 3.0.15, nghttp2 1.52.0", or "none" where there is no oribi-frontend. Runs
- * it. */
+/* Versions of the libraries of oribi-frontend, "OpenSSL 3.0.15, nghttp2 1.52.0", or "none" if there is no such program.
+ * Runs oribi-frontend. */
 void oribi_check_frontend(char *dst, size_t cap);
 
 /* Appends the report, as text or as one line of JSON, and gives the exit code: 0 nothing is wrong, 1 something is. */

@@ -181,7 +181,7 @@ bool oribi_conn_tells_leaving(struct oribi_reactor *reactor, struct oribi_conn *
 /* Bytes queued and not yet sent. */
 int64_t oribi_conn_pending(const struct oribi_conn *conn);
 
-/* Size of the file that queued bytes went to, see oribi_out_spilled(). */
+/* Size of the file that queued bytes went to, see oribi_out_in_temp_file(). */
 int64_t oribi_conn_in_temp_file(const struct oribi_conn *conn);
 
 /* Tries to send the queued bytes. 0: none are left; ORIBI_AGAIN; ORIBI_ECLOSED. */

@@ -33,7 +33,7 @@ struct oribi_reactor_config {
     int64_t response_memory_max;
     int64_t buffers_memory_max; /* budget.h */
     int64_t buffers_file_max;
-    struct oribi_slice server;       /* Server header of our own answers; may be empty */
+    struct oribi_slice server;       /* Server field of the server's answers; may be empty */
     const struct oribi_added *added; /* headers of all answers; NULL: none. Borrowed */
     /* size of the layer above's exchange, at least sizeof(struct oribi_conn_request) */
     size_t exchange_bytes;

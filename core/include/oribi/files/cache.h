@@ -1,5 +1,5 @@
-/* Open files of a worker: descriptors, what they stand for, small bodies in memory, compressed precompressed files, and
- * names under which there is nothing.
+/* Open files of a worker: descriptors, what they stand for, small bodies in memory, precompressed files, and names
+ * under which there is nothing.
  *
  * An entry is one state of a file, with the precompressed files that were beside it then, and never changes: what
  * changes on the disk becomes a new entry, and answers that are being sent keep theirs. Each entry is compared with the

@@ -1,4 +1,4 @@
-/* Pages that an operator has made for the server's own answers, one line each:
+/* Pages that an operator has made for the server's answers, one line each:
  *
  *     404=public/404.html      502,503,504=public/down.html      STATUS[,STATUS...]=FILE
  *

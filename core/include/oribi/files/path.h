@@ -39,7 +39,7 @@ struct oribi_path {
  * unspecified. */
 enum oribi_path_verdict oribi_path_read(struct oribi_slice raw, struct oribi_path *path);
 
-/* The same of a path that is not encoded: a percent sign and a question mark are characters of a name. */
+/* oribi_path_read() for a path that is not encoded: a percent sign and a question mark are characters of a name. */
 enum oribi_path_verdict oribi_path_take(struct oribi_slice plain, struct oribi_path *path);
 
 /* A few lower-case words for log lines and tests. Never NULL; static storage. */

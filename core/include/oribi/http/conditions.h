@@ -50,9 +50,8 @@ struct oribi_validators {
 /* Fills the validators of a file of `size` bytes that was last changed at `mtime_s`, as of `now_s` (both seconds since
  * the epoch, now_s not negative).
  * - ETag: mtime and size in hexadecimal, then the content coding where `coding` names one (n is 0: none; at most
- *   ORIBI_ETAG_CODING_BYTES_MAX characters of a token): a file and its compressed precompressed file may have the same
- * size and time.
- *   Fractions of a second are left out, so that copies of one deployment agree.
+ *   ORIBI_ETAG_CODING_BYTES_MAX characters of a token): a file and its precompressed file may have the same size and
+ *   time. Fractions of a second are left out, so that copies of one deployment agree.
  * - A file younger than two seconds has a weak tag with an opaque part of its own: the later strong tag does not match
  *   it even by weak comparison. A client that has read the file between two changes in one second would otherwise be
  *   told for ever that nothing has changed.

@@ -95,7 +95,7 @@ void oribi__history_put(const struct oribi__history *history, uint64_t since, in
 struct oribi_supervisor;
 
 /* history_turn.c: takes the supervisor's readings. All-zero: no readings are taken. */
-struct oribi__history_keeper {
+struct oribi__history_readings {
     struct oribi__history *history; /* NULL: none is kept */
     int64_t next_ms;                /* when the next reading is taken */
     struct {

@@ -1,5 +1,5 @@
-/* What a supervisor decides, without a single call into the operating system: events and the time go in, actions
- * come out. supervisor_actions.c carries them out; the tests feed a fake clock.
+/* Decisions of a supervisor, without a single call into the operating system: events and the time go in, actions come
+ * out. supervisor_actions.c carries them out; the tests feed a fake clock.
  *
  *   oribi_policy_feed(policy, &event, now_ms);
  *   while (oribi_policy_next(policy, now_ms, &action))
@@ -44,8 +44,9 @@ enum {
     ORIBI_RESPAWN_DELAY_MS_MAX = 30000, /* doubling of err_respawn_interval ends here */
     /* patient: a worker that lasts less than this counts as one that did not come up */
     ORIBI_EARLY_EXIT_MS = 1000,
-    ORIBI_DEATHS_AT_ONCE = 5, /* deaths of workers that served, in one slot: so many are replaced at once … */
-    ORIBI_DEATHS_INTERVAL_MS_MAX = 1000, /* … and then one in err_respawn_interval, or in this if that is shorter */
+    ORIBI_DEATHS_AT_ONCE = 5, /* deaths of workers that served, in one slot: so many are replaced at once */
+    /* beyond ORIBI_DEATHS_AT_ONCE one is replaced in err_respawn_interval, or in this if that is shorter */
+    ORIBI_DEATHS_INTERVAL_MS_MAX = 1000,
     /* a slot waits no longer than this while no other worker of its generation is there */
     ORIBI_LAST_RESPAWN_MS = 100,
     ORIBI_WATCH_MS = 1000, /* between two looks at the scoreboard */
@@ -56,8 +57,8 @@ enum {
     ORIBI_KILL_MS =
         1000, /* from "stop now" to the kill; also what a worker gets beyond shutdown_timeout to leave by itself */
     ORIBI_UNKILLABLE_MS = 10000,         /* the supervisor does not wait longer than this for a killed process */
-    ORIBI_LOADING_TOLD_MS = 5000,        /* an application that loads for so long is logged … */
-    ORIBI_LOADING_TOLD_AGAIN_MS = 10000, /* … and again each time so much of its loading has passed */
+    ORIBI_LOADING_TOLD_MS = 5000,        /* an application that loads for so long is logged */
+    ORIBI_LOADING_TOLD_AGAIN_MS = 10000, /* between two such lines about one application */
     ORIBI_UPGRADE_SPARE_MS = 10000, /* beyond twice boot_timeout (loading, first worker) for a successor to come up */
     ORIBI_MOLD_STOP_MS = 5000,      /* a mold only has to leave its loop */
     ORIBI_LOST_MS = 30000,          /* how long the report of a fork by a mold that died may take */
@@ -172,10 +173,10 @@ struct oribi_policy_action {
     uint32_t slot;
     uint32_t ticket;
     bool fresh;
-    bool loaded;            /* LOG: the line tells that an application has loaded … */
-    int64_t loaded_ms;      /* … within so long */
-    bool of_worker;         /* LOG: the line concerns the worker of this slot and generation … */
-    const char *request_id; /* … and the request of its call; NULL: none. Lives as long as text */
+    bool loaded;            /* LOG: the line tells that an application has loaded */
+    int64_t loaded_ms;      /* time that loading took; with `loaded` */
+    bool of_worker;         /* LOG: the line concerns the worker of this slot and generation */
+    const char *request_id; /* request of that worker's call; NULL: none. Lives as long as text */
     const char *text;       /* lives until the next call */
 };
 
@@ -209,12 +210,12 @@ struct oribi_worker_record {
     int32_t mold_pid;
     int64_t until;         /* deadline of the state; 0: none */
     int64_t ready_at;      /* 0: never was */
-    int64_t call_started;  /* the overdue call, by its start in us … */
-    int64_t call_deadline; /* … and the deadline that has passed: another one is looked at anew */
-    bool remind;           /* … and the worker is to get the deadline signal */
+    int64_t call_started;  /* start of the call last looked at, in us; 0: none */
+    int64_t call_deadline; /* that call's deadline, in us: another one is looked at anew */
+    bool remind;           /* that call is overdue: the worker is to get the deadline signal */
     int64_t overdue_since; /* when a look first found that call overdue; 0: it is not */
-    uint32_t awake;        /* the worker's last word of its turns, other than that it sleeps … */
-    int64_t awake_since;   /* … when it was seen first outside any call; 0: it is in one, or sleeps */
+    uint32_t awake;        /* the worker's last word of its turns, as the scoreboard had it */
+    int64_t awake_since;   /* when that word was first seen outside any call; 0: the worker is in one, or sleeps */
     bool interrupted;      /* INT was sent */
     bool reopen;           /* USR1 is to be sent */
     /* one interval for each death of a worker that served here (oribi__policy_death_wait); outlives the worker */
@@ -231,8 +232,8 @@ struct oribi_mold_record {
     int32_t pid;
     int64_t until;
     int64_t started_at;
-    int64_t tell_at;                      /* when the log is told next that it still loads … */
-    char place[ORIBI_MOLD_PLACE_MAX + 1]; /* … and where, as it was last told; "": not known */
+    int64_t tell_at;                      /* when the log is told next that it still loads */
+    char place[ORIBI_MOLD_PLACE_MAX + 1]; /* where loading stood, as it was last told; "": not known */
     bool reopen;
 };
 
@@ -252,8 +253,8 @@ struct oribi_policy {
     int32_t send_signal; /* to the workers one after the other; 0: nothing to send */
     int64_t send_interval_ms;
     int64_t send_at;
-    uint32_t send_after; /* ticket of the last one that got it … */
-    uint32_t send_upto;  /* … and of the last one that is to get it */
+    uint32_t send_after; /* ticket of the last one that got it */
+    uint32_t send_upto;  /* ticket of the last one that is to get it */
     bool rolling;        /* a reload's workers are being replaced */
     bool reload_again;   /* asked for while one was under way */
     uint32_t last_generation;

@@ -45,7 +45,7 @@ bool oribi__signal_event(enum oribi__effect effect, struct oribi_policy_event *e
 
 enum { ORIBI__SIGNALS_MAX = 16 };
 
-/* What oribi_signals_choose() is to be given in this role: all signals that are not the program's. Gives how many
+/* Signals that oribi_signals_choose() is to be given in this role: all that are not the program's. Gives how many
  * `numbers` (room for ORIBI__SIGNALS_MAX) there are. */
 size_t oribi__signals_handled(enum oribi__signalled role, int *numbers);
 

@@ -220,7 +220,7 @@ bool oribi_process_start_failed(const char *text);
 
 /* Makes the calling process a supervisor or, where oribi_process_is_next_mold(), that mold. A supervisor remembers
  * how it was started, becomes child subreaper, maps the scoreboard, opens pipes and installs its signal handlers; a
- * mold takes its process context from the environment, and clears it of them. Call it before anything changes the
+ * mold takes its process context from the environment, and removes it there. Call it before anything changes the
  * process's title. Gives the handle. 0, or ORIBI_EINVAL, ORIBI_ESYS, ORIBI_ENOMEM, ORIBI_ECLOSED (a mold whose
  * supervisor is gone) with one line in `error` (ORIBI_ERROR_TEXT_CAP), which the server that has started this command
  * has got as well. On error nothing is left behind. */

@@ -29,7 +29,7 @@ enum oribi_frontend_handshake {
     ORIBI_FRONTEND_HANDSHAKES,
 };
 
-enum oribi_frontend_unshaken {
+enum oribi_frontend_handshake_failure {
     ORIBI_FRONTEND_REFUSED,   /* an alert was sent or came */
     ORIBI_FRONTEND_PLAIN,     /* HTTP without TLS */
     ORIBI_FRONTEND_ABANDONED, /* the client has gone */

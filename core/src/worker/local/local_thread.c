@@ -123,7 +123,7 @@ static void *run(void *self)
                                              .handoff = &local->queue,
                                              .access_log = local->access_log,
                                              .life_fd = -1};
-    oribi_os_thread_name("oribi site");
+    oribi_os_thread_name("oribi-files");
     if (local->setup.folder && oribi_os_thread_enter_dir(local->setup.folder) < 0)
         oribi_log(ORIBI_LOG_ERROR, "frontend: %s: %s", local->setup.folder, oribi_os_error_text());
     int result = oribi_worker_create(&setup, &local->worker);

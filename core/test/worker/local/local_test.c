@@ -141,7 +141,7 @@ static void test_the_root_falls_through(void)
     close_with(&site);
 }
 
-static void test_conditions_ranges_and_precompressed(void)
+static void test_conditions_ranges_and_precompressed_files(void)
 {
     struct site site;
     struct client *c = open_with(&site, (const char *const[]){"%"}, 1);
@@ -782,7 +782,7 @@ static void run_all(void)
     test_a_tag_of_a_large_content();
     test_a_file_of_a_prefix();
     test_the_root_falls_through();
-    test_conditions_ranges_and_precompressed();
+    test_conditions_ranges_and_precompressed_files();
     test_pipelined_with_calls_in_order();
 }
 

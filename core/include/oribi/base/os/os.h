@@ -75,10 +75,10 @@ void oribi_os_fill_standard_streams(void);
  * Never lowers the soft limit. Returns how many they are. */
 uint64_t oribi_os_want_descriptors(uint64_t count);
 
-/* The same, as late as possible: when half of the soft limit is in use. Programs that the process starts get its
+/* Defers oribi_os_want_descriptors() until half of the soft limit is in use. Programs that the process starts get its
  * limits, and a high one makes some slow (they close all numbers up to it) and breaks those that use select(2). Raise:
- * at once; true if that has changed something. Restore: as it was before, for a child; after fork(2),
- * async-signal-safe. */
+ * raises the soft limit at once; true if that has changed it. Restore: sets the soft limit from before the raise, for a
+ * child; after fork(2), async-signal-safe. */
 void oribi_os_allow_descriptors(uint64_t count);
 bool oribi_os_raise_descriptors(void);
 void oribi_os_restore_descriptors(void);

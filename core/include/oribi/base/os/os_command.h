@@ -19,14 +19,14 @@ struct oribi_command {
     int output_fd; /* -1: its output has ended */
     pid_t pid;     /* 0: it has ended */
     int status;
-    bool reaped; /* … as the caller has told */
+    bool reaped; /* the caller has reaped it: oribi_os_command_ended() */
     int64_t until_ms;
 };
 
-/* The same in steps, for a caller who has other things to do. Start: 0, or ORIBI_EINVAL with `error`. Step: 0, it has
- * ended well; ORIBI_AGAIN: not yet, and command->output_fd or a death tells when to look again, at the latest
- * until_ms; or ORIBI_EINVAL with `error`. Ended: the caller has reaped a process: was it this one? Stop: ends one that
- * is not wanted any more; nothing of one that has ended. */
+/* oribi_os_run_command() in steps, for a caller that does not wait. Start: 0, or ORIBI_EINVAL with `error`. Step: 0,
+ * the program has ended well; ORIBI_AGAIN: not yet, call again when command->output_fd is readable or a child has died,
+ * at the latest at until_ms; or ORIBI_EINVAL with `error`. Ended: tells whether the process that the caller has reaped
+ * was this one. Stop: ends a program that is not wanted any more; nothing if it has ended. */
 int oribi_os_command_start(struct oribi_command *command, char *error);
 int oribi_os_command_step(struct oribi_command *command, char *error);
 bool oribi_os_command_ended(struct oribi_command *command, pid_t pid, int status);

@@ -80,8 +80,8 @@ int oribi_process_check_user(const char *user, const char *group, char *error);
  * child). */
 pid_t oribi_process_reap(pid_t pid, bool wait, int *status);
 
-/* The same of a child that was killed, for a time: one that the kernel keeps (a disk that stands still) is left to init
- * after that. False: it is. */
+/* Reaps a child that was killed, waiting `ms` at most. False: the kernel still keeps the child (a disk that stands
+ * still); it is left to init. */
 bool oribi_process_reap_within(pid_t pid, int64_t ms);
 
 /* A child that has ended and is still to be reaped: its pid, 0 when there is none, or ORIBI_ESYS (no child). */

@@ -35,7 +35,7 @@ int oribi_local_thread_start(const struct oribi_local_setup *setup, struct oribi
  * The three functions that follow are for one that serves. */
 int oribi_local_thread_result(struct oribi_local_thread *local, bool wait);
 
-/* Pages for the server's own answers, which it has read; NULL: none. They live until it is freed. */
+/* Pages for the server's answers, which it has read; NULL: none. They live until it is freed. */
 const struct oribi_error_pages *oribi_local_thread_pages(const struct oribi_local_thread *local);
 
 /* May this request be answered here? Cheap; looks at no disk. Borrows the head. */

@@ -2,7 +2,7 @@
 
 require_relative "support"
 
-# `header` on everything that the real commands answer, and `error_page` for the server's own answers.
+# `header` on everything that the real commands answer, and `error_page` for the server's answers.
 E2E.suite("server_answers", transports: %i[tcp unix frontend]) do
   define_method(:setup) do
     super()
@@ -38,7 +38,7 @@ E2E.suite("server_answers", transports: %i[tcp unix frontend]) do
     once(connect(one).send_raw("GET / HTTP/1.1\r\n\r\n").read_response)
   end
 
-  define_method(:test_pages_replace_the_servers_own_answers) do
+  define_method(:test_pages_replace_the_servers_answers) do
     one = serve
     html = ["text/html; charset=utf-8"]
     assert_equal [500, "<p>our mistake</p>", html], one.get("/raise").then { |own| [own.status, own.body, own.values("content-type")] }
