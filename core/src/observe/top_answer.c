@@ -1,6 +1,6 @@
 /* A snapshot of the server for `ctl top`, from the scoreboard and from small files of /proc. Nothing here waits for a
  * worker: it is as quick while all of them are stuck or stopped. */
-#include "command/top.h"
+#include "oribi/observe/top_snapshot.h"
 #include "supervisor/supervisor_private.h"
 
 #include "oribi/base/clock.h"

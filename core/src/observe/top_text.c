@@ -1,5 +1,5 @@
 /* A snapshot as lines, and back: one table for both directions. Reading order: the tables, writing, reading. */
-#include "command/top.h"
+#include "oribi/observe/top_snapshot.h"
 
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"

@@ -2,9 +2,9 @@
  * it is done, and a good one to a reload or an upgrade is deferred until no old worker accepts connections any more.
  * Reading order: opening, replies, commands, turns. The client's side is control_client.c. */
 #include "oribi/supervisor/control.h"
+#include "oribi/observe/top_snapshot.h"
 #include "oribi/supervisor/control_client.h"
 #include "supervisor/supervisor_private.h"
-#include "command/top.h"
 
 #include "oribi/base/clock.h"
 #include "oribi/base/error.h"
