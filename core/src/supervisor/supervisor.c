@@ -113,10 +113,11 @@ static bool signal_event(struct oribi_supervisor *supervisor, char byte, struct 
         *event = (struct oribi_policy_event){.type = ORIBI_EVENT_STOP};
         return !supervisor->policy.stopping && !supervisor->policy.stop_at;
     }
-    if (oribi__terminal_interrupt(supervisor, byte, event))
-        return true;
     if (supervisor->context.prefork)
         return oribi__prefork_signal(supervisor, byte, event);
+    if (oribi__terminal_interrupt(supervisor->context.options, &supervisor->policy, &supervisor->context.board, byte,
+                                  event))
+        return true;
     return oribi__signal_event(oribi__signal_effect(byte, ORIBI__IN_SUPERVISOR), event);
 }
 

@@ -121,7 +121,7 @@ void oribi__supervisor_up(struct oribi_supervisor *supervisor)
 {
     log_start_line(supervisor);
     log_timeout_hint(supervisor->context.options);
-    oribi__terminal_up(supervisor);
+    oribi__terminal_up(supervisor->context.options, supervisor->context.listeners);
 }
 
 static void up(struct oribi_supervisor *supervisor, const struct oribi_policy_action *action)

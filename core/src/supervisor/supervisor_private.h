@@ -18,8 +18,7 @@
  *   history.c, history_turn.c  its last ten minutes
  *   listener_shutdown.c    the end of the listeners at the server's end
  *   notify.c               what the service manager hears
- *   watch_event.c          files of the application that change, in development
- *   restart_file.c         a file that asks for a reload when it is touched
+ *   watch_event.c          files of the application that change, in development; restart_file, when it is touched
  *   start.c                create, destroy, daemon, logs
  *   single.c, single_restart.c  one process that serves alone; its reload
  *   mold.c, supervisor_link.c        the other processes
@@ -322,6 +321,14 @@ void oribi__watch_message(struct oribi_supervisor *supervisor, int fd);
 
 /* True when a file has changed: the event is a reload. */
 bool oribi__watch_event(struct oribi_supervisor *supervisor, struct oribi_policy_event *event);
+
+/* True when restart_file was touched: the event is a reload. */
+bool oribi__restart_event(struct oribi_supervisor *supervisor, struct oribi_policy_event *event);
+
+/* When to look at restart_file at the latest, on oribi_clock_ms(), and the descriptor that is readable before;
+ * INT64_MAX and -1 while the supervisor does not look. */
+int64_t oribi__restart_deadline(const struct oribi_supervisor *supervisor);
+int oribi__restart_fd(const struct oribi_supervisor *supervisor);
 
 /* At the start: where the option says; else where ctl finds it from the folder, and a failure is not told then but in
  * verbose lines. ORIBI_CONTROL_PATH in a successor's environment is the place of its predecessor's. */
