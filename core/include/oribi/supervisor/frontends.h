@@ -210,19 +210,12 @@ bool oribi__frontends_wanted(const struct oribi_listeners *listeners);
 int oribi__frontend_text(const struct oribi_options *options, struct oribi_slice local,
                          const struct oribi_listeners *listeners, struct oribi_buf *out);
 
-/* Appends the options that frontends answer without the application by, and the working directory, from which relative
+/* Appends the options of local content (oribi__frontend_local_options), and the working directory, from which relative
  * paths in them are seen. 0 or ORIBI_ENOMEM. */
 int oribi__frontend_text_local(const struct oribi_options *options, struct oribi_buf *out);
 
-/* Is this option one of them? */
-bool oribi__frontend_is_of_local(struct oribi_slice name);
-
 /* Sends a message of one byte with it. 0, or a code of os.h. Borrows fd. */
 int oribi__frontend_text_send(int control_fd, char kind, int fd);
-
-/* Appends such a copy, which any process may have made: 0, ORIBI_ENOMEM, or ORIBI_EBAD where it is longer than
- * ORIBI_FRONTEND_LOCAL_MAX or no such thing. */
-int oribi__frontend_text_read(int fd, struct oribi_buf *out);
 
 /* Appends a record (frontend_protocol.h) to a text that may have keys in it. 0 or ORIBI_ENOMEM. */
 int oribi__frontend_add(struct oribi_buf *out, const char *name, const char *p, size_t n);
