@@ -1,5 +1,5 @@
-/* Local content, as a supervisor tells its frontends of it: the options it is made of, and the text's way by a descriptor.
- * Both sides read here: the supervisor takes the text of a mold, a frontend that of its supervisor. */
+/* Local content, as a supervisor tells its frontends of it: the options it is made of, and reading its text from a
+ * descriptor. The supervisor reads the text of a mold so, a frontend that of its supervisor. */
 #include "oribi/worker/frontend_protocol.h"
 
 #include "oribi/base/error.h"
