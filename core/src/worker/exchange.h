@@ -1,5 +1,5 @@
-/* exchange - one request and its answer, from the first byte to the end of its call: what a worker keeps beside the
- * connection's part of it (struct oribi_conn_request). */
+/* exchange - one request and its answer, from the first byte to the end of its call: the worker's part, beside the
+ * connection's (struct oribi_conn_request). */
 #ifndef ORIBI_WORKER_EXCHANGE_H
 #define ORIBI_WORKER_EXCHANGE_H
 
@@ -31,11 +31,11 @@ struct oribi__exchange {
     int64_t sent_before;           /* bytes of the connection that stand in front of this answer */
     int64_t overhead;              /* of this answer: its head and what frames its body */
     int64_t left;                  /* of a known length; -1 when not known */
-    int64_t waited_pending;        /* what was queued when oribi_reply_wait() last saw it change … */
-    int64_t waited_since_ms;       /* … and when that was */
+    int64_t waited_pending;        /* what was queued when oribi_reply_wait() last saw it change */
+    int64_t waited_since_ms;       /* time of that change */
     struct oribi_buf held;         /* of a stream: its head until that is sent, then what burst.h gathers */
-    int64_t now_us;                /* of a stream: when the application began the write that goes on … */
-    int64_t piece_us;              /* … and when the piece before was written */
+    int64_t now_us;                /* of a stream: when the application began the write that goes on */
+    int64_t piece_us;              /* of a stream: when the piece before was written */
     struct oribi__framed *framed;  /* of a stream that the application frames itself, else NULL */
     struct oribi__coder *coder;    /* of an answer that is compressed, else NULL */
     struct oribi_slice none_match; /* If-None-Match as it came, where the application sees it expanded; else NULL */
@@ -46,15 +46,15 @@ struct oribi__exchange {
     bool aborted;     /* ended before all of the answer was given to the connection */
     int64_t ended_us; /* the call, where base.unlogged: whether the answer breaks off is not known yet */
     bool cut;         /* the application's body ran past its Content-Length */
-    /* after oribi__reply_head(): the application has framed the body itself, and that is to be taken off … */
-    bool app_frames;
-    bool unframed; /* … or has been, before it */
+    bool
+        app_frames; /* after oribi__reply_head(): the application has framed the body itself, and that is to be taken off */
+    bool unframed; /* before oribi__reply_head(): the application's framing has been taken off */
     bool by_piece; /* of a stream: nothing is gathered */
     bool lends_fd; /* the application has a handle of its own for the connection's socket */
     bool streams;  /* the head being made is that of a streamed answer, whose call goes on */
     char length_text[24];
     char client_text[ORIBI_TRUST_CLIENT_CAP]; /* req.remote_addr, where X-Forwarded-For has it as ::ffff:a.b.c.d */
-    struct oribi_slice id;   /* what the request is called; n 0: it was not asked for yet: oribi__request_id() */
+    struct oribi_slice id;   /* name of the request; n 0: it was not asked for yet: oribi__request_id() */
     struct oribi_slice sent; /* a copy of the head that was sent, on the heap, where the access log wants it */
     char id_text[ORIBI__ID_LEN];
 };
@@ -79,55 +79,29 @@ struct oribi_req *oribi__exchange_begin(struct oribi__exchange *exchange, struct
 /* Books the end of a call; the connection is finished or aborted by the caller. */
 void oribi__exchange_end(struct oribi__exchange *exchange, int status);
 
-/* The same while output is on its way to a file: the answer is counted and logged by oribi__exchange_stored(), when it
- * is there or has broken off. */
+/* Ends a call while output is on its way to a file: the answer is counted and logged by oribi__exchange_stored(), when
+ * it is there or has broken off. Unstored: an exchange that was no call. */
 void oribi__exchange_end_unstored(struct oribi__exchange *exchange, int status);
-void oribi__exchange_unstored(struct oribi__exchange *exchange, int status); /* … of one that was no call */
+void oribi__exchange_unstored(struct oribi__exchange *exchange, int status);
 void oribi__exchange_stored(struct oribi__exchange *exchange);
 
 /* True if the connection may be kept after the answer of its current request, as far as request, worker and
  * keepalive_requests_max say; for answers with a call and without. */
 bool oribi__conn_keeps(const struct oribi_worker *worker, const struct oribi_conn *conn);
 
-/* The same for the answer of a call, which the application or requests_max may have made the last one. */
+/* True if the connection may be kept after the answer of a call, which the application or requests_max may have made
+ * the last one. */
 bool oribi__exchange_keeps(const struct oribi__exchange *exchange);
 
 /* Body bytes of an answer that the socket has taken, when the answer broke off. At most so many: what framed those
  * that are lost counts as lost. */
 int64_t oribi__body_taken(const struct oribi__exchange *exchange);
 
-/* Writes "GET /path" of a request as far as there is room. */
-void oribi__note_line(char line[ORIBI_SLOT_LINE_CAP], const struct oribi_head *head);
-
-/* What the logs tell of the exchange has its beginning: neither id nor head of another one. */
-static inline void oribi__logged_begin(struct oribi__exchange *exchange)
+/* True when a part of the answer did not reach the client. */
+static inline bool oribi__exchange_is_cut(const struct oribi__exchange *exchange)
 {
-    exchange->id.n = 0;
-    exchange->sent.p = NULL;
-    exchange->sent.n = 0;
+    return exchange->aborted || exchange->base.conn->broken;
 }
-
-/* Keeps the head that is sent, where the access log wants it. */
-void oribi__logged_head(struct oribi__exchange *exchange, struct oribi_slice head);
-
-/* What every entry of the access log has of its exchange; status, bytes of the body and times of the call are the
- * caller's to add. */
-struct oribi_access_entry oribi__logged_entry(struct oribi__exchange *exchange, bool cut, int64_t now_us);
-
-/* Frees what was kept for the log. */
-void oribi__logged_end(struct oribi__exchange *exchange);
-
-/* Do lines of the error log have the ids of their requests? */
-static inline bool oribi__logs_ids(const struct oribi_worker *w)
-{
-    return w->names_requests;
-}
-
-/* What this thread logs concerns the exchange; NULL ends that. Call it with the reactor. */
-void oribi__log_about(struct oribi__exchange *exchange);
-
-/* One line of the access log. */
-void oribi__log_access(struct oribi__exchange *exchange, int status, int64_t now_us);
 
 /* forwarded.c: sets remote_addr, remote_port and scheme. */
 void oribi__peer_of(struct oribi__exchange *exchange);
