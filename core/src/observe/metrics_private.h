@@ -2,7 +2,8 @@
 #ifndef ORIBI_OBSERVE_METRICS_PRIVATE_H
 #define ORIBI_OBSERVE_METRICS_PRIVATE_H
 
-#include "supervisor/supervisor_private.h"
+#include "oribi/observe/status.h"
+#include "oribi/observe/view.h"
 
 enum oribi__metric_kind { ORIBI__COUNTER, ORIBI__GAUGE, ORIBI__HISTOGRAM };
 
@@ -10,7 +11,7 @@ struct oribi__metric;
 
 /* What a scrape works with. */
 struct oribi__scrape {
-    const struct oribi_supervisor *supervisor;
+    const struct oribi__observe *observe;
     struct oribi_buf *out;
     bool open_metrics;
     struct oribi__totals totals;                      /* of the server since its start … */

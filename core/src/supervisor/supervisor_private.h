@@ -1,4 +1,4 @@
-/* What the sources around the supervisor share.
+/* Shared by the sources around the supervisor.
  *   supervisor.c           the turn: events in, actions out; waiting
  *   supervisor_actions.c   carries actions out, and says which event follows
  *   events.c               the supervisor's own events
@@ -6,16 +6,8 @@
  *   announced.c            what a new generation says of itself
  *   boot_log.c             what the log says of a start and of a reload
  *   upgrade.c              the successor
- *   control.c, status.c    the control socket with all its replies; what it shows
- *   status_listener.c      the status listener: HTTP for those who watch the server
- *   side_listener.c        the address of it, and of:
- *   agent.c                what a load balancer is told
+ *   control.c              the control socket with all its replies
  *   frontends.c, frontend_start.c, frontend_files.c, frontend_text.c   processes that hold clients of TLS and HTTP/2
- *   stacks.c               where every call stands
- *   metrics.c, totals.c    what it says; counters that outlive workers
- *   inherited_totals.c     … and the supervisor, at an upgrade
- *   metrics_workers.c, footprint.c  of each worker; what is slow to find out
- *   history.c, history_turn.c  its last ten minutes
  *   listener_shutdown.c    the end of the listeners at the server's end
  *   notify.c               what the service manager hears
  *   watch_event.c          files of the application that change, in development; restart_file, when it is touched
@@ -31,20 +23,15 @@
 #include "oribi/base/os/os.h"
 #include "oribi/worker/logs/access_log.h"
 #include "oribi/worker/placement/handoff.h"
-#include "oribi/observe/agent.h"
 #include "supervisor/announced.h"
 #include "supervisor/boot_log.h"
 #include "oribi/supervisor/frontends.h"
+#include "oribi/observe/context.h"
+#include "oribi/observe/status.h"
+#include "oribi/observe/view.h"
 #include "oribi/policy/events.h"
-#include "oribi/observe/footprint.h"
-#include "oribi/observe/history.h"
-#include "oribi/observe/inherited_totals.h"
 #include "supervisor/notify.h"
-#include "oribi/observe/stacks.h"
-#include "oribi/observe/status_listener.h"
 #include "supervisor/supervisor.h"
-#include "oribi/observe/totals.h"
-#include "oribi/observe/app_store.h"
 #include "supervisor/upgrade.h"
 #include "oribi/develop/restart_file.h"
 #include "oribi/develop/watch.h"
@@ -59,24 +46,6 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
-
-struct oribi__process_context {
-    const struct oribi_options *options;
-    struct oribi_listeners *listeners; /* never NULL */
-    const char *program;
-    struct oribi_scoreboard board;
-    struct oribi__app_store app;         /* metrics of the application */
-    struct oribi_handoff handoff;        /* all workers of all generations share it */
-    struct oribi_access_log *access_log; /* NULL: off */
-    struct oribi_log_owner log_owner;    /* the workers' user, while we are root */
-    char log_user[64];
-    int message_fd; /* to the supervisor; shared by all its molds and workers */
-    int life_fd;    /* never written to: at its end the supervisor is dead */
-    pid_t supervisor;
-    bool prefork;      /* a library's: prefork.h */
-    bool single;       /* this process is the whole server: single.h */
-    bool usr1_foreign; /* … whose program uses USR1 itself, so that it is sent to no process */
-};
 
 struct oribi__mold_socket {
     int32_t pid;
@@ -158,8 +127,6 @@ struct oribi__manager {
 struct oribi_supervisor {
     struct oribi__process_context context;
     pid_t pid;
-    int64_t started_ms;
-    int64_t started_wall_ms;
     struct oribi_start start;
     struct oribi_policy policy;
     struct oribi__events events; /* the policy hears of them before anything else */
@@ -179,14 +146,8 @@ struct oribi_supervisor {
     struct oribi__waiting_notice waiting_notice;
     struct oribi__starter starter;
     struct oribi__control control;
-    struct oribi__status_listener status;
-    struct oribi__agent agent;
+    struct oribi__observe observe;
     struct oribi__frontends frontends;
-    struct oribi__totals totals;
-    struct oribi__history_keeper history;
-    struct oribi__footprints footprints;
-    struct oribi__inherited_totals inherited;
-    struct oribi__stacks stacks;
     struct oribi__listener_shutdown shutdown;
     struct oribi__next_mold next_mold;
     struct oribi__announced announced;
@@ -230,6 +191,9 @@ void oribi__follow(struct oribi_supervisor *supervisor, const struct oribi_polic
  * supervisor->action then, whose type is else left as it was. */
 bool oribi__carry_out(struct oribi_supervisor *supervisor, const struct oribi_policy_action *action,
                       struct oribi_policy_event *event);
+
+/* start.c. The view that observe has of this supervisor. */
+void oribi__supervisor_show(struct oribi_supervisor *supervisor);
 
 /* start.c: logs */
 enum oribi_log_level oribi__log_level(const struct oribi_options *options);
@@ -353,33 +317,6 @@ void oribi__control_deferred_turn(struct oribi_supervisor *supervisor);
 size_t oribi__control_fds(const struct oribi_supervisor *supervisor, int *fds);
 int64_t oribi__control_deadline(const struct oribi_supervisor *supervisor);
 void oribi__control_close(struct oribi_supervisor *supervisor, bool unlink_path);
-
-/* status.c */
-void oribi__status_text(struct oribi_supervisor *supervisor, struct oribi_buf *out);
-/* `quick`: without what takes long to find out, which is how memory is shared. */
-void oribi__status_json(struct oribi_supervisor *supervisor, struct oribi_buf *out, bool quick);
-/* What the server does: "serving", "reloading" … */
-const char *oribi__server_state(const struct oribi_supervisor *supervisor);
-/* "starting", "idle", "busy", "draining", "killed", "held"; NULL: there is no worker. */
-const char *oribi__worker_state(const struct oribi_worker_record *record, const struct oribi_slot *slot);
-/* The same with what a look at the process says: "stopped", for one that a signal has stopped. */
-const char *oribi__worker_shown(const struct oribi_worker_record *record, const struct oribi_slot *slot,
-                                const struct oribi_process_look *look);
-/* Places of workers that should be there and are not. */
-uint32_t oribi__workers_missing(const struct oribi_policy *policy);
-/* Calls being made and calls that can be made at a time. */
-void oribi__worker_threads(const struct oribi_slot *slot, uint32_t *busy, uint32_t *threads);
-/* Requests in the hand-off queue, which no worker has at the moment, and since when the oldest waits; 0, 0: none. */
-uint32_t oribi__handed_off(const struct oribi_supervisor *supervisor, int64_t *oldest_us);
-/* The same with those that wait in frontends: all that no worker has. */
-uint32_t oribi__waiting(const struct oribi_supervisor *supervisor, int64_t *oldest_us);
-/* The server's counters since its start: those of workers and frontends, ended ones and predecessors included, and the
- * supervisor's own. */
-void oribi__status_totals(const struct oribi_supervisor *supervisor, struct oribi__totals *all);
-/* The workers' part of them. */
-void oribi__status_sum(const struct oribi_supervisor *supervisor, uint64_t sums[ORIBI_SLOT_COUNTERS]);
-/* Writes them where a successor reads them, if there is one. */
-void oribi__export_totals(const struct oribi_supervisor *supervisor);
 
 /* Processes of reaper.h that a mold has forked. */
 struct oribi__reapers {

@@ -20,7 +20,7 @@ enum {
 };
 
 struct oribi_policy_event;
-struct oribi_supervisor;
+struct oribi__observe;
 
 struct oribi__footprint {
     int32_t pid;         /* of whom this is told; 0: nobody was measured here */
@@ -39,17 +39,17 @@ struct oribi__footprints {
 };
 
 /* Somebody asks: from now on workers are measured. */
-void oribi__footprints_ask(struct oribi_supervisor *supervisor);
+void oribi__footprints_ask(struct oribi__observe *observe);
 
 /* Measures one worker, if it is time. True: the policy is to hear of it, by *event (memory_max). */
-bool oribi__footprints_turn(struct oribi_supervisor *supervisor, struct oribi_policy_event *event);
+bool oribi__footprints_turn(struct oribi__observe *observe, struct oribi_policy_event *event);
 
 /* When the next turn is wanted, oribi_clock_ms(); INT64_MAX: nobody asks. */
-int64_t oribi__footprints_deadline(const struct oribi_supervisor *supervisor);
+int64_t oribi__footprints_deadline(const struct oribi__observe *observe);
 
 /* What is known of the worker in slot `i`; NULL: nothing yet. */
-const struct oribi__footprint *oribi__footprint_of(const struct oribi_supervisor *supervisor, uint32_t i);
+const struct oribi__footprint *oribi__footprint_of(const struct oribi__observe *observe, uint32_t i);
 
-void oribi__footprints_end(struct oribi_supervisor *supervisor);
+void oribi__footprints_end(struct oribi__observe *observe);
 
 #endif

@@ -92,7 +92,7 @@ void oribi__history_add(struct oribi__history *history, const struct oribi__hist
  * server before this one: all samples follow. Where memory is out the rest is missing. */
 void oribi__history_put(const struct oribi__history *history, uint64_t since, int64_t origin_ms, struct oribi_buf *out);
 
-struct oribi_supervisor;
+struct oribi__observe;
 
 /* history_turn.c: takes the supervisor's readings. All-zero: no readings are taken. */
 struct oribi__history_keeper {
@@ -105,16 +105,16 @@ struct oribi__history_keeper {
 };
 
 /* Begins and ends the readings; either may be called twice. */
-void oribi__history_begin(struct oribi_supervisor *supervisor);
-void oribi__history_end(struct oribi_supervisor *supervisor);
+void oribi__history_begin(struct oribi__observe *observe);
+void oribi__history_end(struct oribi__observe *observe);
 
 /* Takes a reading when its time has come. */
-void oribi__history_turn(struct oribi_supervisor *supervisor);
+void oribi__history_turn(struct oribi__observe *observe);
 
 /* When a turn is wanted at the latest, oribi_clock_ms(); INT64_MAX: no reading is taken. */
-int64_t oribi__history_deadline(const struct oribi_supervisor *supervisor);
+int64_t oribi__history_deadline(const struct oribi__observe *observe);
 
 /* Appends the answer to /history.json: the history, and what tells one server from the next. */
-void oribi__history_json(const struct oribi_supervisor *supervisor, uint64_t since, struct oribi_buf *out);
+void oribi__history_json(const struct oribi__observe *observe, uint64_t since, struct oribi_buf *out);
 
 #endif

@@ -22,7 +22,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct oribi_supervisor;
+struct oribi__observe;
 
 struct oribi__top_worker {
     uint64_t worker; /* number of its slot */
@@ -91,7 +91,7 @@ struct oribi__top_snapshot {
 void oribi__top_deinit(struct oribi__top_snapshot *snapshot);
 
 /* top_answer.c: appends the lines of a snapshot. Where memory is out the rest is missing. */
-void oribi__top_answer(const struct oribi_supervisor *supervisor, struct oribi_buf *out);
+void oribi__top_answer(const struct oribi__observe *observe, struct oribi_buf *out);
 
 /* top_text.c: appends the lines of this snapshot. */
 void oribi__top_write(const struct oribi__top_snapshot *snapshot, struct oribi_buf *out);

@@ -13,6 +13,7 @@
 #include "oribi/base/error.h"
 #include "oribi/config/listener.h"
 #include "oribi/config/options.h"
+#include "oribi/observe/frontend_set.h"
 #include "oribi/worker/frontend_protocol.h"
 #include "oribi/worker/frontend_slot.h"
 
@@ -34,9 +35,8 @@ struct oribi__frontend_files {
 };
 
 struct oribi__frontend {
-    pid_t pid;      /* 0: none */
-    int control_fd; /* -1: none */
-    bool ready;
+    struct oribi__frontend_process process;
+    int control_fd;                     /* -1: none */
     uint32_t owed;                      /* answers to new certificates: the last one counts … */
     uint32_t locals_owed;               /* … and to new local contents, likewise */
     int64_t start_at;                   /* when it is started again; 0: it is there */
@@ -55,15 +55,14 @@ enum oribi__renewal {
 
 struct oribi__frontends {
     struct oribi__frontend items[ORIBI_FRONTENDS_MAX];
-    uint32_t count; /* 0: none are wanted */
+    struct oribi__frontend_set set;
     char program[512];
     int tickets_fd;
     struct oribi_tls_tickets *tickets; /* mapped */
     int64_t tickets_at;                /* when the keys are turned */
     int slots_fd;
-    struct oribi_frontend_slot *slots; /* what each counts, mapped; NULL: no frontends, or no memory for that */
-    bool beginning;                    /* the server is not up before all of them are ready */
-    uint32_t begun;                    /* so many of them were started */
+    bool beginning; /* the server is not up before all of them are ready */
+    uint32_t begun; /* so many of them were started */
     bool ending;
     char error[256];   /* of the last that has failed at its start; "": none */
     char refusal[256]; /* of the last that has refused new certificates; "": none */
@@ -92,15 +91,6 @@ int oribi__frontends_check_user(const struct oribi_options *options, char *error
  * ORIBI_AGAIN: not yet; or a code with one line in `error`. Nothing of a frontend is left with a code. */
 int oribi__frontends_begin(struct oribi_supervisor *supervisor, char *error);
 int oribi__frontends_begin_turn(struct oribi_supervisor *supervisor, char *error);
-
-/* What a frontend does: "serving", "starting", or "stopped": by a signal or a tracer. */
-const char *oribi__frontend_state(const struct oribi__frontend *frontend);
-
-/* How many of them are serving. Looks into /proc for each. */
-uint32_t oribi__frontends_serving(const struct oribi__frontends *frontends);
-
-/* Wanted, and none is serving. */
-bool oribi__frontends_missing(const struct oribi__frontends *frontends);
 
 /* Reads the files of the certificates and gives them to all frontends. Its end is logged, and told to the clients of
  * the control socket that wait for it (frontend_renewal.c). One that is under way is followed by another. */
@@ -171,20 +161,6 @@ void oribi__frontend_files_free(struct oribi__frontend_files *files, bool in_chi
 
 /* Without memory for them nothing of frontends is counted, and a line in the log says so. */
 void oribi__frontends_make_slots(struct oribi__frontends *frontends);
-
-/* Adds what the frontends have counted: to `sums` all, to `workers` what counts as workers' does. */
-void oribi__frontends_fold(const struct oribi__frontends *frontends, uint64_t sums[ORIBI_FRONTEND_COUNTERS],
-                           uint64_t workers[ORIBI_SLOT_COUNTERS]);
-
-/* What a frontend counts; NULL: not known. */
-const struct oribi_frontend_slot *oribi__frontends_slot(const struct oribi__frontends *frontends, uint32_t i);
-
-/* Connections that frontends have, and requests that wait in them, the oldest since *oldest_us (0: none). */
-uint32_t oribi__frontends_open(const struct oribi__frontends *frontends);
-uint32_t oribi__frontends_waiting(const struct oribi__frontends *frontends, int64_t *oldest_us);
-
-/* Adds the connections by what they do. */
-void oribi__frontends_add_connections(const struct oribi__frontends *frontends, uint64_t sums[ORIBI_SLOT_CONN_STATES]);
 
 /* --- frontend_tickets.c --- */
 
