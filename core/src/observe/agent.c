@@ -1,4 +1,5 @@
-/* See agent.h. Reading order: the weight, the line, one client, the turn. */
+/* The agent's address, its clients and the line that they get. Reading order: the weight, the line, one client, the
+ * turn. */
 #include "oribi/observe/agent.h"
 
 #include "oribi/observe/view.h"
@@ -53,8 +54,8 @@ static void drop(struct oribi__agent_client *client)
     client->fd = -1;
 }
 
-/* What a client sends is of no interest; it must be read all the same, since a close with unread bytes is a reset,
- * which can overtake the line. */
+/* The bytes that a client sends are of no interest; they must be read all the same, since a close with unread bytes is
+ * a reset, which can overtake the line. */
 static void hear(struct oribi__agent_client *client)
 {
     char rest[256];

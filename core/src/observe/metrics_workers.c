@@ -1,4 +1,4 @@
-/* What is told of workers: what they do now, and of each what it uses. */
+/* Metrics of workers: their states now, and the resources that each uses. */
 #include "observe/metrics_private.h"
 
 #include "oribi/base/clock.h"

@@ -1,4 +1,5 @@
-/* See side_listener.h. Reading order: open_parsed, open_now, oribi__side_turn. */
+/* An address beside those of the application: opened, tried again, closed. Reading order: open_parsed, open_now,
+ * oribi__side_turn. */
 #include "observe/side_listener.h"
 
 #include "oribi/observe/view.h"

@@ -17,10 +17,10 @@ struct oribi__side_listener {
     const char *option;  /* its name, for log lines; static storage */
     const char *address; /* as the option gives it; borrowed */
     int fd;              /* -1: none */
-    bool is_unix;        /* then its file is: */
-    uint64_t device;     /* … so that another's under the same name stays */
-    uint64_t inode;      /* … */
-    int64_t retry_at;    /* when to try again to open the address, oribi_clock_ms(); 0: not */
+    bool is_unix;        /* then device and inode are those of its file */
+    uint64_t device;     /* of the file, so that another's under the same name stays */
+    uint64_t inode;
+    int64_t retry_at; /* when to try again to open the address, oribi_clock_ms(); 0: not */
     uint32_t tries;
 };
 

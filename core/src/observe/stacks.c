@@ -220,7 +220,7 @@ static void put_calls(struct oribi__observe *observe, uint32_t i, int32_t pid, c
         oribi_buf_print(&stacks->text, "no call\n");
 }
 
-/* What the kernel and the scoreboard know of a worker that says nothing. */
+/* A worker that says nothing, as far as the kernel and the scoreboard know it. */
 static void put_silent(struct oribi__observe *observe, uint32_t i, int32_t pid)
 {
     struct oribi__stacks *stacks = &observe->stacks;

@@ -1,4 +1,4 @@
-/* What the server is doing, as a table for people and as JSON for programs, from the scoreboard. */
+/* Status of the server, as a table for people and as JSON for programs, from the scoreboard. */
 #include "observe/app_export.h"
 #include "oribi/observe/status.h"
 #include "oribi/observe/view.h"
@@ -262,7 +262,7 @@ void oribi__status_text(struct oribi__observe *observe, struct oribi_buf *out)
     }
 }
 
-/* What is measured now, or in turn with its age (footprint.h); null where nothing is known. */
+/* A number that is measured now, or in turn with its age (footprint.h); null where it is not known. */
 static void put_number(struct oribi_buf *out, const char *name, bool known, int64_t n)
 {
     if (known)

@@ -1,5 +1,5 @@
-/* What the status listener answers: one request in, one answer out, with the parser and the writer that workers have.
- * Pure but for what it tells of the server. */
+/* Answers of the status listener: one request in, one answer out, with the parser and the writer that workers have.
+ * Pure but for its look at the server. */
 #include "observe/metrics.h"
 #include "observe/page.h"
 #include "oribi/observe/status_listener.h"
@@ -29,8 +29,8 @@ enum {
 struct answer {
     int status;
     const char *type;
-    const char *name;        /* of one more field; NULL: none */
-    const char *value;       /* … and its value */
+    const char *name; /* of one more field, and its value; NULL: none */
+    const char *value;
     char policy[POLICY_CAP]; /* Content-Security-Policy of the page; "": none */
     bool later;              /* not yet: the workers are being asked */
     struct oribi_buf body;

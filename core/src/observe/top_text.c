@@ -91,7 +91,7 @@ static const char *const times_names[ORIBI__TOP_TIMES] = {
     [ORIBI__TOP_TOTAL_TIME] = "total_time",
 };
 
-/* What is no printable ASCII could be a command to a terminal, or end a field. */
+/* A byte that is no printable ASCII could be a command to a terminal, or end a field. */
 static void make_printable(char *text)
 {
     for (; *text; text++)

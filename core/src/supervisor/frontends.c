@@ -21,8 +21,8 @@ enum {
     ENDED_LOOK_MS = 5,          /* a command's output is closed just before its end */
     KILLED_MS = 1000,           /* until a frontend that was killed has ended */
     LOCAL_MS = 2 * 1000,        /* until it answers by what a reload says */
-    BACKOFF_MS = 100,           /* doubled with each failure … */
-    BACKOFF_MS_MAX = 10 * 1000, /* … up to this */
+    BACKOFF_MS = 100,           /* doubled with each failure */
+    BACKOFF_MS_MAX = 10 * 1000, /* it is not doubled beyond this */
     CPUS_PER_FRONTEND = 4,
     HEARD_MAX = 16, /* messages of a frontend at a time: it has one or two to say */
 };

@@ -211,8 +211,8 @@ bool oribi__prefork_command(struct oribi_supervisor *supervisor, struct oribi_po
     }
 }
 
-/* What was trapped while the program was busy elsewhere comes first: a stop must not be forgotten because of a new
- * start. */
+/* A signal that was trapped while the program was busy elsewhere comes first: a stop must not be forgotten because of a
+ * new start. */
 bool oribi__prefork_resume(struct oribi_supervisor *supervisor, struct oribi_policy_event *event)
 {
     supervisor->manager.resume_asked = false;

@@ -288,7 +288,7 @@ static void *attend(void *self)
 
 /* --- beginning and end --- */
 
-/* What the status tells: one worker, of this process. */
+/* For the status: one worker, of this process. */
 static void describe(struct oribi_single *single)
 {
     struct oribi_policy *policy = &single->supervisor->policy;

@@ -387,7 +387,7 @@ static int fail(struct oribi_supervisor *supervisor, int code, const char *what,
     return code;
 }
 
-/* What the operator may have wrong, in the order in which it does the least harm. */
+/* Opens files and addresses that the operator may have wrong, in the order in which it does the least harm. */
 static int open_named(struct oribi_supervisor *supervisor, char *error)
 {
     const struct oribi_options *options = supervisor->context.options;

@@ -105,8 +105,8 @@ static void feed(struct oribi_supervisor *supervisor, const struct oribi_policy_
     oribi_policy_feed(&supervisor->policy, event, oribi_clock_ms());
 }
 
-/* What follows from a byte of the pipe, if anything does. A stop that is asked for once stands behind the signals that
- * came before it. */
+/* The event that follows from a byte of the pipe; false: none does. A stop that is asked for once stands behind the
+ * signals that came before it. */
 static bool signal_event(struct oribi_supervisor *supervisor, char byte, struct oribi_policy_event *event)
 {
     if (byte == STOP_ONCE) {
@@ -183,7 +183,7 @@ static bool next_death(struct oribi_supervisor *supervisor)
     return true;
 }
 
-/* The same of a worker that no process reaps for us: its reaper may have reported since. If not, both are gone, which a
+/* A worker has gone that no process reaps for us: its reaper may have reported since. If not, both are gone, which a
  * kill is the likeliest reason for. */
 static bool next_missing(struct oribi_supervisor *supervisor)
 {
@@ -286,7 +286,7 @@ int oribi__supervisor_begin_alone(struct oribi_supervisor *supervisor, char *err
     return 0;
 }
 
-/* What follows once there are frontends, or none are wanted. */
+/* Begins the workers' part, once there are frontends or none are wanted. */
 static void begin_workers(struct oribi_supervisor *supervisor)
 {
     if (oribi_os_adopts_orphans() && oribi_os_become_subreaper() < 0)
@@ -339,8 +339,8 @@ void oribi__follow(struct oribi_supervisor *supervisor, const struct oribi_polic
     (void)pushed;
 }
 
-/* What an event has queued in the policy is carried out first, since feeding wants an empty queue there. Before the
- * policy takes a further step it hears how the last action went. */
+/* Actions that an event has queued in the policy are carried out first, since feeding wants an empty queue there.
+ * Before the policy takes a further step it hears how the last action went. */
 static bool next_action(struct oribi_supervisor *supervisor, struct oribi_policy_action *action)
 {
     if (supervisor->events.count > 0 && supervisor->policy.queue_len == 0)

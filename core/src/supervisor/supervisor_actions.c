@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What calls are like here is the application's doing, not the worker's: the next one starts with a helper at hand.
+/* The length of calls is the application's doing, not the worker's: the next one starts with a helper at hand.
  * A call that ended with its worker was long if it had run for long: only the supervisor can note that. */
 static void clear_slot(const struct oribi_scoreboard *board, struct oribi_slot *slot)
 {
@@ -188,7 +188,7 @@ static void stop_soon(struct oribi_supervisor *supervisor)
     oribi__notify(supervisor, ORIBI__STOPPING_NOTICE, NULL);
 }
 
-/* What a stop begins with, once. */
+/* The begin of a stop, once. */
 static void leave(struct oribi_supervisor *supervisor, bool handed_over)
 {
     if (!handed_over)

@@ -54,7 +54,7 @@ struct oribi__mold_socket {
 
 enum { ORIBI__CLIENTS_MAX = 8, ORIBI__COMMAND_CAP = 128 };
 
-/* What a client of the control socket waits for. */
+/* Command whose end a client of the control socket waits for. */
 enum oribi__command {
     ORIBI__COMMAND_NONE,
     ORIBI__COMMAND_RELOAD,
@@ -99,15 +99,15 @@ struct oribi__next_mold {
 /* --daemonize: the process that was started waits for the daemon, which serves. */
 struct oribi__starter {
     int fds[2]; /* from the daemon to the starter */
-    char *text; /* in the starter: what has come so far … */
+    char *text; /* in the starter: the bytes that have come so far */
     size_t len;
-    bool heard; /* … and that was all */
+    bool heard; /* the daemon has said all */
 };
 
 struct oribi__listener_shutdown {
     int64_t look_at;     /* while the listeners end; 0: they do not */
     int64_t held_until;  /* until then connections that the kernel holds back are waited for */
-    bool frontends_only; /* … and those of workers only let nobody in */
+    bool frontends_only; /* those of frontends end, and those of workers only let nobody in */
 };
 
 /* prefork.h: a manager, whose program owns the loop. */
@@ -115,8 +115,8 @@ struct oribi__manager {
     struct oribi_prefork prefork;
     struct oribi_policy_action spawn; /* between ORIBI_SUPERVISOR_FORK_WORKER and oribi_supervisor_worker_forked() */
     bool can_outlive_thread;          /* the fork is not the main thread's: its end must not stop the worker */
-    bool paused;                      /* a trapped signal has ended the loop … */
-    bool ending;                      /* … and is one that asks a program to end */
+    bool paused;                      /* a trapped signal has ended the loop */
+    bool ending;                      /* that signal is one that asks a program to end */
     bool resume_asked;                /* the program begins its loop again */
     bool release_asked;               /* the program waits for its workers' end, so that molds may go */
     int trapped;                      /* signal that take reports once all actions are carried out; 0: none */
@@ -301,7 +301,7 @@ bool oribi__control_turn(struct oribi_supervisor *supervisor, struct oribi_polic
 /* To every client that waits for this command. */
 void oribi__control_answer(struct oribi_supervisor *supervisor, enum oribi__command command, int code,
                            const char *text);
-/* What has ended, for the clients that wait for it; `code` 0: it is done. */
+/* A reload has ended, for the clients that wait for it; `code` 0: it is done. */
 void oribi__control_reloaded(struct oribi_supervisor *supervisor, int code, const char *text);
 /* To those who asked before it began: the next one is for the others. */
 void oribi__control_answer_first(struct oribi_supervisor *supervisor, enum oribi__command command, int code,

@@ -46,12 +46,11 @@ struct oribi__exchange {
     bool aborted;     /* ended before all of the answer was given to the connection */
     int64_t ended_us; /* the call, where base.unlogged: whether the answer breaks off is not known yet */
     bool cut;         /* the application's body ran past its Content-Length */
-    bool
-        app_frames; /* after oribi__reply_head(): the application has framed the body itself, and that is to be taken off */
-    bool unframed; /* before oribi__reply_head(): the application's framing has been taken off */
-    bool by_piece; /* of a stream: nothing is gathered */
-    bool lends_fd; /* the application has a handle of its own for the connection's socket */
-    bool streams;  /* the head being made is that of a streamed answer, whose call goes on */
+    bool app_frames;  /* after oribi__reply_head(): the application has framed the body, which is to be taken off */
+    bool unframed;    /* before oribi__reply_head(): the application's framing has been taken off */
+    bool by_piece;    /* of a stream: nothing is gathered */
+    bool lends_fd;    /* the application has a handle of its own for the connection's socket */
+    bool streams;     /* the head being made is that of a streamed answer, whose call goes on */
     char length_text[24];
     char client_text[ORIBI_TRUST_CLIENT_CAP]; /* req.remote_addr, where X-Forwarded-For has it as ::ffff:a.b.c.d */
     struct oribi_slice id;   /* name of the request; n 0: it was not asked for yet: oribi__request_id() */

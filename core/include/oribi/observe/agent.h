@@ -1,4 +1,4 @@
-/* What a load balancer's agent check is told: option `agent`. HAProxy connects every few seconds ("agent-check
+/* Answer to a load balancer's agent check: option `agent`. HAProxy connects every few seconds ("agent-check
  * agent-port N agent-inter 2s"), may send a line of its own, and reads one line (HAProxy Configuration Manual,
  * agent-check):
  *
@@ -51,7 +51,7 @@ int oribi__agent_open(struct oribi__observe *observe, char *error);
 /* Accepts, tells, closes; never waits. */
 void oribi__agent_turn(struct oribi__observe *observe);
 
-/* What the next turn waits for: room for 1 + ORIBI__AGENT_CLIENTS_MAX descriptors; gives their count. */
+/* Descriptors that the next turn waits for: room for 1 + ORIBI__AGENT_CLIENTS_MAX descriptors; gives their count. */
 size_t oribi__agent_fds(const struct oribi__observe *observe, int *fds);
 
 /* When a turn is wanted at the latest; INT64_MAX: when there is something to read. */

@@ -62,7 +62,8 @@ struct oribi__history_sample {
     uint32_t values[ORIBI__HISTORY_FIELDS];
 };
 
-/* What is read at one time. Gauges stand in `values` already; the other fields are history.c's to fill. */
+/* A reading: the state of the server at one time. Gauges stand in `values` already; the other fields are history.c's to
+ * fill. */
 struct oribi__history_reading {
     int64_t
         now_ms; /* a clock that does not jump; should it go back all the same, the history begins a new difference */

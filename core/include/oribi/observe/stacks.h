@@ -22,8 +22,8 @@ struct oribi__stacks {
     bool open;       /* it is not answered yet */
     int64_t until;   /* when it is taken for answered */
     int64_t look_at;
-    struct oribi_buf text; /* the answer to it … */
-    struct oribi_buf json; /* … both kept until the next one */
+    struct oribi_buf text; /* the answer to it, kept until the next one */
+    struct oribi_buf json; /* the answer as JSON */
 };
 
 /* Asks, unless a question is open. Gives the number to wait for. */

@@ -51,8 +51,8 @@ int oribi__status_open(struct oribi__observe *observe, char *error);
 /* Accepts, reads, answers, sends; never waits. */
 void oribi__status_turn(struct oribi__observe *observe);
 
-/* What the next turn waits for: descriptors to be read (room for 1 + ORIBI__STATUS_CLIENTS_MAX) and those to be written
- * (room for ORIBI__STATUS_CLIENTS_MAX), whose count goes to *out_count; gives the count of the former. */
+/* Descriptors that the next turn waits for: those to be read (room for 1 + ORIBI__STATUS_CLIENTS_MAX) and those to be
+ * written (room for ORIBI__STATUS_CLIENTS_MAX), whose count goes to *out_count; gives the count of the former. */
 size_t oribi__status_fds(const struct oribi__observe *observe, int *fds, int *out_fds, size_t *out_count);
 
 /* When a turn is wanted at the latest, oribi_clock_ms(); INT64_MAX: when there is something to read or send. */

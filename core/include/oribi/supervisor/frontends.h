@@ -37,8 +37,8 @@ struct oribi__frontend_files {
 struct oribi__frontend {
     struct oribi__frontend_process process;
     int control_fd;                     /* -1: none */
-    uint32_t owed;                      /* answers to new certificates: the last one counts … */
-    uint32_t locals_owed;               /* … and to new local contents, likewise */
+    uint32_t owed;                      /* answers to new certificates: the last one counts */
+    uint32_t locals_owed;               /* answers to new local contents: the last one counts */
     int64_t start_at;                   /* when it is started again; 0: it is there */
     int64_t ready_by;                   /* it is killed then */
     uint32_t failures;                  /* in a row */
@@ -74,9 +74,9 @@ struct oribi__frontends {
     /* a reload's reply waits no longer for its local content; 0: none is on its way */
     int64_t locals_until;
     struct oribi__frontend_files renewed; /* what was read, until a frontend has taken it */
-    struct oribi__passwords *passwords;   /* of a renewal; NULL: none is read … */
-    struct oribi__passwords *of_start;    /* … and of a frontend that is to start, … */
-    uint32_t starting;                    /* … this one */
+    struct oribi__passwords *passwords;   /* of a renewal; NULL: none is read */
+    struct oribi__passwords *of_start;    /* of a frontend that is to start; NULL: none is read */
+    uint32_t starting;                    /* number of that frontend */
     char renewal[256];                    /* why a reload has not renewed certificates; "": it has */
     struct oribi__frontend_files kept;    /* of the certificates that frontends have taken last */
     struct oribi_buf local;               /* oribi__frontend_text_local() of the generation in force */
@@ -102,7 +102,7 @@ void oribi__frontends_renewal_turn(struct oribi_supervisor *supervisor, int64_t 
 /* Is a renewal under way, or have frontends still to take a reload's local content? */
 bool oribi__frontends_settle(const struct oribi_supervisor *supervisor);
 
-/* What their messages say; starts again what has died; turns ticket keys. */
+/* Hears the messages of frontends, starts again those that have died, and turns ticket keys. */
 void oribi__frontends_turn(struct oribi_supervisor *supervisor);
 int64_t oribi__frontends_deadline(const struct oribi_supervisor *supervisor);
 size_t oribi__frontends_fds(const struct oribi_supervisor *supervisor, int *fds); /* at most ORIBI_FRONTENDS_MAX + 2 */
@@ -222,7 +222,8 @@ int oribi__frontend_text_certificates(const struct oribi_options *options, const
                                       const struct oribi__frontend_files *from, struct oribi__frontend_files *keep,
                                       struct oribi__passwords *passwords, struct oribi_buf *out, char *error);
 
-/* The same for the tls:// addresses of the options, none of which is open: for a look (command/check_tls.c). */
+/* Appends the certificates for the tls:// addresses of the options, none of which is open: for a look
+ * (command/check_tls.c). */
 int oribi__frontend_text_certificates_named(const struct oribi_options *options, struct oribi_buf *out, char *error);
 
 #endif

@@ -33,7 +33,8 @@ static inline bool oribi__logs_ids(const struct oribi_worker *w)
     return w->names_requests;
 }
 
-/* Lines of the error log that this thread writes concern the exchange from now on; NULL ends that. Call it with the reactor. */
+/* Lines of the error log that this thread writes concern the exchange from now on; NULL ends that. Call it with the
+ * reactor. */
 void oribi__log_about(struct oribi__exchange *exchange);
 
 /* One line of the access log. */
