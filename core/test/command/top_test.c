@@ -222,7 +222,7 @@ static void test_frontends_have_a_line(void)
     now.handshakes_resumed = 80;
     travel();
     ok(strstr(SCREEN(.columns = 130), "\nconnections  23 open  5.0/s new  in 2.0 KB/s  out 3.0 MB/s\n"
-                                      "frontends        1 of 2 serve  23 open  15 HTTP/2  1 stream  8 with workers  "
+                                      "frontends    1 of 2 serve  23 open  15 HTTP/2  1 stream  8 with workers  "
                                       "handshakes 50.0/s  80 % resumed\nsince start"));
     now.handshakes_failed = 3;
     ok(strstr(SCREEN(.columns = 130), "  80 % resumed  1.5/s failed\n"));
