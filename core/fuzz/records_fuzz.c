@@ -42,9 +42,9 @@ static void check_taken(const struct oribi_options *options, bool begins, const 
         expect(take_records(&config, NULL, "key 1\nx\n", 8, error) < 0 && config.listeners[0].contexts == first);
         oribi_tls_release(first);
     }
-    if (config.site) { /* lives as long as a frontend's process */
-        oribi_options_deinit(config.site);
-        oribi_mem_free(config.site);
+    if (config.local) { /* lives as long as a frontend's process */
+        oribi_options_deinit(config.local);
+        oribi_mem_free(config.local);
     }
 }
 

@@ -429,7 +429,7 @@ static void free_closed(struct oribi__frontend *frontend)
     }
 }
 
-/* Who has connected and brings nothing is not waited for. */
+/* A drain waits no longer than the grace for clients that have connected and not shown yet what they speak. */
 static void drop_silent(struct oribi__frontend *frontend)
 {
     struct oribi__arrival *next;

@@ -14,7 +14,7 @@ struct oribi__arrival {
     struct oribi__peer peer;
     struct oribi_tls_session *session; /* NULL: without TLS, or its PROXY header has not come */
     bool proxy_awaited;
-    struct oribi_buf proxy; /* … and has come as far as this */
+    struct oribi_buf proxy; /* the part of the PROXY header that has come */
     int64_t since_ms;
     int64_t deadline_ms;
     uint32_t len; /* bytes of a preface that have come */

@@ -223,7 +223,7 @@ static size_t request_vec(const struct oribi__upstream_request *call, struct iov
     return count;
 }
 
-/* What the socket does not take is copied. */
+/* Sends the request; the part that the socket does not take is copied to channel->unsent. */
 static bool send_request(struct oribi__channel *channel, const struct oribi__upstream_request *call)
 {
     struct iovec vec[VECS_MAX];

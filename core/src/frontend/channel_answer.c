@@ -1,4 +1,4 @@
-/* What comes on a channel: the answer is read and handed to the call's client as it comes. */
+/* Answers on channels: each is read and handed to its call's client as it comes. */
 #include "frontend/frontend_private.h"
 
 #include "oribi/base/clock.h"

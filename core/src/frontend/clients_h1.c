@@ -51,7 +51,8 @@ static void cut(struct oribi__upstream_request *call)
     oribi_conn_abort(&frontend->reactor, c, true);
 }
 
-/* What the socket has not taken is sent as it takes it (oribi__h1_turn); a streamed answer's worker waits then. */
+/* Output that the socket has not taken is sent as it takes it (oribi__h1_turn()); the worker of a streamed answer waits
+ * meanwhile. */
 static void watch_output(struct oribi__upstream_request *call)
 {
     struct oribi_conn *c = conn_of(call);

@@ -27,8 +27,8 @@ struct oribi__client {
     bool rests;
     uint32_t left_count;    /* streams that were reset, and whose calls run on */
     bool waits;             /* each of its requests waits for a worker */
-    uint32_t stream_count;  /* of `streams` … */
-    uint32_t waiting_count; /* … and those that wait */
+    uint32_t stream_count;  /* of `streams` */
+    uint32_t waiting_count; /* of them, those that wait for a worker */
     bool over;              /* to be closed once all is sent */
     bool lingers;           /* all is sent, and the socket shut: what the client had sent before is read and dropped */
     int64_t linger_since_ms;
@@ -48,9 +48,9 @@ struct oribi__stream {
     struct oribi_charge charge;
     int64_t data_ms;      /* when bytes of it came last; 0: it is whole */
     int64_t began_ms;     /* when its head had come */
-    struct oribi_buf out; /* of the answer, from out_at on; behind it … */
+    struct oribi_buf out; /* of the answer, from out_at on */
     size_t out_at;
-    struct oribi_body file; /* … what goes to a file: a great answer, or one that memory has no room for */
+    struct oribi_body file; /* the rest of a great answer, or of one that memory has no room for */
     int64_t file_at;
     bool in_file;    /* more of the answer goes there */
     bool unstored;   /* the disk does not take it: it stays in memory, and the worker waits for the client */

@@ -1,4 +1,4 @@
-/* The frontend's side of its process context to the supervisor: what it was started with, and the messages
+/* The frontend's side of its link to the supervisor: the configuration that it was started with, and the messages
  * afterwards. */
 #include "frontend/config.h"
 
@@ -154,7 +154,7 @@ static int set_local_option(struct oribi_options *options, const struct oribi__r
     return set_option(options, name, record->value, error);
 }
 
-/* Makes config->local content of it, or leaves that. */
+/* Replaces config->local by the options in `text`; an error leaves it as it was. */
 static int take_local(struct oribi_frontend_config *config, struct oribi_slice text, char *error)
 {
     const char *at = text.p;

@@ -1,5 +1,5 @@
-/* What the supervisor gives a frontend, and what both say to each other afterwards. config.c is in the frontend; the
- * supervisor's side is supervisor/frontends.c and supervisor/frontend_text.c. */
+/* The configuration that the supervisor gives a frontend, and the messages between them afterwards. config.c is in the
+ * frontend; the supervisor's side is supervisor/frontends.c and supervisor/frontend_text.c. */
 #ifndef ORIBI_FRONTEND_CONFIG_H
 #define ORIBI_FRONTEND_CONFIG_H
 
@@ -57,7 +57,7 @@ enum oribi_frontend_command oribi_frontend_control_take(struct oribi_frontend_co
 void oribi_frontend_ready(const struct oribi_frontend_config *config);
 void oribi_frontend_failed(const struct oribi_frontend_config *config, const char *text);
 
-/* The same of a new `local`, once the frontend answers by it. */
+/* Tells the supervisor that this frontend answers by a new `local`. */
 void oribi_frontend_local_taken(const struct oribi_frontend_config *config);
 
 #endif

@@ -1,4 +1,4 @@
-/* What a frontend counts (worker/frontend_slot.h): answers of its own, and what there is now, once a turn. Requests
+/* Counters of a frontend (worker/frontend_slot.h): of its own answers, and, once a turn, of what there is now. Requests
  * that a worker answers are counted by that worker. */
 #include "frontend/frontend_private.h"
 

@@ -19,8 +19,8 @@
 
 enum {
     SPOOL_BYTES = 48 * 1024, /* a longer body travels through the hand-off queue in a file */
-    SHORT_US = 200,          /* of calls may wait in a worker … */
-    SHORT_CALLS = 16,        /* … and so many at most */
+    SHORT_US = 200,          /* of calls may wait in a worker */
+    SHORT_CALLS = 16,        /* may wait in a worker, however short they are */
 };
 
 /* --- the queue --- */
@@ -133,7 +133,7 @@ static bool waits_elsewhere(const struct oribi__frontend *frontend)
     return false;
 }
 
-/* Who has nothing to do comes first, with a channel of ours or without; then who will be done soon. */
+/* Prefers a worker that has nothing to do, with a channel of ours or without one (NULL), to one that is done soon. */
 static struct oribi__channel *choose(struct oribi__frontend *frontend)
 {
     struct oribi__channel *channel = free_channel(frontend, true);

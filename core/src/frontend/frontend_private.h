@@ -1,24 +1,26 @@
 /* The frontend as its sources share it. One process, one thread, one reactor: clients of HTTP/1.1 are the reactor's own
  * connections, those of HTTP/2 and those that still shake hands are watched beside them, and so are the channels.
  *
- *   main.c         the program: config, user, signals
- *   frontend.c         create, turn, drain, end
- *   accept.c       listeners
- *   arrive.c       a client until it is known what it speaks
- *   clients_h1.c   HTTP/1.1: requests of the reactor become calls, answers go to its connections
- *   clients_h2.c   HTTP/2: sessions (h2.h) over their sockets
- *   streams_h2.c   … and their streams as calls; stream_life_h2.c: until when; stream_bytes_h2.c: the bytes of answers
- *   upstream_request.c         calls: what both have in common
- *   dispatch.c     the queue of complete requests, and which channel gets the next one
- *   channel.c      a channel: its life, the request out …
- *   channel_answer.c  … and the answer in
- *   local.c         files and fixed answers, which need no worker
- *   answers.c          answers of the frontend's own, and their lines in the access log
- *   count.c        what a frontend counts
- *   tunnel.c       bytes both ways, after 101
- *   canonical.c    a request head written anew
- *   tls*.c         TLS
- *   config.c       what the supervisor says */
+ *   main.c               the program: config, user, signals
+ *   frontend.c           create, turn, drain, end
+ *   accept.c             listeners
+ *   arrive.c             a client until it is known what it speaks
+ *   clients_h1.c         HTTP/1.1: requests of the reactor become calls, answers go to its connections
+ *   clients_h2.c         HTTP/2: sessions (h2.h) over their sockets
+ *   streams_h2.c         streams of HTTP/2 as calls
+ *   stream_life_h2.c     streams of HTTP/2: until when
+ *   stream_bytes_h2.c    streams of HTTP/2: the bytes of answers
+ *   upstream_request.c   calls: what both protocols have in common
+ *   dispatch.c           the queue of complete requests, and which channel gets the next one
+ *   channel.c            a channel: its life, the request out
+ *   channel_answer.c     a channel: the answer in
+ *   local.c              files and fixed answers, which need no worker
+ *   answers.c            answers of the frontend's own, and their lines in the access log
+ *   count.c              what a frontend counts
+ *   tunnel.c             bytes both ways, after 101
+ *   canonical.c          a request head written anew
+ *   tls*.c               TLS
+ *   config.c             what the supervisor says */
 #ifndef ORIBI_FRONTEND_FRONTEND_PRIVATE_H
 #define ORIBI_FRONTEND_FRONTEND_PRIVATE_H
 
@@ -47,9 +49,9 @@
 enum {
     ORIBI__FRONTEND_SCRATCH_BYTES = 64 * 1024, /* of an answer, at a time */
     ORIBI__FRONTEND_INLINE_BYTES = 128 * 1024, /* of a request's body, beyond it the body goes to a file */
-    /* of a streamed answer that the client has not taken: its worker waits … */
+    /* of a streamed answer that the client has not taken: the answer's worker waits above HIGH, until LOW is left */
     ORIBI__FRONTEND_HIGH_BYTES = 256 * 1024,
-    ORIBI__FRONTEND_LOW_BYTES = 128 * 1024, /* … until so much is left */
+    ORIBI__FRONTEND_LOW_BYTES = 128 * 1024,
     ORIBI__FRONTEND_RETRY_MS = 5,           /* a full hand-off queue is tried again */
     ORIBI__FRONTEND_QUEUE_MAX = 100 * 1000, /* requests that wait; beyond it 503 */
     ORIBI__FRONTEND_CLOSED_KEEP = 64,       /* pooled structs */
@@ -63,7 +65,7 @@ struct oribi__upstream_request;
 struct oribi__channel;
 struct oribi__frontend_local; /* local.c */
 
-/* What a call's client does with its answer. */
+/* Functions of a call's client, which get the answer. */
 struct oribi__upstream_ops {
     void (*interim)(struct oribi__upstream_request *call, const struct oribi_answer *answer);
     /* The head, and the first bytes of the body; last: all of it. headers are borrowed and may be changed. */
@@ -98,8 +100,8 @@ struct oribi__upstream_request {
     struct oribi__upstream_request *next;
     struct oribi__channel *channel; /* while it is out */
     struct oribi_buf head;          /* the channel head and the request's head, as they go out */
-    struct oribi_slice body;        /* in memory, borrowed from the client … */
-    int body_fd;                    /* … or in a file, borrowed as well; -1: none */
+    struct oribi_slice body;        /* in memory, borrowed from the client */
+    int body_fd;                    /* the body in a file, borrowed as well; -1: none */
     int64_t body_len;
     struct oribi_buf tail; /* behind the body: trailers of a chunked one */
     char chunk[ORIBI_CHUNK_HEAD_CAP];
@@ -182,8 +184,8 @@ struct oribi__frontend {
     struct oribi_log_limit log_limit;
     struct oribi__id_source ids;
     bool names_requests;                /* each has an id: request_id, or a log shows it */
-    struct oribi_frontend_slot *slot;   /* what it counts … */
-    struct oribi_frontend_slot no_slot; /* … where no supervisor has given it a place for that */
+    struct oribi_frontend_slot *slot;   /* its counters */
+    struct oribi_frontend_slot no_slot; /* for a frontend that no supervisor has given a slot */
     uint64_t bytes_in;
     uint64_t bytes_out;
     _Atomic uint32_t armed[ORIBI_TIMEOUT_CLASSES]; /* of the reactor's timeouts */
@@ -214,9 +216,9 @@ struct oribi__frontend {
     int64_t *shunned_until_ms;             /* it has ended in a call of ours: nothing is given to it until then */
     uint32_t *average_us;                  /* of its calls, as far as they were ours; UINT32_MAX: not known */
     int64_t *ended_us;                     /* when the last of them ended, oribi_clock_us() */
-    uint32_t out_waiting;                  /* … and in the hand-off queue, as far as we know */
+    uint32_t out_waiting;                  /* calls of ours in the hand-off queue, as far as we know */
     struct oribi_added *added;             /* headers of the operator's; or NULL */
-    const struct oribi_error_pages *pages; /* … and pages, which the local content has; or NULL */
+    const struct oribi_error_pages *pages; /* pages of the operator's, which the local content has; or NULL */
     struct oribi_access_log *access_log;   /* of what no worker has answered; NULL: off */
     struct oribi__frontend_local *local;
     struct oribi__frontend_local *local_next; /* of a reload: it takes the place when it has opened its folders */
@@ -239,8 +241,8 @@ struct oribi__frontend {
     struct oribi__client *resting_first; /* without a stream, the one that has rested longest first */
     struct oribi__client *resting_last;
     uint32_t resting_count;
-    uint32_t waiting_h1; /* connections whose request waits for a worker … */
-    uint32_t waiting_h2; /* … and those of which each request does */
+    uint32_t waiting_h1; /* connections of HTTP/1.1 whose request waits for a worker */
+    uint32_t waiting_h2; /* connections of HTTP/2 of which each request waits for a worker */
     uint32_t client_count;
     uint32_t stream_count;
     struct oribi__client **heap; /* by deadline */
@@ -337,27 +339,28 @@ struct oribi_slice oribi__answer_text(struct oribi__frontend *frontend, int stat
 /* The operator's headers; returns their number. */
 uint32_t oribi__answer_fields(const struct oribi__frontend *frontend, struct oribi_field *fields, uint32_t room);
 
-/* What a request from this address is called: as a trusted proxy says in its head (NULL: that is refused), else a new
- * id, written to `room`. n 0: requests have none. */
+/* The id of a request from this address: the one that a trusted proxy has put into its head (NULL: the head is
+ * refused), else a new one, written to `room`. n 0: requests have none. */
 struct oribi_slice oribi__answer_id(struct oribi__frontend *frontend, const struct oribi_head *head,
                                     struct oribi_slice addr, char room[ORIBI__ID_LEN]);
 
 /* The access log's line of a request whose head is complete, and that no worker answers. */
 void oribi__answer_log(struct oribi__upstream_request *call, int status, int64_t body_bytes);
 
-/* The error log's line of one that fails, or is refused for this, as a worker would say it. */
+/* Writes the error log's line of a request that fails, or is refused for this, as a worker would write it. */
 void oribi__answer_say_failed(struct oribi__upstream_request *call, int status, enum oribi_refusal refusal,
                               const char *reason);
 
-/* … of one whose answer breaks off, since its rest cannot be kept until the client takes it: a code of error.h. */
+/* Writes the error log's line of a request whose answer breaks off, since the rest cannot be kept until the client
+ * takes it. `error` is a code of error.h. */
 void oribi__own_say_cut(struct oribi__upstream_request *call, int error);
 
-/* Why that is, for a line. */
+/* Writes the reason why such a rest cannot be kept, for a line. */
 void oribi__own_why_unkept(int error, char reason[ORIBI__OWN_REASON_CAP]);
 
 struct oribi__refused {
     const struct oribi_listener *listener;
-    struct oribi_slice addr; /* of the client … */
+    struct oribi_slice addr; /* of the client, as is the port */
     struct oribi_slice port;
     bool tls;
     bool closes;
@@ -369,11 +372,11 @@ struct oribi__refused {
     uint32_t requests;
 };
 
-/* The lines of one that is refused: with its head, or as far as that is not well-formed its first line. */
+/* Writes the lines of a refused request: with its head, or, where that is not well-formed, with its first line. */
 void oribi__answer_log_refused(struct oribi__frontend *frontend, const struct oribi_head *head,
                                struct oribi_slice raw_line, const struct oribi__refused *refused);
 
-/* The same of one of HTTP/2, whose connection goes on. */
+/* Writes the lines of a refused request of HTTP/2, whose connection goes on. */
 void oribi__answer_log_refused_h2(struct oribi__frontend *frontend, const struct oribi__peer *peer,
                                   struct oribi_slice line, int status, enum oribi_refusal refusal, const char *reason,
                                   const struct oribi_fault *fault);
@@ -394,9 +397,9 @@ void oribi__count_failed(const struct oribi__upstream_request *call, int status,
 
 /* --- local.c --- */
 
-/* Takes config->local content, and makes local content of it in the place of the one before, which ends when it has
- * answered what it has begun. The first one is waited for, until its folders are open; others take their place in a
- * later turn. 0 or ORIBI_ENOMEM: nothing has changed. */
+/* Takes config->local, and makes local content of it in the place of the one before, which ends when it has answered
+ * what it has begun. The first one is waited for, until its folders are open; others take their place in a later turn.
+ * 0 or ORIBI_ENOMEM: nothing has changed. */
 int oribi__frontend_local_open(struct oribi__frontend *frontend);
 void oribi__frontend_local_close(struct oribi__frontend *frontend);
 void oribi__frontend_local_close_idle(struct oribi__frontend *frontend);
@@ -425,11 +428,11 @@ void oribi__frontend_local_ends(struct oribi__channel *channel);
 /* --- channel.c --- */
 
 int oribi__channels_init(struct oribi__frontend *frontend);
-void oribi__channels_close_idle(struct oribi__frontend *frontend); /* before the reactor ends … */
-void oribi__channels_deinit(struct oribi__frontend *frontend);     /* … and when none is left */
+void oribi__channels_close_idle(struct oribi__frontend *frontend); /* before the reactor ends */
+void oribi__channels_deinit(struct oribi__frontend *frontend);     /* when no channel is left */
 
-/* A channel whose far end is in *far_fd (the caller's). local content: of this one, which needs no number; NULL: of a
- * worker. NULL: no descriptors, memory or numbers. */
+/* Opens a channel: to `local`, which needs no number, or to a worker (NULL). Gives its far end in *far_fd. Returns NULL
+ * without descriptors, memory or numbers. */
 struct oribi__channel *oribi__channel_open(struct oribi__frontend *frontend, struct oribi__frontend_local *local,
                                            int *far_fd);
 
@@ -444,8 +447,8 @@ void oribi__channel_read(struct oribi__channel *channel);    /* goes on with an 
 /* Closes it; its call is forgotten, not told. */
 void oribi__channel_close(struct oribi__channel *channel);
 
-/* abandoned.c. The same for a worker, which finds its client gone. But while the call runs on, in a worker that has
- * begun it, it counts as out: who gives up requests gets no more workers by that. */
+/* abandoned.c. Closes it for a worker, which finds its client gone. But while the call runs on, in a worker that has
+ * begun it, it counts as out: a client that gives up requests gets no more workers by that. */
 void oribi__channel_abandon(struct oribi__channel *channel);
 void oribi__channel_look(struct oribi__channel *channel);    /* closes it if the call has ended */
 void oribi__channels_look(struct oribi__frontend *frontend); /* all of them */
@@ -456,7 +459,7 @@ void oribi__channel_unlink_abandoned(struct oribi__channel *channel); /* of orib
 /* Its client will send no more: the worker sees the end of what comes. */
 void oribi__channel_finish(struct oribi__channel *channel);
 
-/* The same, but gives its descriptor to the caller. */
+/* Ends the channel as oribi__channel_close(), but gives its descriptor to the caller. */
 int oribi__channel_release(struct oribi__channel *channel);
 void oribi__channels_free_closed(struct oribi__frontend *frontend);
 
@@ -504,9 +507,10 @@ int64_t oribi__arrive_wait_ms(const struct oribi__frontend *frontend);
 
 int oribi__frontend_accept_init(struct oribi__frontend *frontend);
 void oribi__frontend_accept_turn(struct oribi__frontend *frontend);
-/* No new clients. `last`: but for those who have connected to addresses that end with the server. */
+/* Accepts no new clients. `last`: except those that have connected to addresses which end with the server. */
 void oribi__frontend_accept_stop(struct oribi__frontend *frontend, bool last);
-/* The same without a supervisor: who has connected is accepted, and the addresses are free for the next server. */
+/* Accepts no new clients, without a supervisor: clients that have connected are still accepted, and the addresses are
+ * free for the next server. */
 void oribi__frontend_accept_end(struct oribi__frontend *frontend);
 bool oribi__frontend_accept_listens(const struct oribi__frontend *frontend); /* one of them is not over yet */
 

@@ -91,10 +91,10 @@ struct oribi_h2_limits {
     uint32_t connection_window; /* of all bodies together; the same bounds */
     int64_t head_timeout_ms;    /* for the preface, for a field block, for a frame without DATA; 0: none */
     int64_t write_timeout_ms;   /* how long a window may stand still while data waits for it; 0: none */
-    uint32_t resets_max;        /* resets by either side that are the client's doing, at once … */
-    uint32_t resets_per_s;      /* … and how fast they are forgiven */
-    uint32_t frames_max;        /* PING, SETTINGS, empty and other such frames, and again WINDOW_UPDATE, at once … */
-    uint32_t frames_per_s;      /* … and how fast, beyond those that the frames of answers pay for (h2_private.h) */
+    uint32_t resets_max;        /* resets by either side that are the client's doing, at once */
+    uint32_t resets_per_s;      /* how fast such resets are forgiven */
+    uint32_t frames_max;        /* PING, SETTINGS, empty and other such frames, and again WINDOW_UPDATE, at once */
+    uint32_t frames_per_s;      /* how fast, beyond those that the frames of answers pay for (h2_private.h) */
     /* The client is a balancer, whose connection carries the requests of many clients. Its resets are not counted; too
      * many other frames have it wait, until oribi_h2_deadline(); a field block of any length is refused with 431. */
     bool trusted;
@@ -133,7 +133,7 @@ struct oribi_h2_request {
 
 #define ORIBI_H2_PULL_FAILED SIZE_MAX /* of oribi_h2_events.pull */
 
-/* What a session tells. Within an event every function that takes a stream may be called, also oribi_h2_release(). */
+/* Events of a session. Within an event every function that takes a stream may be called, also oribi_h2_release(). */
 struct oribi_h2_events {
     void (*request)(void *self, struct oribi_h2_stream *stream, const struct oribi_h2_request *request);
 
@@ -186,7 +186,7 @@ int oribi_h2_feed(struct oribi_h2 *h2, const char *p, size_t n, int64_t now_ms);
  * window of its own, TCP's). */
 bool oribi_h2_wants_input(const struct oribi_h2 *h2);
 
-/* What is to be sent now: all there is but DATA, then DATA until `want` bytes are reached. Borrowed, until the next
+/* Bytes to be sent now: all there are but DATA, then DATA until `want` bytes are reached. Borrowed, until the next
  * call of any function. The less wanted at a time, the better the order in which urgent streams go first. */
 struct oribi_slice oribi_h2_output(struct oribi_h2 *h2, size_t want, int64_t now_ms);
 

@@ -1,4 +1,4 @@
-/* What takes too long. */
+/* Deadlines of a session, and what is done when they have passed. */
 #include "frontend/h2_private.h"
 
 static int64_t sooner(int64_t a, int64_t b)

@@ -1,4 +1,4 @@
-/* What a client may send that brings no request further, RFC 9113 10.5.
+/* Frames that bring no request further, and how many of them a client may send, RFC 9113 10.5.
  *
  * Each frame of an answer pays for frames that it is a reason for (h2_private.h); what is not paid for is counted
  * against a rate. Too many end the connection of a client. A trusted one is a balancer, and has other clients on its

@@ -1,4 +1,4 @@
-/* What each frame does, RFC 9113 6. */
+/* Frames of a client, and what each of them does, RFC 9113 6. */
 #include "frontend/h2_private.h"
 
 static void fail(struct oribi_h2 *h2, uint32_t code, const char *reason)

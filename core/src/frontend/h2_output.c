@@ -1,4 +1,4 @@
-/* What is sent, and whose data goes first: the most urgent that its windows let go. */
+/* Output of a session, and the order of its data: the most urgent stream that its windows let go is first. */
 #include "frontend/h2_private.h"
 
 #include <assert.h>
@@ -102,7 +102,7 @@ static void try_closed_window(struct h2_stream *stream)
     stream->blocked_ms = now_of(stream->to.h2);
 }
 
-/* The same for all of them where the connection's window is closed. */
+/* Lets all ready streams say that they have ended where the connection's window is closed; the others wait. */
 static void try_closed_connection(struct oribi_h2 *h2)
 {
     bool waits = false;

@@ -1,4 +1,4 @@
-/* What the sources of h2.h share. */
+/* Declarations that the sources of h2.h share. */
 #ifndef ORIBI_FRONTEND_H2_PRIVATE_H
 #define ORIBI_FRONTEND_H2_PRIVATE_H
 
@@ -35,8 +35,8 @@ enum {
     H2_RECENT = 256,           /* streams whose end we remember */
     H2_BUFFER_KEPT = 4 * 1024, /* bytes of a buffer that is kept for the next field block */
     H2_SETTINGS_MAX = 32,      /* in one frame */
-    /* What a frame of an answer pays for, however short it is: a client may open both windows again for each frame of
-     * DATA, and ask by PING how long that took. So floods cost the client as many answers. */
+    /* Frames that a frame of an answer pays for, however short it is: a client may open both windows again for each
+     * frame of DATA, and ask by PING how long that took. So floods cost the client as many answers. */
     H2_FREE_UPDATES = 4, /* WINDOW_UPDATE, for each frame of DATA */
     H2_FREE_FRAMES = 1,  /* PING and other frames that carry nothing, for each HEADERS and each frame of DATA */
 };
@@ -161,12 +161,12 @@ struct oribi_h2 {
     struct h2_rate resets;
     struct h2_rate frames;
     struct h2_rate updates;
-    uint64_t free_updates; /* WINDOW_UPDATE, … */
-    uint64_t free_frames;  /* … other frames that carry nothing, … */
-    uint64_t free_resets;  /* … and RST_STREAM behind the end of a stream that answers have paid for */
+    uint64_t free_updates; /* frames of WINDOW_UPDATE that answers have paid for */
+    uint64_t free_frames;  /* other frames that carry nothing and are paid for */
+    uint64_t free_resets;  /* frames of RST_STREAM, behind the end of a stream, that are paid for */
     int64_t slow_until_ms; /* a trusted client has to wait; 0: it does not */
     uint32_t recent_opened[H2_RECENT / 32];
-    uint32_t recent_ours[H2_RECENT / 32]; /* … and we have reset them: frames may still be on their way */
+    uint32_t recent_ours[H2_RECENT / 32]; /* streams that we have reset: frames may still be on their way */
 
     /* streams: all that are not closed and released */
     struct h2_stream **streams;
@@ -260,7 +260,7 @@ void oribi__h2_fail(struct oribi_h2 *h2, uint32_t code, const char *reason);
 /* Frees what is closed and released, unless an event is being told. */
 void oribi__h2_sweep(struct oribi_h2 *h2);
 
-/* The same between two frames, where nobody has a stream in hand. */
+/* Frees what is closed and released between two frames, where nobody has a stream in hand. */
 void oribi__h2_sweep_between(struct oribi_h2 *h2);
 
 /* The windows get n bytes back: that of the connection, and the stream's unless it is NULL. */
@@ -345,7 +345,7 @@ void oribi__h2_put_reset(struct oribi_h2 *h2, uint32_t id, uint32_t code);
 void oribi__h2_put_window_update(struct oribi_h2 *h2, uint32_t id, uint32_t increment);
 void oribi__h2_put_goaway(struct oribi_h2 *h2, uint32_t last_id, uint32_t code);
 
-/* What the client has asked for (an acknowledgement); the connection ends when too much is unsent. */
+/* Appends an acknowledgement, which the client has asked for; the connection ends when too much is unsent. */
 char *oribi__h2_put_ack(struct oribi_h2 *h2, uint8_t type, size_t len);
 
 /* The trailers that oribi_h2_trailers() has kept, with END_STREAM. */

@@ -1,5 +1,5 @@
-/* What a frontend gives up once it has all that it needs: new rights, core files, and the system calls that it does not
- * make. os_confine_linux.c; os_confine_portable.c where there is no such thing. */
+/* Confines a frontend once it has all that it needs: to no new rights, no core files, and only the system calls that it
+ * makes. os_confine_linux.c; os_confine_portable.c where there is no such thing. */
 #ifndef ORIBI_FRONTEND_OS_CONFINE_H
 #define ORIBI_FRONTEND_OS_CONFINE_H
 

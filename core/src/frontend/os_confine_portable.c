@@ -1,4 +1,4 @@
-/* What POSIX lets a process give up: core files. Nothing forbids system calls or ptrace(2) here. */
+/* Confinement by POSIX: no core files. Nothing forbids system calls or ptrace(2) here. */
 #include "frontend/os_confine.h"
 
 #include "oribi/base/error.h"

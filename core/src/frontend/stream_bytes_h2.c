@@ -1,4 +1,4 @@
-/* What streams hold: the bytes of an answer between its worker and its client, in memory or in a file. */
+/* Bytes of an answer between its worker and its client, which a stream holds in memory or in a file. */
 #include "frontend/clients_h2.h"
 
 #include "oribi/base/error.h"
@@ -15,7 +15,7 @@ void oribi__stream_charge(struct oribi__stream *stream)
         oribi_budget_set(budget, &stream->charge, memory, file);
 }
 
-/* What all clients together have in memory is bounded by the budget: beyond it a file takes the bytes at once. */
+/* Bytes of all clients together in memory are bounded by the budget: beyond it a file takes the bytes at once. */
 static int keep_in_file(struct oribi__stream *stream, struct oribi_slice body)
 {
     const struct oribi_budget *budget = &stream->client->frontend->reactor.budget;

@@ -316,7 +316,7 @@ static void on_trailers(void *self, struct oribi_h2_stream *h2, struct oribi_sli
         (void)oribi_buf_try_append(&stream->call->tail, lines.p, lines.n); /* without memory: without trailers */
 }
 
-/* What stands in front of the first request byte says when it was complete. */
+/* Completes the call's body and head, in front of which the channel head says when the head had come. */
 static int finish_head(struct oribi__stream *stream)
 {
     struct oribi__upstream_request *call = stream->call;

@@ -51,7 +51,7 @@ void oribi_tls_release(struct oribi_tls *tls);
 /* When the first of its certificates expires, seconds since 1970. For metrics. */
 int64_t oribi_tls_expires_s(const struct oribi_tls *tls);
 
-/* What is to be said of one certificate by itself. */
+/* Facts about one certificate by itself. */
 struct oribi_tls_look {
     int64_t begins_s; /* seconds since 1970 */
     int64_t expires_s;
@@ -74,7 +74,7 @@ int oribi_tls_early(struct oribi_tls_session *session, struct oribi_slice bytes)
 enum oribi_tls_step {
     ORIBI_TLS_DONE,
     ORIBI_TLS_READS,  /* wait until the socket can be read */
-    ORIBI_TLS_WRITES, /* … written */
+    ORIBI_TLS_WRITES, /* wait until the socket can be written */
     ORIBI_TLS_PLAIN,  /* the client speaks HTTP without TLS: answer 400 on the socket, and close */
     ORIBI_TLS_GONE,   /* it has closed or reset the connection */
     ORIBI_TLS_FAILED, /* an alert was sent or came: oribi_tls_reason() */
@@ -110,7 +110,7 @@ const struct oribi_tls_info *oribi_tls_info(const struct oribi_tls_session *sess
  * of all that one call gives (up to 64 KiB) and leave by one send(2). An idle session holds no buffer of ours. */
 struct oribi_transport *oribi_tls_transport(struct oribi_tls_session *session);
 
-/* The same by the transport that the session has given. */
+/* The info of the session that has given this transport. */
 const struct oribi_tls_info *oribi_tls_info_of(const struct oribi_transport *transport);
 
 /* Frees a session whose transport was not taken. */

@@ -15,7 +15,7 @@
 
 enum { CHAIN_MAX = 10, NAMES_MAX = 100 };
 
-/* What one file holds. */
+/* A certificate, those behind it, and its key. */
 struct pair {
     X509 *leaf;
     STACK_OF(X509) * chain;

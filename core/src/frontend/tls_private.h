@@ -1,5 +1,5 @@
-/* What the sources of TLS share: tls.c (contexts), tls_certificate.c (PEM), tls_tickets.c, tls_session.c (handshakes),
- * tls_transport.c (records). */
+/* Declarations that the sources of TLS share: tls.c (contexts), tls_certificate.c (PEM), tls_tickets.c, tls_session.c
+ * (handshakes), tls_transport.c (records). */
 #ifndef ORIBI_FRONTEND_TLS_PRIVATE_H
 #define ORIBI_FRONTEND_TLS_PRIVATE_H
 
@@ -37,8 +37,8 @@ struct oribi_tls {
     bool h2;
     bool asks_client;
     struct oribi_buf cipher;             /* records on their way to the socket, within one call */
-    char plain[ORIBI__TLS_RECORD_BYTES]; /* what becomes one record, likewise; in a handshake what has come … */
-    size_t plain_len;                    /* … and how much of it */
+    char plain[ORIBI__TLS_RECORD_BYTES]; /* bytes that become one record, likewise; in a handshake, those that came */
+    size_t plain_len;                    /* bytes in `plain` that came in a handshake */
 };
 
 struct oribi_tls_session {
@@ -55,8 +55,8 @@ struct oribi_tls_session {
     uint8_t first_len;
     char first[5];
     struct oribi_tls_info info;
-    char *text; /* what info's slices point to … */
-    char *name; /* … and the name that was asked for */
+    char *text; /* what slices of info point to */
+    char *name; /* the name that the client has asked for */
     const char *reason;
 };
 

@@ -125,7 +125,8 @@ static bool seal(struct oribi_tls_session *session, const char *p, size_t n)
     return true;
 }
 
-/* What was given is encrypted, `n` bytes with the owed one. */
+/* Sends records of `n` bytes that were given and are encrypted, the owed one counted. Returns how many of them the
+ * caller may take for sent: while records are unsent, one less, which is owed then. */
 static ssize_t settle(struct oribi_tls_session *session, size_t n)
 {
     int code = oribi__tls_flush(session);

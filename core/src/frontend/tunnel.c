@@ -14,8 +14,8 @@ enum { READS_MAX = 4, PIECE_BYTES = 16 * 1024 };
 /* One direction. */
 struct way {
     struct oribi_buf waits; /* read and not sent */
-    bool ended;             /* its source has no more */
-    bool told;              /* … and the other side knows */
+    bool ended;             /* the source has no more */
+    bool told;              /* the other side knows that */
 };
 
 struct oribi__tunnel {

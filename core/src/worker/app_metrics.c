@@ -22,7 +22,7 @@ enum { CHAINS = 256 };
 static struct {
     struct oribi_metric_store store;
     bool known; /* the process is of a server */
-    bool told;  /* … and if not, that was said */
+    bool told;  /* the log says that it is of none */
     uint32_t generation;
     int32_t worker;
     uint32_t epoch; /* one more with each role: what was found before must be looked for again */

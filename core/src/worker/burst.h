@@ -44,7 +44,7 @@ enum {
     /* Gathered, framing included: 100 KiB in sends of so many bytes take 30 % less processor time than in sends of
      * 16 KiB, of which each wakes the client. */
     ORIBI__BURST_BYTES = 64 * 1024,
-    /* The same of a compressed stream, before it is: half a millisecond of gzip. */
+    /* Gathered of a compressed stream, before compression: half a millisecond of gzip. */
     ORIBI__BURST_CODED_BYTES = 32 * 1024,
     ORIBI__BURST_PIECE_BYTES = 16 * 1024, /* longer pieces leave at once: a copy would cost as much as their send */
     ORIBI__GAP_US = 250,   /* a piece that comes this late after another has a burst of its own: sending it */
@@ -53,7 +53,7 @@ enum {
     ORIBI__TICK_US = 800,
 };
 
-/* What the helper does about bursts. */
+/* The helper's watch over bursts. */
 enum oribi__burst_watch {
     ORIBI__BURST_UNWATCHED, /* it sleeps until something else wakes it, or does not exist */
     ORIBI__BURST_WATCHED,   /* it looks within ORIBI__TICK_US, or is being woken */
@@ -81,7 +81,7 @@ bool oribi__burst_takes(struct oribi__exchange *exchange, size_t bytes);
 /* It is there. 0; ORIBI_ECLOSED as oribi__burst_send(), where the helper cannot see to it. */
 int oribi__burst_gathered(struct oribi__exchange *exchange);
 
-/* What `held` has is sent, together with what else the caller sends. */
+/* The bytes in `held` are sent, together with what else the caller sends. */
 void oribi__burst_sent(struct oribi__exchange *exchange);
 
 /* Sends what has been gathered, if there is something. 0, or what oribi_conn_send() gives. By any thread that has the

@@ -20,7 +20,7 @@ static bool has_clock(const struct oribi_thread *thread)
     return thread->worker->options->call_timeout_ms > 0;
 }
 
-/* What the supervisor sees of several calls follows their clocks. With the reactor. */
+/* The supervisor's view of several calls follows their clocks. With the reactor. */
 static void publish(const struct oribi_thread *thread)
 {
     if (oribi__shared(thread->worker))

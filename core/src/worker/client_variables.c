@@ -1,4 +1,4 @@
-/* What a frontend says of a request's client, as variables of CGI: for every language the same. */
+/* Variables of CGI about a request's client, as its frontend describes it: the same for every language. */
 #include "oribi/worker/req.h"
 
 #include <string.h>

@@ -301,7 +301,7 @@ int oribi__compress_begin(struct oribi__exchange *exchange, int status, const st
     return oribi__stream_begin(exchange, plan.status, plan.headers, plan.header_count, body_len);
 }
 
-/* What has come out goes on to the connection. */
+/* Passes the coder's output on to the connection. */
 static int pass_on(struct oribi__exchange *exchange)
 {
     struct iovec made = {exchange->coder->out.p, exchange->coder->out.len};

@@ -66,10 +66,10 @@ int oribi__compress_begin(struct oribi__exchange *exchange, int status, const st
 /* oribi_reply_write() of a stream with a coder; `total` is more than 0. */
 int oribi__compress_write(struct oribi__exchange *exchange, const struct iovec *vec, size_t count, int64_t total);
 
-/* What is gathered of a stream with a coder, with the reactor. */
+/* The gathered pieces of a stream with a coder, with the reactor. */
 struct oribi_buf *oribi__compress_pieces(struct oribi__exchange *exchange);
 
-/* Compresses, flushes and sends that, if there is something. 0, 1 as oribi_reply_write(), or ORIBI_ECLOSED. By any
+/* Compresses, flushes and sends them, if there are any. 0, 1 as oribi_reply_write(), or ORIBI_ECLOSED. By any
  * thread that has the reactor. */
 int oribi__compress_burst(struct oribi__exchange *exchange);
 

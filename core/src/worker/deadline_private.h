@@ -1,4 +1,4 @@
-/* What the worker keeps for oribi/worker/deadline.h, and the post-mortem of a call that nothing could end
+/* The worker's state for oribi/worker/deadline.h, and the post-mortem of a call that nothing could end
  * (post_mortem.c). */
 #ifndef ORIBI_WORKER_DEADLINE_PRIVATE_H
 #define ORIBI_WORKER_DEADLINE_PRIVATE_H

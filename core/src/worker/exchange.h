@@ -31,8 +31,8 @@ struct oribi__exchange {
     int64_t sent_before;           /* bytes of the connection that stand in front of this answer */
     int64_t overhead;              /* of this answer: its head and what frames its body */
     int64_t left;                  /* of a known length; -1 when not known */
-    int64_t waited_pending;        /* what was queued when oribi_reply_wait() last saw it change */
-    int64_t waited_since_ms;       /* time of that change */
+    int64_t waited_pending;        /* bytes that were queued when oribi_reply_wait() last saw that change */
+    int64_t waited_since_ms;       /* when oribi_reply_wait() saw that change */
     struct oribi_buf held;         /* of a stream: its head until that is sent, then what burst.h gathers */
     int64_t now_us;                /* of a stream: when the application began the write that goes on */
     int64_t piece_us;              /* of a stream: when the piece before was written */
@@ -46,11 +46,12 @@ struct oribi__exchange {
     bool aborted;     /* ended before all of the answer was given to the connection */
     int64_t ended_us; /* the call, where base.unlogged: whether the answer breaks off is not known yet */
     bool cut;         /* the application's body ran past its Content-Length */
-    bool app_frames;  /* after oribi__reply_head(): the application has framed the body, which is to be taken off */
-    bool unframed;    /* before oribi__reply_head(): the application's framing has been taken off */
-    bool by_piece;    /* of a stream: nothing is gathered */
-    bool lends_fd;    /* the application has a handle of its own for the connection's socket */
-    bool streams;     /* the head being made is that of a streamed answer, whose call goes on */
+    /* after oribi__reply_head(): the application has framed the body itself, and its framing is to be taken off */
+    bool app_frames;
+    bool unframed; /* the application's framing was taken off before oribi__reply_head() */
+    bool by_piece; /* of a stream: nothing is gathered */
+    bool lends_fd; /* the application has a handle of its own for the connection's socket */
+    bool streams;  /* the head being made is that of a streamed answer, whose call goes on */
     char length_text[24];
     char client_text[ORIBI_TRUST_CLIENT_CAP]; /* req.remote_addr, where X-Forwarded-For has it as ::ffff:a.b.c.d */
     struct oribi_slice id;   /* name of the request; n 0: it was not asked for yet: oribi__request_id() */
@@ -78,18 +79,18 @@ struct oribi_req *oribi__exchange_begin(struct oribi__exchange *exchange, struct
 /* Books the end of a call; the connection is finished or aborted by the caller. */
 void oribi__exchange_end(struct oribi__exchange *exchange, int status);
 
-/* Ends a call while output is on its way to a file: the answer is counted and logged by oribi__exchange_stored(), when
- * it is there or has broken off. Unstored: an exchange that was no call. */
+/* Books the end of a call while output is on its way to a file: the answer is counted and logged by
+ * oribi__exchange_stored(), when it is there or has broken off. */
 void oribi__exchange_end_unstored(struct oribi__exchange *exchange, int status);
-void oribi__exchange_unstored(struct oribi__exchange *exchange, int status);
+void oribi__exchange_unstored(struct oribi__exchange *exchange, int status); /* of an answer without a call */
 void oribi__exchange_stored(struct oribi__exchange *exchange);
 
 /* True if the connection may be kept after the answer of its current request, as far as request, worker and
  * keepalive_requests_max say; for answers with a call and without. */
 bool oribi__conn_keeps(const struct oribi_worker *worker, const struct oribi_conn *conn);
 
-/* True if the connection may be kept after the answer of a call, which the application or requests_max may have made
- * the last one. */
+/* True if the connection may be kept after the answer of a call, as oribi__conn_keeps() says, and neither the
+ * application nor requests_max has made that answer the last one. */
 bool oribi__exchange_keeps(const struct oribi__exchange *exchange);
 
 /* Body bytes of an answer that the socket has taken, when the answer broke off. At most so many: what framed those

@@ -62,7 +62,8 @@ const struct oribi__fd_guard_item *oribi__fd_guard_lost(const struct oribi__fd_g
 
 /* --- a worker --- */
 
-/* What has begun elsewhere goes on elsewhere, if the loop and the hand-off queue are still there. */
+/* Passes on all connections but that of the call: their requests go on elsewhere. Needs the loop and the hand-off
+ * queue. */
 static uint32_t pass_all(struct oribi_worker *w)
 {
     uint32_t passed = 0;

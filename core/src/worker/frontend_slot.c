@@ -1,4 +1,4 @@
-/* What frontends count; see the header. */
+/* Counters of frontends; see the header. */
 #include "oribi/worker/frontend_slot.h"
 
 #include <string.h>
@@ -22,7 +22,7 @@ static _Atomic uint64_t *counters(const struct oribi_frontend_slot *slot)
             sizeof(((struct oribi_slot *)0)->field) / sizeof(uint64_t)                                                 \
     }
 
-/* What both kinds of slots have. */
+/* Counters that both kinds of slots have. */
 static const struct {
     uint32_t frontend;
     uint32_t worker;

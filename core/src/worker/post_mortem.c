@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 enum {
-    TRIES = 3, /* the helper may be taking a sample, for a moment … */
-    TRY_MS = 5 /* … after which the next one is made */
+    TRIES = 3, /* to read the call: the helper may be taking a sample, for a moment */
+    TRY_MS = 5 /* between two tries */
 };
 
 static const int faults[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT};

@@ -36,8 +36,8 @@ int oribi__stream_begin(struct oribi__exchange *exchange, int status, const stru
                         uint32_t header_count, int64_t body_len);
 int oribi__stream_write(struct oribi__exchange *exchange, const struct iovec *vec, size_t count, int64_t total);
 
-/* What the application is told of a write whose send gave `result`: 0; 1 when it should wait; ORIBI_ECLOSED. With the
- * reactor. */
+/* The outcome for the application of a write whose send gave `result`: 0; 1 when it should wait; ORIBI_ECLOSED. With
+ * the reactor. */
 int oribi__stream_outcome(const struct oribi__exchange *exchange, int result);
 
 /* Logs a mistake of the application, with the request it concerns, at a limited rate. */

@@ -119,7 +119,7 @@ static void take_header(struct answer *a, const struct oribi_header *header)
         a->no_store = a->no_store || holds(value, ORIBI_SLICE("no-store"));
 }
 
-/* What the application has said, and whether the answer is one of ours to decide. */
+/* Reads what the application has said. True: the answer is ours to decide. */
 static bool survey(struct answer *a, int status, const struct oribi_header *headers, uint32_t header_count)
 {
     const struct oribi_head *head = &a->exchange->base.head;
@@ -281,7 +281,7 @@ static int send_nothing(struct answer *a, int status, uint32_t without)
     return send_file(a, status, NULL, 0, 0);
 }
 
-/* What describes the file or lets it be cached. */
+/* Headers that describe the file or let it be cached. */
 enum { OF_THE_FILE = TYPE | LENGTH | ETAG | MODIFIED | CACHING | DISPOSITION };
 
 static int send_several(struct answer *a, const struct oribi_ranges *ranges)
@@ -314,7 +314,7 @@ static int send_ranges(struct answer *a, struct oribi_slice field)
     return send_range(a, 206, ranges.at[0].first, ranges.at[0].last - ranges.at[0].first + 1);
 }
 
-/* What the request asks of an answer that would be 200. */
+/* Follows what the request asks of an answer that would be 200: conditions and ranges. */
 static int decide(struct answer *a)
 {
     struct oribi_conditions conditions;

@@ -22,8 +22,8 @@
 
 enum {
     LOOKS = 3,       /* at a thread that waits, each time for a moment only */
-    FINE_US = 50,    /* between two looks whether the handler has ended … */
-    FINE_LOOKS = 20, /* … so often; a millisecond after that */
+    FINE_US = 50,    /* between two looks whether the handler has ended */
+    FINE_LOOKS = 20, /* looks that are FINE_US apart; a millisecond after that */
     OWNER_LOOKS = 5, /* for the reactor, a millisecond apart */
 };
 

@@ -20,15 +20,15 @@ struct oribi_worker;
 enum {
     ORIBI__STAND_TEXT_CAP = 6 * 1024, /* two thirds of what a block of the log holds */
     ORIBI__STAND_NATIVE_MAX = 8,
-    ORIBI__SAMPLE_SIGNAL_MS = 30,   /* how long the helper waits for a thread to take the signal … */
-    ORIBI__SAMPLE_HANDLER_MS = 100, /* … and for its handler to end */
+    ORIBI__SAMPLE_SIGNAL_MS = 30,   /* how long the helper waits for a thread to take the signal */
+    ORIBI__SAMPLE_HANDLER_MS = 100, /* how long the helper waits for the thread's handler to end */
 };
 
-/* What is read of a call. */
+/* The frames of a call, as they are read. */
 struct oribi__stand {
     const struct oribi_thread *thread;
-    bool own_thread;         /* the reader is the call's own thread, in a signal handler … */
-    const void *interrupted; /* … which has interrupted it there */
+    bool own_thread;         /* the reader is the call's own thread, in a signal handler */
+    const void *interrupted; /* where that handler has interrupted the thread */
     size_t len;
     char text[ORIBI__STAND_TEXT_CAP]; /* lines, innermost first */
     int native_count;
@@ -41,7 +41,7 @@ void oribi__stand_read(struct oribi__stand *stand, bool native);
 /* Appends the names of the native frames to the text. */
 void oribi__stand_name(struct oribi__stand *stand);
 
-/* What is known of a call without asking it. */
+/* Facts of a call that are known without asking it. */
 struct oribi__call_facts {
     int64_t started_us;
     bool begun; /* its answer has begun */

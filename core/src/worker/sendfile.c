@@ -41,7 +41,7 @@ struct oribi__sendfile {
     struct oribi_path path;       /* of the answer at hand */
 };
 
-/* What an answer names. */
+/* The way in which an answer names its file. */
 enum way {
     NONE,
     FILE_PATH,     /* X-Sendfile, X-Lighttpd-Send-File */
@@ -274,7 +274,7 @@ static uint32_t without_coding(const char *path, struct oribi_header *headers, u
     return kept;
 }
 
-/* What is said of the file by its path, while that is still this answer's. */
+/* Describes the file by its path, while that is still this answer's. */
 static void describe(const struct oribi__sendfile *s, struct named *named)
 {
     make_tag(named->path, named->tag);

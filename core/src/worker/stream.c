@@ -19,14 +19,15 @@
 #include <poll.h>
 #include <string.h>
 
-/* Queued output above this makes the application wait … */
+/* Queued output above this makes the application wait. */
 static int64_t high_water(const struct oribi__exchange *exchange)
 {
     return exchange->worker->options->response_memory_max;
 }
 
-/* … and half of it lets it go on. What has overflowed to a file must go altogether: a file shrinks only by running
- * empty, and a stream whose reader is always a little behind would fill the disk. */
+/* Queued output down to half of high_water() lets the application go on. Output that has overflowed to a file must go
+ * altogether: a file shrinks only by running empty, and a stream whose reader is always a little behind would fill the
+ * disk. */
 static int64_t low_water(const struct oribi__exchange *exchange)
 {
     return oribi_conn_in_temp_file(exchange->base.conn) > 0 ? 0 : high_water(exchange) / 2;
@@ -188,7 +189,7 @@ int oribi__stream_write(struct oribi__exchange *exchange, const struct iovec *ve
     return oribi__stream_outcome(exchange, result);
 }
 
-/* The same without the framing that the application has given its body. */
+/* Writes a body without the framing that the application has given it. */
 static int write_unframed(struct oribi__exchange *exchange, const struct iovec *vec, size_t count)
 {
     int result = oribi__stream_outcome(exchange, 0);
@@ -257,7 +258,7 @@ int oribi_reply_flush(struct oribi_req *req)
     return result;
 }
 
-/* What is left of write_timeout since output last moved; -1: no bound. Being woken in between is no progress. */
+/* Time left of write_timeout since output last moved; -1: no bound. Being woken in between is no progress. */
 static int wait_left_ms(struct oribi__exchange *exchange)
 {
     int64_t timeout = exchange->worker->options->write_timeout_ms;
@@ -274,7 +275,7 @@ static int wait_left_ms(struct oribi__exchange *exchange)
     return left < 0 ? 0 : left < INT32_MAX ? (int)left : INT32_MAX;
 }
 
-/* The same for the writer, where output is on its way to a file: as long as it takes. */
+/* Waits for the writer, as long as it takes, where output is on its way to a file. True: the thread was woken. */
 static bool poll_writer(const struct oribi__exchange *exchange)
 {
     struct oribi_worker *w = exchange->worker;

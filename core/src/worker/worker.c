@@ -43,8 +43,8 @@ static void on_sent(void *self, int64_t bytes)
     w->bytes_out += (uint64_t)bytes;
 }
 
-/* What the worker was woken for is in a flag of its own. A thread that leads may be the one that is meant: then it
- * reads the wake descriptor. */
+/* The reason for a wake is in a flag of its own. A thread that leads may be the one that is meant: then it reads the
+ * wake descriptor. */
 static void on_wake(void *self, struct oribi_watch *watch)
 {
     struct oribi_worker *w = self;
@@ -163,8 +163,8 @@ static void begin_stop(struct oribi_worker *w)
     atomic_store_explicit(&w->slot->state, ORIBI_SLOT_DRAINING, memory_order_release);
 }
 
-/* What waits for any worker is for those that are left. When the server ends these are only the ones that end too, of
- * which the last may be in a call for long. */
+/* Requests that wait for any worker are for the workers that are left. When the server ends these are only workers that
+ * end too, of which the last may be in a call for long. */
 static bool empties_queue(const struct oribi_worker *w)
 {
     int64_t complete_us;
@@ -284,8 +284,8 @@ void oribi__turn(struct oribi_worker *w)
     look_after_own(w); /* ends the process if a descriptor of ours was closed */
     stop_turn(w);      /* begins or continues the drain */
     if (w->placement.ready)
-        oribi__handoff_turn(w); /* requests that siblings have passed on, which are older than … */
-    oribi__accept_turn(w);      /* … newcomers, unless the worker stops */
+        oribi__handoff_turn(w); /* requests that siblings have passed on: older than newcomers */
+    oribi__accept_turn(w);      /* newcomers, unless the worker stops */
     if (w->placement.way.one_cpu)
         oribi__make_way(w); /* connections go where one worker is enough for all */
     w->woken = false;
@@ -294,7 +294,7 @@ void oribi__turn(struct oribi_worker *w)
     oribi__tell_awake(w);
 }
 
-/* The same as far as the helper may go while the worker's thread is in a call. */
+/* A turn as far as the helper may go while the worker's thread is in a call. */
 bool oribi__turn_connections(struct oribi_worker *w)
 {
     (void)oribi_reactor_turn(&w->reactor); /* how much happened does not matter here */
@@ -375,8 +375,8 @@ void oribi_worker_wait_for(struct oribi_worker *w, int64_t ms)
     int64_t bound_ms = oribi__wait_bound_ms(w);
     if (ms >= 0 && (bound_ms < 0 || ms < bound_ms))
         bound_ms = ms;
-    /* What we have left to a sleeper keeps us awake: then no wake-up was meant for us, and that sleeper may need our
-     * CPU. */
+    /* Newcomers and messages that we have left to a sleeper keep us awake: then no wake-up was meant for us, and that
+     * sleeper may need our CPU. */
     bool left = w->acceptor.ready_us || w->placement.ready_us;
     if (left) {
         oribi_os_yield();

@@ -175,7 +175,7 @@ uint64_t oribi_worker_descriptors(const struct oribi_options *options)
     return (uint64_t)options->connections_max + SPARE_FDS + (has_local ? options->static_open_max : 0);
 }
 
-/* What the options say of answers, each NULL or empty where they say nothing. */
+/* Opens the worker's parts for answers, each NULL or empty where the options ask for none. */
 static void open_answers(struct oribi_worker *w)
 {
     w->local = oribi__local_create(w->options);

@@ -28,7 +28,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Who may touch the reactor and everything that hangs on it; drawn in doc/internals/placement.md. */
+/* The owner of the reactor, which alone may touch it and everything that hangs on it; drawn in
+ * doc/internals/placement.md. */
 enum oribi__owner {
     ORIBI_OWNER_MAIN,    /* the worker's own thread, in the core */
     ORIBI_OWNER_CALL,    /* no thread: the own thread is inside the application */
@@ -69,8 +70,8 @@ struct oribi_worker {
 
     /* the end */
     _Atomic uint32_t stop_asked;       /* set by oribi_worker_stop() in a handler or thread, read by the owner */
-    _Atomic uint32_t stop_signalled;   /* the same for oribi_worker_stop_signalled() … */
-    _Atomic int64_t stop_signalled_ms; /* … and when that was */
+    _Atomic uint32_t stop_signalled;   /* the same for oribi_worker_stop_signalled() */
+    _Atomic int64_t stop_signalled_ms; /* when oribi_worker_stop_signalled() was called */
     bool has_frontends; /* the server has: they need workers for longer than a signal to the whole group says */
     /* oribi_worker_retire(): nothing is begun any more. Set by the own thread, read by the helper */
     _Atomic bool retiring;
@@ -98,8 +99,8 @@ struct oribi_worker {
     struct oribi_log_limit slow_end_limit;
 
     /* descriptors that the application may close (fd_guard.c) */
-    bool own_due;            /* a call was made since the last oribi__fd_guard_check() … */
-    int64_t own_checked_us;  /* … which was then */
+    bool own_due;            /* a call was made since the last oribi__fd_guard_check() */
+    int64_t own_checked_us;  /* when the last oribi__fd_guard_check() was */
     atomic_bool own_doubted; /* the helper met a descriptor of ours that is closed; partner: look_after_own() */
     struct oribi__fd_guard fd_guard;
 
@@ -128,7 +129,7 @@ struct oribi_worker {
 /* This process's worker (worker_life.c), for handlers, which have no argument. */
 extern struct oribi_worker *oribi__own_worker;
 
-/* What the reactor is to call; `worker` is borrowed by it. */
+/* The worker's hooks for its reactor, which borrows `worker`. */
 struct oribi_reactor_hooks oribi__worker_hooks(struct oribi_worker *worker);
 
 /* Sets the handlers of the wake descriptor's and the supervisor's watch. */
@@ -190,7 +191,7 @@ static inline bool oribi__shared(const struct oribi_worker *w)
     return w->threads.count > 1;
 }
 
-/* Connections that clients have made: a frontend's channels are not counted, nor limited. */
+/* Connections that clients have made: channels of frontends are neither counted nor limited. */
 static inline uint32_t oribi__client_count(const struct oribi_worker *w)
 {
     return w->reactor.conn_count - w->reactor.channel_count;

@@ -1,4 +1,4 @@
-/* What a request costs in system calls and allocations, counted and not timed: a worker process is traced (ptrace)
+/* The cost of a request in system calls and allocations, counted and not timed: a worker process is traced (ptrace)
  * while a client process sends kept-alive requests. And what happens when an allocation fails: each one of a few
  * scenarios in turn. */
 #include "base/mem_counted.h"
@@ -12,7 +12,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-/* What the C library calls instead where a processor never had these. */
+/* Calls that the C library makes instead where a processor never had these. */
 #ifndef SYS_epoll_wait
 #define SYS_epoll_wait SYS_epoll_pwait
 #define SYS_poll       SYS_ppoll

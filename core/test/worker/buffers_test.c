@@ -1,5 +1,5 @@
-/* What a worker keeps for all its connections: buffers_memory_max, then files; buffers_file_max, then no more. At
- * the limit and one byte more. */
+/* Buffers of a worker, for all its connections: buffers_memory_max, then files; buffers_file_max, then no more. At the
+ * limit and one byte more. */
 #include "worker/placement/overload.c"
 
 #include "worker/client.h"
@@ -67,7 +67,7 @@ static void test_memory_of_all_bodies(void)
     check_memory(1, "file");
 }
 
-/* What is announced takes nothing, and what is taken counts, however little of it has arrived. */
+/* A body that is announced takes no memory; memory that is taken counts, however little of the body has arrived. */
 static void test_bodies_that_hardly_begin_take_little(void)
 {
     enum { COUNT = 100, BYTES = 100000, SENT = 1000 };
@@ -103,7 +103,7 @@ static void check_files(size_t len, int want)
     char *body = big_text(len);
     struct client *c = begin_post(&site, len);
     struct answer answer = {0};
-    (void)client_send_bytes(&site, c, body, len); /* the last may meet a closed frontend */
+    (void)client_send_bytes(&site, c, body, len); /* the last bytes may find the connection closed */
     ok(next_answer(&site, c, &answer));
     ok_eq(answer.status, want);
     if (want == 503)

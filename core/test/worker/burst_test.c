@@ -165,7 +165,7 @@ static void test_a_long_piece_is_not_gathered(void)
     site_close(&site);
 }
 
-/* What comes before has been silent for a while: each piece leaves by itself, and the end of a chunked body too. */
+/* Pieces that come after a silence leave by themselves, and so does the end of a chunked body. */
 static void test_pieces_with_gaps_leave_one_by_one(void)
 {
     struct site site;
@@ -174,7 +174,7 @@ static void test_pieces_with_gaps_leave_one_by_one(void)
     check_sends(&site, GET("/unknown"), PIECES + 1);
     check_sends(&site, GET("/known"), PIECES);
     ok_eq(site.worker->bursts.begun, 0); /* nothing was gathered */
-    app_gap_us = ORIBI__GAP_US - 1;      /* … and the helper does not see the clock run so fast */
+    app_gap_us = ORIBI__GAP_US - 1;      /* the helper does not see the clock run so fast */
     check_sends(&site, GET("/known"), 1 + (PIECES - 1) / (ORIBI__BURST_US / (ORIBI__GAP_US - 1) + 2) + 1);
     site_close(&site);
 }
@@ -250,7 +250,7 @@ static void test_no_piece_waits_for_what_the_application_does(void)
         ok(client_send(&site, c, GET("/unknown") GET("/known")));
         ok_answer(&site, c, 200, "front-0front-1front-2");
         ok_answer(&site, c, 200, "front-0front-1front-2");
-        while (i == 3 && site.worker->helper && !oribi_helper_parked(site.worker)) /* … and it must be woken */
+        while (i == 3 && site.worker->helper && !oribi_helper_parked(site.worker)) /* from now on it must be woken */
             (void)poll(NULL, 0, 1);
     }
     ok(client_send(&site, c, GET_1_0("/unknown")));

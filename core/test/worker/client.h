@@ -74,7 +74,7 @@ int connect_socket(const struct site *site);
 
 struct client *client_open(struct site *site);
 
-/* What the kernel holds for it is then little, and it tells the sender of room after little was read. */
+/* Lets the kernel hold only little for the client, and tell the sender of room after little was read. */
 void client_hold_little(struct client *c);
 
 void client_close(struct site *site, struct client *c);

@@ -117,7 +117,7 @@ static void test_a_cancelled_call_answers_nothing(void)
     check_end(GET("/stream"), "begun");
 }
 
-/* What the helper decides about a call counts for that call, and once. */
+/* A decision of the helper's about a call counts for that call, and once. */
 static void take(struct oribi_req *req)
 {
     struct oribi_thread *thread = oribi__exchange_of(req)->thread;

@@ -332,7 +332,7 @@ static void test_without_a_helper_each_write_is_flushed(void)
     site_close(&site);
 }
 
-/* What fails in the middle of a burst: the application hears of it, the client sees that the answer is cut. */
+/* A failure in the middle of a burst: the application hears of it, the client sees that the answer is cut. */
 static void breaks_off(struct oribi_req *req)
 {
     struct iovec piece = {text, PIECE_BYTES};

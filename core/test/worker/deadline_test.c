@@ -135,7 +135,7 @@ static void answer_and_go_on(struct oribi_req *req)
 
 static bool reads_what_is_not_there;
 
-/* What a binding reads from its runtime. */
+/* Frames, as a binding reads them from its runtime. */
 static size_t show_frames(void *self, uint32_t thread, bool own_thread, char *dst, size_t cap)
 {
     if (reads_what_is_not_there)
@@ -311,7 +311,7 @@ static int exit_code(struct world *world)
     return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
 }
 
-/* What the supervisor does when there is no helper, until the condition holds. */
+/* Reminds the worker, as the supervisor does when there is no helper, until the condition holds. */
 #define remind_until(world, condition)                                                                                 \
     wait_for((kill((world)->pid, oribi_os_private_signal()), (void)poll(NULL, 0, 20), (condition)))
 

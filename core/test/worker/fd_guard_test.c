@@ -125,7 +125,7 @@ static void test_a_worker_that_has_all_looks_once_after_its_last_call(void)
     is_str(logged, "");
 }
 
-/* What other clients have sent and nobody has answered is answered by a sibling. */
+/* Requests that other clients have sent and the worker has not answered go to a sibling. */
 static int rob_with_connections(void *data)
 {
     static struct world world;

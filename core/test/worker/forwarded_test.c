@@ -1,4 +1,4 @@
-/* Who a request comes from: the connection, a PROXY header, a trusted peer's words. Over sockets, with a real
+/* The client of a request: by the connection, a PROXY header, a trusted peer's words. Over sockets, with a real
  * worker. */
 #include "worker/forwarded.c"
 

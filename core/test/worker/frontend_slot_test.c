@@ -1,4 +1,4 @@
-/* What frontends count, and what of that is the server's. */
+/* Counters of frontends, and those of them that count for the server. */
 #include "worker/frontend_slot.c"
 
 #include "tap.h"

@@ -38,7 +38,7 @@ static bool served_after_a_pause(struct site *site, const char *first, uint8_t s
     ok(pump_until(site, in_conn_state(site, state)));
     pass_ms(beyond ? AFTER_MS : BEFORE_MS);
     settle(site);
-    (void)client_send(site, c, rest); /* may meet a closed frontend */
+    (void)client_send(site, c, rest); /* may find the connection closed */
     return status_of(site, c) == 200;
 }
 
@@ -106,7 +106,7 @@ static void long_app(struct oribi_req *req)
     route(req);
 }
 
-/* What follows from being overdue has deadline_test.c. */
+/* The consequences of being overdue are in deadline_test.c. */
 static bool try_call_timeout(struct site *site, bool beyond)
 {
     struct client *c = client_open(site);
@@ -298,7 +298,7 @@ static void ask_file(struct site *site, struct client *c, int i, size_t bytes)
 static struct oribi_cache_counts cached(struct site *site)
 {
     struct oribi_cache_counts counts;
-    oribi_cache_count(site->worker->site->cache, &counts);
+    oribi_cache_count(site->worker->local->cache, &counts);
     return counts;
 }
 

@@ -105,7 +105,7 @@ static void test_one_range(void)
     done(&site);
 }
 
-/* What lets the file be cached goes, what is the client's stays. */
+/* Headers that let the file be cached go, headers for the client stay. */
 static void test_a_range_that_is_not_there(void)
 {
     struct site site;
@@ -233,7 +233,7 @@ static void test_the_validators_of_the_application(void)
     done(&site);
 }
 
-/* Who the file is for is not known here, so nothing is made up that a client could come back with. */
+/* The worker does not know whom the file is for, so it makes up no validator that a client could come back with. */
 static void test_no_validator_is_made_up(void)
 {
     struct site site;

@@ -85,7 +85,7 @@ static void test_a_worker_that_retires_leaves_everything_to_others(void)
     check_retire(ORIBI_SLOT_EMPTY);
 }
 
-/* What is still being sent or read keeps the worker, but gets no call there. */
+/* A request or an answer that is under way keeps the worker, but the request gets no call there. */
 static void test_a_worker_that_retires_finishes_what_is_under_way(void)
 {
     struct two two;

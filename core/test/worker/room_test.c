@@ -142,7 +142,8 @@ static void test_a_request_under_way_or_an_unsent_answer_never_goes(void)
     ok_eq(site.worker->reactor.conn_count, MAX);
     ok_eq(evicted(&site), 0);
     struct oribi_event events[8];
-    /* Who waits keeps the worker not awake, once the kernel has moved the answer as far as the client's buffer. */
+    /* A newcomer that waits does not keep the worker awake, once the kernel has moved the answer as far as the client's
+     * buffer. */
     ok(pump_until(&site, oribi_loop_poll(site.worker->reactor.loop, 0, events, 8) == 0));
     ok_eq(oribi__accept_wait_ms(site.worker), -1);
     for (int i = 0; i < MAX - 1; i++) {

@@ -254,7 +254,7 @@ static void test_headers_pass_where_nothing_is_allowed(void)
     close_with(&site);
 }
 
-/* What the application says of the file stays. */
+/* Headers in which the application describes the file stay. */
 static void test_headers_of_the_application(void)
 {
     struct site site;

@@ -253,7 +253,7 @@ static void obedient(struct oribi_req *req)
     ok_eq(oribi_reply_end(req), 0);
 }
 
-/* What overflows memory goes to a file, and with a reader that is always a little behind that file must not grow
+/* Output that overflows memory goes to a file, and with a reader that is always a little behind that file must not grow
  * with the stream. */
 static void test_a_stream_waits_for_its_reader(void)
 {

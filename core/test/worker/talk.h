@@ -1,5 +1,5 @@
-/* What a test needs beside client.h when its worker runs elsewhere, in a thread or a process: conditions are waited
- * for, answers are read as they come. */
+/* Helpers of a test beside client.h whose worker runs elsewhere, in a thread or a process: conditions are waited for,
+ * answers are read as they come. */
 #ifndef ORIBI_TEST_WORKER_TALK_H
 #define ORIBI_TEST_WORKER_TALK_H
 

@@ -1,5 +1,5 @@
-/* What cannot be stored: request bodies are refused before the application sees anything of them, answers break off,
- * and both logs tell the truth. */
+/* Bytes that cannot be stored: request bodies are refused before the application sees anything of them, answers break
+ * off, and both logs tell the truth. */
 #include "worker/logs/refused.c"
 
 #include "worker/client.h"

@@ -56,9 +56,9 @@ const char *oribi_app_series_change(struct oribi_app_series *series, enum oribi_
 /* A counter or gauge, by one. */
 const char *oribi_app_series_increment(struct oribi_app_series *series);
 
-/* What the series has now, all processes together; of a gauge with a value for each worker: this one's. Of a histogram:
- * the sum, with the counts of its buckets in `buckets` (bound_count + 1, not cumulated; NULL: not wanted). 0 where
- * there is nothing. */
+/* The present value of the series, of all processes together; of a gauge with a value for each worker, this worker's.
+ * Of a histogram, the sum, with the counts of its buckets in `buckets` (bound_count + 1, not cumulated; NULL: not
+ * wanted). 0 where there is nothing. */
 double oribi_app_series_value(struct oribi_app_series *series, uint64_t *buckets);
 
 #endif

@@ -32,11 +32,11 @@ struct oribi__fd_guard {
 /* Notes an open descriptor; a negative one is passed over. */
 void oribi__fd_guard_add(struct oribi__fd_guard *own, int fd, const char *what);
 
-/* … that is about to be closed. */
+/* Forgets a descriptor that is about to be closed. */
 void oribi__fd_guard_drop(struct oribi__fd_guard *own, int fd);
 
-/* The same for what wakes a thread: one descriptor, or both ends of a pipe. Without its other end the end that is read
- * would be readable for ever. */
+/* Notes, or forgets, the descriptors that wake a thread: one, or both ends of a pipe. If the application closed the end
+ * that is written, the end that is read would be readable for ever. */
 void oribi__fd_guard_add_wake(struct oribi__fd_guard *own, const struct oribi_wake *wake, const char *what);
 void oribi__fd_guard_drop_wake(struct oribi__fd_guard *own, const struct oribi_wake *wake);
 

@@ -1,12 +1,12 @@
-/* Protocol of a supervisor and its frontends: the text that a frontend is started with, the first bytes of
+/* The protocol between a supervisor and its frontends: the text that a frontend is started with, the first bytes of
  * messages, and the keys of session tickets that all frontends share. The frontend's side is frontend/config.c, the
  * supervisor's supervisor/frontends.c and supervisor/frontend_text.c; both are of one build.
  *
  * The text is of records, each "name length\n", so many bytes, and "\n":
  *
  *   option NAME       a value; lists have a record for each item
- *   local content such records of options, and `folder`, from which relative paths in them are seen: what the
- *                     newest generation says of answers without the application
+ *   local             such records of options, and `folder`, the base of relative paths in them: the local content
+ *                     of the newest generation
  *   listener          "fd index hash tls proxy inherited text"
  *   certificate I     the name of a certificate of listener I; then, in this order:
  *   chain, key, ocsp  what its files hold

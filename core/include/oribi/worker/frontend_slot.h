@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What a frontend's clients speak. */
+/* The protocol that a client of a frontend speaks. */
 enum oribi_frontend_clients {
     ORIBI_FRONTEND_ARRIVING, /* a handshake, or nothing yet */
     ORIBI_FRONTEND_H1,
@@ -43,8 +43,8 @@ struct oribi_frontend_slot {
     _Atomic uint32_t states[ORIBI_SLOT_CONN_STATES]; /* the same by what they do */
     _Atomic uint32_t streams;                        /* of HTTP/2, without an answer or with an unfinished one */
     _Atomic uint32_t calls_out;                      /* requests that workers have */
-    _Atomic uint32_t queue_len;                      /* whole requests that wait for a worker … */
-    _Atomic int64_t queue_oldest_us;                 /* … and since when the oldest does; 0: none */
+    _Atomic uint32_t queue_len;                      /* whole requests that wait for a worker */
+    _Atomic int64_t queue_oldest_us;                 /* since when the oldest of them waits; 0: none waits */
     _Atomic int64_t expires_s; /* when the first of its certificates expires, seconds since 1970; 0: it has none */
     /* written by the supervisor: no other server has the frontend's addresses, which may end when the supervisor
      * dies */
@@ -62,13 +62,13 @@ struct oribi_frontend_slot {
     _Atomic uint64_t gone_count;
     _Atomic uint64_t evicted_count;
     _Atomic uint64_t passed_count; /* requests given to the hand-off queue, each with a new channel */
-    /* … and those that only frontends have */
+    /* counters that only frontends have */
     _Atomic uint64_t handshakes[ORIBI_FRONTEND_HANDSHAKES];
     _Atomic uint64_t handshake_failures[ORIBI_FRONTEND_HANDSHAKE_FAILURES];
     _Atomic uint64_t requests[2];  /* over HTTP/1.1, over HTTP/2 */
     _Atomic uint64_t local_count;  /* of uncalled_count: what the options have it answer */
-    _Atomic uint64_t call_count;   /* requests given to workers … */
-    _Atomic uint64_t posted_count; /* … and of these, those that were given to another after the first has died */
+    _Atomic uint64_t call_count;   /* requests given to workers */
+    _Atomic uint64_t posted_count; /* of these, those given to another worker after the first one had died */
     _Atomic uint64_t reset_count;  /* streams that ended by a reset of either side */
     _Atomic uint64_t bytes_in;     /* from clients, without what TLS adds */
     _Atomic uint64_t bytes_out;

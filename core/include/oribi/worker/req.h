@@ -60,9 +60,9 @@ struct oribi_req {
     /* private to the core: src/worker/exchange.h */
 };
 
-/* What the environment says of a client that a frontend holds (client_variables.c): SERVER_PROTOCOL where it is not
- * HTTP/1.1 (which the request on the channel is), HTTPS, and SSL_PROTOCOL, SSL_CIPHER, SSL_TLS_SNI, SSL_CLIENT_* as
- * Apache's mod_ssl names and writes them. Fills in those that there are, and returns their number; 0 for a client of
+/* Variables of the environment about a client that a frontend holds (client_variables.c): SERVER_PROTOCOL where it is
+ * not HTTP/1.1 (which the request on the channel is), HTTPS, and SSL_PROTOCOL, SSL_CIPHER, SSL_TLS_SNI, SSL_CLIENT_*
+ * as Apache's mod_ssl names and writes them. Fills in those that there are, and returns their number; 0 for a client of
  * the worker's own. Values live as long as the request. */
 struct oribi_variable {
     const char *name;
@@ -115,8 +115,8 @@ ssize_t oribi_req_decode_path(struct oribi_req *req, char *dst);
  * oribi_reply_abort. Ends the request. */
 void oribi_reply_error(struct oribi_req *req, int status);
 
-/* The same with a page of the binding's, for development, unless an operator has chosen a page for this status: `type`
- * is its content type. No cache may keep it. Borrows the page. */
+/* Answers as oribi_reply_error(), but with a page of the binding's, for development, unless an operator has chosen a
+ * page for this status: `type` is the page's content type. No cache may keep the page. Borrows the page. */
 void oribi_reply_failure(struct oribi_req *req, int status, const char *type, struct oribi_slice page);
 
 /* As oribi_reply; the body is [offset, offset+len) of a regular file. Borrows fd (duplicated if the rest must wait for
@@ -131,7 +131,8 @@ int oribi_reply_file(struct oribi_req *req, int status, const struct oribi_heade
 int oribi_reply_rest_of_file(struct oribi_req *req, int status, const struct oribi_header *headers,
                              uint32_t header_count, int fd, int64_t offset);
 
-/* The same with the whole file of that name (borrowed, NUL-terminated). 1 also when it cannot be opened. */
+/* Answers as oribi_reply_rest_of_file(), with the whole file at `path` (borrowed, NUL-terminated). 1 also when the file
+ * cannot be opened. */
 int oribi_reply_path(struct oribi_req *req, int status, const struct oribi_header *headers, uint32_t header_count,
                      const char *path);
 
@@ -216,8 +217,8 @@ void oribi_req_lend_fd(struct oribi_req *req);
 /* Is it the socket of a client on a unix socket? What remote_addr says may be a client's behind it. */
 bool oribi_req_is_unix(const struct oribi_req *req);
 
-/* What was already read behind this request: the next request, or what the client sends in advance in the protocol
- * it asks to change to. Borrowed; lives until the request ends. */
+/* Bytes that were already read behind this request: the next request, or what the client sends in advance in the
+ * protocol that it asks to change to. Borrowed; they live until the request ends. */
 struct oribi_slice oribi_req_behind(const struct oribi_req *req);
 
 enum { ORIBI_EXTENSION_S_MAX = 24 * 60 * 60 };

@@ -59,10 +59,10 @@ enum { ORIBI_FRAMES_MAX = 20 };
 typedef size_t (*oribi_frames_fn)(void *self, uint32_t thread, bool own_thread, char *dst, size_t cap);
 void oribi_worker_show_frames(struct oribi_worker *worker, oribi_frames_fn fn, void *self);
 
-/* What a language's garbage collector tells of its process; what it cannot tell is 0. */
+/* Figures that a language's garbage collector gives of its process; 0: it does not have the figure. */
 struct oribi_gc {
-    uint64_t count;        /* runs since the process's beginning, those before its fork included … */
-    uint64_t us;           /* … and the time they took */
+    uint64_t count;        /* runs since the process's beginning, those before its fork included */
+    uint64_t us;           /* time that these runs took */
     uint64_t live_objects; /* now */
     uint64_t heap_pages;   /* now */
 };
@@ -97,9 +97,9 @@ void oribi_worker_wake(struct oribi_worker *worker);
  * is done, whatever is still open. Async-signal-safe. */
 void oribi_worker_stop(struct oribi_worker *worker);
 
-/* The same for a signal: one that was sent to the whole process group may reach the worker before its supervisor.
- * Until the supervisor has said (in the slot) whether the listeners end, at most for the grace, the worker stays to
- * accept what still comes out of them. */
+/* Starts a graceful stop as oribi_worker_stop(), because of a signal. A signal to the whole process group may reach the
+ * worker before its supervisor: until the supervisor has said (in the slot) whether the listeners end, at most for the
+ * grace, the worker stays to accept what still comes out of them. */
 void oribi_worker_stop_signalled(struct oribi_worker *worker);
 
 /* The worker ends with the call that it is in: it begins no other. Connections and requests that it holds, those

@@ -1,4 +1,4 @@
-/* What a worker answers without the application. Reading order: oribi__local_answer, oribi__local_create. */
+/* Local content of a worker: no application answers. Reading order: oribi__local_answer, oribi__local_create. */
 #include "worker/local/local_private.h"
 
 #include "oribi/base/clock.h"

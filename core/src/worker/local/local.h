@@ -1,5 +1,6 @@
-/* What a worker answers without the application: fixed answers and files of mounts. The reactor asks for each complete
- * request (hooks claims and answer), whoever turns it, so that they are answered while the worker is in a call. */
+/* Local content of a worker: fixed answers and files of mounts, without the application. The reactor asks for each
+ * complete request (hooks claims and answer), whichever thread turns it, so that these requests are answered while the
+ * worker is in a call. */
 #ifndef ORIBI_WORKER_LOCAL_LOCAL_H
 #define ORIBI_WORKER_LOCAL_LOCAL_H
 

@@ -245,7 +245,7 @@ static void send_slash(struct oribi__local_answer *a)
     oribi__local_send_body(a, 301, NULL);
 }
 
-/* What went wrong with a file that may well be there: the log says it at a limited rate. */
+/* Logs what went wrong with a file that may well be there, at a limited rate. */
 static void log_failure(struct oribi__local_answer *a, enum oribi_file_verdict verdict)
 {
     struct oribi_worker *w = a->w;

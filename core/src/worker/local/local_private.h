@@ -1,6 +1,6 @@
-/* What the sources of a worker's local content share: local.c (which part answers a request), local_files.c (files of
- * mounts), local_fixed.c (fixed answers), local_https.c (what should have come by HTTPS), local_send.c (an answer's
- * bytes, its line in the access log). */
+/* Declarations that the sources of a worker's local content share: local.c (which part answers a request),
+ * local_files.c (files of mounts), local_fixed.c (fixed answers), local_https.c (requests that should have come by
+ * HTTPS), local_send.c (an answer's bytes, its line in the access log). */
 #ifndef ORIBI_WORKER_LOCAL_LOCAL_PRIVATE_H
 #define ORIBI_WORKER_LOCAL_LOCAL_PRIVATE_H
 
@@ -75,7 +75,7 @@ struct oribi__local_body {
 /* Sends the head and the body (NULL: an empty one); counts and logs the answer, and ends the exchange. Borrows all. */
 void oribi__local_send_body(struct oribi__local_answer *answer, int status, const struct oribi__local_body *body);
 
-/* The same with a body from memory. */
+/* Answers as oribi__local_send_body(), with a body from memory. */
 void oribi__local_send(struct oribi__local_answer *answer, int status, struct oribi_slice memory);
 
 /* The server's own short answer of this status, with none of the headers added so far. A 405 allows GET and HEAD. */
@@ -88,7 +88,7 @@ void oribi__local_answer_fixed(struct oribi__local_answer *answer, const struct 
 
 /* --- local_https.c --- */
 
-/* Did the request come by HTTP, where it should not? Sets the exchange's peer and local content->path. */
+/* Did the request come by HTTP, where it should not? Sets the exchange's peer and local->path. */
 bool oribi__local_wants_https(struct oribi_worker *w, struct oribi_conn *c);
 
 /* Sends the client to the same address by HTTPS. */
@@ -96,11 +96,11 @@ void oribi__local_send_https(struct oribi__local_answer *answer);
 
 /* --- local_files.c --- */
 
-/* Answers from the mounts, by local content->path, which has been read. False: none has the file, and those that could
- * have it fall through. */
+/* Answers from the mounts, by local->path, which has been read. False: none has the file, and those that could have it
+ * fall through. */
 bool oribi__local_answer_file(struct oribi__local_answer *answer);
 
-/* The same for a path that no file can have: 400 or 404 of a mount that does not fall through. */
+/* Answers a path that no file can have: 400 or 404 of a mount that does not fall through. False: there is none. */
 bool oribi__local_refuse_path(struct oribi__local_answer *answer, enum oribi_path_verdict verdict);
 
 #endif

@@ -25,7 +25,7 @@ struct oribi_slice oribi__local_field(const struct oribi__local_answer *a, enum 
     return field ? oribi_slice(field->value, field->value_len) : oribi_slice(NULL, 0);
 }
 
-/* What tells of an answer that breaks off: oribi__on_unkept(), oribi__body_taken(). */
+/* Sets what oribi__on_unkept() and oribi__body_taken() read when the answer breaks off. */
 static void begin(struct oribi__local_answer *a, int64_t head_bytes)
 {
     struct oribi__exchange *exchange = (struct oribi__exchange *)a->c->exchange;

@@ -180,7 +180,7 @@ static void update_time(struct oribi__line_style *style, int64_t second)
 
 /* --- common, combined --- */
 
-/* A frontend's client may have spoken another one than the request's. */
+/* The protocol of the client: with a frontend it may be another one than that of the request on the channel. */
 static struct oribi_slice protocol_of(const struct oribi_access_entry *entry)
 {
     const struct oribi_head *head = entry->head;

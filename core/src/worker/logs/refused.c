@@ -1,5 +1,5 @@
-/* What is said about a request that never reaches the application: a line of the error log that shows what was
- * refused and why, and one of the access log. And about an answer whose rest cannot be kept for its client.
+/* Log lines about a request that never reaches the application: a line of the error log that shows what was refused
+ * and why, and one of the access log. And lines about an answer whose rest cannot be kept for its client.
  *
  *   request from 127.0.0.1 refused with 400: byte not allowed in the target: 0x3c '<' at column 7 of "GET /a<b
  *   HTTP/1.1"; closing its connection

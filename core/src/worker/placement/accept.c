@@ -16,9 +16,9 @@
 #include <string.h>
 
 enum {
-    ACCEPT_BATCH = 16,        /* a turn, when no sibling would have been free to take them */
-    ACCEPT_BATCH_MAX = 256,   /* the same between long calls … */
-    ACCEPT_US = 32,           /* … of which accepting takes half the time, at about half as much each */
+    ACCEPT_BATCH = 16,      /* connections a turn, when no sibling would have been free to take them */
+    ACCEPT_BATCH_MAX = 256, /* connections between two long calls, at most */
+    ACCEPT_US = 32, /* of a long call for each connection: accepting takes about half of that, so half the time */
     FORSAKEN_US = 250 * 1000, /* how long newcomers are left to a sibling that sleeps */
     ACCEPT_PAUSE_MS = 1000,   /* after running out of descriptors, or when a listener fails */
     CLOSE_RESTING_BATCH = 16, /* when descriptors are out: the application needs some too */

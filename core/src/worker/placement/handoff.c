@@ -197,7 +197,7 @@ static ssize_t receive_message(int take_fd, char *buf, size_t cap, int fds[2], s
     return got;
 }
 
-/* What follows from the head about the rest of the message. */
+/* True if the message of `got` bytes is as its head says. */
 static bool head_fits(const struct message_head *head, size_t got)
 {
     return head->version == VERSION && head->bytes == got - sizeof(*head) && head->addr_len <= sizeof(head->addr) &&
@@ -261,7 +261,7 @@ bool oribi_handoff_waiting(const struct oribi_handoff *queue, int64_t *complete_
     return true;
 }
 
-/* A wake-up is a head alone: its wake-up is what counts, and the worker that takes it goes on to the next message. */
+/* A wake-up is a head alone: it only has to wake a worker, and the worker that takes it goes on to the next message. */
 void oribi_handoff_notify(const struct oribi_handoff *queue)
 {
     if (queue->give_fd < 0)

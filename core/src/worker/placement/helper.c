@@ -24,7 +24,7 @@ enum {
     TICK_MS = 1,
     LOOK_MS_MAX = 50,       /* in a long call, when nothing else is due */
     QUIET_SLOWER = 8,       /* looks without a long call before they come half as often, twice that: a quarter */
-    QUIET_PARK = 24,        /* … and before parking */
+    QUIET_PARK = 24,        /* looks without a long call before parking */
     QUIET_IDLE = 4,         /* a look at an idle worker counts as so many */
     WATCH_MIN = 2,          /* answers since the last look, with several threads: it does not count */
     LOOK_BUSY_MS = 2,       /* with several threads, when some are in long calls and one may join them any time */
@@ -36,8 +36,8 @@ enum {
     ALONE_MS = 2,           /* the same where there are no siblings */
     PARKED_MS = 1000,       /* a wake-up lost between parking and a call's begin costs at most this */
     PARKED_MS_MIN = 10,
-    PARKED_LIMITED_MS = 100, /* with queue_max, which is not to be passed for long, or cancel_gone … */
-    PARKED_SHARE = 4,        /* … and with queue_time_max: so often before it has passed */
+    PARKED_LIMITED_MS = 100, /* with queue_max, which is not to be passed for long, local content or cancel_gone */
+    PARKED_SHARE = 4,        /* with queue_time_max: so many looks before it has passed */
     STACK_BYTES = 512 * 1024,
     MEND_US = 20 * 1000, /* between two looks at the handlers of signals that ask us to stop */
 };

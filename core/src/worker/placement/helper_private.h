@@ -1,5 +1,5 @@
-/* What the worker's sources tell the helper of, beside oribi/worker/placement/helper.h: when a call begins and ends,
- * and whether calls are long here (call_lengths.c). */
+/* Functions by which the worker's sources tell the helper, beside oribi/worker/placement/helper.h: when a call begins
+ * and ends, and whether calls are long here (call_lengths.c). */
 #ifndef ORIBI_WORKER_PLACEMENT_HELPER_PRIVATE_H
 #define ORIBI_WORKER_PLACEMENT_HELPER_PRIVATE_H
 

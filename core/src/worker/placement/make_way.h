@@ -17,9 +17,9 @@ struct oribi__way {
     bool computes; /* calls are short here, and have not waited for anything lately */
     int64_t looked_us;
     int64_t away_until_us;  /* 0: the hand-off queue is watched */
-    int64_t waits;          /* of the thread, and … */
-    uint64_t calls;         /* … calls, at the last look; … */
-    uint64_t sibling_calls; /* … and those of the sibling for which way would be made */
+    int64_t waits;          /* of the thread, at the last look */
+    uint64_t calls;         /* at the last look */
+    uint64_t sibling_calls; /* calls, at the last look, of the sibling for which way would be made */
 };
 
 /* Finds out whether this worker may ever have to make way. For its beginning. */

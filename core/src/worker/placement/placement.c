@@ -37,7 +37,7 @@ _Static_assert((int)ORIBI_WIRE_VECS_MAX <= (int)ORIBI_HANDOFF_VECS_MAX, "what tr
 
 _Static_assert((int)ORIBI_SLOTS_MAX < (int)ORIBI_CHANNEL_LENT, "an owner leaves room for the flag");
 
-/* What the frontend of a channel reads of it; NULL: there is no frontend. */
+/* The owner of a channel, as its frontend reads it; NULL: there is no frontend. */
 static _Atomic uint16_t *place_of(const struct oribi_worker *w, uint16_t number)
 {
     const struct oribi_scoreboard *board = w->setup.board;

@@ -22,9 +22,9 @@ enum {
     LEADER_MS_MAX = 1000, /* deadlines further off need not wake it: nearly all are */
     FOLLOWER_MS_MAX = 1000 * 1000,
     END_LOOK_MS = 20,
-    FREER = 2,       /* free threads of siblings, beyond ours but one: else a request would come back as it went */
-    OFTEN = 8,       /* so many wake-ups of followers within … */
-    OFTEN_US = 4000, /* … are worth a helper that looks each millisecond */
+    FREER = 2, /* free threads of siblings, beyond ours but one: else a request would come back as it went */
+    OFTEN = 8, /* so many wake-ups of followers within OFTEN_US are worth a helper that looks each millisecond */
+    OFTEN_US = 4000,
 };
 
 #ifdef ORIBI_CHECKED

@@ -53,9 +53,9 @@ struct oribi_thread {
     char none_match[ORIBI_COMPRESS_EXPANDED_BYTES_MAX]; /* of its call, see compress.h */
     struct oribi_wake own_wake;
     struct oribi__slow slow;
-    char *id;          /* of the call's request, or the last one's, NUL-terminated … */
-    uint8_t id_len;    /* … and its length; 0: requests are not named */
-    uint8_t trace_len; /* likewise of its traceparent; 0: none */
+    char *id;          /* of the call's request, or the last one's, NUL-terminated */
+    uint8_t id_len;    /* length of `id`; 0: requests are not named */
+    uint8_t trace_len; /* length of `trace`, which is of the traceparent; 0: none */
     char trace[ORIBI_TRACE_ID_LEN];
 };
 
@@ -71,8 +71,8 @@ struct oribi__thread_set {
     bool notified;                  /* oribi_worker_wake() was called: the binding has something to do */
     bool ending;                    /* a call's hard deadline has passed: nothing is begun any more */
     uint32_t coming_count;          /* threads that are coming: no other is woken for as many requests */
-    uint32_t promoted_count;        /* followers woken to lead since … */
-    int64_t promoted_us;            /* … then */
+    uint32_t promoted_count;        /* followers woken to lead since promoted_us */
+    int64_t promoted_us;
     /* since when no thread leads and some are in calls or coming, 0: one leads, or looks itself; partner: the helper,
      * which does not park meanwhile */
     _Atomic int64_t unled_us;
@@ -93,7 +93,7 @@ bool oribi__threads_relieve(struct oribi_worker *worker);
  * call keeps, and goes to siblings that have more threads free. */
 void oribi__threads_pass_on(struct oribi_worker *worker, int64_t now_us);
 
-/* What the supervisor sees of several calls: the one whose deadline comes first, else the oldest. */
+/* Shows the supervisor one of several calls: the one whose deadline comes first, else the oldest. */
 void oribi__threads_publish(struct oribi_worker *worker);
 
 /* Threads that are not in a call, the caller's included. */

@@ -246,7 +246,7 @@ static void test_an_answer_whose_rest_cannot_be_kept_is_cut(void)
 
 enum { LARGE = 6000000 };
 
-/* What happens to a file while it is sent, and whether the client gets the whole of it. */
+/* Changes of a file while it is sent, and whether the client gets the whole of it. */
 static void truncate_it(void)
 {
     ok_eq(truncate(path_of("large"), LARGE / 2), 0);
@@ -319,7 +319,7 @@ static void test_a_file_that_changes_while_it_is_sent(void)
     }
 }
 
-/* What the cache knows is older than the head of the next answer. */
+/* The cache's knowledge is older than the head of the next answer. */
 static void test_a_file_that_has_changed_before_it_is_sent(void)
 {
     struct local local;
@@ -457,7 +457,7 @@ static void test_what_the_application_takes_is_opened_again(void)
     close_with(&local);
 }
 
-/* What the application forks keeps nothing of the tree open: files, the root, folders that links may lead to. */
+/* A child that the application forks keeps nothing of the tree open: files, the root, folders that links lead to. */
 static void test_a_forked_child_lets_go(void)
 {
     struct local local;

@@ -1,4 +1,4 @@
-/* What the error log shows of a refused request. */
+/* The error log's line of a refused request. */
 #include "worker/logs/refused.c"
 
 #include "tap.h"

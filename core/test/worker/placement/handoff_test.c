@@ -281,7 +281,7 @@ static void test_surplus_goes_to_an_idle_sibling(void)
     two_close(&two);
 }
 
-/* What comes through the queue has waited elsewhere, and may be older than what is here. */
+/* A request from the queue has waited elsewhere, and may be older than those that are here. */
 static void test_the_oldest_is_called_first_wherever_it_waited(void)
 {
     struct two two;

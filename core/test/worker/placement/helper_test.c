@@ -522,7 +522,8 @@ static void test_newcomers_wait_for_whoever_is_free(void)
     stage_close(&stage);
 }
 
-/* What needs no call waits for none: neither on connections that are there nor on new ones, from the first call on. */
+/* A request that needs no call waits for none: neither on connections that are there nor on new ones, from the first
+ * call on. */
 static void test_newcomers_ask_for_files_during_a_call(void)
 {
     struct stage stage;

@@ -1,4 +1,4 @@
-/* Who is idle, without reading the slots of those who are not. */
+/* Idle siblings, found without reading the slots of those that are not idle. */
 #include "worker/two.h"
 
 enum { MANY = 512, LONG_US = 10000, FOUND = 3 };
@@ -8,7 +8,7 @@ static bool skipped(const struct two *two, int i)
     return atomic_load(&two->site.board.skips[i]);
 }
 
-/* What a slot says is not asked where it is skipped: so a look at 512 workers in long calls reads none of theirs. */
+/* A slot that is skipped is not read: so a look at 512 workers in long calls reads none of their slots. */
 static void test_only_slots_that_are_not_skipped_are_read(void)
 {
     struct two two;

@@ -18,7 +18,7 @@ struct stage {
 
 static struct stage *on_stage;
 static atomic_int in_call;          /* calls of /hold and /sleep */
-static atomic_int most;             /* … at a time */
+static atomic_int most;             /* of these calls, at a time */
 static atomic_int let_go;           /* how many /hold may end */
 static atomic_int told[4];          /* calls of /overdue/N whose thread was told */
 static atomic_int waits;            /* waits for requests that have begun */
@@ -654,7 +654,7 @@ static void test_the_deadline_finds_its_thread(void)
     ok(is_answer(late[0], "told"));
     ok(is_answer(late[1], "told"));
     ok_eq(atomic_load(&told[1]), 0);
-    /* What the supervisor sees, once the calls that have ended are off the board. */
+    /* The deadline that the supervisor sees, once the calls that have ended are off the board. */
     ok(wait_for(atomic_load(&stage.site.slot.call_deadline_us) > oribi_clock_us() + 1000000));
     atomic_store(&let_go, 1);
     ok(is_answer(extended, "not told"));

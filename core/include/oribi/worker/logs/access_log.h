@@ -24,16 +24,16 @@ enum {
 
 struct oribi_access_log;
 
-/* What lines show that is not there without being asked for. Bits. */
+/* Parts of an entry that its writer fills in only where the log wants them. Bits. */
 enum oribi_access_wants {
     ORIBI_ACCESS_WANTS_ID = 1,   /* the request's id */
     ORIBI_ACCESS_WANTS_SENT = 2, /* the head that was sent */
 };
 
 struct oribi_access_entry {
-    /* borrowed; without a method when the request line was malformed or is not whole … */
+    /* borrowed; without a method when the request line was malformed or is not whole */
     const struct oribi_head *head;
-    struct oribi_slice raw_line; /* … and then this is what came of it; may be empty */
+    struct oribi_slice raw_line; /* bytes of such a request line; may be empty */
     struct oribi_slice remote_addr;
     int status;
     const char *refused;          /* the word for the reason (http/refusal.h); NULL: it was not refused */
@@ -104,7 +104,7 @@ int oribi_access_log_fd(const struct oribi_access_log *log);
 
 void oribi_access_log_close(struct oribi_access_log *log);
 
-/* The same without writing what is buffered: for a process that has a copy of the lines of another. */
+/* Closes the log without writing what is buffered: for a process that has a copy of the lines of another. */
 void oribi_access_log_forget(struct oribi_access_log *log);
 
 #endif

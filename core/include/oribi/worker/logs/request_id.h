@@ -21,8 +21,8 @@ enum { ORIBI__ID_LEN = 36 };
 /* A member of struct oribi_worker. */
 struct oribi__id_source {
     uint64_t state[4];
-    int64_t wall_offset_ms; /* from the monotonic clock to the wall's … */
-    int64_t offset_ms;      /* … and when that was looked at; looked at anew each second */
+    int64_t wall_offset_ms; /* from the monotonic clock to the wall clock */
+    int64_t offset_ms;      /* when wall_offset_ms was read; it is read anew each second */
 };
 
 /* Once for each worker, after fork(2): so no two processes have one sequence. */
@@ -38,7 +38,8 @@ bool oribi__id_is_good(struct oribi_slice text);
 struct oribi_slice oribi__id_trusted(const struct oribi_trust *trust, const struct oribi_head *head,
                                      struct oribi_slice peer);
 
-/* What a frontend calls the request at hand; else the X-Request-Id that a trusted proxy has sent. n 0: neither. */
+/* The id that a frontend has given the request at hand; else the X-Request-Id that a trusted proxy has sent. n 0:
+ * neither. */
 struct oribi_slice oribi__id_given(const struct oribi_worker *worker, const struct oribi_conn *conn);
 
 /* The id of an exchange whose worker is set. Lives as long as its head. */

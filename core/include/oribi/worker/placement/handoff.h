@@ -73,8 +73,8 @@ enum { ORIBI_HANDOFF_WAKEUP = 1 };
  * cut; ORIBI_ESYS. Look before with oribi_os_can_open(…, 2). */
 int oribi_handoff_take(const struct oribi_handoff *queue, char *buf, size_t cap, struct oribi_handoff_item *item);
 
-/* What waits in the queue, for whoever shows that: true unless it is empty. Gives the time when the oldest request was
- * complete (oribi_clock_us()); 0: the first message is none. Takes nothing out, wakes nobody. */
+/* True unless the queue is empty. Gives the time when the oldest request in it was complete (oribi_clock_us()); 0: the
+ * first message is no request. Takes nothing out and wakes no worker. */
 bool oribi_handoff_waiting(const struct oribi_handoff *queue, int64_t *complete_us);
 
 /* Wakes a worker that sleeps, which takes the oldest message there is and looks at its listeners: called after a

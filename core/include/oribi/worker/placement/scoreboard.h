@@ -32,9 +32,8 @@ enum oribi_stop_word {
 };
 
 enum {
-    ORIBI_EXPECT_US =
-        5000, /* other requests should not wait for a call of this length; after one, more are expected … */
-    ORIBI_EXPECT_FOR_US = 60 * 1000 * 1000, /* … for so long */
+    ORIBI_EXPECT_US = 5000,                 /* other requests should not wait for a call of this length */
+    ORIBI_EXPECT_FOR_US = 60 * 1000 * 1000, /* after such a call more of them are expected for this time */
 };
 
 enum {
@@ -56,7 +55,7 @@ enum oribi_slot_method {
     ORIBI_SLOT_METHODS,
 };
 
-/* What the open connections of a worker do. Each is in one of these. */
+/* States of a worker's open connections. Each connection is in one of them. */
 enum oribi_slot_connections {
     ORIBI_SLOT_CONN_IDLE,    /* nothing of a request has come: kept alive, or silent since it was accepted */
     ORIBI_SLOT_CONN_READING, /* a head or a body has begun */
@@ -79,8 +78,8 @@ struct oribi_slot {
     _Atomic int64_t call_deadline_us; /* 0: none */
     _Atomic int64_t queue_oldest_us;  /* when the request that has waited longest was complete; 0: none waits */
     _Atomic uint32_t connections_open;
-    _Atomic uint32_t temp_file_open; /* bodies and answers that have a file … */
-    _Atomic int64_t temp_file_bytes; /* … and what is in their files */
+    _Atomic uint32_t temp_file_open; /* bodies and answers that have a file */
+    _Atomic int64_t temp_file_bytes; /* bytes in these files */
     _Atomic uint32_t queue_len;
     _Atomic uint32_t threads;                      /* calls the worker can make at a time; 0: one */
     _Atomic uint32_t threads_busy;                 /* of several; the state tells of one */
@@ -91,8 +90,8 @@ struct oribi_slot {
     _Atomic uint32_t starved; /* takes no connections from siblings: it has no descriptors to spare */
 
     /* Counters: all of 64 bits, from here to the end of total_time. oribi_slot_fold() adds them up as they stand. */
-    _Atomic uint64_t request_count;    /* answered by a call */
-    _Atomic uint64_t uncalled_count;   /* … and without one: files of mounts, for one */
+    _Atomic uint64_t request_count;    /* requests answered by a call */
+    _Atomic uint64_t uncalled_count;   /* requests answered without a call: files of mounts, for one */
     _Atomic uint64_t connection_count; /* accepted since start */
     _Atomic uint64_t bytes_in;
     _Atomic uint64_t bytes_out;
@@ -105,15 +104,15 @@ struct oribi_slot {
     _Atomic uint64_t gone_count;      /* dropped before their call because the client had gone (499) */
     _Atomic uint64_t cancelled_count; /* calls that were told to end because the client had gone */
     _Atomic uint64_t passed_count;    /* connections given to siblings */
-    _Atomic uint64_t taken_count;     /* … and taken from them */
+    _Atomic uint64_t taken_count;     /* connections taken from siblings */
     _Atomic uint64_t evicted_count;   /* connections closed for new ones: connections_max */
-    _Atomic uint64_t lost_count;      /* … that came without their descriptors, and were cut or answered 503 */
+    _Atomic uint64_t lost_count;      /* of taken_count: came without their descriptors, and were cut or answered 503 */
     _Atomic uint64_t overdue_count;   /* calls that passed call_timeout */
     _Atomic uint64_t temp_file_count; /* bodies and answers that went to a file */
-    _Atomic uint64_t temp_file_written_bytes; /* … and their bytes */
+    _Atomic uint64_t temp_file_written_bytes; /* bytes written to these files */
     _Atomic uint64_t unlogged_count;          /* lines that the logs had no room for */
-    _Atomic uint64_t gc_count;         /* runs of the language's garbage collector (oribi_worker_note_gc()) … */
-    _Atomic uint64_t gc_us;            /* … and the time that they took */
+    _Atomic uint64_t gc_count;                /* runs of the language's garbage collector (oribi_worker_note_gc()) */
+    _Atomic uint64_t gc_us;                   /* time that these runs took */
     struct oribi_histogram queue_wait; /* of each call: from the whole request to the call, or from X-Request-Start */
     struct oribi_histogram call_time;  /* inside the application */
     struct oribi_histogram total_time; /* of each call: from the whole request to the call's end */
@@ -157,7 +156,7 @@ struct oribi_scoreboard {
 /* Maps `count` zeroed slots shared with every later child. 0 or ORIBI_ENOMEM. */
 int oribi_scoreboard_create(struct oribi_scoreboard *board, uint32_t count);
 
-/* The same with a descriptor. 0, ORIBI_ENOMEM or a code of os.h. */
+/* Maps such slots with a descriptor, by which another process can attach them. 0, ORIBI_ENOMEM or a code of os.h. */
 int oribi_scoreboard_create_named(struct oribi_scoreboard *board, uint32_t count);
 
 /* Maps the slots of another process by its descriptor, which is taken on success. 0 or ORIBI_ENOMEM. */

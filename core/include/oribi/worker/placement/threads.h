@@ -83,7 +83,7 @@ void oribi_thread_never_gone(struct oribi_thread *thread);
  * next call. */
 const char *oribi_thread_line(const struct oribi_thread *thread);
 
-/* What the calling thread logs from now on concerns the current or last call of `thread`, and says the id of its
+/* Log lines of the calling thread concern the current or last call of `thread` from now on, and have the id of its
  * request where requests have one (request_id, error_log_format json); NULL ends that. */
 void oribi_thread_log_about(const struct oribi_thread *thread);
 
