@@ -504,7 +504,7 @@ static void test_no_more_memory_than_memory_max(void)
 static void test_no_more_missing_names_than_missing_max(void)
 {
     char name[400];
-    begin(4, 4, 16 * 1024);
+    begin(4, 4, 17 * 1024);
     make_file("site/0", "x");
     get_and_release("0");
     for (uint32_t i = 1; i <= 6; i++) {
