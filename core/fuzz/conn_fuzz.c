@@ -6,7 +6,7 @@
  *
  * Holds for every input: answers are well-formed and in order, one for each call and at most one refusal, which is
  * the last; nothing is answered behind a close; a client that has finished sending leaves no connection behind. */
-#include "worker/exchange.h"
+#include "worker/worker_private.h"
 
 #include "storing.h"
 

@@ -8,7 +8,7 @@
 
 #include "ours.h"
 
-#include "worker/exchange.h"
+#include "worker/worker_private.h"
 
 #include <sys/un.h>
 

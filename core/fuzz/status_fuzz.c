@@ -8,7 +8,7 @@
 
 #include "ours.h"
 
-#include "oribi/base/mem.h"
+#include "oribi/config/listener.h"
 
 #include <stdlib.h>
 
@@ -18,24 +18,30 @@ static const char token[] = "fuzz";
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static struct oribi_supervisor *prepare(uint8_t flags, struct oribi_options *options)
+static struct oribi__observe *prepare(uint8_t flags, struct oribi_options *options)
 {
-    static struct oribi_supervisor *supervisor;
     static struct oribi_policy_config config = {.workers = 1, .workers_max = SLOTS / 2};
-    if (!supervisor) {
-        supervisor = oribi_mem_alloc(1, sizeof(*supervisor));
-        expect(oribi_scoreboard_create(&supervisor->context.board, SLOTS) == 0);
-    }
+    static struct oribi_listeners listeners;
+    static struct oribi__process_context context = {.program = "fuzz", .listeners = &listeners};
+    static struct oribi__frontend_set frontends;
+    static struct oribi_policy policy;
+    static int predecessor_fd = -1;
+    static struct oribi__observe observe = {.view = {.context = &context,
+                                                     .policy = &policy,
+                                                     .frontends = &frontends,
+                                                     .predecessor_fd = &predecessor_fd,
+                                                     .version = "",
+                                                     .restart_file = ""}};
+    if (!context.board.slots)
+        expect(oribi_scoreboard_create(&context.board, SLOTS) == 0);
     *options = (struct oribi_options){.status_token = flags & TOKEN ? (char *)(uintptr_t)token : NULL};
-    oribi_policy_init(&supervisor->policy, &config, supervisor->context.board.slots, SLOTS);
-    supervisor->context.options = options;
-    supervisor->context.listeners = &supervisor->no_listeners;
-    supervisor->context.program = "fuzz";
-    supervisor->status.side.is_unix = flags & UNIX;
-    supervisor->policy.up = flags & UP;
+    oribi_policy_init(&policy, &config, context.board.slots, SLOTS);
+    context.options = options;
+    observe.status.side.is_unix = flags & UNIX;
+    policy.up = flags & UP;
     for (uint32_t i = 0; i < (uint32_t)flags >> WORKERS_SHIFT; i++)
-        supervisor->policy.records[i].state = ORIBI_RECORD_SERVING;
-    return supervisor;
+        policy.records[i].state = ORIBI_RECORD_SERVING;
+    return &observe;
 }
 
 static void check(const struct oribi_buf *out, bool has_token, const uint8_t *request, size_t n)
@@ -58,11 +64,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct oribi_buf out = {0};
     if (size < 1 || size > ORIBI__STATUS_HEAD_BYTES_MAX + 2)
         return 0;
-    struct oribi_supervisor *supervisor = prepare(data[0], &options);
+    struct oribi__observe *observe = prepare(data[0], &options);
     size_t n = size - 1;
     char *request = malloc(n ? n : 1); /* so that one byte too many is seen */
     memcpy(request, data + 1, n);
-    bool answered = oribi__status_answer(supervisor, request, n, &out);
+    bool answered = oribi__status_answer(observe, request, n, &out);
     expect(answered == (out.len > 0));
     if (answered)
         check(&out, data[0] & TOKEN, data + 1, n);

@@ -4,7 +4,6 @@
 #include "oribi/base/error.h"
 #include "oribi/base/escape.h"
 #include "oribi/base/mem.h"
-#include "config/options_private.h"
 #include "oribi/supervisor/packaged.h"
 
 #include <stdarg.h>

@@ -8,7 +8,7 @@
 #include "oribi/config/address.h"
 #include "oribi/files/mount.h"
 #include "oribi/supervisor/pid_file.h"
-#include "config/options_private.h"
+#include "oribi/config/options_files.h"
 
 #include <limits.h>
 #include <stdio.h>

@@ -4,7 +4,6 @@
 
 #include "oribi/config/address.h"
 #include "oribi/config/trust.h"
-#include "config/options_private.h"
 
 #include <string.h>
 

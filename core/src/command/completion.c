@@ -2,7 +2,9 @@
  * same three questions: which sub-command is the first word, which option stands before, what may follow it. */
 #include "oribi/command/completion.h"
 
-#include "config/options_private.h"
+#include "oribi/config/options.h"
+#include "oribi/config/refuse.h"
+#include "oribi/config/subcommands.h"
 #include "oribi/supervisor/control_words.h"
 #include "command/completion_script.h"
 #include "command/top.h"

@@ -1,7 +1,7 @@
 /* The script for bash: a function that fills COMPREPLY. */
 #include "command/completion_script.h"
 
-#include "config/options_private.h"
+#include "oribi/config/subcommands.h"
 #include "oribi/supervisor/control_words.h"
 
 /* A call of the function that adds what compgen finds. */

@@ -1,7 +1,7 @@
 /* The script for zsh: specifications of _arguments. */
 #include "command/completion_script.h"
 
-#include "config/options_private.h"
+#include "oribi/config/subcommands.h"
 #include "oribi/supervisor/control_words.h"
 
 static const char zsh_special[] = "[]:\\";

@@ -5,7 +5,9 @@
 #include "oribi/base/os/os.h"
 #include "oribi/supervisor/control.h"
 #include "oribi/config/suggest.h"
-#include "config/options_private.h"
+#include "oribi/config/options_names.h"
+#include "oribi/config/options_values.h"
+#include "oribi/config/refuse.h"
 #include "oribi/supervisor/control_place.h"
 #include "oribi/supervisor/control_words.h"
 #include "oribi/supervisor/packaged.h"
@@ -115,7 +117,7 @@ static int unknown(const char *word, const char *nearest, char *error)
 static int read_option(struct oribi_options *options, size_t argc, const char *const *argv, size_t *at, char *error)
 {
     const char *word = argv[*at];
-    char name[OPTION_NAME_CAP];
+    char name[ORIBI__OPTION_NAME_CAP];
     size_t n = strcspn(word, "=");
     /* A flag stands alone, -C file; what is longer after one dash is none of ours. */
     if (n >= sizeof(name) || (word[1] != '-' && n != 2))

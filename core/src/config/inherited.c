@@ -4,7 +4,7 @@
 
 #include "oribi/base/error.h"
 #include "oribi/base/os/os.h"
-#include "config/options_private.h"
+#include "oribi/config/refuse.h"
 
 #include <fcntl.h>
 #include <stdio.h>

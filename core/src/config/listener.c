@@ -7,7 +7,7 @@
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
 #include "oribi/base/os/os.h"
-#include "config/options_private.h"
+#include "oribi/config/refuse.h"
 
 #include <limits.h>
 #include <netdb.h>

@@ -9,7 +9,7 @@
 #include "oribi/base/os/os.h"
 #include "oribi/base/signals.h"
 #include "oribi/config/inherited.h"
-#include "config/options_private.h"
+#include "oribi/config/refuse.h"
 
 #include <arpa/inet.h>
 #include <assert.h>

@@ -2,7 +2,8 @@
  * shows. Reading order: oribi_log_format_read, read_piece, take_directive. */
 #include "oribi/config/log_format.h"
 
-#include "config/options_private.h"
+#include "oribi/config/options.h"
+#include "oribi/config/refuse.h"
 
 #include "oribi/base/buf.h"
 #include "oribi/base/error.h"

@@ -63,14 +63,14 @@ const struct oribi_option_alias *oribi_options_aliases(size_t *count)
 
 /* Lower case without dashes and underscores: head_timeout, head-timeout and HeadTimeout are one name. False when it
  * is too long for any. */
-static bool squeeze(const char *name, size_t n, char dst[OPTION_NAME_CAP])
+static bool squeeze(const char *name, size_t n, char dst[ORIBI__OPTION_NAME_CAP])
 {
     size_t len = 0;
     for (size_t i = 0; i < n; i++) {
         char c = name[i];
         if (c == '-' || c == '_')
             continue;
-        if (len == OPTION_NAME_CAP - 1)
+        if (len == ORIBI__OPTION_NAME_CAP - 1)
             return false;
         dst[len++] = c >= 'A' && c <= 'Z' ? (char)(c + ('a' - 'A')) : c;
     }
@@ -81,7 +81,7 @@ static bool squeeze(const char *name, size_t n, char dst[OPTION_NAME_CAP])
 /* Is the squeezed `name` the word [word, word+n)? Single letters are flags: there the case counts. */
 static bool is_name(const char *name, const char *typed, const char *word, size_t n)
 {
-    char squeezed[OPTION_NAME_CAP];
+    char squeezed[ORIBI__OPTION_NAME_CAP];
     if (n == 1 || !typed[1])
         return n == 1 && !typed[1] && typed[0] == word[0];
     return squeeze(word, n, squeezed) && strcmp(name, squeezed) == 0;
@@ -89,7 +89,7 @@ static bool is_name(const char *name, const char *typed, const char *word, size_
 
 bool oribi__options_same_name(const char *name, const char *typed)
 {
-    char squeezed[OPTION_NAME_CAP];
+    char squeezed[ORIBI__OPTION_NAME_CAP];
     while (*typed == '-')
         typed++;
     return squeeze(typed, strlen(typed), squeezed) && is_name(squeezed, typed, name, strlen(name));
@@ -133,7 +133,7 @@ static bool is_known(const struct oribi__option_name *found)
 struct oribi__option_name oribi__options_resolve(const char *name)
 {
     static const char *const prefixes[] = {"no", "disable", "enable"};
-    char squeezed[OPTION_NAME_CAP];
+    char squeezed[ORIBI__OPTION_NAME_CAP];
     while (*name == '-')
         name++;
     if (!squeeze(name, strlen(name), squeezed))
@@ -159,10 +159,10 @@ const struct oribi_option *oribi_options_find(const char *name)
 }
 
 /* The nearest word among [words], which are separated by blanks, if it is nearer than `best`. */
-static void consider(const char *words, const char *name, char nearest[OPTION_NAME_CAP], uint32_t *best)
+static void consider(const char *words, const char *name, char nearest[ORIBI__OPTION_NAME_CAP], uint32_t *best)
 {
     for (const char *p = words; p && *p;) {
-        char word[OPTION_NAME_CAP];
+        char word[ORIBI__OPTION_NAME_CAP];
         size_t n = strcspn(p, " ");
         if (n > 1 && squeeze(p, n, word)) {
             uint32_t distance = oribi_suggest_distance(name, word);
@@ -177,9 +177,9 @@ static void consider(const char *words, const char *name, char nearest[OPTION_NA
 }
 
 /* The name of an option, an alias or a hook that `name` was probably meant for. */
-static bool find_nearest(enum oribi_option_lang lang, const char *name, char nearest[OPTION_NAME_CAP])
+static bool find_nearest(enum oribi_option_lang lang, const char *name, char nearest[ORIBI__OPTION_NAME_CAP])
 {
-    char squeezed[OPTION_NAME_CAP];
+    char squeezed[ORIBI__OPTION_NAME_CAP];
     uint32_t best = UINT32_MAX;
     size_t count;
     const struct oribi_option *table = oribi_options_table(&count);
@@ -200,14 +200,14 @@ static bool find_nearest(enum oribi_option_lang lang, const char *name, char nea
 
 bool oribi__options_resembles(enum oribi_option_lang lang, const char *name)
 {
-    char nearest[OPTION_NAME_CAP] = "";
+    char nearest[ORIBI__OPTION_NAME_CAP] = "";
     char error[ORIBI_ERROR_TEXT_CAP];
     return oribi__options_refuse_foreign(name, error) < 0 || find_nearest(lang, name, nearest);
 }
 
 int oribi__options_unknown(enum oribi_option_lang lang, const char *name, char *error)
 {
-    char nearest[OPTION_NAME_CAP] = "";
+    char nearest[ORIBI__OPTION_NAME_CAP] = "";
     bool as_flag = name[0] == '-';
     int code = oribi__options_refuse_foreign(name, error);
     if (code < 0)

@@ -21,7 +21,7 @@ enum { DEVELOPMENT_THREADS = 3 }; /* of oribi's one worker in development */
 /* One "--name", "--name=value" or "--name value" at argv[*at]; moves *at to the last argument used. */
 static int parse_long(struct oribi_options *options, size_t argc, const char *const *argv, size_t *at, char *error)
 {
-    char name[OPTION_NAME_CAP + 16];
+    char name[ORIBI__OPTION_NAME_CAP + 16];
     const char *argument = argv[*at];
     const char *equals = strchr(argument, '=');
     size_t n = equals ? (size_t)(equals - argument) : strlen(argument);

@@ -1,5 +1,6 @@
 /* Files and folders that options name, looked at where a start or a reload can still be refused. */
 #include "config/options_private.h"
+#include "oribi/config/options_files.h"
 
 #include "oribi/base/log.h"
 #include "oribi/base/mem.h"

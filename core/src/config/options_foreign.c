@@ -293,9 +293,9 @@ static bool is_meant(const char *name, const char *typed)
 }
 
 /* "--idle-timeout" for a flag, "idle_timeout" for the configuration file. */
-static void spell(const char *option, bool as_flag, char dst[OPTION_NAME_CAP + 2])
+static void spell(const char *option, bool as_flag, char dst[ORIBI__OPTION_NAME_CAP + 2])
 {
-    (void)snprintf(dst, OPTION_NAME_CAP + 2, "%s%s", as_flag ? "--" : "", option); /* names are shorter */
+    (void)snprintf(dst, ORIBI__OPTION_NAME_CAP + 2, "%s%s", as_flag ? "--" : "", option); /* names are shorter */
     for (char *p = dst; as_flag && *p; p++)
         *p = *p == '_' ? '-' : *p;
 }
@@ -315,7 +315,7 @@ bool oribi_options_find_foreign(const char *name, struct oribi_option_foreign *f
 int oribi__options_refuse_foreign(const char *typed, char *error)
 {
     struct oribi_option_foreign found;
-    char here[OPTION_NAME_CAP + 2];
+    char here[ORIBI__OPTION_NAME_CAP + 2];
     if (!oribi_options_find_foreign(typed, &found))
         return 0;
     if (!found.here)

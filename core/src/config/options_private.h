@@ -8,45 +8,9 @@
 #define ORIBI_SRC_CONFIG_OPTIONS_PRIVATE_H
 
 #include "oribi/config/options.h"
-#include "oribi/config/suggest.h"
-
-/* Longest name in any spelling, squeezed (see oribi__options_resolve). */
-enum { OPTION_NAME_CAP = ORIBI_SUGGEST_WORD_MAX + 1 };
-
-/* The meaning of a name: one of option and alias, or none. */
-struct oribi__option_name {
-    const struct oribi_option *option;
-    const struct oribi_option_alias *alias;
-    bool takes_value; /* on the command line */
-    bool negated;     /* no_, disable_ */
-};
-
-struct oribi__option_name oribi__options_resolve(const char *name);
-
-/* Do both mean the same option, whatever their spelling? */
-bool oribi__options_same_name(const char *name, const char *typed);
-
-/* An option of another server, which has another name here or none. */
-struct oribi__foreign_name {
-    const char *name;   /* underscores; a single letter is a flag */
-    const char *server; /* the server that has it */
-    const char *here;   /* option or hook that does the same; NULL: advice says what to do */
-    const char *advice;
-};
-const struct oribi__foreign_name *oribi__options_foreign(size_t *count);
-
-/* ORIBI_EINVAL with the advice in `error` for such a name, 0 for any other. */
-int oribi__options_refuse_foreign(const char *typed, char *error);
-
-/* Names of all hooks, separated by blanks; the bindings run them. */
-const char *oribi__options_hook_names(void);
-
-/* Writes "unknown option ..." with what another server's name is here, or the nearest known name of this language.
- * Returns ORIBI_EINVAL. */
-int oribi__options_unknown(enum oribi_option_lang lang, const char *name, char *error);
-
-/* Is an unknown name one of another server, or nearly that of an option? Then somebody means an option. */
-bool oribi__options_resembles(enum oribi_option_lang lang, const char *name);
+#include "oribi/config/options_names.h"
+#include "oribi/config/options_values.h"
+#include "oribi/config/refuse.h"
 
 /* Parses `value` into the option's field, whatever its source. `name` is what the user wrote, for the error. 0 or
  * ORIBI_EINVAL. */
@@ -60,12 +24,6 @@ int oribi__option_check(const struct oribi_option *option, const char *name, con
  * any other option, or ORIBI_EINVAL. And what such lines must not say together. */
 int oribi__option_check_answer(const struct oribi_option *option, const char *line, char *error);
 int oribi__options_check_answers(const struct oribi_options *options, char *error);
-
-/* on off true false yes no 1 0, in any case; empty is off. False for any other text. */
-bool oribi__option_read_switch(const char *text, bool *on);
-
-/* A time with its unit ("1500ms", "2 s", "1.5m"; without one: seconds) in milliseconds. False for any other text. */
-bool oribi__option_read_time(const char *text, int64_t *ms);
 
 /* Sets one option of the table from a source, with the rules of oribi_options_set_from(). */
 int oribi__option_set(struct oribi_options *options, enum oribi_option_source source, const struct oribi_option *option,
@@ -94,30 +52,7 @@ void oribi__option_replace_text(char **field, const char *value);
 /* Whether `status` is an address that may be listened on. 0 or ORIBI_EINVAL. */
 int oribi__options_check_status(const struct oribi_options *options, char *error);
 
-/* Is the host of an address this machine's own, in numbers or as localhost? */
-bool oribi__options_is_loopback(const char *host);
-
-/* Tells of each thing on the disk that is missing, or cannot be used, one line each; `tell` gives false for no more of
- * them. 0, or the code of the last one. */
-typedef bool (*oribi__files_tell)(void *self, const char *error);
-int oribi__options_each_file(const struct oribi_options *options, oribi__files_tell tell, void *self);
-
 /* Is cancel_gone off, on, or a list of methods (options_gone.c)? */
 int oribi__options_check_gone(const struct oribi_options *options, char *error);
-
-/* Fills `error` (ORIBI_ERROR_TEXT_CAP, cut where a user's text is long) and returns ORIBI_EINVAL. For everything
- * that configures. */
-__attribute__((format(printf, 2, 3))) int oribi__refuse(char *error, const char *format, ...);
-
-/* A subcommand: the first word of the command line, where it is not the application. For --help and for shells. */
-struct oribi__subcommand {
-    const char *word;
-    const char *arguments; /* for --help */
-    const char *help;      /* one line */
-};
-
-enum { ORIBI__SUBCOMMANDS = 4 };
-
-extern const struct oribi__subcommand oribi__subcommands[ORIBI__SUBCOMMANDS];
 
 #endif

@@ -3,7 +3,8 @@
 
 #include "oribi/base/error.h"
 #include "oribi/base/os/os.h"
-#include "config/options_private.h"
+#include "oribi/config/options.h"
+#include "oribi/config/refuse.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

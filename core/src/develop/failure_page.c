@@ -362,7 +362,7 @@ static void put_json(const struct oribi__failure *failure, struct oribi_buf *out
 
 /* --- the choice --- */
 
-/* What Accept names first. X-Requested-With is what libraries send with a request of a page's script. */
+/* In the form that Accept names first. X-Requested-With is what libraries send with a request of a page's script. */
 const char *oribi_failure_page(const struct oribi_failure_fact *facts, size_t count, struct oribi_buf *out)
 {
     struct oribi__failure failure = {.facts = facts, .count = count};

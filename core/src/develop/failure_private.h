@@ -1,4 +1,4 @@
-/* What the sources of the error page share: failure_page.c (facts, plain text, JSON), failure_html.c,
+/* Shared by the sources of the failure page: failure_page.c (facts, plain text, JSON), failure_html.c,
  * failure_secrets.c (what is not shown) and failure_source.c (the lines around a mistake). */
 #ifndef ORIBI_DEVELOP_FAILURE_PRIVATE_H
 #define ORIBI_DEVELOP_FAILURE_PRIVATE_H

@@ -1,5 +1,5 @@
-/* What an error page does not show: values under names that speak of secrets, values of cookies, and such parameters
- * within addresses. A name too many hides a value that was harmless; one too few is seen over a shoulder. */
+/* Secrets that a failure page does not show: values under names that speak of secrets, values of cookies, and such
+ * parameters within addresses. A name too many hides a value that was harmless; one too few is seen over a shoulder. */
 #include "develop/failure_private.h"
 
 #include "oribi/base/os/os.h"
@@ -15,7 +15,7 @@ static const char *const secrets[] = {
     "jwt",      "signature", "bearer",     "private", "creditcard", "cardnumber",
 };
 
-/* The same as a word by itself, between bytes that are no letters. */
+/* Names of secrets as a word by itself, between bytes that are no letters. */
 static const char *const secret_words[] = {"auth", "pass", "pin", "otp", "nonce", "cvv", "cvc", "iban", "ssn"};
 
 enum { NAME_BYTES_MAX = 256 };
@@ -149,7 +149,7 @@ static void show_address(struct oribi_slice text, struct oribi_buf *out)
     show_pairs(oribi_slice(text.p + query, text.n - query), "&;#", false, out);
 }
 
-/* What libraries keep of a body that they have read: parameters are facts of their own. */
+/* Is this a value in which libraries keep a body that they have read? Parameters are facts of their own. */
 static bool holds_a_body(struct oribi_slice name)
 {
     static const char *const starts[] = {"rack.request.", "plack.request.", "RAW_POST_DATA",

@@ -1,16 +1,12 @@
-/* A file whose touch is a reload, as an event of the supervisor. */
+/* A file whose touch is a reload: its path, and its watch. */
 #include "oribi/develop/restart_file.h"
 
-#include "oribi/base/clock.h"
 #include "oribi/base/log.h"
 #include "oribi/base/mem.h"
 #include "oribi/base/os/os_process.h"
-#include "supervisor/supervisor_private.h"
 
 #include <stdio.h>
 #include <string.h>
-
-/* --- which file --- */
 
 void oribi__restart_path(const struct oribi_options *options, char path[ORIBI__RESTART_PATH_CAP])
 {
@@ -47,32 +43,4 @@ void oribi__restart_end(struct oribi__restart_file *restart)
 {
     oribi__watch_end(&restart->watch);
     restart->path[0] = '\0';
-}
-
-/* --- when it is touched --- */
-
-static bool looks(const struct oribi_supervisor *supervisor)
-{
-    const struct oribi_policy *policy = &supervisor->policy;
-    return supervisor->restart_file.watch.on && policy->up && !policy->stopping && !policy->stop_at &&
-           !policy->next_generation && !policy->rolling && !policy->upgrade_pid;
-}
-
-bool oribi__restart_event(struct oribi_supervisor *supervisor, struct oribi_policy_event *event)
-{
-    if (!looks(supervisor) || !oribi__watch_turn(&supervisor->restart_file.watch, oribi_clock_ms()))
-        return false;
-    oribi_log(ORIBI_LOG_INFO, "%s was touched: reloading", supervisor->restart_file.path);
-    *event = (struct oribi_policy_event){.type = ORIBI_EVENT_RELOAD};
-    return true;
-}
-
-int64_t oribi__restart_deadline(const struct oribi_supervisor *supervisor)
-{
-    return looks(supervisor) ? oribi__watch_deadline(&supervisor->restart_file.watch) : INT64_MAX;
-}
-
-int oribi__restart_fd(const struct oribi_supervisor *supervisor)
-{
-    return looks(supervisor) ? oribi__watch_fd(&supervisor->restart_file.watch) : -1;
 }

@@ -1,11 +1,10 @@
 /* The terminal of a developer. Reading order: oribi__terminal_up, open_browser, oribi__terminal_interrupt. */
 #include "oribi/develop/terminal.h"
 
-#include "supervisor/supervisor_private.h"
-
 #include "oribi/base/clock.h"
 #include "oribi/base/log.h"
 #include "oribi/base/os/os_browser.h"
+#include "oribi/config/listener.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -54,12 +53,11 @@ static void open_browser(const struct oribi_options *options, const char *link)
         oribi_log(ORIBI_LOG_INFO, "open: a browser shows %s", link);
 }
 
-void oribi__terminal_up(struct oribi_supervisor *supervisor)
+void oribi__terminal_up(const struct oribi_options *options, const struct oribi_listeners *listeners)
 {
     char link[LINK_CAP];
     char other[64];
-    const struct oribi_options *options = supervisor->context.options;
-    const struct oribi_listener *listener = linked(supervisor->context.listeners, link);
+    const struct oribi_listener *listener = linked(listeners, link);
     if (listener && oribi_options_at_terminal(options)) {
         bool far = is_every_address(listener->host) && oribi_os_lan_address(other, sizeof(other));
         oribi_log(ORIBI_LOG_INFO, "%s%s%s%s%s%s; Ctrl-C to stop", link, far ? " (from other machines http://" : "",
@@ -73,18 +71,19 @@ void oribi__terminal_up(struct oribi_supervisor *supervisor)
 
 /* "GET /slow for 3.2 s" of each worker that is in a call; of several calls it tells one. The line may change while it
  * is copied. */
-static uint32_t tell_calls(const struct oribi_supervisor *supervisor, char *dst, size_t cap)
+static uint32_t tell_calls(const struct oribi_policy *policy, const struct oribi_scoreboard *board, char *dst,
+                           size_t cap)
 {
     int64_t now_us = oribi_clock_us();
     uint32_t count = 0;
     uint32_t told = 0;
     size_t n = 0;
-    for (uint32_t i = 0; i < supervisor->policy.slot_count; i++) {
-        const struct oribi_slot *slot = &supervisor->context.board.slots[i];
+    for (uint32_t i = 0; i < policy->slot_count; i++) {
+        const struct oribi_slot *slot = &board->slots[i];
         int64_t started_us = atomic_load(&slot->call_started_us);
         uint32_t busy = atomic_load(&slot->threads_busy);
         char line[ORIBI_SLOT_LINE_CAP];
-        if (!started_us || supervisor->policy.records[i].state == ORIBI_RECORD_FREE)
+        if (!started_us || policy->records[i].state == ORIBI_RECORD_FREE)
             continue;
         memcpy(line, slot->line, sizeof(line));
         line[sizeof(line) - 1] = '\0';
@@ -102,13 +101,14 @@ static uint32_t tell_calls(const struct oribi_supervisor *supervisor, char *dst,
     return count;
 }
 
-bool oribi__terminal_interrupt(const struct oribi_supervisor *supervisor, int number, struct oribi_policy_event *event)
+bool oribi__terminal_interrupt(const struct oribi_options *options, const struct oribi_policy *policy,
+                               const struct oribi_scoreboard *board, int number, struct oribi_policy_event *event)
 {
     char calls[CALLS_TOLD_MAX * (ORIBI_SLOT_LINE_CAP + 32) + 32] = "";
-    if (number != SIGINT || supervisor->context.prefork || !oribi_options_at_terminal(supervisor->context.options))
+    if (number != SIGINT || !oribi_options_at_terminal(options))
         return false;
     *event = (struct oribi_policy_event){.type = ORIBI_EVENT_INTERRUPT};
-    uint32_t count = supervisor->policy.stopping ? 0 : tell_calls(supervisor, calls, sizeof(calls));
+    uint32_t count = policy->stopping ? 0 : tell_calls(policy, board, calls, sizeof(calls));
     if (count)
         oribi_log(ORIBI_LOG_INFO, "waiting %d s at most for %u request%s: %s; Ctrl-C again stops now",
                   ORIBI_INTERRUPT_MS / 1000, count, oribi_log_plural(count), calls);

@@ -155,7 +155,7 @@ static void append(struct oribi__watch *watch, const char *path)
     (void)oribi__watched_state(path, &file->state); /* one that is not there yet may come */
 }
 
-/* The same path twice in one list. */
+/* A path may stand twice in one list. */
 static void drop_doubles(struct oribi__watch *watch)
 {
     size_t kept = 0;

@@ -6,7 +6,7 @@
 
 #define ORIBI__WATCH_NO_FOLDER UINT32_MAX
 
-/* What is there now; false, and all 0: nothing. Of folders only which one. */
+/* State of the file that is there now; false, and all 0: there is none. Of folders only which one. */
 bool oribi__watched_state(const char *path, struct oribi__watched_state *state);
 
 /* Adds the folder, if it is not watched likewise. Its place; ORIBI__WATCH_NO_FOLDER: there is no room. */

@@ -10,7 +10,7 @@
 #include "oribi/base/mem.h"
 #include "oribi/http/parser.h"
 #include "oribi/http/status.h"
-#include "worker/exchange.h"
+#include "oribi/worker/logs/note_line.h"
 #include "oribi/worker/logs/refused.h"
 
 #include <stdio.h>

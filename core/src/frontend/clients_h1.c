@@ -5,7 +5,7 @@
 #include "oribi/base/error.h"
 #include "oribi/base/os/os.h"
 #include "oribi/http/fields.h"
-#include "worker/exchange.h"
+#include "oribi/worker/logs/note_line.h"
 
 #include <string.h>
 

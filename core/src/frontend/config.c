@@ -10,7 +10,7 @@
 #include "oribi/base/mem.h"
 #include "oribi/base/os/os.h"
 #include "oribi/base/os/os_process.h"
-#include "oribi/supervisor/frontends.h"
+#include "oribi/worker/frontend_protocol.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,8 @@
-/* See agent.h. Reading order: the weight, the line, one client, the turn. */
+/* The agent's address, its clients and the line that they get. Reading order: the weight, the line, one client, the
+ * turn. */
 #include "oribi/observe/agent.h"
 
-#include "supervisor/supervisor_private.h"
+#include "oribi/observe/view.h"
 
 #include "oribi/base/clock.h"
 #include "oribi/base/error.h"
@@ -32,17 +33,16 @@ uint32_t oribi__agent_weight_of(const struct oribi__history *history)
 
 /* --- the line --- */
 
-static size_t put_line(const struct oribi_supervisor *supervisor, char line[ORIBI__AGENT_LINE_CAP])
+static size_t put_line(const struct oribi__observe *observe, char line[ORIBI__AGENT_LINE_CAP])
 {
-    const struct oribi_policy *policy = &supervisor->policy;
+    const struct oribi_policy *policy = observe->view.policy;
     int n;
     if (policy->stopping || policy->stop_at)
         n = snprintf(line, ORIBI__AGENT_LINE_CAP, "drain\n");
-    else if (!policy->up || oribi_policy_serving(policy) == 0 || oribi__frontends_missing(&supervisor->frontends))
+    else if (!policy->up || oribi_policy_serving(policy) == 0 || oribi__frontends_missing(observe->view.frontends))
         n = snprintf(line, ORIBI__AGENT_LINE_CAP, "maint\n");
     else
-        n = snprintf(line, ORIBI__AGENT_LINE_CAP, "up ready %u%%\n",
-                     oribi__agent_weight_of(supervisor->history.history));
+        n = snprintf(line, ORIBI__AGENT_LINE_CAP, "up ready %u%%\n", oribi__agent_weight_of(observe->history.history));
     return (size_t)n;
 }
 
@@ -54,8 +54,8 @@ static void drop(struct oribi__agent_client *client)
     client->fd = -1;
 }
 
-/* What a client sends is of no interest; it must be read all the same, since a close with unread bytes is a reset,
- * which can overtake the line. */
+/* The bytes that a client sends are of no interest; they must be read all the same, since a close with unread bytes is
+ * a reset, which can overtake the line. */
 static void hear(struct oribi__agent_client *client)
 {
     char rest[256];
@@ -76,10 +76,10 @@ static struct oribi__agent_client *place_for_newcomer(struct oribi__agent *agent
     return found;
 }
 
-static void tell(const struct oribi_supervisor *supervisor, struct oribi__agent *agent, int fd)
+static void tell(const struct oribi__observe *observe, struct oribi__agent *agent, int fd)
 {
     char line[ORIBI__AGENT_LINE_CAP];
-    struct iovec all = {line, put_line(supervisor, line)};
+    struct iovec all = {line, put_line(observe, line)};
     struct oribi__agent_client *client = place_for_newcomer(agent);
     if (client->fd >= 0)
         drop(client);
@@ -99,18 +99,18 @@ void oribi__agent_init(struct oribi__agent *agent)
         agent->clients[i].fd = -1;
 }
 
-int oribi__agent_open(struct oribi_supervisor *supervisor, char *error)
+int oribi__agent_open(struct oribi__observe *observe, char *error)
 {
-    if (!supervisor->context.options->agent)
+    if (!observe->view.context->options->agent)
         return 0;
-    oribi__history_begin(supervisor);
-    return oribi__side_open(supervisor, &supervisor->agent.side, supervisor->context.options->agent, error);
+    oribi__history_begin(observe);
+    return oribi__side_open(observe, &observe->agent.side, observe->view.context->options->agent, error);
 }
 
-void oribi__agent_turn(struct oribi_supervisor *supervisor)
+void oribi__agent_turn(struct oribi__observe *observe)
 {
-    struct oribi__agent *agent = &supervisor->agent;
-    oribi__side_turn(supervisor, &agent->side);
+    struct oribi__agent *agent = &observe->agent;
+    oribi__side_turn(observe, &agent->side);
     if (agent->side.fd < 0)
         return;
     for (uint32_t i = 0; i < ORIBI__AGENT_CLIENTS_MAX; i++)
@@ -120,35 +120,35 @@ void oribi__agent_turn(struct oribi_supervisor *supervisor)
         int fd;
         if (oribi_os_accept(agent->side.fd, &fd, NULL, NULL) < 0)
             return;
-        tell(supervisor, agent, fd);
+        tell(observe, agent, fd);
     }
 }
 
-size_t oribi__agent_fds(const struct oribi_supervisor *supervisor, int *fds)
+size_t oribi__agent_fds(const struct oribi__observe *observe, int *fds)
 {
     size_t count = 0;
-    fds[count++] = supervisor->agent.side.fd;
+    fds[count++] = observe->agent.side.fd;
     for (uint32_t i = 0; i < ORIBI__AGENT_CLIENTS_MAX; i++)
-        if (supervisor->agent.clients[i].fd >= 0)
-            fds[count++] = supervisor->agent.clients[i].fd;
+        if (observe->agent.clients[i].fd >= 0)
+            fds[count++] = observe->agent.clients[i].fd;
     return count;
 }
 
-int64_t oribi__agent_deadline(const struct oribi_supervisor *supervisor)
+int64_t oribi__agent_deadline(const struct oribi__observe *observe)
 {
-    int64_t at = oribi__side_deadline(&supervisor->agent.side);
+    int64_t at = oribi__side_deadline(&observe->agent.side);
     for (uint32_t i = 0; i < ORIBI__AGENT_CLIENTS_MAX; i++)
-        if (supervisor->agent.clients[i].fd >= 0 && supervisor->agent.clients[i].until < at)
-            at = supervisor->agent.clients[i].until;
+        if (observe->agent.clients[i].fd >= 0 && observe->agent.clients[i].until < at)
+            at = observe->agent.clients[i].until;
     return at;
 }
 
-void oribi__agent_close(struct oribi_supervisor *supervisor, bool unlink_path)
+void oribi__agent_close(struct oribi__observe *observe, bool unlink_path)
 {
     for (uint32_t i = 0; i < ORIBI__AGENT_CLIENTS_MAX; i++)
-        if (supervisor->agent.clients[i].fd >= 0)
-            drop(&supervisor->agent.clients[i]);
-    oribi__side_close(&supervisor->agent.side, unlink_path);
-    if (!supervisor->context.options->status)
-        oribi__history_end(supervisor);
+        if (observe->agent.clients[i].fd >= 0)
+            drop(&observe->agent.clients[i]);
+    oribi__side_close(&observe->agent.side, unlink_path);
+    if (!observe->view.context->options->status)
+        oribi__history_end(observe);
 }

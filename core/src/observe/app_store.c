@@ -27,7 +27,7 @@ static int map(struct oribi__app_store *store, int fd, uint32_t server)
     return 0;
 }
 
-/* What ORIBI_METRICS names, and clears that. False: nothing. */
+/* Takes the store that ORIBI_METRICS names, and clears that. False: it names none. */
 static bool take(struct oribi__app_store *store)
 {
     unsigned layout = 0;

@@ -62,7 +62,7 @@ static uint64_t counts_of(const struct oribi_histogram *histogram)
     return sum.count;
 }
 
-/* What `all` counted, which is the difference of two readings. */
+/* Counters of `all`, which is the difference of two readings. */
 static void put_counters(uint32_t *values, const struct oribi_slot *all)
 {
     uint64_t refused = 0;

@@ -1,22 +1,23 @@
 /* The supervisor's readings for its history: one each two seconds while the status listener is on. */
 #include "oribi/observe/history.h"
-#include "supervisor/supervisor_private.h"
+#include "oribi/observe/status.h"
+#include "oribi/observe/view.h"
 
 #include "oribi/base/clock.h"
 #include "oribi/base/mem.h"
 
-void oribi__history_begin(struct oribi_supervisor *supervisor)
+void oribi__history_begin(struct oribi__observe *observe)
 {
-    struct oribi__history_readings *readings = &supervisor->history;
+    struct oribi__history_readings *readings = &observe->history;
     if (readings->history)
         return;
     readings->history = oribi_mem_alloc(1, sizeof(*readings->history));
     readings->next_ms = oribi_clock_ms();
 }
 
-void oribi__history_end(struct oribi_supervisor *supervisor)
+void oribi__history_end(struct oribi__observe *observe)
 {
-    struct oribi__history_readings *readings = &supervisor->history;
+    struct oribi__history_readings *readings = &observe->history;
     oribi_mem_free(readings->history);
     oribi_mem_free(readings->workers);
     *readings = (struct oribi__history_readings){0};
@@ -29,11 +30,10 @@ static uint32_t at_least(uint32_t value, int64_t other)
     return other > (int64_t)value ? (uint32_t)(other < UINT32_MAX - 1 ? other : UINT32_MAX - 1) : value;
 }
 
-static void read_waiting(const struct oribi_supervisor *supervisor, int64_t now_us,
-                         struct oribi__history_reading *reading)
+static void read_waiting(const struct oribi__observe *observe, int64_t now_us, struct oribi__history_reading *reading)
 {
     int64_t wait;
-    reading->values[ORIBI__HISTORY_WAITING] += oribi__waiting(supervisor, &wait);
+    reading->values[ORIBI__HISTORY_WAITING] += oribi__waiting(observe, &wait);
     if (wait)
         reading->values[ORIBI__HISTORY_OLDEST_WAIT] = at_least(0, (now_us - wait) / 1000);
 }
@@ -59,46 +59,46 @@ static void read_slot(const struct oribi_slot *slot, int64_t now_us, struct orib
 }
 
 /* A process that was not there at the last reading has used all its time since. */
-static void read_process(struct oribi_supervisor *supervisor, uint32_t i, struct oribi__history_reading *reading,
+static void read_process(struct oribi__observe *observe, uint32_t i, struct oribi__history_reading *reading,
                          int64_t *memory_bytes)
 {
-    int32_t pid = supervisor->policy.records[i].pid;
-    uint32_t before_ms = supervisor->history.workers[i].pid == pid ? supervisor->history.workers[i].cpu_ms : 0;
+    int32_t pid = observe->view.policy->records[i].pid;
+    uint32_t before_ms = observe->history.workers[i].pid == pid ? observe->history.workers[i].cpu_ms : 0;
     int64_t bytes;
     int64_t cpu_ms;
     oribi_process_usage(pid, &bytes, &cpu_ms);
     *memory_bytes += bytes;
     if (cpu_ms > before_ms)
         reading->cpu_ms += (uint64_t)(cpu_ms - before_ms);
-    supervisor->history.workers[i].pid = pid;
-    supervisor->history.workers[i].cpu_ms = (uint32_t)cpu_ms;
+    observe->history.workers[i].pid = pid;
+    observe->history.workers[i].cpu_ms = (uint32_t)cpu_ms;
 }
 
-static void take(struct oribi_supervisor *supervisor, int64_t now_ms)
+static void take(struct oribi__observe *observe, int64_t now_ms)
 {
     uint64_t sums[ORIBI_SLOT_COUNTERS];
     struct oribi__history_reading reading = {.now_ms = now_ms, .sums = sums};
-    const uint64_t *exits = supervisor->totals.exits;
+    const uint64_t *exits = observe->totals.exits;
     int64_t memory_bytes = 0;
     int64_t now_us = oribi_clock_us();
-    oribi__status_sum(supervisor, sums);
-    read_waiting(supervisor, now_us, &reading);
-    reading.values[ORIBI__HISTORY_CONNECTIONS] = oribi__frontends_open(&supervisor->frontends);
-    for (uint32_t i = 0; i < supervisor->policy.slot_count; i++) {
-        if (!oribi_policy_has_process(&supervisor->policy, i))
+    oribi__status_sum(observe, sums);
+    read_waiting(observe, now_us, &reading);
+    reading.values[ORIBI__HISTORY_CONNECTIONS] = oribi__frontends_open(observe->view.frontends);
+    for (uint32_t i = 0; i < observe->view.policy->slot_count; i++) {
+        if (!oribi_policy_has_process(observe->view.policy, i))
             continue;
-        read_slot(&supervisor->context.board.slots[i], now_us, &reading);
-        read_process(supervisor, i, &reading, &memory_bytes);
+        read_slot(&observe->view.context->board.slots[i], now_us, &reading);
+        read_process(observe, i, &reading, &memory_bytes);
     }
-    reading.values[ORIBI__HISTORY_WORKERS] = oribi_policy_serving(&supervisor->policy);
+    reading.values[ORIBI__HISTORY_WORKERS] = oribi_policy_serving(observe->view.policy);
     reading.values[ORIBI__HISTORY_MEMORY] = at_least(0, memory_bytes >> 10);
-    reading.crashes = oribi__totals_exits(&supervisor->totals) - exits[ORIBI__EXIT_ASKED] - exits[ORIBI__EXIT_RECYCLED];
-    oribi__history_add(supervisor->history.history, &reading);
+    reading.crashes = oribi__totals_exits(&observe->totals) - exits[ORIBI__EXIT_ASKED] - exits[ORIBI__EXIT_RECYCLED];
+    oribi__history_add(observe->history.history, &reading);
 }
 
-void oribi__history_turn(struct oribi_supervisor *supervisor)
+void oribi__history_turn(struct oribi__observe *observe)
 {
-    struct oribi__history_readings *readings = &supervisor->history;
+    struct oribi__history_readings *readings = &observe->history;
     if (!readings->history)
         return;
     int64_t now_ms = oribi_clock_ms();
@@ -108,22 +108,22 @@ void oribi__history_turn(struct oribi_supervisor *supervisor)
     if (readings->next_ms <= now_ms)
         readings->next_ms = now_ms + ORIBI__HISTORY_MS; /* what is lost is lost */
     if (!readings->workers)
-        readings->workers = oribi_mem_alloc(supervisor->policy.slot_count, sizeof(*readings->workers));
-    take(supervisor, now_ms);
+        readings->workers = oribi_mem_alloc(observe->view.policy->slot_count, sizeof(*readings->workers));
+    take(observe, now_ms);
 }
 
-int64_t oribi__history_deadline(const struct oribi_supervisor *supervisor)
+int64_t oribi__history_deadline(const struct oribi__observe *observe)
 {
-    return supervisor->history.history ? supervisor->history.next_ms : INT64_MAX;
+    return observe->history.history ? observe->history.next_ms : INT64_MAX;
 }
 
-void oribi__history_json(const struct oribi_supervisor *supervisor, uint64_t since, struct oribi_buf *out)
+void oribi__history_json(const struct oribi__observe *observe, uint64_t since, struct oribi_buf *out)
 {
-    const struct oribi__history *history = supervisor->history.history;
+    const struct oribi__history *history = observe->history.history;
     oribi_buf_print(out, "{\"server\":\"%d-%lld\",\"period_ms\":%d,\"kept\":%d,\"uptime_ms\":%lld,",
-                    (int)supervisor->pid, (long long)supervisor->started_wall_ms, ORIBI__HISTORY_MS,
-                    ORIBI__HISTORY_SAMPLES, (long long)(oribi_clock_ms() - supervisor->started_ms));
+                    (int)observe->view.context->supervisor, (long long)observe->started_wall_ms, ORIBI__HISTORY_MS,
+                    ORIBI__HISTORY_SAMPLES, (long long)(oribi_clock_ms() - observe->started_ms));
     if (history)
-        oribi__history_put(history, since, supervisor->started_ms, out);
+        oribi__history_put(history, since, observe->started_ms, out);
     oribi_buf_print(out, "}\n");
 }

@@ -38,7 +38,7 @@ struct oribi__totals_page {
 /* How a run may differ from version to version. A name never changes its meaning, and no place in a run does. */
 enum grows {
     GROWS_AT_END,     /* new counters stand at the end */
-    GROWS_BEFORE_END, /* … before the last, which counts all that has none of its own */
+    GROWS_BEFORE_END, /* new counters stand before the last, which counts all that has none of its own */
     GROWS_NOT,        /* of another length it is something else: a histogram */
 };
 

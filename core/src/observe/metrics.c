@@ -126,17 +126,17 @@ static void put_reloads(struct oribi__scrape *scrape, const struct oribi__metric
 
 static void put_reload_time(struct oribi__scrape *scrape, const struct oribi__metric *metric)
 {
-    oribi__put_seconds(scrape, metric, NULL, scrape->supervisor->totals.reload_ms * 1000);
+    oribi__put_seconds(scrape, metric, NULL, scrape->observe->totals.reload_ms * 1000);
 }
 
 static void put_generation(struct oribi__scrape *scrape, const struct oribi__metric *metric)
 {
-    oribi__put_count(scrape, metric, NULL, scrape->supervisor->policy.generation);
+    oribi__put_count(scrape, metric, NULL, scrape->observe->view.policy->generation);
 }
 
 static void put_start(struct oribi__scrape *scrape, const struct oribi__metric *metric)
 {
-    oribi__put_seconds(scrape, metric, NULL, scrape->supervisor->started_wall_ms * 1000);
+    oribi__put_seconds(scrape, metric, NULL, scrape->observe->started_wall_ms * 1000);
 }
 
 /* --- of frontends --- */
@@ -144,11 +144,11 @@ static void put_start(struct oribi__scrape *scrape, const struct oribi__metric *
 static void put_frontends(struct oribi__scrape *scrape, const struct oribi__metric *metric)
 {
     static const char *const states[] = {"serving", "starting", "stopped"};
-    const struct oribi__frontends *frontends = &scrape->supervisor->frontends;
+    const struct oribi__frontend_set *frontends = scrape->observe->view.frontends;
     enum { STATES = sizeof(states) / sizeof(states[0]) };
     uint32_t counts[STATES] = {0};
     for (uint32_t i = 0; i < frontends->count; i++) {
-        const char *state = oribi__frontend_state(&frontends->items[i]);
+        const char *state = oribi__frontend_state(frontends->processes[i]);
         for (size_t k = 0; k < STATES; k++)
             counts[k] += strcmp(state, states[k]) == 0;
     }
@@ -163,7 +163,7 @@ static void put_frontend_exits(struct oribi__scrape *scrape, const struct oribi_
 
 static uint64_t frontend_sum(const struct oribi__scrape *scrape, size_t offset)
 {
-    const struct oribi__frontends *frontends = &scrape->supervisor->frontends;
+    const struct oribi__frontend_set *frontends = scrape->observe->view.frontends;
     uint64_t sum = 0;
     for (uint32_t i = 0; i < frontends->count; i++) {
         const char *slot = (const char *)oribi__frontends_slot(frontends, i);
@@ -189,7 +189,7 @@ static void put_frontend_gauge(struct oribi__scrape *scrape, const struct oribi_
 /* The first of all frontends' certificates to expire; without a certificate no sample. */
 static void put_expiry(struct oribi__scrape *scrape, const struct oribi__metric *metric)
 {
-    const struct oribi__frontends *frontends = &scrape->supervisor->frontends;
+    const struct oribi__frontend_set *frontends = scrape->observe->view.frontends;
     int64_t first_s = INT64_MAX;
     for (uint32_t i = 0; i < frontends->count; i++) {
         const struct oribi_frontend_slot *slot = oribi__frontends_slot(frontends, i);
@@ -229,7 +229,7 @@ static const char *protocol_of(uint32_t i, char text[16])
 
 static void app_counts(const struct oribi__scrape *scrape, struct oribi_metric_counts *counts)
 {
-    oribi_metric_store_counts(&scrape->supervisor->context.app.view, counts);
+    oribi_metric_store_counts(&scrape->observe->view.context->app.view, counts);
 }
 
 static void put_app_series(struct oribi__scrape *scrape, const struct oribi__metric *metric)
@@ -241,7 +241,7 @@ static void put_app_series(struct oribi__scrape *scrape, const struct oribi__met
 
 static void put_app_series_max(struct oribi__scrape *scrape, const struct oribi__metric *metric)
 {
-    oribi__put_count(scrape, metric, NULL, scrape->supervisor->context.app.view.max);
+    oribi__put_count(scrape, metric, NULL, scrape->observe->view.context->app.view.max);
 }
 
 static void put_app_series_lost(struct oribi__scrape *scrape, const struct oribi__metric *metric)
@@ -421,16 +421,16 @@ static void put_family(struct oribi__scrape *scrape, const struct oribi__metric 
         put_counters(scrape, metric);
 }
 
-void oribi__metrics(const struct oribi_supervisor *supervisor, struct oribi_buf *out, bool open_metrics)
+void oribi__metrics(const struct oribi__observe *observe, struct oribi_buf *out, bool open_metrics)
 {
-    struct oribi__scrape scrape = {.supervisor = supervisor, .out = out, .open_metrics = open_metrics};
-    oribi__status_totals(supervisor, &scrape.totals);
+    struct oribi__scrape scrape = {.observe = observe, .out = out, .open_metrics = open_metrics};
+    oribi__status_totals(observe, &scrape.totals);
     oribi_slot_unfold(scrape.totals.ended, &scrape.all);
     oribi_frontend_slot_unfold(scrape.totals.frontends, &scrape.frontends);
     oribi__scrape_look(&scrape);
     for (size_t i = 0; i < METRICS; i++)
         put_family(&scrape, &table[i]);
-    oribi__app_export_text(&supervisor->context.app.view, supervisor->policy.generation, open_metrics, out);
+    oribi__app_export_text(&observe->view.context->app.view, observe->view.policy->generation, open_metrics, out);
     if (open_metrics)
         oribi_buf_print(scrape.out, "# EOF\n");
 }

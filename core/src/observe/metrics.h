@@ -8,11 +8,11 @@
 
 #include <stdbool.h>
 
-struct oribi_supervisor;
+struct oribi__observe;
 
 /* Appends all metrics, in OpenMetrics 1.0 or in Prometheus' text format 0.0.4. Reads the scoreboard, and of each worker
  * one small file of /proc. The size depends on the number of workers alone. Where memory is out the rest is missing. */
-void oribi__metrics(const struct oribi_supervisor *supervisor, struct oribi_buf *out, bool open_metrics);
+void oribi__metrics(const struct oribi__observe *observe, struct oribi_buf *out, bool open_metrics);
 
 /* Whether a client with this Accept field prefers OpenMetrics; without the field it does not. */
 bool oribi__metrics_open_wanted(struct oribi_slice accept);

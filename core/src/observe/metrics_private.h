@@ -1,21 +1,22 @@
-/* What the sources of the metrics share: metrics.c has the table, metrics_workers.c what is told of workers. */
+/* Shared by the sources of the metrics: metrics.c has the table, metrics_workers.c what is told of workers. */
 #ifndef ORIBI_OBSERVE_METRICS_PRIVATE_H
 #define ORIBI_OBSERVE_METRICS_PRIVATE_H
 
-#include "supervisor/supervisor_private.h"
+#include "oribi/observe/status.h"
+#include "oribi/observe/view.h"
 
 enum oribi__metric_kind { ORIBI__COUNTER, ORIBI__GAUGE, ORIBI__HISTOGRAM };
 
 struct oribi__metric;
 
-/* What a scrape works with. */
+/* State of one scrape. */
 struct oribi__scrape {
-    const struct oribi_supervisor *supervisor;
+    const struct oribi__observe *observe;
     struct oribi_buf *out;
     bool open_metrics;
-    struct oribi__totals totals;                      /* of the server since its start … */
-    struct oribi_slot all;                            /* … those of its workers by their names … */
-    struct oribi_frontend_slot frontends;             /* … and those of its frontends */
+    struct oribi__totals totals;                      /* of the server since its start */
+    struct oribi_slot all;                            /* the totals of its workers by their names */
+    struct oribi_frontend_slot frontends;             /* the totals of its frontends by their names */
     struct oribi_process_look looks[ORIBI_SLOTS_MAX]; /* one for each worker there is */
 };
 
@@ -29,8 +30,9 @@ struct oribi__metric {
     size_t offset;                                      /* of the first */
     bool of_frontends;                                  /* in a frontend's slot */
     const char *(*value_of)(uint32_t i, char text[16]); /* the label's value; NULL: this one is not shown */
-    void (*put)(struct oribi__scrape *, const struct oribi__metric *); /* in the place of all three … */
-    /* … as is this: the number of worker i, in us where the unit is seconds; below 0: not known, and not shown */
+    void (*put)(struct oribi__scrape *, const struct oribi__metric *); /* in the place of all three */
+    /* In the place of all three, too: the number of worker i, in us where the unit is seconds; below 0: not known, and
+     * not shown */
     int64_t (*of_worker)(const struct oribi__scrape *, uint32_t i);
 };
 

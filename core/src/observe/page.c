@@ -12,7 +12,7 @@ static const unsigned char page[] = {
 #include "page.inc"
 };
 
-/* What stands in the file where the nonce is to be. */
+/* Mark in the file where the nonce is to be. */
 static const char mark[] = "{{nonce}}";
 
 int oribi__page_nonce(char nonce[ORIBI__PAGE_NONCE_CAP])

@@ -1,7 +1,8 @@
-/* See side_listener.h. Reading order: open_parsed, open_now, oribi__side_turn. */
+/* An address beside those of the application: opened, tried again, closed. Reading order: open_parsed, open_now,
+ * oribi__side_turn. */
 #include "observe/side_listener.h"
 
-#include "supervisor/supervisor_private.h"
+#include "oribi/observe/view.h"
 
 #include "oribi/base/clock.h"
 #include "oribi/base/error.h"
@@ -136,17 +137,17 @@ static int open_now(struct oribi__side_listener *side, char *error)
     return code;
 }
 
-int oribi__side_open(const struct oribi_supervisor *supervisor, struct oribi__side_listener *side, const char *address,
+int oribi__side_open(const struct oribi__observe *observe, struct oribi__side_listener *side, const char *address,
                      char *error)
 {
     side->address = address;
-    if (supervisor->upgrade.predecessor_fd < 0)
+    if (*observe->view.predecessor_fd < 0)
         return open_now(side, error);
     side->retry_at = oribi_clock_ms() + ORIBI__SIDE_RETRY_MS;
     return 0;
 }
 
-void oribi__side_turn(const struct oribi_supervisor *supervisor, struct oribi__side_listener *side)
+void oribi__side_turn(const struct oribi__observe *observe, struct oribi__side_listener *side)
 {
     char error[ORIBI_ERROR_TEXT_CAP];
     if (!side->retry_at)
@@ -155,7 +156,7 @@ void oribi__side_turn(const struct oribi_supervisor *supervisor, struct oribi__s
     if (now_ms < side->retry_at)
         return;
     side->retry_at = now_ms + ORIBI__SIDE_RETRY_MS;
-    if (supervisor->upgrade.predecessor_fd >= 0)
+    if (*observe->view.predecessor_fd >= 0)
         return;
     if (open_now(side, error) == 0)
         side->retry_at = 0;

@@ -11,16 +11,16 @@ enum {
     ORIBI__SIDE_TRIES_SAID = 50, /* after so many tries the log says so */
 };
 
-struct oribi_supervisor;
+struct oribi__observe;
 
 struct oribi__side_listener {
     const char *option;  /* its name, for log lines; static storage */
     const char *address; /* as the option gives it; borrowed */
     int fd;              /* -1: none */
-    bool is_unix;        /* then its file is: */
-    uint64_t device;     /* … so that another's under the same name stays */
-    uint64_t inode;      /* … */
-    int64_t retry_at;    /* when to try again to open the address, oribi_clock_ms(); 0: not */
+    bool is_unix;        /* then device and inode are those of its file */
+    uint64_t device;     /* of the file, so that another's under the same name stays */
+    uint64_t inode;
+    int64_t retry_at; /* when to try again to open the address, oribi_clock_ms(); 0: not */
     uint32_t tries;
 };
 
@@ -30,11 +30,11 @@ void oribi__side_init(struct oribi__side_listener *side, const char *option);
 /* Opens `address` (borrowed for the listener's life), or in a successor remembers to. 0 or a code with `error`
  * (ORIBI_ERROR_TEXT_CAP). A unix socket is its owner's alone unless the address has a umask; a stale file is removed.
  * */
-int oribi__side_open(const struct oribi_supervisor *supervisor, struct oribi__side_listener *side, const char *address,
+int oribi__side_open(const struct oribi__observe *observe, struct oribi__side_listener *side, const char *address,
                      char *error);
 
 /* Tries again to open the address, when it is time. */
-void oribi__side_turn(const struct oribi_supervisor *supervisor, struct oribi__side_listener *side);
+void oribi__side_turn(const struct oribi__observe *observe, struct oribi__side_listener *side);
 
 /* When a turn is wanted, oribi_clock_ms(); INT64_MAX: never. */
 int64_t oribi__side_deadline(const struct oribi__side_listener *side);

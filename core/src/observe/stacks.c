@@ -2,7 +2,7 @@
  * order: oribi__stacks_ask, oribi__stacks_turn, put_worker. What stands in shared memory is an application's to spoil:
  * lengths are checked, and texts are written so that they cannot speak to a terminal. */
 #include "oribi/observe/stacks.h"
-#include "supervisor/supervisor_private.h"
+#include "oribi/observe/view.h"
 
 #include "oribi/base/clock.h"
 #include "oribi/base/escape.h"
@@ -13,29 +13,29 @@
 
 /* --- asking --- */
 
-static struct oribi_stacks *stacks_of(const struct oribi_supervisor *supervisor, uint32_t i)
+static struct oribi_stacks *stacks_of(const struct oribi__observe *observe, uint32_t i)
 {
-    return &supervisor->context.board.stacks[i];
+    return &observe->view.context->board.stacks[i];
 }
 
-static int32_t pid_of(const struct oribi_supervisor *supervisor, uint32_t i)
+static int32_t pid_of(const struct oribi__observe *observe, uint32_t i)
 {
-    return oribi_policy_has_process(&supervisor->policy, i) ? supervisor->policy.records[i].pid : 0;
+    return oribi_policy_has_process(observe->view.policy, i) ? observe->view.policy->records[i].pid : 0;
 }
 
-static bool has_answered(const struct oribi_supervisor *supervisor, uint32_t i)
+static bool has_answered(const struct oribi__observe *observe, uint32_t i)
 {
-    return atomic_load_explicit(&stacks_of(supervisor, i)->answered, memory_order_acquire) == supervisor->stacks.number;
+    return atomic_load_explicit(&stacks_of(observe, i)->answered, memory_order_acquire) == observe->stacks.number;
 }
 
-static bool has_helper(const struct oribi_supervisor *supervisor, uint32_t i)
+static bool has_helper(const struct oribi__observe *observe, uint32_t i)
 {
-    return atomic_load(&stacks_of(supervisor, i)->helper_tid) > 0;
+    return atomic_load(&stacks_of(observe, i)->helper_tid) > 0;
 }
 
-uint32_t oribi__stacks_ask(struct oribi_supervisor *supervisor)
+uint32_t oribi__stacks_ask(struct oribi__observe *observe)
 {
-    struct oribi__stacks *stacks = &supervisor->stacks;
+    struct oribi__stacks *stacks = &observe->stacks;
     if (stacks->open)
         return stacks->number;
     stacks->number++;
@@ -44,21 +44,21 @@ uint32_t oribi__stacks_ask(struct oribi_supervisor *supervisor)
     stacks->open = true;
     stacks->look_at = oribi_clock_ms() + ORIBI__STACKS_LOOK_MS;
     stacks->until = oribi_clock_ms() + ORIBI__STACKS_MS;
-    for (uint32_t i = 0; i < supervisor->policy.slot_count; i++) {
-        int32_t pid = pid_of(supervisor, i);
+    for (uint32_t i = 0; i < observe->view.policy->slot_count; i++) {
+        int32_t pid = pid_of(observe, i);
         if (pid <= 0)
             continue;
-        atomic_store_explicit(&stacks_of(supervisor, i)->asked, stacks->number, memory_order_release);
-        int32_t tid = atomic_load(&stacks_of(supervisor, i)->helper_tid);
+        atomic_store_explicit(&stacks_of(observe, i)->asked, stacks->number, memory_order_release);
+        int32_t tid = atomic_load(&stacks_of(observe, i)->helper_tid);
         if (tid > 0)
             (void)oribi_os_thread_signal(pid, tid, oribi_os_sample_signal()); /* gone: it does not answer */
     }
     return stacks->number;
 }
 
-bool oribi__stacks_answered(const struct oribi_supervisor *supervisor, uint32_t number)
+bool oribi__stacks_answered(const struct oribi__observe *observe, uint32_t number)
 {
-    return supervisor->stacks.number != number || !supervisor->stacks.open;
+    return observe->stacks.number != number || !observe->stacks.open;
 }
 
 /* --- writing --- */
@@ -195,10 +195,10 @@ static void put_name(struct oribi__stacks *stacks, uint32_t i, int32_t pid, int6
     oribi_buf_print(&stacks->text, "): ");
 }
 
-static void put_calls(struct oribi_supervisor *supervisor, uint32_t i, int32_t pid, const char *bytes, uint32_t len)
+static void put_calls(struct oribi__observe *observe, uint32_t i, int32_t pid, const char *bytes, uint32_t len)
 {
-    struct oribi__stacks *stacks = &supervisor->stacks;
-    bool several = atomic_load(&supervisor->context.board.slots[i].threads) > 1;
+    struct oribi__stacks *stacks = &observe->stacks;
+    bool several = atomic_load(&observe->view.context->board.slots[i].threads) > 1;
     struct oribi_stack stack;
     struct oribi_slice frames;
     uint32_t at = 0;
@@ -210,7 +210,7 @@ static void put_calls(struct oribi_supervisor *supervisor, uint32_t i, int32_t p
         oribi_buf_print(&stacks->json, "%s", count ? "," : "");
         put_call_json(&stacks->json, &stack, frames);
     }
-    uint32_t left_out = atomic_load(&stacks_of(supervisor, i)->left_out);
+    uint32_t left_out = atomic_load(&stacks_of(observe, i)->left_out);
     oribi_buf_print(&stacks->json, "],\"calls_left_out\":%u", left_out);
     if (count == 0 || left_out > 0)
         put_name(stacks, i, pid, -1);
@@ -220,11 +220,11 @@ static void put_calls(struct oribi_supervisor *supervisor, uint32_t i, int32_t p
         oribi_buf_print(&stacks->text, "no call\n");
 }
 
-/* What the kernel and the scoreboard know of a worker that says nothing. */
-static void put_silent(struct oribi_supervisor *supervisor, uint32_t i, int32_t pid)
+/* A worker that says nothing, as far as the kernel and the scoreboard know it. */
+static void put_silent(struct oribi__observe *observe, uint32_t i, int32_t pid)
 {
-    struct oribi__stacks *stacks = &supervisor->stacks;
-    const struct oribi_slot *slot = &supervisor->context.board.slots[i];
+    struct oribi__stacks *stacks = &observe->stacks;
+    const struct oribi_slot *slot = &observe->view.context->board.slots[i];
     struct oribi_os_thread_state state;
     bool known = oribi_os_thread_look(pid, pid, &state);
     int64_t started_us = atomic_load(&slot->call_started_us);
@@ -233,11 +233,11 @@ static void put_silent(struct oribi_supervisor *supervisor, uint32_t i, int32_t 
     char line[ORIBI_SLOT_LINE_CAP];
     memcpy(line, slot->line, sizeof(line));
     struct oribi_slice call = started_us ? text_of(line, sizeof(line)) : oribi_slice(NULL, 0);
-    const char *why = has_helper(supervisor, i)     ? "does not answer"
-                      : supervisor->context.prefork ? "is a library's, and makes no calls that the server knows"
-                      : starting                    ? "is starting"
-                      : started_us                  ? "has no helper thread that could tell"
-                                                    : "makes no call";
+    const char *why = has_helper(observe, i)           ? "does not answer"
+                      : observe->view.context->prefork ? "is a library's, and makes no calls that the server knows"
+                      : starting                       ? "is starting"
+                      : started_us                     ? "has no helper thread that could tell"
+                                                       : "makes no call";
     put_name(stacks, i, pid, -1);
     const char *does = state_text(known ? state.state : 'X');
     oribi_buf_print(&stacks->text, "%s; its first thread is %s", why, does);
@@ -256,35 +256,35 @@ static void put_silent(struct oribi_supervisor *supervisor, uint32_t i, int32_t 
 }
 
 /* From a copy, because the worker may write it anew at any time. */
-static void put_worker(struct oribi_supervisor *supervisor, uint32_t i, int32_t pid, char *copy)
+static void put_worker(struct oribi__observe *observe, uint32_t i, int32_t pid, char *copy)
 {
-    const struct oribi_stacks *shared = stacks_of(supervisor, i);
+    const struct oribi_stacks *shared = stacks_of(observe, i);
     uint32_t len = atomic_load(&shared->len);
-    if (!has_answered(supervisor, i)) {
-        put_silent(supervisor, i, pid);
+    if (!has_answered(observe, i)) {
+        put_silent(observe, i, pid);
         return;
     }
     len = len < sizeof(shared->bytes) ? len : sizeof(shared->bytes);
     memcpy(copy, shared->bytes, len);
-    put_calls(supervisor, i, pid, copy, len);
+    put_calls(observe, i, pid, copy, len);
 }
 
 /* --- the answer --- */
 
-static void make_answer(struct oribi_supervisor *supervisor)
+static void make_answer(struct oribi__observe *observe)
 {
-    struct oribi__stacks *stacks = &supervisor->stacks;
+    struct oribi__stacks *stacks = &observe->stacks;
     char *copy = oribi_mem_alloc(1, sizeof(((struct oribi_stacks *)0)->bytes));
     const char *comma = "";
     oribi_buf_deinit(&stacks->text);
     oribi_buf_deinit(&stacks->json);
     oribi_buf_print(&stacks->json, "{\"workers\":[");
-    for (uint32_t i = 0; i < supervisor->policy.slot_count; i++) {
-        int32_t pid = pid_of(supervisor, i);
+    for (uint32_t i = 0; i < observe->view.policy->slot_count; i++) {
+        int32_t pid = pid_of(observe, i);
         if (pid <= 0)
             continue;
         oribi_buf_print(&stacks->json, "%s{\"worker\":%u,\"pid\":%d", comma, i, pid);
-        put_worker(supervisor, i, pid, copy);
+        put_worker(observe, i, pid, copy);
         oribi_buf_print(&stacks->json, "}");
         comma = ",";
     }
@@ -295,37 +295,37 @@ static void make_answer(struct oribi_supervisor *supervisor)
 }
 
 /* Workers without a helper, and those that came after the question, have nothing to say. */
-static bool all_have_answered(const struct oribi_supervisor *supervisor)
+static bool all_have_answered(const struct oribi__observe *observe)
 {
-    for (uint32_t i = 0; i < supervisor->policy.slot_count; i++)
-        if (pid_of(supervisor, i) > 0 && has_helper(supervisor, i) && !has_answered(supervisor, i) &&
-            atomic_load(&stacks_of(supervisor, i)->asked) == supervisor->stacks.number)
+    for (uint32_t i = 0; i < observe->view.policy->slot_count; i++)
+        if (pid_of(observe, i) > 0 && has_helper(observe, i) && !has_answered(observe, i) &&
+            atomic_load(&stacks_of(observe, i)->asked) == observe->stacks.number)
             return false;
     return true;
 }
 
-void oribi__stacks_turn(struct oribi_supervisor *supervisor)
+bool oribi__stacks_turn(struct oribi__observe *observe)
 {
-    struct oribi__stacks *stacks = &supervisor->stacks;
+    struct oribi__stacks *stacks = &observe->stacks;
     int64_t now_ms = oribi_clock_ms();
     if (!stacks->open)
-        return;
-    if (now_ms < stacks->until && !all_have_answered(supervisor)) {
+        return false;
+    if (now_ms < stacks->until && !all_have_answered(observe)) {
         stacks->look_at = now_ms + ORIBI__STACKS_LOOK_MS;
-        return;
+        return false;
     }
     stacks->open = false;
-    make_answer(supervisor);
-    oribi__control_stacks(supervisor);
+    make_answer(observe);
+    return true;
 }
 
-int64_t oribi__stacks_deadline(const struct oribi_supervisor *supervisor)
+int64_t oribi__stacks_deadline(const struct oribi__observe *observe)
 {
-    return supervisor->stacks.open ? supervisor->stacks.look_at : INT64_MAX;
+    return observe->stacks.open ? observe->stacks.look_at : INT64_MAX;
 }
 
-void oribi__stacks_close(struct oribi_supervisor *supervisor)
+void oribi__stacks_close(struct oribi__observe *observe)
 {
-    oribi_buf_deinit(&supervisor->stacks.text);
-    oribi_buf_deinit(&supervisor->stacks.json);
+    oribi_buf_deinit(&observe->stacks.text);
+    oribi_buf_deinit(&observe->stacks.json);
 }

@@ -1,9 +1,11 @@
-/* What the server is doing, as a table for people and as JSON for programs, from the scoreboard. */
+/* Status of the server, as a table for people and as JSON for programs, from the scoreboard. */
 #include "observe/app_export.h"
-#include "supervisor/supervisor_private.h"
+#include "oribi/observe/status.h"
+#include "oribi/observe/view.h"
 
 #include "oribi/base/escape.h"
 #include "oribi/base/log.h"
+#include "oribi/config/listener.h"
 #include "oribi/base/clock.h"
 
 #include <string.h>
@@ -55,9 +57,9 @@ uint32_t oribi__workers_missing(const struct oribi_policy *policy)
     return there < policy->target ? policy->target - there : 0;
 }
 
-const char *oribi__server_state(const struct oribi_supervisor *supervisor)
+const char *oribi__server_state(const struct oribi__observe *observe)
 {
-    const struct oribi_policy *policy = &supervisor->policy;
+    const struct oribi_policy *policy = observe->view.policy;
     if (policy->stopping)
         return "stopping";
     if (policy->stop_at)
@@ -68,40 +70,40 @@ const char *oribi__server_state(const struct oribi_supervisor *supervisor)
         return "replacing workers";
     if (policy->upgrade_pid)
         return "upgrading";
-    if (policy->up && oribi__frontends_missing(&supervisor->frontends))
+    if (policy->up && oribi__frontends_missing(observe->view.frontends))
         return "no frontend serves";
     return policy->up ? "serving" : "starting";
 }
 
-void oribi__status_totals(const struct oribi_supervisor *supervisor, struct oribi__totals *all)
+void oribi__status_totals(const struct oribi__observe *observe, struct oribi__totals *all)
 {
-    *all = supervisor->totals;
-    oribi__inherited_totals_add(&supervisor->inherited, all);
-    for (uint32_t i = 0; i < supervisor->policy.slot_count; i++)
-        if (oribi_policy_has_process(&supervisor->policy, i))
-            oribi_slot_fold(all->ended, &supervisor->context.board.slots[i]);
-    oribi__frontends_fold(&supervisor->frontends, all->frontends, all->ended);
+    *all = observe->totals;
+    oribi__inherited_totals_add(&observe->inherited, all);
+    for (uint32_t i = 0; i < observe->view.policy->slot_count; i++)
+        if (oribi_policy_has_process(observe->view.policy, i))
+            oribi_slot_fold(all->ended, &observe->view.context->board.slots[i]);
+    oribi__frontends_fold(observe->view.frontends, all->frontends, all->ended);
 }
 
-void oribi__status_sum(const struct oribi_supervisor *supervisor, uint64_t sums[ORIBI_SLOT_COUNTERS])
+void oribi__status_sum(const struct oribi__observe *observe, uint64_t sums[ORIBI_SLOT_COUNTERS])
 {
     struct oribi__totals all;
-    oribi__status_totals(supervisor, &all);
+    oribi__status_totals(observe, &all);
     memcpy(sums, all.ended, sizeof(all.ended));
 }
 
-void oribi__export_totals(const struct oribi_supervisor *supervisor)
+void oribi__export_totals(const struct oribi__observe *observe)
 {
     struct oribi__totals all;
-    if (!supervisor->inherited.to)
+    if (!observe->inherited.to)
         return;
-    oribi__status_totals(supervisor, &all);
-    oribi__inherited_totals_write(&supervisor->inherited, &all);
+    oribi__status_totals(observe, &all);
+    oribi__inherited_totals_write(&observe->inherited, &all);
 }
 
-static void sum(const struct oribi_supervisor *supervisor, struct oribi__totals *totals, struct oribi_slot *all)
+static void sum(const struct oribi__observe *observe, struct oribi__totals *totals, struct oribi_slot *all)
 {
-    oribi__status_totals(supervisor, totals);
+    oribi__status_totals(observe, totals);
     oribi_slot_unfold(totals->ended, all);
 }
 
@@ -142,19 +144,19 @@ void oribi__worker_threads(const struct oribi_slot *slot, uint32_t *busy, uint32
     *busy = atomic_load(&slot->call_started_us) ? 1 : 0;
 }
 
-uint32_t oribi__handed_off(const struct oribi_supervisor *supervisor, int64_t *oldest_us)
+uint32_t oribi__handed_off(const struct oribi__observe *observe, int64_t *oldest_us)
 {
-    if (!oribi_handoff_waiting(&supervisor->context.handoff, oldest_us))
+    if (!oribi_handoff_waiting(&observe->view.context->handoff, oldest_us))
         return 0;
-    int32_t count = atomic_load_explicit(&supervisor->context.board.slots->handed_off, memory_order_relaxed);
+    int32_t count = atomic_load_explicit(&observe->view.context->board.slots->handed_off, memory_order_relaxed);
     return count > 0 ? (uint32_t)count : 1;
 }
 
-uint32_t oribi__waiting(const struct oribi_supervisor *supervisor, int64_t *oldest_us)
+uint32_t oribi__waiting(const struct oribi__observe *observe, int64_t *oldest_us)
 {
     int64_t at_frontends_us;
-    uint32_t count = oribi__handed_off(supervisor, oldest_us);
-    uint32_t at_frontends = oribi__frontends_waiting(&supervisor->frontends, &at_frontends_us);
+    uint32_t count = oribi__handed_off(observe, oldest_us);
+    uint32_t at_frontends = oribi__frontends_waiting(observe->view.frontends, &at_frontends_us);
     if (count == 0)
         *oldest_us = 0;
     if (at_frontends_us && (!*oldest_us || at_frontends_us < *oldest_us))
@@ -176,10 +178,10 @@ static uint64_t read_by(const struct oribi_frontend_slot *slot)
     return load(&slot->requests[0]) + load(&slot->requests[1]);
 }
 
-static void put_frontend(const struct oribi_supervisor *supervisor, uint32_t i, struct oribi_buf *out)
+static void put_frontend(const struct oribi__observe *observe, uint32_t i, struct oribi_buf *out)
 {
-    const struct oribi__frontend *frontend = &supervisor->frontends.items[i];
-    const struct oribi_frontend_slot *slot = oribi__frontends_slot(&supervisor->frontends, i);
+    const struct oribi__frontend_process *frontend = observe->view.frontends->processes[i];
+    const struct oribi_frontend_slot *slot = oribi__frontends_slot(observe->view.frontends, i);
     oribi_buf_print(out, "frontend %u, pid %d, %s", i, (int)frontend->pid, oribi__frontend_state(frontend));
     if (slot)
         oribi_buf_print(out, ", %u open, %llu request%s, %llu answered by itself", oribi_frontend_slot_open(slot),
@@ -191,10 +193,10 @@ static void put_frontend(const struct oribi_supervisor *supervisor, uint32_t i, 
     oribi_buf_print(out, "\n");
 }
 
-static void put_frontend_json(const struct oribi_supervisor *supervisor, uint32_t i, struct oribi_buf *out)
+static void put_frontend_json(const struct oribi__observe *observe, uint32_t i, struct oribi_buf *out)
 {
-    const struct oribi__frontend *frontend = &supervisor->frontends.items[i];
-    const struct oribi_frontend_slot *slot = oribi__frontends_slot(&supervisor->frontends, i);
+    const struct oribi__frontend_process *frontend = observe->view.frontends->processes[i];
+    const struct oribi_frontend_slot *slot = oribi__frontends_slot(observe->view.frontends, i);
     const char *state = oribi__frontend_state(frontend);
     oribi_buf_print(out, "{\"pid\":%d,\"state\":\"%s\",\"ready\":%s", (int)frontend->pid, state,
                     strcmp(state, "serving") == 0 ? "true" : "false");
@@ -208,26 +210,26 @@ static void put_frontend_json(const struct oribi_supervisor *supervisor, uint32_
     oribi_buf_print(out, "}");
 }
 
-void oribi__status_text(struct oribi_supervisor *supervisor, struct oribi_buf *out)
+void oribi__status_text(struct oribi__observe *observe, struct oribi_buf *out)
 {
-    const struct oribi_policy *policy = &supervisor->policy;
+    const struct oribi_policy *policy = observe->view.policy;
     struct oribi__totals totals;
     struct oribi_slot all;
     int64_t now_ms = oribi_clock_ms();
-    sum(supervisor, &totals, &all);
-    oribi_buf_print(out, "%s, pid %d, %s, generation %u, %u of %u worker%s, up %lld s\n", supervisor->context.program,
-                    supervisor->pid, oribi__server_state(supervisor), policy->generation, oribi_policy_serving(policy),
-                    policy->target, oribi_log_plural(policy->target),
-                    (long long)(now_ms - supervisor->started_ms) / 1000);
-    for (uint32_t i = 0; i < supervisor->context.listeners->count; i++)
-        oribi_buf_print(out, "listening on %s%s\n", oribi_listener_shown(&supervisor->context.listeners->items[i]),
-                        supervisor->context.listeners->items[i].tls        ? " (frontend, TLS)"
-                        : supervisor->context.listeners->items[i].frontend ? " (frontend)"
-                                                                           : "");
-    for (uint32_t i = 0; i < supervisor->frontends.count; i++)
-        put_frontend(supervisor, i, out);
-    if (supervisor->restart_file.path[0])
-        oribi_buf_print(out, "a touch of %s reloads\n", supervisor->restart_file.path);
+    sum(observe, &totals, &all);
+    oribi_buf_print(out, "%s, pid %d, %s, generation %u, %u of %u worker%s, up %lld s\n",
+                    observe->view.context->program, observe->view.context->supervisor, oribi__server_state(observe),
+                    policy->generation, oribi_policy_serving(policy), policy->target, oribi_log_plural(policy->target),
+                    (long long)(now_ms - observe->started_ms) / 1000);
+    for (uint32_t i = 0; i < observe->view.context->listeners->count; i++)
+        oribi_buf_print(out, "listening on %s%s\n", oribi_listener_shown(&observe->view.context->listeners->items[i]),
+                        observe->view.context->listeners->items[i].tls        ? " (frontend, TLS)"
+                        : observe->view.context->listeners->items[i].frontend ? " (frontend)"
+                                                                              : "");
+    for (uint32_t i = 0; i < observe->view.frontends->count; i++)
+        put_frontend(observe, i, out);
+    if (observe->view.restart_file[0])
+        oribi_buf_print(out, "a touch of %s reloads\n", observe->view.restart_file);
     oribi_buf_print(out, "%llu requests", (unsigned long long)requests_of(&all));
     if (all.uncalled_count > 0)
         oribi_buf_print(out, " (%llu answered without the application)", (unsigned long long)all.uncalled_count);
@@ -236,7 +238,7 @@ void oribi__status_text(struct oribi_supervisor *supervisor, struct oribi_buf *o
     oribi_buf_print(out, "worker      pid  gen  state     requests  open  queued   MB  own  shared   age s  call\n");
     for (uint32_t i = 0; i < policy->slot_count; i++) {
         const struct oribi_worker_record *record = &policy->records[i];
-        const struct oribi_slot *slot = &supervisor->context.board.slots[i];
+        const struct oribi_slot *slot = &observe->view.context->board.slots[i];
         char line[ORIBI_SLOT_LINE_CAP] = "";
         struct oribi_process_look look;
         struct oribi_process_shares shares;
@@ -260,7 +262,7 @@ void oribi__status_text(struct oribi_supervisor *supervisor, struct oribi_buf *o
     }
 }
 
-/* What is measured now, or in turn with its age (footprint.h); null where nothing is known. */
+/* A number that is measured now, or in turn with its age (footprint.h); null where it is not known. */
 static void put_number(struct oribi_buf *out, const char *name, bool known, int64_t n)
 {
     if (known)
@@ -270,11 +272,11 @@ static void put_number(struct oribi_buf *out, const char *name, bool known, int6
 }
 
 /* `quick`: no worker is measured for this answer. */
-static void put_memory(struct oribi_supervisor *supervisor, struct oribi_buf *out, uint32_t i,
+static void put_memory(struct oribi__observe *observe, struct oribi_buf *out, uint32_t i,
                        const struct oribi_process_look *look, bool quick)
 {
-    pid_t pid = supervisor->policy.records[i].pid;
-    const struct oribi__footprint *kept = quick ? oribi__footprint_of(supervisor, i) : NULL;
+    pid_t pid = observe->view.policy->records[i].pid;
+    const struct oribi__footprint *kept = quick ? oribi__footprint_of(observe, i) : NULL;
     struct oribi__footprint footprint = {.descriptors = -1};
     if (kept)
         footprint = *kept;
@@ -327,10 +329,10 @@ static void put_gc(struct oribi_buf *out, const struct oribi_slot *slot)
     put_number(out, "heap_pages", pages > 0, (int64_t)pages);
 }
 
-static void put_worker(struct oribi_supervisor *supervisor, struct oribi_buf *out, uint32_t i, bool quick)
+static void put_worker(struct oribi__observe *observe, struct oribi_buf *out, uint32_t i, bool quick)
 {
-    const struct oribi_worker_record *record = &supervisor->policy.records[i];
-    const struct oribi_slot *slot = &supervisor->context.board.slots[i];
+    const struct oribi_worker_record *record = &observe->view.policy->records[i];
+    const struct oribi_slot *slot = &observe->view.context->board.slots[i];
     uint32_t busy;
     uint32_t threads;
     struct oribi_process_look look;
@@ -345,7 +347,7 @@ static void put_worker(struct oribi_supervisor *supervisor, struct oribi_buf *ou
     put_gc(out, slot);
     oribi_buf_print(out, "\"queued\":%u,", atomic_load(&slot->queue_len));
     oribi_buf_print(out, "\"stopped\":%s,", look.stopped ? "true" : "false");
-    put_memory(supervisor, out, i, &look, quick);
+    put_memory(observe, out, i, &look, quick);
     oribi_buf_print(out, "\"busy_ms\":%llu,\"age_ms\":%lld,", (unsigned long long)load(&slot->call_time.sum_us) / 1000,
                     record->ready_at ? (long long)(oribi_clock_ms() - record->ready_at) : 0);
     put_call(out, slot, oribi_clock_us());
@@ -376,15 +378,15 @@ static void put_times(struct oribi_buf *out, const struct oribi_slot *all)
     put_quantiles(out, "total_time_ms", &all->total_time);
 }
 
-static void put_connections(struct oribi_supervisor *supervisor, struct oribi_buf *out)
+static void put_connections(struct oribi__observe *observe, struct oribi_buf *out)
 {
     uint64_t sums[ORIBI_SLOT_CONN_STATES] = {0};
-    for (uint32_t i = 0; i < supervisor->policy.slot_count; i++)
-        if (oribi_policy_has_process(&supervisor->policy, i))
-            oribi_slot_add_connections(sums, &supervisor->context.board.slots[i]);
-    oribi__frontends_add_connections(&supervisor->frontends, sums);
+    for (uint32_t i = 0; i < observe->view.policy->slot_count; i++)
+        if (oribi_policy_has_process(observe->view.policy, i))
+            oribi_slot_add_connections(sums, &observe->view.context->board.slots[i]);
+    oribi__frontends_add_connections(observe->view.frontends, sums);
     int64_t oldest_us;
-    sums[ORIBI_SLOT_CONN_WAITING] += oribi__handed_off(supervisor, &oldest_us);
+    sums[ORIBI_SLOT_CONN_WAITING] += oribi__handed_off(observe, &oldest_us);
     oribi_buf_print(out, "\"connections_by_state\":{");
     for (uint32_t k = 0; k < ORIBI_SLOT_CONN_STATES; k++)
         oribi_buf_print(out, "%s\"%s\":%llu", k ? "," : "", oribi_slot_connections_name(k),
@@ -392,21 +394,21 @@ static void put_connections(struct oribi_supervisor *supervisor, struct oribi_bu
     oribi_buf_print(out, "},");
 }
 
-void oribi__status_json(struct oribi_supervisor *supervisor, struct oribi_buf *out, bool quick)
+void oribi__status_json(struct oribi__observe *observe, struct oribi_buf *out, bool quick)
 {
-    const struct oribi_policy *policy = &supervisor->policy;
+    const struct oribi_policy *policy = observe->view.policy;
     struct oribi__totals totals;
     struct oribi_slot all;
-    sum(supervisor, &totals, &all);
+    sum(observe, &totals, &all);
     oribi_buf_print(
         out, "{\"program\":\"%s\",\"pid\":%d,\"state\":\"%s\",\"generation\":%u,\"workers\":%u,\"workers_wanted\":%u,",
-        supervisor->context.program, supervisor->pid, oribi__server_state(supervisor), policy->generation,
-        oribi_policy_serving(policy), policy->target);
+        observe->view.context->program, observe->view.context->supervisor, oribi__server_state(observe),
+        policy->generation, oribi_policy_serving(policy), policy->target);
     oribi_buf_print(out, "\"version\":");
-    put_text(out, supervisor->boot_log.version);
+    put_text(out, observe->view.version);
     oribi_buf_print(
         out, ",\"uptime_ms\":%lld,\"requests\":%llu,\"connections\":%llu,\"bytes_in\":%llu,\"bytes_out\":%llu,",
-        (long long)(oribi_clock_ms() - supervisor->started_ms), (unsigned long long)requests_of(&all),
+        (long long)(oribi_clock_ms() - observe->started_ms), (unsigned long long)requests_of(&all),
         (unsigned long long)all.connection_count, (unsigned long long)all.bytes_in, (unsigned long long)all.bytes_out);
     oribi_buf_print(out, "\"requests_uncalled\":%llu,\"workers_missing\":%u,", (unsigned long long)all.uncalled_count,
                     oribi__workers_missing(policy));
@@ -414,37 +416,37 @@ void oribi__status_json(struct oribi_supervisor *supervisor, struct oribi_buf *o
                     (unsigned long long)all.gc_us / 1000);
     oribi_buf_print(out, "\"connections_evicted\":%llu,\"connections_lost\":%llu,",
                     (unsigned long long)all.evicted_count, (unsigned long long)all.lost_count);
-    put_connections(supervisor, out);
+    put_connections(observe, out);
     put_times(out, &all);
     oribi_buf_print(out, "\"worker_exits\":%llu,\"answers\":{\"cut\":%llu",
                     (unsigned long long)oribi__totals_exits(&totals), (unsigned long long)all.status_class[0]);
     for (int i = 1; i < 6; i++)
         oribi_buf_print(out, ",\"%dxx\":%llu", i, (unsigned long long)all.status_class[i]);
     oribi_buf_print(out, "},\"listeners\":[");
-    for (uint32_t i = 0; i < supervisor->context.listeners->count; i++) {
+    for (uint32_t i = 0; i < observe->view.context->listeners->count; i++) {
         oribi_buf_print(out, "%s", i ? "," : "");
-        put_text(out, oribi_listener_shown(&supervisor->context.listeners->items[i]));
+        put_text(out, oribi_listener_shown(&observe->view.context->listeners->items[i]));
     }
     oribi_buf_print(out, "],\"frontends\":[");
-    for (uint32_t i = 0; i < supervisor->frontends.count; i++) {
+    for (uint32_t i = 0; i < observe->view.frontends->count; i++) {
         oribi_buf_print(out, "%s", i ? "," : "");
-        put_frontend_json(supervisor, i, out);
+        put_frontend_json(observe, i, out);
     }
     oribi_buf_print(out, "],\"restart_file\":");
-    put_text(out, supervisor->restart_file.path);
+    put_text(out, observe->view.restart_file);
     oribi_buf_print(out, ",\"processes\":[");
     bool first = true;
     for (uint32_t i = 0; i < policy->slot_count; i++) {
-        if (!oribi__worker_state(&policy->records[i], &supervisor->context.board.slots[i]))
+        if (!oribi__worker_state(&policy->records[i], &observe->view.context->board.slots[i]))
             continue;
         oribi_buf_print(out, "%s", first ? "" : ",");
         first = false;
-        put_worker(supervisor, out, i, quick);
+        put_worker(observe, out, i, quick);
     }
     oribi_buf_print(out, "]");
     if (quick) {
         oribi_buf_print(out, ",\"app\":");
-        oribi__app_export_json(&supervisor->context.app.view, policy->generation, out);
+        oribi__app_export_json(&observe->view.context->app.view, policy->generation, out);
     }
     oribi_buf_print(out, "}\n");
 }

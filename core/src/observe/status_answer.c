@@ -1,9 +1,10 @@
-/* What the status listener answers: one request in, one answer out, with the parser and the writer that workers have.
- * Pure but for what it tells of the server. */
+/* Answers of the status listener: one request in, one answer out, with the parser and the writer that workers have.
+ * Pure but for its look at the server. */
 #include "observe/metrics.h"
 #include "observe/page.h"
 #include "oribi/observe/status_listener.h"
-#include "supervisor/supervisor_private.h"
+#include "oribi/observe/status.h"
+#include "oribi/observe/view.h"
 
 #include "oribi/base/clock.h"
 #include "oribi/base/error.h"
@@ -28,8 +29,8 @@ enum {
 struct answer {
     int status;
     const char *type;
-    const char *name;        /* of one more field; NULL: none */
-    const char *value;       /* … and its value */
+    const char *name; /* of one more field, and its value; NULL: none */
+    const char *value;
     char policy[POLICY_CAP]; /* Content-Security-Policy of the page; "": none */
     bool later;              /* not yet: the workers are being asked */
     struct oribi_buf body;
@@ -85,9 +86,9 @@ static bool names_no_other(const struct oribi_head *head)
 }
 
 /* The page holds no data and asks its reader for the token: a browser cannot send one with its first request. */
-static bool may_ask(const struct oribi_supervisor *supervisor, const struct oribi_head *head, struct answer *answer)
+static bool may_ask(const struct oribi__observe *observe, const struct oribi_head *head, struct answer *answer)
 {
-    const char *token = supervisor->context.options->status_token;
+    const char *token = observe->view.context->options->status_token;
     bool is_page = oribi_slice_equal(head->path, ORIBI_SLICE("/"));
     if (token && !is_page && !is_token(field_of(head, "authorization"), token)) {
         answer->name = "WWW-Authenticate";
@@ -95,7 +96,7 @@ static bool may_ask(const struct oribi_supervisor *supervisor, const struct orib
         refuse(answer, 401, "this needs Authorization: Bearer and the text of status_token\n");
         return false;
     }
-    if (!token && !supervisor->status.side.is_unix && !names_no_other(head)) {
+    if (!token && !observe->status.side.is_unix && !names_no_other(head)) {
         refuse(answer, 421, "ask for this by an address in numbers or as localhost, or set status_token\n");
         return false;
     }
@@ -104,11 +105,11 @@ static bool may_ask(const struct oribi_supervisor *supervisor, const struct orib
 
 /* --- what is answered --- */
 
-static void answer_ready(const struct oribi_supervisor *supervisor, struct answer *answer)
+static void answer_ready(const struct oribi__observe *observe, struct answer *answer)
 {
-    const struct oribi_policy *policy = &supervisor->policy;
+    const struct oribi_policy *policy = observe->view.policy;
     bool ready = policy->up && !policy->stopping && !policy->stop_at && oribi_policy_serving(policy) > 0;
-    if (ready && oribi__frontends_missing(&supervisor->frontends))
+    if (ready && oribi__frontends_missing(observe->view.frontends))
         refuse(answer, 503, "not ready: no frontend serves\n");
     else if (ready)
         put(answer, "ready\n");
@@ -132,8 +133,7 @@ static int64_t since_of(struct oribi_slice query)
     return p == first || (p < end && *p != '&') ? -1 : number;
 }
 
-static void answer_history(const struct oribi_supervisor *supervisor, const struct oribi_head *head,
-                           struct answer *answer)
+static void answer_history(const struct oribi__observe *observe, const struct oribi_head *head, struct answer *answer)
 {
     int64_t since = since_of(head->query);
     if (since < 0) {
@@ -141,19 +141,19 @@ static void answer_history(const struct oribi_supervisor *supervisor, const stru
         return;
     }
     answer->type = "application/json";
-    oribi__history_json(supervisor, (uint64_t)since, &answer->body);
+    oribi__history_json(observe, (uint64_t)since, &answer->body);
 }
 
 /* The first time the workers are asked, the second time there is an answer. */
-static void answer_stacks(struct oribi_supervisor *supervisor, struct answer *answer, bool json)
+static void answer_stacks(struct oribi__observe *observe, struct answer *answer, bool json)
 {
-    uint32_t *asked = &supervisor->status.asked;
-    answer->later = *asked == 0 || !oribi__stacks_answered(supervisor, *asked);
+    uint32_t *asked = &observe->status.asked;
+    answer->later = *asked == 0 || !oribi__stacks_answered(observe, *asked);
     if (*asked == 0)
-        *asked = oribi__stacks_ask(supervisor);
+        *asked = oribi__stacks_ask(observe);
     if (answer->later)
         return;
-    const struct oribi_buf *found = json ? &supervisor->stacks.json : &supervisor->stacks.text;
+    const struct oribi_buf *found = json ? &observe->stacks.json : &observe->stacks.text;
     if (json)
         answer->type = "application/json";
     (void)oribi_buf_try_append(&answer->body, found->p, found->len); /* where memory is out it is empty */
@@ -176,7 +176,7 @@ static void answer_page(struct answer *answer)
     oribi__page(nonce, &answer->body);
 }
 
-static void route(struct oribi_supervisor *supervisor, const struct oribi_head *head, struct answer *answer)
+static void route(struct oribi__observe *observe, const struct oribi_head *head, struct answer *answer)
 {
     if (oribi_slice_equal(head->path, ORIBI_SLICE("/metrics"))) {
         bool open = oribi__metrics_open_wanted(field_of(head, "accept"));
@@ -184,22 +184,22 @@ static void route(struct oribi_supervisor *supervisor, const struct oribi_head *
                             : "text/plain; version=0.0.4; charset=utf-8";
         answer->name = "Vary";
         answer->value = "Accept";
-        oribi__footprints_ask(supervisor);
-        oribi__metrics(supervisor, &answer->body, open);
+        oribi__footprints_ask(observe);
+        oribi__metrics(observe, &answer->body, open);
     } else if (oribi_slice_equal(head->path, ORIBI_SLICE("/status.json"))) {
         answer->type = "application/json";
-        oribi__footprints_ask(supervisor);
-        oribi__status_json(supervisor, &answer->body, true);
+        oribi__footprints_ask(observe);
+        oribi__status_json(observe, &answer->body, true);
     } else if (oribi_slice_equal(head->path, ORIBI_SLICE("/history.json"))) {
-        answer_history(supervisor, head, answer);
+        answer_history(observe, head, answer);
     } else if (oribi_slice_equal(head->path, ORIBI_SLICE("/stacks"))) {
-        answer_stacks(supervisor, answer, false);
+        answer_stacks(observe, answer, false);
     } else if (oribi_slice_equal(head->path, ORIBI_SLICE("/stacks.json"))) {
-        answer_stacks(supervisor, answer, true);
+        answer_stacks(observe, answer, true);
     } else if (oribi_slice_equal(head->path, ORIBI_SLICE("/healthz"))) {
         put(answer, "ok\n");
     } else if (oribi_slice_equal(head->path, ORIBI_SLICE("/ready"))) {
-        answer_ready(supervisor, answer);
+        answer_ready(observe, answer);
     } else if (oribi_slice_equal(head->path, ORIBI_SLICE("/"))) {
         answer_page(answer);
     } else {
@@ -209,15 +209,15 @@ static void route(struct oribi_supervisor *supervisor, const struct oribi_head *
     }
 }
 
-static void make(struct oribi_supervisor *supervisor, const struct oribi_head *head, struct answer *answer)
+static void make(struct oribi__observe *observe, const struct oribi_head *head, struct answer *answer)
 {
     bool is_get = oribi_slice_equal(head->method, ORIBI_SLICE("GET"));
     if (!is_get && !head->is_head) {
         answer->name = "Allow";
         answer->value = "GET, HEAD";
         refuse(answer, 405, "GET and HEAD alone\n");
-    } else if (may_ask(supervisor, head, answer)) {
-        route(supervisor, head, answer);
+    } else if (may_ask(observe, head, answer)) {
+        route(observe, head, answer);
     }
 }
 
@@ -269,7 +269,7 @@ static void put_mistake(int code, bool is_head, struct oribi_buf *out)
     (void)oribi_buf_try_append(out, text, n);
 }
 
-bool oribi__status_answer(struct oribi_supervisor *supervisor, const char *request, size_t n, struct oribi_buf *out)
+bool oribi__status_answer(struct oribi__observe *observe, const char *request, size_t n, struct oribi_buf *out)
 {
     struct oribi_parser parser = {0};
     struct oribi_head head = {0};
@@ -286,7 +286,7 @@ bool oribi__status_answer(struct oribi_supervisor *supervisor, const char *reque
         put_mistake((int)code, head.is_head, out);
     } else {
         struct answer answer = {.status = 200, .type = "text/plain; charset=utf-8"};
-        make(supervisor, &head, &answer);
+        make(observe, &head, &answer);
         answered = !answer.later;
         if (answered)
             put_answer(&answer, &head, out);

@@ -2,7 +2,7 @@
  * turn. */
 #include "oribi/observe/status_listener.h"
 
-#include "supervisor/supervisor_private.h"
+#include "oribi/observe/view.h"
 
 #include "oribi/base/clock.h"
 #include "oribi/base/error.h"
@@ -20,12 +20,12 @@ void oribi__status_init(struct oribi__status_listener *status)
         status->clients[i].fd = -1;
 }
 
-int oribi__status_open(struct oribi_supervisor *supervisor, char *error)
+int oribi__status_open(struct oribi__observe *observe, char *error)
 {
-    if (!supervisor->context.options->status)
+    if (!observe->view.context->options->status)
         return 0;
-    oribi__history_begin(supervisor);
-    return oribi__side_open(supervisor, &supervisor->status.side, supervisor->context.options->status, error);
+    oribi__history_begin(observe);
+    return oribi__side_open(observe, &observe->status.side, observe->view.context->options->status, error);
 }
 
 /* --- one client --- */
@@ -78,18 +78,18 @@ static void read_more(struct oribi__status_client *client)
 }
 
 /* `may_answer`: no answer was made in this turn. True when one is made. */
-static bool serve(struct oribi_supervisor *supervisor, struct oribi__status_client *client, bool may_answer)
+static bool serve(struct oribi__observe *observe, struct oribi__status_client *client, bool may_answer)
 {
     bool answered = false;
     if (client->out.len == 0 && !client->unread)
         read_more(client);
     if (client->fd >= 0 && client->asked)
-        client->unread = oribi__stacks_answered(supervisor, client->asked);
+        client->unread = oribi__stacks_answered(observe, client->asked);
     if (client->fd >= 0 && client->unread && may_answer) {
         client->unread = false;
-        supervisor->status.asked = client->asked;
-        answered = oribi__status_answer(supervisor, client->in.p, client->in.len, &client->out);
-        client->asked = answered ? 0 : supervisor->status.asked;
+        observe->status.asked = client->asked;
+        answered = oribi__status_answer(observe, client->in.p, client->in.len, &client->out);
+        client->asked = answered ? 0 : observe->status.asked;
         if (answered)
             oribi_buf_deinit(&client->in);
     }
@@ -116,16 +116,16 @@ static struct oribi__status_client *place_for_newcomer(struct oribi__status_list
     return oldest;
 }
 
-void oribi__status_turn(struct oribi_supervisor *supervisor)
+void oribi__status_turn(struct oribi__observe *observe)
 {
-    struct oribi__status_listener *status = &supervisor->status;
+    struct oribi__status_listener *status = &observe->status;
     bool answered = false;
-    oribi__side_turn(supervisor, &status->side);
+    oribi__side_turn(observe, &status->side);
     if (status->side.fd < 0)
         return;
     for (uint32_t i = 0; i < ORIBI__STATUS_CLIENTS_MAX; i++)
         if (status->clients[i].fd >= 0)
-            answered = serve(supervisor, &status->clients[i], !answered) || answered;
+            answered = serve(observe, &status->clients[i], !answered) || answered;
     for (uint32_t i = 0; i < ACCEPTS_MAX; i++) {
         struct oribi__status_client *client = place_for_newcomer(status);
         int fd;
@@ -134,13 +134,13 @@ void oribi__status_turn(struct oribi_supervisor *supervisor)
         if (client->fd >= 0)
             drop(client);
         *client = (struct oribi__status_client){.fd = fd, .until = oribi_clock_ms() + ORIBI__STATUS_MS};
-        answered = serve(supervisor, client, !answered) || answered;
+        answered = serve(observe, client, !answered) || answered;
     }
 }
 
-size_t oribi__status_fds(const struct oribi_supervisor *supervisor, int *fds, int *out_fds, size_t *out_count)
+size_t oribi__status_fds(const struct oribi__observe *observe, int *fds, int *out_fds, size_t *out_count)
 {
-    const struct oribi__status_listener *status = &supervisor->status;
+    const struct oribi__status_listener *status = &observe->status;
     size_t count = 0;
     *out_count = 0;
     fds[count++] = status->side.fd;
@@ -156,9 +156,9 @@ size_t oribi__status_fds(const struct oribi_supervisor *supervisor, int *fds, in
     return count;
 }
 
-int64_t oribi__status_deadline(const struct oribi_supervisor *supervisor)
+int64_t oribi__status_deadline(const struct oribi__observe *observe)
 {
-    const struct oribi__status_listener *status = &supervisor->status;
+    const struct oribi__status_listener *status = &observe->status;
     int64_t at = oribi__side_deadline(&status->side);
     for (uint32_t i = 0; i < ORIBI__STATUS_CLIENTS_MAX; i++) {
         const struct oribi__status_client *client = &status->clients[i];
@@ -172,13 +172,13 @@ int64_t oribi__status_deadline(const struct oribi_supervisor *supervisor)
     return at;
 }
 
-void oribi__status_close(struct oribi_supervisor *supervisor, bool unlink_path)
+void oribi__status_close(struct oribi__observe *observe, bool unlink_path)
 {
-    struct oribi__status_listener *status = &supervisor->status;
+    struct oribi__status_listener *status = &observe->status;
     for (uint32_t i = 0; i < ORIBI__STATUS_CLIENTS_MAX; i++)
         if (status->clients[i].fd >= 0)
             drop(&status->clients[i]);
     oribi__side_close(&status->side, unlink_path);
-    oribi__history_end(supervisor);
-    oribi__footprints_end(supervisor);
+    oribi__history_end(observe);
+    oribi__footprints_end(observe);
 }

@@ -1,7 +1,8 @@
 /* A snapshot of the server for `ctl top`, from the scoreboard and from small files of /proc. Nothing here waits for a
  * worker: it is as quick while all of them are stuck or stopped. */
-#include "command/top.h"
-#include "supervisor/supervisor_private.h"
+#include "oribi/observe/top_snapshot.h"
+#include "oribi/observe/status.h"
+#include "oribi/observe/view.h"
 
 #include "oribi/base/clock.h"
 #include "oribi/base/mem.h"
@@ -49,16 +50,16 @@ static void look_at_worker(struct oribi__top_worker *to, uint32_t i, const struc
         copy_call(to->call, slot);
 }
 
-static void look_at_workers(struct oribi__top_snapshot *to, const struct oribi_supervisor *supervisor)
+static void look_at_workers(struct oribi__top_snapshot *to, const struct oribi__observe *observe)
 {
-    const struct oribi_policy *policy = &supervisor->policy;
+    const struct oribi_policy *policy = observe->view.policy;
     int64_t oldest_us;
     to->workers = oribi_mem_try_alloc(policy->slot_count, sizeof(*to->workers));
-    to->waiting = oribi__waiting(supervisor, &oldest_us);
-    to->connections_open = oribi__frontends_open(&supervisor->frontends);
+    to->waiting = oribi__waiting(observe, &oldest_us);
+    to->connections_open = oribi__frontends_open(observe->view.frontends);
     to->oldest_us = since(oldest_us, oribi_clock_us());
     for (uint32_t i = 0; to->workers && i < policy->slot_count; i++) {
-        const struct oribi_slot *slot = &supervisor->context.board.slots[i];
+        const struct oribi_slot *slot = &observe->view.context->board.slots[i];
         if (!oribi__worker_state(&policy->records[i], slot))
             continue;
         struct oribi__top_worker *worker = &to->workers[to->count++];
@@ -70,7 +71,7 @@ static void look_at_workers(struct oribi__top_snapshot *to, const struct oribi_s
     }
 }
 
-static void look_at_frontends(struct oribi__top_snapshot *to, const struct oribi__frontends *frontends)
+static void look_at_frontends(struct oribi__top_snapshot *to, const struct oribi__frontend_set *frontends)
 {
     to->frontends = frontends->count;
     to->frontends_serving = oribi__frontends_serving(frontends);
@@ -102,11 +103,11 @@ static uint64_t deaths_of(const struct oribi__totals *totals)
     return oribi__totals_exits(totals) - totals->exits[ORIBI__EXIT_ASKED] - totals->exits[ORIBI__EXIT_RECYCLED];
 }
 
-static void look_at_counters(struct oribi__top_snapshot *to, const struct oribi_supervisor *supervisor)
+static void look_at_counters(struct oribi__top_snapshot *to, const struct oribi__observe *observe)
 {
     struct oribi__totals totals;
     struct oribi_slot all;
-    oribi__status_totals(supervisor, &totals);
+    oribi__status_totals(observe, &totals);
     oribi_slot_unfold(totals.ended, &all);
     look_at_handshakes(to, &totals);
     to->deaths = deaths_of(&totals);
@@ -127,23 +128,23 @@ static void look_at_counters(struct oribi__top_snapshot *to, const struct oribi_
     oribi_histogram_add(&to->times[ORIBI__TOP_TOTAL_TIME], &all.total_time);
 }
 
-void oribi__top_answer(const struct oribi_supervisor *supervisor, struct oribi_buf *out)
+void oribi__top_answer(const struct oribi__observe *observe, struct oribi_buf *out)
 {
-    const struct oribi_policy *policy = &supervisor->policy;
+    const struct oribi_policy *policy = observe->view.policy;
     struct oribi__top_snapshot snapshot = {
-        .pid = (uint64_t)supervisor->pid,
+        .pid = (uint64_t)observe->view.context->supervisor,
         .taken_us = (uint64_t)oribi_clock_us(),
-        .up_ms = since(supervisor->started_ms, oribi_clock_ms()),
+        .up_ms = since(observe->started_ms, oribi_clock_ms()),
         .generation = policy->generation,
         .serving = oribi_policy_serving(policy),
         .wanted = policy->target,
     };
-    (void)snprintf(snapshot.program, sizeof(snapshot.program), "%s", supervisor->context.program); /* fits */
-    (void)snprintf(snapshot.version, sizeof(snapshot.version), "%s", supervisor->boot_log.version);
-    (void)snprintf(snapshot.state, sizeof(snapshot.state), "%s", oribi__server_state(supervisor)); /* fits */
-    look_at_counters(&snapshot, supervisor);
-    look_at_workers(&snapshot, supervisor);
-    look_at_frontends(&snapshot, &supervisor->frontends);
+    (void)snprintf(snapshot.program, sizeof(snapshot.program), "%s", observe->view.context->program); /* fits */
+    (void)snprintf(snapshot.version, sizeof(snapshot.version), "%s", observe->view.version);
+    (void)snprintf(snapshot.state, sizeof(snapshot.state), "%s", oribi__server_state(observe)); /* fits */
+    look_at_counters(&snapshot, observe);
+    look_at_workers(&snapshot, observe);
+    look_at_frontends(&snapshot, observe->view.frontends);
     oribi__top_write(&snapshot, out);
     oribi__top_deinit(&snapshot);
 }

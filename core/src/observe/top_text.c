@@ -1,5 +1,5 @@
 /* A snapshot as lines, and back: one table for both directions. Reading order: the tables, writing, reading. */
-#include "command/top.h"
+#include "oribi/observe/top_snapshot.h"
 
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
@@ -91,7 +91,7 @@ static const char *const times_names[ORIBI__TOP_TIMES] = {
     [ORIBI__TOP_TOTAL_TIME] = "total_time",
 };
 
-/* What is no printable ASCII could be a command to a terminal, or end a field. */
+/* A byte that is no printable ASCII could be a command to a terminal, or end a field. */
 static void make_printable(char *text)
 {
     for (; *text; text++)

@@ -1,7 +1,7 @@
 /* Counters that outlive workers. */
 #include "oribi/observe/totals.h"
 
-#include "policy/policy_private.h"
+#include "oribi/policy/causes.h"
 
 #include <string.h>
 

@@ -10,18 +10,8 @@
 #ifndef ORIBI_POLICY_POLICY_PRIVATE_H
 #define ORIBI_POLICY_POLICY_PRIVATE_H
 
+#include "oribi/policy/causes.h"
 #include "oribi/policy/policy.h"
-
-/* Why we ended a worker; compared by address. */
-extern const char oribi__cause_asked[];
-extern const char oribi__cause_boot_timeout[];
-extern const char oribi__cause_shutdown_timeout[];
-extern const char oribi__cause_call_deadline[];
-extern const char oribi__cause_hang[];
-extern const char oribi__cause_mold_ended[];
-extern const char oribi__cause_age_max[];
-extern const char oribi__cause_memory_max[];
-extern const char oribi__cause_refork[];
 
 /* queue and texts */
 struct oribi_policy_action *oribi__policy_push(struct oribi_policy *policy, enum oribi_policy_action_type type);

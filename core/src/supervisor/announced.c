@@ -22,7 +22,7 @@ static void tell(struct oribi__process_context *context, struct oribi_message *m
         oribi_log(ORIBI_LOG_WARN, "reload: the supervisor cannot be told the configuration: %s", oribi_os_error_text());
 }
 
-/* What of a listener a reload cannot change. */
+/* Properties of a listener that a reload cannot change. */
 enum { KIND_FRONTEND = 1, KIND_TLS = 2 };
 
 static uint32_t kind_of(const struct oribi_listener *item)

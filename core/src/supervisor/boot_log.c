@@ -1,4 +1,4 @@
-/* What the log says of a start and of a reload; see the header. */
+/* Lines of the log about a start and about a reload; see the header. */
 #include "supervisor/supervisor_private.h"
 
 #include "oribi/base/escape.h"

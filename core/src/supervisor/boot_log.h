@@ -17,8 +17,8 @@ struct oribi__boot_log {
     char language[ORIBI__LANGUAGE_CAP]; /* "ruby 3.3.8" */
     bool said;
     struct oribi_buf options;      /* in force; lines of oribi_options_differing() */
-    struct oribi_buf next_options; /* of the generation that loads, as far as it has told them … */
-    bool next_told;                /* … which it has begun to */
+    struct oribi_buf next_options; /* of the generation that loads, as far as it has told them */
+    bool next_told;                /* the generation that loads has begun to tell its options */
 };
 
 /* The server begins, in the process that will be the supervisor. */

@@ -2,9 +2,9 @@
  * it is done, and a good one to a reload or an upgrade is deferred until no old worker accepts connections any more.
  * Reading order: opening, replies, commands, turns. The client's side is control_client.c. */
 #include "oribi/supervisor/control.h"
+#include "oribi/observe/top_snapshot.h"
 #include "oribi/supervisor/control_client.h"
 #include "supervisor/supervisor_private.h"
-#include "command/top.h"
 
 #include "oribi/base/clock.h"
 #include "oribi/base/error.h"
@@ -296,11 +296,11 @@ static void answer_status(struct oribi_supervisor *supervisor, struct oribi__cli
 {
     struct oribi_buf out = {0};
     if (strcmp(line, "top") == 0)
-        oribi__top_answer(supervisor, &out);
+        oribi__top_answer(&supervisor->observe, &out);
     else if (strcmp(line, "status json") == 0)
-        oribi__status_json(supervisor, &out, false);
+        oribi__status_json(&supervisor->observe, &out, false);
     else
-        oribi__status_text(supervisor, &out);
+        oribi__status_text(&supervisor->observe, &out);
     answer_long(client, &out);
     oribi_buf_deinit(&out);
 }
@@ -311,7 +311,7 @@ void oribi__control_stacks(struct oribi_supervisor *supervisor)
     for (uint32_t i = 0; i < ORIBI__CLIENTS_MAX; i++) {
         struct oribi__client *client = &supervisor->control.clients[i];
         if (client->fd >= 0 && client->command == ORIBI__COMMAND_STACKS)
-            answer_long(client, client->line[6] ? &supervisor->stacks.json : &supervisor->stacks.text);
+            answer_long(client, client->line[6] ? &supervisor->observe.stacks.json : &supervisor->observe.stacks.text);
     }
 }
 
@@ -346,7 +346,7 @@ static bool resize(struct oribi_supervisor *supervisor, struct oribi__client *cl
 /* The hook of a first certificate comes before TLS, and must not fail then. False: no event follows. */
 static bool renew_certificates(struct oribi_supervisor *supervisor, struct oribi__client *client)
 {
-    if (supervisor->frontends.count == 0) {
+    if (supervisor->frontends.set.count == 0) {
         answer(client, true, "no address speaks TLS: no certificate is read");
         return false;
     }
@@ -374,7 +374,7 @@ static bool command(struct oribi_supervisor *supervisor, struct oribi__client *c
     }
     if (strcmp(line, "stacks") == 0 || strcmp(line, "stacks json") == 0) {
         client->command = ORIBI__COMMAND_STACKS;
-        (void)oribi__stacks_ask(supervisor); /* one that is open is answered to all */
+        (void)oribi__stacks_ask(&supervisor->observe); /* one that is open is answered to all */
         return false;
     }
     if (supervisor->policy.stopping && strncmp(line, "stop", 4) != 0) {

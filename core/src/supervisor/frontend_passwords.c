@@ -1,3 +1,4 @@
+/* Passwords of encrypted keys, read from a command that prints them. */
 #include "supervisor/frontend_passwords.h"
 
 #include "oribi/base/clock.h"

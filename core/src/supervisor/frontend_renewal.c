@@ -37,7 +37,7 @@ static int give_certificates(struct oribi__frontend *frontend, const struct orib
 
 static bool any_owes(const struct oribi__frontends *frontends)
 {
-    for (uint32_t i = 0; i < frontends->count; i++)
+    for (uint32_t i = 0; i < frontends->set.count; i++)
         if (frontends->items[i].owed)
             return true;
     return false;
@@ -52,9 +52,9 @@ static int read_and_give(struct oribi_supervisor *supervisor, char *error)
     oribi__frontend_files_free(&frontends->renewed, false);
     int code = oribi__frontend_text_certificates(supervisor->context.options, supervisor->context.listeners, NULL,
                                                  &frontends->renewed, frontends->passwords, &text, error);
-    for (uint32_t i = 0; i < frontends->count && code == 0; i++) {
+    for (uint32_t i = 0; i < frontends->set.count && code == 0; i++) {
         struct oribi__frontend *frontend = &frontends->items[i];
-        if (!frontend->ready || frontend->control_fd < 0)
+        if (!frontend->process.ready || frontend->control_fd < 0)
             continue; /* it reads them itself when it starts */
         code = give_certificates(frontend, &text, error);
         frontend->owed += code == 0;

@@ -125,17 +125,17 @@ int oribi__frontend_start(struct oribi_supervisor *supervisor, uint32_t i, char 
         return ORIBI_ESYS;
     }
     (void)oribi_os_set_nonblock(fds[0], true); /* it is open: cannot fail */
-    code = start_program(supervisor, i, text_memory, fds[1], &frontend->pid);
+    code = start_program(supervisor, i, text_memory, fds[1], &frontend->process.pid);
     oribi_os_close(text_memory);
     oribi_os_close(fds[1]);
     if (code < 0) {
         (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "a frontend cannot be started: %s", oribi_os_error_text());
         oribi_os_close(fds[0]);
-        frontend->pid = 0;
+        frontend->process.pid = 0;
         return ORIBI_ESYS;
     }
     frontend->control_fd = fds[0];
-    frontend->ready = false;
+    frontend->process.ready = false;
     frontend->start_at = 0;
     frontend->ready_by = oribi_clock_ms() + ORIBI__FRONTEND_READY_MS;
     return 0;

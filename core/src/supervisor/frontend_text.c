@@ -1,4 +1,4 @@
-/* What a frontend is started with, as a text of records (frontend_protocol.h). */
+/* Text of records that a frontend is started with (frontend_protocol.h). */
 #include "oribi/supervisor/frontends.h"
 
 #include "oribi/base/error.h"
@@ -14,7 +14,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* What a frontend does by: the rest is the supervisor's and the workers'. */
+/* Options sent to a frontend: the others are the supervisor's and the workers'. */
 static const char *const frontend_options[] = {
     "head_timeout",
     "body_timeout",
@@ -47,24 +47,7 @@ static const char *const frontend_options[] = {
     "error_log_format",
     "quiet",
     "verbose",
-};
-
-/* What it answers without the application by; as workers do, so that a reload changes it. */
-static const char *const local_options[] = {
-    "static",           "static_memory_max",
-    "static_open_max",  "answer",
-    "redirect",         "https_redirect",
-    "health",           "header",
-    "error_page",       "server_header",
-    "request_id",       "request_id_header",
-    "error_log_format", "quiet",
-    "verbose",          "access_log_format",
-    "access_log_skip",  "access_log_sample",
-    "trusted_proxies",  "head_bytes_max",
-    "fields_max",       "target_bytes_max",
-    "body_bytes_max",   "underscores_allow",
-    "strict_target",    "buffers_memory_max",
-    "buffers_file_max", "response_memory_max",
+    NULL,
 };
 
 /* Beside the extension, where a package has put it. */
@@ -175,11 +158,11 @@ static uint32_t hash_of(const char *text)
     return hash;
 }
 
-static int add_options(struct oribi_buf *out, const struct oribi_options *options, const char *const *names,
-                       size_t count)
+/* Of these names, up to the NULL. */
+static int add_options(struct oribi_buf *out, const struct oribi_options *options, const char *const *names)
 {
     int code = 0;
-    for (size_t i = 0; i < count && code == 0; i++) {
+    for (size_t i = 0; names[i] && code == 0; i++) {
         const struct oribi_option *option = oribi_options_find(names[i]);
         if (option && oribi_options_source(options, option) != ORIBI_FROM_DEFAULT)
             code = add_option(out, options, option);
@@ -191,21 +174,13 @@ int oribi__frontend_text_local(const struct oribi_options *options, struct oribi
 {
     char folder[PATH_MAX];
     int code = getcwd(folder, sizeof(folder)) ? oribi__frontend_add(out, "folder", folder, strlen(folder)) : 0;
-    return code < 0 ? code : add_options(out, options, local_options, sizeof(local_options) / sizeof(local_options[0]));
-}
-
-bool oribi__frontend_is_of_local(struct oribi_slice name)
-{
-    for (size_t i = 0; i < sizeof(local_options) / sizeof(local_options[0]); i++)
-        if (oribi_slice_equal(name, oribi_slice(local_options[i], strlen(local_options[i]))))
-            return true;
-    return false;
+    return code < 0 ? code : add_options(out, options, oribi__frontend_local_options);
 }
 
 int oribi__frontend_text(const struct oribi_options *options, struct oribi_slice local,
                          const struct oribi_listeners *listeners, struct oribi_buf *out)
 {
-    int code = add_options(out, options, frontend_options, sizeof(frontend_options) / sizeof(frontend_options[0]));
+    int code = add_options(out, options, frontend_options);
     if (code == 0)
         code = oribi__frontend_add(out, "local", local.p ? local.p : "", local.n);
     for (uint32_t i = 0; i < listeners->count && code == 0; i++) {
@@ -237,19 +212,4 @@ int oribi__frontend_text_send(int control_fd, char kind, int fd)
     head->cmsg_len = CMSG_LEN(sizeof(int));
     memcpy(CMSG_DATA(head), &fd, sizeof(int));
     return sendmsg(control_fd, &message, MSG_NOSIGNAL) < 0 ? oribi_os_fail() : 0;
-}
-
-/* By reading: a mapping of what another process may cut off could end this one. */
-int oribi__frontend_text_read(int fd, struct oribi_buf *out)
-{
-    size_t n = 0;
-    if (oribi_process_shared_memory_size(fd, &n) < 0 || n == 0 || n > ORIBI_FRONTEND_LOCAL_MAX)
-        return ORIBI_EBAD;
-    char *p = oribi_buf_try_reserve(out, n);
-    if (!p)
-        return ORIBI_ENOMEM;
-    if (oribi_os_read_at(fd, p, n, 0) != (ssize_t)n || p[n - 1] != '\0')
-        return ORIBI_EBAD;
-    out->len += n - 1;
-    return 0;
 }

@@ -21,8 +21,8 @@ enum {
     ENDED_LOOK_MS = 5,          /* a command's output is closed just before its end */
     KILLED_MS = 1000,           /* until a frontend that was killed has ended */
     LOCAL_MS = 2 * 1000,        /* until it answers by what a reload says */
-    BACKOFF_MS = 100,           /* doubled with each failure … */
-    BACKOFF_MS_MAX = 10 * 1000, /* … up to this */
+    BACKOFF_MS = 100,           /* doubled with each failure */
+    BACKOFF_MS_MAX = 10 * 1000, /* it is not doubled beyond this */
     CPUS_PER_FRONTEND = 4,
     HEARD_MAX = 16, /* messages of a frontend at a time: it has one or two to say */
 };
@@ -36,6 +36,8 @@ void oribi__frontends_init(struct oribi__frontends *frontends)
     frontends->starting = ORIBI_FRONTENDS_MAX;
     for (uint32_t i = 0; i < ORIBI_FRONTENDS_MAX; i++)
         frontends->items[i].control_fd = -1;
+    for (uint32_t i = 0; i < ORIBI_FRONTENDS_MAX; i++)
+        frontends->set.processes[i] = &frontends->items[i].process;
 }
 
 /* --- hearing --- */
@@ -64,7 +66,7 @@ static bool hear(struct oribi_supervisor *supervisor, struct oribi__frontend *fr
     line[n] = '\0';
     switch (line[0]) {
     case ORIBI_FRONTEND_SAYS_READY:
-        frontend->ready = true;
+        frontend->process.ready = true;
         frontend->failures = 0;
         if (frontend->files.len > 0)
             oribi__frontend_files_move(&frontends->kept, &frontend->files);
@@ -104,36 +106,14 @@ static void hear_some(struct oribi_supervisor *supervisor, struct oribi__fronten
 static uint32_t count_ready(const struct oribi__frontends *frontends)
 {
     uint32_t ready = 0;
-    for (uint32_t i = 0; i < frontends->count; i++)
-        ready += frontends->items[i].ready;
+    for (uint32_t i = 0; i < frontends->set.count; i++)
+        ready += frontends->items[i].process.ready;
     return ready;
-}
-
-const char *oribi__frontend_state(const struct oribi__frontend *frontend)
-{
-    struct oribi_process_look look;
-    if (!frontend->ready)
-        return "starting";
-    oribi_process_look(frontend->pid, &look);
-    return look.stopped ? "stopped" : "serving";
-}
-
-uint32_t oribi__frontends_serving(const struct oribi__frontends *frontends)
-{
-    uint32_t serving = 0;
-    for (uint32_t i = 0; i < frontends->count; i++)
-        serving += strcmp(oribi__frontend_state(&frontends->items[i]), "serving") == 0;
-    return serving;
-}
-
-bool oribi__frontends_missing(const struct oribi__frontends *frontends)
-{
-    return frontends->count > 0 && oribi__frontends_serving(frontends) == 0;
 }
 
 static bool all_open(const struct oribi__frontends *frontends)
 {
-    for (uint32_t i = 0; i < frontends->count; i++)
+    for (uint32_t i = 0; i < frontends->set.count; i++)
         if (frontends->items[i].control_fd < 0)
             return false;
     return true;
@@ -170,9 +150,9 @@ int oribi__frontends_begin(struct oribi_supervisor *supervisor, char *error)
     oribi__frontends_make_tickets(frontends);
     oribi__frontends_make_slots(frontends);
     uint32_t cpus = oribi_os_cpu_count();
-    frontends->count = options->frontends ? options->frontends : (cpus + CPUS_PER_FRONTEND - 1) / CPUS_PER_FRONTEND;
-    if (frontends->count > ORIBI_FRONTENDS_MAX)
-        frontends->count = ORIBI_FRONTENDS_MAX;
+    frontends->set.count = options->frontends ? options->frontends : (cpus + CPUS_PER_FRONTEND - 1) / CPUS_PER_FRONTEND;
+    if (frontends->set.count > ORIBI_FRONTENDS_MAX)
+        frontends->set.count = ORIBI_FRONTENDS_MAX;
     int code = oribi__frontend_text_local(options, &frontends->local);
     if (code < 0)
         (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "out of memory");
@@ -191,7 +171,7 @@ static bool may_start(const struct oribi__frontends *frontends, uint32_t i)
 static int begin_turn(struct oribi_supervisor *supervisor, char *error)
 {
     struct oribi__frontends *frontends = &supervisor->frontends;
-    while (frontends->begun < frontends->count) {
+    while (frontends->begun < frontends->set.count) {
         if (!may_start(frontends, frontends->begun))
             return ORIBI_AGAIN;
         int code = oribi__frontend_start(supervisor, frontends->begun, error);
@@ -199,13 +179,13 @@ static int begin_turn(struct oribi_supervisor *supervisor, char *error)
             return code;
         frontends->begun++;
     }
-    for (uint32_t i = 0; i < frontends->count; i++)
+    for (uint32_t i = 0; i < frontends->set.count; i++)
         hear_some(supervisor, &frontends->items[i]);
     if (frontends->error[0])
         return refuse(error, frontends->error);
     if (!all_open(frontends))
         return refuse(error, "oribi-frontend has ended at its start");
-    if (count_ready(frontends) == frontends->count)
+    if (count_ready(frontends) == frontends->set.count)
         return 0;
     return oribi_clock_ms() < frontends->items[0].ready_by ? ORIBI_AGAIN
                                                            : refuse(error, "oribi-frontend is not ready in time");
@@ -228,8 +208,8 @@ int oribi__frontends_begin_turn(struct oribi_supervisor *supervisor, char *error
  * later. */
 static bool locals_wait(const struct oribi__frontends *frontends)
 {
-    for (uint32_t i = 0; i < frontends->count; i++)
-        if (frontends->items[i].ready && frontends->items[i].locals_owed)
+    for (uint32_t i = 0; i < frontends->set.count; i++)
+        if (frontends->items[i].process.ready && frontends->items[i].locals_owed)
             return true;
     return false;
 }
@@ -246,7 +226,7 @@ void oribi__frontends_local(struct oribi_supervisor *supervisor, const struct or
     struct oribi__frontends *frontends = &supervisor->frontends;
     struct oribi_buf *own = &frontends->local;
     char error[ORIBI_ERROR_TEXT_CAP];
-    if (frontends->count == 0)
+    if (frontends->set.count == 0)
         return;
     own->len = 0;
     int fd = ORIBI_ENOMEM;
@@ -256,7 +236,7 @@ void oribi__frontends_local(struct oribi_supervisor *supervisor, const struct or
         oribi_log(ORIBI_LOG_ERROR, "out of memory: frontends go on with the local content of the generation before");
         return;
     }
-    for (uint32_t i = 0; i < frontends->count; i++) {
+    for (uint32_t i = 0; i < frontends->set.count; i++) {
         struct oribi__frontend *frontend = &frontends->items[i];
         if (frontend->control_fd < 0)
             continue; /* it gets the text when it starts */
@@ -291,24 +271,24 @@ bool oribi__frontends_ended(struct oribi_supervisor *supervisor, pid_t pid, int 
     struct oribi__frontends *frontends = &supervisor->frontends;
     if (command_ended(frontends->passwords, pid, status) || command_ended(frontends->of_start, pid, status))
         return true;
-    for (uint32_t i = 0; i < frontends->count; i++) {
+    for (uint32_t i = 0; i < frontends->set.count; i++) {
         struct oribi__frontend *frontend = &frontends->items[i];
-        if (frontend->pid != pid)
+        if (frontend->process.pid != pid)
             continue;
         hear_some(supervisor, frontend);
         oribi__close(&frontend->control_fd);
-        frontend->pid = 0;
+        frontend->process.pid = 0;
         frontend->owed = frontend->locals_owed = 0;
-        if (!frontend->ready && frontend->files.len > 0) /* it was to have new ones */
+        if (!frontend->process.ready && frontend->files.len > 0) /* it was to have new ones */
             (void)snprintf(frontend->refused, sizeof(frontend->refused), "%.*s", (int)sizeof(frontend->refused) - 1,
                            frontends->error);
         oribi__frontend_files_free(&frontend->files, false);
-        frontend->ready = false;
-        if (frontends->slots)
-            oribi_frontend_slot_ended(&frontends->slots[i]);
+        frontend->process.ready = false;
+        if (frontends->set.slots)
+            oribi_frontend_slot_ended(&frontends->set.slots[i]);
         if (frontends->ending || frontends->beginning)
             return true;
-        supervisor->totals.frontend_exits++;
+        supervisor->observe.totals.frontend_exits++;
         oribi_log(ORIBI_LOG_ERROR, "frontend %u (pid %d) ended: %s %d%s%s", i, (int)pid,
                   WIFSIGNALED(status) ? "signal" : "exit code",
                   WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status), frontends->error[0] ? ": " : "",
@@ -325,16 +305,16 @@ static void look_at(struct oribi_supervisor *supervisor, uint32_t i, int64_t now
     struct oribi__frontends *frontends = &supervisor->frontends;
     struct oribi__frontend *frontend = &frontends->items[i];
     char error[ORIBI_ERROR_TEXT_CAP];
-    bool was_ready = frontend->ready;
+    bool was_ready = frontend->process.ready;
     hear_some(supervisor, frontend);
-    if (!was_ready && frontend->ready)
-        oribi_log(ORIBI_LOG_INFO, "frontend %u (pid %d) serves again", i, (int)frontend->pid);
-    if (frontend->pid && !frontend->ready && now_ms >= frontend->ready_by && !frontends->ending) {
-        oribi_log(ORIBI_LOG_ERROR, "frontend %u (pid %d) is not ready in time: killed", i, (int)frontend->pid);
+    if (!was_ready && frontend->process.ready)
+        oribi_log(ORIBI_LOG_INFO, "frontend %u (pid %d) serves again", i, (int)frontend->process.pid);
+    if (frontend->process.pid && !frontend->process.ready && now_ms >= frontend->ready_by && !frontends->ending) {
+        oribi_log(ORIBI_LOG_ERROR, "frontend %u (pid %d) is not ready in time: killed", i, (int)frontend->process.pid);
         frontend->ready_by = INT64_MAX;
-        (void)kill(frontend->pid, SIGKILL);
+        (void)kill(frontend->process.pid, SIGKILL);
     }
-    if (frontend->pid || frontends->ending || !frontend->start_at || now_ms < frontend->start_at ||
+    if (frontend->process.pid || frontends->ending || !frontend->start_at || now_ms < frontend->start_at ||
         !may_start(frontends, i))
         return;
     int code = oribi__frontend_start(supervisor, i, error);
@@ -348,7 +328,7 @@ void oribi__frontends_turn(struct oribi_supervisor *supervisor)
 {
     struct oribi__frontends *frontends = &supervisor->frontends;
     int64_t now_ms = oribi_clock_ms();
-    for (uint32_t i = 0; i < frontends->count; i++)
+    for (uint32_t i = 0; i < frontends->set.count; i++)
         look_at(supervisor, i, now_ms);
     oribi__frontends_renewal_turn(supervisor, now_ms);
     if (now_ms >= frontends->locals_until)
@@ -381,13 +361,13 @@ int64_t oribi__frontends_deadline(const struct oribi_supervisor *supervisor)
         at = earlier(at, frontends->renewal_until);
     if (frontends->locals_until && locals_wait(frontends))
         at = earlier(at, frontends->locals_until);
-    for (uint32_t i = 0; i < frontends->count; i++) {
+    for (uint32_t i = 0; i < frontends->set.count; i++) {
         const struct oribi__frontend *frontend = &frontends->items[i];
-        if (frontends->of_start && !frontend->pid)
+        if (frontends->of_start && !frontend->process.pid)
             continue; /* the reading of certificates tells when */
-        int64_t own = frontend->pid == 0 && frontend->start_at ? frontend->start_at
-                      : frontend->ready                        ? INT64_MAX
-                                                               : frontend->ready_by;
+        int64_t own = frontend->process.pid == 0 && frontend->start_at ? frontend->start_at
+                      : frontend->process.ready                        ? INT64_MAX
+                                                                       : frontend->ready_by;
         if (!frontends->ending && own < at)
             at = own;
     }
@@ -397,20 +377,20 @@ int64_t oribi__frontends_deadline(const struct oribi_supervisor *supervisor)
 size_t oribi__frontends_fds(const struct oribi_supervisor *supervisor, int *fds)
 {
     const struct oribi__frontends *frontends = &supervisor->frontends;
-    for (uint32_t i = 0; i < frontends->count; i++)
+    for (uint32_t i = 0; i < frontends->set.count; i++)
         fds[i] = frontends->items[i].control_fd;
-    fds[frontends->count] =
+    fds[frontends->set.count] =
         frontends->passwords && frontends->passwords->runs ? frontends->passwords->command.output_fd : -1;
-    fds[frontends->count + 1] =
+    fds[frontends->set.count + 1] =
         frontends->of_start && frontends->of_start->runs ? frontends->of_start->command.output_fd : -1;
-    return frontends->count + 2;
+    return frontends->set.count + 2;
 }
 
 /* --- the end --- */
 
 static void tell_all(struct oribi__frontends *frontends, char kind)
 {
-    for (uint32_t i = 0; i < frontends->count; i++)
+    for (uint32_t i = 0; i < frontends->set.count; i++)
         if (frontends->items[i].control_fd >= 0) /* a frontend that takes no message is killed in time */
             (void)send(frontends->items[i].control_fd, &kind, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
@@ -419,7 +399,7 @@ void oribi__frontends_reopen(struct oribi_supervisor *supervisor)
 {
     struct oribi__frontends *frontends = &supervisor->frontends;
     int access_fd = oribi__frontends_access_log_fd(supervisor);
-    for (uint32_t i = 0; i < frontends->count; i++)
+    for (uint32_t i = 0; i < frontends->set.count; i++)
         if (frontends->items[i].control_fd >= 0 &&
             (oribi__frontend_text_send(frontends->items[i].control_fd, ORIBI_FRONTEND_TOLD_REOPEN, oribi_log_fd()) <
                  0 ||
@@ -431,7 +411,7 @@ void oribi__frontends_reopen(struct oribi_supervisor *supervisor)
 void oribi__frontends_end(struct oribi_supervisor *supervisor, bool handed_over)
 {
     struct oribi__frontends *frontends = &supervisor->frontends;
-    if (frontends->ending || frontends->count == 0)
+    if (frontends->ending || frontends->set.count == 0)
         return;
     frontends->ending = true;
     frontends->renewing = ORIBI__RENEWAL_NONE;
@@ -449,8 +429,8 @@ void oribi__frontends_give_up(struct oribi_supervisor *supervisor)
 bool oribi__frontends_left(const struct oribi_supervisor *supervisor)
 {
     const struct oribi__frontends *frontends = &supervisor->frontends;
-    for (uint32_t i = 0; i < frontends->count; i++)
-        if (frontends->items[i].pid)
+    for (uint32_t i = 0; i < frontends->set.count; i++)
+        if (frontends->items[i].process.pid)
             return true;
     return false;
 }
@@ -458,15 +438,15 @@ bool oribi__frontends_left(const struct oribi_supervisor *supervisor)
 void oribi__frontends_close(struct oribi_supervisor *supervisor, bool in_child)
 {
     struct oribi__frontends *frontends = &supervisor->frontends;
-    for (uint32_t i = 0; i < frontends->count; i++) {
+    for (uint32_t i = 0; i < frontends->set.count; i++) {
         struct oribi__frontend *frontend = &frontends->items[i];
         oribi__close(&frontend->control_fd);
-        if (frontend->pid && !in_child) {
-            (void)kill(frontend->pid, SIGKILL); /* what has begun had its time */
-            (void)oribi_process_reap_within(frontend->pid, KILLED_MS);
+        if (frontend->process.pid && !in_child) {
+            (void)kill(frontend->process.pid, SIGKILL); /* what has begun had its time */
+            (void)oribi_process_reap_within(frontend->process.pid, KILLED_MS);
         }
-        frontend->pid = 0;
-        frontend->ready = false;
+        frontend->process.pid = 0;
+        frontend->process.ready = false;
         oribi__frontend_files_free(&frontend->files, in_child);
     }
     oribi__frontends_end_reading(&frontends->passwords, in_child);
@@ -478,9 +458,9 @@ void oribi__frontends_close(struct oribi_supervisor *supervisor, bool in_child)
         (void)munmap(frontends->tickets, sizeof(*frontends->tickets)); /* ours: cannot fail */
     frontends->tickets = NULL;
     oribi__close(&frontends->slots_fd);
-    if (frontends->slots)
-        (void)munmap(frontends->slots, ORIBI_FRONTENDS_MAX * sizeof(*frontends->slots)); /* as the other */
-    frontends->slots = NULL;
-    frontends->count = 0;
+    if (frontends->set.slots)
+        (void)munmap(frontends->set.slots, ORIBI_FRONTENDS_MAX * sizeof(*frontends->set.slots)); /* as the other */
+    frontends->set.slots = NULL;
+    frontends->set.count = 0;
     oribi_buf_deinit(&frontends->local);
 }

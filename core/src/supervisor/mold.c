@@ -85,7 +85,7 @@ static void note_own(struct oribi_mold *mold)
         oribi__fd_guard_add(&mold->fd_guard, context->listeners->items[i].fd, context->listeners->items[i].text);
 }
 
-/* What is the same for a forked and a started mold. */
+/* Steps that a forked and a started mold have in common. */
 static int settle(struct oribi_mold *mold, pid_t parent, char *error)
 {
     const struct oribi_options *options = mold->context.options;

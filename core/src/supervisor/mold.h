@@ -35,7 +35,7 @@ int oribi_mold_inherit(const struct oribi_supervisor_setup *setup, struct oribi_
 const struct oribi_options *oribi_mold_options(const struct oribi_mold *mold);
 struct oribi_listeners *oribi_mold_listeners(struct oribi_mold *mold);
 
-/* What of frameworks the application has loaded, which ready tells then, as far as there is room. Borrows text. */
+/* Frameworks that the application has loaded, of which ready tells then, as far as there is room. Borrows text. */
 void oribi_mold_loaded_with(struct oribi_mold *mold, const char *text, size_t len);
 
 /* Tells the supervisor where loading stands: "config/environment.rb:5". Borrows text. Thread-safe. */
@@ -68,7 +68,7 @@ void oribi_mold_before_fork(struct oribi_mold *mold);
 void oribi_mold_intermediate(struct oribi_mold *mold, pid_t pid);
 void oribi_mold_after_fork(struct oribi_mold *mold, pid_t pid);
 
-/* What the process title should say ("oribi mold, generation 1"). As oribi_supervisor_title(). */
+/* Text that the process title should have ("oribi mold, generation 1"). As oribi_supervisor_title(). */
 size_t oribi_mold_title(struct oribi_mold *mold, char *dst, size_t cap);
 
 void oribi_mold_destroy(struct oribi_mold *mold);
@@ -104,7 +104,7 @@ void oribi_link_before_fork(struct oribi_link *child);
 void oribi_link_after_fork(struct oribi_link *child, pid_t pid);
 struct oribi_mold *oribi_link_promote(struct oribi_link *child);
 
-/* What oribi_process_signalled() does. */
+/* Does the work of oribi_process_signalled(). */
 void oribi_link_signal(struct oribi_link *child, int number);
 
 /* True from the moment a stop is announced (drain_delay): a readiness check should fail, requests are still welcome. */
@@ -116,7 +116,7 @@ bool oribi_link_stopping(struct oribi_link *child);
 /* Becomes readable at a signal and at the supervisor's end, for loops of their own; never read from it. Borrowed. */
 int oribi_link_wake_fd(struct oribi_link *child);
 
-/* What the process title should say ("oribi worker 2, generation 1, idle, 4711 requests"). As
+/* Text that the process title should have ("oribi worker 2, generation 1, idle, 4711 requests"). As
  * oribi_supervisor_title(); cheap enough once a second. */
 size_t oribi_link_title(struct oribi_link *child, char *dst, size_t cap);
 
@@ -133,7 +133,7 @@ struct oribi_link *oribi_link_enter_managed(struct oribi_supervisor *supervisor,
 /* Tells the supervisor that the worker is up; for a child of oribi_link_enter() too. */
 void oribi_link_begin(struct oribi_link *child);
 
-/* What the functions of jobs.h do. */
+/* Do the work of the functions of jobs.h. */
 void oribi_link_watch_signals(struct oribi_link *child);
 bool oribi_link_asked(struct oribi_link *child);
 void oribi_link_job_begin(struct oribi_link *child, const char *text, size_t len);

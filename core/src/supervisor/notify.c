@@ -1,5 +1,6 @@
-/* See the header. The watchdog's messages and the change of the main pid do not come here: the next watchdog message
- * follows in time, and the service manager watches the successor whether or not it has heard of it. */
+/* Messages to the service manager, sent once more where its socket is full. The watchdog's messages and the change of
+ * the main pid do not come here: the next watchdog message follows in time, and the service manager watches the
+ * successor whether or not it has heard of it. */
 #include "supervisor/notify.h"
 
 #include "supervisor/supervisor_private.h"

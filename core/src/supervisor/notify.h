@@ -1,4 +1,4 @@
-/* What the service manager hears of the supervisor (sd_notify.h). Its socket may be full for a moment; without READY a
+/* Messages of the supervisor to the service manager (sd_notify.h). Its socket may be full for a moment; without READY a
  * start counts as failed, and without STOPPING a stop as a crash. So such a message is sent once more, and the log says
  * so. A newer message replaces one that waits. */
 #ifndef ORIBI_SUPERVISOR_NOTIFY_H

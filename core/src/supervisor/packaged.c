@@ -1,7 +1,7 @@
 /* "@board": where the Debian packages have the files of a server, as their unit (packaging/debian) names them. */
 #include "oribi/supervisor/packaged.h"
 
-#include "config/options_private.h"
+#include "oribi/config/refuse.h"
 
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"

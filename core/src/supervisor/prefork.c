@@ -3,7 +3,8 @@
 #include "oribi/supervisor/prefork.h"
 #include "oribi/policy/signal_table.h"
 #include "supervisor/supervisor_private.h"
-#include "config/options_private.h"
+#include "oribi/config/options_names.h"
+#include "oribi/config/refuse.h"
 
 #include "oribi/base/clock.h"
 #include "oribi/base/error.h"
@@ -210,8 +211,8 @@ bool oribi__prefork_command(struct oribi_supervisor *supervisor, struct oribi_po
     }
 }
 
-/* What was trapped while the program was busy elsewhere comes first: a stop must not be forgotten because of a new
- * start. */
+/* A signal that was trapped while the program was busy elsewhere comes first: a stop must not be forgotten because of a
+ * new start. */
 bool oribi__prefork_resume(struct oribi_supervisor *supervisor, struct oribi_policy_event *event)
 {
     supervisor->manager.resume_asked = false;

@@ -9,8 +9,9 @@
 #include "supervisor/mold.h"
 #include "supervisor/single.h"
 
-/* What the next take gives. A mold runs from BEGIN to SERVING, one made of a worker begins at SERVING; a worker runs
- * from BEGIN to LEFT. A supervisor is SERVING always. HOOKED: the hook that comes before this one's fork was given. */
+/* Stage of a process: the step that the next take gives. A mold runs from BEGIN to SERVING, one made of a worker begins
+ * at SERVING; a worker runs from BEGIN to LEFT. A supervisor is SERVING always. HOOKED: the hook that comes before this
+ * one's fork was given. */
 enum oribi__stage {
     ORIBI__BEGIN,
     ORIBI__HOOKED,

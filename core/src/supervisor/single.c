@@ -74,8 +74,8 @@ static void remove_files(struct oribi_single *single)
     oribi_listeners_unlink(supervisor->context.listeners);
     oribi__control_stopped(supervisor);
     oribi__control_close(supervisor, true);
-    oribi__agent_close(supervisor, true);
-    oribi__status_close(supervisor, true);
+    oribi__agent_close(&supervisor->observe, true);
+    oribi__status_close(&supervisor->observe, true);
     oribi_pid_file_remove(&supervisor->pid_file);
 }
 
@@ -261,7 +261,7 @@ static void turn(struct oribi_single *single)
         happened(single, &event);
     while (oribi__control_turn(supervisor, &event))
         happened(single, &event);
-    (void)oribi__footprints_turn(supervisor, &event);
+    (void)oribi__footprints_turn(&supervisor->observe, &event);
     deadlines(single);
     oribi__supervisor_turns(supervisor);
 }
@@ -288,7 +288,7 @@ static void *attend(void *self)
 
 /* --- beginning and end --- */
 
-/* What the status tells: one worker, of this process. */
+/* For the status: one worker, of this process. */
 static void describe(struct oribi_single *single)
 {
     struct oribi_policy *policy = &single->supervisor->policy;

@@ -37,7 +37,7 @@
 struct oribi_link;
 struct oribi_single;
 
-/* What the exec of such a server has left in the environment. */
+/* Variables of the environment that the exec of such a server has left. */
 struct oribi__arrival {
     unsigned generation; /* 0: there was no such exec */
     int watched_fd;      /* the files that were watched (watch.h); -1: none */

@@ -1,4 +1,4 @@
-/* What single.c (one process that serves alone) and single_restart.c (its reload) share. */
+/* Shared by single.c (one process that serves alone) and single_restart.c (its reload). */
 #ifndef ORIBI_SUPERVISOR_SINGLE_PRIVATE_H
 #define ORIBI_SUPERVISOR_SINGLE_PRIVATE_H
 
@@ -32,8 +32,8 @@ struct oribi_single {
     uint32_t generation;
     char *folder;                /* of the start, before the application has loaded */
     _Atomic bool attended;       /* the housekeeping thread runs */
-    _Atomic bool leaving;        /* … and is to end */
-    _Atomic bool failed;         /* … because the worker could not begin */
+    _Atomic bool leaving;        /* the housekeeping thread is to end */
+    _Atomic bool failed;         /* the worker could not begin */
     _Atomic bool restarts;       /* the program is started anew when the worker has ended */
     _Atomic bool stopped_lately; /* since the housekeeping thread has ended */
     /* the housekeeping thread's */

@@ -48,7 +48,7 @@ static void reload_failed(struct oribi_single *single, const char *why)
     struct oribi_supervisor *supervisor = single->supervisor;
     (void)snprintf(text, sizeof(text), "reload failed: %.*s", (int)strcspn(why, "\n"), why); /* cut: a line */
     supervisor->policy.next_generation = 0;
-    oribi__totals_reloaded(&supervisor->totals, true, oribi_clock_ms());
+    oribi__totals_reloaded(&supervisor->observe.totals, true, oribi_clock_ms());
     oribi_log(ORIBI_LOG_ERROR, "%s; generation %u goes on", text, single->generation);
     tell_reloaded(single, 1, text + strlen("reload failed: "));
     oribi__notify(supervisor, ORIBI__READY_NOTICE, NULL);
@@ -66,7 +66,7 @@ void oribi__single_reload(struct oribi_single *single)
         return;
     }
     single->posted = false;
-    oribi__totals_reloading(&supervisor->totals, oribi_clock_ms());
+    oribi__totals_reloading(&supervisor->observe.totals, oribi_clock_ms());
     oribi__notify(supervisor, ORIBI__RELOADING_NOTICE, NULL);
     oribi_log(ORIBI_LOG_INFO, "reload: generation %u is tried in a process of its own", single->generation + 1);
     single->trial = (struct oribi__trial){.until = oribi__single_in_ms(oribi__single_options(single)->boot_timeout_ms)};
@@ -169,8 +169,8 @@ void oribi__single_become(struct oribi_single *single)
     (void)pthread_sigmask(SIG_SETMASK, &all, NULL);
     reap_all();
     oribi__control_close(supervisor, true);
-    oribi__agent_close(supervisor, true);
-    oribi__status_close(supervisor, true);
+    oribi__agent_close(&supervisor->observe, true);
+    oribi__status_close(&supervisor->observe, true);
     oribi_pid_file_forget(&supervisor->pid_file);
     oribi_log_drain(ORIBI_LOG_DRAIN_MS);
     oribi_start_become(&supervisor->start, extra, keep, count, held, HELD);

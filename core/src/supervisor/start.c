@@ -222,11 +222,23 @@ static void no_descriptors(struct oribi_supervisor *supervisor)
         supervisor->molds[i].fd = -1;
     for (uint32_t i = 0; i < ORIBI__CLIENTS_MAX; i++)
         supervisor->control.clients[i].fd = -1;
-    supervisor->inherited.to_fd = -1;
+    supervisor->observe.inherited.to_fd = -1;
     supervisor->context.app.fd = -1;
     oribi__frontends_init(&supervisor->frontends);
-    oribi__status_init(&supervisor->status);
-    oribi__agent_init(&supervisor->agent);
+    oribi__status_init(&supervisor->observe.status);
+    oribi__agent_init(&supervisor->observe.agent);
+}
+
+void oribi__supervisor_show(struct oribi_supervisor *supervisor)
+{
+    supervisor->observe.view = (struct oribi__view){
+        .context = &supervisor->context,
+        .policy = &supervisor->policy,
+        .frontends = &supervisor->frontends.set,
+        .predecessor_fd = &supervisor->upgrade.predecessor_fd,
+        .version = supervisor->boot_log.version,
+        .restart_file = supervisor->restart_file.path,
+    };
 }
 
 static void close_own(struct oribi_supervisor *supervisor, int keep_fd)
@@ -270,8 +282,8 @@ void oribi__supervisor_let_go(void *owner)
         oribi__close(&supervisor->molds[i].fd);
     oribi__frontends_close(supervisor, true);
     oribi__control_close(supervisor, false);
-    oribi__agent_close(supervisor, false);
-    oribi__status_close(supervisor, false);
+    oribi__agent_close(&supervisor->observe, false);
+    oribi__status_close(&supervisor->observe, false);
 }
 
 void oribi__supervisor_forget(struct oribi_supervisor *supervisor, int keep_fd)
@@ -280,9 +292,9 @@ void oribi__supervisor_forget(struct oribi_supervisor *supervisor, int keep_fd)
     close_own(supervisor, keep_fd);
     oribi__frontends_close(supervisor, true);
     oribi__control_close(supervisor, false);
-    oribi__agent_close(supervisor, false);
-    oribi__status_close(supervisor, false);
-    oribi__stacks_close(supervisor);
+    oribi__agent_close(&supervisor->observe, false);
+    oribi__status_close(&supervisor->observe, false);
+    oribi__stacks_close(&supervisor->observe);
     oribi_pid_file_forget(&supervisor->pid_file);
     if (supervisor->context.listeners != &supervisor->no_listeners)
         oribi_mem_free(supervisor); /* else the mold goes on using the empty list in it */
@@ -357,15 +369,15 @@ static int fail(struct oribi_supervisor *supervisor, int code, const char *what,
         (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "%s: %s", what, oribi_os_error_text());
     oribi__upgrade_tell(supervisor, error);
     oribi__close_listeners(supervisor, true);
-    oribi__inherited_totals_close(&supervisor->inherited);
+    oribi__inherited_totals_close(&supervisor->observe.inherited);
     close_own(supervisor, -1);
     oribi_os_close(supervisor->context.message_fd);
     oribi_os_close(supervisor->context.life_fd);
     oribi_handoff_close(&supervisor->context.handoff);
     oribi__frontends_close(supervisor, false);
     oribi__control_close(supervisor, true);
-    oribi__agent_close(supervisor, true);
-    oribi__status_close(supervisor, true);
+    oribi__agent_close(&supervisor->observe, true);
+    oribi__status_close(&supervisor->observe, true);
     oribi_pid_file_remove(&supervisor->pid_file);
     if (supervisor->context.access_log)
         oribi_access_log_close(supervisor->context.access_log);
@@ -375,7 +387,7 @@ static int fail(struct oribi_supervisor *supervisor, int code, const char *what,
     return code;
 }
 
-/* What the operator may have wrong, in the order in which it does the least harm. */
+/* Opens files and addresses that the operator may have wrong, in the order in which it does the least harm. */
 static int open_named(struct oribi_supervisor *supervisor, char *error)
 {
     const struct oribi_options *options = supervisor->context.options;
@@ -398,9 +410,9 @@ static int open_named(struct oribi_supervisor *supervisor, char *error)
     if (code == 0)
         code = oribi__open_logs(&supervisor->context, error);
     if (code == 0)
-        code = oribi__status_open(supervisor, error);
+        code = oribi__status_open(&supervisor->observe, error);
     if (code == 0)
-        code = oribi__agent_open(supervisor, error);
+        code = oribi__agent_open(&supervisor->observe, error);
     if (code == 0)
         oribi_options_warn_of_files(options);
     return code;
@@ -411,9 +423,10 @@ int oribi_supervisor_create(const struct oribi_supervisor_setup *setup, struct o
     struct oribi_supervisor *supervisor = oribi_mem_alloc(1, sizeof(*supervisor));
     const struct oribi_options *options = setup->options;
     no_descriptors(supervisor);
+    oribi__supervisor_show(supervisor);
     supervisor->pid = getpid();
-    supervisor->started_ms = oribi_clock_ms();
-    supervisor->started_wall_ms = oribi_clock_wall_ms();
+    supervisor->observe.started_ms = oribi_clock_ms();
+    supervisor->observe.started_wall_ms = oribi_clock_wall_ms();
     supervisor->daemonize = options->daemonize;
     supervisor->context.options = options;
     supervisor->context.listeners = setup->listeners ? setup->listeners : &supervisor->no_listeners;
@@ -476,13 +489,13 @@ void oribi_supervisor_destroy(struct oribi_supervisor *supervisor)
     oribi__children_let_go(NULL, NULL);
     oribi__release_starter(supervisor, 1);
     oribi__control_stopped(supervisor);
-    oribi__export_totals(supervisor);
-    oribi__inherited_totals_close(&supervisor->inherited);
+    oribi__export_totals(&supervisor->observe);
+    oribi__inherited_totals_close(&supervisor->observe.inherited);
     oribi__frontends_close(supervisor, false);
     oribi__control_close(supervisor, true);
-    oribi__agent_close(supervisor, true);
-    oribi__status_close(supervisor, true);
-    oribi__stacks_close(supervisor);
+    oribi__agent_close(&supervisor->observe, true);
+    oribi__status_close(&supervisor->observe, true);
+    oribi__stacks_close(&supervisor->observe);
     oribi__watch_end(&supervisor->watch);
     oribi__restart_end(&supervisor->restart_file);
     oribi__close_listeners(supervisor, true);

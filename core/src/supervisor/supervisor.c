@@ -105,18 +105,19 @@ static void feed(struct oribi_supervisor *supervisor, const struct oribi_policy_
     oribi_policy_feed(&supervisor->policy, event, oribi_clock_ms());
 }
 
-/* What follows from a byte of the pipe, if anything does. A stop that is asked for once stands behind the signals that
- * came before it. */
+/* The event that follows from a byte of the pipe; false: none does. A stop that is asked for once stands behind the
+ * signals that came before it. */
 static bool signal_event(struct oribi_supervisor *supervisor, char byte, struct oribi_policy_event *event)
 {
     if (byte == STOP_ONCE) {
         *event = (struct oribi_policy_event){.type = ORIBI_EVENT_STOP};
         return !supervisor->policy.stopping && !supervisor->policy.stop_at;
     }
-    if (oribi__terminal_interrupt(supervisor, byte, event))
-        return true;
     if (supervisor->context.prefork)
         return oribi__prefork_signal(supervisor, byte, event);
+    if (oribi__terminal_interrupt(supervisor->context.options, &supervisor->policy, &supervisor->context.board, byte,
+                                  event))
+        return true;
     return oribi__signal_event(oribi__signal_effect(byte, ORIBI__IN_SUPERVISOR), event);
 }
 
@@ -182,7 +183,7 @@ static bool next_death(struct oribi_supervisor *supervisor)
     return true;
 }
 
-/* The same of a worker that no process reaps for us: its reaper may have reported since. If not, both are gone, which a
+/* A worker has gone that no process reaps for us: its reaper may have reported since. If not, both are gone, which a
  * kill is the likeliest reason for. */
 static bool next_missing(struct oribi_supervisor *supervisor)
 {
@@ -245,7 +246,7 @@ static bool next_event(struct oribi_supervisor *supervisor)
         feed(supervisor, &(struct oribi_policy_event){.type = ORIBI_EVENT_RELEASE_MOLDS, .pid = supervisor->pid});
         return true;
     }
-    if (oribi__footprints_turn(supervisor, &event)) {
+    if (oribi__footprints_turn(&supervisor->observe, &event)) {
         feed(supervisor, &event);
         return true;
     }
@@ -285,14 +286,14 @@ int oribi__supervisor_begin_alone(struct oribi_supervisor *supervisor, char *err
     return 0;
 }
 
-/* What follows once there are frontends, or none are wanted. */
+/* Begins the workers' part, once there are frontends or none are wanted. */
 static void begin_workers(struct oribi_supervisor *supervisor)
 {
     if (oribi_os_adopts_orphans() && oribi_os_become_subreaper() < 0)
         oribi_log(ORIBI_LOG_WARN, "cannot become the parent of orphaned workers (PR_SET_CHILD_SUBREAPER): %s",
                   oribi_os_error_text());
     begin_watches(supervisor);
-    supervisor->policy.config.frontends = supervisor->frontends.count > 0;
+    supervisor->policy.config.frontends = supervisor->frontends.set.count > 0;
     feed(supervisor, &(struct oribi_policy_event){.type = ORIBI_EVENT_START});
 }
 
@@ -338,8 +339,8 @@ void oribi__follow(struct oribi_supervisor *supervisor, const struct oribi_polic
     (void)pushed;
 }
 
-/* What an event has queued in the policy is carried out first, since feeding wants an empty queue there. Before the
- * policy takes a further step it hears how the last action went. */
+/* Actions that an event has queued in the policy are carried out first, since feeding wants an empty queue there.
+ * Before the policy takes a further step it hears how the last action went. */
 static bool next_action(struct oribi_supervisor *supervisor, struct oribi_policy_action *action)
 {
     if (supervisor->events.count > 0 && supervisor->policy.queue_len == 0)
@@ -367,10 +368,11 @@ void oribi__supervisor_turns(struct oribi_supervisor *supervisor)
 {
     oribi__listening_turn(supervisor);
     oribi__control_deferred_turn(supervisor);
-    oribi__history_turn(supervisor);
-    oribi__stacks_turn(supervisor);
-    oribi__status_turn(supervisor);
-    oribi__agent_turn(supervisor);
+    oribi__history_turn(&supervisor->observe);
+    if (oribi__stacks_turn(&supervisor->observe))
+        oribi__control_stacks(supervisor);
+    oribi__status_turn(&supervisor->observe);
+    oribi__agent_turn(&supervisor->observe);
     pat_watchdog(supervisor);
     oribi__notify_turn(supervisor);
     oribi_log_flush();
@@ -415,7 +417,7 @@ const struct oribi_supervisor_action *oribi_supervisor_take(struct oribi_supervi
     oribi__reload_turn(supervisor, false);
     oribi__upgrade_relieve(supervisor);
     oribi__supervisor_turns(supervisor);
-    oribi__export_totals(supervisor);
+    oribi__export_totals(&supervisor->observe);
     if (supervisor->manager.trapped)
         supervisor->action =
             (struct oribi_supervisor_action){.type = ORIBI_SUPERVISOR_TRAPPED, .signal = supervisor->manager.trapped};
@@ -432,12 +434,12 @@ void oribi_supervisor_wait_for(struct oribi_supervisor *supervisor, int64_t ms)
 {
     int64_t now_ms = oribi_clock_ms();
     int64_t at = earlier(oribi_policy_deadline(&supervisor->policy, now_ms), oribi__control_deadline(supervisor));
-    at = earlier(at, oribi__status_deadline(supervisor));
-    at = earlier(at, oribi__agent_deadline(supervisor));
+    at = earlier(at, oribi__status_deadline(&supervisor->observe));
+    at = earlier(at, oribi__agent_deadline(&supervisor->observe));
     at = earlier(at, oribi__frontends_deadline(supervisor));
-    at = earlier(at, oribi__history_deadline(supervisor));
-    at = earlier(at, oribi__stacks_deadline(supervisor));
-    at = earlier(at, oribi__footprints_deadline(supervisor));
+    at = earlier(at, oribi__history_deadline(&supervisor->observe));
+    at = earlier(at, oribi__stacks_deadline(&supervisor->observe));
+    at = earlier(at, oribi__footprints_deadline(&supervisor->observe));
     at = earlier(at, oribi__reaper_deadline(supervisor));
     bool watches = supervisor->policy.up && !supervisor->policy.stopping; /* else the turn would not look */
     if (watches)
@@ -458,9 +460,9 @@ void oribi_supervisor_wait_for(struct oribi_supervisor *supervisor, int64_t ms)
     size_t count = 5 + oribi__control_fds(supervisor, fds + 5);
     int out_fds[ORIBI__STATUS_CLIENTS_MAX];
     size_t out_count;
-    count += oribi__agent_fds(supervisor, fds + count);
+    count += oribi__agent_fds(&supervisor->observe, fds + count);
     count += oribi__frontends_fds(supervisor, fds + count);
-    count += oribi__status_fds(supervisor, fds + count, out_fds, &out_count);
+    count += oribi__status_fds(&supervisor->observe, fds + count, out_fds, &out_count);
     oribi_process_poll_both(fds, count, out_fds, out_count, at == INT64_MAX ? -1 : at > now_ms ? at - now_ms : 0);
 }
 

@@ -87,8 +87,8 @@ void oribi_supervisor_forked(struct oribi_supervisor *supervisor, pid_t pid);
  * once the server is up. */
 void oribi_supervisor_daemon_enter(struct oribi_supervisor *supervisor);
 
-/* What the process title should say now ("oribi supervisor, generation 1, 4 workers"), NUL-terminated, cut at cap.
- * Returns its length, or 0 if nothing changed since the last call. */
+/* Text that the process title should have now ("oribi supervisor, generation 1, 4 workers"), NUL-terminated, cut at
+ * cap. Returns its length, or 0 if nothing changed since the last call. */
 size_t oribi_supervisor_title(struct oribi_supervisor *supervisor, char *dst, size_t cap);
 
 /* Takes supervisor. In its own process: removes what is ours (pid file, socket files), closes, frees. Signals do
@@ -102,7 +102,7 @@ void oribi_supervisor_destroy(struct oribi_supervisor *supervisor);
 void oribi_supervisor_before_fork(struct oribi_supervisor *supervisor);
 void oribi_supervisor_worker_forked(struct oribi_supervisor *supervisor, pid_t pid);
 
-/* What oribi_process_resume() and so on do. */
+/* Do the work of oribi_process_resume() and so on. */
 void oribi_supervisor_resume(struct oribi_supervisor *supervisor);
 void oribi_supervisor_configure(struct oribi_supervisor *supervisor);
 uint32_t oribi_supervisor_signal_all(struct oribi_supervisor *supervisor, int signal);

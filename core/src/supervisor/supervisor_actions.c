@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What calls are like here is the application's doing, not the worker's: the next one starts with a helper at hand.
+/* The length of calls is the application's doing, not the worker's: the next one starts with a helper at hand.
  * A call that ended with its worker was long if it had run for long: only the supervisor can note that. */
 static void clear_slot(const struct oribi_scoreboard *board, struct oribi_slot *slot)
 {
@@ -73,7 +73,7 @@ static void hook(struct oribi_supervisor *supervisor, const char *name, const st
 static void worker_exited(struct oribi_supervisor *supervisor, const struct oribi_policy_action *action)
 {
     struct oribi_slot *slot = &supervisor->context.board.slots[action->slot];
-    oribi__totals_exit(&supervisor->totals, slot, action->text ? action->text : "");
+    oribi__totals_exit(&supervisor->observe.totals, slot, action->text ? action->text : "");
     oribi_scoreboard_forget_idle_waiter(&supervisor->context.board, slot);
     oribi_metric_store_worker_ended(&supervisor->context.app.view,
                                     oribi_metric_store_worker(&supervisor->context.app.view, (int32_t)action->slot));
@@ -121,7 +121,7 @@ void oribi__supervisor_up(struct oribi_supervisor *supervisor)
 {
     log_start_line(supervisor);
     log_timeout_hint(supervisor->context.options);
-    oribi__terminal_up(supervisor);
+    oribi__terminal_up(supervisor->context.options, supervisor->context.listeners);
 }
 
 static void up(struct oribi_supervisor *supervisor, const struct oribi_policy_action *action)
@@ -135,7 +135,7 @@ static void reloaded(struct oribi_supervisor *supervisor, const struct oribi_pol
 {
     char text[sizeof(supervisor->reload_text)];
     oribi__reload_turn(supervisor, true);
-    oribi__totals_reloaded(&supervisor->totals, action->code != 0, oribi_clock_ms());
+    oribi__totals_reloaded(&supervisor->observe.totals, action->code != 0, oribi_clock_ms());
     oribi__announced_drop(supervisor); /* no generation is being loaded any more, whichever way this one ended */
     (void)snprintf(text, sizeof(text), "generation %u, %u worker%s", action->generation,
                    oribi_policy_serving(&supervisor->policy),
@@ -188,15 +188,15 @@ static void stop_soon(struct oribi_supervisor *supervisor)
     oribi__notify(supervisor, ORIBI__STOPPING_NOTICE, NULL);
 }
 
-/* What a stop begins with, once. */
+/* The begin of a stop, once. */
 static void leave(struct oribi_supervisor *supervisor, bool handed_over)
 {
     if (!handed_over)
         oribi__notify(supervisor, ORIBI__STOPPING_NOTICE, NULL); /* else the successor is the service */
     if (handed_over) {
-        oribi__export_totals(supervisor);
-        oribi__agent_close(supervisor, true);
-        oribi__status_close(supervisor, true); /* the successor waits for the address */
+        oribi__export_totals(&supervisor->observe);
+        oribi__agent_close(&supervisor->observe, true);
+        oribi__status_close(&supervisor->observe, true); /* the successor waits for the address */
     }
     oribi__reload_turn(supervisor, true);
     oribi__control_stopping(supervisor);
@@ -340,7 +340,7 @@ bool oribi__carry_out(struct oribi_supervisor *supervisor, const struct oribi_po
         stopping(supervisor, action->code != 0);
         return false;
     case ORIBI_ACTION_RELOADING:
-        oribi__totals_reloading(&supervisor->totals, oribi_clock_ms());
+        oribi__totals_reloading(&supervisor->observe.totals, oribi_clock_ms());
         oribi__notify(supervisor, ORIBI__RELOADING_NOTICE, NULL);
         hook(supervisor, "before_reload", action);
         return false;
@@ -348,7 +348,7 @@ bool oribi__carry_out(struct oribi_supervisor *supervisor, const struct oribi_po
         oribi_log_identify(-1, action->generation);
         oribi__announced_commit(supervisor);
         supervisor->frontends.renewal[0] = '\0';
-        if (supervisor->frontends.count > 0) /* a reload has them read anew as well */
+        if (supervisor->frontends.set.count > 0) /* a reload has them read anew as well */
             oribi__frontends_certificates(supervisor);
         return false;
     case ORIBI_ACTION_RELOADED:

@@ -1,4 +1,4 @@
-/* What the sources around the supervisor share.
+/* Shared by the sources around the supervisor.
  *   supervisor.c           the turn: events in, actions out; waiting
  *   supervisor_actions.c   carries actions out, and says which event follows
  *   events.c               the supervisor's own events
@@ -6,20 +6,11 @@
  *   announced.c            what a new generation says of itself
  *   boot_log.c             what the log says of a start and of a reload
  *   upgrade.c              the successor
- *   control.c, status.c    the control socket with all its replies; what it shows
- *   status_listener.c      the status listener: HTTP for those who watch the server
- *   side_listener.c        the address of it, and of:
- *   agent.c                what a load balancer is told
+ *   control.c              the control socket with all its replies
  *   frontends.c, frontend_start.c, frontend_files.c, frontend_text.c   processes that hold clients of TLS and HTTP/2
- *   stacks.c               where every call stands
- *   metrics.c, totals.c    what it says; counters that outlive workers
- *   inherited_totals.c     … and the supervisor, at an upgrade
- *   metrics_workers.c, footprint.c  of each worker; what is slow to find out
- *   history.c, history_turn.c  its last ten minutes
  *   listener_shutdown.c    the end of the listeners at the server's end
  *   notify.c               what the service manager hears
- *   watch_event.c          files of the application that change, in development
- *   restart_file.c         a file that asks for a reload when it is touched
+ *   watch_event.c          files of the application that change, in development; restart_file, when it is touched
  *   start.c                create, destroy, daemon, logs
  *   single.c, single_restart.c  one process that serves alone; its reload
  *   mold.c, supervisor_link.c        the other processes
@@ -32,20 +23,15 @@
 #include "oribi/base/os/os.h"
 #include "oribi/worker/logs/access_log.h"
 #include "oribi/worker/placement/handoff.h"
-#include "oribi/observe/agent.h"
 #include "supervisor/announced.h"
 #include "supervisor/boot_log.h"
 #include "oribi/supervisor/frontends.h"
+#include "oribi/observe/context.h"
+#include "oribi/observe/status.h"
+#include "oribi/observe/view.h"
 #include "oribi/policy/events.h"
-#include "oribi/observe/footprint.h"
-#include "oribi/observe/history.h"
-#include "oribi/observe/inherited_totals.h"
 #include "supervisor/notify.h"
-#include "oribi/observe/stacks.h"
-#include "oribi/observe/status_listener.h"
 #include "supervisor/supervisor.h"
-#include "oribi/observe/totals.h"
-#include "oribi/observe/app_store.h"
 #include "supervisor/upgrade.h"
 #include "oribi/develop/restart_file.h"
 #include "oribi/develop/watch.h"
@@ -61,24 +47,6 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-struct oribi__process_context {
-    const struct oribi_options *options;
-    struct oribi_listeners *listeners; /* never NULL */
-    const char *program;
-    struct oribi_scoreboard board;
-    struct oribi__app_store app;         /* metrics of the application */
-    struct oribi_handoff handoff;        /* all workers of all generations share it */
-    struct oribi_access_log *access_log; /* NULL: off */
-    struct oribi_log_owner log_owner;    /* the workers' user, while we are root */
-    char log_user[64];
-    int message_fd; /* to the supervisor; shared by all its molds and workers */
-    int life_fd;    /* never written to: at its end the supervisor is dead */
-    pid_t supervisor;
-    bool prefork;      /* a library's: prefork.h */
-    bool single;       /* this process is the whole server: single.h */
-    bool usr1_foreign; /* … whose program uses USR1 itself, so that it is sent to no process */
-};
-
 struct oribi__mold_socket {
     int32_t pid;
     int fd; /* our end; -1: no mold */
@@ -86,7 +54,7 @@ struct oribi__mold_socket {
 
 enum { ORIBI__CLIENTS_MAX = 8, ORIBI__COMMAND_CAP = 128 };
 
-/* What a client of the control socket waits for. */
+/* Command whose end a client of the control socket waits for. */
 enum oribi__command {
     ORIBI__COMMAND_NONE,
     ORIBI__COMMAND_RELOAD,
@@ -131,15 +99,15 @@ struct oribi__next_mold {
 /* --daemonize: the process that was started waits for the daemon, which serves. */
 struct oribi__starter {
     int fds[2]; /* from the daemon to the starter */
-    char *text; /* in the starter: what has come so far … */
+    char *text; /* in the starter: the bytes that have come so far */
     size_t len;
-    bool heard; /* … and that was all */
+    bool heard; /* the daemon has said all */
 };
 
 struct oribi__listener_shutdown {
     int64_t look_at;     /* while the listeners end; 0: they do not */
     int64_t held_until;  /* until then connections that the kernel holds back are waited for */
-    bool frontends_only; /* … and those of workers only let nobody in */
+    bool frontends_only; /* those of frontends end, and those of workers only let nobody in */
 };
 
 /* prefork.h: a manager, whose program owns the loop. */
@@ -147,8 +115,8 @@ struct oribi__manager {
     struct oribi_prefork prefork;
     struct oribi_policy_action spawn; /* between ORIBI_SUPERVISOR_FORK_WORKER and oribi_supervisor_worker_forked() */
     bool can_outlive_thread;          /* the fork is not the main thread's: its end must not stop the worker */
-    bool paused;                      /* a trapped signal has ended the loop … */
-    bool ending;                      /* … and is one that asks a program to end */
+    bool paused;                      /* a trapped signal has ended the loop */
+    bool ending;                      /* that signal is one that asks a program to end */
     bool resume_asked;                /* the program begins its loop again */
     bool release_asked;               /* the program waits for its workers' end, so that molds may go */
     int trapped;                      /* signal that take reports once all actions are carried out; 0: none */
@@ -159,8 +127,6 @@ struct oribi__manager {
 struct oribi_supervisor {
     struct oribi__process_context context;
     pid_t pid;
-    int64_t started_ms;
-    int64_t started_wall_ms;
     struct oribi_start start;
     struct oribi_policy policy;
     struct oribi__events events; /* the policy hears of them before anything else */
@@ -180,14 +146,8 @@ struct oribi_supervisor {
     struct oribi__waiting_notice waiting_notice;
     struct oribi__starter starter;
     struct oribi__control control;
-    struct oribi__status_listener status;
-    struct oribi__agent agent;
+    struct oribi__observe observe;
     struct oribi__frontends frontends;
-    struct oribi__totals totals;
-    struct oribi__history_readings history;
-    struct oribi__footprints footprints;
-    struct oribi__inherited_totals inherited;
-    struct oribi__stacks stacks;
     struct oribi__listener_shutdown shutdown;
     struct oribi__next_mold next_mold;
     struct oribi__announced announced;
@@ -231,6 +191,9 @@ void oribi__follow(struct oribi_supervisor *supervisor, const struct oribi_polic
  * supervisor->action then, whose type is else left as it was. */
 bool oribi__carry_out(struct oribi_supervisor *supervisor, const struct oribi_policy_action *action,
                       struct oribi_policy_event *event);
+
+/* start.c. The view that observe has of this supervisor. */
+void oribi__supervisor_show(struct oribi_supervisor *supervisor);
 
 /* start.c: logs */
 enum oribi_log_level oribi__log_level(const struct oribi_options *options);
@@ -323,6 +286,14 @@ void oribi__watch_message(struct oribi_supervisor *supervisor, int fd);
 /* True when a file has changed: the event is a reload. */
 bool oribi__watch_event(struct oribi_supervisor *supervisor, struct oribi_policy_event *event);
 
+/* True when restart_file was touched: the event is a reload. */
+bool oribi__restart_event(struct oribi_supervisor *supervisor, struct oribi_policy_event *event);
+
+/* When to look at restart_file at the latest, on oribi_clock_ms(), and the descriptor that is readable before;
+ * INT64_MAX and -1 while the supervisor does not look. */
+int64_t oribi__restart_deadline(const struct oribi_supervisor *supervisor);
+int oribi__restart_fd(const struct oribi_supervisor *supervisor);
+
 /* At the start: where the option says; else where ctl finds it from the folder, and a failure is not told then but in
  * verbose lines. ORIBI_CONTROL_PATH in a successor's environment is the place of its predecessor's. */
 int oribi__control_begin(struct oribi_supervisor *supervisor, char *error);
@@ -330,7 +301,7 @@ bool oribi__control_turn(struct oribi_supervisor *supervisor, struct oribi_polic
 /* To every client that waits for this command. */
 void oribi__control_answer(struct oribi_supervisor *supervisor, enum oribi__command command, int code,
                            const char *text);
-/* What has ended, for the clients that wait for it; `code` 0: it is done. */
+/* A reload has ended, for the clients that wait for it; `code` 0: it is done. */
 void oribi__control_reloaded(struct oribi_supervisor *supervisor, int code, const char *text);
 /* To those who asked before it began: the next one is for the others. */
 void oribi__control_answer_first(struct oribi_supervisor *supervisor, enum oribi__command command, int code,
@@ -346,33 +317,6 @@ void oribi__control_deferred_turn(struct oribi_supervisor *supervisor);
 size_t oribi__control_fds(const struct oribi_supervisor *supervisor, int *fds);
 int64_t oribi__control_deadline(const struct oribi_supervisor *supervisor);
 void oribi__control_close(struct oribi_supervisor *supervisor, bool unlink_path);
-
-/* status.c */
-void oribi__status_text(struct oribi_supervisor *supervisor, struct oribi_buf *out);
-/* `quick`: without what takes long to find out, which is how memory is shared. */
-void oribi__status_json(struct oribi_supervisor *supervisor, struct oribi_buf *out, bool quick);
-/* What the server does: "serving", "reloading" … */
-const char *oribi__server_state(const struct oribi_supervisor *supervisor);
-/* "starting", "idle", "busy", "draining", "killed", "held"; NULL: there is no worker. */
-const char *oribi__worker_state(const struct oribi_worker_record *record, const struct oribi_slot *slot);
-/* The same with what a look at the process says: "stopped", for one that a signal has stopped. */
-const char *oribi__worker_shown(const struct oribi_worker_record *record, const struct oribi_slot *slot,
-                                const struct oribi_process_look *look);
-/* Places of workers that should be there and are not. */
-uint32_t oribi__workers_missing(const struct oribi_policy *policy);
-/* Calls being made and calls that can be made at a time. */
-void oribi__worker_threads(const struct oribi_slot *slot, uint32_t *busy, uint32_t *threads);
-/* Requests in the hand-off queue, which no worker has at the moment, and since when the oldest waits; 0, 0: none. */
-uint32_t oribi__handed_off(const struct oribi_supervisor *supervisor, int64_t *oldest_us);
-/* The same with those that wait in frontends: all that no worker has. */
-uint32_t oribi__waiting(const struct oribi_supervisor *supervisor, int64_t *oldest_us);
-/* The server's counters since its start: those of workers and frontends, ended ones and predecessors included, and the
- * supervisor's own. */
-void oribi__status_totals(const struct oribi_supervisor *supervisor, struct oribi__totals *all);
-/* The workers' part of them. */
-void oribi__status_sum(const struct oribi_supervisor *supervisor, uint64_t sums[ORIBI_SLOT_COUNTERS]);
-/* Writes them where a successor reads them, if there is one. */
-void oribi__export_totals(const struct oribi_supervisor *supervisor);
 
 /* Processes of reaper.h that a mold has forked. */
 struct oribi__reapers {

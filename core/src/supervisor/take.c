@@ -60,7 +60,8 @@ static bool has_awaited(struct oribi_process *p)
     return true;
 }
 
-/* What goes with every hook of the supervisor's own; one that tells of no process has no reason either. */
+/* A hook of the supervisor's own, with the facts that go with each; one that tells of no process has no reason
+ * either. */
 static const struct oribi_step *supervisor_hook(struct oribi_process *p, const struct oribi_supervisor_action *action)
 {
     return give(p, (struct oribi_step){.type = ORIBI_STEP_HOOK,

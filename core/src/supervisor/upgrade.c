@@ -68,12 +68,13 @@ struct oribi_policy_event oribi__upgrade_start(struct oribi_supervisor *supervis
     keep[count++] = fds[1];
     if (supervisor->context.app.fd >= 0)
         keep[count++] = supervisor->context.app.fd;
-    if (oribi__inherited_totals_make(&supervisor->inherited) < 0) {
+    if (oribi__inherited_totals_make(&supervisor->observe.inherited) < 0) {
         oribi_log(ORIBI_LOG_WARN, "counters cannot be handed over to the successor: %s", oribi_os_error_text());
     } else {
-        (void)snprintf(totals_text, sizeof(totals_text), "ORIBI_TOTALS=%d", supervisor->inherited.to_fd); /* fits */
-        keep[count++] = supervisor->inherited.to_fd;
-        oribi__export_totals(supervisor);
+        (void)snprintf(totals_text, sizeof(totals_text), "ORIBI_TOTALS=%d",
+                       supervisor->observe.inherited.to_fd); /* fits */
+        keep[count++] = supervisor->observe.inherited.to_fd;
+        oribi__export_totals(&supervisor->observe);
     }
     supervisor->upgrade.why[0] = '\0';
     supervisor->upgrade.why_len = 0;
@@ -84,7 +85,7 @@ struct oribi_policy_event oribi__upgrade_start(struct oribi_supervisor *supervis
     oribi__children_ours(true);
     int code = oribi_start_again(&supervisor->start, extra, keep, count, &pid);
     oribi__children_ours(false);
-    oribi__inherited_totals_given(&supervisor->inherited);
+    oribi__inherited_totals_given(&supervisor->observe.inherited);
     oribi_os_close(fds[1]);
     if (code < 0) {
         oribi_os_close(fds[0]);
@@ -161,7 +162,7 @@ void oribi__upgrade_inherit(struct oribi_supervisor *supervisor)
     const char *why = getenv("ORIBI_UPGRADE_WHY");
     supervisor->upgrade.predecessor_asks_why = why && *why;
     supervisor->upgrade.predecessor_stops = why && *why == '2';
-    oribi__inherited_totals_take(&supervisor->inherited);
+    oribi__inherited_totals_take(&supervisor->observe.inherited);
     (void)unsetenv("ORIBI_UPGRADE"); /* fails for names with `=` only */
     (void)unsetenv("ORIBI_UPGRADE_WHY");
     if (fd < 0 || fd > INT_MAX || *end || oribi_os_set_cloexec((int)fd, true) < 0)

@@ -22,7 +22,7 @@ struct oribi__upgrade {
     /* in a successor */
     int predecessor_fd;        /* write end of the pipe; -1: no successor, or the predecessor knows */
     bool predecessor_asks_why; /* a line about a failure is welcome there */
-    bool predecessor_stops;    /* … and a command to stop */
+    bool predecessor_stops;    /* a command to stop is welcome there, too */
     bool stop_handed;          /* one was handed on: the predecessor must not leave its listeners to this server */
     /* in a predecessor */
     int successor_fd;     /* read end of the pipe; -1: no successor is starting */

@@ -1,9 +1,9 @@
-/* What a worker's language asks of its process, and a manager's worker's loop (jobs.h). oribi_process_due() and
+/* Calls of a worker's language to its process, and of the loop of a manager's worker (jobs.h). oribi_process_due() and
  * _turn() are in supervisor_link.c. */
 #include "supervisor/process_private.h"
 
 #include "oribi/supervisor/jobs.h"
-#include "oribi/supervisor/warmup.h"
+#include "oribi/worker/warmup.h"
 
 void oribi_process_worker_setup(struct oribi_process *p, struct oribi_worker_setup *setup)
 {

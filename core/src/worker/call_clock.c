@@ -9,7 +9,7 @@
  * signal read it at any time (deadline.c). */
 #include "worker/call_clock.h"
 
-#include "worker/exchange.h"
+#include "worker/worker_private.h"
 #include "worker/placement/ownership.h"
 
 #include "oribi/base/clock.h"

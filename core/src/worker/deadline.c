@@ -11,7 +11,7 @@
 #include "oribi/http/date.h"
 #include "oribi/http/response.h"
 #include "worker/deadline_private.h"
-#include "worker/exchange.h"
+#include "worker/logs/exchange_log.h"
 #include "worker/client_abort.h"
 #include "worker/placement/ownership.h"
 

@@ -6,11 +6,12 @@
 #include "worker/compress.h"
 #include "worker/framed.h"
 #include "worker/client_abort.h"
+#include "worker/logs/exchange_log.h"
 #include "worker/placement/overload.h"
 #include "worker/placement/ownership.h"
 
 #include "oribi/base/clock.h"
-#include "oribi/base/mem.h"
+#include "oribi/worker/logs/note_line.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -78,17 +79,6 @@ static void set_addresses(struct oribi__exchange *exchange)
         req->server_port = oribi_slice(listener->port, strlen(listener->port));
     else
         req->server_port = head->port.n ? head->port : ORIBI_SLICE("80");
-}
-
-void oribi__note_line(char line[ORIBI_SLOT_LINE_CAP], const struct oribi_head *head)
-{
-    size_t method_n = head->method.n < ORIBI_METHOD_BYTES_MAX ? head->method.n : ORIBI_METHOD_BYTES_MAX;
-    size_t room = ORIBI_SLOT_LINE_CAP - 2 - method_n;
-    size_t target_n = head->target.n < room ? head->target.n : room;
-    memcpy(line, head->method.p, method_n);
-    line[method_n] = ' ';
-    memcpy(line + method_n + 1, head->target.p, target_n);
-    line[method_n + 1 + target_n] = '\0';
 }
 
 /* Of several threads each may be in a call: the last call of requests_max is known when it begins, and no other follows
@@ -169,81 +159,6 @@ bool oribi__exchange_keeps(const struct oribi__exchange *exchange)
     return !is_last && oribi__conn_keeps(w, exchange->base.conn);
 }
 
-static bool is_cut(const struct oribi__exchange *exchange)
-{
-    return exchange->aborted || exchange->base.conn->broken;
-}
-
-/* --- the access log --- */
-
-void oribi__logged_head(struct oribi__exchange *exchange, struct oribi_slice head)
-{
-    if (!(exchange->worker->log_wants & ORIBI_ACCESS_WANTS_SENT))
-        return;
-    oribi__logged_end(exchange); /* a head that was made once more */
-    size_t n = head.n < ORIBI_LOGGED_SENT_MAX ? head.n : ORIBI_LOGGED_SENT_MAX;
-    char *copy = oribi_mem_try_alloc(n, 1);
-    if (!copy)
-        return; /* the line shows dashes */
-    memcpy(copy, head.p, n);
-    exchange->sent = oribi_slice(copy, n);
-}
-
-void oribi__logged_end(struct oribi__exchange *exchange)
-{
-    if (!exchange->sent.p)
-        return;
-    oribi_mem_free((char *)exchange->sent.p);
-    exchange->sent = oribi_slice(NULL, 0);
-}
-
-/* The body behind the head in the connection's buffer counts as used. */
-static int64_t bytes_in(const struct oribi_conn_request *base)
-{
-    return (int64_t)base->used + (base->in_place.n ? 0 : oribi_conn_request_body_len(base));
-}
-
-struct oribi_access_entry oribi__logged_entry(struct oribi__exchange *exchange, bool cut, int64_t now_us)
-{
-    const struct oribi_worker *w = exchange->worker;
-    const struct oribi_conn *c = exchange->base.conn;
-    const struct oribi_listener *listener = c->listener;
-    const char *shown = oribi_listener_shown(listener);
-    int64_t total_us = now_us - exchange->base.complete_us;
-    int64_t wall_ms = oribi_clock_wall_ms();
-    return (struct oribi_access_entry){
-        .head = &exchange->base.head,
-        .remote_addr = exchange->req.remote_addr,
-        .remote_port = exchange->req.remote_port,
-        .scheme = exchange->req.scheme,
-        .client = c->channel ? &c->channel->head : NULL,
-        .port = oribi_slice(listener->port, strlen(listener->port)),
-        .listener = oribi_slice(shown, strlen(shown)),
-        .worker = w->setup.board ? (uint32_t)(w->slot - w->setup.board->slots) : 0,
-        .connection_requests = c->request_count,
-        .request_id = w->log_wants & ORIBI_ACCESS_WANTS_ID ? oribi__request_id(exchange) : oribi_slice("", 0),
-        .sent_head = exchange->sent,
-        .cut = cut,
-        .bytes_in = bytes_in(&exchange->base),
-        .upstream_us = oribi__upstream_us(&exchange->base.head, wall_ms * 1000 - total_us),
-        .total_us = total_us,
-        .wall_ms = wall_ms,
-    };
-}
-
-void oribi__log_access(struct oribi__exchange *exchange, int status, int64_t now_us)
-{
-    bool cut = is_cut(exchange);
-    struct oribi_access_entry entry = oribi__logged_entry(exchange, cut, now_us);
-    entry.status = status;
-    entry.closes = exchange->closes;
-    entry.body_bytes = cut ? oribi__body_taken(exchange) : exchange->body_sent;
-    entry.bytes_out = entry.body_bytes + (exchange->phase == ORIBI_PHASE_STARTED ? exchange->overhead : 0);
-    entry.queue_us = exchange->req.queue_us;
-    entry.call_us = now_us - exchange->started_us;
-    oribi_access_log_add(exchange->worker->setup.access_log, &entry);
-}
-
 static inline __attribute__((always_inline)) void end_call(struct oribi__exchange *exchange, int status, bool logged)
 {
     struct oribi_worker *w = exchange->worker;
@@ -256,7 +171,7 @@ static inline __attribute__((always_inline)) void end_call(struct oribi__exchang
     w->request_count++;
     w->call_lengths.average_us += (call_us - w->call_lengths.average_us) / AVERAGE_OVER;
     if (logged)
-        oribi_slot_count_answer(slot, exchange->base.head.method, is_cut(exchange) ? 0 : status);
+        oribi_slot_count_answer(slot, exchange->base.head.method, oribi__exchange_is_cut(exchange) ? 0 : status);
     oribi_histogram_count(&slot->queue_wait, exchange->req.queue_us);
     oribi_histogram_count(&slot->call_time, call_us);
     oribi_histogram_count(&slot->total_time, now_us - exchange->base.complete_us);
@@ -306,7 +221,8 @@ void oribi__exchange_stored(struct oribi__exchange *exchange)
     struct oribi_worker *w = exchange->worker;
     if (!exchange->base.unlogged)
         return;
-    oribi_slot_count_answer(w->slot, exchange->base.head.method, is_cut(exchange) ? 0 : exchange->status);
+    oribi_slot_count_answer(w->slot, exchange->base.head.method,
+                            oribi__exchange_is_cut(exchange) ? 0 : exchange->status);
     if (w->setup.access_log)
         oribi__log_access(exchange, exchange->status, exchange->ended_us);
     oribi__logged_end(exchange);

@@ -1,5 +1,5 @@
-/* exchange - one request and its answer, from the first byte to the end of its call: what a worker keeps beside the
- * connection's part of it (struct oribi_conn_request). */
+/* exchange - one request and its answer, from the first byte to the end of its call: the worker's part, beside the
+ * connection's (struct oribi_conn_request). */
 #ifndef ORIBI_WORKER_EXCHANGE_H
 #define ORIBI_WORKER_EXCHANGE_H
 
@@ -54,7 +54,7 @@ struct oribi__exchange {
     bool streams;  /* the head being made is that of a streamed answer, whose call goes on */
     char length_text[24];
     char client_text[ORIBI_TRUST_CLIENT_CAP]; /* req.remote_addr, where X-Forwarded-For has it as ::ffff:a.b.c.d */
-    struct oribi_slice id;   /* what the request is called; n 0: it was not asked for yet: oribi__request_id() */
+    struct oribi_slice id;   /* name of the request; n 0: it was not asked for yet: oribi__request_id() */
     struct oribi_slice sent; /* a copy of the head that was sent, on the heap, where the access log wants it */
     char id_text[ORIBI__ID_LEN];
 };
@@ -97,38 +97,11 @@ bool oribi__exchange_keeps(const struct oribi__exchange *exchange);
  * that are lost counts as lost. */
 int64_t oribi__body_taken(const struct oribi__exchange *exchange);
 
-/* Writes "GET /path" of a request as far as there is room. */
-void oribi__note_line(char line[ORIBI_SLOT_LINE_CAP], const struct oribi_head *head);
-
-/* Begins what the logs tell of the exchange, with neither id nor head of another one. */
-static inline void oribi__logged_begin(struct oribi__exchange *exchange)
+/* True when a part of the answer did not reach the client. */
+static inline bool oribi__exchange_is_cut(const struct oribi__exchange *exchange)
 {
-    exchange->id.n = 0;
-    exchange->sent.p = NULL;
-    exchange->sent.n = 0;
+    return exchange->aborted || exchange->base.conn->broken;
 }
-
-/* Keeps the head that is sent, where the access log wants it. */
-void oribi__logged_head(struct oribi__exchange *exchange, struct oribi_slice head);
-
-/* The access log's entry of the exchange, as far as all entries are alike; status, bytes of the body and times of the
- * call are the caller's to add. */
-struct oribi_access_entry oribi__logged_entry(struct oribi__exchange *exchange, bool cut, int64_t now_us);
-
-/* Frees what was kept for the log. */
-void oribi__logged_end(struct oribi__exchange *exchange);
-
-/* Do lines of the error log have the ids of their requests? */
-static inline bool oribi__logs_ids(const struct oribi_worker *w)
-{
-    return w->names_requests;
-}
-
-/* Log lines of this thread concern the exchange; NULL ends that. Call it with the reactor. */
-void oribi__log_about(struct oribi__exchange *exchange);
-
-/* One line of the access log. */
-void oribi__log_access(struct oribi__exchange *exchange, int status, int64_t now_us);
 
 /* forwarded.c: sets remote_addr, remote_port and scheme. */
 void oribi__peer_of(struct oribi__exchange *exchange);

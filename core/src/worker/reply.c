@@ -4,7 +4,7 @@
 
 #include "worker/call_clock.h"
 #include "worker/compress.h"
-#include "worker/exchange.h"
+#include "worker/logs/exchange_log.h"
 #include "worker/framed.h"
 #include "worker/gather.h"
 #include "worker/placement/ownership.h"

@@ -1,6 +1,7 @@
 /* The agent over real sockets, turned by hand: a supervisor with slots and no processes. */
 #include "observe/agent.c"
 
+#include "supervisor/supervisor_private.h"
 #include "tap.h"
 
 #include "oribi/base/mem.h"
@@ -19,7 +20,8 @@ static void begin(void)
     char error[ORIBI_ERROR_TEXT_CAP] = "";
     struct oribi_policy_config config = {.workers = WORKERS, .workers_max = WORKERS};
     supervisor = oribi_mem_alloc(1, sizeof(*supervisor));
-    oribi__agent_init(&supervisor->agent);
+    oribi__supervisor_show(supervisor);
+    oribi__agent_init(&supervisor->observe.agent);
     oribi_options_init(&options);
     ok_eq(oribi_options_set(&options, "agent", "127.0.0.1:0", error), 0);
     supervisor->context.options = &options;
@@ -27,13 +29,13 @@ static void begin(void)
     supervisor->upgrade.predecessor_fd = -1;
     ok_eq(oribi_scoreboard_create(&supervisor->context.board, SLOTS), 0);
     oribi_policy_init(&supervisor->policy, &config, supervisor->context.board.slots, SLOTS);
-    ok_eq(oribi__agent_open(supervisor, error), 0);
+    ok_eq(oribi__agent_open(&supervisor->observe, error), 0);
     is_str(error, "");
 }
 
 static void end(void)
 {
-    oribi__agent_close(supervisor, true);
+    oribi__agent_close(&supervisor->observe, true);
     oribi_scoreboard_destroy(&supervisor->context.board);
     oribi_options_deinit(&options);
     oribi_mem_free(supervisor);
@@ -43,7 +45,7 @@ static uint32_t clients(void)
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < ORIBI__AGENT_CLIENTS_MAX; i++)
-        count += supervisor->agent.clients[i].fd >= 0;
+        count += supervisor->observe.agent.clients[i].fd >= 0;
     return count;
 }
 
@@ -51,7 +53,7 @@ static int dial(void)
 {
     struct sockaddr_in where;
     socklen_t n = sizeof(where);
-    (void)getsockname(supervisor->agent.side.fd, (struct sockaddr *)&where, &n);
+    (void)getsockname(supervisor->observe.agent.side.fd, (struct sockaddr *)&where, &n);
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     ok_eq(connect(fd, (struct sockaddr *)&where, n), 0);
     return fd;
@@ -72,10 +74,10 @@ static const char *hear_all(int fd)
 static const char *ask(void)
 {
     int fd = dial();
-    oribi__agent_turn(supervisor);
+    oribi__agent_turn(&supervisor->observe);
     const char *line = hear_all(fd);
     close(fd);
-    oribi__agent_turn(supervisor);
+    oribi__agent_turn(&supervisor->observe);
     return line;
 }
 
@@ -107,16 +109,16 @@ static void test_what_a_balancer_sends_is_read(void)
     begin();
     int fd = dial();
     ok_eq(write(fd, "server/one\n", 11), 11);
-    oribi__agent_turn(supervisor);
-    oribi__agent_turn(supervisor);
+    oribi__agent_turn(&supervisor->observe);
+    oribi__agent_turn(&supervisor->observe);
     is_str(hear_all(fd), "maint\n");
     ok_eq(write(fd, "more\n", 5), 5);
-    oribi__agent_turn(supervisor);
+    oribi__agent_turn(&supervisor->observe);
     struct pollfd state = {.fd = fd, .events = POLLIN};
     (void)poll(&state, 1, 0);
     ok(!(state.revents & POLLERR)); /* no reset */
     close(fd);
-    oribi__agent_turn(supervisor);
+    oribi__agent_turn(&supervisor->observe);
     ok_eq(clients(), 0);
     end();
 }
@@ -127,18 +129,18 @@ static void test_clients_that_stay_are_few_and_end(void)
     begin();
     for (int i = 0; i <= ORIBI__AGENT_CLIENTS_MAX; i++) {
         fds[i] = dial();
-        oribi__agent_turn(supervisor);
+        oribi__agent_turn(&supervisor->observe);
         is_str(hear_all(fds[i]), "maint\n");
     }
     ok_eq(clients(), ORIBI__AGENT_CLIENTS_MAX);
     int polled[1 + ORIBI__AGENT_CLIENTS_MAX];
-    ok_eq(oribi__agent_fds(supervisor, polled), 1 + ORIBI__AGENT_CLIENTS_MAX);
-    ok(oribi__agent_deadline(supervisor) <= oribi_clock_ms() + ORIBI__AGENT_MS);
+    ok_eq(oribi__agent_fds(&supervisor->observe, polled), 1 + ORIBI__AGENT_CLIENTS_MAX);
+    ok(oribi__agent_deadline(&supervisor->observe) <= oribi_clock_ms() + ORIBI__AGENT_MS);
     for (uint32_t i = 0; i < ORIBI__AGENT_CLIENTS_MAX; i++)
-        supervisor->agent.clients[i].until = 1;
-    oribi__agent_turn(supervisor);
+        supervisor->observe.agent.clients[i].until = 1;
+    oribi__agent_turn(&supervisor->observe);
     ok_eq(clients(), 0);
-    ok_eq(oribi__agent_deadline(supervisor), INT64_MAX);
+    ok_eq(oribi__agent_deadline(&supervisor->observe), INT64_MAX);
     for (int i = 0; i <= ORIBI__AGENT_CLIENTS_MAX; i++)
         close(fds[i]);
     end();

@@ -2,6 +2,7 @@
 #include "observe/metrics.c"
 
 #include "system.h"
+#include "supervisor/supervisor_private.h"
 #include "tap.h"
 
 #include "oribi/base/clock.h"
@@ -21,6 +22,8 @@ static void begin(void)
 {
     struct oribi_policy_config config = {.workers = WORKERS, .workers_max = WORKERS};
     supervisor = oribi_mem_alloc(1, sizeof(*supervisor));
+    oribi__supervisor_show(supervisor);
+    oribi__frontends_init(&supervisor->frontends);
     ok_eq(oribi_scoreboard_create(&supervisor->context.board, SLOTS), 0);
     oribi_policy_init(&supervisor->policy, &config, supervisor->context.board.slots, SLOTS);
     for (uint32_t i = 0; i < WORKERS; i++) {
@@ -32,7 +35,7 @@ static void begin(void)
 static void end(void)
 {
     oribi_scoreboard_destroy(&supervisor->context.board);
-    oribi__footprints_end(supervisor);
+    oribi__footprints_end(&supervisor->observe);
     oribi_mem_free(supervisor);
     oribi_buf_deinit(&text);
 }
@@ -40,7 +43,7 @@ static void end(void)
 static void scrape(bool open_metrics)
 {
     text.len = 0;
-    oribi__metrics(supervisor, &text, open_metrics);
+    oribi__metrics(&supervisor->observe, &text, open_metrics);
     *oribi_buf_reserve(&text, 1) = '\0';
 }
 
@@ -69,7 +72,7 @@ static void test_counters_of_the_living_and_the_dead_are_one_number(void)
     slots[1].status_class[0] = 2;
     slots[1].refusals[ORIBI_REFUSAL_WORKER_END] = 4;
     slots[1].timeouts[ORIBI_TIMEOUT_HEAD] = 6;
-    oribi__totals_exit(&supervisor->totals, &slots[0], "signal 9");
+    oribi__totals_exit(&supervisor->observe.totals, &slots[0], "signal 9");
     memset(&slots[0], 0, offsetof(struct oribi_slot, is_idle_waiter)); /* as the supervisor does then */
     scrape(false);
     ok_eq(sample("oribi_calls_total"), 12);
@@ -156,18 +159,18 @@ static void test_a_limit_of_memory_has_workers_measured(void)
         return;
     begin();
     struct oribi_policy_event event = {0};
-    struct oribi__footprints *footprints = &supervisor->footprints;
+    struct oribi__footprints *footprints = &supervisor->observe.footprints;
     for (uint32_t i = 0; i < WORKERS; i++)
         supervisor->context.board.slots[i].state = ORIBI_SLOT_IDLE;
     supervisor->policy.config.memory_max = 1 << 30;
-    ok_eq(oribi__footprints_deadline(supervisor), 0);
-    ok(oribi__footprints_turn(supervisor, &event));
+    ok_eq(oribi__footprints_deadline(&supervisor->observe), 0);
+    ok(oribi__footprints_turn(&supervisor->observe, &event));
     ok_eq(event.type, ORIBI_EVENT_MEASURED);
     ok_eq(event.slot, 0);
     ok_eq(event.ticket, supervisor->policy.records[0].ticket);
     ok(event.bytes > 10000 && event.bytes == footprints->workers[0].shares.proportional_bytes);
-    ok(!oribi__footprints_turn(supervisor, &event)); /* too early for a second one */
-    ok_eq(oribi__footprints_deadline(supervisor), footprints->next_ms);
+    ok(!oribi__footprints_turn(&supervisor->observe, &event)); /* too early for a second one */
+    ok_eq(oribi__footprints_deadline(&supervisor->observe), footprints->next_ms);
     for (uint32_t i = 2; i < WORKERS; i++) {
         supervisor->policy.records[i].state = ORIBI_RECORD_STOPPING;
         footprints->workers[i] =
@@ -176,12 +179,12 @@ static void test_a_limit_of_memory_has_workers_measured(void)
     footprints->workers[1] = footprints->workers[2]; /* fresh, as all are but the first */
     footprints->workers[0].at_ms -= 2 * ORIBI__FOOTPRINT_FEW_MS;
     footprints->next_ms = 0;
-    ok(oribi__footprints_turn(supervisor, &event));
+    ok(oribi__footprints_turn(&supervisor->observe, &event));
     ok_eq(event.slot, 0);
     supervisor->policy.stopping = true;
     footprints->next_ms = 0;
-    ok(!oribi__footprints_turn(supervisor, &event));
-    ok_eq(oribi__footprints_deadline(supervisor), INT64_MAX);
+    ok(!oribi__footprints_turn(&supervisor->observe, &event));
+    ok_eq(oribi__footprints_deadline(&supervisor->observe), INT64_MAX);
     end();
 }
 
@@ -192,17 +195,17 @@ static void test_what_is_slow_to_measure_is_measured_in_turn(void)
         return;
     begin();
     struct oribi_policy_event event;
-    struct oribi__footprints *footprints = &supervisor->footprints;
+    struct oribi__footprints *footprints = &supervisor->observe.footprints;
     for (uint32_t i = 0; i < WORKERS; i++)
         supervisor->context.board.slots[i].state = ORIBI_SLOT_IDLE;
-    oribi__footprints_turn(supervisor, &event);
-    ok(!footprints->workers && oribi__footprints_deadline(supervisor) == INT64_MAX);
-    oribi__footprints_ask(supervisor);
+    oribi__footprints_turn(&supervisor->observe, &event);
+    ok(!footprints->workers && oribi__footprints_deadline(&supervisor->observe) == INT64_MAX);
+    oribi__footprints_ask(&supervisor->observe);
     scrape(false);
     ok_eq(sample("oribi_worker_proportional_memory_bytes{worker=\"0\"}"), -1);
     ok_eq(sample("oribi_worker_measured_age_seconds{worker=\"0\"}"), -1);
-    oribi__footprints_turn(supervisor, &event);
-    oribi__footprints_turn(supervisor, &event); /* too early for a second one */
+    oribi__footprints_turn(&supervisor->observe, &event);
+    oribi__footprints_turn(&supervisor->observe, &event); /* too early for a second one */
     scrape(false);
     ok(sample("oribi_worker_proportional_memory_bytes{worker=\"0\"}") > 10000);
     ok(sample("oribi_worker_own_memory_bytes{worker=\"0\"}") > 10000);
@@ -214,7 +217,7 @@ static void test_what_is_slow_to_measure_is_measured_in_turn(void)
     for (int turns = 1; turns < WORKERS; turns++) {
         ok(footprints->next_ms > footprints->workers[turns - 1].at_ms);
         footprints->next_ms = 0;
-        oribi__footprints_turn(supervisor, &event);
+        oribi__footprints_turn(&supervisor->observe, &event);
     }
     scrape(false);
     ok(sample("oribi_worker_descriptors{worker=\"63\"}") >= 3);
@@ -223,14 +226,14 @@ static void test_what_is_slow_to_measure_is_measured_in_turn(void)
     supervisor->context.board.slots[5].state = ORIBI_SLOT_BUSY;
     footprints->workers[7].at_ms -= ORIBI__FOOTPRINT_AGE_MS;
     int64_t old_ms = footprints->workers[5].at_ms;
-    oribi__footprints_turn(supervisor, &event);
+    oribi__footprints_turn(&supervisor->observe, &event);
     ok(oribi_clock_ms() - footprints->workers[7].at_ms < ORIBI__FOOTPRINT_AGE_MS);
     ok_eq(footprints->workers[5].at_ms, old_ms);
     supervisor->policy.records[7].pid = getppid(); /* another process has its place */
     scrape(false);
     ok_eq(sample("oribi_worker_descriptors{worker=\"7\"}"), -1);
     footprints->asked_ms -= ORIBI__FOOTPRINT_ASKED_MS;
-    ok_eq(oribi__footprints_deadline(supervisor), INT64_MAX);
+    ok_eq(oribi__footprints_deadline(&supervisor->observe), INT64_MAX);
     end();
 }
 
@@ -251,7 +254,7 @@ static void test_what_the_collector_has_done(void)
     ok_eq(sample("oribi_worker_live_objects{worker=\"0\"}"), 30000);
     ok_eq(sample("oribi_worker_heap_pages{worker=\"1\"}"), 70);
     ok_eq(sample("oribi_worker_live_objects{worker=\"2\"}"), -1); /* has not told */
-    oribi__totals_exit(&supervisor->totals, &slots[0], "signal 9");
+    oribi__totals_exit(&supervisor->observe.totals, &slots[0], "signal 9");
     memset(&slots[0], 0, offsetof(struct oribi_slot, is_idle_waiter));
     scrape(false);
     ok_eq(sample("oribi_gc_runs_total"), 4);
@@ -298,9 +301,9 @@ static void test_frontends(void)
     ok_eq(sample("oribi_frontend_calls_total"), 0);
     ok_eq(sample("oribi_frontend_certificate_expires_timestamp_seconds"), -1);
     ok_eq(sample("oribi_frontends{state=\"serving\"}"), 0);
-    frontends->slots = slots;
-    frontends->count = 2;
-    frontends->items[1].ready = true;
+    frontends->set.slots = slots;
+    frontends->set.count = 2;
+    frontends->items[1].process.ready = true;
     slots[0].status_class[2] = 3;
     slots[0].uncalled_count = slots[0].local_count = 3;
     slots[1].method_count[ORIBI_SLOT_GET] = 3;
@@ -317,7 +320,7 @@ static void test_frontends(void)
     slots[1].expires_s = 1800000000;
     slots[1].queue_len = 6;
     slots[1].queue_oldest_us = oribi_clock_us() - 7000000;
-    supervisor->totals.frontend_exits = 9;
+    supervisor->observe.totals.frontend_exits = 9;
     scrape(false);
     ok_eq(sample("oribi_calls_total"), 5);
     ok_eq(sample("oribi_requests_uncalled_total"), 3);
@@ -351,13 +354,13 @@ static void test_both_formats(void)
     begin();
     supervisor->context.board.slots[0].live_objects = supervisor->context.board.slots[0].heap_pages = 1;
     static struct oribi_frontend_slot frontend = {.expires_s = 1};
-    supervisor->frontends.slots = &frontend;
-    supervisor->frontends.count = 1;
+    supervisor->frontends.set.slots = &frontend;
+    supervisor->frontends.set.count = 1;
     struct oribi_policy_event event;
-    oribi__footprints_ask(supervisor);
+    oribi__footprints_ask(&supervisor->observe);
     for (uint32_t i = 0; i < WORKERS; i++)
         supervisor->context.board.slots[i].state = ORIBI_SLOT_IDLE;
-    oribi__footprints_turn(supervisor, &event);
+    oribi__footprints_turn(&supervisor->observe, &event);
     scrape(false);
     ok(has("# TYPE oribi_requests_total counter\n") && has("# HELP oribi_requests_total "));
     ok(!has("# EOF") && !has("# UNIT"));
@@ -385,7 +388,7 @@ static void test_the_size_hangs_on_the_number_of_workers_alone(void)
     for (const char *p = text.p; (p = strchr(p, '\n')) != NULL; p++)
         lines++;
     for (int i = 0; i < 10000; i++)
-        oribi__totals_exit(&supervisor->totals, &supervisor->context.board.slots[i % WORKERS], "exit code 0");
+        oribi__totals_exit(&supervisor->observe.totals, &supervisor->context.board.slots[i % WORKERS], "exit code 0");
     int64_t began_us = oribi_clock_us();
     scrape(false);
     diag("a scrape of %d workers took %lld us and has %zu bytes", WORKERS, (long long)(oribi_clock_us() - began_us),

@@ -2,6 +2,7 @@
 #include "observe/status_listener.c"
 
 #include "system.h"
+#include "supervisor/supervisor_private.h"
 #include "tap.h"
 #include "words.h"
 
@@ -23,7 +24,8 @@ static void open_listener(const char *address, const char *token)
     char error[ORIBI_ERROR_TEXT_CAP] = "";
     struct oribi_policy_config config = {.workers = WORKERS, .workers_max = WORKERS};
     supervisor = oribi_mem_alloc(1, sizeof(*supervisor));
-    oribi__status_init(&supervisor->status);
+    oribi__supervisor_show(supervisor);
+    oribi__status_init(&supervisor->observe.status);
     oribi_options_init(&options);
     ok_eq(oribi_options_set(&options, "status", address, error), 0);
     if (token)
@@ -34,13 +36,13 @@ static void open_listener(const char *address, const char *token)
     supervisor->upgrade.predecessor_fd = -1;
     ok_eq(oribi_scoreboard_create(&supervisor->context.board, SLOTS), 0);
     oribi_policy_init(&supervisor->policy, &config, supervisor->context.board.slots, SLOTS);
-    ok_eq(oribi__status_open(supervisor, error), 0);
+    ok_eq(oribi__status_open(&supervisor->observe, error), 0);
     is_str(error, "");
 }
 
 static void close_listener(void)
 {
-    oribi__status_close(supervisor, true);
+    oribi__status_close(&supervisor->observe, true);
     oribi_scoreboard_destroy(&supervisor->context.board);
     oribi_options_deinit(&options);
     oribi_mem_free(supervisor);
@@ -50,7 +52,7 @@ static uint32_t clients(void)
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < ORIBI__STATUS_CLIENTS_MAX; i++)
-        count += supervisor->status.clients[i].fd >= 0;
+        count += supervisor->observe.status.clients[i].fd >= 0;
     return count;
 }
 
@@ -59,7 +61,7 @@ static int dial_with(int room)
 {
     struct sockaddr_storage where = {0};
     socklen_t n = sizeof(where);
-    (void)getsockname(supervisor->status.side.fd, (struct sockaddr *)&where, &n);
+    (void)getsockname(supervisor->observe.status.side.fd, (struct sockaddr *)&where, &n);
     int fd = socket(where.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (room)
         (void)setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &room, sizeof(room));
@@ -85,7 +87,7 @@ static size_t hear(int fd)
     int64_t until = oribi_clock_ms() + 30000;
     ssize_t n = ORIBI_AGAIN;
     while (n != 0 && oribi_clock_ms() < until) {
-        oribi__status_turn(supervisor);
+        oribi__status_turn(&supervisor->observe);
         n = oribi_os_read(fd, answer + len, ANSWER_CAP - 1 - len);
         if (n < 0 && n != ORIBI_AGAIN)
             break;
@@ -101,7 +103,7 @@ static const char *ask(const char *request)
     say(fd, request);
     (void)hear(fd);
     oribi_os_close(fd);
-    oribi__status_turn(supervisor);
+    oribi__status_turn(&supervisor->observe);
     return answer;
 }
 
@@ -133,22 +135,22 @@ static void test_paths_and_methods(void)
 static void test_the_history_is_kept_while_the_listener_is_open(void)
 {
     open_listener("127.0.0.1:0", NULL);
-    ok(oribi__history_deadline(supervisor) <= oribi_clock_ms()); /* the first reading is taken at once */
+    ok(oribi__history_deadline(&supervisor->observe) <= oribi_clock_ms()); /* the first reading is taken at once */
     supervisor->policy.records[0].state = ORIBI_RECORD_SERVING;
     supervisor->policy.records[0].pid = getpid();
-    oribi__history_turn(supervisor);
-    int64_t next_ms = supervisor->history.next_ms;
+    oribi__history_turn(&supervisor->observe);
+    int64_t next_ms = supervisor->observe.history.next_ms;
     ok(next_ms > oribi_clock_ms() && next_ms <= oribi_clock_ms() + ORIBI__HISTORY_MS);
-    oribi__history_turn(supervisor); /* too early */
-    ok_eq(supervisor->history.next_ms, next_ms);
+    oribi__history_turn(&supervisor->observe); /* too early */
+    ok_eq(supervisor->observe.history.next_ms, next_ms);
     ok(begins(ask(GET("/history.json")), "HTTP/1.1 200 OK\r\n") && strstr(answer, "\"samples\":[]"));
     supervisor->context.board.slots[0].status_class[2] = 5;
-    supervisor->history.history->last_ms -= ORIBI__HISTORY_MS; /* time passes */
-    supervisor->history.next_ms = 1;
-    oribi__history_turn(supervisor);
-    ok(supervisor->history.next_ms > oribi_clock_ms()); /* what was missed is not made up for */
+    supervisor->observe.history.history->last_ms -= ORIBI__HISTORY_MS; /* time passes */
+    supervisor->observe.history.next_ms = 1;
+    oribi__history_turn(&supervisor->observe);
+    ok(supervisor->observe.history.next_ms > oribi_clock_ms()); /* what was missed is not made up for */
     ok(strstr(ask(GET("/history.json?since=0")), ",0,0,5,0,0,0,") != NULL);
-    const struct oribi__history_sample *sample = &supervisor->history.history->samples[0];
+    const struct oribi__history_sample *sample = &supervisor->observe.history.history->samples[0];
     ok_eq(sample->values[ORIBI__HISTORY_WORKERS], 1);
     ok_eq(sample->values[ORIBI__HISTORY_THREADS], 1);
     ok_eq(sample->values[ORIBI__HISTORY_MEMORY] > 0, oribi_os_adopts_orphans());
@@ -157,9 +159,9 @@ static void test_the_history_is_kept_while_the_listener_is_open(void)
     ok(begins(ask(GET("/history.json?since=-1")), "HTTP/1.1 400 "));
     ok(begins(ask(GET("/history.json?since=99999999999999999999")), "HTTP/1.1 400 "));
     ok(begins(ask(GET("/history.json?since=999999999999999999")), "HTTP/1.1 200 "));
-    oribi__status_close(supervisor, false);
-    ok_eq(oribi__history_deadline(supervisor), INT64_MAX);
-    oribi__history_turn(supervisor);
+    oribi__status_close(&supervisor->observe, false);
+    ok_eq(oribi__history_deadline(&supervisor->observe), INT64_MAX);
+    oribi__history_turn(&supervisor->observe);
     close_listener();
 }
 
@@ -196,7 +198,7 @@ static void test_a_head_may_come_byte_by_byte(void)
     for (size_t i = 0; i < sizeof(request) - 1; i++) {
         if (write(fd, request + i, 1) != 1)
             diag("cannot write");
-        oribi__status_turn(supervisor);
+        oribi__status_turn(&supervisor->observe);
     }
     ok(hear(fd) > 0 && begins(answer, "HTTP/1.1 200 "));
     oribi_os_close(fd);
@@ -294,14 +296,14 @@ static void test_hanging_clients_keep_no_other_away(void)
         fds[i] = dial();
         if (i % 2)
             (void)!write(fds[i], "GET /metrics HT", 15);
-        oribi__status_turn(supervisor);
+        oribi__status_turn(&supervisor->observe);
     }
     ok_eq(clients(), ORIBI__STATUS_CLIENTS_MAX);
     ok(begins(ask(GET("/healthz")), "HTTP/1.1 200 "));
     for (int i = 0; i < FLOOD; i++)
         oribi_os_close(fds[i]);
     for (int i = 0; i < ORIBI__STATUS_CLIENTS_MAX; i++)
-        oribi__status_turn(supervisor);
+        oribi__status_turn(&supervisor->observe);
     ok_eq(clients(), 0);
     close_listener();
 }
@@ -310,12 +312,12 @@ static void test_a_silent_client_is_closed_in_time(void)
 {
     open_listener("127.0.0.1:0", NULL);
     int fd = dial();
-    oribi__status_turn(supervisor);
+    oribi__status_turn(&supervisor->observe);
     ok_eq(clients(), 1);
-    ok(oribi__status_deadline(supervisor) <= oribi_clock_ms() + ORIBI__STATUS_MS);
+    ok(oribi__status_deadline(&supervisor->observe) <= oribi_clock_ms() + ORIBI__STATUS_MS);
     for (uint32_t i = 0; i < ORIBI__STATUS_CLIENTS_MAX; i++)
-        supervisor->status.clients[i].until = 1; /* time passes */
-    oribi__status_turn(supervisor);
+        supervisor->observe.status.clients[i].until = 1; /* time passes */
+    oribi__status_turn(&supervisor->observe);
     ok_eq(clients(), 0);
     oribi_os_close(fd);
     close_listener();
@@ -329,9 +331,9 @@ static void test_one_answer_a_turn_and_none_is_forgotten(void)
         fds[i] = dial();
         say(fds[i], GET("/metrics"));
     }
-    oribi__status_turn(supervisor);
+    oribi__status_turn(&supervisor->observe);
     ok_eq(clients(), ORIBI__STATUS_CLIENTS_MAX);
-    ok_eq(oribi__status_deadline(supervisor), 0); /* the next turn follows at once */
+    ok_eq(oribi__status_deadline(&supervisor->observe), 0); /* the next turn follows at once */
     for (int i = 0; i < ORIBI__STATUS_CLIENTS_MAX; i++) {
         ok(hear(fds[i]) > 0 && begins(answer, "HTTP/1.1 200 "));
         oribi_os_close(fds[i]);
@@ -347,7 +349,7 @@ static void test_an_answer_longer_than_the_socket_takes_is_sent_in_parts(void)
     int out_fds[ORIBI__STATUS_CLIENTS_MAX];
     size_t out_count;
     open_listener("127.0.0.1:0", NULL);
-    (void)setsockopt(supervisor->status.side.fd, SOL_SOCKET, SO_SNDBUF, &small, sizeof(small));
+    (void)setsockopt(supervisor->observe.status.side.fd, SOL_SOCKET, SO_SNDBUF, &small, sizeof(small));
     for (uint32_t i = 0; i < SLOTS; i++) {
         supervisor->policy.records[i].state = ORIBI_RECORD_SERVING;
         supervisor->policy.records[i].pid = getpid();
@@ -355,8 +357,8 @@ static void test_an_answer_longer_than_the_socket_takes_is_sent_in_parts(void)
     int fd = dial_with(1);
     say(fd, GET("/status.json"));
     for (int i = 0; i < 10; i++)
-        oribi__status_turn(supervisor);
-    (void)oribi__status_fds(supervisor, fds, out_fds, &out_count);
+        oribi__status_turn(&supervisor->observe);
+    (void)oribi__status_fds(&supervisor->observe, fds, out_fds, &out_count);
     ok_eq(out_count, 1);
     size_t n = hear(fd);
     ok(n > 20000 && strcmp(answer + n - 3, "}}\n") == 0);
@@ -373,30 +375,31 @@ static void test_an_address_in_use_is_refused_and_tried_again_by_a_successor(voi
     first = supervisor;
     struct sockaddr_in where;
     socklen_t n = sizeof(where);
-    (void)getsockname(first->status.side.fd, (struct sockaddr *)&where, &n);
+    (void)getsockname(first->observe.status.side.fd, (struct sockaddr *)&where, &n);
     (void)snprintf(address, sizeof(address), "127.0.0.1:%d", ntohs(where.sin_port));
     struct oribi_supervisor *second = oribi_mem_alloc(1, sizeof(*second));
     struct oribi_options others;
+    oribi__supervisor_show(second);
     oribi_options_init(&others);
     ok_eq(oribi_options_set(&others, "status", address, error), 0);
-    oribi__status_init(&second->status);
+    oribi__status_init(&second->observe.status);
     second->context.options = &others;
     second->upgrade.predecessor_fd = -1;
-    ok_eq(oribi__status_open(second, error), ORIBI_ESYS);
+    ok_eq(oribi__status_open(&second->observe, error), ORIBI_ESYS);
     ok(strstr(error, words_of(EADDRINUSE)) != NULL);
     second->upgrade.predecessor_fd = 0; /* it runs */
-    ok_eq(oribi__status_open(second, error), 0);
-    ok_eq(second->status.side.fd, -1);
+    ok_eq(oribi__status_open(&second->observe, error), 0);
+    ok_eq(second->observe.status.side.fd, -1);
     second->upgrade.predecessor_fd = -1; /* the first server was told to end */
-    second->status.side.retry_at = 1;
-    oribi__status_turn(second);
-    ok_eq(second->status.side.fd, -1);
-    oribi__status_close(first, true); /* the first server leaves */
-    second->status.side.retry_at = 1;
-    oribi__status_turn(second);
-    ok(second->status.side.fd >= 0);
-    ok_eq(second->status.side.retry_at, 0);
-    oribi__status_close(second, true);
+    second->observe.status.side.retry_at = 1;
+    oribi__status_turn(&second->observe);
+    ok_eq(second->observe.status.side.fd, -1);
+    oribi__status_close(&first->observe, true); /* the first server leaves */
+    second->observe.status.side.retry_at = 1;
+    oribi__status_turn(&second->observe);
+    ok(second->observe.status.side.fd >= 0);
+    ok_eq(second->observe.status.side.retry_at, 0);
+    oribi__status_close(&second->observe, true);
     oribi_options_deinit(&others);
     oribi_mem_free(second);
     close_listener();

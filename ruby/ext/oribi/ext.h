@@ -20,7 +20,7 @@
 #include "oribi/worker/placement/threads.h"
 #include "oribi/supervisor/process.h"
 #include "oribi/supervisor/title.h"
-#include "oribi/supervisor/warmup.h"
+#include "oribi/worker/warmup.h"
 #include "oribi/worker/shape.h"
 #include "oribi/worker/worker.h"
 

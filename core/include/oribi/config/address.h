@@ -60,4 +60,7 @@ const char *oribi_address_shown(const char *text, bool tls, char room[ORIBI_ADDR
 /* Writes "tcp://host:port", with brackets around an IPv6 host, to dst. Returns the length, cut at cap. */
 size_t oribi_address_format_tcp(const char *host, uint16_t port, char *dst, size_t cap);
 
+/* Is the host of an address this machine's own, in numbers or as localhost? (options_status.c) */
+bool oribi__options_is_loopback(const char *host);
+
 #endif

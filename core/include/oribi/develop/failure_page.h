@@ -1,6 +1,6 @@
-/* What a developer sees in the place of an answer: an error with its message, the lines of the source around it, the
- * trace with the application's frames first, and the request without its secrets. One look for both languages, as HTML
- * for browsers, plain text for curl, and JSON for who asks for it. For development alone.
+/* Failure page: a developer sees it in the place of an answer: an error with its message, the lines of the source
+ * around it, the trace with the application's frames first, and the request without its secrets. One look for both
+ * languages, as HTML for browsers, plain text for curl, and JSON for who asks for it. For development alone.
  *
  * A binding says what it knows as facts, in this order:
  *

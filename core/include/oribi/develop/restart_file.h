@@ -6,15 +6,9 @@
 #define ORIBI_DEVELOP_RESTART_FILE_H
 
 #include "oribi/config/options.h"
-#include "oribi/policy/policy.h"
 #include "oribi/develop/watch.h"
 
-#include <stdbool.h>
-#include <stdint.h>
-
 enum { ORIBI__RESTART_PATH_CAP = 1024 };
-
-struct oribi_supervisor;
 
 struct oribi__restart_file {
     struct oribi__watch watch;
@@ -30,13 +24,5 @@ void oribi__restart_path(const struct oribi_options *options, char path[ORIBI__R
  * watched already. Without any there is no inotify instance. */
 void oribi__restart_watch(struct oribi__restart_file *restart, const char *path);
 void oribi__restart_end(struct oribi__restart_file *restart);
-
-/* True when it was touched: the event is a reload. */
-bool oribi__restart_event(struct oribi_supervisor *supervisor, struct oribi_policy_event *event);
-
-/* When to look at the latest, on oribi_clock_ms(), and the descriptor that is readable before; INT64_MAX and -1 while
- * the supervisor does not look. */
-int64_t oribi__restart_deadline(const struct oribi_supervisor *supervisor);
-int oribi__restart_fd(const struct oribi_supervisor *supervisor);
 
 #endif

@@ -30,13 +30,13 @@ struct oribi_buf;
 enum {
     ORIBI__WATCH_FILES_MAX = 20000,
     ORIBI__WATCH_FOLDERS_MAX = 4000,
-    ORIBI__WATCH_PAUSE_MS = 100,      /* without a report, before files are looked at … */
-    ORIBI__WATCH_PAUSE_MS_MAX = 1000, /* … at the latest so long after the first */
+    ORIBI__WATCH_PAUSE_MS = 100,      /* without a report, before files are looked at */
+    ORIBI__WATCH_PAUSE_MS_MAX = 1000, /* after the first report, files are looked at in any case */
     ORIBI__WATCH_POLL_MS = 1000,
     ORIBI__WATCH_LIST_BYTES_MAX = 8 * 1024 * 1024, /* of one list */
 };
 
-/* What a file was when it was looked at; all 0: there was none. */
+/* State of a file when it was looked at; all 0: there was none. */
 struct oribi__watched_state {
     uint64_t device;
     uint64_t inode;

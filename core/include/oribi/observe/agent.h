@@ -1,4 +1,4 @@
-/* What a load balancer's agent check is told: option `agent`. HAProxy connects every few seconds ("agent-check
+/* Answer to a load balancer's agent check: option `agent`. HAProxy connects every few seconds ("agent-check
  * agent-port N agent-inter 2s"), may send a line of its own, and reads one line (HAProxy Configuration Manual,
  * agent-check):
  *
@@ -27,7 +27,7 @@ enum {
     ORIBI__AGENT_LINE_CAP = 32,
 };
 
-struct oribi_supervisor;
+struct oribi__observe;
 
 struct oribi__agent_client {
     int fd;        /* -1: none; it was told its line, and its close is waited for */
@@ -46,17 +46,17 @@ uint32_t oribi__agent_weight_of(const struct oribi__history *history);
 void oribi__agent_init(struct oribi__agent *agent);
 
 /* Opens the address of the option and begins the history; does nothing without it. 0 or a code with `error`. */
-int oribi__agent_open(struct oribi_supervisor *supervisor, char *error);
+int oribi__agent_open(struct oribi__observe *observe, char *error);
 
 /* Accepts, tells, closes; never waits. */
-void oribi__agent_turn(struct oribi_supervisor *supervisor);
+void oribi__agent_turn(struct oribi__observe *observe);
 
-/* What the next turn waits for: room for 1 + ORIBI__AGENT_CLIENTS_MAX descriptors; gives their count. */
-size_t oribi__agent_fds(const struct oribi_supervisor *supervisor, int *fds);
+/* Descriptors that the next turn waits for: room for 1 + ORIBI__AGENT_CLIENTS_MAX descriptors; gives their count. */
+size_t oribi__agent_fds(const struct oribi__observe *observe, int *fds);
 
 /* When a turn is wanted at the latest; INT64_MAX: when there is something to read. */
-int64_t oribi__agent_deadline(const struct oribi_supervisor *supervisor);
+int64_t oribi__agent_deadline(const struct oribi__observe *observe);
 
-void oribi__agent_close(struct oribi_supervisor *supervisor, bool unlink_path);
+void oribi__agent_close(struct oribi__observe *observe, bool unlink_path);
 
 #endif

@@ -1,6 +1,6 @@
-/* What is slow to find out about workers: how their memory is shared (PSS), how many descriptors they have open. One
- * worker at a time is measured, at a distance that keeps the share of the supervisor's time small, while somebody asks;
- * what was found is kept with its time. No answer waits for a measurement. */
+/* Footprints of workers, which are slow to find out: how their memory is shared (PSS), how many descriptors they have
+ * open. One worker at a time is measured, at a distance that keeps the share of the supervisor's time small, while
+ * somebody asks; what was found is kept with its time. No answer waits for a measurement. */
 #ifndef ORIBI_OBSERVE_FOOTPRINT_H
 #define ORIBI_OBSERVE_FOOTPRINT_H
 
@@ -11,16 +11,16 @@
 
 enum {
     ORIBI__FOOTPRINT_ASKED_MS = 60 * 1000, /* so long after an answer measuring goes on */
-    ORIBI__FOOTPRINT_AGE_MS = 10 * 1000,   /* a worker is measured again after this … */
-    ORIBI__FOOTPRINT_BUSY = 3,             /* … and in a call, which may have to wait for the kernel, after so many */
-    ORIBI__FOOTPRINT_FEW_MS = 1000,        /* memory_max: a few workers are measured more often, each after so long
+    ORIBI__FOOTPRINT_AGE_MS = 10 * 1000,   /* a worker is measured again after this */
+    ORIBI__FOOTPRINT_BUSY = 3, /* a worker in a call, which may have to wait for the kernel: after so many of them */
+    ORIBI__FOOTPRINT_FEW_MS = 1000, /* memory_max: a few workers are measured more often, each after so long
                                             * for each of them */
-    ORIBI__FOOTPRINT_PAUSE_MS = 50,        /* between two workers at least … */
-    ORIBI__FOOTPRINT_PART = 20,            /* … and so many times as long as the last one took */
+    ORIBI__FOOTPRINT_PAUSE_MS = 50, /* between two workers at least */
+    ORIBI__FOOTPRINT_PART = 20,     /* between two workers, so many times as long as the last one took */
 };
 
 struct oribi_policy_event;
-struct oribi_supervisor;
+struct oribi__observe;
 
 struct oribi__footprint {
     int32_t pid;         /* of whom this is told; 0: nobody was measured here */
@@ -39,17 +39,17 @@ struct oribi__footprints {
 };
 
 /* Somebody asks: from now on workers are measured. */
-void oribi__footprints_ask(struct oribi_supervisor *supervisor);
+void oribi__footprints_ask(struct oribi__observe *observe);
 
 /* Measures one worker, if it is time. True: the policy is to hear of it, by *event (memory_max). */
-bool oribi__footprints_turn(struct oribi_supervisor *supervisor, struct oribi_policy_event *event);
+bool oribi__footprints_turn(struct oribi__observe *observe, struct oribi_policy_event *event);
 
 /* When the next turn is wanted, oribi_clock_ms(); INT64_MAX: nobody asks. */
-int64_t oribi__footprints_deadline(const struct oribi_supervisor *supervisor);
+int64_t oribi__footprints_deadline(const struct oribi__observe *observe);
 
-/* What is known of the worker in slot `i`; NULL: nothing yet. */
-const struct oribi__footprint *oribi__footprint_of(const struct oribi_supervisor *supervisor, uint32_t i);
+/* Footprint of the worker in slot `i`; NULL: not known yet. */
+const struct oribi__footprint *oribi__footprint_of(const struct oribi__observe *observe, uint32_t i);
 
-void oribi__footprints_end(struct oribi_supervisor *supervisor);
+void oribi__footprints_end(struct oribi__observe *observe);
 
 #endif

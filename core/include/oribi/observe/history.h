@@ -62,7 +62,8 @@ struct oribi__history_sample {
     uint32_t values[ORIBI__HISTORY_FIELDS];
 };
 
-/* What is read at one time. Gauges stand in `values` already; the other fields are history.c's to fill. */
+/* A reading: the state of the server at one time. Gauges stand in `values` already; the other fields are history.c's to
+ * fill. */
 struct oribi__history_reading {
     int64_t
         now_ms; /* a clock that does not jump; should it go back all the same, the history begins a new difference */
@@ -92,7 +93,7 @@ void oribi__history_add(struct oribi__history *history, const struct oribi__hist
  * server before this one: all samples follow. Where memory is out the rest is missing. */
 void oribi__history_put(const struct oribi__history *history, uint64_t since, int64_t origin_ms, struct oribi_buf *out);
 
-struct oribi_supervisor;
+struct oribi__observe;
 
 /* history_turn.c: takes the supervisor's readings. All-zero: no readings are taken. */
 struct oribi__history_readings {
@@ -105,16 +106,16 @@ struct oribi__history_readings {
 };
 
 /* Begins and ends the readings; either may be called twice. */
-void oribi__history_begin(struct oribi_supervisor *supervisor);
-void oribi__history_end(struct oribi_supervisor *supervisor);
+void oribi__history_begin(struct oribi__observe *observe);
+void oribi__history_end(struct oribi__observe *observe);
 
 /* Takes a reading when its time has come. */
-void oribi__history_turn(struct oribi_supervisor *supervisor);
+void oribi__history_turn(struct oribi__observe *observe);
 
 /* When a turn is wanted at the latest, oribi_clock_ms(); INT64_MAX: no reading is taken. */
-int64_t oribi__history_deadline(const struct oribi_supervisor *supervisor);
+int64_t oribi__history_deadline(const struct oribi__observe *observe);
 
 /* Appends the answer to /history.json: the history, and what tells one server from the next. */
-void oribi__history_json(const struct oribi_supervisor *supervisor, uint64_t since, struct oribi_buf *out);
+void oribi__history_json(const struct oribi__observe *observe, uint64_t since, struct oribi_buf *out);
 
 #endif

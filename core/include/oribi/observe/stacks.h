@@ -9,35 +9,35 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct oribi_supervisor;
+struct oribi__observe;
 
 enum {
     ORIBI__STACKS_MS = 90,     /* for which workers have time to answer; what is left of 100 ms is ours */
     ORIBI__STACKS_LOOK_MS = 2, /* between two looks whether all have answered */
 };
 
-/* A member of struct oribi_supervisor. All-zero: nothing was asked yet. */
+/* All-zero: nothing was asked yet. */
 struct oribi__stacks {
     uint32_t number; /* of the question asked last; 0: none */
     bool open;       /* it is not answered yet */
     int64_t until;   /* when it is taken for answered */
     int64_t look_at;
-    struct oribi_buf text; /* the answer to it … */
-    struct oribi_buf json; /* … both kept until the next one */
+    struct oribi_buf text; /* the answer to it, kept until the next one */
+    struct oribi_buf json; /* the answer as JSON */
 };
 
 /* Asks, unless a question is open. Gives the number to wait for. */
-uint32_t oribi__stacks_ask(struct oribi_supervisor *supervisor);
+uint32_t oribi__stacks_ask(struct oribi__observe *observe);
 
 /* Is that one answered? Then `text` and `json` have what was found, or a later answer. */
-bool oribi__stacks_answered(const struct oribi_supervisor *supervisor, uint32_t number);
+bool oribi__stacks_answered(const struct oribi__observe *observe, uint32_t number);
 
-/* Looks whether the open question is answered, and lets those of the control socket know. */
-void oribi__stacks_turn(struct oribi_supervisor *supervisor);
+/* Looks whether the open question is answered. True: it has just been. */
+bool oribi__stacks_turn(struct oribi__observe *observe);
 
 /* When the next turn is wanted; INT64_MAX: nothing is asked. */
-int64_t oribi__stacks_deadline(const struct oribi_supervisor *supervisor);
+int64_t oribi__stacks_deadline(const struct oribi__observe *observe);
 
-void oribi__stacks_close(struct oribi_supervisor *supervisor);
+void oribi__stacks_close(struct oribi__observe *observe);
 
 #endif

@@ -22,7 +22,7 @@ enum {
     ORIBI__STATUS_MS = 5000, /* a connection, from its beginning to its end */
 };
 
-struct oribi_supervisor;
+struct oribi__observe;
 
 struct oribi__status_client {
     int fd;         /* -1: none */
@@ -46,23 +46,23 @@ void oribi__status_init(struct oribi__status_listener *status);
 
 /* Opens the address of the option `status` and begins the history; does nothing without it. A successor of an upgrade
  * opens the address later, when its predecessor has left it. 0 or a code with `error` (ORIBI_ERROR_TEXT_CAP). */
-int oribi__status_open(struct oribi_supervisor *supervisor, char *error);
+int oribi__status_open(struct oribi__observe *observe, char *error);
 
 /* Accepts, reads, answers, sends; never waits. */
-void oribi__status_turn(struct oribi_supervisor *supervisor);
+void oribi__status_turn(struct oribi__observe *observe);
 
-/* What the next turn waits for: descriptors to be read (room for 1 + ORIBI__STATUS_CLIENTS_MAX) and those to be written
- * (room for ORIBI__STATUS_CLIENTS_MAX), whose count goes to *out_count; gives the count of the former. */
-size_t oribi__status_fds(const struct oribi_supervisor *supervisor, int *fds, int *out_fds, size_t *out_count);
+/* Descriptors that the next turn waits for: those to be read (room for 1 + ORIBI__STATUS_CLIENTS_MAX) and those to be
+ * written (room for ORIBI__STATUS_CLIENTS_MAX), whose count goes to *out_count; gives the count of the former. */
+size_t oribi__status_fds(const struct oribi__observe *observe, int *fds, int *out_fds, size_t *out_count);
 
 /* When a turn is wanted at the latest, oribi_clock_ms(); INT64_MAX: when there is something to read or send. */
-int64_t oribi__status_deadline(const struct oribi_supervisor *supervisor);
+int64_t oribi__status_deadline(const struct oribi__observe *observe);
 
 /* Closes everything, and ends the history; `unlink_path` removes the socket file if it is ours. */
-void oribi__status_close(struct oribi_supervisor *supervisor, bool unlink_path);
+void oribi__status_close(struct oribi__observe *observe, bool unlink_path);
 
 /* status_answer.c: reads one request (borrowed) and appends the answer to it, head and body. True when there is an
- * answer; false when more bytes are wanted, or the workers are being asked: then supervisor->status.asked says what. */
-bool oribi__status_answer(struct oribi_supervisor *supervisor, const char *request, size_t n, struct oribi_buf *out);
+ * answer; false when more bytes are wanted, or the workers are being asked: then observe->status.asked says what. */
+bool oribi__status_answer(struct oribi__observe *observe, const char *request, size_t n, struct oribi_buf *out);
 
 #endif

@@ -1,4 +1,4 @@
-/* What the supervisor counts itself, and the counters of workers that have ended. Those of living workers are in the
+/* Counters of the supervisor's own, and those of workers that have ended. Those of living workers are in the
  * scoreboard; both together are the server's counters since its start. */
 #ifndef ORIBI_OBSERVE_TOTALS_H
 #define ORIBI_OBSERVE_TOTALS_H
@@ -10,8 +10,8 @@
 
 /* Why workers end. */
 enum oribi__exit_reason {
-    ORIBI__EXIT_ASKED,    /* by an operator, a reload, a stop … */
-    ORIBI__EXIT_RECYCLED, /* … or by itself, with code 0: requests_max; or for age_max, memory_max or a refork */
+    ORIBI__EXIT_ASKED,    /* by an operator, a reload or a stop */
+    ORIBI__EXIT_RECYCLED, /* with code 0, by itself: requests_max; or for age_max, memory_max or a refork */
     ORIBI__EXIT_CALL_DEADLINE,
     ORIBI__EXIT_BOOT_TIMEOUT,
     ORIBI__EXIT_SHUTDOWN_TIMEOUT,

@@ -4,7 +4,7 @@
  * people or programs:
  *
  *   status            a table                       status json       the same as JSON
- *   top               a snapshot for `ctl top` (command/top.h)
+ *   top               a snapshot for `ctl top` (observe/top_snapshot.h)
  *   stacks            where every call stands       stacks json       the same as JSON
  *   reload            when it is done or has failed  upgrade           the same
  *   stop              when everything has ended      stop now

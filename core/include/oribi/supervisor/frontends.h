@@ -13,6 +13,7 @@
 #include "oribi/base/error.h"
 #include "oribi/config/listener.h"
 #include "oribi/config/options.h"
+#include "oribi/observe/frontend_set.h"
 #include "oribi/worker/frontend_protocol.h"
 #include "oribi/worker/frontend_slot.h"
 
@@ -34,11 +35,10 @@ struct oribi__frontend_files {
 };
 
 struct oribi__frontend {
-    pid_t pid;      /* 0: none */
-    int control_fd; /* -1: none */
-    bool ready;
-    uint32_t owed;                      /* answers to new certificates: the last one counts … */
-    uint32_t locals_owed;               /* … and to new local contents, likewise */
+    struct oribi__frontend_process process;
+    int control_fd;                     /* -1: none */
+    uint32_t owed;                      /* answers to new certificates: the last one counts */
+    uint32_t locals_owed;               /* answers to new local contents: the last one counts */
     int64_t start_at;                   /* when it is started again; 0: it is there */
     int64_t ready_by;                   /* it is killed then */
     uint32_t failures;                  /* in a row */
@@ -55,15 +55,14 @@ enum oribi__renewal {
 
 struct oribi__frontends {
     struct oribi__frontend items[ORIBI_FRONTENDS_MAX];
-    uint32_t count; /* 0: none are wanted */
+    struct oribi__frontend_set set;
     char program[512];
     int tickets_fd;
     struct oribi_tls_tickets *tickets; /* mapped */
     int64_t tickets_at;                /* when the keys are turned */
     int slots_fd;
-    struct oribi_frontend_slot *slots; /* what each counts, mapped; NULL: no frontends, or no memory for that */
-    bool beginning;                    /* the server is not up before all of them are ready */
-    uint32_t begun;                    /* so many of them were started */
+    bool beginning; /* the server is not up before all of them are ready */
+    uint32_t begun; /* so many of them were started */
     bool ending;
     char error[256];   /* of the last that has failed at its start; "": none */
     char refusal[256]; /* of the last that has refused new certificates; "": none */
@@ -75,9 +74,9 @@ struct oribi__frontends {
     /* a reload's reply waits no longer for its local content; 0: none is on its way */
     int64_t locals_until;
     struct oribi__frontend_files renewed; /* what was read, until a frontend has taken it */
-    struct oribi__passwords *passwords;   /* of a renewal; NULL: none is read … */
-    struct oribi__passwords *of_start;    /* … and of a frontend that is to start, … */
-    uint32_t starting;                    /* … this one */
+    struct oribi__passwords *passwords;   /* of a renewal; NULL: none is read */
+    struct oribi__passwords *of_start;    /* of a frontend that is to start; NULL: none is read */
+    uint32_t starting;                    /* number of that frontend */
     char renewal[256];                    /* why a reload has not renewed certificates; "": it has */
     struct oribi__frontend_files kept;    /* of the certificates that frontends have taken last */
     struct oribi_buf local;               /* oribi__frontend_text_local() of the generation in force */
@@ -93,15 +92,6 @@ int oribi__frontends_check_user(const struct oribi_options *options, char *error
 int oribi__frontends_begin(struct oribi_supervisor *supervisor, char *error);
 int oribi__frontends_begin_turn(struct oribi_supervisor *supervisor, char *error);
 
-/* What a frontend does: "serving", "starting", or "stopped": by a signal or a tracer. */
-const char *oribi__frontend_state(const struct oribi__frontend *frontend);
-
-/* How many of them are serving. Looks into /proc for each. */
-uint32_t oribi__frontends_serving(const struct oribi__frontends *frontends);
-
-/* Wanted, and none is serving. */
-bool oribi__frontends_missing(const struct oribi__frontends *frontends);
-
 /* Reads the files of the certificates and gives them to all frontends. Its end is logged, and told to the clients of
  * the control socket that wait for it (frontend_renewal.c). One that is under way is followed by another. */
 void oribi__frontends_certificates(struct oribi_supervisor *supervisor);
@@ -112,7 +102,7 @@ void oribi__frontends_renewal_turn(struct oribi_supervisor *supervisor, int64_t 
 /* Is a renewal under way, or have frontends still to take a reload's local content? */
 bool oribi__frontends_settle(const struct oribi_supervisor *supervisor);
 
-/* What their messages say; starts again what has died; turns ticket keys. */
+/* Hears the messages of frontends, starts again those that have died, and turns ticket keys. */
 void oribi__frontends_turn(struct oribi_supervisor *supervisor);
 int64_t oribi__frontends_deadline(const struct oribi_supervisor *supervisor);
 size_t oribi__frontends_fds(const struct oribi_supervisor *supervisor, int *fds); /* at most ORIBI_FRONTENDS_MAX + 2 */
@@ -172,20 +162,6 @@ void oribi__frontend_files_free(struct oribi__frontend_files *files, bool in_chi
 /* Without memory for them nothing of frontends is counted, and a line in the log says so. */
 void oribi__frontends_make_slots(struct oribi__frontends *frontends);
 
-/* Adds what the frontends have counted: to `sums` all, to `workers` what counts as workers' does. */
-void oribi__frontends_fold(const struct oribi__frontends *frontends, uint64_t sums[ORIBI_FRONTEND_COUNTERS],
-                           uint64_t workers[ORIBI_SLOT_COUNTERS]);
-
-/* What a frontend counts; NULL: not known. */
-const struct oribi_frontend_slot *oribi__frontends_slot(const struct oribi__frontends *frontends, uint32_t i);
-
-/* Connections that frontends have, and requests that wait in them, the oldest since *oldest_us (0: none). */
-uint32_t oribi__frontends_open(const struct oribi__frontends *frontends);
-uint32_t oribi__frontends_waiting(const struct oribi__frontends *frontends, int64_t *oldest_us);
-
-/* Adds the connections by what they do. */
-void oribi__frontends_add_connections(const struct oribi__frontends *frontends, uint64_t sums[ORIBI_SLOT_CONN_STATES]);
-
 /* --- frontend_tickets.c --- */
 
 /* Without memory for them every handshake is a full one, and a line in the log says so. */
@@ -210,19 +186,12 @@ bool oribi__frontends_wanted(const struct oribi_listeners *listeners);
 int oribi__frontend_text(const struct oribi_options *options, struct oribi_slice local,
                          const struct oribi_listeners *listeners, struct oribi_buf *out);
 
-/* Appends the options that frontends answer without the application by, and the working directory, from which relative
+/* Appends the options of local content (oribi__frontend_local_options), and the working directory, from which relative
  * paths in them are seen. 0 or ORIBI_ENOMEM. */
 int oribi__frontend_text_local(const struct oribi_options *options, struct oribi_buf *out);
 
-/* Is this option one of them? */
-bool oribi__frontend_is_of_local(struct oribi_slice name);
-
 /* Sends a message of one byte with it. 0, or a code of os.h. Borrows fd. */
 int oribi__frontend_text_send(int control_fd, char kind, int fd);
-
-/* Appends such a copy, which any process may have made: 0, ORIBI_ENOMEM, or ORIBI_EBAD where it is longer than
- * ORIBI_FRONTEND_LOCAL_MAX or no such thing. */
-int oribi__frontend_text_read(int fd, struct oribi_buf *out);
 
 /* Appends a record (frontend_protocol.h) to a text that may have keys in it. 0 or ORIBI_ENOMEM. */
 int oribi__frontend_add(struct oribi_buf *out, const char *name, const char *p, size_t n);
@@ -253,7 +222,8 @@ int oribi__frontend_text_certificates(const struct oribi_options *options, const
                                       const struct oribi__frontend_files *from, struct oribi__frontend_files *keep,
                                       struct oribi__passwords *passwords, struct oribi_buf *out, char *error);
 
-/* The same for the tls:// addresses of the options, none of which is open: for a look (command/check_tls.c). */
+/* Appends the certificates for the tls:// addresses of the options, none of which is open: for a look
+ * (command/check_tls.c). */
 int oribi__frontend_text_certificates_named(const struct oribi_options *options, struct oribi_buf *out, char *error);
 
 #endif

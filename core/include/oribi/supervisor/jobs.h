@@ -1,6 +1,6 @@
-/* What the loop of a manager's worker asks and reports (prefork.h). TERM, QUIT and INT end a worker that asks nothing
- * as its language has it. From oribi_jobs_watch_signals() on TERM and QUIT only ask, and the loop ends between two
- * jobs. All functions are for the thread of the loop. */
+/* Questions and reports of the loop of a manager's worker (prefork.h). TERM, QUIT and INT end a worker that asks
+ * nothing as its language has it. From oribi_jobs_watch_signals() on TERM and QUIT only ask, and the loop ends between
+ * two jobs. All functions are for the thread of the loop. */
 #ifndef ORIBI_SUPERVISOR_JOBS_H
 #define ORIBI_SUPERVISOR_JOBS_H
 

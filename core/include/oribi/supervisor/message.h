@@ -50,7 +50,7 @@ void oribi_message_set_text(struct oribi_message *message, const char *text, siz
 /* Sends one record, waiting for room if `wait` is set. 0, ORIBI_AGAIN, ORIBI_ECLOSED or ORIBI_ESYS. */
 int oribi_message_send(int fd, struct oribi_message *message, int wait);
 
-/* The same with a copy of the descriptor `passed`, which is borrowed. */
+/* Sends a record with a copy of the descriptor `passed`, which is borrowed. */
 int oribi_message_send_fd(int fd, struct oribi_message *message, int passed);
 
 /* Takes one record without waiting. 1, 0 when there is none, ORIBI_ECLOSED at the end, ORIBI_ESYS, ORIBI_EBAD for a

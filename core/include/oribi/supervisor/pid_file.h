@@ -27,7 +27,7 @@ int oribi_pid_file_write(struct oribi_pid_file *file, char *error);
  * a stale pid file has that name. */
 int oribi_pid_file_rename(struct oribi_pid_file *file, const char *path);
 
-/* What it is, or will be, called: borrowed until the next call. */
+/* Name that it has, or will have: borrowed until the next call. */
 const char *oribi_pid_file_name(const struct oribi_pid_file *file);
 
 /* Removes the file if it is still ours, and closes it. */

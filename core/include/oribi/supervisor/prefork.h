@@ -62,7 +62,7 @@ int oribi_prefork_set(struct oribi_options *options, const char *name, const cha
  * or ORIBI_EINVAL with `error` for a signal that cannot be trapped, a second trap for one, or too many. */
 int oribi_prefork_trap(struct oribi_prefork *prefork, int signal, int send, int64_t interval_ms, char *error);
 
-/* The same from names ("TERM", "SIGTERM", "15"), `send` NULL or "" for nothing. ORIBI_EINVAL also for a name that no
+/* Adds a trap by names ("TERM", "SIGTERM", "15"), `send` NULL or "" for nothing. ORIBI_EINVAL also for a name that no
  * signal has. Borrows the texts. */
 int oribi_prefork_trap_named(struct oribi_prefork *prefork, const char *signal, const char *send, int64_t interval_ms,
                              char *error);

@@ -268,8 +268,8 @@ enum oribi_role oribi_process_role(const struct oribi_process *p);
 /* A server of one process (`single`): its role is that of a worker, and when it ends the program goes on. */
 bool oribi_process_is_single(const struct oribi_process *p);
 
-/* What the process title should say now ("oribi supervisor, generation 1, 4 workers"), NUL-terminated, cut at cap.
- * Gives its length, or 0 if nothing has changed since the last call; intermediates and starters have none. */
+/* Text that the process title should have now ("oribi supervisor, generation 1, 4 workers"), NUL-terminated, cut at
+ * cap. Gives its length, or 0 if nothing has changed since the last call; intermediates and starters have none. */
 size_t oribi_process_title(struct oribi_process *p, char *dst, size_t cap);
 
 /* Takes the handle. A supervisor that has not come to EXIT (a manager's program may end at any time) first closes its
@@ -289,9 +289,9 @@ void oribi_process_worker_setup(struct oribi_process *p, struct oribi_worker_set
  * oribi_process_turn() having said so. */
 void oribi_process_ready(struct oribi_process *p, struct oribi_worker *worker);
 
-/* What follows oribi_worker_create() in either role, for a language that opens both kinds of workers by one function.
- * In a worker: oribi_title_init() and oribi_process_ready(). In a mold: oribi_warmup_begin(), whose errors it gives.
- * Leaves alone what it does not fill in. */
+/* Steps that follow oribi_worker_create() in either role, for a language that opens both kinds of workers by one
+ * function. In a worker: oribi_title_init() and oribi_process_ready(). In a mold: oribi_warmup_begin(), whose errors it
+ * gives. Leaves alone what it does not fill in. */
 int oribi_process_opened(struct oribi_process *p, struct oribi_worker *worker, struct oribi_title *title,
                          struct oribi_warmup **warmup);
 

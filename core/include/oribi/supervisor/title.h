@@ -22,8 +22,8 @@ struct oribi_title {
     struct oribi_process *process; /* of a worker; borrowed until it is set to NULL */
     /* private */
     struct oribi_slot *slot;
-    int64_t busy_ms; /* when a call was shown last … */
-    int64_t rest_ms; /* … and when a rest, after so many requests */
+    int64_t busy_ms; /* when a call was shown last */
+    int64_t rest_ms; /* when a rest was shown last, after rest_count requests */
     uint64_t rest_count;
     bool shows_call;
 };

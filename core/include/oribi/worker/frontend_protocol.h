@@ -21,7 +21,11 @@
 #ifndef ORIBI_WORKER_FRONTEND_PROTOCOL_H
 #define ORIBI_WORKER_FRONTEND_PROTOCOL_H
 
+#include "oribi/base/buf.h"
+#include "oribi/base/slice.h"
+
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 enum {
@@ -61,5 +65,15 @@ struct oribi_tls_tickets {
     _Atomic uint32_t version;
     uint8_t keys[ORIBI_TLS_TICKET_KEYS][ORIBI_TLS_TICKET_KEY_BYTES];
 };
+
+/* Names of the options that local content is made of, up to a NULL. */
+extern const char *const oribi__frontend_local_options[];
+
+/* Is this option one of them? */
+bool oribi__frontend_is_of_local(struct oribi_slice name);
+
+/* Appends a text of records from memory with this descriptor, which any process may have made: 0, ORIBI_ENOMEM, or
+ * ORIBI_EBAD where it is longer than ORIBI_FRONTEND_LOCAL_MAX or no such thing. */
+int oribi__frontend_text_read(int fd, struct oribi_buf *out);
 
 #endif

@@ -4,7 +4,7 @@
 #ifndef ORIBI_WORKER_LOCAL_LOCAL_PRIVATE_H
 #define ORIBI_WORKER_LOCAL_LOCAL_PRIVATE_H
 
-#include "worker/exchange.h"
+#include "worker/logs/exchange_log.h"
 #include "worker/local/local.h"
 
 #include "oribi/files/cache.h"

@@ -1,7 +1,7 @@
 /* The local content of a frontend; see the header. */
 #include "oribi/worker/local/local_thread.h"
 
-#include "worker/exchange.h"
+#include "worker/worker_private.h"
 #include "worker/local/local_private.h"
 
 #include "oribi/base/clock.h"

@@ -8,7 +8,9 @@
  * be secrets. */
 #include "oribi/worker/logs/refused.h"
 
-#include "worker/exchange.h"
+#include "worker/logs/exchange_log.h"
+
+#include "oribi/worker/logs/note_line.h"
 
 #include "oribi/base/clock.h"
 #include "oribi/base/error.h"

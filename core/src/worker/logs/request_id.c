@@ -2,7 +2,7 @@
  * secrets. */
 #include "oribi/worker/logs/request_id.h"
 
-#include "worker/exchange.h"
+#include "worker/logs/exchange_log.h"
 
 #include "oribi/base/clock.h"
 #include "oribi/base/os/os.h"

@@ -2,7 +2,7 @@
  * Requests whose client has gone are dropped. */
 #include "worker/placement/overload.h"
 
-#include "worker/exchange.h"
+#include "worker/logs/exchange_log.h"
 
 #include "oribi/base/clock.h"
 

@@ -1,5 +1,5 @@
 /* Warm-up requests through a worker, against an application in C. */
-#include "supervisor/warmup.c"
+#include "worker/warmup.c"
 
 #include "tap.h"
 

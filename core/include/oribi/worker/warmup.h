@@ -9,8 +9,8 @@
  *       code = oribi_warmup_end(warmup, error);                     // < 0: oribi_process_failed(p, …)
  *       oribi_worker_destroy(worker);
  */
-#ifndef ORIBI_SUPERVISOR_WARMUP_H
-#define ORIBI_SUPERVISOR_WARMUP_H
+#ifndef ORIBI_WORKER_WARMUP_H
+#define ORIBI_WORKER_WARMUP_H
 
 #include "oribi/worker/worker.h"
 

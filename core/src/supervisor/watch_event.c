@@ -1,5 +1,5 @@
-/* Files that have changed, as an event of the supervisor; and the way of their names from the process that has loaded
- * them: memory with the list, whose descriptor goes with a message. */
+/* Changed files of the application and a touched restart_file, as events of the supervisor; and the way of the files'
+ * names from the process that has loaded them: memory with the list, whose descriptor goes with a message. */
 #include "supervisor/supervisor_private.h"
 
 #include "oribi/base/clock.h"
@@ -56,6 +56,34 @@ bool oribi__watch_event(struct oribi_supervisor *supervisor, struct oribi_policy
     oribi_log(ORIBI_LOG_INFO, "%s%s changed: loading the application anew", short_path(path), more);
     *event = (struct oribi_policy_event){.type = ORIBI_EVENT_RELOAD};
     return true;
+}
+
+/* --- restart_file --- */
+
+static bool looks_at_restart_file(const struct oribi_supervisor *supervisor)
+{
+    const struct oribi_policy *policy = &supervisor->policy;
+    return supervisor->restart_file.watch.on && policy->up && !policy->stopping && !policy->stop_at &&
+           !policy->next_generation && !policy->rolling && !policy->upgrade_pid;
+}
+
+bool oribi__restart_event(struct oribi_supervisor *supervisor, struct oribi_policy_event *event)
+{
+    if (!looks_at_restart_file(supervisor) || !oribi__watch_turn(&supervisor->restart_file.watch, oribi_clock_ms()))
+        return false;
+    oribi_log(ORIBI_LOG_INFO, "%s was touched: reloading", supervisor->restart_file.path);
+    *event = (struct oribi_policy_event){.type = ORIBI_EVENT_RELOAD};
+    return true;
+}
+
+int64_t oribi__restart_deadline(const struct oribi_supervisor *supervisor)
+{
+    return looks_at_restart_file(supervisor) ? oribi__watch_deadline(&supervisor->restart_file.watch) : INT64_MAX;
+}
+
+int oribi__restart_fd(const struct oribi_supervisor *supervisor)
+{
+    return looks_at_restart_file(supervisor) ? oribi__watch_fd(&supervisor->restart_file.watch) : -1;
 }
 
 /* --- in a mold or a worker --- */

@@ -1,0 +1,43 @@
+/* exchange_log - an exchange in the logs: its line in the access log (exchange_log.c), and its id in lines of the error
+ * log (request_id.c). */
+#ifndef ORIBI_WORKER_LOGS_EXCHANGE_LOG_H
+#define ORIBI_WORKER_LOGS_EXCHANGE_LOG_H
+
+#include "oribi/worker/logs/access_log.h"
+#include "worker/exchange.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* A new exchange: the logs have neither id nor head of another one. */
+static inline void oribi__logged_begin(struct oribi__exchange *exchange)
+{
+    exchange->id.n = 0;
+    exchange->sent.p = NULL;
+    exchange->sent.n = 0;
+}
+
+/* Keeps the head that is sent, where the access log wants it. */
+void oribi__logged_head(struct oribi__exchange *exchange, struct oribi_slice head);
+
+/* Entry of the access log with the facts of the exchange; status, bytes of the body and times of the call are the
+ * caller's to add. */
+struct oribi_access_entry oribi__logged_entry(struct oribi__exchange *exchange, bool cut, int64_t now_us);
+
+/* Frees what was kept for the log. */
+void oribi__logged_end(struct oribi__exchange *exchange);
+
+/* Do lines of the error log have the ids of their requests? */
+static inline bool oribi__logs_ids(const struct oribi_worker *w)
+{
+    return w->names_requests;
+}
+
+/* Lines of the error log that this thread writes concern the exchange from now on; NULL ends that. Call it with the
+ * reactor. */
+void oribi__log_about(struct oribi__exchange *exchange);
+
+/* One line of the access log. */
+void oribi__log_access(struct oribi__exchange *exchange, int status, int64_t now_us);
+
+#endif
