@@ -146,4 +146,21 @@ E2E.suite("refusals") do
   }.each do |name, (status, bytes)|
     define_method("test_#{name.tr(" ", "_")}_is_refused") { assert_refused status, bytes + hidden }
   end
+
+  # One descriptor is left, which the body's file takes. The body must not be missing without a word.
+  def test_without_a_descriptor_for_the_application
+    one = start("--body-memory-max", BODY_MEMORY.to_s)
+    client = connect(one)
+    body = "b" * 300_000
+    assert_equal body, client.post("/echo", body).body # the thread that writes files has its descriptors
+    pid = client.get("/pid").body # on this connection: another would give its descriptor back
+    open = E2E::Processes.descriptors(pid).keys.map(&:to_i)
+    lowest = (0..).find { |fd| !open.include?(fd) }
+    assert system("prlimit", "--pid", pid, "--nofile=#{lowest + 1}:#{lowest + 1}"), "prlimit is not there"
+    response = client.post("/echo", body)
+    return assert_equal(body, response.body) if E2E::RUBY && response.status == 200 # Ruby has collected a file of the call before
+
+    assert_equal E2E::RUBY ? 500 : 503, response.status
+    assert_match(/error: POST \/echo: (?=.*too many open files).*request('s)? body/i, one.stderr)
+  end
 end

@@ -298,6 +298,19 @@ E2E.suite("mishaps") do
     assert_alive(again)
   end
 
+  def test_an_orphan_uses_no_more_what_it_has_closed
+    one = start(group: true)
+    open_gate(one, enter_gate(one, "first"), "first")
+    running = enter_gate(one, "second")
+    waiting = Array.new(2) { |i| connect(one).request("GET", "/echo?#{i}") }
+    one.signal(:KILL)
+    wait_until("the worker to hear of it") { one.stderr.include?("the supervisor has died") }
+    pass_gate(one, running, "second")
+    waiting.each { |client| assert_equal 200, client.read_response.status }
+    wait_until("orphans to leave") { one.group.empty? }
+    refute_includes one.stderr, "bad file descriptor"
+  end
+
   def pass_gate(one, client, name)
     open_gate(one, name)
     assert_equal "gate passed", client.read_response.body

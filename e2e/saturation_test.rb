@@ -82,3 +82,17 @@ E2E.suite("saturation_frontend", transports: %i[frontend]) do
     assert_fair(64, "/sleep/20", "--workers", "4")
   end
 end
+
+E2E.suite("saturation_beside_frontend", transports: %i[tcp]) do
+  include Saturated
+
+  # Clients of a frontend wait as long as those of other addresses, who keep every worker busy.
+  def test_newcomers_at_a_frontend
+    port = E2E.free_port
+    server = start("--bind", "tcp://127.0.0.1:#{port}?frontend=on", "--workers", "4", "--access-log", "off", app: Saturated::APP)
+    waits = E2E::Saturation.new(server.address, "/sleep/20", clients: 64, newcomers: 24, newcomers_at: ["127.0.0.1", port]).run
+    sorted = waits.newcomers.sort
+    assert_operator sorted[sorted.size / 2], :<=, Saturated::RATIO_MAX * waits.median,
+                    "newcomers waited for #{sorted.join(", ")} answers, the median of others is #{waits.median}"
+  end
+end

@@ -18,9 +18,10 @@ module E2E
 
     Asker = Struct.new(:socket, :newcomer, :asked_at, :bytes)
 
-    # address: as in E2E::Server#address.
-    def initialize(address, path, clients:, newcomers:)
+    # address: as in E2E::Server#address; newcomers_at: that of newcomers, where it is another.
+    def initialize(address, path, clients:, newcomers:, newcomers_at: address)
       @address = address
+      @newcomers_at = newcomers_at
       @clients = clients
       @newcomers = newcomers
       @request = "GET #{path} HTTP/1.1\r\nHost: a\r\n\r\n"
@@ -47,7 +48,8 @@ module E2E
     private
 
     def open(newcomer:)
-      socket = @address.is_a?(String) ? UNIXSocket.new(@address) : TCPSocket.new(*@address)
+      address = newcomer ? @newcomers_at : @address
+      socket = address.is_a?(String) ? UNIXSocket.new(address) : TCPSocket.new(*address)
       @askers[socket] = Asker.new(socket, newcomer, @answers, +"")
       socket.write(@request)
     end

@@ -143,6 +143,7 @@ struct psgi_worker {
         GV *glob;     /* psgi.input of a body in memory; both counted */
         SV *data;     /* the body's bytes, which are the core's; NULL: none, or no longer */
         bool feeding; /* its parts are being read */
+        int error;    /* errno, when the body's file cannot be given to the application; 0 */
     } input;
     SV *open_body; /* an object whose close() is owed; counted */
 

@@ -125,6 +125,7 @@ SV *psgi_input_new(pTHX_ struct psgi_worker *w, const struct oribi_req *req)
         w->input.data = data;
         w->input.glob = (GV *)SvREFCNT_inc((SV *)glob);
     }
+    w->input.error = glob ? 0 : errno;
     return glob ? newRV_noinc((SV *)glob) : newSV(0);
 }
 

@@ -346,6 +346,17 @@ static void call_app(pTHX_ struct psgi_worker *w, SV *env)
         failed_with_reason(aTHX_ w, env);
 }
 
+/* Without its body the application would take the request for another. */
+static void refuse_without_body(struct psgi_worker *w)
+{
+    oribi_thread_log_about(oribi_thread(w->core, 0));
+    oribi_log(ORIBI_LOG_ERROR, "%s: the application cannot have the request's body: %s", psgi_line(w),
+              strerror(w->input.error));
+    oribi_thread_log_about(NULL);
+    w->input.error = 0;
+    fail_call(w, 503);
+}
+
 static void serve(pTHX_ struct psgi_worker *w, struct oribi_req *req)
 {
     ENTER;
@@ -359,8 +370,12 @@ static void serve(pTHX_ struct psgi_worker *w, struct oribi_req *req)
         SV *ref = sv_2mortal(newRV_inc((SV *)env));
         if (UNLIKELY(w->failure_page))
             psgi_failure_watch(aTHX_ w);
-        call_app(aTHX_ w, ref);
-        after_reply(aTHX_ w, ref);
+        if (UNLIKELY(w->input.error)) {
+            refuse_without_body(w);
+        } else {
+            call_app(aTHX_ w, ref);
+            after_reply(aTHX_ w, ref);
+        }
         FREETMPS; /* references to the environment, unless they are kept */
         psgi_env_end(aTHX_ w, template, env);
         LEAVE;

@@ -299,6 +299,7 @@ int oribi_frontend_config_take(struct oribi_frontend_config *config, char *error
         oribi_os_close(slots_fd);
         if (slots == MAP_FAILED)
             return refuse(error, "cannot map the counters of frontends");
+        config->slots = slots;
         config->slot = &slots[own_slot];
     }
     if (access_fd >= 0)

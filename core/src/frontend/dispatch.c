@@ -2,8 +2,9 @@
  *
  * A request goes out on an idle channel whose worker is free, the channel used last first. Where a worker is free that
  * has no idle channel of ours, and where all workers are busy with what is not ours, the request travels with a new
- * channel through the hand-off queue, in which it waits as other workers' requests do for whoever is free first. Never
- * are more requests out than workers have hands: the rest waits here, where a client that goes takes its request along.
+ * channel through the hand-off queue, in which it waits as other workers' requests do for whoever is free first. No
+ * more requests are out than workers have hands, and than requests of others wait: the rest waits here, where a client
+ * that goes takes its request along.
  *
  * The scoreboard is a hint: it may be late. A wrong guess costs a moment, since a worker that is in a call passes the
  * channel on as any connection. */
@@ -198,14 +199,40 @@ static int give(struct oribi__upstream_request *call)
         return code == ORIBI_ELIMIT ? ORIBI_ENOMEM : ORIBI_AGAIN;
     }
     oribi_frontend_slot_count(&frontend->slot->passed_count, 1);
+    atomic_fetch_add_explicit(&frontend->config->board.slots->handed_off, 1,
+                              memory_order_relaxed); /* its taker subtracts */
     (void)oribi__channel_call(channel, call, false);
     return 0;
 }
 
-/* Free workers without an idle channel of ours, and hands that are busy with what is not ours. */
+/* Requests of all frontends that workers have, waiting or called. */
+static int64_t out_of_frontends(const struct oribi__frontend *frontend)
+{
+    int64_t sum = frontend->calls_out;
+    for (uint32_t i = 0; frontend->config->slots && i < ORIBI_FRONTENDS_MAX; i++)
+        if (&frontend->config->slots[i] != frontend->slot)
+            sum += atomic_load_explicit(&frontend->config->slots[i].calls_out, memory_order_relaxed);
+    return sum;
+}
+
+/* How many requests wait for workers that did not come through a frontend, or fewer: calls of ours are not told from
+ * what waits. */
+static int64_t others_waiting(const struct oribi__frontend *frontend)
+{
+    const struct oribi_scoreboard *board = &frontend->config->board;
+    int64_t waiting = board->count ? atomic_load_explicit(&board->slots->handed_off, memory_order_relaxed) : 0;
+    for (uint32_t i = 0; i < board->count; i++)
+        waiting += atomic_load_explicit(&board->slots[i].queue_len, memory_order_relaxed);
+    int64_t others = waiting - out_of_frontends(frontend);
+    return others > 0 ? others : 0;
+}
+
+/* Free workers without an idle channel of ours, and hands that are busy with what is not ours. Where others wait, as
+ * many of ours wait among them: with a request for each hand alone, a frontend's clients would come last of all. */
 static bool may_give(const struct oribi__frontend *frontend)
 {
-    return frontend->calls_out < oribi__dispatch_capacity(frontend);
+    int64_t hands = oribi__dispatch_capacity(frontend);
+    return frontend->calls_out < hands || frontend->calls_out < hands + others_waiting(frontend);
 }
 
 /* Channels beyond what workers can use at a time are closed, those used longest ago first. */

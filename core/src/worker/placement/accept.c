@@ -57,7 +57,7 @@ static void on_listener_ready(void *self, struct oribi_watch *watch)
 
 void oribi__listener_watches_open(struct oribi_worker *w)
 {
-    if (w->acceptor.open || w->stopping)
+    if (w->acceptor.open || w->stopping || w->orphaned)
         return;
     w->acceptor.open = true;
     for (uint32_t i = 0; i < w->acceptor.watch_count; i++) {
@@ -305,7 +305,7 @@ bool oribi__last_call(struct oribi_worker *w)
  * a request in the backlog has no place in the order of those that wait (oribi__queues_newcomers()). */
 bool oribi__wants_newcomers_in_call(const struct oribi_worker *w)
 {
-    bool paused = w->stopping || oribi__retiring(w) || w->reactor.now_ms < w->acceptor.pause_until_ms;
+    bool paused = w->stopping || w->orphaned || oribi__retiring(w) || w->reactor.now_ms < w->acceptor.pause_until_ms;
     return !paused && (oribi__takes_newcomers_in_call(w) || oribi__queues_newcomers(w)) && has_room(w) &&
            oribi__idle_siblings(w, 1) == 0;
 }
