@@ -33,7 +33,7 @@ class FirstDayTest < Minitest::Test
   def in_the_clone(line) = @userland.run("cd /root/oribi && #{line}")
 
   def installing(page, under) = page.blocks("sh", under: under).flat_map(&:commands).map(&:text)
-  def mine(lines) = lines.reject { |line| line.match?(E2E::RUBY ? /oribi-psgi|cpanm|libperl/ : /for oribi$|gem install|\Aoribi\b/) }
+  def mine(lines) = lines.reject { |line| line.match?(E2E::RUBY ? /oribi-psgi|cpanm|libperl/ : /for oribi$|gem install|\Aoribi$/) }
 
   # The server's command, asked once.
   def answer_of(server)
