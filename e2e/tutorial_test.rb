@@ -11,6 +11,15 @@ E2E.suite("tutorial", transports: %i[tcp]) do
     super
     @ports = [9292, 9394, 80].to_h { |port| [port, E2E.free_port] }
     @follower = E2E::Follower.new(ports: @ports)
+    pretend_to_package
+  end
+
+  # The packages themselves: e2e/packaged/first_day_test.rb.
+  def pretend_to_package
+    { "gem" => "oribi", "dist" => "Oribi" }.each do |kind, name|
+      @follower.write("tools/package-#{kind}", "#!/bin/sh\necho #{name}\n")
+      File.chmod(0o755, File.join(@follower.home, "tools/package-#{kind}"))
+    end
   end
 
   def teardown
@@ -38,13 +47,8 @@ E2E.suite("tutorial", transports: %i[tcp]) do
 
   def readme = @readme ||= E2E::Page.new("README.md")
 
-  # The packages themselves: e2e/packaged/first_day_test.rb.
   def test_readme_to_a_running_server
     write_app
-    { "gem" => "oribi", "dist" => "Oribi" }.each do |kind, name|
-      @follower.write("tools/package-#{kind}", "#!/bin/sh\necho #{name}\n")
-      File.chmod(0o755, File.join(@follower.home, "tools/package-#{kind}"))
-    end
     installing = readme.blocks("sh", under: "Install and run").reject { |block| block.text.match?(/script\/server|apt-get/) }
     assert_equal 2, installing.size
     installing.each { |block| assert_equal 2, block.commands.size, "a server after two commands" }

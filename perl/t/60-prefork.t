@@ -17,6 +17,7 @@ use Time::HiRes ();
 # condition.
 
 my @PERL = ($^X, map { '-I' . Cwd::abs_path($_) } grep { !ref && -d } @INC);
+my $PROC = -e '/proc/self/stat';
 my $COMMAND = Cwd::abs_path(-e 'blib/script/oribi-psgi' ? 'blib/script/oribi-psgi' : 'bin/oribi-psgi');
 
 my $PRELUDE = <<'PERL';
@@ -87,11 +88,14 @@ sub wait_for {
 
 sub alive {
     my ($pid) = @_;
-    my ($state) = -e '/proc/self/stat' ? slurp("/proc/$pid/stat") =~ /\) (\S)/ : told($pid, 'stat') =~ /(\S)/;
+    my ($state) = $PROC ? slurp("/proc/$pid/stat") =~ /\) (\S)/ : told($pid, 'stat') =~ /(\S)/;
     return defined $state && $state ne 'Z';
 }
 
-# What ps says of a process, on any system; '' when it is gone.
+sub title { my ($pid) = @_; return $PROC ? slurp("/proc/$pid/cmdline") : told($pid, 'command') }
+sub group { my ($pid) = @_; return $PROC ? (slurp("/proc/$pid/stat") =~ /\) \S \d+ (\d+)/)[0] : told($pid, 'pgid') + 0 }
+
+# A column of ps for one process; '' when it is gone. A clean Debian has no ps, other systems have no /proc.
 sub told {
     my ($pid, $column) = @_;
     return scalar `ps -ww -o $column= -p $pid`;
@@ -415,7 +419,7 @@ behaves 'daemonize' => sub {
     my $daemon = slurp("$dir/pid") + 0;
     isnt $daemon, $pid, 'another process';
     wait_for(sub { count('up') == 1 });
-    my ($ours, $its) = map { told($_, 'pgid') + 0 } $$, $daemon;
+    my ($ours, $its) = map { group($_) } $$, $daemon;
     ok $its && $its != $ours, 'a session of its own, which is a group of its own';
     kill TERM => $daemon;
     wait_for(sub { count('left') == 1 && !alive($daemon) });
@@ -453,7 +457,7 @@ behaves 'pid file, control socket, titles' => sub {
     open my $fh, '>', "$notes.go" or die;
     close $fh;
     my ($worker) = words('up');
-    wait_for(sub { told($worker, 'command') =~ /eater worker 0, generation 1, idle, 1 jobs/ });
+    wait_for(sub { title($worker) =~ /eater worker 0, generation 1, idle, 1 jobs/ });
     $ctl->('stop');
     is reap($pid), 0, 'ends well';
     is_deeply [lines('back')], [[qw(TERM 1)]], 'stop is TERM';
