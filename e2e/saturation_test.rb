@@ -3,6 +3,7 @@
 # A server whose clients never leave it a moment: requests are served in the order in which they were complete, of
 # newcomers and of kept-alive clients, whichever worker holds the connection. ORIBI_SOAK=1: more of them.
 require "support"
+require "support/native"
 require "support/saturation"
 
 # What all suites here share.
@@ -11,8 +12,8 @@ module Saturated
   RATIO_MAX = 1.5 # the slowest newcomer, by the median of the others
   NEWCOMERS = 8
 
-  def assert_fair(clients, path, *options, newcomers: Saturated::NEWCOMERS)
-    server = start(*options, "--access-log", "off", app: Saturated::APP)
+  def assert_fair(clients, path, *options, newcomers: Saturated::NEWCOMERS, **more)
+    server = start(*options, "--access-log", "off", app: Saturated::APP, **more)
     waits = E2E::Saturation.new(server.address, path, clients: clients, newcomers: newcomers).run
     assert_operator waits.ratio, :<=, Saturated::RATIO_MAX,
                     "#{clients} clients, #{path}: newcomers waited for #{waits.newcomers.sort.join(", ")} answers, the median of others is #{waits.median}"
@@ -72,6 +73,45 @@ E2E.suite("saturation_more", transports: %i[tcp]) do
         assert_fair(clients, path, "--workers", workers.to_s)
       end
     end
+  end
+end
+
+# A hand-off queue that has no room for all that wait: load/small_send_buffer.c stands for a small net.core.wmem_max.
+E2E.suite("saturation_room", transports: %i[tcp]) do
+  include Saturated
+
+  const_set(:DEBIAN, 212_992) # bytes: some hundred messages
+  const_set(:SMALL, 4608)     # a handful
+
+  def room(bytes)
+    library = File.join(E2E::ROOT, "build/e2e/small_send_buffer.so")
+    E2E::Native.build(File.join(E2E::ROOT, "e2e/load/small_send_buffer.c"), library, "-shared", "-fPIC", "-ldl")
+    { "LD_PRELOAD" => [ENV["LD_PRELOAD"], library].compact.join(":"), "SEND_BUFFER_MAX" => bytes.to_s }
+  end
+
+  def test_a_thousand_clients
+    assert_fair(1000, "/sleep/6", "--workers", "4", env: room(self.class::DEBIAN))
+  end
+
+  def test_room_for_a_handful_of_messages
+    assert_fair(64, "/sleep/6", "--workers", "4", env: room(self.class::SMALL))
+    assert_fair(200, "/sleep/6", "--workers", "4", env: room(self.class::SMALL))
+  end
+
+  def test_calls_that_compute
+    assert_fair(200, "/compute/6", "--workers", "4", env: room(self.class::SMALL))
+  end
+
+  def test_more_workers
+    assert_fair(200, "/sleep/20", "--workers", "16", env: room(self.class::SMALL))
+  end
+
+  # What waits at the worker of a call that goes on and on finds its way into the queue all the same.
+  def test_behind_one_long_call
+    server = start("--workers", "4", "--access-log", "off", app: Saturated::APP, env: room(self.class::SMALL))
+    connect(server).send_raw("GET /sleep/20000 HTTP/1.1\r\nHost: a\r\n\r\n")
+    waits = E2E::Saturation.new(server.address, "/sleep/6", clients: 200, newcomers: Saturated::NEWCOMERS).run
+    assert_operator waits.slowest_of_all, :<=, 2 * waits.median, waits.to_a.map(&:sort).inspect
   end
 end
 

@@ -24,7 +24,7 @@ module Bench
     REQUESTS_A_WORKER = 300 # at least, so that a run takes several reports of a machine
     AGENT_REQUESTS_A_WORKER = 2000 # … and several times what an agent's weight follows from, ten seconds
     WORKER_FLAGS = { machines: "-m", workers: "-n", load: "-l", arrivals: "-a", service: "-s", requests: "-c", seed: "-e", connections: "-k",
-                     inform_ms: "-i", trace: "-f", wake_us: "-w", handoff_us: "-h", clients: "-q" }.freeze
+                     inform_ms: "-i", trace: "-f", wake_us: "-w", handoff_us: "-h", clients: "-q", room: "-o" }.freeze
     # Of a line that simulation.c prints: what a run's header says already.
     SAID_ONCE = %w[seed count offered].freeze
 

@@ -17,6 +17,7 @@ struct worker {
     enum helper_state helper;
     uint32_t version; /* of the helper's next look */
     int quiet;
+    bool wants_room; /* it found none in the hand-off queue, and has not looked since */
 };
 
 /* Client connections of a machine with our rules. */
@@ -33,6 +34,7 @@ struct machine {
     struct chooser chooser;
     struct fifo queue;   /* RULE_IDEAL: the one queue. Ours: the hand-off queue */
     struct fifo backlog; /* ours: newcomers at the listener */
+    double full_at;      /* when the hand-off queue had no room last */
     struct line sleepers;
     struct line waiters;
     uint32_t idle_count;
@@ -61,6 +63,7 @@ struct cluster {
     double *wait;
     size_t ended;
     uint32_t clients; /* that ask again at once; 0: arrivals are the trace's */
+    uint32_t room;    /* for messages in a hand-off queue */
     uint64_t seed;
     double newcomers_p50, newcomers_max;
     uint64_t handoffs, wakeups, looks, slots; /* slots: of scoreboards or counters that somebody read */

@@ -8,14 +8,16 @@
 
 #include "cluster.h"
 
-#define OURS_LONG_MS   1.0 /* ORIBI_LONG_US */
-#define OURS_EXPECT_MS 5.0 /* ORIBI_EXPECT_US */
-#define OURS_BUSY_MS   10.0
-#define OURS_EARLY_MS  4.0
-#define OURS_TICK_MS   1.0
-#define OURS_LOOK_MS   50.0
-#define OURS_PASS_MS   0.3   /* ORIBI_PASS_US */
-#define OURS_ACCEPT_MS 0.032 /* ACCEPT_US */
+#define OURS_LONG_MS    1.0 /* ORIBI_LONG_US */
+#define OURS_EXPECT_MS  5.0 /* ORIBI_EXPECT_US */
+#define OURS_BUSY_MS    10.0
+#define OURS_EARLY_MS   4.0
+#define OURS_TICK_MS    1.0
+#define OURS_LOOK_MS    50.0
+#define OURS_PASS_MS    0.3       /* ORIBI_PASS_US */
+#define OURS_ACCEPT_MS  0.032     /* ACCEPT_US */
+#define OURS_CROWDED_MS 50.0      /* CROWDED_US */
+#define OURS_LATE       (7.0 / 8) /* LATE_EIGHTHS */
 
 enum {
     OURS_QUIET_SLOWER = 8,
@@ -80,6 +82,25 @@ static bool ours__waits_for_any(const struct cluster *c, uint32_t worker)
     return w->expects_ms >= OURS_EXPECT_MS || c->now - w->call_at >= OURS_EXPECT_MS;
 }
 
+static bool ours__is_crowded(const struct cluster *c, const struct machine *m)
+{
+    return c->now - m->full_at < OURS_CROWDED_MS;
+}
+
+/* youngest_us */
+static double ours__youngest(struct cluster *c, uint32_t worker, uint32_t first)
+{
+    struct machine *m = ours__machine(c, worker);
+    if (!ours__is_crowded(c, m) || ours__idle_siblings(c, worker, 1) > 0)
+        return INFINITY;
+    double oldest = c->trace->at[first];
+    c->slots += c->worker_count;
+    for (uint32_t i = m->first; i < m->first + c->worker_count; i++)
+        if (i != worker && c->workers[i].queue.count > 0 && c->trace->at[c->workers[i].queue.first] < oldest)
+            oldest = c->trace->at[c->workers[i].queue.first];
+    return c->now - (c->now - oldest) * OURS_LATE;
+}
+
 /* oribi__pass_on, keep: 0 or 1. Returns how many went. */
 static uint32_t ours__pass_on(struct cluster *c, uint32_t worker, uint32_t keep)
 {
@@ -93,7 +114,14 @@ static uint32_t ours__pass_on(struct cluster *c, uint32_t worker, uint32_t keep)
     bool waits = ours__waits_for_any(c, worker);
     if (keep > 0)
         fifo_push(&kept, c->next, fifo_pop(queue, c->next));
-    for (; queue->count > 0 && (passed < idle || waits); passed++) {
+    double youngest = queue->count > 0 ? ours__youngest(c, worker, queue->first) : 0;
+    c->workers[worker].wants_room = false;
+    for (; queue->count > 0 && (passed < idle || waits) && c->trace->at[queue->first] <= youngest; passed++) {
+        if (m->queue.count >= c->room) {
+            c->workers[worker].wants_room = true;
+            m->full_at = c->now;
+            break;
+        }
         fifo_push(&m->queue, c->next, fifo_pop(queue, c->next));
         c->handoffs++;
         ours__wake_sleeper(c, m, c->handoff_ms * (passed + 1));
@@ -141,7 +169,7 @@ static void ours__accept_one(struct cluster *c, uint32_t worker)
     struct machine *m = ours__machine(c, worker);
     struct worker *w = &c->workers[worker];
     uint32_t request = fifo_pop(&m->backlog, c->next);
-    if (w->queue.count == 0 || w->average_ms <= OURS_PASS_MS) {
+    if (w->queue.count == 0 || w->average_ms <= OURS_PASS_MS || ours__is_crowded(c, m) || m->queue.count >= c->room) {
         fifo_push(&w->queue, c->next, request);
         return;
     }
@@ -175,6 +203,16 @@ static void ours__accept_in_call(struct cluster *c, uint32_t worker)
         fifo_push(&w->queue, c->next, fifo_pop(&m->backlog, c->next));
 }
 
+/* Helpers in nap_for_room(): when three quarters of the hand-off queue are taken. */
+static void ours__wake_for_room(struct cluster *c, struct machine *m)
+{
+    if (m->queue.count > c->room / 4)
+        return;
+    for (uint32_t i = m->first; i < m->first + c->worker_count; i++)
+        if (c->workers[i].helper == HELPER_WAITER && c->workers[i].wants_room)
+            ours__wake_helper(c, i);
+}
+
 /* own_comes_first */
 static bool ours__own_comes_first(struct cluster *c, uint32_t worker)
 {
@@ -195,6 +233,7 @@ static void ours__take(struct cluster *c, uint32_t worker, bool woken)
         return;
     struct fifo by_age = fifo_empty;
     uint32_t taken = fifo_pop(&m->queue, c->next);
+    ours__wake_for_room(c, m);
     while (queue->count > 0 && c->trace->at[queue->first] <= c->trace->at[taken])
         fifo_push(&by_age, c->next, fifo_pop(queue, c->next));
     fifo_push(&by_age, c->next, taken);
@@ -363,6 +402,7 @@ static void ours_init(struct cluster *c, struct machine *m)
 {
     struct connections *connections = &m->connections;
     m->queue = m->backlog = fifo_empty;
+    m->full_at = -INFINITY;
     m->sleepers = m->waiters = line_empty;
     m->idle_count = c->worker_count;
     for (uint32_t i = 0; i < c->worker_count; i++)

@@ -2,7 +2,7 @@
  *
  *     simulation [-n WORKERS] [-m MACHINES] [-l LOAD] [-a poisson|bursty] [-s constant|exponential|pareto|mix]
  *                [-c COUNT] [-e SEED] [-r RULE,...] [-b BALANCER,...] [-i INFORM_MS] [-k CONNECTIONS] [-f FILE]
- *                [-w WAKE_US] [-h HANDOFF_US] [-q CLIENTS]
+ *                [-w WAKE_US] [-h HANDOFF_US] [-q CLIENTS] [-o ROOM]
  *
  * One line of JSON for each pair of a balancer and a rule. RULE, of the workers of a machine: ideal (one queue),
  * random, round-robin, least, two-choices, idle (an idle worker if there is one, else any), ours (on kept
@@ -11,7 +11,8 @@
  * with -i as they stood when
  * they last said so. -f: arrivals and calls of a file (trace.h) in the place of drawn ones. -q: so many clients ask
  * again as soon as they are answered, and one request in 50 is a newcomer's, on a connection of its own: then
- * newcomers_… are its figures, and the others are of all other requests.
+ * newcomers_… are its figures, and the others are of all other requests. -o: so many messages have room in a hand-off
+ * queue.
  *
  * Waits are from the arrival to the begin of the call, in ms, without the first tenth of the requests; `ideal_*` are
  * those of one queue before all workers of all machines. ci_ms is half the 95 % interval of the mean, from 20 parts of
@@ -39,6 +40,7 @@ static struct {
     double wake_us;
     double handoff_us;
     uint32_t clients;
+    uint32_t room;
 } setup = {.workers = 4,
            .machines = 1,
            .load = 0.8,
@@ -50,7 +52,8 @@ static struct {
            .balancers = {"random"},
            .connections = 16,
            .wake_us = 50,
-           .handoff_us = 15};
+           .handoff_us = 15,
+           .room = UINT32_MAX};
 
 struct summary {
     size_t count;
@@ -332,6 +335,7 @@ static struct cluster cluster_of(struct trace *trace, enum rule rule)
                             .worker_count = setup.workers,
                             .connections = setup.connections,
                             .clients = setup.clients,
+                            .room = setup.room,
                             .wake_ms = setup.wake_us / 1e3,
                             .handoff_ms = setup.handoff_us / 1e3,
                             .inform_ms = setup.machines > 1 ? setup.inform_ms : 0};
@@ -439,6 +443,9 @@ static void read_option(int option)
     case 'q':
         setup.clients = read_count(optarg, 1000 * 1000);
         break;
+    case 'o':
+        setup.room = read_count(optarg, 1000 * 1000);
+        break;
     default:
         exit(2);
     }
@@ -465,7 +472,7 @@ int main(int argc, char **argv)
 {
     struct trace trace = {0};
     int option;
-    while ((option = getopt(argc, argv, "n:m:l:a:s:c:e:r:b:i:k:f:w:h:q:")) != -1)
+    while ((option = getopt(argc, argv, "n:m:l:a:s:c:e:r:b:i:k:f:w:h:q:o:")) != -1)
         read_option(option);
     if (optind < argc)
         refuse("arguments begin with an option");

@@ -122,6 +122,16 @@ class SimulateTest < Minitest::Test
     end
   end
 
+  # Room for a handful of messages, and for fewer than wait.
+  def test_newcomers_wait_no_longer_than_others_where_the_hand_off_queue_is_full
+    [[64, "constant", 8], [200, "constant", 8], [200, "exponential", 8], [1000, "mix", 300]].each do |clients, service, room|
+      line = Bench::Simulation.run(rules: ["ours"], clients: clients, connections: clients / 4, service: service, seed: 5, requests: 50_000, room: room).first
+      assert_operator line["newcomers_p50_ms"], :<=, line["p50_ms"] * 1.1, "#{clients}, #{service}"
+      assert_operator line["newcomers_max_ms"] || Float::INFINITY, :<=, line["p999_ms"] * 1.2, "#{clients}, #{service}"
+      assert_operator line["p99_ms"], :<=, line["ideal_p99_ms"] * 1.2, "#{clients}, #{service}"
+    end
+  end
+
   def test_old_news_of_machines_is_worse_than_none
     common = { workers: 4, machines: 10, load: 0.8, rules: ["ours"] }
     known, told, random = [["least", 0], ["least", 1000], ["random", 0]].map do |balancer, inform_ms|

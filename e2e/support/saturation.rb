@@ -9,9 +9,10 @@ module E2E
     STUCK_S = 60   # without any answer
 
     # Waits, in answers to others: of each newcomer (Infinity: not answered), and of the requests that the others have
-    # sent while no newcomer was answered yet.
-    Waits = Struct.new(:newcomers, :others) do
+    # sent while no newcomer was answered yet; and of what was not yet answered at the end.
+    Waits = Struct.new(:newcomers, :others, :unanswered) do
       def slowest = newcomers.max
+      def slowest_of_all = (newcomers + others + unanswered).max
       def median = others.sort[others.size / 2]
       def ratio = slowest / median.to_f
     end
@@ -40,7 +41,8 @@ module E2E
       @newcomers.times { open(newcomer: true) }
       turn_until(ROUNDS_MAX * (@clients + @newcomers)) { @waits.size == @newcomers && @others.size >= @clients / 2 }
       @others << 1 if @others.empty?
-      Waits.new(@waits + ([Float::INFINITY] * (@newcomers - @waits.size)), @others)
+      unanswered = @askers.each_value.map { |asker| @answers - asker.asked_at }
+      Waits.new(@waits + ([Float::INFINITY] * (@newcomers - @waits.size)), @others, unanswered)
     ensure
       @askers.each_key(&:close)
     end

@@ -51,6 +51,7 @@ struct oribi_helper {
     sem_t left;                            /* posted once for each LEAVING */
     sigset_t wait_mask; /* of its waits: all but the signal with which the supervisor asks (stacks.h) */
     int64_t mended_us;
+    bool had_room;      /* the last nap has ended because there was room in the hand-off queue */
     atomic_bool quit;   /* set by the own thread */
     atomic_bool parked; /* set by the helper, cleared by either */
 };
@@ -119,6 +120,19 @@ static void nap(struct oribi_helper *h, bool events, int timeout_ms)
     nap_until(h, events, false, timeout_ms);
 }
 
+/* The hand-off queue is full, and what is the oldest of all waits here: a nap until there is room, which is when three
+ * quarters of it have been taken. */
+static void nap_for_room(struct oribi_helper *h, int timeout_ms)
+{
+    struct pollfd fds[] = {{.fd = h->wake.read_fd, .events = POLLIN},
+                           {.fd = h->worker->placement.queue.give_fd, .events = POLLOUT}};
+    if (wait_for(h, fds, 2, timeout_ms) <= 0)
+        return;
+    h->had_room = fds[1].revents != 0;
+    if (fds[0].revents && (!oribi_os_is_marked(h->wake.read_fd, &h->wake_mark) || !oribi_wake_clear(&h->wake)))
+        doubt(h, timeout_ms);
+}
+
 void oribi__helper_give_back(struct oribi_worker *w)
 {
     uint32_t expected = ORIBI_OWNER_HELPER;
@@ -163,13 +177,15 @@ static int work(struct oribi_worker *w)
 /* No sibling is idle: until one is, all else can wait some milliseconds. Where every processor is taken, calls last
  * longer by the clock than they work, and a helper that looks again and again is only one more who wants a
  * processor. */
-static void wait_for_idle(struct oribi_helper *h, int64_t due_ms)
+static void wait_for_idle(struct oribi_helper *h, bool room, int64_t due_ms)
 {
     if (h->worker->local && due_ms > BUSY_LOCAL_MS)
         due_ms = BUSY_LOCAL_MS;
     int ms = due_ms < BUSY_MS ? (int)due_ms : BUSY_MS;
     if (!oribi__has_siblings(h->worker) || oribi__bursts_look(h->worker, ms * 1000, true) < ms * 1000)
         nap(h, false, due_ms < ALONE_MS ? (int)due_ms : ALONE_MS);
+    else if (room)
+        nap_for_room(h, ms);
     else
         oribi__idle_waiter_sleep(h->worker, ms);
 }
@@ -208,7 +224,11 @@ static void step(struct oribi_helper *h)
         nap(h, false, TICK_MS); /* the own thread is in the core, which is short */
         return;
     }
+    uint64_t passed = atomic_load_explicit(&w->slot->passed_count, memory_order_relaxed);
     int due_ms = work(w);
+    bool in_vain = h->had_room && passed == atomic_load_explicit(&w->slot->passed_count, memory_order_relaxed);
+    bool room = w->placement.wants_room;
+    h->had_room = false;
     bool waits = w->reactor.queue_len > 0 && w->placement.queue.give_fd >= 0 && !w->acceptor.last_call && due_ms > 0;
     /* Otherwise the next look will do: each newcomer would wake the helpers of all workers. */
     bool newcomers =
@@ -223,8 +243,10 @@ static void step(struct oribi_helper *h)
     mend_signals(h, now_us);
     if (deadline_ms < due_ms)
         due_ms = (int)deadline_ms;
-    if (is_idle_waiter)
-        wait_for_idle(h, deadline_ms);
+    if (is_idle_waiter && room && in_vain)
+        nap(h, false, TICK_MS); /* a sibling was faster */
+    else if (is_idle_waiter)
+        wait_for_idle(h, room, deadline_ms);
     else
         nap_until(h, true, newcomers, due_ms);
 }
@@ -304,7 +326,7 @@ static void *run(void *self)
             else if (worth_taking_over(w, away_us))
                 step(h);
             else
-                wait_for_idle(h, BUSY_MS);
+                wait_for_idle(h, false, BUSY_MS);
             continue;
         }
         if (oribi__shared(w) && long_since(w, started_us)) {

@@ -19,7 +19,9 @@ enum {
     LEAVE_US = 2000,                     /* how long something that waits is left to a sleeper */
     BALANCE_US = 10000,                  /* between two comparisons of connections */
     PASS_PARTS_BYTES = 16 * 1024 * 1024, /* of a body that would have to be put together first, in memory */
-    ROOM_MS_MAX = 10,                    /* a wait for room in the hand-off queue: other events are due too */
+    CROWDED_US = 50 * 1000,              /* since the hand-off queue was full */
+    LATE_EIGHTHS = 7, /* of the longest wait: who has waited for so long goes into what room there is */
+    ROOM_MS_MAX = 10, /* a wait for room in the hand-off queue: other events are due too */
 };
 
 /* --- giving --- */
@@ -80,6 +82,13 @@ void oribi__lend_channel(const struct oribi_worker *w, uint16_t number)
     change_own(w, number, UINT16_MAX, ORIBI_CHANNEL_LENT);
 }
 
+static void note_full(struct oribi_worker *w)
+{
+    w->placement.wants_room = true;
+    atomic_store_explicit(&w->setup.board->slots->handoff_full_us, w->reactor.now_us,
+                          memory_order_relaxed); /* a hint */
+}
+
 /* 0; ORIBI_AGAIN: the hand-off queue is full; or a code: it cannot travel. */
 static int give(struct oribi_worker *w, struct oribi_conn *c)
 {
@@ -115,6 +124,8 @@ static int give(struct oribi_worker *w, struct oribi_conn *c)
         set_owner(w, c->channel->number, true); /* it stays */
     if (result == 0)
         atomic_fetch_add_explicit(&w->setup.board->slots->handed_off, 1, memory_order_relaxed); /* to be shown */
+    else if (result == ORIBI_AGAIN)
+        note_full(w);
     return result;
 }
 
@@ -172,8 +183,37 @@ bool oribi__queues_newcomers(const struct oribi_worker *w)
     return may_wait_for_any(w) ? !w->placement.kept : !oribi__has_siblings(w);
 }
 
+static bool is_crowded(const struct oribi_worker *w)
+{
+    int64_t full_us = atomic_load_explicit(&w->setup.board->slots->handoff_full_us, memory_order_relaxed);
+    return full_us && w->reactor.now_us - full_us < CROWDED_US;
+}
+
+/* Where the hand-off queue has no room for all and no sibling is idle, the room is for those of all workers that have
+ * waited longest: when the youngest of them was complete. Nothing is held back for long: what waits here becomes the
+ * oldest, and where those who hold the oldest do not come for the room, the queue is soon no longer full. */
+static int64_t youngest_us(const struct oribi_worker *w, const struct oribi_conn *first)
+{
+    if (!first || !is_crowded(w) || oribi__idle_siblings(w, 1) > 0)
+        return INT64_MAX;
+    int64_t elsewhere_us = oribi__oldest_elsewhere_us(w);
+    int64_t own_us = first->exchange->complete_us;
+    int64_t oldest_us = elsewhere_us && elsewhere_us < own_us ? elsewhere_us : own_us;
+    return w->reactor.now_us - (w->reactor.now_us - oldest_us) * LATE_EIGHTHS / 8;
+}
+
+/* The first that may go; NULL: none. */
+static struct oribi_conn *behind(const struct oribi_worker *w, uint32_t keep)
+{
+    struct oribi_conn *c = w->reactor.run_first;
+    for (; c && keep > 0; keep--)
+        c = c->run_next;
+    return c;
+}
+
 uint32_t oribi__pass_on(struct oribi_worker *w, uint32_t keep)
 {
+    w->placement.wants_room = false;
     if (w->placement.queue.give_fd < 0 || w->reactor.queue_len <= keep || w->stopping)
         return 0;
     uint32_t wanted = w->reactor.queue_len - keep;
@@ -181,12 +221,11 @@ uint32_t oribi__pass_on(struct oribi_worker *w, uint32_t keep)
     uint32_t passed = 0;
     if (takers == 0 && keep > 0)
         takers = oribi__evened_out(w, wanted);
-    struct oribi_conn *c = w->reactor.run_first;
-    while (c && passed < takers) {
+    struct oribi_conn *c = behind(w, keep);
+    int64_t last_us = takers > 0 ? youngest_us(w, c) : 0;
+    while (c && passed < takers && c->exchange->complete_us <= last_us && !w->placement.wants_room) {
         struct oribi_conn *next = c->run_next;
-        if (keep > 0) {
-            keep--;
-        } else if (!is_long_form(c) && oribi__pass_conn(w, c)) {
+        if (!is_long_form(c) && oribi__pass_conn(w, c)) {
             oribi_conn_leave(&w->reactor, c);
             passed++;
         }
@@ -237,7 +276,8 @@ bool oribi__leave_to_sleepers(const struct oribi_worker *w, int64_t ready_us)
 static bool is_worth_sharing(const struct oribi_worker *w, const struct oribi_conn *c)
 {
     return c->state == ORIBI_CONN_QUEUED && w->reactor.run_first != c && !c->claimed &&
-           w->call_lengths.average_us > ORIBI_PASS_US && !w->placement.way.computes && may_wait_for_any(w);
+           w->call_lengths.average_us > ORIBI_PASS_US && !w->placement.way.computes && may_wait_for_any(w) &&
+           !is_crowded(w);
 }
 
 void oribi__share(struct oribi_worker *w, struct oribi_conn *c)

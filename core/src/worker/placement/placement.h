@@ -30,6 +30,7 @@ struct oribi__placement {
     bool starved;             /* no descriptors to spare: the queue is left alone */
     atomic_bool expects_long; /* calls take ORIBI_EXPECT_US and more on average; a hint for the helper */
     bool skipped;             /* what oribi__skip() has told last */
+    bool wants_room;          /* the last that was to go into the queue found no room */
     bool queue_full;          /* connections are left that go into the queue as soon as there is room */
     bool kept;                /* in its last step the helper could not pass on all requests that waited */
     char *buf;                /* ORIBI_HANDOFF_BUF_BYTES, NULL without a queue */

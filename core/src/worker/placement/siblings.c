@@ -124,6 +124,21 @@ uint32_t oribi__queue_surplus(const struct oribi_worker *w, uint32_t waiting)
     return surplus < serving ? (uint32_t)surplus : serving;
 }
 
+int64_t oribi__oldest_elsewhere_us(const struct oribi_worker *w)
+{
+    const struct oribi_scoreboard *board = w->setup.board;
+    int64_t oldest_us = 0;
+    for (uint32_t i = 0; board && i < board->count; i++) {
+        uint32_t state = state_of(&board->slots[i]);
+        if (&board->slots[i] == w->slot || (state != ORIBI_SLOT_IDLE && state != ORIBI_SLOT_BUSY))
+            continue;
+        int64_t there_us = atomic_load_explicit(&board->slots[i].queue_oldest_us, memory_order_relaxed);
+        if (there_us && (!oldest_us || there_us < oldest_us))
+            oldest_us = there_us;
+    }
+    return oldest_us;
+}
+
 bool oribi__holds_newcomers_back(const struct oribi_worker *w)
 {
     return oribi__limits_waiting(w->options) && oribi__queue_surplus(w, w->reactor.queue_len) > 0;

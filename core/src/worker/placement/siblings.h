@@ -37,6 +37,9 @@ void oribi__idle_waiter_wake(const struct oribi_worker *worker);
  * sibling at most. */
 uint32_t oribi__queue_surplus(const struct oribi_worker *worker, uint32_t waiting);
 
+/* Since when the oldest request waits that siblings have; 0: none. Reads every slot. */
+int64_t oribi__oldest_elsewhere_us(const struct oribi_worker *worker);
+
 /* True where requests stay with the worker that has accepted them, though it has siblings, and more wait here than
  * there: then newcomers come one at a time. */
 bool oribi__holds_newcomers_back(const struct oribi_worker *worker);

@@ -132,6 +132,7 @@ struct oribi_slot {
     /* messages in the hand-off queue; a worker that is killed right behind sendmsg(2) or recvmsg(2) leaves it wrong by
      * one, so oribi_handoff_waiting() asks the queue itself whether it is empty */
     _Atomic int32_t handed_off;
+    _Atomic int64_t handoff_full_us; /* when a worker last found no room there */
 } __attribute__((aligned(128)));
 
 enum {
