@@ -27,7 +27,7 @@ struct oribi__upgrade {
     /* workers that an operator has asked the predecessor for, and those of its configuration; 0: nothing was asked */
     uint32_t workers;
     uint32_t workers_before;
-    bool stop_handed;          /* one was handed on: the predecessor must not leave its listeners to this server */
+    bool stop_handed; /* one was handed on: the predecessor must not leave its listeners to this server */
     /* in a predecessor */
     int successor_fd;     /* read end of the pipe; -1: no successor is starting */
     char stop;            /* 'S', 'N': a command to stop came by the successor; 0: none did */

@@ -2,8 +2,8 @@
 
 module Oribi
   module Import
-    # Comments between the statements of another server's file. A paragraph that names the server explains that server, so
-    # it would be false in the new file: it is left out. All others stay.
+    # Comments between the statements of another server's file. A paragraph that names the server explains that server,
+    # so it would be false in the new file: it is left out. All others stay.
     class Comments
       BARE = /\A\s*#\s*\z/
       # Ruby and its linter read these.
