@@ -83,8 +83,24 @@ E2E.suite("check", transports: %i[tcp]) do
   def test_a_server_that_runs_is_no_mistake_of_its_own
     one = start_serving("--control", "#{@home}/ctl", "--pid-file", "#{@home}/pid")
     own = ["--control", "#{@home}/ctl", "--pid-file", "#{@home}/pid"]
-    assert_empty ids(checked(*own, code: 0, bind: one.bind), "wrong")
+    report = checked(*own, code: 0, bind: one.bind)
+    assert_equal [[], ["address-in-use"]], [ids(report, "wrong"), ids(report, "note")]
     assert_equal ["address-in-use"], ids(checked(code: 1, bind: one.bind), "wrong")
+    assert_alive(one)
+  end
+
+  # As a newcomer has it: neither a control socket nor a pid file is named.
+  def test_a_server_that_ctl_finds_is_no_mistake_of_its_own
+    one = start_serving("--chdir", @home)
+    report = checked(code: 0, bind: one.bind)
+    assert_equal [[], ["address-in-use"]], [ids(report, "wrong"), ids(report, "note")]
+    code, output, = check(bind: one.bind)
+    assert_equal 0, code
+    assert_match(/^note   address-in-use: bind \S+: in use, while the server of this configuration runs$/, output)
+    Dir.mktmpdir do |elsewhere|
+      FileUtils.cp_r(Dir["#{@home}/*"], elsewhere)
+      assert_equal ["address-in-use"], ids(checked("--chdir", elsewhere, code: 1, bind: one.bind), "wrong")
+    end
     assert_alive(one)
   end
 

@@ -192,6 +192,31 @@ E2E.suite("control", transports: %i[tcp]) do
     assert_serves("first", one)
   end
 
+  # A deployment is a reload or an upgrade: neither forgets what was asked for.
+  def test_the_number_of_workers_is_kept_by_a_reload_and_an_upgrade
+    one = serve(group: true)
+    assert_equal [0, "3 workers, were 1\n", ""], ctl("workers", "3")
+    wait_until("three workers") { workers_of(1) == 3 }
+    assert_equal 0, ctl("reload")[0]
+    wait_until("three of the next generation") { workers_of(2) == 3 }
+    code, text, = ctl("upgrade")
+    assert_equal 0, code
+    successor = text[/\Apid (\d+) serves$/, 1].to_i
+    wait_until("the old server's end") { one.ended? }
+    status = JSON.parse(ctl("status", "--json")[1])
+    assert_equal [successor, 3, 3], status.values_at("pid", "workers", "workers_wanted")
+    assert_match(/workers: 3 as asked for, not the 1 of the configuration/, one.stderr)
+    assert_equal [0, "1 worker, were 3\n", ""], ctl("workers", "1")
+    assert_equal 0, ctl("upgrade")[0]
+    wait_until("one worker") { JSON.parse(ctl("status", "--json")[1])["workers"] == 1 }
+    assert_equal [0, "stopped\n", ""], ctl("stop")
+    wait_until("the last successor's end") { one.group.empty? }
+  end
+
+  def workers_of(generation)
+    JSON.parse(ctl("status", "--json")[1])["processes"].count { |process| process["generation"] == generation && process["state"] != "starting" }
+  end
+
   def test_stop_ends_when_everything_has_ended
     one = serve
     client = connect(one)

@@ -111,6 +111,24 @@ class HTTPParserTest < BindingTest
     assert env.keys.all?(&:frozen?)
   end
 
+  def test_names_of_headers_are_utf8_and_frozen_in_each_form
+    env = parse("GET / HTTP/1.0\r\nX-Unknown: 1\r\nHost: a\r\n\r\n").last
+    special = { "x-a" => nil }
+    hash = Oribi::HTTPParser.parse_response(RESPONSE, :hash, special)
+    pairs = Oribi::HTTPParser.parse_response(RESPONSE, :pairs)
+    names = [*env.keys, *hash.last.keys, *special.keys, *pairs.last.map(&:first)]
+    assert_equal [[Encoding::UTF_8, true]], names.map { |name| [name.encoding, name.frozen?] }.uniq
+    values = [hash[3], *hash.last.values.flatten, *special.values, *pairs.last.map(&:last)]
+    assert_equal [[Encoding::BINARY, false]], values.map { |value| [value.encoding, value.frozen?] }.uniq
+  end
+
+  def test_most_fields_and_a_host_of_the_target
+    fields = (1..128).map { |i| "X#{i}: #{i}\r\n" }.join
+    length, env = parse("GET http://b/ HTTP/1.0\r\n#{fields}\r\n")
+    assert_equal fields.bytesize + 26, length
+    assert_equal [135, "b"], [env.size, env["HTTP_HOST"]]
+  end
+
   def test_most_fields_and_one_more
     fields = (1..128).map { |i| "X#{i}: #{i}\r\n" }.join
     length, env = parse("GET / HTTP/1.0\r\n#{fields}\r\n")

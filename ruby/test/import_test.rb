@@ -284,7 +284,7 @@ class ImportTest < Minitest::Test
     "listen ENV['A'], backlog: 5" => "# listen in Puma\nbind \"\#{ENV['A']}?backlog=5\"",
     "workers = 3" => "workers = 3",
     "workers((ENV['W'] || 2).to_i)" => "workers((ENV['W'] || 2).to_i)",
-    "workers Etc.nprocessors # all" => "require \"etc\" # Puma has it loaded\n# all\nworkers Etc.nprocessors",
+    "workers Etc.nprocessors # all" => "require \"etc\" # Puma has it loaded\nworkers Etc.nprocessors # all",
     "before_fork do\n  PumaWorkerKiller.start\nend" =>
       "# Not taken over (line 1): PumaWorkerKiller is about Puma's workers: memory_max replaces those that grow\n" \
       "#   before_fork do\n#     PumaWorkerKiller.start\n#   end",

@@ -153,6 +153,33 @@ class PreforkTest < Minitest::Test
     assert_match(/the worker died: RuntimeError: no queue/, log)
   end
 
+  # By its block's end, and by TERM, of which it dies.
+  def test_the_end_of_a_worker_runs_ensure_of_threads_and_removes_its_tempfiles
+    ["nil", "Process.kill(:TERM, $$); sleep"].each do |last|
+      before = count("reap")
+      pid = run_manager(<<~RUBY)
+        require "tempfile"
+        kept = Tempfile.new("manager")
+        at_exit { note "kept", File.exist?(kept.path) }
+        pm = Oribi::Prefork.new(max_workers: 1, err_respawn_interval: 600, on_child_reap: ->(*) { note "reap", "once" })
+        pm.start do
+          ready = Queue.new
+          Thread.new { begin; ready << 1; sleep; ensure; note "ensure", $$; end }
+          ready.pop
+          file = Tempfile.new("worker")
+          note "path", file.path
+          #{last}
+        end
+        pm.wait_all_children
+      RUBY
+      wait_for { count("reap") > before }
+      stop(pid)
+      assert_operator count("ensure"), :>=, count("path")
+      assert_empty words("path").select { |path| File.exist?(path) }
+      assert_equal ["true"], words("kept").uniq
+    end
+  end
+
   def test_term_lets_a_job_end_and_a_second_one_does_not
     program = <<~RUBY
       pm = Oribi::Prefork.new(max_workers: 1)

@@ -321,6 +321,14 @@ class ReplyTest < BindingTest
     end
   end
 
+  # As Perl's cases have it: a length of nothing is no mistake.
+  def test_a_length_of_nothing_beside_204
+    ["0", 0].each do |length|
+      answer = answer([204, { "content-length" => length }, []], lint: false)
+      assert_equal [204, nil], [answer.status, answer["content-length"]]
+    end
+  end
+
   # --- status ---
 
   def test_statuses

@@ -11,7 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
-static const char *const level_names[] = {[ORIBI_CHECK_WRONG] = "wrong", [ORIBI_CHECK_RISK] = "risk"};
+static const char *const level_names[] = {
+    [ORIBI_CHECK_WRONG] = "wrong", [ORIBI_CHECK_RISK] = "risk", [ORIBI_CHECK_NOTE] = "note"};
 
 const char *oribi_check_level_name(enum oribi_check_level level)
 {
@@ -20,7 +21,10 @@ const char *oribi_check_level_name(enum oribi_check_level level)
 
 enum oribi_check_level oribi_check_level_named(const char *name)
 {
-    return strcmp(name, level_names[ORIBI_CHECK_WRONG]) == 0 ? ORIBI_CHECK_WRONG : ORIBI_CHECK_RISK;
+    for (int level = ORIBI_CHECK_WRONG; level <= ORIBI_CHECK_NOTE; level++)
+        if (strcmp(name, level_names[level]) == 0)
+            return (enum oribi_check_level)level;
+    return ORIBI_CHECK_RISK;
 }
 
 struct oribi_check *oribi_check_create(void)
@@ -55,7 +59,8 @@ static void copy_line(char *dst, size_t cap, const char *text)
 void oribi_check_add(struct oribi_check *check, enum oribi_check_level level, const char *id, const char *what,
                      const char *why, const char *todo)
 {
-    *(level == ORIBI_CHECK_WRONG ? &check->wrong : &check->risks) += 1;
+    check->wrong += level == ORIBI_CHECK_WRONG;
+    check->risks += level == ORIBI_CHECK_RISK;
     if (check->count == ORIBI_CHECK_FINDINGS_MAX) {
         check->dropped++;
         return;
@@ -146,6 +151,7 @@ static void put_text(const struct oribi_check *check, struct oribi_buf *out, con
 {
     put_findings(check, out, ORIBI_CHECK_WRONG);
     put_findings(check, out, ORIBI_CHECK_RISK);
+    put_findings(check, out, ORIBI_CHECK_NOTE);
     for (size_t i = 0; i < version_count; i++)
         oribi_buf_print(out, "%s%s %s", i ? ", " : "", versions[i].name, versions[i].text);
     oribi_buf_print(out, "%s%zu wrong, %zu %s", version_count ? ": " : "", check->wrong, check->risks,

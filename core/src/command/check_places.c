@@ -7,6 +7,7 @@
 #include "oribi/base/os/os_process.h"
 #include "oribi/config/address.h"
 #include "oribi/files/mount.h"
+#include "oribi/supervisor/control_place.h"
 #include "oribi/supervisor/pid_file.h"
 #include "oribi/config/options_files.h"
 
@@ -22,8 +23,11 @@ bool oribi__check_is_running(const struct oribi_options *options)
     char ignored[ORIBI_ERROR_TEXT_CAP]; /* look_at_pid_file() tells of what is wrong with it */
     if (options->pid_file && oribi_pid_file_look(options->pid_file, ignored) == ORIBI_ELIMIT)
         return true;
-    return options->control && strlen(options->control) <= ORIBI_ADDRESS_PATH_MAX &&
-           oribi_os_unix_answers(options->control) == 1;
+    if (options->control && strcmp(options->control, "none") != 0)
+        return strlen(options->control) <= ORIBI_ADDRESS_PATH_MAX && oribi_os_unix_answers(options->control) == 1;
+    struct oribi__control_found found; /* as ctl looks for it */
+    oribi__control_find(ORIBI__CONTROL_ROOT, options, &found);
+    return found.count > 0;
 }
 
 bool oribi__check_folder_of(struct oribi_check *check, const char *option, const char *path)

@@ -17,8 +17,15 @@ enum { PRIVILEGED_PORTS = 1024 };
 
 static const char no_start[] = "The server does not start";
 
-static void say_in_use(struct oribi_check *check, const char *option, const char *address)
+static void say_in_use(struct oribi_check *check, const char *option, const char *address, bool is_running)
 {
+    if (is_running) {
+        oribi__check_say(check, ORIBI_CHECK_NOTE, "address-in-use",
+                         "A reload and an upgrade of that server keep its sockets; a second server does not start",
+                         "nothing, unless another program has the address: ctl status tells",
+                         "%s %s: in use, while the server of this configuration runs", option, address);
+        return;
+    }
     oribi__check_say(check, WRONG, "address-in-use", no_start,
                      "stop the server that is there, or choose another address", "%s %s: a server is there already",
                      option, address);
@@ -54,8 +61,8 @@ static void look_at_tcp(struct oribi_check *check, const struct oribi_options *o
         if (code < 0 && !oribi_os_address_missing())
             break;
     }
-    if (code == ORIBI_ELIMIT && !is_running)
-        say_in_use(check, option, address->text);
+    if (code == ORIBI_ELIMIT)
+        say_in_use(check, option, address->text, is_running);
     else if (code < 0 && code != ORIBI_ELIMIT && !(any && oribi_os_address_missing()))
         say_refused(check, option, address);
     freeaddrinfo(found);
@@ -75,8 +82,8 @@ static void look_at_unix(struct oribi_check *check, const char *option, const ch
     if (answers < 0)
         oribi__check_say(check, WRONG, "address", no_start, "remove the file, or choose another path", "%s %s: %s",
                          option, path, oribi_os_error_text());
-    else if (answers && !is_running)
-        say_in_use(check, option, path);
+    else if (answers && !(is_running && strcmp(option, "control") == 0)) /* that one tells that it runs */
+        say_in_use(check, option, path, is_running);
 }
 
 static void look_at(struct oribi_check *check, const struct oribi_options *options, const char *option,

@@ -33,7 +33,7 @@ void oribi__check_limits(struct oribi_check *check, const struct oribi_options *
                          const struct oribi__check_facts *facts);
 void oribi__check_settings(struct oribi_check *check, const struct oribi_options *options, bool is_root);
 
-/* Is there a server with this pid file or control socket? */
+/* Is there a server with this pid file or control socket, or one that `ctl` finds from this folder? */
 bool oribi__check_is_running(const struct oribi_options *options);
 
 /* `is_running`: addresses and files in use are that server's. */

@@ -44,13 +44,17 @@ static void put(struct oribi_buf *out, const char *text)
     (void)oribi_buf_try_append(out, text, strlen(text));
 }
 
-/* Markup of the text's own becomes text; bytes that are no UTF-8 and controls, which no page may have, become \xNN. */
+/* Markup of the text's own becomes text; bytes that are no UTF-8 and controls, which no page may have, become \xNN,
+ * and hidden characters, which show the text in another order, \uNNNN. */
 static void put_text(struct oribi_buf *out, struct oribi_slice text)
 {
     for (size_t i = 0; i < text.n;) {
         unsigned char c = (unsigned char)text.p[i];
         size_t n = c < 0x80 ? 0 : oribi_utf8_len(text.p + i, text.n - i);
-        if (c == '<')
+        uint32_t hidden = n > 0 ? oribi_hidden_character(text.p + i, n) : 0;
+        if (hidden)
+            oribi_buf_print(out, "\\u%04x", hidden);
+        else if (c == '<')
             put(out, "&lt;");
         else if (c == '>')
             put(out, "&gt;");

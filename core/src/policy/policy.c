@@ -22,6 +22,14 @@ void oribi_policy_init(struct oribi_policy *policy, const struct oribi_policy_co
     policy->spawned_at = -1;
 }
 
+bool oribi_policy_keep_workers(struct oribi_policy *policy, uint32_t asked, uint32_t before)
+{
+    if (asked == 0 || policy->config.workers != before)
+        return false;
+    policy->target = asked < policy->config.workers_max ? asked : policy->config.workers_max;
+    return policy->target != before;
+}
+
 /* --- the map: what happened, and what follows from the state --- */
 
 static void note_event(struct oribi_policy *policy, const struct oribi_policy_event *event, int64_t now_ms)

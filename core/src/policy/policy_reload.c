@@ -72,8 +72,7 @@ static void commit(struct oribi_policy *policy)
         }
     }
     if (workers != policy->config.workers)
-        say(policy, ORIBI_LOG_INFO, "workers: %u as asked for, not the %u of the configuration, which has not changed",
-            workers, policy->config.workers);
+        say(policy, ORIBI_LOG_INFO, ORIBI_POLICY_WORKERS_KEPT, workers, policy->config.workers);
     policy->target = workers;
     say(policy, ORIBI_LOG_INFO, "reload: generation %u serves, replacing the workers before it", policy->generation);
     push(policy, ORIBI_ACTION_COMMITTED)->generation = policy->generation;

@@ -110,6 +110,7 @@ static int exec_mold(struct oribi_supervisor *supervisor, pid_t *pid)
                      (char *)"LISTEN_FDS=",
                      (char *)"LISTEN_PID=",
                      (char *)"ORIBI_UPGRADE=",
+                     (char *)"ORIBI_UPGRADE_WORKERS=",
                      (char *)"ORIBI_TOTALS=",
                      (char *)"ORIBI_SINGLE=",
                      (char *)"ORIBI_CONTROL_PATH=",

@@ -162,6 +162,7 @@ void oribi__single_become(struct oribi_single *single)
                      (char *)"ORIBI_MOLD=",
                      (char *)"ORIBI_METRICS=",
                      (char *)"ORIBI_UPGRADE=",
+                     (char *)"ORIBI_UPGRADE_WORKERS=",
                      (char *)"ORIBI_TOTALS=",
                      (char *)"ORIBI_CONTROL_PATH=",
                      NULL};

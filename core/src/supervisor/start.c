@@ -465,6 +465,8 @@ int oribi_supervisor_create(const struct oribi_supervisor_setup *setup, struct o
     oribi__supervisor_config(options, workers_max, supervisor->context.prefork, &config);
     config.no_reopen = supervisor->context.usr1_foreign;
     oribi_policy_init(&supervisor->policy, &config, supervisor->context.board.slots, supervisor->context.board.count);
+    if (oribi_policy_keep_workers(&supervisor->policy, supervisor->upgrade.workers, supervisor->upgrade.workers_before))
+        oribi_log(ORIBI_LOG_INFO, ORIBI_POLICY_WORKERS_KEPT, supervisor->policy.target, config.workers);
     oribi_signals_install(oribi__supervisor_signal, supervisor, 1);
     oribi__children_let_go(oribi__supervisor_let_go, supervisor);
     *out = supervisor;

@@ -42,6 +42,7 @@ struct oribi_policy_event oribi__upgrade_start(struct oribi_supervisor *supervis
     char listen[ORIBI_INHERITED_TEXT_CAP + 16];
     char fd_text[48];
     char totals_text[48] = "ORIBI_TOTALS=";
+    char workers_text[64] = "ORIBI_UPGRADE_WORKERS=";
     char control_text[ORIBI__CONTROL_PATH_CAP + 24];
     char metrics[ORIBI__APP_STORE_TEXT_CAP];
     int keep[ORIBI_LISTENERS_MAX + 3];
@@ -53,10 +54,15 @@ struct oribi_policy_event oribi__upgrade_start(struct oribi_supervisor *supervis
     (void)snprintf(fd_text, sizeof(fd_text), "ORIBI_UPGRADE=%d", fds[1]);                                  /* fits */
     (void)snprintf(control_text, sizeof(control_text), "ORIBI_CONTROL_PATH=%s", supervisor->control.path); /* fits */
     oribi__app_store_text(&supervisor->context.app, metrics);
+    const struct oribi_policy *policy = &supervisor->policy;
+    if (policy->target > 0 && policy->target != policy->config.workers)
+        (void)snprintf(workers_text, sizeof(workers_text), "ORIBI_UPGRADE_WORKERS=%u %u", policy->target,
+                       policy->config.workers); /* fits */
     char *extra[] = {fd_text,
                      control_text,
                      listen,
                      totals_text,
+                     workers_text,
                      metrics,
                      (char *)"LISTEN_FDS=",
                      (char *)"LISTEN_PID=",
@@ -162,12 +168,17 @@ void oribi__upgrade_inherit(struct oribi_supervisor *supervisor)
     const char *why = getenv("ORIBI_UPGRADE_WHY");
     supervisor->upgrade.predecessor_asks_why = why && *why;
     supervisor->upgrade.predecessor_stops = why && *why == '2';
+    const char *workers = getenv("ORIBI_UPGRADE_WORKERS");
+    struct oribi__upgrade *upgrade = &supervisor->upgrade;
+    if (!workers || sscanf(workers, "%u %u", &upgrade->workers, &upgrade->workers_before) != 2)
+        upgrade->workers = upgrade->workers_before = 0;
+    (void)unsetenv("ORIBI_UPGRADE_WORKERS"); /* fails for names with `=` only */
     oribi__inherited_totals_take(&supervisor->observe.inherited);
     (void)unsetenv("ORIBI_UPGRADE"); /* fails for names with `=` only */
     (void)unsetenv("ORIBI_UPGRADE_WHY");
     if (fd < 0 || fd > INT_MAX || *end || oribi_os_set_cloexec((int)fd, true) < 0)
         return;
-    supervisor->upgrade.predecessor_fd = (int)fd;
+    upgrade->predecessor_fd = (int)fd;
     supervisor->daemonize = false;
 }
 

@@ -4,6 +4,7 @@
  *   ORIBI_UPGRADE      "fd": write "1" there when all workers serve
  *   ORIBI_UPGRADE_WHY  set: write "E", a line and a NUL there before failing; "2": the predecessor also knows "S", a
  *                      command to stop, and "N", to stop now, which the successor was given and which mean both
+ *   ORIBI_UPGRADE_WORKERS  "asked configured": how many workers an operator has asked for, beside the configuration's number
  *   ORIBI_CONTROL_PATH  where the control socket is that the predecessor's options do not name
  *
  * Counters go to the successor by inherited_totals.h. */
@@ -23,7 +24,10 @@ struct oribi__upgrade {
     int predecessor_fd;        /* write end of the pipe; -1: no successor, or the predecessor knows */
     bool predecessor_asks_why; /* a line about a failure is welcome there */
     bool predecessor_stops;    /* a command to stop is welcome there, too */
-    bool stop_handed;          /* one was handed on: the predecessor must not leave its listeners to this server */
+    /* workers that an operator has asked the predecessor for, and those of its configuration; 0: nothing was asked */
+    uint32_t workers;
+    uint32_t workers_before;
+    bool stop_handed; /* one was handed on: the predecessor must not leave its listeners to this server */
     /* in a predecessor */
     int successor_fd;     /* read end of the pipe; -1: no successor is starting */
     char stop;            /* 'S', 'N': a command to stop came by the successor; 0: none did */

@@ -77,6 +77,29 @@ static void fill(struct oribi_failure_fact facts[FACTS], const char *accept)
     memcpy(facts, all, sizeof(all));
 }
 
+static void test_hidden_characters_are_shown_by_their_number_in_each_form(void)
+{
+    struct oribi_failure_fact facts[FACTS];
+    const char *accepts[] = {"text/html", "text/plain", "application/json"};
+    for (size_t i = 0; i < sizeof(accepts) / sizeof(accepts[0]); i++) {
+        fill(facts, accepts[i]);
+        facts[2].value = text_of("Key\xe2\x80\xaeError");
+        facts[3].value = text_of("a\xc2\x9b"
+                                 "31m \xe2\x80\xa8 \xe2\x80\xae"
+                                 "b \xd8\x9c \xc3\xa9");
+        facts[10].name = text_of("HTTP_ACCEPT");
+        (void)render(facts, FACTS);
+        ok(!shows("\xc2\x9b") && !shows("\xe2\x80\xa8") && !shows("\xe2\x80\xae") && !shows("\xd8\x9c"));
+        ok(shows("\xc3\xa9"));
+    }
+    fill(facts, "text/html");
+    facts[3].value = text_of("a\xc2\x9b"
+                             "31m \xe2\x80\xa8 \xe2\x80\xae"
+                             "b");
+    (void)render(facts, FACTS);
+    ok(shows("a\\u009b31m \\u2028 \\u202eb"));
+}
+
 static void test_html(void)
 {
     struct oribi_failure_fact facts[FACTS];
@@ -191,6 +214,7 @@ int main(void)
 {
     write_source();
     test_html();
+    test_hidden_characters_are_shown_by_their_number_in_each_form();
     test_text();
     test_json();
     test_nothing_known();

@@ -174,6 +174,22 @@ static void test_reload_keeps_the_number_of_workers_that_was_asked_for(void)
     ok_eq(serving_of(3), 1);
 }
 
+static void test_a_successor_keeps_the_number_of_workers_unless_its_configuration_has_another(void)
+{
+    static const struct oribi_slot slots[2 * 4];
+    struct oribi_policy_config config = {.workers = 3, .workers_max = 4};
+    struct oribi_policy policy;
+    oribi_policy_init(&policy, &config, slots, 8);
+    ok(!oribi_policy_keep_workers(&policy, 0, 0));
+    ok_eq(policy.target, 3);
+    ok(!oribi_policy_keep_workers(&policy, 1, 2)); /* the configuration had 2, and has 3 now */
+    ok_eq(policy.target, 3);
+    ok(oribi_policy_keep_workers(&policy, 1, 3));
+    ok_eq(policy.target, 1);
+    ok(oribi_policy_keep_workers(&policy, 9, 3)); /* there is room for 4 */
+    ok_eq(policy.target, 4);
+}
+
 static void test_reload_with_another_number_of_workers_takes_that(void)
 {
     start(3);
@@ -392,6 +408,7 @@ int main(void)
     test_a_second_reload_waits_for_the_first();
     test_reload_takes_the_new_config();
     test_reload_keeps_the_number_of_workers_that_was_asked_for();
+    test_a_successor_keeps_the_number_of_workers_unless_its_configuration_has_another();
     test_reload_with_another_number_of_workers_takes_that();
     test_reload_with_more_workers_than_there_is_room_for();
     test_reload_brings_workers_back_after_winch();

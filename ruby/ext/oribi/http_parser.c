@@ -97,7 +97,7 @@ static VALUE fill(VALUE arg)
 {
     struct filling *filling = (struct filling *)arg;
     const struct oribi_head *head = &filling->head;
-    VALUE entries[2 * (KEY_COUNT + ORIBI_STRING_FIELDS_MAX)];
+    VALUE entries[2 * (KEY_COUNT + ORIBI_STRING_FIELDS_MAX + 1)]; /* and a Host field of the target */
     long count = 2 * KEY_COUNT;
     for (int i = 0; i < KEY_COUNT; i++)
         entries[2 * i] = keys[i];

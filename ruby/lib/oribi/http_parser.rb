@@ -13,7 +13,8 @@ module Oribi
   # grammar as strict as the server's: doc/http-parser.md lists what is refused here. A head may have 128 fields and one
   # mebibyte, a field's name 1,024 bytes.
   #
-  # Values are binary strings. Keys, the methods in common use and the protocol are frozen.
+  # Values are binary strings. Keys and the names of a response's headers are frozen and UTF-8, as literals of a program
+  # are. The methods in common use and the protocol are frozen.
   module HTTPParser
     FORMS = { none: 0, hash: 1, pairs: 2 }.freeze
     private_constant :FORMS

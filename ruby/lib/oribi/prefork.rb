@@ -188,6 +188,7 @@ module Oribi
     # In the child. Gives nil, or ends the process with what the block comes to.
     def enter(block)
       trap(:CHLD, "DEFAULT")
+      @inherited_tempfiles = Processes.tempfiles
       @worker = Worker.new(@core, @settings.titles)
       @core = nil
       return unless block
@@ -200,7 +201,8 @@ module Oribi
       die_of(e.signo)
     end
 
-    # at_exit handlers are the manager's, so they do not run; what was written to any file is there.
+    # An ordinary end would go through the frames of the manager's program and its at_exit blocks, so this one is told
+    # apart: threads end, Tempfiles of the worker go, what was written to any file is there.
     def end_worker
       code = begin
         yield
@@ -212,12 +214,22 @@ module Oribi
         Failure.log(e, nil, "the worker died")
         1
       end
-      Processes.flush_all
+      wind_up
       exit!(code)
     end
 
-    def die_of(signal)
+    # A signal meanwhile asks again: nothing is waited for any more.
+    def wind_up
+      Processes.end_threads
+      (Processes.tempfiles - @inherited_tempfiles).each(&:close!)
+    rescue Exception # rubocop:disable Lint/RescueException -- a worker never goes on in the manager's code
+      nil
+    ensure
       Processes.flush_all
+    end
+
+    def die_of(signal)
+      wind_up
       trap(signal, "SYSTEM_DEFAULT")
       Process.kill(signal, Process.pid)
     end

@@ -40,6 +40,11 @@ module Oribi
       nil
     end
 
+    # Ends the other threads, whose `ensure` runs, as at the end of any Ruby program.
+    def end_threads = (Thread.list - [Thread.current]).each(&:kill).each { |thread| thread.join(nil) rescue nil } # rubocop:disable Style/RescueModifier
+
+    def tempfiles = defined?(Tempfile) ? ObjectSpace.each_object(Tempfile).to_a : []
+
     # For blocks that are the supervisor's: in a mold and in its workers they do nothing.
     def at_exit_of_the_supervisor(&block)
       at_exit { block.call unless @inner }

@@ -32,6 +32,7 @@ enum {
 enum oribi_check_level {
     ORIBI_CHECK_WRONG, /* the server does not start so, or cannot do what it is told to */
     ORIBI_CHECK_RISK,  /* it serves, until something happens */
+    ORIBI_CHECK_NOTE,  /* nothing is wrong: not counted */
 };
 
 /* Texts are one line each, without a full stop at the end. */
@@ -62,7 +63,7 @@ struct oribi_check_version {
     const char *text;
 };
 
-/* "wrong" and "risk", and back; any other word is ORIBI_CHECK_RISK. */
+/* "wrong", "risk" and "note", and back; any other word is ORIBI_CHECK_RISK. */
 const char *oribi_check_level_name(enum oribi_check_level level);
 enum oribi_check_level oribi_check_level_named(const char *name);
 

@@ -15,7 +15,8 @@ enum { ORIBI_STRING_BROKEN = -1, ORIBI_STRING_INCOMPLETE = -2 };
 /* Parses the request head at the front of [p, p+n), as strictly as the server does. Bodies of any length and CONNECT
  * are taken, a head or target may have ORIBI_HEAD_BYTES_CAP bytes. Returns the head's length and fills `head`, to be
  * given to oribi_head_release(); or ORIBI_STRING_BROKEN, whatever the server would answer, or ORIBI_STRING_INCOMPLETE,
- * and `head` holds nothing. */
+ * and `head` holds nothing. A target with a host makes a Host field where there is none, beyond the maximum of
+ * fields. */
 ssize_t oribi_from_string_request(const char *p, size_t n, struct oribi_head *head);
 
 /* Reads a response's head as oribi_from_string_request() reads a request's; see oribi_response_head_read(). Nothing is

@@ -296,6 +296,14 @@ struct oribi_policy {
 void oribi_policy_init(struct oribi_policy *policy, const struct oribi_policy_config *config,
                        const struct oribi_slot *slots, uint32_t slot_count);
 
+/* An operator has asked an earlier policy for so many workers (TTIN, TTOU), whose configuration had `before`: they are
+ * kept while the configuration's number is that one still. Right behind init; true, and ORIBI_POLICY_WORKERS_KEPT is to
+ * be logged, where the number is another one than the configuration's now. */
+bool oribi_policy_keep_workers(struct oribi_policy *policy, uint32_t asked, uint32_t before);
+
+/* With the number that is kept, and the configuration's. */
+#define ORIBI_POLICY_WORKERS_KEPT "workers: %u as asked for, not the %u of the configuration, which has not changed"
+
 /* Notes an event. Take all actions before the next one (asserted). */
 void oribi_policy_feed(struct oribi_policy *policy, const struct oribi_policy_event *event, int64_t now_ms);
 

@@ -63,7 +63,7 @@ sub file {
 sub _read {
     my ($self, $path, $source) = @_;
     my ($section, $found, $number, $condition) = ('', 0, 0, undef);
-    for my $line (split /\n/, $source) {
+    for my $line ($self->_without_explanations(split /\n/, $source)) {
         $number++;
         if ($line =~ /\A\s*[#;]+\s?(.*?)\s*\z/) { push @{ $self->{options} }, $1 if $section eq 'uwsgi' || !$found; next }
         next if $line =~ /\A\s*\z/;
@@ -77,6 +77,23 @@ sub _read {
     }
     die "$path: has no section [uwsgi]\n" unless $found;
     return;
+}
+
+# Paragraphs of comments that name uWSGI explain uWSGI: in the new file they would be false. Their lines become empty.
+sub _without_explanations {
+    my ($self, @lines) = @_;
+    my @paragraph;
+    for my $at (0 .. @lines) {
+        my $is_comment = $at < @lines && $lines[$at] =~ /\A\s*[#;]/;
+        push @paragraph, $at if $is_comment;
+        next if !@paragraph || $is_comment && $lines[$at] =~ /\A\s*[#;]+\s*\S/;
+        if (join("\n", @lines[@paragraph]) =~ m{(?<![\w./-])uwsgi(?![\w-]|[./]\w)}i) {
+            $self->{words}->left_out($paragraph[0] + 1);
+            @lines[@paragraph] = ('') x @paragraph;
+        }
+        @paragraph = ();
+    }
+    return @lines;
 }
 
 # A command line; an ini file that it names is read with it. Returns the application, if it has one.

@@ -113,6 +113,13 @@ sub said {
     return;
 }
 
+# A comment about the other server, which began at this line of its file.
+sub left_out {
+    my ($self, $number) = @_;
+    push @{ $self->{left_out} }, $number;
+    return;
+}
+
 sub quoted {
     my ($text) = @_;
     return $text if $text =~ /\A(?:0|[1-9][0-9]{0,14})\z/;
@@ -175,6 +182,9 @@ sub text {
     $text .= join '', map { _comment($_, '# ') } @{ $self->{steps} || [] };
     $text .= "\n+{\n";
     $text .= _entry($_) for @{ $self->{entries} };
+    my @out = @{ $self->{left_out} || [] };
+    my ($comments, $lines) = @out == 1 ? ('comment', 'line') : ('comments', 'lines');
+    $text .= join '', "\n", _comment('Left out: ' . @out . " $comments about $self->{server} ($lines " . join(', ', @out) . ').') if @out;
     return "$text}\n";
 }
 

@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require_relative "comments"
 require_relative "sexp"
 
 module Oribi
@@ -27,13 +28,14 @@ module Oribi
         @bound = []
         refuse_what_is_no_ruby
         @server = server || self.server
+        @comments = Comments.new(@server)
         @words = Words.new(@server, binds: names.intersect?(%w[bind listen]))
       end
 
       # @return [Outcome]
       def outcome
         body = section(lines_of_code, 1).join
-        body = "#{libraries(body)}#{body}#{@words.defaults(names.map { |name| here(name) }).join}"
+        body = [libraries(body), body, *@words.defaults(names.map { |name| here(name) }), *@comments.remark].join
         mistake = Sexp.mistake(body)
         raise Error, "#{@path}: cannot be taken apart: line #{mistake.first} of what it makes would be no Ruby" if mistake
 
@@ -99,17 +101,22 @@ module Oribi
       def section(lines, number)
         out = []
         until lines.empty?
-          chunk = chunk_of(lines) or return nil
-          out.concat(statement(chunk, number))
+          chunk = comments_of(lines) || chunk_of(lines) or return nil
+          out.concat(comment?(chunk.first) ? @comments.own(chunk, number) : statement(chunk, number))
           number += chunk.size
           lines = lines.drop(chunk.size)
         end
         out
       end
 
+      def comment?(line) = line.match?(/\A\s*#/)
+
+      # The comments that the lines begin with, up to another line.
+      def comments_of(lines) = lines.take_while { |line| comment?(line) }.then { |found| found unless found.empty? }
+
       # The first lines that are complete, with those that go on with a leading dot.
       def chunk_of(lines)
-        return lines.first(1) if lines.first.match?(BRANCH) || lines.first.match?(/\A\s*(#|\z)/)
+        return lines.first(1) if lines.first.match?(BRANCH) || lines.first.match?(/\A\s*\z/)
 
         counts(lines).each do |count|
           raise Error, "#{@path}: is too long to be taken apart" if (@lines_read += count) > LINES_READ_MAX
@@ -166,11 +173,11 @@ module Oribi
         return if chunk.any? { |line| line.match?(BRANCH) && line.match?(/\bthen\b/) } || foreign_words(node[1], false).any?
         return if evals(node[1]) || foreign_constant(node[1]) || lost_names(node[1]).any?
 
-        taken, left = @taken, @left
+        taken, left, comments = @taken, @left, @comments.dup
         inner = section(chunk[1..-2], number + 1)
         return [chunk.first, *inner, chunk.last] if inner
 
-        @taken, @left = taken, left
+        @taken, @left, @comments = taken, left, comments
         nil
       end
 
