@@ -29,8 +29,8 @@ struct oribi_frontend_config {
     struct oribi_scoreboard board;           /* attached; has the owner table of channels */
     struct oribi_handoff handoff;            /* only given to */
     const struct oribi_tls_tickets *tickets; /* NULL: none */
-    struct oribi_frontend_slot *slots;       /* of all frontends, ORIBI_FRONTENDS_MAX; NULL: nobody reads them … */
-    struct oribi_frontend_slot *slot;        /* … what this one counts */
+    struct oribi_frontend_slot *slots;       /* of all frontends, ORIBI_FRONTENDS_MAX; NULL: nobody reads them */
+    struct oribi_frontend_slot *slot;        /* of this one, in which it counts */
     uint32_t channel_first;                  /* numbers of this frontend's channels: … */
     uint32_t channel_count;
     int control_fd; /* SOCK_SEQPACKET to the supervisor; its end means that the supervisor is dead */
