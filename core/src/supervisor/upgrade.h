@@ -4,7 +4,7 @@
  *   ORIBI_UPGRADE      "fd": write "1" there when all workers serve
  *   ORIBI_UPGRADE_WHY  set: write "E", a line and a NUL there before failing; "2": the predecessor also knows "S", a
  *                      command to stop, and "N", to stop now, which the successor was given and which mean both
- *   ORIBI_UPGRADE_WORKERS  "asked configured": how many workers an operator has asked for, beside the configuration's number
+ *   ORIBI_UPGRADE_WORKERS  "asked configured": workers asked for by ctl or a signal, and by the configuration
  *   ORIBI_CONTROL_PATH  where the control socket is that the predecessor's options do not name
  *
  * Counters go to the successor by inherited_totals.h. */
