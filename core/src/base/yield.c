@@ -1,3 +1,4 @@
+/* Giving up the processor for a neighbour that has just been woken. */
 #include "oribi/base/yield.h"
 
 #include "oribi/base/clock.h"

@@ -1,4 +1,5 @@
-/* See the header. The value is cut at its end first, then the lines of a folded one are joined:
+/* Header values that are not quite right, mended. The value is cut at its end first, then the lines of a folded one are
+ * joined:
  *
  *     text  *( SP / TAB )  [ CR ] LF  1*( SP / TAB )  text   becomes   text SP text
  */

@@ -1,5 +1,5 @@
-/* See the header. Sizes are the application's business, so only what the decoder itself holds is limited: extensions,
- * trailer fields, and how much framing there may be for how little content. */
+/* Bodies that an application has framed itself, decoded. Sizes are the application's business, so only what the decoder
+ * itself holds is limited: extensions, trailer fields, and how much framing there may be for how little content. */
 #include "oribi/http/unframe.h"
 
 #include "oribi/base/error.h"

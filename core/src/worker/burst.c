@@ -1,4 +1,4 @@
-/* See the header. */
+/* Pieces of a streamed answer, gathered while they come fast. */
 #include "worker/burst.h"
 
 #include "worker/compress.h"

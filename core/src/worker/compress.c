@@ -1,4 +1,5 @@
-/* Reading order: plan, oribi__compress_reply, oribi__compress_begin and what follows it; then coders, options. */
+/* Answers of the application, compressed on their way out. Reading order: plan, oribi__compress_reply,
+ * oribi__compress_begin and what follows it; then coders, options. */
 #include "worker/compress.h"
 
 #include "worker/burst.h"

@@ -1,4 +1,5 @@
-/* See the header. A gathering is written field by field, because clearing its vector would cost each answer 4 KiB. */
+/* Pieces of an answer, gathered into few vectors. A gathering is written field by field, because clearing its vector
+ * would cost each answer 4 KiB. */
 #include "worker/gather.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* See the header. Whoever has the reactor looks at what the writer has ended: the waiting thread does it too, since
+/* Output of calls on its way to a file. Whoever has the reactor looks at what the writer has ended: the waiting thread does it too, since
  * there may be no helper. */
 #include "worker/unstored.h"
 

@@ -1,4 +1,5 @@
-/* See oribi/redis/conn.h; the plain socket is socket.c. Reading order: failed, fill, pass_over, send, next, body. */
+/* A connection that counts the replies it is owed; the plain socket is socket.c. Reading order: failed, fill,
+ * pass_over, send, next, body. */
 #include "oribi/redis/conn.h"
 
 #include "oribi/base/clock.h"

@@ -1,4 +1,4 @@
-/* See oribi/redis/place.h. Reading order: unescape, split_user, read_port, read_query, oribi_redis_place_read. */
+/* URLs of servers. Reading order: unescape, split_user, read_port, read_query, oribi_redis_place_read. */
 #include "oribi/redis/place.h"
 
 #include <stddef.h>

@@ -1,5 +1,5 @@
-/* See reader.h. Reading order: line, integer_of, close_frames, leaf, text_line, string, open, typed, oribi_redis_next.
- * */
+/* Bytes of replies become events. Reading order: line, integer_of, close_frames, leaf, text_line, string, open, typed,
+ * oribi_redis_next. */
 #include "oribi/redis/reader.h"
 
 #include <assert.h>

@@ -1,4 +1,4 @@
-/* See oribi/redis/retry.h. */
+/* Commands that may be sent again. */
 #include "oribi/redis/retry.h"
 
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* See oribi/redis/sentinel.h. Reading order: ask, read_master, read_others. */
+/* Sentinels, asked for the master. Reading order: ask, read_master, read_others. */
 #include "oribi/redis/sentinel.h"
 
 #include <assert.h>

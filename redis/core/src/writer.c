@@ -1,4 +1,4 @@
-/* See writer.h. */
+/* Commands become bytes. */
 #include "oribi/redis/writer.h"
 
 #include "oribi/base/error.h"
