@@ -1,5 +1,5 @@
-/* Output of calls on its way to a file. Whoever has the reactor looks at what the writer has ended: the waiting thread does it too, since
- * there may be no helper. */
+/* Output of calls on its way to a file. Whoever has the reactor looks at what the writer has ended: the waiting thread
+ * does it too, since there may be no helper. */
 #include "worker/unstored.h"
 
 #include "worker/call_clock.h"

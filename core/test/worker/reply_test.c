@@ -725,71 +725,10 @@ static void test_answering_a_client_that_has_gone(void)
     oribi_os_close(app_fd);
 }
 
-/* ---- Server-Timing ---- */
-
-static void timed(struct oribi_req *req)
-{
-    static const struct oribi_header own = {"Server-Timing", "db;dur=1", 13, 8};
-    struct iovec vec = {(char *)"text", 4};
-    (void)poll(NULL, 0, 5);
-    if (path_is(req, "/stream")) {
-        (void)oribi_reply_begin(req, 200, &own, 1, -1);
-        (void)poll(NULL, 0, 100); /* not told: the head is made */
-        (void)oribi_reply_write(req, &vec, 1);
-        (void)oribi_reply_end(req);
-    } else if (path_is(req, "/error")) {
-        oribi_reply_error(req, 500);
-    } else {
-        (void)oribi_reply(req, 200, &own, 1, &vec, 1);
-    }
-}
-
-/* The time in ms that stands behind `name` in the server's own line, -1: it does not. */
-static double timing_of(const struct answer *answer, const char *name)
-{
-    char start[64];
-    char *line = memmem(answer->head, answer->head_len, "Server-Timing: queue;dur=", 25);
-    snprintf(start, sizeof(start), "%s;dur=", name);
-    const char *value =
-        line ? memmem(line, answer->head_len - (size_t)(line - answer->head), start, strlen(start)) : NULL;
-    return value ? strtod(value + strlen(start), NULL) : -1;
-}
-
-static void check_timing(const char *request, const char *name, const char *other, bool own)
-{
-    struct site site;
-    struct answer answer = {0};
-    site_init(&site);
-    site.options.server_timing = true;
-    site_open(&site, timed);
-    struct client *c = client_open(&site);
-    ok(client_send(&site, c, request));
-    ok(next_answer(&site, c, &answer));
-    ok(timing_of(&answer, "queue") >= 0);
-    ok_named(timing_of(&answer, name) >= 5, "%s of %s: %f", name, request, timing_of(&answer, name));
-    ok(timing_of(&answer, other) < 0);
-    ok_eq(has_line(&answer, "Server-Timing: db;dur=1"), own);
-    site_close(&site);
-}
-
-static void test_timing_where_it_is_wanted(void)
-{
-    struct site site;
-    struct answer answer = {0};
-    check_timing(GET("/"), "call", "ttfb", true);
-    check_timing(GET("/error"), "call", "ttfb", false);
-    check_timing(GET("/stream"), "ttfb", "call", true);
-    struct client *c = ask(&site, timed, GET("/"));
-    ok(next_answer(&site, c, &answer));
-    ok(timing_of(&answer, "queue") < 0 && has_line(&answer, "Server-Timing: db;dur=1"));
-    site_close(&site);
-}
-
 int main(void)
 {
     quiet_log();
     run_everywhere(test_no_body_for_head_204_304);
-    test_timing_where_it_is_wanted();
     run_everywhere(test_a_body_longer_than_its_length_is_cut);
     run_everywhere(test_a_body_shorter_than_its_length_ends_the_connection);
     run_everywhere(test_a_length_of_zero_sends_no_body);
