@@ -85,6 +85,8 @@ module E2E
       fields = stat(pid) or return nil
       switches = File.read("/proc/#{pid}/status")[/^voluntary_ctxt_switches:\s+(\d+)/, 1]
       [fields[11].to_i + fields[12].to_i, switches]
+    rescue Errno::ENOENT, Errno::ESRCH # it has ended between the two looks
+      nil
     end
 
     def kill(pid)
