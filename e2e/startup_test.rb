@@ -203,17 +203,13 @@ end
 
 # What needs no address.
 E2E.suite("command", transports: %i[tcp]) do
-  # Ruby asks the kernel for its command line, Perl has kept its own and serves on.
+  # Both languages know their command line without the kernel's help.
   def test_without_proc
     hidden = ["unshare", "--mount", "sh", "-c", 'umount -l /proc && exec "$@"', "sh"]
     skip "no mount namespaces for us here" unless system(*hidden, "true", err: File::NULL)
     one = E2E::Server.new(argv: [*hidden, E2E::Server.binary, "--bind", "127.0.0.1:%{port}", E2E.differing(:app)])
     @servers << one
-    return assert_alive(one.start) unless E2E::RUBY
-
-    one.run_to_end
-    assert_equal [1, 1], [one.status.exitstatus, one.stderr.lines.size], one.stderr
-    assert_match(%r{cannot read from /proc}, one.stderr)
+    assert_alive(one.start)
   end
 
   def output_of(*words)

@@ -362,10 +362,10 @@ E2E.suite("frontend", transports: %i[tcp]) do
     Process.kill(:STOP, stopped = frontend)
     wait_until("the frontend to stand still") { ready.call == ["503", "not ready: no frontend serves\n"] }
     assert_match(/^frontend 0, pid #{stopped}, stopped, /, ctl("status").first)
-    assert_match(/^frontends        0 of 1 serve  /, ctl("top").first)
+    assert_match(/^frontends    0 of 1 serve  /, ctl("top").first)
     Process.kill(:CONT, stopped)
     wait_until("the frontend to go on") { ready.call == ["200", "ready\n"] }
-    assert_match(/^frontends        1 of 1 serve  0 open  0 HTTP\/2  0 streams  0 with workers  handshakes 0\/s$/, ctl("top").first)
+    assert_match(/^frontends    1 of 1 serve  0 open  0 HTTP\/2  0 streams  0 with workers  handshakes 0\/s$/, ctl("top").first)
   end
 
   def test_an_upgrade_ends_the_old_frontend_without_a_loss
