@@ -10,7 +10,8 @@ module Parts
   # waits for another server (Prometheus looks for its targets every 5 seconds); and the site of the documents;
   # and Debian packages, of which one build makes both; and the pages for users of Ruby servers.
   RUBY_ONLY = %w[e2e/rails_test.rb e2e/rack_line_test.rb e2e/cable_test.rb e2e/debugger_test.rb e2e/monitoring_test.rb
-                 e2e/site_test.rb e2e/browser/site_test.rb e2e/deb_test.rb e2e/moving_test.rb e2e/sinatra_test.rb].freeze
+                 e2e/site_test.rb e2e/browser/site_test.rb e2e/deb_test.rb e2e/moving_test.rb e2e/sinatra_test.rb
+                 e2e/ends_test.rb].freeze
   PERL_ONLY = %w[e2e/moving_perl_test.rb].freeze
 
   module_function

@@ -321,8 +321,8 @@ static void test_the_oldest_is_called_first_wherever_it_waited(void)
  * connection. */
 static void one_here_one_there(struct two *two, struct client **c, int64_t later_us)
 {
-    struct oribi_reactor *r = &two->workers[0]->reactor;
     two_open(two);
+    struct oribi_reactor *r = &two->workers[0]->reactor;
     accept_all(two, c, 2, GET("/hello"));
     while (r->queue_len < 2)
         oribi__turn_connections(two->workers[0]);
