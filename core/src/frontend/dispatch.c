@@ -2,9 +2,9 @@
  *
  * A request goes out on an idle channel whose worker is free, the channel used last first. Where a worker is free that
  * has no idle channel of ours, and where all workers are busy with what is not ours, the request travels with a new
- * channel through the hand-off queue, in which it waits as other workers' requests do for whoever is free first. No
- * more requests are out than workers have hands, and than requests of others wait: the rest waits here, where a client
- * that goes takes its request along.
+ * channel through the hand-off queue, in which it waits as other workers' requests do for the first free worker. A
+ * frontend has as many requests out as workers have capacity, and as many more as requests of others wait. The rest
+ * waits here, where a client that goes takes its request along.
  *
  * The scoreboard is a hint: it may be late. A wrong guess costs a moment, since a worker that is in a call passes the
  * channel on as any connection. */
@@ -96,11 +96,11 @@ static uint32_t free_at(const struct oribi__frontend *frontend, uint32_t i)
 
 uint32_t oribi__dispatch_capacity(const struct oribi__frontend *frontend)
 {
-    uint32_t hands = 0;
+    uint32_t capacity = 0;
     for (uint32_t i = 0; i < frontend->config->board.count; i++)
         if (serves(&frontend->config->board.slots[i]))
-            hands += room_at(frontend, i);
-    return hands;
+            capacity += room_at(frontend, i);
+    return capacity;
 }
 
 bool oribi__dispatch_serves(const struct oribi__frontend *frontend)
@@ -227,12 +227,13 @@ static int64_t others_waiting(const struct oribi__frontend *frontend)
     return others > 0 ? others : 0;
 }
 
-/* Free workers without an idle channel of ours, and hands that are busy with what is not ours. Where others wait, as
- * many of ours wait among them: with a request for each hand alone, a frontend's clients would come last of all. */
+/* May one more request travel through the hand-off queue? As many are out as workers have capacity, which others may
+ * have taken. Where requests of others wait, as many of ours wait among them: with one for each free thread alone, a
+ * frontend's clients would come last of all. */
 static bool may_give(const struct oribi__frontend *frontend)
 {
-    int64_t hands = oribi__dispatch_capacity(frontend);
-    return frontend->calls_out < hands || frontend->calls_out < hands + others_waiting(frontend);
+    int64_t capacity = oribi__dispatch_capacity(frontend);
+    return frontend->calls_out < capacity || frontend->calls_out < capacity + others_waiting(frontend);
 }
 
 /* Channels beyond what workers can use at a time are closed, those used longest ago first. */

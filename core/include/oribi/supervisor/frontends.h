@@ -38,7 +38,7 @@ struct oribi__frontend {
     struct oribi__frontend_process process;
     int control_fd;                     /* -1: none */
     uint32_t owed;                      /* answers to new certificates: the last one counts */
-    uint32_t locals_owed;               /* answers to new local contents: the last one counts */
+    uint32_t locals_owed;               /* answers to changes of local content: the last one counts */
     int64_t start_at;                   /* when it is started again; 0: it is there */
     int64_t ready_by;                   /* it is killed then */
     uint32_t failures;                  /* in a row */
