@@ -27,8 +27,7 @@ static struct oribi_watcher *watcher_of(struct oribi_watch *watch)
     return (struct oribi_watcher *)((char *)watch - offsetof(struct oribi_watcher, watch));
 }
 
-int oribi_dispatcher_watch(struct oribi_dispatcher *dispatcher, struct oribi_watcher *watcher, int fd,
-                           uint8_t interest)
+int oribi_dispatcher_watch(struct oribi_dispatcher *dispatcher, struct oribi_watcher *watcher, int fd, uint8_t interest)
 {
     assert(watcher->ready);
     if (watcher->watch.added && watcher->watch.fd == fd) {
@@ -39,7 +38,7 @@ int oribi_dispatcher_watch(struct oribi_dispatcher *dispatcher, struct oribi_wat
     return oribi_loop_add(dispatcher->loop, &watcher->watch, fd, ORIBI_WATCH_SIGNAL, interest);
 }
 
-/* What the last look has found of it is void: the number may be another file's before the handler's turn comes. */
+/* Voids what the last look has found of the watcher: the number may be another file's before the handler's turn comes. */
 void oribi_dispatcher_forget(struct oribi_dispatcher *dispatcher, struct oribi_watcher *watcher)
 {
     for (int i = dispatcher->next; i < dispatcher->count; i++)

@@ -68,7 +68,7 @@ void oribi_timeouts_arm(struct oribi_timeouts *timeouts, struct oribi_timeout *t
 }
 
 struct oribi_timeout *oribi_timeouts_expired(struct oribi_timeouts *timeouts, int64_t now_ms,
-                                           enum oribi_timeout_class *timeout_class)
+                                             enum oribi_timeout_class *timeout_class)
 {
     for (int c = ORIBI_TIMEOUT_NONE + 1; c < ORIBI_TIMEOUT_CLASSES; c++) {
         struct oribi_timeout *timer = timeouts->classes[c].first;
@@ -99,7 +99,8 @@ int64_t oribi_timeouts_next_ms(const struct oribi_timeouts *timeouts, int64_t no
     return next;
 }
 
-struct oribi_timeout *oribi_timeouts_oldest(const struct oribi_timeouts *timeouts, enum oribi_timeout_class timeout_class)
+struct oribi_timeout *oribi_timeouts_oldest(const struct oribi_timeouts *timeouts,
+                                            enum oribi_timeout_class timeout_class)
 {
     return timeouts->classes[timeout_class].first;
 }

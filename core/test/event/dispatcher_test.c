@@ -41,9 +41,8 @@ static void on_expired(void *owner)
 
 static void open_end(struct end *end)
 {
-    *end = (struct end){.watcher = {.ready = on_ready, .owner = end},
-                        .timer = {.expired = on_expired, .owner = end},
-                        .drains = true};
+    *end = (struct end){
+        .watcher = {.ready = on_ready, .owner = end}, .timer = {.expired = on_expired, .owner = end}, .drains = true};
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, end->fds) < 0)
         fail("socketpair");
     ok_eq(oribi_dispatcher_watch(&dispatcher, &end->watcher, end->fds[0], ORIBI_READ), 0);

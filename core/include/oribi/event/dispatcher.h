@@ -1,4 +1,4 @@
-/* Event loop of a process that serves no application: descriptors and timers with their handlers, one handler at a time.
+/* Event loop of a process that serves no application: descriptors and timers, one handler at a time.
  *
  *     while (oribi_dispatcher_next(&dispatcher))   one handler: of a descriptor that is ready, or of a timer
  *         act();                                   what follows from it, before the next handler

@@ -50,13 +50,13 @@ void oribi_timeouts_arm(struct oribi_timeouts *timeouts, struct oribi_timeout *t
 
 /* Disarms and gives one expired timer, its class in *timeout_class; NULL when none has expired. */
 struct oribi_timeout *oribi_timeouts_expired(struct oribi_timeouts *timeouts, int64_t now_ms,
-                                           enum oribi_timeout_class *timeout_class);
+                                             enum oribi_timeout_class *timeout_class);
 
 /* Milliseconds until the next expiry (0: a timer has expired), or -1 when no timer is armed. */
 int64_t oribi_timeouts_next_ms(const struct oribi_timeouts *timeouts, int64_t now_ms);
 
 /* The timer armed longest in a class, or NULL. */
 struct oribi_timeout *oribi_timeouts_oldest(const struct oribi_timeouts *timeouts,
-                                          enum oribi_timeout_class timeout_class);
+                                            enum oribi_timeout_class timeout_class);
 
 #endif
