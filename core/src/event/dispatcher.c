@@ -38,7 +38,7 @@ int oribi_dispatcher_watch(struct oribi_dispatcher *dispatcher, struct oribi_wat
     return oribi_loop_add(dispatcher->loop, &watcher->watch, fd, ORIBI_WATCH_SIGNAL, interest);
 }
 
-/* Voids what the last look has found of the watcher: the number may be another file's before the handler's turn comes. */
+/* Voids what the last look has found of the watcher: its number may be another file's before the handler is called. */
 void oribi_dispatcher_forget(struct oribi_dispatcher *dispatcher, struct oribi_watcher *watcher)
 {
     for (int i = dispatcher->next; i < dispatcher->count; i++)
