@@ -12,7 +12,7 @@
 
 enum { WORKERS = 2, SLOTS = 4 };
 
-static struct oribi_supervisor *supervisor;
+static struct oribi__context *supervisor;
 static struct oribi_options options;
 
 static void begin(void)
@@ -24,11 +24,11 @@ static void begin(void)
     oribi__agent_init(&supervisor->observe.agent);
     oribi_options_init(&options);
     ok_eq(oribi_options_set(&options, "agent", "127.0.0.1:0", error), 0);
-    supervisor->context.options = &options;
-    supervisor->context.listeners = &supervisor->no_listeners;
+    supervisor->process.options = &options;
+    supervisor->process.listeners = &supervisor->no_listeners;
     supervisor->upgrade.predecessor_fd = -1;
-    ok_eq(oribi_scoreboard_create(&supervisor->context.board, SLOTS), 0);
-    oribi_policy_init(&supervisor->policy, &config, supervisor->context.board.slots, SLOTS);
+    ok_eq(oribi_scoreboard_create(&supervisor->process.board, SLOTS), 0);
+    oribi_policy_init(&supervisor->policy, &config, supervisor->process.board.slots, SLOTS);
     ok_eq(oribi__agent_open(&supervisor->observe, error), 0);
     is_str(error, "");
 }
@@ -36,7 +36,7 @@ static void begin(void)
 static void end(void)
 {
     oribi__agent_close(&supervisor->observe, true);
-    oribi_scoreboard_destroy(&supervisor->context.board);
+    oribi_scoreboard_destroy(&supervisor->process.board);
     oribi_options_deinit(&options);
     oribi_mem_free(supervisor);
 }

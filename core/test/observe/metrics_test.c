@@ -15,7 +15,7 @@
 
 enum { WORKERS = 64, SLOTS = 2 * WORKERS };
 
-static struct oribi_supervisor *supervisor;
+static struct oribi__context *supervisor;
 static struct oribi_buf text;
 
 static void begin(void)
@@ -24,8 +24,8 @@ static void begin(void)
     supervisor = oribi_mem_alloc(1, sizeof(*supervisor));
     oribi__supervisor_show(supervisor);
     oribi__frontends_init(&supervisor->frontends);
-    ok_eq(oribi_scoreboard_create(&supervisor->context.board, SLOTS), 0);
-    oribi_policy_init(&supervisor->policy, &config, supervisor->context.board.slots, SLOTS);
+    ok_eq(oribi_scoreboard_create(&supervisor->process.board, SLOTS), 0);
+    oribi_policy_init(&supervisor->policy, &config, supervisor->process.board.slots, SLOTS);
     for (uint32_t i = 0; i < WORKERS; i++) {
         supervisor->policy.records[i].state = ORIBI_RECORD_SERVING;
         supervisor->policy.records[i].pid = getpid();
@@ -34,7 +34,7 @@ static void begin(void)
 
 static void end(void)
 {
-    oribi_scoreboard_destroy(&supervisor->context.board);
+    oribi_scoreboard_destroy(&supervisor->process.board);
     oribi__footprints_end(&supervisor->observe);
     oribi_mem_free(supervisor);
     oribi_buf_deinit(&text);
@@ -64,7 +64,7 @@ static bool has(const char *words)
 static void test_counters_of_the_living_and_the_dead_are_one_number(void)
 {
     begin();
-    struct oribi_slot *slots = supervisor->context.board.slots;
+    struct oribi_slot *slots = supervisor->process.board.slots;
     slots[0].request_count = 5;
     slots[63].request_count = 7;
     slots[64].request_count = 1000; /* no worker is there */
@@ -89,7 +89,7 @@ static void test_counters_of_the_living_and_the_dead_are_one_number(void)
 static void test_histograms_have_buckets_that_grow(void)
 {
     begin();
-    struct oribi_slot *slot = supervisor->context.board.slots;
+    struct oribi_slot *slot = supervisor->process.board.slots;
     oribi_histogram_count(&slot->call_time, 900);
     oribi_histogram_count(&slot->call_time, 80000);
     oribi_histogram_count(&slot->call_time, (int64_t)3600 * 1000000);
@@ -107,7 +107,7 @@ static void test_histograms_have_buckets_that_grow(void)
 static void test_what_waits_now(void)
 {
     begin();
-    struct oribi_slot *slots = supervisor->context.board.slots;
+    struct oribi_slot *slots = supervisor->process.board.slots;
     slots[2].queue_len = 3;
     slots[2].queue_oldest_us = oribi_clock_us() - 7000000;
     slots[3].queue_len = 1;
@@ -134,7 +134,7 @@ static void test_what_waits_now(void)
 static void test_connections_by_what_they_do(void)
 {
     begin();
-    struct oribi_slot *slots = supervisor->context.board.slots;
+    struct oribi_slot *slots = supervisor->process.board.slots;
     for (int c = ORIBI_TIMEOUT_FIRST; c < ORIBI_TIMEOUT_CLASSES; c++)
         slots[2].armed[c] = 1U << c;
     slots[2].queue_len = 3;
@@ -161,7 +161,7 @@ static void test_a_limit_of_memory_has_workers_measured(void)
     struct oribi_policy_event event = {0};
     struct oribi__footprints *footprints = &supervisor->observe.footprints;
     for (uint32_t i = 0; i < WORKERS; i++)
-        supervisor->context.board.slots[i].state = ORIBI_SLOT_IDLE;
+        supervisor->process.board.slots[i].state = ORIBI_SLOT_IDLE;
     supervisor->policy.config.memory_max = 1 << 30;
     ok_eq(oribi__footprints_deadline(&supervisor->observe), 0);
     ok(oribi__footprints_turn(&supervisor->observe, &event));
@@ -197,7 +197,7 @@ static void test_what_is_slow_to_measure_is_measured_in_turn(void)
     struct oribi_policy_event event;
     struct oribi__footprints *footprints = &supervisor->observe.footprints;
     for (uint32_t i = 0; i < WORKERS; i++)
-        supervisor->context.board.slots[i].state = ORIBI_SLOT_IDLE;
+        supervisor->process.board.slots[i].state = ORIBI_SLOT_IDLE;
     oribi__footprints_turn(&supervisor->observe, &event);
     ok(!footprints->workers && oribi__footprints_deadline(&supervisor->observe) == INT64_MAX);
     oribi__footprints_ask(&supervisor->observe);
@@ -223,7 +223,7 @@ static void test_what_is_slow_to_measure_is_measured_in_turn(void)
     ok(sample("oribi_worker_descriptors{worker=\"63\"}") >= 3);
     footprints->next_ms = 0;
     footprints->workers[5].at_ms -= ORIBI__FOOTPRINT_AGE_MS; /* old, but in a call */
-    supervisor->context.board.slots[5].state = ORIBI_SLOT_BUSY;
+    supervisor->process.board.slots[5].state = ORIBI_SLOT_BUSY;
     footprints->workers[7].at_ms -= ORIBI__FOOTPRINT_AGE_MS;
     int64_t old_ms = footprints->workers[5].at_ms;
     oribi__footprints_turn(&supervisor->observe, &event);
@@ -241,7 +241,7 @@ static void test_what_is_slow_to_measure_is_measured_in_turn(void)
 static void test_what_the_collector_has_done(void)
 {
     begin();
-    struct oribi_slot *slots = supervisor->context.board.slots;
+    struct oribi_slot *slots = supervisor->process.board.slots;
     for (uint32_t i = 0; i < 2; i++) {
         slots[i].gc_count = 2;
         slots[i].gc_us = 1500;
@@ -294,9 +294,9 @@ static void test_frontends(void)
     begin();
     static struct oribi_frontend_slot slots[2];
     struct oribi__frontends *frontends = &supervisor->frontends;
-    supervisor->context.board.slots[0].request_count = 5;
-    supervisor->context.board.slots[0].status_class[2] = 5;
-    supervisor->context.board.slots[0].connections_open = 1;
+    supervisor->process.board.slots[0].request_count = 5;
+    supervisor->process.board.slots[0].status_class[2] = 5;
+    supervisor->process.board.slots[0].connections_open = 1;
     scrape(false);
     ok_eq(sample("oribi_frontend_calls_total"), 0);
     ok_eq(sample("oribi_frontend_certificate_expires_timestamp_seconds"), -1);
@@ -352,14 +352,14 @@ static void test_both_formats(void)
     if (!only_on_linux("memory of other processes is not known"))
         return;
     begin();
-    supervisor->context.board.slots[0].live_objects = supervisor->context.board.slots[0].heap_pages = 1;
+    supervisor->process.board.slots[0].live_objects = supervisor->process.board.slots[0].heap_pages = 1;
     static struct oribi_frontend_slot frontend = {.expires_s = 1};
     supervisor->frontends.set.slots = &frontend;
     supervisor->frontends.set.count = 1;
     struct oribi_policy_event event;
     oribi__footprints_ask(&supervisor->observe);
     for (uint32_t i = 0; i < WORKERS; i++)
-        supervisor->context.board.slots[i].state = ORIBI_SLOT_IDLE;
+        supervisor->process.board.slots[i].state = ORIBI_SLOT_IDLE;
     oribi__footprints_turn(&supervisor->observe, &event);
     scrape(false);
     ok(has("# TYPE oribi_requests_total counter\n") && has("# HELP oribi_requests_total "));
@@ -388,7 +388,7 @@ static void test_the_size_hangs_on_the_number_of_workers_alone(void)
     for (const char *p = text.p; (p = strchr(p, '\n')) != NULL; p++)
         lines++;
     for (int i = 0; i < 10000; i++)
-        oribi__totals_exit(&supervisor->observe.totals, &supervisor->context.board.slots[i % WORKERS], "exit code 0");
+        oribi__totals_exit(&supervisor->observe.totals, &supervisor->process.board.slots[i % WORKERS], "exit code 0");
     int64_t began_us = oribi_clock_us();
     scrape(false);
     diag("a scrape of %d workers took %lld us and has %zu bytes", WORKERS, (long long)(oribi_clock_us() - began_us),

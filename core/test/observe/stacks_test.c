@@ -9,7 +9,7 @@
 
 enum { SLOTS = 2 };
 
-static struct oribi_supervisor *supervisor;
+static struct oribi__context *supervisor;
 
 static void open_world(void)
 {
@@ -18,17 +18,17 @@ static void open_world(void)
     oribi__supervisor_show(supervisor);
     for (uint32_t i = 0; i < ORIBI__CLIENTS_MAX; i++)
         supervisor->control.clients[i].fd = -1;
-    ok_eq(oribi_scoreboard_create(&supervisor->context.board, SLOTS), 0);
-    oribi_policy_init(&supervisor->policy, &config, supervisor->context.board.slots, SLOTS);
+    ok_eq(oribi_scoreboard_create(&supervisor->process.board, SLOTS), 0);
+    oribi_policy_init(&supervisor->policy, &config, supervisor->process.board.slots, SLOTS);
     supervisor->policy.records[0].state = ORIBI_RECORD_SERVING;
     supervisor->policy.records[0].pid = getpid();
-    atomic_store(&supervisor->context.board.slots[0].state, ORIBI_SLOT_BUSY);
+    atomic_store(&supervisor->process.board.slots[0].state, ORIBI_SLOT_BUSY);
 }
 
 static void close_world(void)
 {
     oribi__stacks_close(&supervisor->observe);
-    oribi_scoreboard_destroy(&supervisor->context.board);
+    oribi_scoreboard_destroy(&supervisor->process.board);
     oribi_mem_free(supervisor);
 }
 
@@ -123,7 +123,7 @@ static void test_a_worker_that_says_nothing_is_not_waited_for(void)
     if (!only_on_linux("what a thread waits in is not known"))
         return;
     open_world();
-    struct oribi_slot *slot = &supervisor->context.board.slots[0];
+    struct oribi_slot *slot = &supervisor->process.board.slots[0];
     atomic_store(&slot->call_started_us, oribi_clock_us());
     memcpy(slot->line, "GET /stuck", 11);
     atomic_store(&stacks_of(&supervisor->observe, 0)->helper_tid, INT32_MAX); /* there is no such thread */

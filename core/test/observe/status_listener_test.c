@@ -15,7 +15,7 @@
 
 enum { WORKERS = 64, SLOTS = 2 * WORKERS, FLOOD = 1000, ANSWER_CAP = 1 << 20 };
 
-static struct oribi_supervisor *supervisor;
+static struct oribi__context *supervisor;
 static struct oribi_options options;
 static char answer[ANSWER_CAP];
 
@@ -30,12 +30,12 @@ static void open_listener(const char *address, const char *token)
     ok_eq(oribi_options_set(&options, "status", address, error), 0);
     if (token)
         ok_eq(oribi_options_set(&options, "status_token", token, error), 0);
-    supervisor->context.options = &options;
-    supervisor->context.listeners = &supervisor->no_listeners;
-    supervisor->context.program = "test";
+    supervisor->process.options = &options;
+    supervisor->process.listeners = &supervisor->no_listeners;
+    supervisor->process.program = "test";
     supervisor->upgrade.predecessor_fd = -1;
-    ok_eq(oribi_scoreboard_create(&supervisor->context.board, SLOTS), 0);
-    oribi_policy_init(&supervisor->policy, &config, supervisor->context.board.slots, SLOTS);
+    ok_eq(oribi_scoreboard_create(&supervisor->process.board, SLOTS), 0);
+    oribi_policy_init(&supervisor->policy, &config, supervisor->process.board.slots, SLOTS);
     ok_eq(oribi__status_open(&supervisor->observe, error), 0);
     is_str(error, "");
 }
@@ -43,7 +43,7 @@ static void open_listener(const char *address, const char *token)
 static void close_listener(void)
 {
     oribi__status_close(&supervisor->observe, true);
-    oribi_scoreboard_destroy(&supervisor->context.board);
+    oribi_scoreboard_destroy(&supervisor->process.board);
     oribi_options_deinit(&options);
     oribi_mem_free(supervisor);
 }
@@ -144,7 +144,7 @@ static void test_the_history_is_kept_while_the_listener_is_open(void)
     oribi__history_turn(&supervisor->observe); /* too early */
     ok_eq(supervisor->observe.history.next_ms, next_ms);
     ok(begins(ask(GET("/history.json")), "HTTP/1.1 200 OK\r\n") && strstr(answer, "\"samples\":[]"));
-    supervisor->context.board.slots[0].status_class[2] = 5;
+    supervisor->process.board.slots[0].status_class[2] = 5;
     supervisor->observe.history.history->last_ms -= ORIBI__HISTORY_MS; /* time passes */
     supervisor->observe.history.next_ms = 1;
     oribi__history_turn(&supervisor->observe);
@@ -259,7 +259,7 @@ static void test_the_page_may_run_its_own_script_alone(void)
 static void test_lines_of_calls_are_valid_json(void)
 {
     open_listener("127.0.0.1:0", NULL);
-    struct oribi_slot *slot = &supervisor->context.board.slots[0];
+    struct oribi_slot *slot = &supervisor->process.board.slots[0];
     supervisor->policy.records[0].state = ORIBI_RECORD_SERVING;
     supervisor->policy.records[0].pid = getpid();
     slot->call_started_us = 1;
@@ -369,7 +369,7 @@ static void test_an_answer_longer_than_the_socket_takes_is_sent_in_parts(void)
 static void test_an_address_in_use_is_refused_and_tried_again_by_a_successor(void)
 {
     char error[ORIBI_ERROR_TEXT_CAP] = "";
-    struct oribi_supervisor *first;
+    struct oribi__context *first;
     char address[64];
     open_listener("127.0.0.1:0", NULL);
     first = supervisor;
@@ -377,13 +377,13 @@ static void test_an_address_in_use_is_refused_and_tried_again_by_a_successor(voi
     socklen_t n = sizeof(where);
     (void)getsockname(first->observe.status.side.fd, (struct sockaddr *)&where, &n);
     (void)snprintf(address, sizeof(address), "127.0.0.1:%d", ntohs(where.sin_port));
-    struct oribi_supervisor *second = oribi_mem_alloc(1, sizeof(*second));
+    struct oribi__context *second = oribi_mem_alloc(1, sizeof(*second));
     struct oribi_options others;
     oribi__supervisor_show(second);
     oribi_options_init(&others);
     ok_eq(oribi_options_set(&others, "status", address, error), 0);
     oribi__status_init(&second->observe.status);
-    second->context.options = &others;
+    second->process.options = &others;
     second->upgrade.predecessor_fd = -1;
     ok_eq(oribi__status_open(&second->observe, error), ORIBI_ESYS);
     ok(strstr(error, words_of(EADDRINUSE)) != NULL);
