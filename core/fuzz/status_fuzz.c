@@ -37,11 +37,12 @@ static struct oribi__observe *prepare(uint8_t flags, struct oribi_options *optio
         expect(oribi_scoreboard_create(&context.board, SLOTS) == 0);
         expect(oribi_dispatcher_init(&dispatcher) == 0);
         observe.dispatcher = &dispatcher;
+        oribi__observe_init(&observe);
     }
     *options = (struct oribi_options){.status_token = flags & TOKEN ? (char *)(uintptr_t)token : NULL};
     oribi_policy_init(&policy, &config, context.board.slots, SLOTS);
     context.options = options;
-    observe.status.side.is_unix = flags & UNIX;
+    observe.state->status.side.is_unix = flags & UNIX;
     policy.up = flags & UP;
     for (uint32_t i = 0; i < (uint32_t)flags >> WORKERS_SHIFT; i++)
         policy.records[i].state = ORIBI_RECORD_SERVING;

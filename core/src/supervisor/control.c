@@ -2,7 +2,6 @@
  * it is done, and a good one to a reload or an upgrade is deferred until no old worker accepts connections any more.
  * Reading order: opening, replies, commands, turns. The client's side is control_client.c. */
 #include "oribi/supervisor/control.h"
-#include "oribi/observe/top_snapshot.h"
 #include "oribi/supervisor/control_client.h"
 #include "supervisor/supervisor_private.h"
 
@@ -311,7 +310,7 @@ void oribi__control_stacks(struct oribi__context *context)
     for (uint32_t i = 0; i < ORIBI__CLIENTS_MAX; i++) {
         struct oribi__client *client = &context->control.clients[i];
         if (client->fd >= 0 && client->command == ORIBI__COMMAND_STACKS)
-            answer_long(client, client->line[6] ? &context->observe.stacks.json : &context->observe.stacks.text);
+            answer_long(client, oribi__stacks_answer_to(&context->observe, client->line[6] != 0));
     }
 }
 

@@ -240,7 +240,7 @@ void oribi_supervisor_configure(struct oribi_supervisor *supervisor)
     uint32_t most = policy->config.workers_max;
     oribi__supervisor_config(context->process.options, most, true, &policy->config);
     policy->config.no_reopen = context->process.usr1_foreign;
-    oribi__footprints_configured(&context->observe);
+    oribi__observe_configured(&context->observe);
     if (policy->config.workers != before)
         policy->target = policy->config.workers;
 }

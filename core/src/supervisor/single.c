@@ -74,8 +74,7 @@ static void remove_files(struct oribi_single *single)
     oribi_listeners_unlink(context->process.listeners);
     oribi__control_stopped(context);
     oribi__control_close(context, true);
-    oribi__agent_close(&context->observe, true);
-    oribi__status_close(&context->observe, true);
+    oribi__observe_close(&context->observe, true);
     oribi_pid_file_remove(&context->pid_file);
 }
 

@@ -170,8 +170,7 @@ void oribi__single_become(struct oribi_single *single)
     (void)pthread_sigmask(SIG_SETMASK, &all, NULL);
     reap_all();
     oribi__control_close(context, true);
-    oribi__agent_close(&context->observe, true);
-    oribi__status_close(&context->observe, true);
+    oribi__observe_close(&context->observe, true);
     oribi_pid_file_forget(&context->pid_file);
     oribi_log_drain(ORIBI_LOG_DRAIN_MS);
     oribi_start_become(&context->start, extra, keep, count, held, HELD);

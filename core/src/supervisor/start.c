@@ -224,11 +224,9 @@ static void no_descriptors(struct oribi__context *context)
         context->molds[i].fd = -1;
     for (uint32_t i = 0; i < ORIBI__CLIENTS_MAX; i++)
         context->control.clients[i].fd = -1;
-    context->observe.inherited.to_fd = -1;
     context->process.app.fd = -1;
     oribi__frontends_init(&context->frontends);
-    oribi__status_init(&context->observe.status);
-    oribi__agent_init(&context->observe.agent);
+    oribi__observe_init(&context->observe);
 }
 
 struct oribi__context *oribi__supervisor_context(struct oribi_supervisor *supervisor)
@@ -302,8 +300,7 @@ void oribi__supervisor_let_go(void *owner)
         oribi__close(&context->molds[i].fd);
     oribi__frontends_close(context, true);
     oribi__control_close(context, false);
-    oribi__agent_let_go(&context->observe.agent);
-    oribi__status_let_go(&context->observe.status);
+    oribi__observe_let_go(&context->observe);
 }
 
 void oribi__supervisor_forget(struct oribi_supervisor *supervisor, int keep_fd)
@@ -313,9 +310,8 @@ void oribi__supervisor_forget(struct oribi_supervisor *supervisor, int keep_fd)
     close_own(context, keep_fd);
     oribi__frontends_close(context, true);
     oribi__control_close(context, false);
-    oribi__agent_close(&context->observe, false);
-    oribi__status_close(&context->observe, false);
-    oribi__stacks_close(&context->observe);
+    oribi__observe_close(&context->observe, false);
+    oribi__observe_deinit(&context->observe);
     oribi_pid_file_forget(&context->pid_file);
     oribi_dispatcher_deinit(&context->dispatcher);
     if (context->process.listeners != &context->no_listeners)
@@ -399,8 +395,8 @@ static int fail(struct oribi_supervisor *supervisor, int code, const char *what,
     oribi_handoff_close(&context->process.handoff);
     oribi__frontends_close(context, false);
     oribi__control_close(context, true);
-    oribi__agent_close(&context->observe, true);
-    oribi__status_close(&context->observe, true);
+    oribi__observe_close(&context->observe, true);
+    oribi__observe_deinit(&context->observe);
     oribi_pid_file_remove(&context->pid_file);
     if (context->process.access_log)
         oribi_access_log_close(context->process.access_log);
@@ -434,9 +430,7 @@ static int open_named(struct oribi__context *context, char *error)
     if (code == 0)
         code = oribi__open_logs(&context->process, error);
     if (code == 0)
-        code = oribi__status_open(&context->observe, error);
-    if (code == 0)
-        code = oribi__agent_open(&context->observe, error);
+        code = oribi__observe_open(&context->observe, error);
     if (code == 0)
         oribi_options_warn_of_files(options);
     return code;
@@ -492,7 +486,7 @@ int oribi_supervisor_create(const struct oribi_supervisor_setup *setup, struct o
     oribi__supervisor_config(options, workers_max, context->process.prefork, &config);
     config.no_reopen = context->process.usr1_foreign;
     oribi_policy_init(&context->policy, &config, context->process.board.slots, context->process.board.count);
-    oribi__footprints_configured(&context->observe);
+    oribi__observe_configured(&context->observe);
     if (oribi_policy_keep_workers(&context->policy, context->upgrade.workers, context->upgrade.workers_before))
         oribi_log(ORIBI_LOG_INFO, ORIBI_POLICY_WORKERS_KEPT, context->policy.target, config.workers);
     oribi_signals_install(oribi__supervisor_signal, context, 1);
@@ -524,9 +518,8 @@ void oribi_supervisor_destroy(struct oribi_supervisor *supervisor)
     oribi__inherited_totals_close(&context->observe.inherited);
     oribi__frontends_close(context, false);
     oribi__control_close(context, true);
-    oribi__agent_close(&context->observe, true);
-    oribi__status_close(&context->observe, true);
-    oribi__stacks_close(&context->observe);
+    oribi__observe_close(&context->observe, true);
+    oribi__observe_deinit(&context->observe);
     oribi__watch_end(&context->watch);
     oribi__restart_end(&context->restart_file);
     oribi__close_listeners(context, true);

@@ -196,8 +196,7 @@ static void leave(struct oribi__context *context, bool handed_over)
         oribi__notify(context, ORIBI__STOPPING_NOTICE, NULL); /* else the successor is the service */
     if (handed_over) {
         oribi__export_totals(&context->observe);
-        oribi__agent_close(&context->observe, true);
-        oribi__status_close(&context->observe, true); /* the successor waits for the address */
+        oribi__observe_close(&context->observe, true); /* the successor waits for the address */
     }
     oribi__reload_turn(context, true);
     oribi__control_stopping(context);
@@ -348,7 +347,7 @@ bool oribi__carry_out(struct oribi__context *context, const struct oribi_policy_
     case ORIBI_ACTION_COMMITTED:
         oribi_log_identify(-1, action->generation);
         oribi__announced_commit(context);
-        oribi__footprints_configured(&context->observe);
+        oribi__observe_configured(&context->observe);
         context->frontends.renewal[0] = '\0';
         if (context->frontends.set.count > 0) /* a reload has them read anew as well */
             oribi__frontends_certificates(context);

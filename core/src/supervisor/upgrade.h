@@ -7,7 +7,7 @@
  *   ORIBI_UPGRADE_WORKERS  "asked configured": workers asked for by ctl or a signal, and by the configuration
  *   ORIBI_CONTROL_PATH  where the control socket is that the predecessor's options do not name
  *
- * Counters go to the successor by inherited_totals.h. */
+ * Counters go to the successor by totals.h. */
 #ifndef ORIBI_SUPERVISOR_UPGRADE_H
 #define ORIBI_SUPERVISOR_UPGRADE_H
 

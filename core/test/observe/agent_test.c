@@ -35,7 +35,7 @@ static uint32_t clients(void)
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < ORIBI__AGENT_CLIENTS_MAX; i++)
-        count += world->observe.agent.clients[i].fd >= 0;
+        count += world->observe.state->agent.clients[i].fd >= 0;
     return count;
 }
 
@@ -43,7 +43,7 @@ static int dial(void)
 {
     struct sockaddr_in where;
     socklen_t n = sizeof(where);
-    (void)getsockname(world->observe.agent.side.fd, (struct sockaddr *)&where, &n);
+    (void)getsockname(world->observe.state->agent.side.fd, (struct sockaddr *)&where, &n);
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     ok_eq(connect(fd, (struct sockaddr *)&where, n), 0);
     return fd;
@@ -124,7 +124,7 @@ static void test_clients_that_stay_are_few_and_end(void)
     }
     ok_eq(clients(), ORIBI__AGENT_CLIENTS_MAX);
     for (uint32_t i = 0; i < ORIBI__AGENT_CLIENTS_MAX; i++) {
-        struct oribi_timer *until = &world->observe.agent.clients[i].until;
+        struct oribi_timer *until = &world->observe.state->agent.clients[i].until;
         ok(oribi_timer_at(until) <= oribi_clock_ms() + ORIBI__AGENT_MS);
         world_expire(world, until);
     }

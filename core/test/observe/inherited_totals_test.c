@@ -1,11 +1,11 @@
 /* Counters that outlive the supervisor. */
-#include "observe/inherited_totals.c"
+#include "observe/totals.c"
 
 #include "observe_world.h"
 #include "tap.h"
 
 #include "oribi/base/clock.h"
-#include "oribi/observe/status.h"
+#include "observe/status.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -192,17 +192,17 @@ static void test_the_totals_are_written_again_and_again(void)
     struct oribi__observe *observe = &world->observe;
     uint32_t at = FRONTEND_AT(handshakes);
     oribi__export_totals(observe); /* there is no successor */
-    ok_eq(oribi_timer_at(&observe->export_totals), INT64_MAX);
+    ok_eq(oribi_timer_at(&observe->state->export_totals), INT64_MAX);
     ok_eq(oribi__inherited_totals_make(&observe->inherited), 0);
     oribi__export_totals(observe);
     ok_eq(atomic_load(&observe->inherited.to->counters[at]), 0);
     counters_of(&observe->totals)[at] = 7;
-    world_expire(world, &observe->export_totals);
+    world_expire(world, &observe->state->export_totals);
     ok_eq(atomic_load(&observe->inherited.to->counters[at]), 7);
-    ok(oribi_timer_at(&observe->export_totals) <= oribi_clock_ms() + ORIBI__TOTALS_MS);
+    ok(oribi_timer_at(&observe->state->export_totals) <= oribi_clock_ms() + ORIBI__TOTALS_MS);
     oribi__inherited_totals_drop(&observe->inherited);
-    world_expire(world, &observe->export_totals);
-    ok_eq(oribi_timer_at(&observe->export_totals), INT64_MAX);
+    world_expire(world, &observe->state->export_totals);
+    ok_eq(oribi_timer_at(&observe->state->export_totals), INT64_MAX);
     world_end(world);
 }
 

@@ -20,7 +20,7 @@ static struct oribi_buf text;
 /* Has the next worker measured, if any is. True when the policy has heard of it. */
 static bool measure_now(void)
 {
-    struct oribi_timer *measure = &world->observe.footprints.measure;
+    struct oribi_timer *measure = &world->observe.state->footprints.measure;
     uint32_t before = world->reports;
     if (oribi_timer_at(measure) != INT64_MAX)
         oribi_dispatcher_arm(&world->dispatcher, measure, 1);
@@ -161,7 +161,7 @@ static void test_a_limit_of_memory_has_workers_measured(void)
     if (!only_on_linux("memory of other processes is not known"))
         return;
     begin();
-    struct oribi__footprints *footprints = &world->observe.footprints;
+    struct oribi__footprints *footprints = &world->observe.state->footprints;
     for (uint32_t i = 0; i < WORKERS; i++)
         world->context.board.slots[i].state = ORIBI_SLOT_IDLE;
     world->policy.config.memory_max = 1 << 30;
@@ -193,7 +193,7 @@ static void test_what_is_slow_to_measure_is_measured_in_turn(void)
     if (!only_on_linux("memory of other processes is not known"))
         return;
     begin();
-    struct oribi__footprints *footprints = &world->observe.footprints;
+    struct oribi__footprints *footprints = &world->observe.state->footprints;
     for (uint32_t i = 0; i < WORKERS; i++)
         world->context.board.slots[i].state = ORIBI_SLOT_IDLE;
     oribi__footprints_configured(&world->observe);

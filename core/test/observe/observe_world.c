@@ -42,9 +42,7 @@ struct world *world_begin(uint32_t workers, uint32_t slots)
     world->observe.owner = world;
     world->observe.report = report;
     world->observe.stacks_found = stacks_found;
-    world->observe.inherited.to_fd = -1;
-    oribi__status_init(&world->observe.status);
-    oribi__agent_init(&world->observe.agent);
+    oribi__observe_init(&world->observe);
     ok_eq(oribi_scoreboard_create(&world->context.board, slots), 0);
     oribi_policy_init(&world->policy, &config, world->context.board.slots, slots);
     return world;
@@ -52,11 +50,9 @@ struct world *world_begin(uint32_t workers, uint32_t slots)
 
 void world_end(struct world *which)
 {
-    oribi__agent_close(&which->observe, true);
-    oribi__status_close(&which->observe, true);
-    oribi__stacks_close(&which->observe);
+    oribi__observe_close(&which->observe, true);
+    oribi__observe_deinit(&which->observe);
     oribi__inherited_totals_close(&which->observe.inherited);
-    oribi_dispatcher_arm(&which->dispatcher, &which->observe.export_totals, INT64_MAX);
     ok_eq(which->dispatcher.timers.len, 0);
     oribi_dispatcher_deinit(&which->dispatcher);
     oribi_scoreboard_destroy(&which->context.board);

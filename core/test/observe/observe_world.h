@@ -5,7 +5,7 @@
 
 #include "oribi/config/listener.h"
 #include "oribi/config/options.h"
-#include "oribi/observe/view.h"
+#include "observe/state.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -24,7 +24,7 @@ static void close_world(void)
 
 static void look_now(void)
 {
-    world_expire(world, &world->observe.stacks.look);
+    world_expire(world, &world->observe.state->stacks.look);
 }
 
 /* One call in the worker's part, as its helper writes it. */
@@ -43,12 +43,12 @@ static struct oribi_stack *write_call(const char *line, const char *frames)
 static const char *answer_text(void)
 {
     (void)oribi__stacks_ask(&world->observe);
-    atomic_store(&stacks_of(&world->observe, 0)->answered, world->observe.stacks.number);
+    atomic_store(&stacks_of(&world->observe, 0)->answered, world->observe.state->stacks.number);
     look_now();
-    ok(!world->observe.stacks.open);
-    (void)oribi_buf_try_append(&world->observe.stacks.text, "", 1);
-    (void)oribi_buf_try_append(&world->observe.stacks.json, "", 1);
-    return world->observe.stacks.text.p;
+    ok(!world->observe.state->stacks.open);
+    (void)oribi_buf_try_append(&world->observe.state->stacks.text, "", 1);
+    (void)oribi_buf_try_append(&world->observe.state->stacks.json, "", 1);
+    return world->observe.state->stacks.text.p;
 }
 
 static void test_a_call_and_its_frames(void)
@@ -60,8 +60,9 @@ static void test_a_call_and_its_frames(void)
                    "worker 0 (pid %d): GET /x, 1.500 s, waiting\n    /app.rb:7:in `x'\n    C: recv (libc.so.6)\n",
                    (int)getpid());
     is_str(answer_text(), expected);
-    ok(strstr(world->observe.stacks.json.p, "\"call\":\"GET /x\",\"request_id\":\"\",\"system_call\":\"\",\"frames\":["
-                                            "\"/app.rb:7:in `x'\",\"C: recv (libc.so.6)\"]}]"));
+    ok(strstr(world->observe.state->stacks.json.p,
+              "\"call\":\"GET /x\",\"request_id\":\"\",\"system_call\":\"\",\"frames\":["
+              "\"/app.rb:7:in `x'\",\"C: recv (libc.so.6)\"]}]"));
     close_world();
 }
 
@@ -70,8 +71,8 @@ static void test_nothing_speaks_to_the_terminal(void)
     open_world();
     (void)write_call("GET /\x1b[2J", "a\x1b]0;b\x07\xc2\x9bm\xff \xc3\xa9\n");
     ok(strstr(answer_text(), "GET /?[2J, "));
-    ok(strstr(world->observe.stacks.text.p, "    a?]0;b??m? \xc3\xa9\n"));
-    ok(strstr(world->observe.stacks.json.p, "\\u001b"));
+    ok(strstr(world->observe.state->stacks.text.p, "    a?]0;b??m? \xc3\xa9\n"));
+    ok(strstr(world->observe.state->stacks.json.p, "\\u001b"));
     close_world();
 }
 
@@ -126,15 +127,15 @@ static void test_a_worker_that_says_nothing_is_not_waited_for(void)
     ok(!oribi__stacks_answered(&world->observe, number));
     look_now(); /* too early */
     ok(!oribi__stacks_answered(&world->observe, number));
-    ok(oribi_timer_at(&world->observe.stacks.look) <= oribi_clock_ms() + ORIBI__STACKS_LOOK_MS);
-    world->observe.stacks.until = 0;
+    ok(oribi_timer_at(&world->observe.state->stacks.look) <= oribi_clock_ms() + ORIBI__STACKS_LOOK_MS);
+    world->observe.state->stacks.until = 0;
     look_now();
     ok(oribi__stacks_answered(&world->observe, number));
     ok_eq(world->stacks_found, 1);
-    ok_eq(oribi_timer_at(&world->observe.stacks.look), INT64_MAX);
-    (void)oribi_buf_try_append(&world->observe.stacks.text, "", 1);
-    ok(strstr(world->observe.stacks.text.p, "does not answer; its first thread is running"));
-    ok(strstr(world->observe.stacks.text.p, "; its call: GET /stuck, 0."));
+    ok_eq(oribi_timer_at(&world->observe.state->stacks.look), INT64_MAX);
+    (void)oribi_buf_try_append(&world->observe.state->stacks.text, "", 1);
+    ok(strstr(world->observe.state->stacks.text.p, "does not answer; its first thread is running"));
+    ok(strstr(world->observe.state->stacks.text.p, "; its call: GET /stuck, 0."));
     close_world();
 }
 

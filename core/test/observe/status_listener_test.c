@@ -43,7 +43,7 @@ static uint32_t clients(void)
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < ORIBI__STATUS_CLIENTS_MAX; i++)
-        count += world->observe.status.clients[i].fd >= 0;
+        count += world->observe.state->status.clients[i].fd >= 0;
     return count;
 }
 
@@ -52,7 +52,7 @@ static int dial_with(int room)
 {
     struct sockaddr_storage where = {0};
     socklen_t n = sizeof(where);
-    (void)getsockname(world->observe.status.side.fd, (struct sockaddr *)&where, &n);
+    (void)getsockname(world->observe.state->status.side.fd, (struct sockaddr *)&where, &n);
     int fd = socket(where.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (room)
         (void)setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &room, sizeof(room));
@@ -126,7 +126,7 @@ static void test_paths_and_methods(void)
 static void test_the_history_is_kept_while_the_listener_is_open(void)
 {
     open_listener("127.0.0.1:0", NULL);
-    struct oribi_timer *timer = &world->observe.history.reading;
+    struct oribi_timer *timer = &world->observe.state->history.reading;
     ok(oribi_timer_at(timer) <= oribi_clock_ms()); /* the first reading is taken at once */
     world->policy.records[0].state = ORIBI_RECORD_SERVING;
     world->policy.records[0].pid = getpid();
@@ -137,12 +137,12 @@ static void test_the_history_is_kept_while_the_listener_is_open(void)
     ok_eq(oribi_timer_at(timer), next_ms);
     ok(begins(ask(GET("/history.json")), "HTTP/1.1 200 OK\r\n") && strstr(answer, "\"samples\":[]"));
     world->context.board.slots[0].status_class[2] = 5;
-    world->observe.history.history->last_ms -= ORIBI__HISTORY_MS; /* time passes */
-    world->observe.history.next_ms = 1;
+    world->observe.state->history.history->last_ms -= ORIBI__HISTORY_MS; /* time passes */
+    world->observe.state->history.next_ms = 1;
     world_expire(world, timer);
     ok(oribi_timer_at(timer) > oribi_clock_ms()); /* what was missed is not made up for */
     ok(strstr(ask(GET("/history.json?since=0")), ",0,0,5,0,0,0,") != NULL);
-    const struct oribi__history_sample *sample = &world->observe.history.history->samples[0];
+    const struct oribi__history_sample *sample = &world->observe.state->history.history->samples[0];
     ok_eq(sample->values[ORIBI__HISTORY_WORKERS], 1);
     ok_eq(sample->values[ORIBI__HISTORY_THREADS], 1);
     ok_eq(sample->values[ORIBI__HISTORY_MEMORY] > 0, oribi_os_adopts_orphans());
@@ -151,7 +151,7 @@ static void test_the_history_is_kept_while_the_listener_is_open(void)
     ok(begins(ask(GET("/history.json?since=-1")), "HTTP/1.1 400 "));
     ok(begins(ask(GET("/history.json?since=99999999999999999999")), "HTTP/1.1 400 "));
     ok(begins(ask(GET("/history.json?since=999999999999999999")), "HTTP/1.1 200 "));
-    oribi__status_close(&world->observe, false);
+    oribi__observe_close(&world->observe, false);
     ok_eq(oribi_timer_at(timer), INT64_MAX);
     close_listener();
 }
@@ -301,8 +301,8 @@ static void test_hanging_clients_keep_no_other_away(void)
 static void expire(void)
 {
     for (uint32_t i = 0; i < ORIBI__STATUS_CLIENTS_MAX; i++)
-        if (world->observe.status.clients[i].fd >= 0)
-            world_expire(world, &world->observe.status.clients[i].until);
+        if (world->observe.state->status.clients[i].fd >= 0)
+            world_expire(world, &world->observe.state->status.clients[i].until);
 }
 
 static void test_a_silent_client_is_closed_in_time(void)
@@ -311,7 +311,7 @@ static void test_a_silent_client_is_closed_in_time(void)
     int fd = dial();
     turn();
     ok_eq(clients(), 1);
-    int64_t until = oribi_timer_at(&world->observe.status.clients[0].until);
+    int64_t until = oribi_timer_at(&world->observe.state->status.clients[0].until);
     ok(until > oribi_clock_ms() && until <= oribi_clock_ms() + ORIBI__STATUS_MS);
     expire();
     ok_eq(clients(), 0);
@@ -327,7 +327,7 @@ static void test_each_place_is_taken_before_the_oldest_goes(void)
     for (int i = 0; i < ORIBI__STATUS_CLIENTS_MAX; i++) {
         fds[i] = dial();
         turn();
-        oribi_dispatcher_arm(&world->dispatcher, &world->observe.status.clients[i].until,
+        oribi_dispatcher_arm(&world->dispatcher, &world->observe.state->status.clients[i].until,
                              oribi_clock_ms() + ORIBI__STATUS_MS + i); /* however quick this is */
     }
     ok_eq(clients(), ORIBI__STATUS_CLIENTS_MAX);
@@ -372,7 +372,7 @@ static void test_a_client_may_close_at_every_step(void)
     static const char request[] = GET("/metrics");
     int small = 1;
     open_listener("127.0.0.1:0", NULL);
-    (void)setsockopt(world->observe.status.side.fd, SOL_SOCKET, SO_SNDBUF, &small, sizeof(small));
+    (void)setsockopt(world->observe.state->status.side.fd, SOL_SOCKET, SO_SNDBUF, &small, sizeof(small));
     for (size_t n = 0; n < sizeof(request); n++) {
         int fd = dial_with(1);
         ok_eq(write(fd, request, n), n);
@@ -398,11 +398,11 @@ static void test_a_client_that_never_reads_is_closed_in_time(void)
 {
     int small = 1;
     open_listener("127.0.0.1:0", NULL);
-    (void)setsockopt(world->observe.status.side.fd, SOL_SOCKET, SO_SNDBUF, &small, sizeof(small));
+    (void)setsockopt(world->observe.state->status.side.fd, SOL_SOCKET, SO_SNDBUF, &small, sizeof(small));
     int fd = dial_with(1);
     say(fd, GET("/metrics"));
     turn();
-    ok(world->observe.status.clients[0].out.len > 0);
+    ok(world->observe.state->status.clients[0].out.len > 0);
     ok(begins(ask(GET("/healthz")), "HTTP/1.1 200 "));
     ok_eq(clients(), 1);
     expire();
@@ -483,9 +483,9 @@ static void test_without_descriptors_the_listener_pauses(void)
     newcomer(&world->observe, ORIBI_READ);
     ok_eq(setrlimit(RLIMIT_NOFILE, &before), 0);
     ok_eq(clients(), 0);
-    ok(oribi_timer_at(&world->observe.status.side.retry) <= oribi_clock_ms() + ORIBI__SIDE_RETRY_MS);
+    ok(oribi_timer_at(&world->observe.state->status.side.retry) <= oribi_clock_ms() + ORIBI__SIDE_RETRY_MS);
     turn(); /* ends: nothing is ready */
-    world_expire(world, &world->observe.status.side.retry);
+    world_expire(world, &world->observe.state->status.side.retry);
     say(fd, GET("/healthz"));
     ok(hear(fd) > 0 && begins(answer, "HTTP/1.1 200 "));
     oribi_os_close(fd);
@@ -497,7 +497,7 @@ static void test_an_answer_longer_than_the_socket_takes_is_sent_in_parts(void)
 {
     int small = 1;
     open_listener("127.0.0.1:0", NULL);
-    (void)setsockopt(world->observe.status.side.fd, SOL_SOCKET, SO_SNDBUF, &small, sizeof(small));
+    (void)setsockopt(world->observe.state->status.side.fd, SOL_SOCKET, SO_SNDBUF, &small, sizeof(small));
     for (uint32_t i = 0; i < SLOTS; i++) {
         world->policy.records[i].state = ORIBI_RECORD_SERVING;
         world->policy.records[i].pid = getpid();
@@ -505,7 +505,7 @@ static void test_an_answer_longer_than_the_socket_takes_is_sent_in_parts(void)
     int fd = dial_with(1);
     say(fd, GET("/status.json"));
     turn();
-    ok_eq(world->observe.status.clients[0].watcher.watch.interest, ORIBI_WRITE);
+    ok_eq(world->observe.state->status.clients[0].watcher.watch.interest, ORIBI_WRITE);
     size_t n = hear(fd);
     ok(n > 20000 && strcmp(answer + n - 3, "}}\n") == 0);
     oribi_os_close(fd);
@@ -520,10 +520,10 @@ static void test_an_address_in_use_is_refused_and_tried_again_by_a_successor(voi
     socklen_t n = sizeof(where);
     open_listener("127.0.0.1:0", NULL);
     struct world *first = world;
-    (void)getsockname(first->observe.status.side.fd, (struct sockaddr *)&where, &n);
+    (void)getsockname(first->observe.state->status.side.fd, (struct sockaddr *)&where, &n);
     (void)snprintf(address, sizeof(address), "127.0.0.1:%d", ntohs(where.sin_port));
     struct world *second = world_begin(1, 2);
-    struct oribi__side_listener *side = &second->observe.status.side;
+    struct oribi__side_listener *side = &second->observe.state->status.side;
     ok_eq(oribi_options_set(&second->options, "status", address, error), 0);
     ok_eq(oribi__status_open(&second->observe, error), ORIBI_ESYS);
     ok(strstr(error, words_of(EADDRINUSE)) != NULL);

@@ -13,7 +13,7 @@
 #include "oribi/base/error.h"
 #include "oribi/config/listener.h"
 #include "oribi/config/options.h"
-#include "oribi/observe/frontend_set.h"
+#include "oribi/observe/observe.h"
 #include "oribi/worker/frontend_protocol.h"
 #include "oribi/worker/frontend_slot.h"
 
