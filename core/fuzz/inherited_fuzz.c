@@ -7,7 +7,8 @@
 
 #include "oribi/base/error.h"
 #include "oribi/config/inherited.h"
-#include "supervisor/supervisor_private.h"
+#include "oribi/worker/placement/handoff.h"
+#include "supervisor/mold.h"
 
 #include <stdio.h>
 

@@ -9,7 +9,6 @@
 #include "ours.h"
 
 #include "supervisor/mold.h"
-#include "supervisor/supervisor_private.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

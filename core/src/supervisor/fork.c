@@ -1,6 +1,6 @@
 /* How a process gets its role: by being created, or by a fork of another. */
 #include "supervisor/process_private.h"
-#include "supervisor/supervisor_private.h"
+#include "supervisor/supervisor.h"
 
 #include "oribi/base/log.h"
 #include "oribi/base/mem.h"

@@ -51,7 +51,7 @@ struct oribi_process {
 /* As the step FORK: the signals are held back, and the fork handler leaves the descriptors alone. */
 void oribi__process_hold(struct oribi_process *p, enum oribi_fork_kind kind);
 
-/* start.c: the process that --daemonize was given to. A failed fork (pid < 0) is printed there and then. */
+/* supervisor.c: the process that --daemonize was given to. A failed fork (pid < 0) is printed there and then. */
 void oribi__starter_enter(struct oribi_supervisor *supervisor, pid_t pid);
 void oribi__starter_wait(const struct oribi_supervisor *supervisor, int64_t ms);
 

@@ -4,12 +4,19 @@
 #include "supervisor/mold.h"
 #include "supervisor/process_private.h"
 #include "oribi/policy/signal_table.h"
-#include "supervisor/supervisor_private.h"
+#include "supervisor/fork_handlers.h"
+#include "supervisor/logs.h"
+#include "supervisor/manager.h"
+#include "supervisor/module.h"
+#include "supervisor/start.h"
+#include "oribi/supervisor/message.h"
 
 #include "oribi/base/clock.h"
 #include "oribi/base/error.h"
 #include "oribi/base/log.h"
 #include "oribi/base/mem.h"
+#include "oribi/base/os/os_process.h"
+#include "oribi/worker/app_metrics.h"
 #include "oribi/supervisor/prefork.h"
 
 #include <signal.h>
@@ -119,10 +126,10 @@ struct oribi_link *oribi_link_enter(struct oribi_mold *mold)
 
 struct oribi_link *oribi_link_enter_managed(struct oribi_supervisor *supervisor, char *error)
 {
-    struct oribi_policy_action spawn = supervisor->context.manager.spawn;
-    bool dies_with_parent = !supervisor->context.manager.can_outlive_thread;
-    struct oribi__process_context context = supervisor->context.process;
-    oribi__supervisor_forget(supervisor, -1);
+    struct oribi_policy_action spawn;
+    bool dies_with_parent = oribi__prefork_spawned(oribi__supervisor_context(supervisor), &spawn);
+    struct oribi__process_context context = *oribi__supervisor_process(supervisor);
+    oribi__supervisor_forget(supervisor);
     struct oribi_link *child = oribi__link_new(&context, spawn.slot, spawn.ticket, spawn.generation);
     if (oribi_process_switch_user(context.options->user, context.options->group, error) < 0) {
         oribi_link_failed(child, error, strlen(error));

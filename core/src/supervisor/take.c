@@ -3,7 +3,7 @@
  * take_supervisor, take_mold, take_intermediate, take_worker. */
 #include "supervisor/reaper.h"
 #include "supervisor/process_private.h"
-#include "supervisor/supervisor_private.h"
+#include "supervisor/supervisor.h"
 
 #include "oribi/base/clock.h"
 #include "oribi/base/mem.h"

@@ -5,45 +5,6 @@
 #include "supervisor/lab.h"
 #include "system.h"
 
-/* A manager may look at its signals once a day, and children end all the time. */
-static void test_ends_of_children_leave_room_for_a_stop(void)
-{
-    static struct oribi__context supervisor;
-    ok_eq(pipe2(supervisor.signal_fds, O_CLOEXEC | O_NONBLOCK), 0);
-    for (int i = 0; i < 100000; i++)
-        oribi__supervisor_signal(&supervisor, i % 2 ? SIGCHLD : 0);
-    oribi__supervisor_signal(&supervisor, SIGTERM);
-    supervisor.policy.started = supervisor.policy.up = true;
-    ok(next_signal(&supervisor) && supervisor.policy.stopping);
-    oribi__supervisor_signal(&supervisor, SIGCHLD); /* and the next one wakes us again */
-    char byte = 0;
-    ok(read(supervisor.signal_fds[0], &byte, 1) == 1 && byte == SIGCHLD);
-    close(supervisor.signal_fds[0]);
-    close(supervisor.signal_fds[1]);
-}
-
-/* Sinatra's own handler of TERM calls it, too. */
-static void test_a_stop_that_is_asked_for_once_is_no_second_one(void)
-{
-    static struct oribi_supervisor whole;
-    struct oribi__context *context = &whole.context;
-    if (!ok(pipe2(context->signal_fds, O_NONBLOCK | O_CLOEXEC) == 0))
-        return;
-    oribi_supervisor_stop(&whole);
-    oribi_supervisor_stop(&whole);
-    struct oribi_policy_event event;
-    char byte = 0;
-    ok(read(context->signal_fds[0], &byte, 1) == 1 && signal_event(context, byte, &event));
-    ok_eq(event.type, ORIBI_EVENT_STOP);
-    context->policy.stopping = true;
-    ok(read(context->signal_fds[0], &byte, 1) == 1 && !signal_event(context, byte, &event));
-    context->policy.stopping = false;
-    context->policy.stop_at = 1;
-    ok(!signal_event(context, byte, &event));
-    (void)close(context->signal_fds[0]);
-    (void)close(context->signal_fds[1]);
-}
-
 static void test_starts_and_stops_in_order(void)
 {
     lab_prepare(3);
@@ -431,30 +392,9 @@ static void test_random_kills_leave_nothing_behind(void)
     until(lab_alone());
 }
 
-/* kill(2) with such a number would signal a group, all processes, init or the supervisor itself. */
-static void test_what_is_no_single_other_process_is_believed_by_nobody(void)
-{
-    struct oribi__context supervisor = {.pid = getpid()};
-    const int32_t lies[] = {0, 1, -1, -2, INT32_MIN, getpid()};
-    struct oribi_message message = {.kind = ORIBI_MESSAGE_WORKER_READY};
-    for (size_t i = 0; i < sizeof(lies) / sizeof(lies[0]); i++) {
-        message.pid = lies[i];
-        ok(!names_a_process(&supervisor, &message));
-    }
-    message.pid = 2;
-    ok(names_a_process(&supervisor, &message));
-    message.kind = ORIBI_MESSAGE_WORKER_FORKED;
-    message.pid = -1; /* the fork failed */
-    ok(names_a_process(&supervisor, &message));
-    message.pid = -2;
-    ok(!names_a_process(&supervisor, &message));
-}
-
 int main(int argc, char **argv)
 {
     lab_main(argc, argv);
-    test_ends_of_children_leave_room_for_a_stop();
-    test_a_stop_that_is_asked_for_once_is_no_second_one();
     test_starts_and_stops_in_order();
     test_a_killed_worker_is_replaced();
     test_a_call_that_ends_with_its_worker_counts_as_long();
@@ -481,6 +421,5 @@ int main(int argc, char **argv)
     test_an_unknown_user_is_one_line_and_1();
     test_workers_run_as_the_user_asked_for();
     test_random_kills_leave_nothing_behind();
-    test_what_is_no_single_other_process_is_believed_by_nobody();
     return done_testing();
 }

@@ -13,7 +13,7 @@
 
 enum {
     ORIBI__EVENTS_MAX = 8,
-    ORIBI__EVENT_TEXT_CAP = 160, /* a longer text is cut: it is a reason of the system's */
+    ORIBI__EVENT_TEXT_CAP = 3 * 1024 + 1, /* as long as that of a record (supervisor/message.h); a longer one is cut */
 };
 
 struct oribi__events {

@@ -1,17 +1,39 @@
 /* How the policy's actions are carried out. Reading order: oribi__carry_out at the end, then what
  * it calls. */
-#include "supervisor/reaper.h"
-#include "supervisor/supervisor_private.h"
+#include "supervisor/actions.h"
+
+#include "supervisor/announced.h"
+#include "supervisor/boot_log.h"
+#include "supervisor/context.h"
+#include "supervisor/control_socket.h"
+#include "supervisor/daemon.h"
+#include "supervisor/frontends.h"
+#include "supervisor/generation.h"
+#include "supervisor/listener_shutdown.h"
+#include "supervisor/logs.h"
+#include "supervisor/manager.h"
+#include "supervisor/notify.h"
+#include "supervisor/messages.h"
+#include "supervisor/start.h"
+#include "supervisor/upgrade.h"
 #include "oribi/develop/terminal.h"
+#include "oribi/observe/observe.h"
 
 #include "oribi/base/clock.h"
 #include "oribi/base/error.h"
 #include "oribi/base/log.h"
+#include "oribi/base/os/os.h"
 #include "oribi/supervisor/sd_notify.h"
 
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+
+struct oribi__steps {
+    bool waits; /* the reply to a reload that is done, until its frontends have what it has changed */
+    char text[192];
+    char reason[256]; /* of the hook that the language runs next */
+};
 
 /* The length of calls is the application's doing, not the worker's: the next one starts with a helper at hand.
  * A call that ended with its worker was long if it had run for long: only the supervisor can note that. */
@@ -38,33 +60,31 @@ static void spawn(struct oribi__context *context, const struct oribi_policy_acti
                                    : context->policy.stop_at != 0 ? ORIBI_STOP_SOON
                                                                   : ORIBI_STOP_NONE);
     if (action->pid == context->pid) {
-        context->manager.spawn = *action;
-        context->action = (struct oribi_supervisor_action){.type = ORIBI_SUPERVISOR_FORK_WORKER};
+        oribi__prefork_spawn(context, action);
         return;
     }
     struct oribi_message message = {
         .kind = ORIBI_MESSAGE_SPAWN, .generation = action->generation, .slot = action->slot, .ticket = action->ticket};
-    struct oribi__mold_socket *mold = oribi__mold_socket_of(context, action->pid);
-    if (!mold || oribi_message_send(mold->fd, &message, 0) < 0)
+    if (!oribi__mold_send(context, action->pid, &message))
         oribi_log(ORIBI_LOG_DEBUG, "mold (pid %d) takes no commands",
                   action->pid); /* its end or boot_timeout settles it */
 }
 
 /* A manager is its own mold, which ends without a process ending. */
-static bool stop_mold(struct oribi__context *context, int32_t pid, struct oribi_policy_event *event)
+static void stop_mold(struct oribi__context *context, int32_t pid)
 {
     oribi__mold_socket_close(context, pid);
-    *event = (struct oribi_policy_event){.type = ORIBI_EVENT_EXITED, .pid = pid};
-    return pid == context->pid;
+    if (pid == context->pid)
+        oribi__happened(context, &(struct oribi_policy_event){.type = ORIBI_EVENT_EXITED, .pid = pid});
 }
 
 static void hook(struct oribi__context *context, const char *name, const struct oribi_policy_action *action)
 {
     /* reasons are short */
-    (void)snprintf(context->reason, sizeof(context->reason), "%s", action->text ? action->text : "");
+    (void)snprintf(context->steps->reason, sizeof(context->steps->reason), "%s", action->text ? action->text : "");
     context->action = (struct oribi_supervisor_action){.type = ORIBI_SUPERVISOR_HOOK,
                                                        .hook = name,
-                                                       .reason = context->reason,
+                                                       .reason = context->steps->reason,
                                                        .pid = action->pid,
                                                        .status = action->status,
                                                        .index = action->slot};
@@ -73,7 +93,7 @@ static void hook(struct oribi__context *context, const char *name, const struct 
 static void worker_exited(struct oribi__context *context, const struct oribi_policy_action *action)
 {
     struct oribi_slot *slot = &context->process.board.slots[action->slot];
-    oribi__totals_exit(&context->observe.totals, slot, action->text ? action->text : "");
+    oribi__totals_exit(&context->observe->totals, slot, action->text ? action->text : "");
     oribi_scoreboard_forget_idle_waiter(&context->process.board, slot);
     oribi_metric_store_worker_ended(&context->process.app.view,
                                     oribi_metric_store_worker(&context->process.app.view, (int32_t)action->slot));
@@ -117,7 +137,7 @@ static void log_timeout_hint(const struct oribi_options *options)
               value);
 }
 
-void oribi__supervisor_up(struct oribi__context *context)
+void oribi__log_up(struct oribi__context *context)
 {
     log_start_line(context);
     log_timeout_hint(context->process.options);
@@ -126,16 +146,39 @@ void oribi__supervisor_up(struct oribi__context *context)
 
 static void up(struct oribi__context *context, const struct oribi_policy_action *action)
 {
-    oribi__supervisor_up(context);
-    oribi__release_starter(context, 0);
+    oribi__log_up(context);
+    oribi__daemon_release(context, 0);
     hook(context, "server_ready", action);
+}
+
+/* A bad pair keeps nothing from going on, and is named in the answer. */
+static void reply_to_reload(struct oribi__context *context)
+{
+    struct oribi__steps *reply = context->steps;
+    char text[ORIBI_ERROR_TEXT_CAP + sizeof(reply->text) + 64];
+    const char *refusal = oribi__frontends_refusal(context);
+    bool refused = refusal[0];
+    if (!reply->waits)
+        return;
+    reply->waits = false;
+    (void)snprintf(text, sizeof(text), "%s%s%s%s", reply->text, refused ? "; certificates: " : "", refusal,
+                   refused ? ": those that serve go on" : ""); /* fits */
+    oribi__control_reloaded(context, refused, text);
+    oribi__frontends_forget_refusal(context);
+}
+
+void oribi__reload_settled(struct oribi__context *context)
+{
+    if (!oribi__frontends_settle(context))
+        reply_to_reload(context);
 }
 
 static void reloaded(struct oribi__context *context, const struct oribi_policy_action *action)
 {
-    char text[sizeof(context->reload_text)];
-    oribi__reload_turn(context, true);
-    oribi__totals_reloaded(&context->observe.totals, action->code != 0, oribi_clock_ms());
+    struct oribi__steps *reply = context->steps;
+    char text[sizeof(reply->text)];
+    reply_to_reload(context);
+    oribi__totals_reloaded(&context->observe->totals, action->code != 0, oribi_clock_ms());
     oribi__announced_drop(context); /* no generation is being loaded any more, whichever way this one ended */
     (void)snprintf(text, sizeof(text), "generation %u, %u worker%s", action->generation,
                    oribi_policy_serving(&context->policy),
@@ -146,33 +189,18 @@ static void reloaded(struct oribi__context *context, const struct oribi_policy_a
         oribi__control_reloaded(context, action->code, action->text);
         return;
     }
-    context->reload_told_late = true;
-    memcpy(context->reload_text, text, sizeof(text));
-    oribi__reload_turn(context, false);
-}
-
-/* A bad pair keeps nothing from going on, and is named in the answer. */
-void oribi__reload_turn(struct oribi__context *context, bool now)
-{
-    char text[ORIBI_ERROR_TEXT_CAP + sizeof(context->reload_text) + 64];
-    char *renewal = context->frontends.renewal;
-    bool refused = renewal[0];
-    if (!context->reload_told_late || (!now && oribi__frontends_settle(context)))
-        return;
-    context->reload_told_late = false;
-    (void)snprintf(text, sizeof(text), "%s%s%s%s", context->reload_text, refused ? "; certificates: " : "", renewal,
-                   refused ? ": those that serve go on" : ""); /* fits */
-    oribi__control_reloaded(context, refused, text);
-    renewal[0] = '\0';
+    reply->waits = true;
+    memcpy(reply->text, text, sizeof(text));
+    oribi__reload_settled(context);
 }
 
 static void upgraded(struct oribi__context *context, const struct oribi_policy_action *action)
 {
-    char text[sizeof(context->upgrade.why) + 128];
+    char text[512];
     if (action->code) {
         oribi__upgrade_failed(context);
-        oribi__inherited_totals_drop(&context->observe.inherited);
-        const char *why = context->upgrade.why;
+        oribi__inherited_totals_drop(&context->observe->inherited);
+        const char *why = oribi__upgrade_why(context);
         /* cut when longer: a hint */
         (void)snprintf(text, sizeof(text), "%.120s%s%s", action->text, why[0] ? ": " : "", why);
     } else {
@@ -195,10 +223,10 @@ static void leave(struct oribi__context *context, bool handed_over)
     if (!handed_over)
         oribi__notify(context, ORIBI__STOPPING_NOTICE, NULL); /* else the successor is the service */
     if (handed_over) {
-        oribi__export_totals(&context->observe);
-        oribi__observe_close(&context->observe, true); /* the successor waits for the address */
+        oribi__export_totals(context->observe);
+        oribi__observe_close(context->observe, true); /* the successor waits for the address */
     }
-    oribi__reload_turn(context, true);
+    reply_to_reload(context);
     oribi__control_stopping(context);
 }
 
@@ -209,18 +237,16 @@ static void frontends_end(struct oribi__context *context, bool handed_over)
     for (uint32_t i = 0; i < context->process.board.count; i++)
         atomic_store(&context->process.board.slots[i].stop_soon, ORIBI_STOP_FRONTENDS);
     oribi__end_newcomers(context, handed_over);
-    oribi__frontends_end(context, handed_over);
+    (void)oribi__frontends_end(context, handed_over);
     leave(context, handed_over);
 }
 
 static void stopping(struct oribi__context *context, bool handed_over)
 {
-    bool begun = context->frontends.ending;
-    if (!begun)
-        oribi__frontends_end(context, handed_over);
+    bool begins = oribi__frontends_end(context, handed_over);
     oribi__frontends_give_up(context);
     oribi__end_listening(context, handed_over);
-    if (!begun)
+    if (begins)
         leave(context, handed_over);
 }
 
@@ -247,7 +273,7 @@ static void finish(struct oribi__context *context, const struct oribi_policy_act
 {
     if (action->text)
         oribi__log_text(context, ORIBI_LOG_ERROR, action->text);
-    oribi__release_starter(context, action->code);
+    oribi__daemon_release(context, action->code);
     oribi__control_stopped(context);
     oribi__reapers_await(context);
     uint32_t refused =
@@ -256,7 +282,7 @@ static void finish(struct oribi__context *context, const struct oribi_policy_act
         oribi_log(ORIBI_LOG_WARN,
                   "%u connections in the hand-off queue were answered 503: no worker was left to take them", refused);
     context->action = (struct oribi_supervisor_action){
-        .type = ORIBI_SUPERVISOR_EXIT, .exit_code = action->code, .signal = context->manager.reraise};
+        .type = ORIBI_SUPERVISOR_EXIT, .exit_code = action->code, .signal = oribi__prefork_reraise(context)};
 }
 
 /* A child that is not reaped still has its pid. But the pid comes from a worker's report, and a worker that has given
@@ -301,79 +327,84 @@ static void log_action(struct oribi__context *context, const struct oribi_policy
     oribi_log_identify(-1, context->policy.generation);
 }
 
-bool oribi__carry_out(struct oribi__context *context, const struct oribi_policy_action *action,
-                      struct oribi_policy_event *event)
+void oribi__carry_out(struct oribi__context *context, const struct oribi_policy_action *action)
 {
+    struct oribi_policy_event event;
     switch (action->type) {
     case ORIBI_ACTION_LOG:
         log_action(context, action);
-        return false;
+        break;
     case ORIBI_ACTION_START_MOLD:
-        return oribi__start_mold(context, action->generation, action->fresh, event);
+        if (oribi__start_mold(context, action->generation, action->fresh, &event))
+            oribi__happened(context, &event);
+        break;
     case ORIBI_ACTION_STOP_MOLD:
-        return stop_mold(context, action->pid, event);
+        stop_mold(context, action->pid);
+        break;
     case ORIBI_ACTION_SPAWN:
         spawn(context, action);
-        return false;
+        break;
     case ORIBI_ACTION_SIGNAL:
         stop_alone(context, action);
         if (action->pid != context->pid) /* a manager is its own mold, and needs no signal of its own */
             signal_process(action->pid, action->signal);
-        return false;
+        break;
     case ORIBI_ACTION_UP:
         up(context, action);
-        return false;
+        break;
     case ORIBI_ACTION_WORKER_EXIT:
         worker_exited(context, action);
-        return false;
+        break;
     case ORIBI_ACTION_REOPEN:
         oribi__reopen_logs(&context->process);
         oribi__frontends_reopen(context);
-        return false;
+        break;
     case ORIBI_ACTION_STOP_SOON:
         stop_soon(context);
-        return false;
+        break;
     case ORIBI_ACTION_FRONTENDS_END:
         frontends_end(context, action->code != 0);
-        return false;
+        break;
     case ORIBI_ACTION_STOPPING:
         stopping(context, action->code != 0);
-        return false;
+        break;
     case ORIBI_ACTION_RELOADING:
-        oribi__totals_reloading(&context->observe.totals, oribi_clock_ms());
+        oribi__totals_reloading(&context->observe->totals, oribi_clock_ms());
         oribi__notify(context, ORIBI__RELOADING_NOTICE, NULL);
         hook(context, "before_reload", action);
-        return false;
+        break;
     case ORIBI_ACTION_COMMITTED:
         oribi_log_identify(-1, action->generation);
         oribi__announced_commit(context);
-        oribi__observe_configured(&context->observe);
-        context->frontends.renewal[0] = '\0';
-        if (context->frontends.set.count > 0) /* a reload has them read anew as well */
+        oribi__observe_configured(context->observe);
+        oribi__frontends_forget_refusal(context);
+        if (oribi__frontends_any(context)) /* a reload has them read anew as well */
             oribi__frontends_certificates(context);
-        return false;
+        break;
     case ORIBI_ACTION_RELOADED:
         reloaded(context, action);
-        return false;
+        break;
     case ORIBI_ACTION_START_UPGRADE:
-        oribi__frontends_note_sole(&context->frontends, false);
-        *event = oribi__upgrade_start(context);
-        return true;
+        oribi__frontends_note_sole(context, false);
+        event = oribi__upgrade_start(context);
+        oribi__happened(context, &event);
+        break;
     case ORIBI_ACTION_UPGRADED:
         upgraded(context, action);
-        return false;
+        break;
     case ORIBI_ACTION_UPGRADE_REFUSED:
         oribi__control_upgrade_refused(context, action->text);
-        return false;
+        break;
     case ORIBI_ACTION_REFORK:
         log_memory(context, "before the");
-        return false;
+        break;
     case ORIBI_ACTION_REFORKED:
         log_memory(context, "after the");
-        return false;
+        break;
     case ORIBI_ACTION_EXIT:
         finish(context, action);
-        return false;
+        break;
     }
-    return false;
 }
+
+const struct oribi__module oribi__steps_module = {.bytes = sizeof(struct oribi__steps)};
