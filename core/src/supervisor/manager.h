@@ -29,7 +29,10 @@ extern const struct oribi__kind oribi__manager;
 /* Tells the policy of what a client of the control socket wants. */
 void oribi__ask_policy(struct oribi__context *context, const struct oribi_policy_event *event);
 
-/* Makes the server a manager, before its policy begins. Borrows `prefork` during the call. */
+/* NULL: a server proper. */
+const struct oribi__kind *oribi__kind_of(const struct oribi_prefork *prefork);
+
+/* Makes the server a manager, before its policy begins; nothing with NULL. Borrows `prefork` during the call. */
 void oribi__prefork_begin(struct oribi__context *context, const struct oribi_prefork *prefork);
 
 /* The signal that ends the loop, of which the language hears before anything else happens; 0: none has come. Take:

@@ -125,6 +125,9 @@ struct oribi_link;
 struct oribi_link *oribi__link_new(const struct oribi__process_context *context, uint32_t index, uint32_t ticket,
                                    uint32_t generation);
 void oribi__link_let_go(void *child);
+
+/* The process is the whole server (single.h). */
+void oribi__link_alone(struct oribi_link *child);
 const struct oribi__process_context *oribi__link_context(const struct oribi_link *child);
 
 /* In the grandchild: takes mold, installs a worker's signal handlers. Never fails. */

@@ -143,6 +143,8 @@ static const struct oribi_trap *trap_of(const struct oribi__context *context, in
 /* A program that has a handler of its own for a signal keeps it, unless it traps the signal. */
 void oribi__prefork_begin(struct oribi__context *context, const struct oribi_prefork *prefork)
 {
+    if (!prefork)
+        return;
     int ours[ORIBI__SIGNALS_MAX];
     int numbers[ORIBI__SIGNALS_MAX + ORIBI_TRAPS_MAX];
     size_t our_count = oribi__signals_handled(ORIBI__IN_MANAGER, ours);
@@ -301,6 +303,11 @@ static void leave_signals(const struct oribi__context *context)
 {
     oribi_signals_uninstall();
     oribi_signals_choose(NULL, 0);
+}
+
+const struct oribi__kind *oribi__kind_of(const struct oribi_prefork *prefork)
+{
+    return prefork ? &oribi__manager : &oribi__server;
 }
 
 const struct oribi__kind oribi__manager = {

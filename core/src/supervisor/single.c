@@ -583,7 +583,6 @@ int oribi__single_begin(const struct oribi_supervisor_setup *setup, const struct
     struct oribi_single *single = oribi_mem_alloc(1, sizeof(*single));
     struct oribi__context *context = oribi__supervisor_context(supervisor);
     struct oribi__process_context process = context->process;
-    process.single = true;
     *single = (struct oribi_single){.supervisor = supervisor,
                                     .context = context,
                                     .generation = arrival->generation ? arrival->generation : 1,
@@ -608,6 +607,7 @@ int oribi__single_begin(const struct oribi_supervisor_setup *setup, const struct
     (void)pthread_sigmask(SIG_SETMASK, &all, &before); /* until the handler is ours */
     oribi_signals_hold();                              /* it releases them, as after a fork */
     single->link = oribi__link_new(&process, 0, 1, single->generation);
+    oribi__link_alone(single->link);
     oribi__children_let_go(let_go, single);
     atomic_store(&single->attended, true);
     oribi_signals_install(on_signal, single, 0);

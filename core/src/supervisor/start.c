@@ -179,7 +179,7 @@ int oribi_supervisor_create(const struct oribi_supervisor_setup *setup, struct o
                                         .app = {.fd = -1},
                                         .message_fd = -1,
                                         .life_fd = -1};
-    context->kind = setup->prefork ? &oribi__manager : &oribi__server;
+    context->kind = oribi__kind_of(setup->prefork);
     context->pid = getpid();
     int made = oribi_dispatcher_init(&context->dispatcher);
     oribi__modules_create(context);
@@ -206,8 +206,7 @@ int oribi_supervisor_create(const struct oribi_supervisor_setup *setup, struct o
     if (oribi__app_store_create(&context->process.app, options->metrics_max) < 0)
         return fail(supervisor, ORIBI_ENOMEM, "cannot map the application's metrics", error);
     oribi_app_metrics_enter(&context->process.app.view, 1, ORIBI_METRIC_NOBODY); /* the first mold inherits it */
-    if (setup->prefork)
-        oribi__prefork_begin(context, setup->prefork);
+    oribi__prefork_begin(context, setup->prefork);
     begin_policy(context, workers_max);
     oribi__signals_install(context);
     oribi__children_let_go(oribi__supervisor_let_go, supervisor);

@@ -28,7 +28,6 @@ struct oribi__process_context {
     int life_fd;    /* never written to: at its end the supervisor is dead */
     pid_t supervisor;
     bool prefork;      /* a library's: prefork.h */
-    bool single;       /* this process is the whole server: single.h */
     bool usr1_foreign; /* a library's program uses USR1 itself, so that it is sent to no process */
 };
 
