@@ -261,7 +261,7 @@ static void turn(struct oribi_single *single)
         happened(single, &event);
     while (oribi__control_turn(supervisor, &event))
         happened(single, &event);
-    (void)oribi__footprints_turn(&supervisor->observe, &event);
+    (void)oribi_dispatcher_next(&supervisor->dispatcher); /* the wait ends at once while there are more */
     deadlines(single);
     oribi__supervisor_turns(supervisor);
 }
@@ -295,6 +295,7 @@ static void describe(struct oribi_single *single)
     policy->started = true;
     policy->target = 1;
     policy->config.watch = false;
+    policy->config.memory_max = 0; /* nobody replaces the one worker */
     policy->config.workers_max = 1;
     policy->generation = single->generation;
     policy->records[0] = (struct oribi_worker_record){

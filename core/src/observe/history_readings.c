@@ -1,27 +1,10 @@
-/* The supervisor's readings for its history: one each two seconds while the status listener is on. */
+/* The supervisor's readings for its history: one each two seconds while the status listener or the agent is on. */
 #include "oribi/observe/history.h"
 #include "oribi/observe/status.h"
 #include "oribi/observe/view.h"
 
 #include "oribi/base/clock.h"
 #include "oribi/base/mem.h"
-
-void oribi__history_begin(struct oribi__observe *observe)
-{
-    struct oribi__history_readings *readings = &observe->history;
-    if (readings->history)
-        return;
-    readings->history = oribi_mem_alloc(1, sizeof(*readings->history));
-    readings->next_ms = oribi_clock_ms();
-}
-
-void oribi__history_end(struct oribi__observe *observe)
-{
-    struct oribi__history_readings *readings = &observe->history;
-    oribi_mem_free(readings->history);
-    oribi_mem_free(readings->workers);
-    *readings = (struct oribi__history_readings){0};
-}
 
 /* --- one reading --- */
 
@@ -96,25 +79,43 @@ static void take(struct oribi__observe *observe, int64_t now_ms)
     oribi__history_add(observe->history.history, &reading);
 }
 
-void oribi__history_turn(struct oribi__observe *observe)
+/* --- beginning and end --- */
+
+static void arm(struct oribi__observe *observe, int64_t at_ms)
 {
+    observe->history.next_ms = at_ms;
+    oribi_dispatcher_arm(observe->dispatcher, &observe->history.reading, at_ms);
+}
+
+static void reading_expired(void *owner)
+{
+    struct oribi__observe *observe = owner;
     struct oribi__history_readings *readings = &observe->history;
-    if (!readings->history)
-        return;
     int64_t now_ms = oribi_clock_ms();
-    if (now_ms < readings->next_ms)
-        return;
-    readings->next_ms += ORIBI__HISTORY_MS;
-    if (readings->next_ms <= now_ms)
-        readings->next_ms = now_ms + ORIBI__HISTORY_MS; /* what is lost is lost */
+    int64_t next_ms = readings->next_ms + ORIBI__HISTORY_MS;
+    arm(observe, next_ms > now_ms ? next_ms : now_ms + ORIBI__HISTORY_MS); /* what is lost is lost */
     if (!readings->workers)
         readings->workers = oribi_mem_alloc(observe->view.policy->slot_count, sizeof(*readings->workers));
     take(observe, now_ms);
 }
 
-int64_t oribi__history_deadline(const struct oribi__observe *observe)
+void oribi__history_begin(struct oribi__observe *observe)
 {
-    return observe->history.history ? observe->history.next_ms : INT64_MAX;
+    struct oribi__history_readings *readings = &observe->history;
+    if (readings->history)
+        return;
+    readings->history = oribi_mem_alloc(1, sizeof(*readings->history));
+    readings->reading = (struct oribi_timer){.expired = reading_expired, .owner = observe};
+    arm(observe, oribi_clock_ms());
+}
+
+void oribi__history_end(struct oribi__observe *observe)
+{
+    struct oribi__history_readings *readings = &observe->history;
+    oribi_dispatcher_arm(observe->dispatcher, &readings->reading, INT64_MAX);
+    oribi_mem_free(readings->history);
+    oribi_mem_free(readings->workers);
+    *readings = (struct oribi__history_readings){0};
 }
 
 void oribi__history_json(const struct oribi__observe *observe, uint64_t since, struct oribi_buf *out)
