@@ -1,6 +1,6 @@
 /* Accept-Encoding: any value and any offer, against elements read by a regular expression and weights as fractions. */
 #include "oribi/base/mem.h"
-#include "oribi/http/accept_encoding.h"
+#include "oribi/http/compress.h"
 
 #include "ours.h"
 

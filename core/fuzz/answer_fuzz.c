@@ -2,8 +2,8 @@
  * change its verdict. A frontend's head means the same when it is written again. The first byte chooses. */
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
-#include "oribi/http/answer.h"
-#include "oribi/http/channel_head.h"
+#include "oribi/http/response_head.h"
+#include "oribi/http/proxy.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
 #include "oribi/http/chunked.h"
-#include "oribi/http/trailers.h"
+#include "oribi/http/head.h"
 
 #include <stdlib.h>
 #include <string.h>

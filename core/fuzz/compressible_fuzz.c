@@ -3,7 +3,7 @@
  * except where the decision says otherwise. */
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
-#include "oribi/http/compressible.h"
+#include "oribi/http/compress.h"
 #include "oribi/http/conditions.h"
 #include "oribi/http/fields.h"
 

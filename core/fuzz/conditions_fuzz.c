@@ -3,7 +3,6 @@
 #include "oribi/base/mem.h"
 #include "oribi/http/conditions.h"
 #include "oribi/http/date.h"
-#include "oribi/http/date_read.h"
 
 #include "ours.h"
 

@@ -1,7 +1,7 @@
 /* HTTP-dates: what the reader takes is what three regular expressions take, and means what the C library says. */
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
-#include "oribi/http/date_read.h"
+#include "oribi/http/date.h"
 
 #include "ours.h"
 

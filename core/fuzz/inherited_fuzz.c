@@ -6,7 +6,7 @@
 #include "ours.h"
 
 #include "oribi/base/error.h"
-#include "oribi/config/inherited.h"
+#include "oribi/config/listener.h"
 #include "supervisor/supervisor_private.h"
 
 #include <stdio.h>

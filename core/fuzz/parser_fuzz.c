@@ -4,7 +4,7 @@
  * allocation, so that the address sanitizer sees reads behind them, in vector code as well. */
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
-#include "oribi/http/parser.h"
+#include "oribi/http/head.h"
 #include "oribi/http/scan.h"
 
 #include <stdlib.h>

@@ -2,7 +2,7 @@
  * come together again byte for byte. The first byte chooses the sizes, the second the cut. */
 #include "oribi/base/error.h"
 #include "oribi/base/os/os.h"
-#include "oribi/event/parts.h"
+#include "oribi/event/body.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -6,7 +6,7 @@
 #include "ours.h"
 
 #include "oribi/base/error.h"
-#include "oribi/files/path.h"
+#include "oribi/files/root.h"
 
 #include <ctype.h>
 

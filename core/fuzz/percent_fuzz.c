@@ -2,7 +2,7 @@
  * gives is what the escapes say. */
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
-#include "oribi/http/percent.h"
+#include "oribi/http/syntax.h"
 
 #include <stdint.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
  * and the parts of the answer, which must be as long together as they are said to be. */
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
-#include "oribi/http/ranges.h"
+#include "oribi/http/conditions.h"
 
 #include "ours.h"
 

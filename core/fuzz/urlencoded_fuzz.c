@@ -3,9 +3,8 @@
  * for a nested name too, whose steps hold no more than its bytes. */
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
-#include "oribi/form/escape.h"
-#include "oribi/form/nested.h"
 #include "oribi/form/urlencoded.h"
+#include "oribi/form/nested.h"
 #include "oribi/http/scan.h"
 
 #include <stdlib.h>

@@ -7,7 +7,7 @@
 #include "oribi/base/clock.h"
 #include "oribi/base/escape.h"
 #include "oribi/base/mem.h"
-#include "oribi/base/os/os_thread.h"
+#include "oribi/base/os/os_process.h"
 
 #include <string.h>
 

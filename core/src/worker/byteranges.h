@@ -3,7 +3,7 @@
 #define ORIBI_WORKER_BYTERANGES_H
 
 #include "oribi/event/conn.h"
-#include "oribi/http/ranges.h"
+#include "oribi/http/conditions.h"
 
 enum {
     ORIBI__BOUNDARY_BYTES = 32,

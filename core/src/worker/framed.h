@@ -1,9 +1,9 @@
-/* framed - answers whose body the application has framed itself (http/unframe.h): whole ones are decoded before their
+/* framed - answers whose body the application has framed itself (http/chunked.h): whole ones are decoded before their
  * head is written, which then has a length; streams piece by piece. */
 #ifndef ORIBI_WORKER_FRAMED_H
 #define ORIBI_WORKER_FRAMED_H
 
-#include "oribi/http/unframe.h"
+#include "oribi/http/chunked.h"
 
 #include <stddef.h>
 #include <sys/uio.h>

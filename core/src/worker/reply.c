@@ -13,7 +13,7 @@
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
 #include "oribi/base/os/os.h"
-#include "oribi/http/percent.h"
+#include "oribi/http/syntax.h"
 #include "oribi/http/status.h"
 
 #include <assert.h>

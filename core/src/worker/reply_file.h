@@ -1,4 +1,4 @@
-/* reply_file - answers whose body is a file: conditions (http/conditions.h) and ranges (http/ranges.h) of what the
+/* reply_file - answers whose body is a file: conditions and ranges (http/conditions.h) of what the
  * application would send with 200.
  *
  * An answer is left as it is, bytes and headers, where the application has decided otherwise: another status or method,
@@ -16,7 +16,7 @@
 #ifndef ORIBI_WORKER_REPLY_FILE_H
 #define ORIBI_WORKER_REPLY_FILE_H
 
-#include "oribi/base/slice.h"
+#include "oribi/base/buf.h"
 #include "oribi/http/response.h"
 
 #include <stdbool.h>

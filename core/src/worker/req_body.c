@@ -1,4 +1,4 @@
-/* The body of a request that was taken apart (event/parts.h), for the bindings; see req.h. Only the thread of the call
+/* The body of a request that was taken apart (event/body.h), for the bindings; see req.h. Only the thread of the call
  * touches the body, so that the reactor is needed for the books alone. */
 #include "worker/exchange.h"
 

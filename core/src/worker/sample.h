@@ -4,7 +4,7 @@
 #ifndef ORIBI_WORKER_SAMPLE_H
 #define ORIBI_WORKER_SAMPLE_H
 
-#include "oribi/base/os/os_thread.h"
+#include "oribi/base/os/os_process.h"
 #include "oribi/worker/logs/access_log.h"
 #include "oribi/worker/placement/scoreboard.h"
 

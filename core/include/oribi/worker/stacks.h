@@ -35,7 +35,7 @@ struct oribi_stack {
     int32_t tid; /* 0: not known */
     uint32_t frames_len;
     int64_t age_us;
-    char state;    /* as in os_thread.h */
+    char state;    /* as in os_process.h */
     char call[32]; /* the system call that it waits in, NUL-terminated; "": none, or not known */
     uint8_t begun; /* its answer has begun */
     uint8_t after; /* its request is answered, and the application runs on */

@@ -10,10 +10,9 @@
 #include "oribi/files/cache.h"
 #include "oribi/files/fixed.h"
 #include "oribi/files/mount.h"
-#include "oribi/files/path.h"
 #include "oribi/files/root.h"
 #include "oribi/files/types.h"
-#include "oribi/http/ranges.h"
+#include "oribi/http/conditions.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>

@@ -5,7 +5,7 @@
  * clients who saturate the workers cannot starve newcomers, whose requests wait in the order of all others. */
 #include "worker/placement/accept.h"
 
-#include "oribi/http/digits.h"
+#include "oribi/http/syntax.h"
 #include "worker/placement/overload.h"
 #include "worker/worker_private.h"
 

@@ -4,7 +4,7 @@
 #ifndef ORIBI_WORKER_LOGS_REQUEST_ID_H
 #define ORIBI_WORKER_LOGS_REQUEST_ID_H
 
-#include "oribi/base/slice.h"
+#include "oribi/base/buf.h"
 #include "oribi/http/head.h"
 #include "oribi/http/response.h"
 

@@ -4,10 +4,10 @@
 #define ORIBI_WORKER_PLACEMENT_SCOREBOARD_H
 
 #include "oribi/base/histogram.h"
-#include "oribi/base/slice.h"
+#include "oribi/base/buf.h"
 #include "oribi/config/options.h"
 #include "oribi/event/timeouts.h"
-#include "oribi/http/refusal.h"
+#include "oribi/http/status.h"
 #include "oribi/worker/stacks.h"
 
 #include <stdatomic.h>
