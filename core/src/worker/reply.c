@@ -1,12 +1,8 @@
 /* Whole answers: head and body leave in one sendmsg; what the socket does not take is kept by the connection. */
 #include "worker/reply.h"
-#include "worker/unstored.h"
-
-#include "worker/call_clock.h"
+#include "worker/call.h"
 #include "worker/compress.h"
 #include "worker/logs/exchange_log.h"
-#include "worker/framed.h"
-#include "worker/gather.h"
 #include "worker/placement/ownership.h"
 
 #include "oribi/base/clock.h"
