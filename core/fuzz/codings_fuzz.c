@@ -8,7 +8,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 #ifdef FUZZ_accept_encoding
 /* Accept-Encoding: any value and any offer, against elements read by a regular expression and weights as fractions. */
 #include "oribi/base/mem.h"
-#include "oribi/http/accept_encoding.h"
+#include "oribi/http/compress.h"
 
 #include "ours.h"
 
@@ -121,7 +121,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
 #include "oribi/http/chunked.h"
-#include "oribi/http/trailers.h"
+#include "oribi/http/head.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -230,7 +230,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
  * except where the decision says otherwise. */
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
-#include "oribi/http/compressible.h"
+#include "oribi/http/compress.h"
 #include "oribi/http/conditions.h"
 #include "oribi/http/fields.h"
 
@@ -354,7 +354,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
  * gives is what the escapes say. */
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
-#include "oribi/http/percent.h"
+#include "oribi/http/syntax.h"
 
 #include <stdint.h>
 #include <stdlib.h>

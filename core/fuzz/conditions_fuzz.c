@@ -11,7 +11,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 #include "oribi/base/mem.h"
 #include "oribi/http/conditions.h"
 #include "oribi/http/date.h"
-#include "oribi/http/date_read.h"
 
 #include "ours.h"
 
@@ -271,7 +270,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 /* HTTP-dates: what the reader takes is what three regular expressions take, and means what the C library says. */
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
-#include "oribi/http/date_read.h"
+#include "oribi/http/date.h"
 
 #include "ours.h"
 
@@ -385,7 +384,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
  * and the parts of the answer, which must be as long together as they are said to be. */
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
-#include "oribi/http/ranges.h"
+#include "oribi/http/conditions.h"
 
 #include "ours.h"
 

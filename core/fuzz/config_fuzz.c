@@ -110,7 +110,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 #include "ours.h"
 
 #include "oribi/base/error.h"
-#include "oribi/config/inherited.h"
+#include "oribi/config/listener.h"
 #include "supervisor/supervisor_private.h"
 
 #include <stdio.h>

@@ -136,7 +136,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 #include "ours.h"
 
 #include "oribi/base/error.h"
-#include "oribi/files/path.h"
+#include "oribi/files/root.h"
 
 #include <ctype.h>
 

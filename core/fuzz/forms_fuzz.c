@@ -184,7 +184,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
  * come together again byte for byte. The first byte chooses the sizes, the second the cut. */
 #include "oribi/base/error.h"
 #include "oribi/base/os/os.h"
-#include "oribi/event/parts.h"
+#include "oribi/event/body.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -278,9 +278,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
  * for a nested name too, whose steps hold no more than its bytes. */
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
-#include "oribi/form/escape.h"
-#include "oribi/form/nested.h"
 #include "oribi/form/urlencoded.h"
+#include "oribi/form/nested.h"
 #include "oribi/http/scan.h"
 
 #include <stdlib.h>

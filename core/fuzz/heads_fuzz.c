@@ -10,8 +10,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
  * change its verdict. A frontend's head means the same when it is written again. The first byte chooses. */
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
-#include "oribi/http/answer.h"
-#include "oribi/http/channel_head.h"
+#include "oribi/http/response_head.h"
+#include "oribi/http/proxy.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -90,7 +90,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
  * allocation, so that the address sanitizer sees reads behind them, in vector code as well. */
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
-#include "oribi/http/parser.h"
+#include "oribi/http/head.h"
 #include "oribi/http/scan.h"
 
 #include <stdlib.h>

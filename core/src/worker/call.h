@@ -2,7 +2,8 @@
  * or its client has left (client_abort.c), and where it stands (sample.c, stacks.c). */
 #ifndef ORIBI_WORKER_CALL_H
 #define ORIBI_WORKER_CALL_H
-#include "oribi/base/os/os_thread.h"
+
+#include "oribi/base/os/os_process.h"
 #include "oribi/worker/logs/access_log.h"
 #include "oribi/worker/placement/scoreboard.h"
 #include "oribi/worker/worker.h"

@@ -2,6 +2,7 @@
  * connection's (struct oribi_conn_request). */
 #ifndef ORIBI_WORKER_EXCHANGE_H
 #define ORIBI_WORKER_EXCHANGE_H
+
 #include "oribi/event/conn.h"
 #include "oribi/worker/logs/request_log.h"
 #include "oribi/worker/req.h"

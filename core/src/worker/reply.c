@@ -9,8 +9,8 @@
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
 #include "oribi/base/os/os.h"
-#include "oribi/http/percent.h"
 #include "oribi/http/status.h"
+#include "oribi/http/syntax.h"
 
 #include <assert.h>
 #include <stdarg.h>

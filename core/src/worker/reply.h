@@ -2,13 +2,14 @@
  * application has only named (sendfile.c), and their bytes on the way to the connection. All with the reactor. */
 #ifndef ORIBI_WORKER_REPLY_H
 #define ORIBI_WORKER_REPLY_H
-#include "oribi/base/slice.h"
+
+#include "oribi/base/buf.h"
 #include "oribi/config/options.h"
 #include "oribi/event/conn.h"
 #include "oribi/event/reactor.h"
-#include "oribi/http/ranges.h"
+#include "oribi/http/chunked.h"
+#include "oribi/http/conditions.h"
 #include "oribi/http/response.h"
-#include "oribi/http/unframe.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -98,7 +99,7 @@ int oribi__gather_send(struct oribi__gathering *g, bool more);
 
 /* --- framed.c ---
  *
- * Answers whose body the application has framed itself (http/unframe.h): whole ones are decoded before their head is
+ * Answers whose body the application has framed itself (http/chunked.h): whole ones are decoded before their head is
  * written, which then has a length; streams piece by piece. */
 
 enum { ORIBI__FRAMED_PIECE_BYTES = 64 * 1024 };
@@ -140,7 +141,7 @@ bool oribi__wait_stored(struct oribi_worker *worker, const struct oribi_wake *wa
 
 /* --- reply_file.c ---
  *
- * Answers whose body is a file: conditions (http/conditions.h) and ranges (http/ranges.h) of what the application would
+ * Answers whose body is a file: conditions and ranges (http/conditions.h) of what the application would
  * send with 200.
  *
  * An answer is left as it is, bytes and headers, where the application has decided otherwise: another status or method,

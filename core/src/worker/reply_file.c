@@ -11,7 +11,6 @@
 #include "oribi/files/root.h"
 #include "oribi/http/conditions.h"
 #include "oribi/http/date.h"
-#include "oribi/http/date_read.h"
 
 #include <assert.h>
 #include <string.h>

@@ -1,10 +1,10 @@
-/* A request for the bindings; see req.h: its body that was taken apart (event/parts.h), and the variables of CGI about
+/* A request for the bindings; see req.h: its body that was taken apart (event/body.h), and the variables of CGI about
  * its client. */
+#include "oribi/worker/req.h"
 #include "worker/exchange.h"
 #include "worker/placement/ownership.h"
 
 #include "oribi/base/error.h"
-#include "oribi/worker/req.h"
 
 #include <string.h>
 

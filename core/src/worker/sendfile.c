@@ -9,7 +9,6 @@
 #include "oribi/base/mem.h"
 #include "oribi/base/os/os.h"
 #include "oribi/files/mount.h"
-#include "oribi/files/path.h"
 #include "oribi/files/root.h"
 #include "oribi/files/types.h"
 #include "oribi/http/conditions.h"

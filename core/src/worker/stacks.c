@@ -3,7 +3,7 @@
 #include "worker/worker_private.h"
 
 #include "oribi/base/clock.h"
-#include "oribi/base/os/os_thread.h"
+#include "oribi/base/os/os_process.h"
 
 #include <stdio.h>
 #include <string.h>

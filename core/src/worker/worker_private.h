@@ -2,6 +2,7 @@
  * structs, which their own headers define. ownership.h says who may touch it when. */
 #ifndef ORIBI_WORKER_WORKER_PRIVATE_H
 #define ORIBI_WORKER_WORKER_PRIVATE_H
+
 #include "oribi/base/log.h"
 #include "oribi/base/os/os.h"
 #include "oribi/config/trust.h"

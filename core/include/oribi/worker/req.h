@@ -18,9 +18,9 @@
 #ifndef ORIBI_WORKER_REQ_H
 #define ORIBI_WORKER_REQ_H
 
-#include "oribi/http/channel_head.h"
 #include "oribi/http/fields.h"
 #include "oribi/http/head.h"
+#include "oribi/http/proxy.h"
 #include "oribi/http/response.h"
 
 #include <stdbool.h>
@@ -48,7 +48,7 @@ struct oribi_req {
     int body_fd;
     int64_t body_len;
     bool parted;
-    /* Fields behind a chunked body that may be known there, see oribi/http/trailers.h: lower-case names, none of
+    /* Fields behind a chunked body that may be known there, see oribi/http/head.h: lower-case names, none of
      * them in `head`. */
     const struct oribi_field *trailers;
     uint32_t trailer_count; /* nearly always 0 */
@@ -74,7 +74,7 @@ uint32_t oribi_req_client_variables(const struct oribi_req *req,
 
 /* --- a body that was taken apart (req.c) --- */
 
-/* The piece of this number, from 0 on, see event/parts.h; false: there are no more. They
+/* The piece of this number, from 0 on, see event/body.h; false: there are no more. They
  * live until the request ends or is joined. */
 bool oribi_req_piece(const struct oribi_req *req, uint32_t index, struct oribi_body_piece *piece);
 

@@ -12,6 +12,7 @@
  */
 #ifndef ORIBI_WORKER_WORKER_H
 #define ORIBI_WORKER_WORKER_H
+
 #include "oribi/config/listener.h"
 #include "oribi/config/options.h"
 #include "oribi/worker/logs/access_log.h"

@@ -3,10 +3,9 @@
 #include "worker/reply.h"
 
 #include "oribi/base/escape.h"
-#include "oribi/http/accept_encoding.h"
+#include "oribi/http/compress.h"
 #include "oribi/http/conditions.h"
 #include "oribi/http/date.h"
-#include "oribi/http/ranges.h"
 
 #include <stdio.h>
 #include <string.h>

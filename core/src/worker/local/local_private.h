@@ -4,16 +4,15 @@
 #ifndef ORIBI_WORKER_LOCAL_LOCAL_PRIVATE_H
 #define ORIBI_WORKER_LOCAL_LOCAL_PRIVATE_H
 
-#include "worker/logs/exchange_log.h"
-#include "worker/local/local.h"
-
 #include "oribi/files/cache.h"
 #include "oribi/files/fixed.h"
 #include "oribi/files/mount.h"
-#include "oribi/files/path.h"
 #include "oribi/files/root.h"
 #include "oribi/files/types.h"
-#include "oribi/http/ranges.h"
+#include "oribi/http/conditions.h"
+
+#include "worker/local/local.h"
+#include "worker/logs/exchange_log.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>

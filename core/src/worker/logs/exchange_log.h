@@ -2,6 +2,7 @@
  * (request_id.c), and the lines of a call that is slow (slow_log.c). */
 #ifndef ORIBI_WORKER_LOGS_EXCHANGE_LOG_H
 #define ORIBI_WORKER_LOGS_EXCHANGE_LOG_H
+
 #include "oribi/worker/logs/access_log.h"
 
 #include "worker/exchange.h"

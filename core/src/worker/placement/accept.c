@@ -8,7 +8,7 @@
 
 #include "oribi/base/clock.h"
 #include "oribi/base/error.h"
-#include "oribi/http/digits.h"
+#include "oribi/http/syntax.h"
 
 #include <netinet/in.h>
 #include <string.h>

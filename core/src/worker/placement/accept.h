@@ -3,6 +3,7 @@
  * because too many wait (overload.c). */
 #ifndef ORIBI_WORKER_PLACEMENT_ACCEPT_H
 #define ORIBI_WORKER_PLACEMENT_ACCEPT_H
+
 #include "oribi/config/listener.h"
 #include "oribi/config/options.h"
 #include "oribi/event/loop.h"

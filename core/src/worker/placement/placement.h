@@ -4,6 +4,7 @@
  * call it runs in a signal handler. */
 #ifndef ORIBI_WORKER_PLACEMENT_PLACEMENT_H
 #define ORIBI_WORKER_PLACEMENT_PLACEMENT_H
+
 #include "oribi/event/conn.h"
 #include "oribi/event/loop.h"
 #include "oribi/worker/placement/handoff.h"

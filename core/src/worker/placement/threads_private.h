@@ -2,8 +2,9 @@
  * oribi/worker/placement/threads.h. */
 #ifndef ORIBI_WORKER_PLACEMENT_THREADS_PRIVATE_H
 #define ORIBI_WORKER_PLACEMENT_THREADS_PRIVATE_H
+
 #include "oribi/base/os/os.h"
-#include "oribi/http/compressible.h"
+#include "oribi/http/compress.h"
 #include "oribi/worker/logs/access_log.h"
 #include "oribi/worker/placement/scoreboard.h"
 #include "oribi/worker/placement/threads.h"

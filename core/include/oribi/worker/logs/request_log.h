@@ -1,7 +1,8 @@
 /* request_log - requests in logs: their names (request_id.c), their line, and those that are refused (refused.c). */
 #ifndef ORIBI_WORKER_LOGS_REQUEST_LOG_H
 #define ORIBI_WORKER_LOGS_REQUEST_LOG_H
-#include "oribi/base/slice.h"
+
+#include "oribi/base/buf.h"
 #include "oribi/event/conn.h"
 #include "oribi/http/head.h"
 #include "oribi/http/response.h"

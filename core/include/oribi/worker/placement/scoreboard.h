@@ -2,11 +2,12 @@
  * with release stores; supervisor, siblings and status commands read it. */
 #ifndef ORIBI_WORKER_PLACEMENT_SCOREBOARD_H
 #define ORIBI_WORKER_PLACEMENT_SCOREBOARD_H
+
+#include "oribi/base/buf.h"
 #include "oribi/base/histogram.h"
-#include "oribi/base/slice.h"
 #include "oribi/config/options.h"
 #include "oribi/event/timeouts.h"
-#include "oribi/http/refusal.h"
+#include "oribi/http/status.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -233,7 +234,7 @@ struct oribi_stack {
     int32_t tid; /* 0: not known */
     uint32_t frames_len;
     int64_t age_us;
-    char state;    /* as in os_thread.h */
+    char state;    /* as in os_process.h */
     char call[32]; /* the system call that it waits in, NUL-terminated; "": none, or not known */
     uint8_t begun; /* its answer has begun */
     uint8_t after; /* its request is answered, and the application runs on */
