@@ -10,8 +10,7 @@
 #include "oribi/base/mem.h"
 #include "oribi/http/head.h"
 #include "oribi/http/status.h"
-#include "oribi/worker/logs/note_line.h"
-#include "oribi/worker/logs/refused.h"
+#include "oribi/worker/logs/request_log.h"
 
 #include <stdio.h>
 #include <string.h>

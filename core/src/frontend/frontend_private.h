@@ -40,7 +40,7 @@
 #include "oribi/worker/frontend_slot.h"
 #include "oribi/worker/local/local_thread.h"
 #include "oribi/worker/server_answers.h"
-#include "oribi/worker/logs/request_id.h"
+#include "oribi/worker/logs/request_log.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,10 +1,14 @@
-/* The body of a request that was taken apart (event/body.h), for the bindings; see req.h. Only the thread of the call
- * touches the body, so that the reactor is needed for the books alone. */
+/* A request for the bindings; see req.h: its body that was taken apart (event/body.h), and the variables of CGI about
+ * its client. */
+#include "oribi/worker/req.h"
 #include "worker/exchange.h"
-
 #include "worker/placement/ownership.h"
 
 #include "oribi/base/error.h"
+
+#include <string.h>
+
+/* --- the body: only the thread of the call touches it, so that the reactor is needed for the books alone --- */
 
 bool oribi_req_piece(const struct oribi_req *req, uint32_t index, struct oribi_body_piece *piece)
 {
@@ -61,4 +65,38 @@ int oribi_req_join(struct oribi_req *req)
         req->parted = false;
     }
     return error;
+}
+
+/* --- variables of CGI about a request's client, as its frontend describes it --- */
+
+static void put(struct oribi_variable *variables, uint32_t *count, const char *name, struct oribi_slice value)
+{
+    if (value.n)
+        variables[(*count)++] = (struct oribi_variable){name, value};
+}
+
+uint32_t oribi_req_client_variables(const struct oribi_req *req,
+                                    struct oribi_variable variables[ORIBI_CLIENT_VARIABLES_MAX])
+{
+    const struct oribi_channel_head *client = req->client;
+    uint32_t count = 0;
+    if (!client)
+        return 0;
+    if (client->protocol != 11)
+        put(variables, &count, "SERVER_PROTOCOL",
+            client->protocol == 20 ? ORIBI_SLICE("HTTP/2") : ORIBI_SLICE("HTTP/1.0"));
+    if (!client->tls)
+        return count;
+    put(variables, &count, "HTTPS", ORIBI_SLICE("on"));
+    put(variables, &count, "SSL_PROTOCOL", client->tls_version);
+    put(variables, &count, "SSL_CIPHER", client->cipher);
+    put(variables, &count, "SSL_TLS_SNI", client->sni);
+    put(variables, &count, "SSL_CLIENT_VERIFY", client->verify);
+    put(variables, &count, "SSL_CLIENT_S_DN", client->subject);
+    put(variables, &count, "SSL_CLIENT_I_DN", client->issuer);
+    put(variables, &count, "SSL_CLIENT_M_SERIAL", client->serial);
+    put(variables, &count, "SSL_CLIENT_V_START", client->begins);
+    put(variables, &count, "SSL_CLIENT_V_END", client->ends);
+    put(variables, &count, "SSL_CLIENT_CERT", client->pem);
+    return count;
 }
