@@ -5,7 +5,7 @@
 #include "oribi/base/error.h"
 #include "oribi/base/os/os.h"
 #include "oribi/http/fields.h"
-#include "oribi/worker/logs/note_line.h"
+#include "oribi/worker/logs/request_log.h"
 
 #include <string.h>
 

@@ -2,7 +2,6 @@
  * that a worker answers are counted by that worker. */
 #include "frontend/frontend_private.h"
 
-#include "oribi/http/refusal.h"
 #include "oribi/http/status.h"
 
 #include <string.h>

@@ -31,16 +31,16 @@
 #include "oribi/base/log.h"
 #include "oribi/config/trust.h"
 #include "oribi/event/reactor.h"
-#include "oribi/http/answer.h"
-#include "oribi/http/channel_head.h"
+#include "oribi/http/response_head.h"
+#include "oribi/http/proxy.h"
 #include "oribi/http/chunked.h"
-#include "oribi/files/error_pages.h"
-#include "oribi/http/added.h"
+#include "oribi/files/fixed.h"
+#include "oribi/http/response.h"
 #include "oribi/worker/logs/access_log.h"
 #include "oribi/worker/frontend_slot.h"
 #include "oribi/worker/local/local_thread.h"
 #include "oribi/worker/server_answers.h"
-#include "oribi/worker/logs/request_id.h"
+#include "oribi/worker/logs/request_log.h"
 
 #include <stdbool.h>
 #include <stdint.h>

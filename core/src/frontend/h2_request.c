@@ -1,7 +1,7 @@
 /* Fields of HTTP/2 (RFC 9113 8.2, 8.3) to the head that HTTP/1.1 would have had. What is malformed in HTTP/2 alone is
  * found here; all else is the parser's to find, in the head that is made. */
 #include "frontend/h2_private.h"
-#include "oribi/http/parser.h"
+#include "oribi/http/head.h"
 #include "oribi/http/scan.h"
 
 #include <stdio.h>

@@ -5,7 +5,7 @@
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
 #include "oribi/base/os/os.h"
-#include "oribi/http/trailers.h"
+#include "oribi/http/head.h"
 
 #include <stdio.h>
 #include <string.h>
