@@ -1,5 +1,8 @@
 /* Clients of HTTP/2: bytes between their sockets and their sessions (h2.h), and their deadlines. */
 #include "frontend/clients_h2.h"
+#include "frontend/channel.h"
+#include "frontend/frontend.h"
+#include "frontend/streams_h2.h"
 
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
@@ -20,14 +23,14 @@ enum {
 
 static void put_at(struct oribi__frontend *frontend, uint32_t i, struct oribi__client *client)
 {
-    frontend->heap[i] = client;
+    frontend->h2->heap[i] = client;
     client->heap_at = i + 1;
 }
 
 static void sift_up(struct oribi__frontend *frontend, uint32_t i, struct oribi__client *client)
 {
-    while (i > 0 && frontend->heap[(i - 1) / 2]->deadline_ms > client->deadline_ms) {
-        put_at(frontend, i, frontend->heap[(i - 1) / 2]);
+    while (i > 0 && frontend->h2->heap[(i - 1) / 2]->deadline_ms > client->deadline_ms) {
+        put_at(frontend, i, frontend->h2->heap[(i - 1) / 2]);
         i = (i - 1) / 2;
     }
     put_at(frontend, i, client);
@@ -37,12 +40,12 @@ static void sift_down(struct oribi__frontend *frontend, uint32_t i, struct oribi
 {
     for (;;) {
         uint32_t child = 2 * i + 1;
-        if (child + 1 < frontend->heap_len &&
-            frontend->heap[child + 1]->deadline_ms < frontend->heap[child]->deadline_ms)
+        if (child + 1 < frontend->h2->heap_len &&
+            frontend->h2->heap[child + 1]->deadline_ms < frontend->h2->heap[child]->deadline_ms)
             child++;
-        if (child >= frontend->heap_len || frontend->heap[child]->deadline_ms >= client->deadline_ms)
+        if (child >= frontend->h2->heap_len || frontend->h2->heap[child]->deadline_ms >= client->deadline_ms)
             break;
-        put_at(frontend, i, frontend->heap[child]);
+        put_at(frontend, i, frontend->h2->heap[child]);
         i = child;
     }
     put_at(frontend, i, client);
@@ -55,10 +58,10 @@ static void heap_remove(struct oribi__client *client)
         return;
     uint32_t i = client->heap_at - 1;
     client->heap_at = 0;
-    struct oribi__client *last = frontend->heap[--frontend->heap_len];
+    struct oribi__client *last = frontend->h2->heap[--frontend->h2->heap_len];
     if (last == client)
         return;
-    if (i > 0 && frontend->heap[(i - 1) / 2]->deadline_ms > last->deadline_ms)
+    if (i > 0 && frontend->h2->heap[(i - 1) / 2]->deadline_ms > last->deadline_ms)
         sift_up(frontend, i, last);
     else
         sift_down(frontend, i, last);
@@ -71,32 +74,45 @@ static void heap_set(struct oribi__client *client, int64_t deadline_ms)
     client->deadline_ms = deadline_ms;
     if (deadline_ms == INT64_MAX)
         return;
-    client->frontend->heap_len++;
-    sift_up(client->frontend, client->frontend->heap_len - 1, client);
+    client->frontend->h2->heap_len++;
+    sift_up(client->frontend, client->frontend->h2->heap_len - 1, client);
 }
 
 static bool heap_room(struct oribi__frontend *frontend)
 {
-    if (frontend->client_count < frontend->heap_cap)
+    if (frontend->client_count < frontend->h2->heap_cap)
         return true;
-    uint32_t cap = frontend->heap_cap ? 2 * frontend->heap_cap : 64;
-    void *heap = oribi_mem_try_resize(frontend->heap, cap, sizeof(struct oribi__client *));
+    uint32_t cap = frontend->h2->heap_cap ? 2 * frontend->h2->heap_cap : 64;
+    void *heap = oribi_mem_try_resize(frontend->h2->heap, cap, sizeof(struct oribi__client *));
     if (!heap)
         return false;
-    frontend->heap = heap;
-    frontend->heap_cap = cap;
+    frontend->h2->heap = heap;
+    frontend->h2->heap_cap = cap;
     return true;
 }
 
 /* --- life --- */
+
+void oribi__h2_init(struct oribi__frontend *frontend)
+{
+    const struct oribi_options *options = frontend->config->options;
+    struct oribi_h2_limits *limits = &frontend->h2->limits;
+    oribi_h2_limits_init(limits);
+    limits->http = options->limits;
+    limits->head_timeout_ms = options->head_timeout_ms;
+    limits->write_timeout_ms = options->write_timeout_ms;
+    limits->sleeps = true;
+    frontend->h2->trusted = *limits;
+    frontend->h2->trusted.trusted = true;
+}
 
 void oribi__client_dirty(struct oribi__client *client)
 {
     if (client->dirty)
         return;
     client->dirty = true;
-    client->dirty_next = client->frontend->dirty;
-    client->frontend->dirty = client;
+    client->dirty_next = client->frontend->h2->dirty;
+    client->frontend->h2->dirty = client;
 }
 
 static void unlist_resting(struct oribi__client *client)
@@ -106,8 +122,8 @@ static void unlist_resting(struct oribi__client *client)
         return;
     client->rests = false;
     frontend->resting_count--;
-    *(client->rest_prev ? &client->rest_prev->rest_next : &frontend->resting_first) = client->rest_next;
-    *(client->rest_next ? &client->rest_next->rest_prev : &frontend->resting_last) = client->rest_prev;
+    *(client->rest_prev ? &client->rest_prev->rest_next : &frontend->h2->resting_first) = client->rest_next;
+    *(client->rest_next ? &client->rest_next->rest_prev : &frontend->h2->resting_last) = client->rest_prev;
 }
 
 void oribi__client_rests(struct oribi__client *client)
@@ -119,10 +135,10 @@ void oribi__client_rests(struct oribi__client *client)
     client->idle_since_ms = frontend->reactor.now_ms;
     client->rests = true;
     frontend->resting_count++;
-    client->rest_prev = frontend->resting_last;
+    client->rest_prev = frontend->h2->resting_last;
     client->rest_next = NULL;
-    *(frontend->resting_last ? &frontend->resting_last->rest_next : &frontend->resting_first) = client;
-    frontend->resting_last = client;
+    *(frontend->h2->resting_last ? &frontend->h2->resting_last->rest_next : &frontend->h2->resting_first) = client;
+    frontend->h2->resting_last = client;
 }
 
 static void end_session(struct oribi__client *client)
@@ -147,7 +163,7 @@ static void close_client(struct oribi__client *client)
     (void)oribi_loop_remove(frontend->reactor.loop, &client->watch); /* ours */
     client->watch.fd = -1;
     oribi__peer_close(&client->peer, !client->lingers);
-    *(client->prev ? &client->prev->next : &frontend->clients) = client->next;
+    *(client->prev ? &client->prev->next : &frontend->h2->first) = client->next;
     if (client->next)
         client->next->prev = client->prev;
     frontend->client_count--;
@@ -308,16 +324,16 @@ void oribi__h2_begin(struct oribi__frontend *frontend, struct oribi__peer *peer,
     client->frontend = frontend;
     client->peer = *peer;
     client->watch.handler = on_ready;
-    client->next = frontend->clients;
-    if (frontend->clients)
-        frontend->clients->prev = client;
-    frontend->clients = client;
+    client->next = frontend->h2->first;
+    if (frontend->h2->first)
+        frontend->h2->first->prev = client;
+    frontend->h2->first = client;
     frontend->client_count++;
     oribi__client_rests(client);
     client->watch.fd = peer->fd;
     bool trusted = oribi_trust_has(&frontend->trust, oribi_slice(peer->addr, peer->addr_len));
-    client->h2 = oribi_h2_create(trusted ? &frontend->h2_trusted : &frontend->h2_limits, &oribi__stream_events, client,
-                                 frontend->reactor.now_ms);
+    client->h2 = oribi_h2_create(trusted ? &frontend->h2->trusted : &frontend->h2->limits, &oribi__stream_events,
+                                 client, frontend->reactor.now_ms);
     if (!client->h2 ||
         oribi_loop_add(frontend->reactor.loop, &client->watch, peer->fd, ORIBI_WATCH_PEER, ORIBI_READ) < 0) {
         close_client(client);
@@ -435,12 +451,12 @@ static void settle(struct oribi__client *client)
 
 int64_t oribi__h2_rested_ms(const struct oribi__frontend *frontend)
 {
-    return frontend->resting_first ? frontend->reactor.now_ms - frontend->resting_first->idle_since_ms : -1;
+    return frontend->h2->resting_first ? frontend->reactor.now_ms - frontend->h2->resting_first->idle_since_ms : -1;
 }
 
 bool oribi__h2_make_room(struct oribi__frontend *frontend)
 {
-    struct oribi__client *client = frontend->resting_first;
+    struct oribi__client *client = frontend->h2->resting_first;
     if (!client->lingers && !client->over) {
         client->watch.ready |= ORIBI_READ; /* a request that has come since is answered */
         read_client(client);
@@ -458,13 +474,13 @@ bool oribi__h2_make_room(struct oribi__frontend *frontend)
 void oribi__h2_turn(struct oribi__frontend *frontend)
 {
     int64_t now_ms = frontend->reactor.now_ms;
-    while (frontend->heap_len && frontend->heap[0]->deadline_ms <= now_ms) {
-        struct oribi__client *client = frontend->heap[0];
+    while (frontend->h2->heap_len && frontend->h2->heap[0]->deadline_ms <= now_ms) {
+        struct oribi__client *client = frontend->h2->heap[0];
         heap_remove(client); /* settle() puts it back */
         look_at(client);
     }
-    struct oribi__client *client = frontend->dirty;
-    frontend->dirty = NULL;
+    struct oribi__client *client = frontend->h2->dirty;
+    frontend->h2->dirty = NULL;
     while (client) {
         struct oribi__client *next = client->dirty_next;
         client->dirty = false;
@@ -475,17 +491,17 @@ void oribi__h2_turn(struct oribi__frontend *frontend)
 
 int64_t oribi__h2_wait_ms(const struct oribi__frontend *frontend)
 {
-    if (frontend->dirty)
+    if (frontend->h2->dirty)
         return 0;
-    if (!frontend->heap_len)
+    if (!frontend->h2->heap_len)
         return -1;
-    int64_t ms = frontend->heap[0]->deadline_ms - frontend->reactor.now_ms;
+    int64_t ms = frontend->h2->heap[0]->deadline_ms - frontend->reactor.now_ms;
     return ms > 0 ? ms : 0;
 }
 
 void oribi__h2_drain(struct oribi__frontend *frontend)
 {
-    for (struct oribi__client *client = frontend->clients; client; client = client->next) {
+    for (struct oribi__client *client = frontend->h2->first; client; client = client->next) {
         if (client->lingers)
             continue;
         oribi_h2_shutdown(client->h2, frontend->reactor.now_ms);
@@ -495,9 +511,9 @@ void oribi__h2_drain(struct oribi__frontend *frontend)
 
 void oribi__h2_close_all(struct oribi__frontend *frontend)
 {
-    while (frontend->clients)
-        close_client(frontend->clients);
+    while (frontend->h2->first)
+        close_client(frontend->h2->first);
     oribi__h2_turn(frontend);
-    oribi_mem_free(frontend->heap);
-    frontend->heap = NULL;
+    oribi_mem_free(frontend->h2->heap);
+    frontend->h2->heap = NULL;
 }
