@@ -23,7 +23,7 @@ static void pause_accepting(struct oribi__frontend *frontend)
         if (frontend->config->listeners[i].listener.fd >= 0)
             (void)oribi_loop_remove(frontend->reactor.loop, &frontend->accept->watches[i]);
     frontend->accept->accepting = false;
-    frontend->accept->pause_until_ms = frontend->reactor.now_ms + PAUSE_MS;
+    oribi_timers_arm(&frontend->timers, &frontend->accept->pause, frontend->reactor.now_ms + PAUSE_MS);
 }
 
 static void close_listener(struct oribi__frontend *frontend, uint32_t index)
@@ -109,24 +109,22 @@ static int listen_on(struct oribi__frontend *frontend)
     return 0;
 }
 
+static void on_pause_over(void *self)
+{
+    (void)listen_on(self); /* tried again with the next pause */
+}
+
 int oribi__frontend_accept_init(struct oribi__frontend *frontend)
 {
+    frontend->accept->pause = (struct oribi_timer){.expired = on_pause_over, .owner = frontend};
     return listen_on(frontend);
 }
 
 void oribi__frontend_accept_turn(struct oribi__frontend *frontend)
 {
-    if (!frontend->accept->accepting && frontend->reactor.now_ms >= frontend->accept->pause_until_ms)
-        (void)listen_on(frontend); /* tried again with the next pause */
     for (uint32_t i = 0; i < frontend->config->listener_count && frontend->draining; i++)
         if (frontend->accept->accepting) /* TCP: that it has ended is told by accept(2) */
             on_listener(frontend, &frontend->accept->watches[i]);
-}
-
-int64_t oribi__frontend_accept_wait_ms(const struct oribi__frontend *frontend)
-{
-    bool pauses = !frontend->accept->accepting && (!frontend->draining || oribi__frontend_accept_listens(frontend));
-    return pauses ? PAUSE_MS : -1;
 }
 
 void oribi__frontend_accept_stop(struct oribi__frontend *frontend, bool last)

@@ -4,6 +4,7 @@
 
 #include "oribi/config/listener.h"
 #include "oribi/event/loop.h"
+#include "oribi/event/timers.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -13,12 +14,11 @@ struct oribi__frontend;
 struct oribi__accept {
     struct oribi_watch watches[ORIBI_LISTENERS_MAX];
     bool accepting;
-    int64_t pause_until_ms;
+    struct oribi_timer pause; /* until its end nothing is accepted */
 };
 
 int oribi__frontend_accept_init(struct oribi__frontend *frontend);
 void oribi__frontend_accept_turn(struct oribi__frontend *frontend);
-int64_t oribi__frontend_accept_wait_ms(const struct oribi__frontend *frontend); /* of a pause; -1: there is none */
 /* Accepts no new clients. `last`: except those that have connected to addresses which end with the server. */
 void oribi__frontend_accept_stop(struct oribi__frontend *frontend, bool last);
 /* Accepts no new clients, without a supervisor: clients that have connected are still accepted, and the addresses are

@@ -24,7 +24,6 @@
 #include <sys/socket.h>
 
 enum {
-    LOOK_EVERY_MS = 250, /* at deadlines */
     FIRST_BYTES = 4096,
     ROOM_LOOKS_MAX = 16,  /* clients that turn out not to rest */
     PREFACE_BYTES = 24,   /* of HTTP/2, RFC 9113 3.4 */
@@ -47,8 +46,8 @@ struct oribi__arrival {
     bool proxy_awaited;
     struct oribi_buf proxy; /* the part of the PROXY header that has come */
     int64_t since_ms;
-    int64_t deadline_ms;
-    uint32_t len; /* bytes of a preface that have come */
+    struct oribi_timer timer; /* it is dropped then */
+    uint32_t len;             /* bytes of a preface that have come */
     char first[PREFACE_BYTES];
 };
 
@@ -65,6 +64,7 @@ static void forget(struct oribi__arrival *arrival)
     (void)oribi_loop_remove(frontend->reactor.loop, &arrival->watch); /* ours */
     *(arrival->prev ? &arrival->prev->next : &frontend->arrivals->first) = arrival->next;
     *(arrival->next ? &arrival->next->prev : &frontend->arrivals->last) = arrival->prev;
+    oribi_timers_stop(&frontend->timers, &arrival->timer);
     arrival->watch.fd = -1;
     oribi_buf_deinit(&arrival->proxy);
     frontend->arrival_count--;
@@ -78,6 +78,24 @@ static void drop(struct oribi__arrival *arrival)
     arrival->session = NULL;
     oribi_os_close(arrival->peer.fd);
     forget(arrival);
+}
+
+static void on_deadline(void *self)
+{
+    struct oribi__arrival *arrival = self;
+    struct oribi_frontend_slot *slot = arrival->frontend->slot;
+    if (listener_of(arrival)->tls)
+        oribi_frontend_slot_count(&slot->handshake_failures[ORIBI_FRONTEND_LATE], 1);
+    oribi_frontend_slot_count(&slot->timeouts[ORIBI_TIMEOUT_FIRST], 1);
+    drop(arrival);
+}
+
+/* It has so long from now on. 0: without bound. */
+static void set_timeout(struct oribi__arrival *arrival, int64_t timeout_ms)
+{
+    struct oribi__frontend *frontend = arrival->frontend;
+    int64_t at_ms = timeout_ms ? frontend->reactor.now_ms + timeout_ms : INT64_MAX;
+    oribi_timers_arm(&frontend->timers, &arrival->timer, at_ms);
 }
 
 static void become_h1(struct oribi__arrival *arrival, struct oribi_slice first)
@@ -267,11 +285,10 @@ static void refuse_proxy(struct oribi__arrival *arrival, struct oribi_slice firs
 static void take_proxy(struct oribi__arrival *arrival, const struct oribi_proxy *proxy)
 {
     struct oribi__peer *peer = &arrival->peer;
-    int64_t idle_ms = arrival->frontend->config->options->idle_timeout_ms;
     arrival->proxy_awaited = false;
     oribi_buf_deinit(&arrival->proxy);
     if (!listener_of(arrival)->tls)
-        arrival->deadline_ms = idle_ms ? arrival->frontend->reactor.now_ms + idle_ms : INT64_MAX;
+        set_timeout(arrival, arrival->frontend->config->options->idle_timeout_ms);
     peer->proxy_tls = proxy->tls;
     if (!proxy->known)
         return;
@@ -285,9 +302,9 @@ static void take_proxy(struct oribi__arrival *arrival, const struct oribi_proxy 
 static bool keep_proxy(struct oribi__arrival *arrival, const char *p, size_t n)
 {
     int64_t timeout_ms = arrival->frontend->config->options->head_timeout_ms;
-    int64_t until_ms = timeout_ms ? arrival->frontend->reactor.now_ms + timeout_ms : INT64_MAX;
-    if (!arrival->proxy.len && until_ms < arrival->deadline_ms)
-        arrival->deadline_ms = until_ms;
+    int64_t left_ms = oribi_timer_at(&arrival->timer) - arrival->frontend->reactor.now_ms;
+    if (!arrival->proxy.len && timeout_ms && timeout_ms < left_ms)
+        set_timeout(arrival, timeout_ms);
     return oribi_buf_try_append(&arrival->proxy, p, n) == 0;
 }
 
@@ -366,7 +383,8 @@ void oribi__arrive(struct oribi__frontend *frontend, uint32_t index, int fd, con
 {
     const struct oribi_frontend_listener *listener = &frontend->config->listeners[index];
     const struct oribi_options *options = frontend->config->options;
-    struct oribi__arrival *arrival = oribi_mem_try_alloc(1, sizeof(*arrival));
+    struct oribi__arrival *arrival =
+        oribi__frontend_reserve_timer(frontend) == 0 ? oribi_mem_try_alloc(1, sizeof(*arrival)) : NULL;
     if (!arrival) {
         oribi_os_close(fd);
         return;
@@ -375,8 +393,7 @@ void oribi__arrive(struct oribi__frontend *frontend, uint32_t index, int fd, con
     arrival->peer = (struct oribi__peer){.fd = fd, .listener = index};
     arrival->watch.handler = on_ready;
     set_address(&arrival->peer, from);
-    int64_t patience_ms = listener->tls ? options->head_timeout_ms : options->idle_timeout_ms;
-    arrival->deadline_ms = patience_ms ? frontend->reactor.now_ms + patience_ms : INT64_MAX;
+    arrival->timer = (struct oribi_timer){.expired = on_deadline, .owner = arrival};
     arrival->proxy_awaited = (listener->listener.proxy || options->proxy_protocol) &&
                              oribi_trust_has(&frontend->trust, oribi_slice(arrival->peer.addr, arrival->peer.addr_len));
     bool tls = listener->tls && !arrival->proxy_awaited;
@@ -394,6 +411,7 @@ void oribi__arrive(struct oribi__frontend *frontend, uint32_t index, int fd, con
     *(frontend->arrivals->first ? &frontend->arrivals->first->prev : &frontend->arrivals->last) = arrival;
     frontend->arrivals->first = arrival;
     frontend->arrival_count++;
+    set_timeout(arrival, listener->tls ? options->head_timeout_ms : options->idle_timeout_ms);
     oribi_frontend_slot_count(&frontend->slot->connection_count, 1);
     go_on(arrival); /* what the client has sent is often there */
 }
@@ -447,29 +465,10 @@ static void drop_silent(struct oribi__frontend *frontend)
 
 void oribi__arrive_turn(struct oribi__frontend *frontend)
 {
-    int64_t now_ms = frontend->reactor.now_ms;
     free_closed(frontend);
     oribi__frontend_accept_turn(frontend);
     if (frontend->draining)
         drop_silent(frontend);
-    if (now_ms < frontend->arrivals->look_ms)
-        return;
-    frontend->arrivals->look_ms = now_ms + LOOK_EVERY_MS;
-    struct oribi__arrival *next;
-    for (struct oribi__arrival *arrival = frontend->arrivals->first; arrival; arrival = next) {
-        next = arrival->next;
-        if (now_ms < arrival->deadline_ms)
-            continue;
-        if (listener_of(arrival)->tls)
-            oribi_frontend_slot_count(&frontend->slot->handshake_failures[ORIBI_FRONTEND_LATE], 1);
-        oribi_frontend_slot_count(&frontend->slot->timeouts[ORIBI_TIMEOUT_FIRST], 1);
-        drop(arrival);
-    }
-}
-
-int64_t oribi__arrive_wait_ms(const struct oribi__frontend *frontend)
-{
-    return frontend->arrivals->first ? LOOK_EVERY_MS : -1;
 }
 
 void oribi__arrive_close_all(struct oribi__frontend *frontend)

@@ -12,7 +12,6 @@ struct oribi__frontend;
 struct oribi__arrivals {
     struct oribi__arrival *first; /* the newest */
     struct oribi__arrival *last;
-    int64_t look_ms; /* when deadlines are looked at again */
     struct oribi__arrival *closed;
 };
 
@@ -23,6 +22,5 @@ uint32_t oribi__arrive_held(const struct oribi__frontend *frontend); /* connecti
 /* Closes the one that has rested longest. False: none may be closed, as oribi_reactor_make_room() has it. */
 bool oribi__arrive_make_room(struct oribi__frontend *frontend);
 void oribi__arrive_close_all(struct oribi__frontend *frontend);
-int64_t oribi__arrive_wait_ms(const struct oribi__frontend *frontend);
 
 #endif

@@ -19,78 +19,6 @@ enum {
     ASLEEP_AFTER_MS = 500, /* of rest */
 };
 
-/* --- the heap of deadlines: a client is looked at no later than its own --- */
-
-static void put_at(struct oribi__frontend *frontend, uint32_t i, struct oribi__client *client)
-{
-    frontend->h2->heap[i] = client;
-    client->heap_at = i + 1;
-}
-
-static void sift_up(struct oribi__frontend *frontend, uint32_t i, struct oribi__client *client)
-{
-    while (i > 0 && frontend->h2->heap[(i - 1) / 2]->deadline_ms > client->deadline_ms) {
-        put_at(frontend, i, frontend->h2->heap[(i - 1) / 2]);
-        i = (i - 1) / 2;
-    }
-    put_at(frontend, i, client);
-}
-
-static void sift_down(struct oribi__frontend *frontend, uint32_t i, struct oribi__client *client)
-{
-    for (;;) {
-        uint32_t child = 2 * i + 1;
-        if (child + 1 < frontend->h2->heap_len &&
-            frontend->h2->heap[child + 1]->deadline_ms < frontend->h2->heap[child]->deadline_ms)
-            child++;
-        if (child >= frontend->h2->heap_len || frontend->h2->heap[child]->deadline_ms >= client->deadline_ms)
-            break;
-        put_at(frontend, i, frontend->h2->heap[child]);
-        i = child;
-    }
-    put_at(frontend, i, client);
-}
-
-static void heap_remove(struct oribi__client *client)
-{
-    struct oribi__frontend *frontend = client->frontend;
-    if (!client->heap_at)
-        return;
-    uint32_t i = client->heap_at - 1;
-    client->heap_at = 0;
-    struct oribi__client *last = frontend->h2->heap[--frontend->h2->heap_len];
-    if (last == client)
-        return;
-    if (i > 0 && frontend->h2->heap[(i - 1) / 2]->deadline_ms > last->deadline_ms)
-        sift_up(frontend, i, last);
-    else
-        sift_down(frontend, i, last);
-}
-
-/* Room for every client is made when it comes. */
-static void heap_set(struct oribi__client *client, int64_t deadline_ms)
-{
-    heap_remove(client);
-    client->deadline_ms = deadline_ms;
-    if (deadline_ms == INT64_MAX)
-        return;
-    client->frontend->h2->heap_len++;
-    sift_up(client->frontend, client->frontend->h2->heap_len - 1, client);
-}
-
-static bool heap_room(struct oribi__frontend *frontend)
-{
-    if (frontend->client_count < frontend->h2->heap_cap)
-        return true;
-    uint32_t cap = frontend->h2->heap_cap ? 2 * frontend->h2->heap_cap : 64;
-    void *heap = oribi_mem_try_resize(frontend->h2->heap, cap, sizeof(struct oribi__client *));
-    if (!heap)
-        return false;
-    frontend->h2->heap = heap;
-    frontend->h2->heap_cap = cap;
-    return true;
-}
-
 /* --- life --- */
 
 void oribi__h2_init(struct oribi__frontend *frontend)
@@ -159,7 +87,7 @@ static void close_client(struct oribi__client *client)
         return;
     end_session(client);
     unlist_resting(client);
-    heap_remove(client);
+    oribi_timers_stop(&frontend->timers, &client->timer);
     (void)oribi_loop_remove(frontend->reactor.loop, &client->watch); /* ours */
     client->watch.fd = -1;
     oribi__peer_close(&client->peer, !client->lingers);
@@ -258,7 +186,7 @@ static bool send_client(struct oribi__client *client)
     return true;
 }
 
-static int64_t sooner(int64_t a, int64_t b)
+static int64_t earlier(int64_t a, int64_t b)
 {
     return a < b ? a : b;
 }
@@ -294,10 +222,12 @@ static void drop_rest(struct oribi__client *client)
             return;
         }
         client->linger_left -= (uint32_t)n;
-        client->linger_until_ms = sooner(frontend->reactor.now_ms + ORIBI_LINGER_SILENCE_MS_MAX,
-                                         client->linger_since_ms + ORIBI_LINGER_MS_MAX);
+        client->linger_until_ms = earlier(frontend->reactor.now_ms + ORIBI_LINGER_SILENCE_MS_MAX,
+                                          client->linger_since_ms + ORIBI_LINGER_MS_MAX);
     }
 }
+
+static void on_deadline(void *self);
 
 static void on_ready(void *self, struct oribi_watch *watch)
 {
@@ -316,7 +246,8 @@ static void on_ready(void *self, struct oribi_watch *watch)
 
 void oribi__h2_begin(struct oribi__frontend *frontend, struct oribi__peer *peer, struct oribi_slice first)
 {
-    struct oribi__client *client = heap_room(frontend) ? oribi_mem_try_alloc(1, sizeof(*client)) : NULL;
+    struct oribi__client *client =
+        oribi__frontend_reserve_timer(frontend) == 0 ? oribi_mem_try_alloc(1, sizeof(*client)) : NULL;
     if (!client) {
         oribi__peer_close(peer, false);
         return;
@@ -324,6 +255,7 @@ void oribi__h2_begin(struct oribi__frontend *frontend, struct oribi__peer *peer,
     client->frontend = frontend;
     client->peer = *peer;
     client->watch.handler = on_ready;
+    client->timer = (struct oribi_timer){.expired = on_deadline, .owner = client};
     client->next = frontend->h2->first;
     if (frontend->h2->first)
         frontend->h2->first->prev = client;
@@ -358,15 +290,15 @@ static int64_t next_deadline(struct oribi__client *client)
     if (client->lingers)
         return client->linger_until_ms;
     int64_t deadline_ms = oribi__streams_deadline(client, now_ms);
-    deadline_ms = sooner(deadline_ms, oribi_h2_deadline(client->h2));
+    deadline_ms = earlier(deadline_ms, oribi_h2_deadline(client->h2));
     if (client->stuck_since_ms && options->write_timeout_ms)
-        deadline_ms = sooner(deadline_ms, client->stuck_since_ms + options->write_timeout_ms);
+        deadline_ms = earlier(deadline_ms, client->stuck_since_ms + options->write_timeout_ms);
     if (client->streams)
         return deadline_ms;
     if (options->idle_timeout_ms)
-        deadline_ms = sooner(deadline_ms, client->idle_since_ms + options->idle_timeout_ms);
+        deadline_ms = earlier(deadline_ms, client->idle_since_ms + options->idle_timeout_ms);
     if (!client->asleep)
-        deadline_ms = sooner(deadline_ms, client->idle_since_ms + ASLEEP_AFTER_MS);
+        deadline_ms = earlier(deadline_ms, client->idle_since_ms + ASLEEP_AFTER_MS);
     return deadline_ms;
 }
 
@@ -375,9 +307,10 @@ static bool is_late(int64_t since_ms, int64_t timeout_ms, int64_t now_ms)
     return timeout_ms && now_ms >= since_ms + timeout_ms;
 }
 
-/* Its deadline has come. */
-static void look_at(struct oribi__client *client)
+/* settle() arms its timer again. */
+static void on_deadline(void *self)
 {
+    struct oribi__client *client = self;
     const struct oribi_options *options = client->frontend->config->options;
     int64_t now_ms = client->frontend->reactor.now_ms;
     if (client->lingers) {
@@ -403,11 +336,12 @@ static void look_at(struct oribi__client *client)
     oribi__client_dirty(client);
 }
 
-static void put_deadline(struct oribi__client *client)
+/* A deadline that has become later is found out when the timer expires. */
+static void arm(struct oribi__client *client)
 {
     int64_t deadline_ms = next_deadline(client);
-    if (deadline_ms < client->deadline_ms || !client->heap_at)
-        heap_set(client, deadline_ms);
+    if (deadline_ms < oribi_timer_at(&client->timer))
+        oribi_timers_arm(&client->frontend->timers, &client->timer, deadline_ms);
 }
 
 static void settle_lingering(struct oribi__client *client)
@@ -417,7 +351,7 @@ static void settle_lingering(struct oribi__client *client)
         return;
     if (client->watch.ready & ORIBI_READ)
         oribi__client_dirty(client); /* others first */
-    put_deadline(client);
+    arm(client);
 }
 
 /* Sends, and lets go of what is over. */
@@ -446,7 +380,7 @@ static void settle(struct oribi__client *client)
         read_client(client);
     if (client->watch.fd < 0)
         return;
-    put_deadline(client);
+    arm(client);
 }
 
 int64_t oribi__h2_rested_ms(const struct oribi__frontend *frontend)
@@ -473,12 +407,6 @@ bool oribi__h2_make_room(struct oribi__frontend *frontend)
 
 void oribi__h2_turn(struct oribi__frontend *frontend)
 {
-    int64_t now_ms = frontend->reactor.now_ms;
-    while (frontend->h2->heap_len && frontend->h2->heap[0]->deadline_ms <= now_ms) {
-        struct oribi__client *client = frontend->h2->heap[0];
-        heap_remove(client); /* settle() puts it back */
-        look_at(client);
-    }
     struct oribi__client *client = frontend->h2->dirty;
     frontend->h2->dirty = NULL;
     while (client) {
@@ -487,16 +415,6 @@ void oribi__h2_turn(struct oribi__frontend *frontend)
         settle(client);
         client = next;
     }
-}
-
-int64_t oribi__h2_wait_ms(const struct oribi__frontend *frontend)
-{
-    if (frontend->h2->dirty)
-        return 0;
-    if (!frontend->h2->heap_len)
-        return -1;
-    int64_t ms = frontend->h2->heap[0]->deadline_ms - frontend->reactor.now_ms;
-    return ms > 0 ? ms : 0;
 }
 
 void oribi__h2_drain(struct oribi__frontend *frontend)
@@ -514,6 +432,4 @@ void oribi__h2_close_all(struct oribi__frontend *frontend)
     while (frontend->h2->first)
         close_client(frontend->h2->first);
     oribi__h2_turn(frontend);
-    oribi_mem_free(frontend->h2->heap);
-    frontend->h2->heap = NULL;
 }

@@ -5,6 +5,7 @@
 #include "frontend/h2.h"
 #include "frontend/peer.h"
 #include "oribi/event/loop.h"
+#include "oribi/event/timers.h"
 #include "oribi/http/fields.h"
 
 #include <stdbool.h>
@@ -25,8 +26,7 @@ struct oribi__client {
     struct oribi_h2 *h2;
     struct oribi__stream *streams;
     struct oribi__stream *ended; /* may be released once their answers have left */
-    int64_t deadline_ms;         /* in the heap: at the latest then it is looked at */
-    uint32_t heap_at;            /* index + 1; 0: not there */
+    struct oribi_timer timer;    /* at the latest then it is looked at */
     int64_t idle_since_ms;
     int64_t stuck_since_ms; /* the socket takes nothing; 0: it does */
     bool has_blocked;       /* streams whose workers wait */
@@ -49,9 +49,6 @@ struct oribi__h2_clients {
     struct oribi__client *dirty;         /* have something to send, or to be looked at */
     struct oribi__client *resting_first; /* without a stream, the one that has rested longest first */
     struct oribi__client *resting_last;
-    struct oribi__client **heap; /* by deadline */
-    uint32_t heap_len;
-    uint32_t heap_cap;
     struct oribi_h2_limits limits;
     struct oribi_h2_limits trusted; /* the same of balancers, which trusted_proxies names */
     struct oribi_field fields[ORIBI_RESPONSE_FIELDS_MAX + 1];
@@ -62,7 +59,6 @@ void oribi__h2_init(struct oribi__frontend *frontend); /* its limits */
 /* Takes peer. `first`: bytes that were read from it. */
 void oribi__h2_begin(struct oribi__frontend *frontend, struct oribi__peer *peer, struct oribi_slice first);
 void oribi__h2_turn(struct oribi__frontend *frontend);
-int64_t oribi__h2_wait_ms(const struct oribi__frontend *frontend); /* -1: no bound */
 
 /* How long the client without a stream that has rested longest has; -1: there is none. */
 int64_t oribi__h2_rested_ms(const struct oribi__frontend *frontend);

@@ -61,6 +61,7 @@ static void on_control(void *self, struct oribi_watch *watch)
 struct whole {
     struct oribi__frontend frontend; /* first: whole_of() casts */
     struct oribi_watch control_watch;
+    struct oribi_timer drain_look;                 /* whether it has drained */
     int64_t drain_until_ms;                        /* 0: no bound */
     _Atomic uint32_t armed[ORIBI_TIMEOUT_CLASSES]; /* of the reactor's timeouts */
     struct oribi__accept accept;
@@ -123,7 +124,8 @@ static int begin(struct oribi__frontend *frontend, char *error)
     }
     oribi_timeouts_count_in(&frontend->reactor.timeouts, whole->armed);
     oribi_reactor_clock(&frontend->reactor, oribi_clock_us());
-    if (oribi__channels_init(frontend) < 0 || oribi__dispatch_init(frontend) < 0 || oribi__h1_init(frontend) < 0) {
+    if (oribi_timers_try_reserve(&frontend->timers, ORIBI__FRONTEND_TIMERS) < 0 || oribi__channels_init(frontend) < 0 ||
+        oribi__dispatch_init(frontend) < 0 || oribi__h1_init(frontend) < 0) {
         (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "out of memory");
         return ORIBI_ENOMEM;
     }
@@ -155,10 +157,17 @@ void oribi__frontend_destroy(struct oribi__frontend *frontend)
     oribi__answer_close(frontend);
     oribi__frontend_local_close(frontend);
     oribi__upstream_deinit(frontend);
+    oribi_timers_deinit(&frontend->timers);
     oribi_mem_free(frontend);
 }
 
 /* --- orders --- */
+
+static void on_drain_look(void *self)
+{
+    struct oribi__frontend *frontend = self;
+    oribi_timers_arm(&frontend->timers, &whole_of(frontend)->drain_look, frontend->reactor.now_ms + DRAIN_LOOK_MS);
+}
 
 /* `last`: the addresses end with the server. */
 static void drain(struct oribi__frontend *frontend, int64_t timeout_ms, bool last)
@@ -170,6 +179,8 @@ static void drain(struct oribi__frontend *frontend, int64_t timeout_ms, bool las
         frontend->drain_since_ms = now_ms;
         oribi__frontend_accept_stop(frontend, last);
         oribi__h2_drain(frontend);
+        whole_of(frontend)->drain_look = (struct oribi_timer){.expired = on_drain_look, .owner = frontend};
+        on_drain_look(frontend);
     }
     if (timeout_ms && (!*until_ms || now_ms + timeout_ms < *until_ms))
         *until_ms = now_ms + timeout_ms;
@@ -239,25 +250,30 @@ static void take_order(struct oribi__frontend *frontend)
 
 /* --- turns --- */
 
-static int64_t sooner(int64_t a_ms, int64_t b_ms)
+static int64_t earlier(int64_t a_ms, int64_t b_ms)
 {
-    return a_ms < 0 ? b_ms : b_ms < 0 ? a_ms : a_ms < b_ms ? a_ms : b_ms;
+    return a_ms < b_ms ? a_ms : b_ms;
 }
 
+/* How long nothing is to be done without an event, -1: for ever. The reactor adds its own timeouts. */
 static int64_t wait_ms(const struct oribi__frontend *frontend)
 {
-    int64_t bound_ms = sooner(oribi__h2_wait_ms(frontend), oribi__arrive_wait_ms(frontend));
-    bound_ms = sooner(bound_ms, oribi__frontend_accept_wait_ms(frontend));
-    bound_ms = sooner(bound_ms, oribi__frontend_local_wait_ms(frontend));
+    if (frontend->h2->dirty || frontend->tunnels->posted || frontend->channels->posted)
+        return 0;
+    int64_t now_ms = frontend->reactor.now_ms;
+    int64_t at_ms = oribi_timers_next_at(&frontend->timers);
     if (frontend->dispatch->first)
-        bound_ms = sooner(bound_ms, frontend->calls_out ? BUSY_LOOK_MS : RETRY_MS);
-    if (frontend->draining)
-        bound_ms = sooner(bound_ms, DRAIN_LOOK_MS);
-    if (frontend->tunnels->posted || frontend->channels->posted)
-        bound_ms = 0;
+        at_ms = earlier(at_ms, now_ms + (frontend->calls_out ? BUSY_LOOK_MS : RETRY_MS));
     if (oribi_log_waits() || oribi_access_log_waits(frontend->answers->access_log))
-        bound_ms = sooner(bound_ms, ORIBI_LOG_RETRY_MS);
-    return bound_ms;
+        at_ms = earlier(at_ms, now_ms + ORIBI_LOG_RETRY_MS);
+    return at_ms == INT64_MAX ? -1 : at_ms > now_ms ? at_ms - now_ms : 0;
+}
+
+static void expire(struct oribi__frontend *frontend)
+{
+    struct oribi_timer *timer;
+    while ((timer = oribi_timers_expired(&frontend->timers, frontend->reactor.now_ms)))
+        timer->expired(timer->owner);
 }
 
 static bool is_empty(const struct oribi__frontend *frontend)
@@ -283,6 +299,7 @@ static bool drained(struct oribi__frontend *frontend)
 static void turn(struct oribi__frontend *frontend)
 {
     (void)oribi_reactor_turn(&frontend->reactor); /* events of all kinds, deadlines of HTTP/1.1 */
+    expire(frontend);
     oribi__channels_turn(frontend);
     oribi__arrive_turn(frontend);
     oribi__h1_turn(frontend);
@@ -290,7 +307,6 @@ static void turn(struct oribi__frontend *frontend)
     oribi__h2_turn(frontend);
     oribi__tunnel_turn(frontend);
     oribi__channels_free_closed(frontend);
-    oribi__frontend_local_turn(frontend);
     oribi__count_turn(frontend);
     oribi_access_log_flush(frontend->answers->access_log);
     oribi_log_flush();

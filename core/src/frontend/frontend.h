@@ -6,6 +6,7 @@
 #include "oribi/base/log.h"
 #include "oribi/config/trust.h"
 #include "oribi/event/reactor.h"
+#include "oribi/event/timers.h"
 #include "oribi/base/limits.h"
 #include "oribi/worker/frontend_slot.h"
 
@@ -25,6 +26,7 @@ struct oribi__upstream;
 
 enum {
     ORIBI__FRONTEND_INLINE_BYTES = 128 * 1024, /* of a request's body, beyond it the body goes to a file */
+    ORIBI__FRONTEND_TIMERS = 8,                /* armed at most at a time that are of no client */
     ORIBI__FRONTEND_GRACE_MS = 1000,           /* of a drain, for requests that are on their way */
 };
 
@@ -36,6 +38,7 @@ struct oribi__frontend {
     struct oribi_limits answer_limits; /* of chunked answers: no maximum of the body */
     struct oribi_trust trust;
     struct oribi_log_limit log_limit;
+    struct oribi_timers timers; /* of all modules; those of HTTP/1.1 are the reactor's timeouts */
     bool draining;
     bool gives_up; /* no worker takes a request any more: the supervisor is gone, or time is over */
     int64_t drain_since_ms;
@@ -67,5 +70,13 @@ struct oribi__frontend {
     struct oribi__tunnels *tunnels;
     struct oribi__upstream *upstream;
 };
+
+/* Makes room in the timers for those of one client more: an arrival and a client of HTTP/2 have one each. 0 or
+ * ORIBI_ENOMEM. */
+static inline int oribi__frontend_reserve_timer(struct oribi__frontend *frontend)
+{
+    return oribi_timers_try_reserve(&frontend->timers,
+                                    ORIBI__FRONTEND_TIMERS + frontend->arrival_count + frontend->client_count + 1);
+}
 
 #endif

@@ -56,6 +56,18 @@ struct oribi__frontend_local {
 };
 
 static void rescue(struct oribi__frontend_local *local);
+static void look(void *self);
+
+/* Looks at threads again, if that is not to be already. */
+static void look_soon(struct oribi__frontend *frontend)
+{
+    struct oribi_timer *timer = &frontend->locals->look;
+    if (oribi_timer_at(timer) < INT64_MAX)
+        return;
+    timer->expired = look;
+    timer->owner = frontend;
+    oribi_timers_arm(&frontend->timers, timer, frontend->reactor.now_ms + LOOK_MS);
+}
 
 /* --- life --- */
 
@@ -139,7 +151,7 @@ int oribi__frontend_local_open(struct oribi__frontend *frontend)
     frontend->locals->next = local;
     if (!frontend->locals->current) /* nobody is served yet */
         (void)has_begun(local, true);
-    oribi__frontend_local_turn(frontend);
+    look(frontend);
     return 0;
 }
 
@@ -156,8 +168,9 @@ static bool has_ended(struct oribi__frontend_local *local, int64_t ms)
     return true;
 }
 
-void oribi__frontend_local_turn(struct oribi__frontend *frontend)
+static void look(void *self)
 {
+    struct oribi__frontend *frontend = self;
     if (frontend->locals->next && has_begun(frontend->locals->next, false)) {
         struct oribi__frontend_local *local = frontend->locals->next;
         frontend->locals->next = NULL;
@@ -174,14 +187,9 @@ void oribi__frontend_local_turn(struct oribi__frontend *frontend)
         else
             at = &(*at)->next;
     }
-}
-
-int64_t oribi__frontend_local_wait_ms(const struct oribi__frontend *frontend)
-{
-    return frontend->locals->next || frontend->locals->retired ||
-                   (frontend->locals->current && frontend->locals->current->waiting)
-               ? LOOK_MS
-               : -1;
+    if (frontend->locals->next || frontend->locals->retired ||
+        (frontend->locals->current && frontend->locals->current->waiting))
+        look_soon(frontend);
 }
 
 /* A thread that a disk holds up ends with the process. */
@@ -283,7 +291,8 @@ void oribi__frontend_local_idle(struct oribi__channel *channel)
 void oribi__frontend_local_begins(struct oribi__channel *channel)
 {
     struct oribi__frontend_local *local = channel->local;
-    local->waiting++;
+    if (local->waiting++ == 0)
+        look_soon(local->frontend);
     local->out_count++;
     channel->prev = NULL;
     channel->next = local->out;

@@ -2,6 +2,7 @@
 #ifndef ORIBI_FRONTEND_LOCAL_H
 #define ORIBI_FRONTEND_LOCAL_H
 
+#include "oribi/event/timers.h"
 #include "oribi/http/head.h"
 
 #include <stdbool.h>
@@ -16,6 +17,7 @@ struct oribi__locals {
     struct oribi__frontend_local *current;
     struct oribi__frontend_local *next; /* of a reload: it takes the place when it has opened its folders */
     struct oribi__frontend_local *retired;
+    struct oribi_timer look; /* while a thread begins, ends, or has not answered */
 };
 
 /* Takes config->local, and makes local content of it in the place of the one before, which ends when it has answered
@@ -25,9 +27,6 @@ int oribi__frontend_local_open(struct oribi__frontend *frontend);
 void oribi__frontend_local_close(struct oribi__frontend *frontend);
 void oribi__frontend_local_close_idle(struct oribi__frontend *frontend);
 void oribi__frontend_local_reopen(struct oribi__frontend *frontend); /* its log */
-/* takes one that has begun, frees those that have ended */
-void oribi__frontend_local_turn(struct oribi__frontend *frontend);
-int64_t oribi__frontend_local_wait_ms(const struct oribi__frontend *frontend); /* until that; -1: for nothing */
 
 /* May the local content answer? Notes the path in the call. */
 bool oribi__frontend_local_claims(struct oribi__frontend *frontend, struct oribi__upstream_request *call,
