@@ -259,6 +259,8 @@ static bool send_rest(struct oribi__channel *channel)
     }
     oribi_buf_deinit(&channel->unsent);
     oribi_loop_interest(channel->frontend->reactor.loop, &channel->watch, ORIBI_READ);
+    if (channel->finished)
+        oribi__channel_finish(channel);
     return true;
 }
 
