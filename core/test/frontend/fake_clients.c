@@ -34,6 +34,7 @@ struct client {
     struct oribi_buf unsent;
     struct sent_body bodies[BODIES_MAX];
     int body_count;
+    uint32_t hash;
     struct oribi__client *of; /* the frontend's, of HTTP/2 */
 };
 
@@ -93,27 +94,27 @@ static bool read_client(struct client *c)
     return any;
 }
 
-static void send_unsent(struct client *c)
+/* Returns whether the socket has taken some. */
+static bool send_unsent(struct client *c)
 {
+    bool any = false;
     while (c->unsent.len && c->fd >= 0) {
         ssize_t n = send(c->fd, c->unsent.p, c->unsent.len, MSG_DONTWAIT | MSG_NOSIGNAL);
         if (n <= 0)
-            return;
+            break;
         oribi_buf_consume(&c->unsent, (size_t)n);
+        any = true;
     }
+    return any;
 }
 
 static bool send_frames(struct client *c)
 {
     const uint8_t *p;
     ssize_t n;
-    bool any = false;
-    while (c->h2 && (n = nghttp2_session_mem_send(c->h2, &p)) > 0) {
+    while (c->h2 && (n = nghttp2_session_mem_send(c->h2, &p)) > 0)
         oribi_buf_append(&c->unsent, p, (size_t)n);
-        any = true;
-    }
-    send_unsent(c);
-    return any;
+    return send_unsent(c);
 }
 
 bool fake_clients_read(void)
@@ -129,7 +130,7 @@ bool fake_clients_read(void)
 void fake_says(int client, const char *text)
 {
     oribi_buf_append(&clients[client].unsent, text, strlen(text));
-    send_unsent(&clients[client]);
+    (void)send_unsent(&clients[client]);
     ok_named(clients[client].unsent.len == 0, "the client speaks");
 }
 
@@ -142,7 +143,7 @@ void fake_says_bytes(int client, size_t n)
         oribi_buf_append(&clients[client].unsent, bytes, part);
     }
     for (int i = 0; i < 10000 && clients[client].unsent.len; i++) {
-        send_unsent(&clients[client]);
+        (void)send_unsent(&clients[client]);
         fake_turn();
     }
     ok_named(clients[client].unsent.len == 0, "the client speaks");
@@ -288,6 +289,8 @@ static int on_chunk(nghttp2_session *h2, uint8_t flags, int32_t stream, const ui
         c->joined_bytes = 0;
     }
     c->joined_bytes += n;
+    for (size_t i = 0; i < n; i++)
+        c->hash = c->hash * 31 + p[i];
     oribi_buf_print(&c->heard, "D%d+%zu ", stream, c->joined_bytes);
     return 0;
 }
@@ -314,6 +317,41 @@ int fake_h2(void)
     c->of = fake_frontend()->clients;
     (void)send_frames(c);
     return client;
+}
+
+void fake_sends_raw(int client, const char *p, size_t n)
+{
+    oribi_buf_append(&clients[client].unsent, p, n);
+    (void)send_unsent(&clients[client]);
+}
+
+void fake_hashes(int client)
+{
+    clients[client].hash = 0;
+}
+
+uint32_t fake_hash(int client)
+{
+    return clients[client].hash;
+}
+
+struct oribi__stream *fake_stream(int client, int32_t stream)
+{
+    struct oribi__stream *at = clients[client].of->streams;
+    while (at && !(at->h2 && at->h2->id == (uint32_t)stream))
+        at = at->next;
+    return at;
+}
+
+int64_t fake_pending_of(int client, int32_t stream)
+{
+    const struct oribi__stream *of = fake_stream(client, stream);
+    return of ? oribi__stream_pending(of) : -1;
+}
+
+uint32_t fake_sessions_streams(int client)
+{
+    return oribi_h2_streams(clients[client].of->h2);
 }
 
 uint32_t fake_left_of(int client)

@@ -30,6 +30,7 @@ struct oribi_options;
 struct oribi__frontend;
 struct oribi__upstream_request;
 struct oribi__channel;
+struct oribi__stream;
 
 enum {
     FAKE_WORKERS_MAX = 4,
@@ -47,6 +48,7 @@ struct fake_setup {
     int64_t memory_max; /* of the budget; 0: no maximum */
     int64_t file_max;   /* likewise */
     uint32_t keepalive_requests_max;
+    uint32_t left_max;    /* likewise of streams that were reset, and whose calls run on; 0: the default */
     uint32_t streams_max; /* of a connection of HTTP/2; 0: the default */
     bool local;           /* local content is opened, whose thread the test's own functions are */
 };
@@ -59,10 +61,12 @@ void fake_end(void);
 struct oribi__frontend *fake_frontend(void);
 struct oribi_options *fake_options(void);
 
-void fake_turn(void);                            /* one turn of the loop */
-void fake_settle(void);                          /* turns until no client has read anything new */
-void fake_dispatch(void);                        /* the dispatcher alone */
-void fake_channels(void);                        /* channels that a turn has not read to their end */
+void fake_body_max(int64_t bytes); /* of requests of HTTP/2 */
+
+void fake_turn(void);     /* one turn of the loop */
+void fake_settle(void);   /* turns until the frontend waits and no client has read anything new */
+void fake_dispatch(void); /* the dispatcher alone */
+void fake_channels(void); /* channels that a turn has not read to their end */
 void fake_reads(struct oribi__channel *channel); /* as if the loop had told of bytes, or of the worker's end */
 void fake_posts(struct oribi__channel *channel); /* as if this were one of them, and the only one */
 struct oribi__channel *fake_idle_channel(void);  /* that was used last; NULL */
@@ -193,7 +197,13 @@ void fake_resets(int client, int32_t stream, uint32_t code);
 void fake_window(int client, int32_t bytes);                /* initial windows of streams from now on */
 void fake_opens(int client, int32_t stream, int32_t bytes); /* the stream's window */
 
-uint32_t fake_left_of(int client); /* its streams that were reset, and whose calls run on */
+void fake_sends_raw(int client, const char *p, size_t n); /* bytes beside libnghttp2 */
+void fake_hashes(int client);                             /* DATA from now on, into a number: hash = hash * 31 + byte */
+uint32_t fake_hash(int client);
+struct oribi__stream *fake_stream(int client, int32_t stream); /* the frontend's; NULL: it is over */
+int64_t fake_pending_of(int client, int32_t stream);           /* bytes of its answer that the client has not */
+uint32_t fake_sessions_streams(int client); /* streams that its session has, those that run on as well */
+uint32_t fake_left_of(int client);          /* its streams that were reset, and whose calls run on */
 
 /* Frames since the last call, each followed by a space: "H1=200" (with fields: "H1=200,name=value"), "D1+5" (DATA of
  * stream 1, joined), "E1" (its end), "T1,x=y" (trailers), "R1=8" (RST_STREAM), "G=0" (GOAWAY). */
