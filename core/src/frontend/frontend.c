@@ -90,6 +90,7 @@ int oribi__frontend_init(struct oribi__frontend *frontend, struct oribi_frontend
 
 void oribi__frontend_deinit(struct oribi__frontend *frontend)
 {
+    frontend->gives_up = true;
     oribi__arrive_close_all(frontend);
     oribi__h2_close_all(frontend);
     oribi__tunnel_close_all(frontend);
