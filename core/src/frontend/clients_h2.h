@@ -3,6 +3,7 @@
 #define ORIBI_FRONTEND_CLIENTS_H2_H
 
 #include "frontend/frontend_private.h"
+#include "oribi/base/os/os.h"
 #include "oribi/event/body.h"
 
 struct oribi__client {
@@ -52,10 +53,13 @@ struct oribi__stream {
     size_t out_at;
     struct oribi_body file; /* the rest of a great answer, or of one that memory has no room for */
     int64_t file_at;
-    bool in_file;    /* more of the answer goes there */
-    bool unstored;   /* the disk does not take it: it stays in memory, and the worker waits for the client */
-    bool has_length; /* the answer's worker never waits for the client */
-    bool whole;      /* the answer's last byte is here */
+    bool in_file; /* more of the answer goes there */
+    /* a code of error.h: why the disk does not take it, so that it stays in memory and the worker waits for the client;
+     * 0: it does */
+    int unstored;
+    struct oribi_os_error unstored_error; /* with its words */
+    bool has_length;                      /* the answer's worker never waits for the client */
+    bool whole;                           /* the answer's last byte is here */
     bool is_ended;
     bool is_head;
     bool of_local; /* the local content may have an answer */

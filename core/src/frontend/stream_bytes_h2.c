@@ -41,14 +41,20 @@ static int keep_unstored(struct oribi__stream *stream, struct oribi_slice body, 
     if (oribi_buf_try_append(memory, body.p, body.n) < 0)
         return ORIBI_ENOMEM;
     stream->file.len += (int64_t)body.n;
-    stream->unstored = true;
     return 0;
 }
 
 static int keep_behind(struct oribi__stream *stream, struct oribi_slice body)
 {
-    int code = stream->unstored ? ORIBI_EFULL : keep_in_file(stream, body);
-    return code == 0 || code == ORIBI_ENOMEM ? code : keep_unstored(stream, body, code);
+    int code = stream->unstored ? stream->unstored : keep_in_file(stream, body);
+    if (code == 0 || code == ORIBI_ENOMEM)
+        return code;
+    if (!stream->unstored)
+        stream->unstored_error = oribi_os_error_save();
+    stream->unstored = code;
+    code = keep_unstored(stream, body, code);
+    oribi_os_error_restore(stream->unstored_error);
+    return code;
 }
 
 int oribi__stream_keep(struct oribi__stream *stream, struct oribi_slice body)
@@ -138,7 +144,7 @@ static void empty_file(struct oribi__stream *stream)
     oribi_body_init(&stream->file);
     stream->file_at = 0;
     stream->in_file = stream->has_length;
-    stream->unstored = false;
+    stream->unstored = 0;
 }
 
 size_t oribi__stream_pull(void *self, struct oribi_h2_stream *h2, char *dst, size_t cap, bool *last)
