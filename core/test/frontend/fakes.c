@@ -157,6 +157,8 @@ void fake_reloads(void)
 {
     struct oribi_options *local = oribi_mem_alloc(1, sizeof(*local)); /* the local content frees it */
     oribi_options_init(local);
+    local->access_log = oribi_mem_alloc(1, sizeof("off"));
+    memcpy(local->access_log, "off", sizeof("off"));
     config.local = local;
     fake_must(oribi__frontend_local_open(frontend) == 0, "no local content");
 }
@@ -261,6 +263,14 @@ void fake_drains(void)
 void fake_gives_up(void)
 {
     frontend->gives_up = true;
+}
+
+const char *fake_told(void)
+{
+    static char message[256];
+    ssize_t n = recv(control_fd, message, sizeof(message) - 1, MSG_DONTWAIT);
+    message[n > 0 ? n : 0] = '\0';
+    return message;
 }
 
 const char *fake_logged(void)

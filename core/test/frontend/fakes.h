@@ -76,6 +76,9 @@ void fake_drains(void); /* the supervisor's order */
 void fake_gives_up(void);
 void fake_reloads(void); /* with local content */
 
+/* The next message to the supervisor; "": there is none. */
+const char *fake_told(void);
+
 /* Lines of the log since the last call. */
 const char *fake_logged(void);
 
