@@ -206,6 +206,18 @@ static void test_the_frontend_s_end_closes_them(void)
     fake_end();
 }
 
+/* Its connections are closed with the reactor: no call may run on from then on. */
+static void test_the_frontend_s_end_leaves_no_call_of_a_connection_behind(void)
+{
+    fake_begin((struct fake_setup){0});
+    int client = fake_h1();
+    fake_says(client, "GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    fake_settle();
+    ok(fake_take(0) >= 0);
+    ok_eq(fake_gauge(FAKE_OUT), 1);
+    fake_end(); /* sees what is left */
+}
+
 /* A stream of HTTP/2 that was reset counts against its connection as long as its call runs. */
 static void test_a_stream_that_was_reset_waits_for_its_call(void)
 {
@@ -273,6 +285,7 @@ int main(void)
     test_they_leave_in_any_order();
     test_bytes_of_an_abandoned_answer_are_not_read();
     test_the_frontend_s_end_closes_them();
+    test_the_frontend_s_end_leaves_no_call_of_a_connection_behind();
     test_a_stream_that_was_reset_waits_for_its_call();
     test_a_connection_that_ends_is_forgotten_by_its_calls();
     return done_testing();

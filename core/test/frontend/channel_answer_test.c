@@ -105,6 +105,16 @@ static void test_answers_are_the_same_at_every_cut(void)
     }
 }
 
+static void test_trailers_of_a_request_are_none_of_its_answer(void)
+{
+    int far;
+    fake_begin((struct fake_setup){0});
+    int call = out((struct fake_request){.method = "POST", .body = "abc", .chunked = true}, &far);
+    says(far, CHUNKED "5\r\nhello\r\n0\r\n\r\n");
+    is_str(fake_heard(call), "+ - begin 200 hello. ");
+    fake_end();
+}
+
 static void test_an_answer_to_head_has_no_body(void)
 {
     int far;
@@ -519,6 +529,7 @@ int main(void)
 {
     test_answers_end_where_their_framing_says();
     test_answers_are_the_same_at_every_cut();
+    test_trailers_of_a_request_are_none_of_its_answer();
     test_an_answer_to_head_has_no_body();
     test_an_answer_without_an_end_lasts_until_the_worker_closes();
     test_no_event_tells_of_nothing();

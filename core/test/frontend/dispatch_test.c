@@ -199,6 +199,57 @@ static void test_an_idle_worker_goes_before_one_that_is_done_soon(void)
     fake_end();
 }
 
+/* Worker 0 has so many idle channels. */
+static void befriend_often(int far[], int count)
+{
+    atomic_store(&fake_slot(0)->threads, (uint32_t)count);
+    for (int i = 0; i < count; i++)
+        fake_submit(get);
+    fake_dispatch();
+    for (int i = 0; i < count; i++) {
+        far[i] = fake_take(0);
+        (void)fake_asked(far[i]);
+    }
+    for (int i = 0; i < count; i++)
+        answer(far[i]);
+    ok_eq(fake_gauge(FAKE_IDLE_CHANNELS), count);
+}
+
+static void test_a_worker_without_a_channel_goes_before_a_second_call(void)
+{
+    int far[2];
+    fake_begin((struct fake_setup){.workers = 2});
+    befriend_often(far, 2);
+    atomic_store(&fake_slot(0)->threads, 1);
+    fake_average_us(0, 10);
+    fake_submit(get);
+    fake_submit(get);
+    fake_dispatch();
+    ok_eq(fake_waiting(), 1);
+    ok_eq(fake_out_of(0), 1);
+    fake_submit(get);
+    fake_dispatch();
+    ok_eq(fake_out_of(0), 1); /* it is not known yet that worker 1 will take the second */
+    ok_eq(fake_waiting(), 2);
+    fake_end();
+}
+
+/* The worker tells late of calls that it has just been given. */
+static void test_calls_of_ours_count_before_the_worker_tells_of_them(void)
+{
+    int far[3];
+    fake_begin((struct fake_setup){0});
+    befriend_often(far, 3);
+    atomic_store(&fake_slot(0)->threads, 2);
+    for (int i = 0; i < 3; i++)
+        fake_submit(get);
+    fake_dispatch();
+    ok_eq(fake_out_of(0), 2);
+    ok_eq(fake_gauge(FAKE_QUEUED), 1);
+    ok_eq(fake_waiting(), 0);
+    fake_end();
+}
+
 static void test_a_worker_that_calls_for_others_is_passed_by(void)
 {
     fake_begin((struct fake_setup){.workers = 2});
@@ -380,7 +431,7 @@ static void test_a_request_that_fits_no_message_is_refused(void)
 static void test_without_numbers_a_request_waits(void)
 {
     fake_begin((struct fake_setup){.workers = 3, .channels = 2});
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 4; i++)
         fake_submit(get);
     fake_dispatch();
     ok_eq(fake_gauge(FAKE_OUT), 2);
@@ -532,6 +583,8 @@ int main(void)
     test_only_workers_that_serve_are_asked();
     test_the_channel_that_was_used_last_goes_first();
     test_an_idle_worker_goes_before_one_that_is_done_soon();
+    test_a_worker_without_a_channel_goes_before_a_second_call();
+    test_calls_of_ours_count_before_the_worker_tells_of_them();
     test_a_worker_that_calls_for_others_is_passed_by();
     test_a_call_that_began_before_our_last_one_ended_was_that_one();
     test_what_waits_in_a_worker_counts();
