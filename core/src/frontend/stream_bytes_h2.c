@@ -1,5 +1,8 @@
 /* Bytes of an answer between its worker and its client, which a stream holds in memory or in a file. */
+#include "frontend/streams_h2.h"
+#include "frontend/answers.h"
 #include "frontend/clients_h2.h"
+#include "frontend/frontend.h"
 
 #include "oribi/base/error.h"
 #include "oribi/base/os/os.h"

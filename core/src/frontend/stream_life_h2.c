@@ -1,5 +1,8 @@
 /* Streams of HTTP/2 from their requests to their release: what belongs to each, and when it may go. */
+#include "frontend/streams_h2.h"
+#include "frontend/channel.h"
 #include "frontend/clients_h2.h"
+#include "frontend/frontend.h"
 
 #include "oribi/base/mem.h"
 

@@ -1,6 +1,12 @@
 /* Streams of HTTP/2 as calls: requests from h2.h's events, answers from their channels. */
+#include "frontend/streams_h2.h"
+#include "frontend/answers.h"
 #include "frontend/canonical.h"
+#include "frontend/channel.h"
 #include "frontend/clients_h2.h"
+#include "frontend/count.h"
+#include "frontend/frontend.h"
+#include "frontend/local.h"
 
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
@@ -45,7 +51,7 @@ static void reset(struct oribi__stream *stream, uint32_t code)
 static void answer_own(struct oribi__stream *stream, int status)
 {
     struct oribi__frontend *frontend = stream->client->frontend;
-    struct oribi_field *fields = frontend->fields;
+    struct oribi_field *fields = frontend->h2->fields;
     char text[ORIBI__OWN_TEXT_CAP];
     char length[24];
     struct oribi_slice type;
@@ -131,17 +137,17 @@ static void more(struct oribi__upstream_request *call, struct oribi_slice body, 
     oribi__client_dirty(stream->client);
 }
 
-/* The fields of an answer, in frontend->fields; returns their number. */
+/* The fields of an answer, in frontend->h2->fields; returns their number. */
 static uint32_t fields_of(struct oribi__frontend *frontend, const struct oribi_answer *answer)
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < answer->count; i++) {
         const struct oribi_header *header = &answer->headers[i];
         if (header->name_len <= UINT16_MAX)
-            frontend->fields[count++] = (struct oribi_field){.name = header->name,
-                                                             .value = header->value,
-                                                             .name_len = (uint16_t)header->name_len,
-                                                             .value_len = header->value_len};
+            frontend->h2->fields[count++] = (struct oribi_field){.name = header->name,
+                                                                 .value = header->value,
+                                                                 .name_len = (uint16_t)header->name_len,
+                                                                 .value_len = header->value_len};
     }
     return count;
 }
@@ -150,13 +156,13 @@ static void begin(struct oribi__upstream_request *call, struct oribi_answer *ans
 {
     struct oribi__stream *stream = stream_of(call);
     struct oribi__frontend *frontend = call->frontend;
-    struct oribi_field *fields = frontend->fields;
+    struct oribi_field *fields = frontend->h2->fields;
     uint32_t count = fields_of(frontend, answer);
-    if (stream->client->peer.tls && frontend->extra_tls.name)
-        fields[count++] = (struct oribi_field){.name = frontend->extra_tls.name,
-                                               .value = frontend->extra_tls.value,
-                                               .name_len = (uint16_t)frontend->extra_tls.name_len,
-                                               .value_len = frontend->extra_tls.value_len};
+    if (stream->client->peer.tls && frontend->answers->extra_tls.name)
+        fields[count++] = (struct oribi_field){.name = frontend->answers->extra_tls.name,
+                                               .value = frontend->answers->extra_tls.value,
+                                               .name_len = (uint16_t)frontend->answers->extra_tls.name_len,
+                                               .value_len = frontend->answers->extra_tls.value_len};
     bool bodiless = last && body.n == 0 && !call->tail.len;
     int code = oribi_h2_answer(stream->h2, answer->status, fields, count, bodiless);
     if (code == ORIBI_ECLOSED || code == ORIBI_ENOMEM) {
@@ -185,7 +191,8 @@ static void interim(struct oribi__upstream_request *call, const struct oribi_ans
     if (answer->status == 100)
         return;
     uint32_t count = fields_of(call->frontend, answer);
-    (void)oribi_h2_interim(stream->h2, answer->status, call->frontend->fields, count); /* the answer itself finds out */
+    (void)oribi_h2_interim(stream->h2, answer->status, call->frontend->h2->fields,
+                           count); /* the answer itself finds out */
     oribi__client_dirty(stream->client);
 }
 

@@ -296,6 +296,7 @@ void oribi__supervisor_forget(struct oribi_supervisor *supervisor, int keep_fd)
     oribi__status_close(&supervisor->observe, false);
     oribi__stacks_close(&supervisor->observe);
     oribi_pid_file_forget(&supervisor->pid_file);
+    oribi_dispatcher_deinit(&supervisor->dispatcher);
     if (supervisor->context.listeners != &supervisor->no_listeners)
         oribi_mem_free(supervisor); /* else the mold goes on using the empty list in it */
 }
@@ -381,6 +382,7 @@ static int fail(struct oribi_supervisor *supervisor, int code, const char *what,
     oribi_pid_file_remove(&supervisor->pid_file);
     if (supervisor->context.access_log)
         oribi_access_log_close(supervisor->context.access_log);
+    oribi_dispatcher_deinit(&supervisor->dispatcher);
     oribi_scoreboard_destroy(&supervisor->context.board);
     oribi__app_store_destroy(&supervisor->context.app);
     oribi_mem_free(supervisor);
@@ -424,6 +426,8 @@ int oribi_supervisor_create(const struct oribi_supervisor_setup *setup, struct o
     const struct oribi_options *options = setup->options;
     no_descriptors(supervisor);
     oribi__supervisor_show(supervisor);
+    if (oribi_dispatcher_init(&supervisor->dispatcher) < 0)
+        return fail(supervisor, ORIBI_ENOMEM, "cannot make an event loop", error);
     supervisor->pid = getpid();
     supervisor->observe.started_ms = oribi_clock_ms();
     supervisor->observe.started_wall_ms = oribi_clock_wall_ms();
@@ -508,6 +512,7 @@ void oribi_supervisor_destroy(struct oribi_supervisor *supervisor)
     oribi_pid_file_remove(&supervisor->pid_file);
     if (supervisor->context.access_log)
         oribi_access_log_close(supervisor->context.access_log);
+    oribi_dispatcher_deinit(&supervisor->dispatcher);
     oribi_scoreboard_destroy(&supervisor->context.board);
     oribi__app_store_destroy(&supervisor->context.app);
     oribi_mem_free(supervisor);

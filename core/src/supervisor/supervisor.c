@@ -250,7 +250,7 @@ static bool next_event(struct oribi_supervisor *supervisor)
         feed(supervisor, &event);
         return true;
     }
-    return false;
+    return oribi_dispatcher_next(&supervisor->dispatcher);
 }
 
 /* As long as this loop turns, the service manager hears of it. */
@@ -430,6 +430,28 @@ static int64_t earlier(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
+/* Turns look at these, however the wait ended. */
+static void asked(void *owner, uint8_t ready)
+{
+    (void)owner;
+    (void)ready;
+}
+
+static void expired(void *owner)
+{
+    (void)owner;
+}
+
+static void ask(struct oribi_supervisor *supervisor, const int *fds, size_t count, size_t place, uint8_t interest)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct oribi_watcher *watcher = &supervisor->asked[place + i];
+        watcher->ready = asked;
+        if (fds[i] >= 0)
+            (void)oribi_dispatcher_watch(&supervisor->dispatcher, watcher, fds[i], interest);
+    }
+}
+
 void oribi_supervisor_wait_for(struct oribi_supervisor *supervisor, int64_t ms)
 {
     int64_t now_ms = oribi_clock_ms();
@@ -463,7 +485,13 @@ void oribi_supervisor_wait_for(struct oribi_supervisor *supervisor, int64_t ms)
     count += oribi__agent_fds(&supervisor->observe, fds + count);
     count += oribi__frontends_fds(supervisor, fds + count);
     count += oribi__status_fds(&supervisor->observe, fds + count, out_fds, &out_count);
-    oribi_process_poll_both(fds, count, out_fds, out_count, at == INT64_MAX ? -1 : at > now_ms ? at - now_ms : 0);
+    ask(supervisor, fds, count, 0, ORIBI_READ);
+    ask(supervisor, out_fds, out_count, count, ORIBI_WRITE);
+    supervisor->asked_at.expired = expired;
+    oribi_dispatcher_arm(&supervisor->dispatcher, &supervisor->asked_at, at);
+    oribi_dispatcher_wait(&supervisor->dispatcher, -1);
+    for (size_t i = 0; i < count + out_count; i++)
+        oribi_dispatcher_forget(&supervisor->dispatcher, &supervisor->asked[i]);
 }
 
 void oribi_supervisor_wake(struct oribi_supervisor *supervisor)

@@ -21,6 +21,7 @@
 
 #include "oribi/base/buf.h"
 #include "oribi/base/os/os.h"
+#include "oribi/event/dispatcher.h"
 #include "oribi/worker/logs/access_log.h"
 #include "oribi/worker/placement/handoff.h"
 #include "supervisor/announced.h"
@@ -132,6 +133,10 @@ struct oribi_supervisor {
     struct oribi__events events; /* the policy hears of them before anything else */
     struct oribi_listeners no_listeners;
     struct oribi__mold_socket molds[ORIBI_MOLDS_MAX];
+    struct oribi_dispatcher dispatcher; /* descriptors and deadlines with handlers */
+    /* deadlines and descriptors that turns look at, until they have handlers of their own */
+    struct oribi_timer asked_at;
+    struct oribi_watcher asked[ORIBI_POLL_MAX];
     int message_fd;        /* our end of context.message_fd */
     int life_write_fd;     /* the last copy goes with us */
     int signal_fds[2];     /* one byte per signal, 0 to wake */

@@ -1,5 +1,5 @@
 /* Calls that run on without their client: how long each counts, and for whom. */
-#include "frontend/abandoned.c"
+#include "frontend/channel.c"
 
 #include "fakes.h"
 

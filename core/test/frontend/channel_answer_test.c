@@ -1,5 +1,5 @@
 /* Answers on channels: their framing, the deaths of workers at every step, and whether the channel is used again. */
-#include "frontend/channel_answer.c"
+#include "frontend/channel.c"
 
 #include "fakes.h"
 
@@ -364,7 +364,7 @@ static void test_a_worker_waits_above_the_high_mark_until_the_low_one(void)
         fake_turn();
     }
     ok(fake_is_blocked(call));
-    ok(fake_untaken(call) > FAKE_HIGH && fake_untaken(call) <= FAKE_HIGH + ORIBI__FRONTEND_SCRATCH_BYTES);
+    ok(fake_untaken(call) > FAKE_HIGH && fake_untaken(call) <= FAKE_HIGH + ORIBI__CHANNEL_SCRATCH_BYTES);
     ok(sent < 64 * 64 * 1024);
     int64_t before = fake_untaken(call);
     fake_takes(call, before - FAKE_LOW - 1);
@@ -421,7 +421,7 @@ static void test_much_is_read_in_several_turns(void)
     fake_far_closes(far); /* the socket still has it all */
     for (int i = 0; i < 4; i++)
         fake_turn();
-    ok(sent > 2 * ORIBI__FRONTEND_SCRATCH_BYTES);
+    ok(sent > 2 * ORIBI__CHANNEL_SCRATCH_BYTES);
     ok(strstr(fake_heard(call), "more . ") != NULL);
     fake_end();
 }

@@ -1,5 +1,8 @@
 /* Clients of fakes.c that are transcripts: they write down what they hear of their requests. */
-#include "frontend/frontend_private.h"
+#include "frontend/channel.h"
+#include "frontend/count.h"
+#include "frontend/frontend.h"
+#include "frontend/upstream_request.h"
 
 #include "fakes_private.h"
 #include "frontend/canonical.h"
@@ -206,7 +209,7 @@ struct oribi__upstream_request *fake_upstream(int call)
 
 struct oribi__upstream_request **fake_listed_at(void)
 {
-    return &fake_frontend()->listed_at;
+    return &fake_frontend()->upstream->listed_at;
 }
 
 const char *fake_heard(int call)

@@ -1,5 +1,8 @@
 /* Real clients in front of the frontend of fakes.c, each at the other end of a socket pair. */
+#include "frontend/arrive.h"
 #include "frontend/clients_h2.h"
+#include "frontend/frontend.h"
+#include "frontend/streams_h2.h"
 
 #include "fakes_private.h"
 #include "oribi/base/mem.h"
@@ -11,7 +14,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { HEAR_CAP = 4 * 1024 * 1024, BODIES_MAX = 256, READ_BYTES = 64 * 1024 };
+enum { HEAR_CAP = 4 * 1024 * 1024, BODIES_MAX = 256, READ_BYTES = 64 * 1024, SEND_BUFFER_BYTES = 1024 * 1024 };
 
 /* A request's body on its way, of which libnghttp2 pulls. */
 struct sent_body {
@@ -59,6 +62,8 @@ int fake_h1(void)
     struct sockaddr_in *in = (struct sockaddr_in *)&from;
     int fd;
     int client = open_client(&fd);
+    int size = SEND_BUFFER_BYTES;
+    fake_must(setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size)) == 0, "no buffer");
     in->sin_family = AF_INET;
     in->sin_port = htons(4711);
     fake_must(inet_pton(AF_INET, "10.0.0.1", &in->sin_addr) == 1, "no address");
@@ -314,7 +319,7 @@ int fake_h2(void)
     fake_window(client, 16 * 1024 * 1024);
     fake_must(nghttp2_session_set_local_window_size(c->h2, NGHTTP2_FLAG_NONE, 0, INT32_MAX) == 0, "no window");
     oribi__h2_begin(fake_frontend(), &peer, oribi_slice("", 0));
-    c->of = fake_frontend()->clients;
+    c->of = fake_frontend()->h2->first;
     (void)send_frames(c);
     return client;
 }

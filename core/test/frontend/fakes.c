@@ -1,5 +1,4 @@
 /* The frontend and its workers; fake_calls.c has the clients that are transcripts, fake_clients.c the real ones. */
-#include "frontend/clients_h2.h"
 #include "frontend/frontend.c"
 
 #include "fakes_private.h"
@@ -96,9 +95,8 @@ static int lowest_free(void)
 
 static void begin_once(void)
 {
-    if (frontend)
+    if (text)
         return;
-    frontend = oribi_mem_alloc(1, sizeof(*frontend));
     text = oribi_mem_alloc(1, TEXT_CAP);
     log_fd = memfd_create("log", MFD_CLOEXEC);
     fake_must(log_fd >= 0, "no log");
@@ -143,12 +141,12 @@ void fake_begin(struct fake_setup setup)
                                             .control_fd = fds[0]};
     config.listeners[0].listener = (struct oribi_listener){.fd = -1, .is_unix = true, .text = "unix:fake"};
     begin_workers(&setup);
-    memset(frontend, 0, sizeof(*frontend));
-    fake_must(oribi__frontend_init(frontend, &config, error) == 0, error);
+    frontend = oribi__frontend_create(&config, error);
+    fake_must(frontend != NULL, error);
     if (setup.streams_max)
-        frontend->h2_limits.streams_max = setup.streams_max;
+        frontend->h2->limits.streams_max = setup.streams_max;
     if (setup.left_max)
-        frontend->h2_limits.left_max = setup.left_max;
+        frontend->h2->limits.left_max = setup.left_max;
     if (setup.local)
         fake_reloads();
 }
@@ -184,7 +182,7 @@ void fake_end(void)
 {
     fake_calls_end();
     fake_clients_end();
-    oribi__frontend_deinit(frontend);
+    oribi__frontend_destroy(frontend);
     end_workers();
     oribi_os_close(control_fd);
     oribi_os_close(config.control_fd);
@@ -206,7 +204,7 @@ struct oribi_options *fake_options(void)
 
 void fake_body_max(int64_t bytes)
 {
-    frontend->h2_limits.http.body_bytes_max = bytes;
+    frontend->h2->limits.http.body_bytes_max = bytes;
 }
 
 /* --- turns --- */
@@ -215,6 +213,11 @@ void fake_turn(void)
 {
     turn(frontend);
     await_files(&frontend->reactor);
+}
+
+int64_t fake_wait_ms(void)
+{
+    return wait_ms(frontend);
 }
 
 void fake_settle(void)
@@ -246,12 +249,12 @@ void fake_posts(struct oribi__channel *channel)
 {
     channel->posted = true;
     channel->posted_next = NULL;
-    frontend->posted_channels = channel;
+    frontend->channels->posted = channel;
 }
 
 struct oribi__channel *fake_idle_channel(void)
 {
-    return frontend->idle_first;
+    return frontend->channels->idle_first;
 }
 
 void fake_drains(void)
@@ -287,7 +290,7 @@ const char *fake_logged(void)
 static int64_t count_blocked(void)
 {
     int64_t n = 0;
-    for (const struct oribi__upstream_request *call = frontend->blocked; call; call = call->blocked_next)
+    for (const struct oribi__upstream_request *call = frontend->upstream->blocked; call; call = call->blocked_next)
         n++;
     return n;
 }
@@ -295,7 +298,7 @@ static int64_t count_blocked(void)
 static int64_t count_listed(void)
 {
     int64_t n = 0;
-    for (const struct oribi__upstream_request *call = frontend->listed; call; call = call->listed_next)
+    for (const struct oribi__upstream_request *call = frontend->upstream->listed; call; call = call->listed_next)
         n++;
     return n;
 }
@@ -303,7 +306,7 @@ static int64_t count_listed(void)
 static int64_t count_abandoned(void)
 {
     int64_t n = 0;
-    for (const struct oribi__channel *channel = frontend->left_first; channel; channel = channel->next)
+    for (const struct oribi__channel *channel = frontend->channels->left_first; channel; channel = channel->next)
         n++;
     return n;
 }
@@ -314,19 +317,19 @@ int64_t fake_gauge(enum fake_gauge gauge)
     case FAKE_OUT:
         return frontend->calls_out;
     case FAKE_OUT_WAITING:
-        return frontend->out_waiting;
+        return frontend->dispatch->out_waiting;
     case FAKE_QUEUED:
         return frontend->queue_len;
     case FAKE_IDLE_CHANNELS:
-        return frontend->idle_count;
+        return frontend->channels->idle_count;
     case FAKE_CHANNELS:
-        return frontend->channel_count;
+        return frontend->channels->count;
     case FAKE_ABANDONED:
         return count_abandoned();
     case FAKE_FREE_NUMBERS:
-        return frontend->free_number_count;
+        return frontend->channels->free_number_count;
     case FAKE_SPARE_CALLS:
-        return frontend->spare_call_count;
+        return frontend->upstream->spare_count;
     case FAKE_BLOCKED:
         return count_blocked();
     case FAKE_LISTED:
@@ -355,7 +358,7 @@ int64_t fake_gauge(enum fake_gauge gauge)
 
 uint32_t fake_out_of(uint32_t worker)
 {
-    return frontend->out[worker + 1];
+    return frontend->dispatch->out[worker + 1];
 }
 
 struct oribi_frontend_slot *fake_counters(void)
@@ -375,12 +378,12 @@ void fake_others_out(uint32_t calls)
 
 uint32_t fake_average_of(uint32_t worker)
 {
-    return frontend->average_us[worker + 1];
+    return frontend->dispatch->average_us[worker + 1];
 }
 
 void fake_average_us(uint32_t worker, uint32_t us)
 {
-    frontend->average_us[worker + 1] = us;
+    frontend->dispatch->average_us[worker + 1] = us;
 }
 
 /* --- workers --- */

@@ -72,7 +72,8 @@ void fake_posts(struct oribi__channel *channel); /* as if this were one of them,
 struct oribi__channel *fake_idle_channel(void);  /* that was used last; NULL */
 void fake_passes_ms(int64_t ms);
 int64_t fake_now_us(void);
-void fake_drains(void); /* the supervisor's order */
+int64_t fake_wait_ms(void); /* so long the loop would wait; -1: until an event */
+void fake_drains(void);     /* the supervisor's order */
 void fake_gives_up(void);
 void fake_reloads(void); /* with local content */
 

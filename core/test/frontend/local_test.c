@@ -125,6 +125,13 @@ static int ask(struct fake_request request, const char *path)
     return call;
 }
 
+/* Threads are looked at now and then. */
+static void looks(void)
+{
+    fake_passes_ms(LOOK_MS);
+    fake_turn();
+}
+
 /* --- which requests --- */
 
 static void test_it_is_asked_only_when_it_serves_and_claims(void)
@@ -156,7 +163,7 @@ static void test_without_a_thread_workers_answer(void)
     ok(strstr(fake_logged(), "no thread for files: workers answer them") != NULL);
     int call = fake_call(get);
     ok(!may_answer(call, "/a"));
-    ok_eq(oribi__frontend_local_wait_ms(fake_frontend()), -1);
+    ok_eq(fake_wait_ms(), -1);
     fake_end();
     next_result = ORIBI_ENOMEM; /* it has begun, and ended at once */
     thread_count = 0;
@@ -223,7 +230,7 @@ static void test_an_answer_counts_for_no_worker(void)
     is_str(fake_asked(last_far), "GET /0 HTTP/1.1\r\nHost: a\r\n\r\n");
     ok_eq(fake_gauge(FAKE_OUT), 0);
     ok_eq(fake_gauge(FAKE_FREE_NUMBERS), 64);
-    ok_eq(oribi__frontend_local_wait_ms(fake_frontend()), LOOK_MS);
+    ok_eq(fake_wait_ms(), LOOK_MS);
     fake_answers(last_far, LENGTH "hello");
     fake_turn();
     is_str(fake_heard(call), "begin 200 hello. ");
@@ -231,7 +238,8 @@ static void test_an_answer_counts_for_no_worker(void)
     ok_eq(fake_counters()->uncalled_count, 1);
     ok_eq(fake_counters()->status_class[2], 1);
     ok_eq(fake_counters()->call_count, 0);
-    ok_eq(oribi__frontend_local_wait_ms(fake_frontend()), -1);
+    looks();
+    ok_eq(fake_wait_ms(), -1);
     ok_eq(fake_gauge(FAKE_IDLE_CHANNELS), 0); /* of workers */
     ok_eq(fake_gauge(FAKE_CHANNELS), 1);
     fake_end();
@@ -362,7 +370,8 @@ static void test_a_client_goes_while_it_is_asked(void)
         ok_eq(fake_gauge(FAKE_ABANDONED), 0);
         ok_eq(fake_counters()->local_count, 1);
         ok_eq(fake_counters()->status_class[0], 1);
-        ok_eq(oribi__frontend_local_wait_ms(fake_frontend()), -1);
+        looks();
+        ok_eq(fake_wait_ms(), -1);
         fake_end();
     }
 }
@@ -422,14 +431,12 @@ static void test_requests_behind_one_that_stands_go_to_workers(void)
     ok(may_answer(fake_call(get), "/b"));
     fake_passes_ms(1);
     ok(!may_answer(fake_call(get), "/b"));
-    fake_turn();
+    looks();
     is_str(fake_heard(calls[0]), ""); /* it stands at this one */
-    is_str(fake_heard(calls[1]), "+ ");
+    is_str(fake_heard(calls[1]), "+ - ");
     is_str(fake_heard(calls[2]), "begin 200 he "); /* its answer has begun */
     ok_eq(threads[0].taken_back, threads[0].numbers[1]);
     ok(fake_is_over(far[1]) && !fake_is_over(far[0]) && !fake_is_over(far[2]));
-    fake_turn();
-    is_str(fake_heard(calls[1]), "+ - ");
     fake_answers(fake_take(0), LENGTH "hello");
     fake_turn();
     is_str(fake_heard(calls[1]), "+ - begin 200 hello. ");
@@ -461,8 +468,8 @@ static void test_a_thread_that_is_heard_of_does_not_stand(void)
         is_str(fake_heard(second), "");
     }
     fake_passes_ms(STUCK_US / 1000 + 1);
-    fake_turn();
-    is_str(fake_heard(second), "+ ");
+    looks();
+    is_str(fake_heard(second), "+ - ");
     fake_end();
 }
 
@@ -480,12 +487,12 @@ static void test_a_reload_takes_its_place_when_it_has_begun(void)
     next_result = ORIBI_AGAIN;
     fake_reloads();
     is_str(fake_told(), "");
-    ok_eq(oribi__frontend_local_wait_ms(fake_frontend()), LOOK_MS);
+    ok_eq(fake_wait_ms(), LOOK_MS);
     (void)ask(get, "/c"); /* of the old one */
     ok_eq(threads[1].far_count, 0);
     int old = last_far;
     threads[1].result = 0;
-    fake_turn();
+    looks();
     ok(strlen(fake_told()) > 0);
     (void)ask(get, "/d");
     ok_eq(threads[1].far_count, 1);
@@ -497,6 +504,7 @@ static void test_a_reload_takes_its_place_when_it_has_begun(void)
     ok(!threads[0].ended && threads[0].is_there);
     fake_answers(old, LENGTH "hello");
     fake_turn();
+    looks();
     ok(threads[0].ended && !threads[0].is_there);
     ok(!threads[1].ended);
     fake_end();
@@ -509,12 +517,12 @@ static void test_a_reload_that_has_not_begun_is_replaced_by_the_next(void)
     fake_reloads();
     fake_reloads();
     threads[1].result = 0;
-    fake_turn();
+    looks();
     ok(threads[1].ended && !threads[1].is_there);
     (void)ask(get, "/a");
     ok_eq(threads[0].far_count, 1);
     threads[2].result = 0;
-    fake_turn();
+    looks();
     (void)ask(get, "/a");
     ok(threads[1].far_count == 0 && threads[2].far_count == 1);
     fake_end();
@@ -525,15 +533,15 @@ static void test_a_thread_that_does_not_end_is_waited_for_without_a_stop(void)
     begin(1);
     threads[0].stays = true;
     fake_reloads();
-    fake_turn();
+    looks();
     ok(threads[0].ended && threads[0].is_there);
-    ok_eq(oribi__frontend_local_wait_ms(fake_frontend()), LOOK_MS);
-    fake_turn();
+    ok_eq(fake_wait_ms(), LOOK_MS);
+    looks();
     ok(threads[0].is_there);
     threads[0].stays = false;
-    fake_turn();
+    looks();
     ok(!threads[0].is_there);
-    ok_eq(oribi__frontend_local_wait_ms(fake_frontend()), -1);
+    ok_eq(fake_wait_ms(), -1);
     fake_end();
 }
 
@@ -544,9 +552,9 @@ static void test_a_call_of_a_retired_one_that_stands_goes_to_workers(void)
     fake_reloads();
     threads[0].busy_us = fake_now_us();
     fake_passes_ms(STUCK_US / 1000 + 1);
-    fake_turn();
-    is_str(fake_heard(call), "+ ");
-    fake_turn();
+    looks();
+    is_str(fake_heard(call), "+ - ");
+    looks();
     ok(threads[0].ended);
     fake_end();
 }

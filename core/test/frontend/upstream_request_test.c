@@ -96,12 +96,12 @@ static void test_queue_max_counts_beyond_what_workers_can_take(void)
 static void test_the_queue_has_a_maximum_of_its_own(void)
 {
     fake_begin((struct fake_setup){0});
-    for (int i = 0; i < ORIBI__FRONTEND_QUEUE_MAX - 1; i++)
+    for (int i = 0; i < QUEUE_MAX - 1; i++)
         fake_submit(get);
     ok(fake_is_queued(fake_submit(get)));
-    ok_eq(fake_gauge(FAKE_QUEUED), ORIBI__FRONTEND_QUEUE_MAX);
+    ok_eq(fake_gauge(FAKE_QUEUED), QUEUE_MAX);
     is_str(fake_heard(fake_submit(get)), "fail 503 ");
-    ok_eq(fake_gauge(FAKE_QUEUED), ORIBI__FRONTEND_QUEUE_MAX);
+    ok_eq(fake_gauge(FAKE_QUEUED), QUEUE_MAX);
     fake_end();
 }
 

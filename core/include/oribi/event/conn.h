@@ -98,7 +98,7 @@ enum { ORIBI_CONN_ADDR_CAP = ORIBI_PROXY_ADDR_CAP, ORIBI_CONN_PORT_CAP = ORIBI_P
 
 struct oribi_conn {
     struct oribi_watch watch;
-    struct oribi_timer timer;
+    struct oribi_timeout timer;
     struct oribi_conn *prev; /* all connections of the reactor */
     struct oribi_conn *next;
     struct oribi_conn *run_next;    /* run queue, or the list of deferred frees */
