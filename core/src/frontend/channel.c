@@ -32,6 +32,8 @@ enum {
 };
 
 static void on_ready(void *self, struct oribi_watch *watch);
+static void unlink_abandoned(struct oribi__channel *channel);
+static void close_abandoned(struct oribi__frontend *frontend);
 
 /* --- numbers --- */
 
@@ -53,7 +55,7 @@ void oribi__channels_close_idle(struct oribi__frontend *frontend)
 {
     while (frontend->channels->idle_first)
         oribi__channel_close(frontend->channels->idle_first);
-    oribi__channels_close_abandoned(frontend);
+    close_abandoned(frontend);
     oribi__frontend_local_close_idle(frontend);
 }
 
@@ -78,12 +80,14 @@ uint16_t oribi__channel_owner(const struct oribi__channel *channel)
     return (uint16_t)(read_place(channel) & ~ORIBI_CHANNEL_LENT);
 }
 
-bool oribi__channel_is_lent(const struct oribi__channel *channel)
+/* An application has had its descriptor, and may write there after its answer: nothing more may be asked on it. */
+static bool is_lent(const struct oribi__channel *channel)
 {
     return !channel->local && (read_place(channel) & ORIBI_CHANNEL_LENT);
 }
 
-void oribi__channel_count(struct oribi__channel *channel)
+/* Counts its call for the worker that has it. */
+static void count(struct oribi__channel *channel)
 {
     struct oribi__frontend *frontend = channel->frontend;
     if (channel->local) {
@@ -171,7 +175,7 @@ int oribi__channel_release(struct oribi__channel *channel)
     if (channel->state == ORIBI__CHANNEL_IDLE)
         unlink_idle(channel);
     else if (channel->state == ORIBI__CHANNEL_ABANDONED)
-        oribi__channel_unlink_abandoned(channel);
+        unlink_abandoned(channel);
     if (channel->call) {
         oribi__channel_uncount(channel);
         channel->call->channel = NULL;
@@ -286,7 +290,7 @@ bool oribi__channel_call(struct oribi__channel *channel, struct oribi__upstream_
         oribi_frontend_slot_count(&channel->frontend->slot->call_count, 1);
         oribi_frontend_slot_count(&channel->frontend->slot->posted_count, call->tries > 0);
     }
-    oribi__channel_count(channel);
+    count(channel);
     if (call->finished)
         oribi__channel_finish(channel);
     return true;
@@ -305,7 +309,7 @@ static void take_bytes(struct oribi__channel *channel, char *p, size_t n);
 static void finish(struct oribi__channel *channel);
 
 /* The worker has closed its end, or is dead. */
-void oribi__channel_ended(struct oribi__channel *channel)
+static void ended(struct oribi__channel *channel)
 {
     struct oribi__upstream_request *call = channel->call;
     bool whole = call && channel->state == ORIBI__CHANNEL_BODY && channel->framing == ORIBI_FRAMING_CLOSE;
@@ -343,7 +347,7 @@ void oribi__channel_read(struct oribi__channel *channel)
             return;
         }
         if (n <= 0 || !channel->call) { /* or nothing was asked */
-            oribi__channel_ended(channel);
+            ended(channel);
             return;
         }
         if ((size_t)n < ORIBI__CHANNEL_SCRATCH_BYTES && !(channel->watch.ready & ORIBI_HANGUP))
@@ -450,7 +454,7 @@ static void finish(struct oribi__channel *channel)
     if (channel->local)
         oribi__count_local(call, call->status);
     if (channel->closes || channel->finished || channel->unsent.len || (channel->watch.ready & ORIBI_HANGUP) ||
-        oribi__channel_is_lent(channel)) {
+        is_lent(channel)) {
         oribi__channel_close(channel);
         return;
     }
@@ -547,7 +551,7 @@ static void take_bytes(struct oribi__channel *channel, char *p, size_t n)
 
 /* --- abandoned ones --- */
 
-void oribi__channel_unlink_abandoned(struct oribi__channel *channel)
+static void unlink_abandoned(struct oribi__channel *channel)
 {
     *(channel->prev ? &channel->prev->next : &channel->frontend->channels->left_first) = channel->next;
     if (channel->next)
@@ -579,8 +583,8 @@ void oribi__channel_abandon(struct oribi__channel *channel)
     }
     (void)shutdown(channel->watch.fd, SHUT_RDWR); /* fails only if the worker is gone */
     oribi__channel_uncount(channel);
-    oribi__channel_count(channel); /* it may have been taken out of the hand-off queue since */
-    if (!channel->owner) {         /* whoever takes it there sees that its client has gone, and does not begin */
+    count(channel);        /* it may have been taken out of the hand-off queue since */
+    if (!channel->owner) { /* whoever takes it there sees that its client has gone, and does not begin */
         oribi__channel_close(channel);
         return;
     }
@@ -598,7 +602,8 @@ void oribi__channel_abandon(struct oribi__channel *channel)
     oribi_loop_interest(frontend->reactor.loop, &channel->watch, ORIBI_READ);
 }
 
-void oribi__channel_look(struct oribi__channel *channel)
+/* Closes it if its call has ended. */
+static void look(struct oribi__channel *channel)
 {
     if (!runs_on(channel))
         oribi__channel_close(channel);
@@ -609,7 +614,7 @@ void oribi__channels_look(struct oribi__frontend *frontend)
     struct oribi__channel *next;
     for (struct oribi__channel *channel = frontend->channels->left_first; channel; channel = next) {
         next = channel->next;
-        oribi__channel_look(channel);
+        look(channel);
     }
 }
 
@@ -620,7 +625,7 @@ void oribi__channels_forget(struct oribi__frontend *frontend, const struct oribi
             channel->left_by = NULL;
 }
 
-void oribi__channels_close_abandoned(struct oribi__frontend *frontend)
+static void close_abandoned(struct oribi__frontend *frontend)
 {
     while (frontend->channels->left_first)
         oribi__channel_close(frontend->channels->left_first);
@@ -634,9 +639,9 @@ static void on_ready(void *self, struct oribi_watch *watch)
     if (watch->fd < 0)
         return;
     if (channel->state == ORIBI__CHANNEL_ABANDONED)
-        oribi__channel_look(channel);
+        look(channel);
     else if (channel->unsent.len && (watch->ready & ORIBI_WRITE) && !send_rest(channel))
-        oribi__channel_ended(channel);
+        ended(channel);
     else
         oribi__channel_read(channel);
 }

@@ -77,7 +77,6 @@ struct oribi__channel *oribi__channel_open(struct oribi__frontend *frontend, str
  * channel has ended, and the call is still the caller's. */
 bool oribi__channel_call(struct oribi__channel *channel, struct oribi__upstream_request *call, bool send);
 
-void oribi__channel_ended(struct oribi__channel *channel);   /* its worker has closed it, or is dead */
 void oribi__channels_turn(struct oribi__frontend *frontend); /* reads on where the last turn has stopped */
 void oribi__channel_read(struct oribi__channel *channel);    /* goes on with an answer */
 
@@ -87,11 +86,8 @@ void oribi__channel_close(struct oribi__channel *channel);
 /* Closes it for a worker, which finds its client gone. But while the call runs on, in a worker that has
  * begun it, it counts as out: a client that gives up requests gets no more workers by that. */
 void oribi__channel_abandon(struct oribi__channel *channel);
-void oribi__channel_look(struct oribi__channel *channel);    /* closes it if the call has ended */
-void oribi__channels_look(struct oribi__frontend *frontend); /* all of them */
+void oribi__channels_look(struct oribi__frontend *frontend); /* closes those whose calls have ended */
 void oribi__channels_forget(struct oribi__frontend *frontend, const struct oribi_h2 *h2); /* its streams go */
-void oribi__channels_close_abandoned(struct oribi__frontend *frontend);
-void oribi__channel_unlink_abandoned(struct oribi__channel *channel); /* of oribi__channel_release() only */
 
 /* Its client will send no more: the worker sees the end of what comes. */
 void oribi__channel_finish(struct oribi__channel *channel);
@@ -100,12 +96,10 @@ void oribi__channel_finish(struct oribi__channel *channel);
 int oribi__channel_release(struct oribi__channel *channel);
 void oribi__channels_free_closed(struct oribi__frontend *frontend);
 
-/* Counts the channel's call for the worker that has it. */
-void oribi__channel_count(struct oribi__channel *channel);
+/* Counts its call no longer for the worker that has it. */
 void oribi__channel_uncount(struct oribi__channel *channel);
-uint16_t oribi__channel_owner(const struct oribi__channel *channel);
 
-/* An application has had its descriptor, and may write there after its answer: nothing more may be asked on it. */
-bool oribi__channel_is_lent(const struct oribi__channel *channel);
+/* Slot + 1 of the worker that has the channel, as that has told; 0: none has it, or none has told. */
+uint16_t oribi__channel_owner(const struct oribi__channel *channel);
 
 #endif

@@ -2,7 +2,6 @@
 #include "frontend/arrive.h"
 #include "frontend/clients_h2.h"
 #include "frontend/frontend.h"
-#include "frontend/streams_h2.h"
 
 #include "fakes_private.h"
 #include "oribi/base/mem.h"
@@ -340,18 +339,9 @@ uint32_t fake_hash(int client)
     return clients[client].hash;
 }
 
-struct oribi__stream *fake_stream(int client, int32_t stream)
+struct oribi__client *fake_client_of(int client)
 {
-    struct oribi__stream *at = clients[client].of->streams;
-    while (at && !(at->h2 && at->h2->id == (uint32_t)stream))
-        at = at->next;
-    return at;
-}
-
-int64_t fake_pending_of(int client, int32_t stream)
-{
-    const struct oribi__stream *of = fake_stream(client, stream);
-    return of ? oribi__stream_pending(of) : -1;
+    return clients[client].of;
 }
 
 uint32_t fake_sessions_streams(int client)

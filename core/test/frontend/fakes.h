@@ -30,7 +30,7 @@ struct oribi_options;
 struct oribi__frontend;
 struct oribi__upstream_request;
 struct oribi__channel;
-struct oribi__stream;
+struct oribi__client;
 
 enum {
     FAKE_WORKERS_MAX = 4,
@@ -204,10 +204,9 @@ void fake_opens(int client, int32_t stream, int32_t bytes); /* the stream's wind
 void fake_sends_raw(int client, const char *p, size_t n); /* bytes beside libnghttp2 */
 void fake_hashes(int client);                             /* DATA from now on, into a number: hash = hash * 31 + byte */
 uint32_t fake_hash(int client);
-struct oribi__stream *fake_stream(int client, int32_t stream); /* the frontend's; NULL: it is over */
-int64_t fake_pending_of(int client, int32_t stream);           /* bytes of its answer that the client has not */
-uint32_t fake_sessions_streams(int client); /* streams that its session has, those that run on as well */
-uint32_t fake_left_of(int client);          /* its streams that were reset, and whose calls run on */
+struct oribi__client *fake_client_of(int client); /* the frontend's */
+uint32_t fake_sessions_streams(int client);       /* streams that its session has, those that run on as well */
+uint32_t fake_left_of(int client);                /* its streams that were reset, and whose calls run on */
 
 /* Frames since the last call, each followed by a space: "H1=200" (with fields: "H1=200,name=value"), "D1+5" (DATA of
  * stream 1, joined), "E1" (its end), "T1,x=y" (trailers), "R1=8" (RST_STREAM), "G=0" (GOAWAY). */

@@ -200,7 +200,7 @@ static void test_the_frontend_s_end_closes_them(void)
     abandoned(&far);
     abandoned(&far);
     ok_eq(fake_gauge(FAKE_ABANDONED), 2);
-    oribi__channels_close_abandoned(fake_frontend());
+    close_abandoned(fake_frontend());
     ok_eq(fake_gauge(FAKE_ABANDONED), 0);
     ok_eq(fake_gauge(FAKE_OUT), 0);
     fake_end();

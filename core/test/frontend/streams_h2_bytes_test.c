@@ -1,6 +1,7 @@
 /* Bytes of answers between a worker and a client of HTTP/2: memory, files, and a worker that waits. */
-#include "frontend/stream_bytes_h2.c"
+#include "frontend/streams_h2.c"
 
+#include "fake_stream.h"
 #include "fakes.h"
 #include "words.h"
 
@@ -325,18 +326,18 @@ static void test_nothing_is_pulled_where_no_bytes_may_go(void)
     int32_t id = ask(&client, &far);
     struct oribi__stream *stream = fake_stream(client, id);
     says(far, ENDLESS);
-    ok_eq(oribi__stream_pull(stream->client, stream->h2, bytes, 0, &last), 0);
+    ok_eq(stream_pull(stream->client, stream->h2, bytes, 0, &last), 0);
     ok(!last);
-    ok_eq(oribi__stream_keep(stream, ORIBI_SLICE("hello")), 0);
-    ok_eq(oribi__stream_pending(stream), 5);
-    ok_eq(oribi__stream_pull(stream->client, stream->h2, bytes, 0, &last), 5);
-    ok_eq(oribi__stream_pending(stream), 5);
-    ok_eq(oribi__stream_pull(stream->client, stream->h2, bytes, 2, &last), 2);
+    ok_eq(stream_keep(stream, ORIBI_SLICE("hello")), 0);
+    ok_eq(stream_pending(stream), 5);
+    ok_eq(stream_pull(stream->client, stream->h2, bytes, 0, &last), 5);
+    ok_eq(stream_pending(stream), 5);
+    ok_eq(stream_pull(stream->client, stream->h2, bytes, 2, &last), 2);
     ok(!last && memcmp(bytes, "he", 2) == 0);
-    ok_eq(oribi__stream_pull(stream->client, stream->h2, bytes, 8, &last), 3);
+    ok_eq(stream_pull(stream->client, stream->h2, bytes, 8, &last), 3);
     ok(!last && memcmp(bytes, "llo", 3) == 0);
-    ok_eq(oribi__stream_keep(stream, oribi_slice("", 0)), 0);
-    ok_eq(oribi__stream_pending(stream), 0);
+    ok_eq(stream_keep(stream, oribi_slice("", 0)), 0);
+    ok_eq(stream_pending(stream), 0);
     fake_end();
 }
 

@@ -1,6 +1,7 @@
 /* Streams of HTTP/2 from their requests to their release, and the deadlines of their bodies. */
-#include "frontend/stream_life_h2.c"
+#include "frontend/streams_h2.c"
 
+#include "fake_stream.h"
 #include "fakes.h"
 
 #define LENGTH "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n"
@@ -107,9 +108,9 @@ static void test_a_stream_ends_twice_as_once(void)
     int32_t id = fake_asks(client, get);
     fake_settle();
     struct oribi__stream *stream = fake_stream(client, id);
-    oribi__stream_let_go(stream); /* ends it */
-    oribi__stream_ends(stream);
-    oribi__stream_end_call(stream);
+    stream_let_go(stream); /* ends it */
+    stream_ends(stream);
+    stream_end_call(stream);
     ok_eq(fake_gauge(FAKE_OUT), 0);
     fake_settle();
     ok_eq(fake_gauge(FAKE_STREAMS), 0);
