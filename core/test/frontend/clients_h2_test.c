@@ -131,12 +131,38 @@ static void test_a_client_that_takes_some_is_kept(void)
     }
     for (int i = 0; i < 4; i++) {
         passes(9 * SECOND);
-        ok(fake_hears_some(client, 300 * 1000) > 0);
+        ok(fake_hears_some(client, 4 * 1024 * 1024) > 0);
         fake_settle();
         ok_eq(fake_gauge(FAKE_CLIENTS_H2), 1);
         (void)fake_floods(far, 1024 * 1024);
         fake_settle();
     }
+    fake_end();
+}
+
+/* Others have their turn beside a client that takes much. */
+static void test_a_turn_sends_so_much_and_the_next_one_goes_on(void)
+{
+    fake_begin((struct fake_setup){0});
+    int client = connect_one();
+    fake_window(client, 1000);
+    fake_settle();
+    int32_t id = fake_asks(client, get);
+    fake_settle();
+    int far = fake_take(0);
+    fake_answers(far, "HTTP/1.1 200 OK\r\nContent-Length: 2000000\r\n\r\n");
+    for (size_t all = 0; all < 2000000;) {
+        all += fake_floods(far, 2000000 - all);
+        fake_settle();
+    }
+    (void)fake_frames(client);
+    fake_opens(client, id, 8 * 1024 * 1024);
+    int64_t before = (int64_t)fake_counters()->bytes_out;
+    fake_turn();
+    int64_t sent = (int64_t)fake_counters()->bytes_out - before;
+    ok(sent > 0 && sent <= 2 * SENDS_MAX * (SEND_BYTES + READ_BYTES)); /* once for the event, once for the turn */
+    fake_settle();
+    is_str(fake_frames(client), "D1+1999000 E1 ");
     fake_end();
 }
 
@@ -156,6 +182,48 @@ static void test_a_client_hangs_up(void)
         ok_eq(fake_gauge(FAKE_STREAMS), 0);
         fake_end();
     }
+}
+
+static void test_a_client_hangs_up_while_calls_run_on_without_their_streams(void)
+{
+    fake_begin((struct fake_setup){0});
+    int client = connect_one();
+    int32_t id = fake_asks(client, get);
+    fake_settle();
+    int far = fake_take(0);
+    fake_resets(client, id, 8);
+    fake_settle();
+    ok_eq(fake_gauge(FAKE_LEFT_BY_STREAMS), 1);
+    fake_hangs_up(client);
+    fake_settle();
+    ok_eq(fake_gauge(FAKE_CLIENTS_H2), 0);
+    ok_eq(fake_gauge(FAKE_ABANDONED), 1);
+    ok_eq(fake_gauge(FAKE_LEFT_BY_STREAMS), 0);
+    fake_far_closes(far);
+    fake_settle();
+    ok_eq(fake_gauge(FAKE_OUT), 0);
+    fake_end();
+}
+
+static void test_a_connection_waits_when_each_of_its_requests_does(void)
+{
+    fake_begin((struct fake_setup){0});
+    int client = connect_one();
+    fake_asks(client, get);
+    fake_settle();
+    ok_eq(fake_gauge(FAKE_WAITING_H2), 0);
+    fake_asks(client, get);
+    fake_settle();
+    ok_eq(fake_gauge(FAKE_QUEUED), 1);
+    ok_eq(fake_gauge(FAKE_WAITING_H2), 0);
+    int other = connect_one();
+    fake_asks(other, get);
+    fake_settle();
+    ok_eq(fake_gauge(FAKE_WAITING_H2), 1);
+    fake_hangs_up(other);
+    fake_settle();
+    ok_eq(fake_gauge(FAKE_WAITING_H2), 0);
+    fake_end();
 }
 
 /* An answer can still be read by a client that sends no more; but it cannot open a window. */
@@ -431,6 +499,11 @@ static void test_the_loop_waits_until_the_first_deadline(void)
     ok_eq(fake_wait_ms(), ASLEEP_AFTER_MS);
     fake_passes_ms(100);
     ok_eq(fake_wait_ms(), ASLEEP_AFTER_MS - 100);
+    fake_asks(client, get);
+    fake_settle();
+    fake_passes_ms(ASLEEP_AFTER_MS);
+    fake_settle();
+    ok_eq(fake_wait_ms(), -1);
     fake_hangs_up(client);
     fake_settle();
     ok_eq(fake_wait_ms(), -1);
@@ -444,7 +517,10 @@ int main(void)
     test_a_client_that_does_not_read_is_sent_the_rest_later();
     test_a_client_that_takes_nothing_is_let_go();
     test_a_client_that_takes_some_is_kept();
+    test_a_turn_sends_so_much_and_the_next_one_goes_on();
     test_a_client_hangs_up();
+    test_a_client_hangs_up_while_calls_run_on_without_their_streams();
+    test_a_connection_waits_when_each_of_its_requests_does();
     test_a_client_that_sends_no_more_is_let_go();
     test_an_error_ends_the_connection_with_a_word();
     test_lingering_ends_with_silence();

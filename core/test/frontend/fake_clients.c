@@ -48,8 +48,10 @@ static size_t hear_len;
 static int open_client(int *far_fd)
 {
     int fds[2];
+    int size = SEND_BUFFER_BYTES;
     fake_must(client_count < FAKE_CLIENTS_MAX, "too many clients");
     fake_must(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds) == 0, "no client");
+    fake_must(setsockopt(fds[1], SOL_SOCKET, SO_SNDBUF, &size, sizeof(size)) == 0, "no buffer");
     clients[client_count] = (struct client){.fd = fds[0]};
     *far_fd = fds[1];
     return client_count++;
@@ -61,8 +63,6 @@ int fake_h1(void)
     struct sockaddr_in *in = (struct sockaddr_in *)&from;
     int fd;
     int client = open_client(&fd);
-    int size = SEND_BUFFER_BYTES;
-    fake_must(setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size)) == 0, "no buffer");
     in->sin_family = AF_INET;
     in->sin_port = htons(4711);
     fake_must(inet_pton(AF_INET, "10.0.0.1", &in->sin_addr) == 1, "no address");

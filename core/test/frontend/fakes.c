@@ -311,6 +311,14 @@ static int64_t count_abandoned(void)
     return n;
 }
 
+static int64_t count_left_by_streams(void)
+{
+    int64_t n = 0;
+    for (const struct oribi__channel *channel = frontend->channels->left_first; channel; channel = channel->next)
+        n += channel->left_by != NULL;
+    return n;
+}
+
 int64_t fake_gauge(enum fake_gauge gauge)
 {
     switch (gauge) {
@@ -326,6 +334,8 @@ int64_t fake_gauge(enum fake_gauge gauge)
         return frontend->channels->count;
     case FAKE_ABANDONED:
         return count_abandoned();
+    case FAKE_LEFT_BY_STREAMS:
+        return count_left_by_streams();
     case FAKE_FREE_NUMBERS:
         return frontend->channels->free_number_count;
     case FAKE_SPARE_CALLS:

@@ -91,6 +91,7 @@ enum fake_gauge {
     FAKE_IDLE_CHANNELS,
     FAKE_CHANNELS,
     FAKE_ABANDONED,
+    FAKE_LEFT_BY_STREAMS, /* of these, those whose stream waits for them */
     FAKE_FREE_NUMBERS,
     FAKE_SPARE_CALLS,
     FAKE_BLOCKED, /* calls whose channel is not read */
