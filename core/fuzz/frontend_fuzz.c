@@ -8,7 +8,7 @@
 #include "frontend/clients_h2.h"
 #include "frontend/frontend.c"
 #include "frontend_answers.h"
-#include "oribi/http/parser.h"
+#include "oribi/http/head.h"
 #include "ours.h"
 #include "storing.h"
 

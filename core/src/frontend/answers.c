@@ -9,10 +9,9 @@
 #include "oribi/base/clock.h"
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
-#include "oribi/http/parser.h"
+#include "oribi/http/head.h"
 #include "oribi/http/status.h"
-#include "oribi/worker/logs/note_line.h"
-#include "oribi/worker/logs/refused.h"
+#include "oribi/worker/logs/request_log.h"
 
 #include <stdio.h>
 #include <string.h>

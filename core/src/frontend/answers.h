@@ -4,11 +4,11 @@
 
 #include "frontend/peer.h"
 #include "oribi/config/options.h"
-#include "oribi/files/error_pages.h"
-#include "oribi/http/added.h"
-#include "oribi/http/refusal.h"
+#include "oribi/files/fixed.h"
+#include "oribi/http/response.h"
+#include "oribi/http/status.h"
 #include "oribi/worker/logs/access_log.h"
-#include "oribi/worker/logs/request_id.h"
+#include "oribi/worker/logs/request_log.h"
 #include "oribi/worker/server_answers.h"
 
 struct oribi__frontend;

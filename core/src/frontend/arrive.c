@@ -9,14 +9,14 @@
 #include "frontend/frontend.h"
 #include "frontend/peer.h"
 
-#include "oribi/http/digits.h"
+#include "oribi/http/syntax.h"
 
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
 #include "oribi/base/os/os.h"
-#include "oribi/http/parser.h"
+#include "oribi/http/head.h"
 #include "oribi/http/proxy.h"
-#include "oribi/http/refusal.h"
+#include "oribi/http/status.h"
 
 #include <netinet/in.h>
 #include <stdio.h>

@@ -5,7 +5,7 @@
 #include "frontend/h2.h"
 #include "oribi/base/buf.h"
 #include "oribi/event/loop.h"
-#include "oribi/http/answer.h"
+#include "oribi/http/response_head.h"
 #include "oribi/http/chunked.h"
 
 #include <stdbool.h>

@@ -13,7 +13,7 @@
 #include "oribi/base/mem.h"
 #include "oribi/base/os/os.h"
 #include "oribi/http/fields.h"
-#include "oribi/worker/logs/note_line.h"
+#include "oribi/worker/logs/request_log.h"
 
 #include <string.h>
 

@@ -5,7 +5,6 @@
 #include "frontend/frontend.h"
 #include "frontend/upstream_request.h"
 
-#include "oribi/http/refusal.h"
 #include "oribi/http/status.h"
 
 #include <string.h>

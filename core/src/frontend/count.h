@@ -3,8 +3,8 @@
 #define ORIBI_FRONTEND_COUNT_H
 
 #include "frontend/tls.h"
-#include "oribi/base/slice.h"
-#include "oribi/http/refusal.h"
+#include "oribi/base/buf.h"
+#include "oribi/http/status.h"
 
 #include <stdbool.h>
 

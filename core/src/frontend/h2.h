@@ -33,7 +33,7 @@
 #define ORIBI_FRONTEND_H2_H
 
 #include "oribi/base/limits.h"
-#include "oribi/base/slice.h"
+#include "oribi/base/buf.h"
 #include "oribi/http/head.h"
 
 #include <stdbool.h>

@@ -2,7 +2,7 @@
  * found here; all else is the parser's to find, in the head that is made. */
 #include "frontend/h2_private.h"
 
-#include "oribi/http/parser.h"
+#include "oribi/http/head.h"
 #include "oribi/http/scan.h"
 
 #include <stdio.h>

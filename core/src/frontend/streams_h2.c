@@ -14,7 +14,7 @@
 #include "oribi/base/mem.h"
 #include "oribi/base/os/os.h"
 #include "oribi/event/body.h"
-#include "oribi/http/trailers.h"
+#include "oribi/http/head.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -4,9 +4,9 @@
 
 #include "frontend/peer.h"
 #include "oribi/base/buf.h"
-#include "oribi/http/answer.h"
+#include "oribi/http/response_head.h"
 #include "oribi/http/chunked.h"
-#include "oribi/http/refusal.h"
+#include "oribi/http/status.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -3,7 +3,7 @@
 #define ORIBI_OBSERVE_APP_EXPORT_H
 
 #include "oribi/base/buf.h"
-#include "oribi/base/metric_store.h"
+#include "oribi/base/metric.h"
 
 /* Appends the families that are shown while the application's `generation` serves, in OpenMetrics 1.0 (without the
  * line # EOF) or in Prometheus' text format 0.0.4. Where memory is out the rest is missing. */

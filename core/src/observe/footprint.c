@@ -25,16 +25,6 @@ static void make_room(struct oribi__observe *observe)
             oribi_mem_alloc(observe->view.policy->slot_count, sizeof(*observe->footprints.workers));
 }
 
-void oribi__footprints_ask(struct oribi__observe *observe)
-{
-    struct oribi__footprints *footprints = &observe->footprints;
-    int64_t now_ms = oribi_clock_ms();
-    if (!asked(observe, now_ms))
-        footprints->next_ms = now_ms;
-    footprints->asked_ms = now_ms;
-    make_room(observe);
-}
-
 /* After how long a worker is measured again. */
 static int64_t age_max_ms(const struct oribi__observe *observe)
 {
@@ -76,34 +66,61 @@ static int64_t memory_of(const struct oribi__footprint *footprint)
     return look.resident_bytes;
 }
 
-bool oribi__footprints_turn(struct oribi__observe *observe, struct oribi_policy_event *event)
+static void report(struct oribi__observe *observe, uint32_t i)
+{
+    const struct oribi_policy_event event = {.type = ORIBI_EVENT_MEASURED,
+                                             .slot = i,
+                                             .ticket = observe->view.policy->records[i].ticket,
+                                             .bytes = memory_of(&observe->footprints.workers[i])};
+    if (observe->report && is_limited(observe))
+        observe->report(observe->owner, &event);
+}
+
+/* Measures one worker. Gives the time of the next. */
+static int64_t measure_next(struct oribi__observe *observe, int64_t now_ms)
 {
     struct oribi__footprints *footprints = &observe->footprints;
-    int64_t now_ms = oribi_clock_ms();
-    if (!asked(observe, now_ms) || now_ms < footprints->next_ms)
-        return false;
     make_room(observe);
     for (uint32_t looks = observe->view.policy->slot_count; looks > 0; looks--) {
         uint32_t i = footprints->next++ % observe->view.policy->slot_count;
         if (!is_due(observe, i, now_ms))
             continue;
         measure(observe, i);
-        int64_t took_ms = footprints->workers[i].at_ms - now_ms;
-        footprints->next_ms =
-            footprints->workers[i].at_ms + ORIBI__FOOTPRINT_PAUSE_MS + took_ms * ORIBI__FOOTPRINT_PART;
-        *event = (struct oribi_policy_event){.type = ORIBI_EVENT_MEASURED,
-                                             .slot = i,
-                                             .ticket = observe->view.policy->records[i].ticket,
-                                             .bytes = memory_of(&footprints->workers[i])};
-        return is_limited(observe);
+        report(observe, i);
+        int64_t at_ms = footprints->workers[i].at_ms;
+        return at_ms + ORIBI__FOOTPRINT_PAUSE_MS + (at_ms - now_ms) * ORIBI__FOOTPRINT_PART;
     }
-    footprints->next_ms = now_ms + 1000; /* all are fresh */
-    return false;
+    return now_ms + 1000; /* all are fresh */
 }
 
-int64_t oribi__footprints_deadline(const struct oribi__observe *observe)
+static void measure_expired(void *owner)
 {
-    return asked(observe, oribi_clock_ms()) ? observe->footprints.next_ms : INT64_MAX;
+    struct oribi__observe *observe = owner;
+    int64_t now_ms = oribi_clock_ms();
+    if (asked(observe, now_ms))
+        oribi_dispatcher_arm(observe->dispatcher, &observe->footprints.measure, measure_next(observe, now_ms));
+}
+
+static void begin(struct oribi__observe *observe)
+{
+    struct oribi_timer *timer = &observe->footprints.measure;
+    if (oribi_timer_at(timer) != INT64_MAX)
+        return;
+    *timer = (struct oribi_timer){.expired = measure_expired, .owner = observe};
+    oribi_dispatcher_arm(observe->dispatcher, timer, oribi_clock_ms());
+}
+
+void oribi__footprints_ask(struct oribi__observe *observe)
+{
+    observe->footprints.asked_ms = oribi_clock_ms();
+    make_room(observe);
+    begin(observe);
+}
+
+void oribi__footprints_configured(struct oribi__observe *observe)
+{
+    if (is_limited(observe))
+        begin(observe);
 }
 
 const struct oribi__footprint *oribi__footprint_of(const struct oribi__observe *observe, uint32_t i)
@@ -114,6 +131,7 @@ const struct oribi__footprint *oribi__footprint_of(const struct oribi__observe *
 
 void oribi__footprints_end(struct oribi__observe *observe)
 {
+    oribi_dispatcher_arm(observe->dispatcher, &observe->footprints.measure, INT64_MAX);
     oribi_mem_free(observe->footprints.workers);
     observe->footprints = (struct oribi__footprints){0};
 }

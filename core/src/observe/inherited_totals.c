@@ -148,8 +148,7 @@ int oribi__inherited_totals_make(struct oribi__inherited_totals *inherited)
     int code = inherited->to_fd >= 0 ? 0 : oribi_process_shared_memory(sizeof(*inherited->to), &inherited->to_fd);
     if (code < 0)
         return code;
-    if (inherited->to)
-        (void)munmap(inherited->to, sizeof(*inherited->to)); /* a successor that has failed */
+    oribi__inherited_totals_drop(inherited);
     inherited->to = map_page(inherited->to_fd, PROT_READ | PROT_WRITE);
     if (!inherited->to) {
         oribi__inherited_totals_given(inherited);
@@ -162,6 +161,13 @@ int oribi__inherited_totals_make(struct oribi__inherited_totals *inherited)
     }
     inherited->to->run_count = RUNS;
     return 0;
+}
+
+void oribi__inherited_totals_drop(struct oribi__inherited_totals *inherited)
+{
+    if (inherited->to)
+        (void)munmap(inherited->to, sizeof(*inherited->to)); /* fails for wrong arguments only */
+    inherited->to = NULL;
 }
 
 void oribi__inherited_totals_given(struct oribi__inherited_totals *inherited)
@@ -245,8 +251,7 @@ void oribi__inherited_totals_add(const struct oribi__inherited_totals *inherited
 void oribi__inherited_totals_close(struct oribi__inherited_totals *inherited)
 {
     oribi__inherited_totals_given(inherited);
-    if (inherited->to)
-        (void)munmap(inherited->to, sizeof(*inherited->to)); /* fails for wrong arguments only */
+    oribi__inherited_totals_drop(inherited);
     if (inherited->from)
         (void)munmap((void *)(uintptr_t)inherited->from, sizeof(*inherited->from));
     *inherited = (struct oribi__inherited_totals){.to_fd = -1};

@@ -4,7 +4,6 @@
 #define ORIBI_OBSERVE_METRICS_H
 
 #include "oribi/base/buf.h"
-#include "oribi/base/slice.h"
 
 #include <stdbool.h>
 

@@ -1,5 +1,5 @@
-/* Questions to the workers' helpers, and what is made of the answers; see the header and oribi/worker/stacks.h. Reading
- * order: oribi__stacks_ask, oribi__stacks_turn, put_worker. What stands in shared memory is an application's to spoil:
+/* Questions to the workers' helpers, and what is made of the answers; see the header and struct oribi_stacks. Reading
+ * order: oribi__stacks_ask, look, put_worker. What stands in shared memory is an application's to spoil:
  * lengths are checked, and texts are written so that they cannot speak to a terminal. */
 #include "oribi/observe/stacks.h"
 #include "oribi/observe/view.h"
@@ -7,7 +7,7 @@
 #include "oribi/base/clock.h"
 #include "oribi/base/escape.h"
 #include "oribi/base/mem.h"
-#include "oribi/base/os/os_thread.h"
+#include "oribi/base/os/os_process.h"
 
 #include <string.h>
 
@@ -31,29 +31,6 @@ static bool has_answered(const struct oribi__observe *observe, uint32_t i)
 static bool has_helper(const struct oribi__observe *observe, uint32_t i)
 {
     return atomic_load(&stacks_of(observe, i)->helper_tid) > 0;
-}
-
-uint32_t oribi__stacks_ask(struct oribi__observe *observe)
-{
-    struct oribi__stacks *stacks = &observe->stacks;
-    if (stacks->open)
-        return stacks->number;
-    stacks->number++;
-    if (stacks->number == 0)
-        stacks->number = 1;
-    stacks->open = true;
-    stacks->look_at = oribi_clock_ms() + ORIBI__STACKS_LOOK_MS;
-    stacks->until = oribi_clock_ms() + ORIBI__STACKS_MS;
-    for (uint32_t i = 0; i < observe->view.policy->slot_count; i++) {
-        int32_t pid = pid_of(observe, i);
-        if (pid <= 0)
-            continue;
-        atomic_store_explicit(&stacks_of(observe, i)->asked, stacks->number, memory_order_release);
-        int32_t tid = atomic_load(&stacks_of(observe, i)->helper_tid);
-        if (tid > 0)
-            (void)oribi_os_thread_signal(pid, tid, oribi_os_sample_signal()); /* gone: it does not answer */
-    }
-    return stacks->number;
 }
 
 bool oribi__stacks_answered(const struct oribi__observe *observe, uint32_t number)
@@ -304,28 +281,48 @@ static bool all_have_answered(const struct oribi__observe *observe)
     return true;
 }
 
-bool oribi__stacks_turn(struct oribi__observe *observe)
+static void look(void *owner)
 {
-    struct oribi__stacks *stacks = &observe->stacks;
+    struct oribi__observe *observe = owner;
     int64_t now_ms = oribi_clock_ms();
-    if (!stacks->open)
-        return false;
-    if (now_ms < stacks->until && !all_have_answered(observe)) {
-        stacks->look_at = now_ms + ORIBI__STACKS_LOOK_MS;
-        return false;
+    if (now_ms < observe->stacks.until && !all_have_answered(observe)) {
+        oribi_dispatcher_arm(observe->dispatcher, &observe->stacks.look, now_ms + ORIBI__STACKS_LOOK_MS);
+        return;
     }
-    stacks->open = false;
+    observe->stacks.open = false;
     make_answer(observe);
-    return true;
+    oribi__status_stacks(observe);
+    if (observe->stacks_found)
+        observe->stacks_found(observe->owner);
 }
 
-int64_t oribi__stacks_deadline(const struct oribi__observe *observe)
+uint32_t oribi__stacks_ask(struct oribi__observe *observe)
 {
-    return observe->stacks.open ? observe->stacks.look_at : INT64_MAX;
+    struct oribi__stacks *stacks = &observe->stacks;
+    if (stacks->open)
+        return stacks->number;
+    stacks->number++;
+    if (stacks->number == 0)
+        stacks->number = 1;
+    stacks->open = true;
+    stacks->until = oribi_clock_ms() + ORIBI__STACKS_MS;
+    stacks->look = (struct oribi_timer){.expired = look, .owner = observe};
+    oribi_dispatcher_arm(observe->dispatcher, &stacks->look, oribi_clock_ms()); /* without helpers none will answer */
+    for (uint32_t i = 0; i < observe->view.policy->slot_count; i++) {
+        int32_t pid = pid_of(observe, i);
+        if (pid <= 0)
+            continue;
+        atomic_store_explicit(&stacks_of(observe, i)->asked, stacks->number, memory_order_release);
+        int32_t tid = atomic_load(&stacks_of(observe, i)->helper_tid);
+        if (tid > 0)
+            (void)oribi_os_thread_signal(pid, tid, oribi_os_sample_signal()); /* gone: it does not answer */
+    }
+    return stacks->number;
 }
 
 void oribi__stacks_close(struct oribi__observe *observe)
 {
+    oribi_dispatcher_arm(observe->dispatcher, &observe->stacks.look, INT64_MAX);
     oribi_buf_deinit(&observe->stacks.text);
     oribi_buf_deinit(&observe->stacks.json);
 }

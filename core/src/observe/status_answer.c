@@ -11,7 +11,7 @@
 #include "oribi/base/os/os.h"
 #include "oribi/http/date.h"
 #include "oribi/http/fields.h"
-#include "oribi/http/parser.h"
+#include "oribi/http/head.h"
 #include "oribi/http/response.h"
 
 #include <stdio.h>
@@ -32,6 +32,7 @@ struct answer {
     const char *name; /* of one more field, and its value; NULL: none */
     const char *value;
     char policy[POLICY_CAP]; /* Content-Security-Policy of the page; "": none */
+    uint32_t *asked;         /* the question about stacks that was asked for this request; 0: none */
     bool later;              /* not yet: the workers are being asked */
     struct oribi_buf body;
 };
@@ -147,10 +148,9 @@ static void answer_history(const struct oribi__observe *observe, const struct or
 /* The first time the workers are asked, the second time there is an answer. */
 static void answer_stacks(struct oribi__observe *observe, struct answer *answer, bool json)
 {
-    uint32_t *asked = &observe->status.asked;
-    answer->later = *asked == 0 || !oribi__stacks_answered(observe, *asked);
-    if (*asked == 0)
-        *asked = oribi__stacks_ask(observe);
+    answer->later = *answer->asked == 0 || !oribi__stacks_answered(observe, *answer->asked);
+    if (*answer->asked == 0)
+        *answer->asked = oribi__stacks_ask(observe);
     if (answer->later)
         return;
     const struct oribi_buf *found = json ? &observe->stacks.json : &observe->stacks.text;
@@ -269,7 +269,8 @@ static void put_mistake(int code, bool is_head, struct oribi_buf *out)
     (void)oribi_buf_try_append(out, text, n);
 }
 
-bool oribi__status_answer(struct oribi__observe *observe, const char *request, size_t n, struct oribi_buf *out)
+bool oribi__status_answer(struct oribi__observe *observe, const char *request, size_t n, uint32_t *asked,
+                          struct oribi_buf *out)
 {
     struct oribi_parser parser = {0};
     struct oribi_head head = {0};
@@ -285,7 +286,7 @@ bool oribi__status_answer(struct oribi__observe *observe, const char *request, s
     if (code < 0) {
         put_mistake((int)code, head.is_head, out);
     } else {
-        struct answer answer = {.status = 200, .type = "text/plain; charset=utf-8"};
+        struct answer answer = {.status = 200, .type = "text/plain; charset=utf-8", .asked = asked};
         make(observe, &head, &answer);
         answered = !answer.later;
         if (answered)

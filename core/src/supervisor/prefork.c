@@ -4,7 +4,6 @@
 #include "oribi/policy/signal_table.h"
 #include "supervisor/supervisor_private.h"
 #include "oribi/config/options_names.h"
-#include "oribi/config/refuse.h"
 
 #include "oribi/base/clock.h"
 #include "oribi/base/error.h"
@@ -240,6 +239,7 @@ void oribi_supervisor_configure(struct oribi_supervisor *supervisor)
     uint32_t most = policy->config.workers_max;
     oribi__supervisor_config(supervisor->context.options, most, true, &policy->config);
     policy->config.no_reopen = supervisor->context.usr1_foreign;
+    oribi__footprints_configured(&supervisor->observe);
     if (policy->config.workers != before)
         policy->target = policy->config.workers;
 }

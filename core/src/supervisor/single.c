@@ -12,9 +12,9 @@
 #include "oribi/base/error.h"
 #include "oribi/base/log.h"
 #include "oribi/base/mem.h"
-#include "oribi/base/os/os_thread.h"
+#include "oribi/base/os/os_process.h"
 #include "oribi/base/signals.h"
-#include "oribi/config/inherited.h"
+#include "oribi/config/listener.h"
 #include "oribi/supervisor/sd_notify.h"
 
 #include <pthread.h>
@@ -261,7 +261,7 @@ static void turn(struct oribi_single *single)
         happened(single, &event);
     while (oribi__control_turn(supervisor, &event))
         happened(single, &event);
-    (void)oribi__footprints_turn(&supervisor->observe, &event);
+    (void)oribi_dispatcher_next(&supervisor->dispatcher); /* the wait ends at once while there are more */
     deadlines(single);
     oribi__supervisor_turns(supervisor);
 }
@@ -295,6 +295,7 @@ static void describe(struct oribi_single *single)
     policy->started = true;
     policy->target = 1;
     policy->config.watch = false;
+    policy->config.memory_max = 0; /* nobody replaces the one worker */
     policy->config.workers_max = 1;
     policy->generation = single->generation;
     policy->records[0] = (struct oribi_worker_record){

@@ -229,8 +229,22 @@ static void no_descriptors(struct oribi_supervisor *supervisor)
     oribi__agent_init(&supervisor->observe.agent);
 }
 
+static void report(void *owner, const struct oribi_policy_event *event)
+{
+    oribi__follow(owner, event);
+}
+
+static void stacks_found(void *owner)
+{
+    oribi__control_stacks(owner);
+}
+
 void oribi__supervisor_show(struct oribi_supervisor *supervisor)
 {
+    supervisor->observe.dispatcher = &supervisor->dispatcher;
+    supervisor->observe.owner = supervisor;
+    supervisor->observe.report = report;
+    supervisor->observe.stacks_found = stacks_found;
     supervisor->observe.view = (struct oribi__view){
         .context = &supervisor->context,
         .policy = &supervisor->policy,
@@ -282,8 +296,8 @@ void oribi__supervisor_let_go(void *owner)
         oribi__close(&supervisor->molds[i].fd);
     oribi__frontends_close(supervisor, true);
     oribi__control_close(supervisor, false);
-    oribi__agent_close(&supervisor->observe, false);
-    oribi__status_close(&supervisor->observe, false);
+    oribi__agent_let_go(&supervisor->observe.agent);
+    oribi__status_let_go(&supervisor->observe.status);
 }
 
 void oribi__supervisor_forget(struct oribi_supervisor *supervisor, int keep_fd)
@@ -469,6 +483,7 @@ int oribi_supervisor_create(const struct oribi_supervisor_setup *setup, struct o
     oribi__supervisor_config(options, workers_max, supervisor->context.prefork, &config);
     config.no_reopen = supervisor->context.usr1_foreign;
     oribi_policy_init(&supervisor->policy, &config, supervisor->context.board.slots, supervisor->context.board.count);
+    oribi__footprints_configured(&supervisor->observe);
     if (oribi_policy_keep_workers(&supervisor->policy, supervisor->upgrade.workers, supervisor->upgrade.workers_before))
         oribi_log(ORIBI_LOG_INFO, ORIBI_POLICY_WORKERS_KEPT, supervisor->policy.target, config.workers);
     oribi_signals_install(oribi__supervisor_signal, supervisor, 1);

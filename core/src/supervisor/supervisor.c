@@ -246,10 +246,6 @@ static bool next_event(struct oribi_supervisor *supervisor)
         feed(supervisor, &(struct oribi_policy_event){.type = ORIBI_EVENT_RELEASE_MOLDS, .pid = supervisor->pid});
         return true;
     }
-    if (oribi__footprints_turn(&supervisor->observe, &event)) {
-        feed(supervisor, &event);
-        return true;
-    }
     return oribi_dispatcher_next(&supervisor->dispatcher);
 }
 
@@ -368,11 +364,6 @@ void oribi__supervisor_turns(struct oribi_supervisor *supervisor)
 {
     oribi__listening_turn(supervisor);
     oribi__control_deferred_turn(supervisor);
-    oribi__history_turn(&supervisor->observe);
-    if (oribi__stacks_turn(&supervisor->observe))
-        oribi__control_stacks(supervisor);
-    oribi__status_turn(&supervisor->observe);
-    oribi__agent_turn(&supervisor->observe);
     pat_watchdog(supervisor);
     oribi__notify_turn(supervisor);
     oribi_log_flush();
@@ -417,7 +408,6 @@ const struct oribi_supervisor_action *oribi_supervisor_take(struct oribi_supervi
     oribi__reload_turn(supervisor, false);
     oribi__upgrade_relieve(supervisor);
     oribi__supervisor_turns(supervisor);
-    oribi__export_totals(&supervisor->observe);
     if (supervisor->manager.trapped)
         supervisor->action =
             (struct oribi_supervisor_action){.type = ORIBI_SUPERVISOR_TRAPPED, .signal = supervisor->manager.trapped};
@@ -456,12 +446,7 @@ void oribi_supervisor_wait_for(struct oribi_supervisor *supervisor, int64_t ms)
 {
     int64_t now_ms = oribi_clock_ms();
     int64_t at = earlier(oribi_policy_deadline(&supervisor->policy, now_ms), oribi__control_deadline(supervisor));
-    at = earlier(at, oribi__status_deadline(&supervisor->observe));
-    at = earlier(at, oribi__agent_deadline(&supervisor->observe));
     at = earlier(at, oribi__frontends_deadline(supervisor));
-    at = earlier(at, oribi__history_deadline(&supervisor->observe));
-    at = earlier(at, oribi__stacks_deadline(&supervisor->observe));
-    at = earlier(at, oribi__footprints_deadline(&supervisor->observe));
     at = earlier(at, oribi__reaper_deadline(supervisor));
     bool watches = supervisor->policy.up && !supervisor->policy.stopping; /* else the turn would not look */
     if (watches)
@@ -480,17 +465,12 @@ void oribi_supervisor_wait_for(struct oribi_supervisor *supervisor, int64_t ms)
     int fds[ORIBI_POLL_MAX] = {supervisor->signal_fds[0], supervisor->message_fd, supervisor->upgrade.successor_fd,
                                watches ? oribi__watch_fd(&supervisor->watch) : -1, oribi__restart_fd(supervisor)};
     size_t count = 5 + oribi__control_fds(supervisor, fds + 5);
-    int out_fds[ORIBI__STATUS_CLIENTS_MAX];
-    size_t out_count;
-    count += oribi__agent_fds(&supervisor->observe, fds + count);
     count += oribi__frontends_fds(supervisor, fds + count);
-    count += oribi__status_fds(&supervisor->observe, fds + count, out_fds, &out_count);
     ask(supervisor, fds, count, 0, ORIBI_READ);
-    ask(supervisor, out_fds, out_count, count, ORIBI_WRITE);
     supervisor->asked_at.expired = expired;
     oribi_dispatcher_arm(&supervisor->dispatcher, &supervisor->asked_at, at);
     oribi_dispatcher_wait(&supervisor->dispatcher, -1);
-    for (size_t i = 0; i < count + out_count; i++)
+    for (size_t i = 0; i < count; i++)
         oribi_dispatcher_forget(&supervisor->dispatcher, &supervisor->asked[i]);
 }
 

@@ -171,6 +171,7 @@ static void upgraded(struct oribi_supervisor *supervisor, const struct oribi_pol
     char text[sizeof(supervisor->upgrade.why) + 128];
     if (action->code) {
         oribi__upgrade_failed(supervisor);
+        oribi__inherited_totals_drop(&supervisor->observe.inherited);
         const char *why = supervisor->upgrade.why;
         /* cut when longer: a hint */
         (void)snprintf(text, sizeof(text), "%.120s%s%s", action->text, why[0] ? ": " : "", why);
@@ -347,6 +348,7 @@ bool oribi__carry_out(struct oribi_supervisor *supervisor, const struct oribi_po
     case ORIBI_ACTION_COMMITTED:
         oribi_log_identify(-1, action->generation);
         oribi__announced_commit(supervisor);
+        oribi__footprints_configured(&supervisor->observe);
         supervisor->frontends.renewal[0] = '\0';
         if (supervisor->frontends.set.count > 0) /* a reload has them read anew as well */
             oribi__frontends_certificates(supervisor);

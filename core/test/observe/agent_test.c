@@ -1,4 +1,4 @@
-/* The agent over real sockets, turned by hand: a supervisor with slots and no processes. */
+/* The agent over real sockets, moved on by hand: a supervisor with slots and no processes. */
 #include "observe/agent.c"
 
 #include "supervisor/supervisor_private.h"
@@ -20,6 +20,7 @@ static void begin(void)
     char error[ORIBI_ERROR_TEXT_CAP] = "";
     struct oribi_policy_config config = {.workers = WORKERS, .workers_max = WORKERS};
     supervisor = oribi_mem_alloc(1, sizeof(*supervisor));
+    ok_eq(oribi_dispatcher_init(&supervisor->dispatcher), 0);
     oribi__supervisor_show(supervisor);
     oribi__agent_init(&supervisor->observe.agent);
     oribi_options_init(&options);
@@ -36,9 +37,18 @@ static void begin(void)
 static void end(void)
 {
     oribi__agent_close(&supervisor->observe, true);
+    ok_eq(supervisor->dispatcher.timers.len, 0); /* nothing is left behind */
+    oribi_dispatcher_deinit(&supervisor->dispatcher);
     oribi_scoreboard_destroy(&supervisor->context.board);
     oribi_options_deinit(&options);
     oribi_mem_free(supervisor);
+}
+
+/* All handlers that there is something for. */
+static void turn(void)
+{
+    while (oribi_dispatcher_next(&supervisor->dispatcher))
+        continue;
 }
 
 static uint32_t clients(void)
@@ -74,10 +84,10 @@ static const char *hear_all(int fd)
 static const char *ask(void)
 {
     int fd = dial();
-    oribi__agent_turn(&supervisor->observe);
+    turn();
     const char *line = hear_all(fd);
     close(fd);
-    oribi__agent_turn(&supervisor->observe);
+    turn();
     return line;
 }
 
@@ -109,16 +119,16 @@ static void test_what_a_balancer_sends_is_read(void)
     begin();
     int fd = dial();
     ok_eq(write(fd, "server/one\n", 11), 11);
-    oribi__agent_turn(&supervisor->observe);
-    oribi__agent_turn(&supervisor->observe);
+    turn();
+    turn();
     is_str(hear_all(fd), "maint\n");
     ok_eq(write(fd, "more\n", 5), 5);
-    oribi__agent_turn(&supervisor->observe);
+    turn();
     struct pollfd state = {.fd = fd, .events = POLLIN};
     (void)poll(&state, 1, 0);
     ok(!(state.revents & POLLERR)); /* no reset */
     close(fd);
-    oribi__agent_turn(&supervisor->observe);
+    turn();
     ok_eq(clients(), 0);
     end();
 }
@@ -129,18 +139,17 @@ static void test_clients_that_stay_are_few_and_end(void)
     begin();
     for (int i = 0; i <= ORIBI__AGENT_CLIENTS_MAX; i++) {
         fds[i] = dial();
-        oribi__agent_turn(&supervisor->observe);
+        turn();
         is_str(hear_all(fds[i]), "maint\n");
     }
     ok_eq(clients(), ORIBI__AGENT_CLIENTS_MAX);
-    int polled[1 + ORIBI__AGENT_CLIENTS_MAX];
-    ok_eq(oribi__agent_fds(&supervisor->observe, polled), 1 + ORIBI__AGENT_CLIENTS_MAX);
-    ok(oribi__agent_deadline(&supervisor->observe) <= oribi_clock_ms() + ORIBI__AGENT_MS);
-    for (uint32_t i = 0; i < ORIBI__AGENT_CLIENTS_MAX; i++)
-        supervisor->observe.agent.clients[i].until = 1;
-    oribi__agent_turn(&supervisor->observe);
+    for (uint32_t i = 0; i < ORIBI__AGENT_CLIENTS_MAX; i++) {
+        struct oribi_timer *until = &supervisor->observe.agent.clients[i].until;
+        ok(oribi_timer_at(until) <= oribi_clock_ms() + ORIBI__AGENT_MS);
+        oribi_dispatcher_arm(&supervisor->dispatcher, until, 1);
+    }
+    turn();
     ok_eq(clients(), 0);
-    ok_eq(oribi__agent_deadline(&supervisor->observe), INT64_MAX);
     for (int i = 0; i <= ORIBI__AGENT_CLIENTS_MAX; i++)
         close(fds[i]);
     end();

@@ -18,11 +18,31 @@ enum { WORKERS = 64, SLOTS = 2 * WORKERS };
 static struct oribi_supervisor *supervisor;
 static struct oribi_buf text;
 
+static struct oribi_policy_event told; /* the last event that was reported; of type ORIBI_EVENT_START: none */
+
+static void keep_event(void *owner, const struct oribi_policy_event *event)
+{
+    *(struct oribi_policy_event *)owner = *event;
+}
+
+/* Has the next worker measured, if any is. True when the policy has heard of it. */
+static bool measure_now(void)
+{
+    told = (struct oribi_policy_event){.type = ORIBI_EVENT_START};
+    if (oribi_timer_at(&supervisor->observe.footprints.measure) != INT64_MAX)
+        oribi_dispatcher_arm(&supervisor->dispatcher, &supervisor->observe.footprints.measure, 1);
+    (void)oribi_dispatcher_next(&supervisor->dispatcher);
+    return told.type != ORIBI_EVENT_START;
+}
+
 static void begin(void)
 {
     struct oribi_policy_config config = {.workers = WORKERS, .workers_max = WORKERS};
     supervisor = oribi_mem_alloc(1, sizeof(*supervisor));
+    ok_eq(oribi_dispatcher_init(&supervisor->dispatcher), 0);
     oribi__supervisor_show(supervisor);
+    supervisor->observe.owner = &told;
+    supervisor->observe.report = keep_event;
     oribi__frontends_init(&supervisor->frontends);
     ok_eq(oribi_scoreboard_create(&supervisor->context.board, SLOTS), 0);
     oribi_policy_init(&supervisor->policy, &config, supervisor->context.board.slots, SLOTS);
@@ -36,6 +56,7 @@ static void end(void)
 {
     oribi_scoreboard_destroy(&supervisor->context.board);
     oribi__footprints_end(&supervisor->observe);
+    oribi_dispatcher_deinit(&supervisor->dispatcher);
     oribi_mem_free(supervisor);
     oribi_buf_deinit(&text);
 }
@@ -158,19 +179,18 @@ static void test_a_limit_of_memory_has_workers_measured(void)
     if (!only_on_linux("memory of other processes is not known"))
         return;
     begin();
-    struct oribi_policy_event event = {0};
     struct oribi__footprints *footprints = &supervisor->observe.footprints;
     for (uint32_t i = 0; i < WORKERS; i++)
         supervisor->context.board.slots[i].state = ORIBI_SLOT_IDLE;
     supervisor->policy.config.memory_max = 1 << 30;
-    ok_eq(oribi__footprints_deadline(&supervisor->observe), 0);
-    ok(oribi__footprints_turn(&supervisor->observe, &event));
-    ok_eq(event.type, ORIBI_EVENT_MEASURED);
-    ok_eq(event.slot, 0);
-    ok_eq(event.ticket, supervisor->policy.records[0].ticket);
-    ok(event.bytes > 10000 && event.bytes == footprints->workers[0].shares.proportional_bytes);
-    ok(!oribi__footprints_turn(&supervisor->observe, &event)); /* too early for a second one */
-    ok_eq(oribi__footprints_deadline(&supervisor->observe), footprints->next_ms);
+    oribi__footprints_configured(&supervisor->observe);
+    ok(oribi_timer_at(&footprints->measure) <= oribi_clock_ms());
+    ok(measure_now());
+    ok_eq(told.type, ORIBI_EVENT_MEASURED);
+    ok_eq(told.slot, 0);
+    ok_eq(told.ticket, supervisor->policy.records[0].ticket);
+    ok(told.bytes > 10000 && told.bytes == footprints->workers[0].shares.proportional_bytes);
+    ok(oribi_timer_at(&footprints->measure) >= footprints->workers[0].at_ms + ORIBI__FOOTPRINT_PAUSE_MS);
     for (uint32_t i = 2; i < WORKERS; i++) {
         supervisor->policy.records[i].state = ORIBI_RECORD_STOPPING;
         footprints->workers[i] =
@@ -178,13 +198,11 @@ static void test_a_limit_of_memory_has_workers_measured(void)
     }
     footprints->workers[1] = footprints->workers[2]; /* fresh, as all are but the first */
     footprints->workers[0].at_ms -= 2 * ORIBI__FOOTPRINT_FEW_MS;
-    footprints->next_ms = 0;
-    ok(oribi__footprints_turn(&supervisor->observe, &event));
-    ok_eq(event.slot, 0);
+    ok(measure_now());
+    ok_eq(told.slot, 0);
     supervisor->policy.stopping = true;
-    footprints->next_ms = 0;
-    ok(!oribi__footprints_turn(&supervisor->observe, &event));
-    ok_eq(oribi__footprints_deadline(&supervisor->observe), INT64_MAX);
+    ok(!measure_now());
+    ok_eq(oribi_timer_at(&footprints->measure), INT64_MAX);
     end();
 }
 
@@ -194,18 +212,16 @@ static void test_what_is_slow_to_measure_is_measured_in_turn(void)
     if (!only_on_linux("memory of other processes is not known"))
         return;
     begin();
-    struct oribi_policy_event event;
     struct oribi__footprints *footprints = &supervisor->observe.footprints;
     for (uint32_t i = 0; i < WORKERS; i++)
         supervisor->context.board.slots[i].state = ORIBI_SLOT_IDLE;
-    oribi__footprints_turn(&supervisor->observe, &event);
-    ok(!footprints->workers && oribi__footprints_deadline(&supervisor->observe) == INT64_MAX);
+    oribi__footprints_configured(&supervisor->observe);
+    ok(!footprints->workers && oribi_timer_at(&footprints->measure) == INT64_MAX);
     oribi__footprints_ask(&supervisor->observe);
     scrape(false);
     ok_eq(sample("oribi_worker_proportional_memory_bytes{worker=\"0\"}"), -1);
     ok_eq(sample("oribi_worker_measured_age_seconds{worker=\"0\"}"), -1);
-    oribi__footprints_turn(&supervisor->observe, &event);
-    oribi__footprints_turn(&supervisor->observe, &event); /* too early for a second one */
+    ok(!measure_now()); /* no limit: the policy does not hear of it */
     scrape(false);
     ok(sample("oribi_worker_proportional_memory_bytes{worker=\"0\"}") > 10000);
     ok(sample("oribi_worker_own_memory_bytes{worker=\"0\"}") > 10000);
@@ -215,25 +231,26 @@ static void test_what_is_slow_to_measure_is_measured_in_turn(void)
     ok_eq(sample("oribi_worker_system_threads{worker=\"0\"}"), 1);
     ok_eq(sample("oribi_worker_descriptors{worker=\"1\"}"), -1);
     for (int turns = 1; turns < WORKERS; turns++) {
-        ok(footprints->next_ms > footprints->workers[turns - 1].at_ms);
-        footprints->next_ms = 0;
-        oribi__footprints_turn(&supervisor->observe, &event);
+        ok(oribi_timer_at(&footprints->measure) > footprints->workers[turns - 1].at_ms);
+        ok(!measure_now());
     }
     scrape(false);
     ok(sample("oribi_worker_descriptors{worker=\"63\"}") >= 3);
-    footprints->next_ms = 0;
     footprints->workers[5].at_ms -= ORIBI__FOOTPRINT_AGE_MS; /* old, but in a call */
     supervisor->context.board.slots[5].state = ORIBI_SLOT_BUSY;
     footprints->workers[7].at_ms -= ORIBI__FOOTPRINT_AGE_MS;
     int64_t old_ms = footprints->workers[5].at_ms;
-    oribi__footprints_turn(&supervisor->observe, &event);
+    ok(!measure_now());
     ok(oribi_clock_ms() - footprints->workers[7].at_ms < ORIBI__FOOTPRINT_AGE_MS);
     ok_eq(footprints->workers[5].at_ms, old_ms);
     supervisor->policy.records[7].pid = getppid(); /* another process has its place */
     scrape(false);
     ok_eq(sample("oribi_worker_descriptors{worker=\"7\"}"), -1);
     footprints->asked_ms -= ORIBI__FOOTPRINT_ASKED_MS;
-    ok_eq(oribi__footprints_deadline(&supervisor->observe), INT64_MAX);
+    ok(!measure_now());
+    ok_eq(oribi_timer_at(&footprints->measure), INT64_MAX);
+    oribi__footprints_ask(&supervisor->observe);
+    ok(oribi_timer_at(&footprints->measure) <= oribi_clock_ms());
     end();
 }
 
@@ -356,11 +373,10 @@ static void test_both_formats(void)
     static struct oribi_frontend_slot frontend = {.expires_s = 1};
     supervisor->frontends.set.slots = &frontend;
     supervisor->frontends.set.count = 1;
-    struct oribi_policy_event event;
     oribi__footprints_ask(&supervisor->observe);
     for (uint32_t i = 0; i < WORKERS; i++)
         supervisor->context.board.slots[i].state = ORIBI_SLOT_IDLE;
-    oribi__footprints_turn(&supervisor->observe, &event);
+    ok(!measure_now());
     scrape(false);
     ok(has("# TYPE oribi_requests_total counter\n") && has("# HELP oribi_requests_total "));
     ok(!has("# EOF") && !has("# UNIT"));

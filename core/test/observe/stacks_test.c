@@ -15,7 +15,9 @@ static void open_world(void)
 {
     struct oribi_policy_config config = {.workers = 1, .workers_max = 1};
     supervisor = oribi_mem_alloc(1, sizeof(*supervisor));
+    ok_eq(oribi_dispatcher_init(&supervisor->dispatcher), 0);
     oribi__supervisor_show(supervisor);
+    oribi__status_init(&supervisor->observe.status);
     for (uint32_t i = 0; i < ORIBI__CLIENTS_MAX; i++)
         supervisor->control.clients[i].fd = -1;
     ok_eq(oribi_scoreboard_create(&supervisor->context.board, SLOTS), 0);
@@ -25,9 +27,17 @@ static void open_world(void)
     atomic_store(&supervisor->context.board.slots[0].state, ORIBI_SLOT_BUSY);
 }
 
+static void look_now(void)
+{
+    oribi_dispatcher_arm(&supervisor->dispatcher, &supervisor->observe.stacks.look, 1);
+    while (oribi_dispatcher_next(&supervisor->dispatcher))
+        continue;
+}
+
 static void close_world(void)
 {
     oribi__stacks_close(&supervisor->observe);
+    oribi_dispatcher_deinit(&supervisor->dispatcher);
     oribi_scoreboard_destroy(&supervisor->context.board);
     oribi_mem_free(supervisor);
 }
@@ -49,7 +59,7 @@ static const char *answer_text(void)
 {
     (void)oribi__stacks_ask(&supervisor->observe);
     atomic_store(&stacks_of(&supervisor->observe, 0)->answered, supervisor->observe.stacks.number);
-    oribi__stacks_turn(&supervisor->observe);
+    look_now();
     ok(!supervisor->observe.stacks.open);
     (void)oribi_buf_try_append(&supervisor->observe.stacks.text, "", 1);
     (void)oribi_buf_try_append(&supervisor->observe.stacks.json, "", 1);
@@ -130,11 +140,13 @@ static void test_a_worker_that_says_nothing_is_not_waited_for(void)
     uint32_t number = oribi__stacks_ask(&supervisor->observe);
     ok_eq(oribi__stacks_ask(&supervisor->observe), number); /* those who ask meanwhile share the answer */
     ok(!oribi__stacks_answered(&supervisor->observe, number));
-    ok(oribi__stacks_deadline(&supervisor->observe) <= oribi_clock_ms() + ORIBI__STACKS_LOOK_MS);
+    look_now(); /* too early */
+    ok(!oribi__stacks_answered(&supervisor->observe, number));
+    ok(oribi_timer_at(&supervisor->observe.stacks.look) <= oribi_clock_ms() + ORIBI__STACKS_LOOK_MS);
     supervisor->observe.stacks.until = 0;
-    oribi__stacks_turn(&supervisor->observe);
+    look_now();
     ok(oribi__stacks_answered(&supervisor->observe, number));
-    ok_eq(oribi__stacks_deadline(&supervisor->observe), INT64_MAX);
+    ok_eq(oribi_timer_at(&supervisor->observe.stacks.look), INT64_MAX);
     (void)oribi_buf_try_append(&supervisor->observe.stacks.text, "", 1);
     ok(strstr(supervisor->observe.stacks.text.p, "does not answer; its first thread is running"));
     ok(strstr(supervisor->observe.stacks.text.p, "; its call: GET /stuck, 0."));

@@ -1,4 +1,4 @@
-/* The status listener over real sockets, turned by hand: a supervisor with slots and no processes. */
+/* The status listener over real sockets, moved on by hand: a supervisor with slots and no processes. */
 #include "observe/status_listener.c"
 
 #include "system.h"
@@ -11,6 +11,7 @@
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 enum { WORKERS = 64, SLOTS = 2 * WORKERS, FLOOD = 1000, ANSWER_CAP = 1 << 20 };
@@ -24,6 +25,7 @@ static void open_listener(const char *address, const char *token)
     char error[ORIBI_ERROR_TEXT_CAP] = "";
     struct oribi_policy_config config = {.workers = WORKERS, .workers_max = WORKERS};
     supervisor = oribi_mem_alloc(1, sizeof(*supervisor));
+    ok_eq(oribi_dispatcher_init(&supervisor->dispatcher), 0);
     oribi__supervisor_show(supervisor);
     oribi__status_init(&supervisor->observe.status);
     oribi_options_init(&options);
@@ -43,9 +45,19 @@ static void open_listener(const char *address, const char *token)
 static void close_listener(void)
 {
     oribi__status_close(&supervisor->observe, true);
+    oribi__stacks_close(&supervisor->observe);
+    ok_eq(supervisor->dispatcher.timers.len, 0); /* nothing is left behind */
+    oribi_dispatcher_deinit(&supervisor->dispatcher);
     oribi_scoreboard_destroy(&supervisor->context.board);
     oribi_options_deinit(&options);
     oribi_mem_free(supervisor);
+}
+
+/* All handlers that there is something for. */
+static void turn(void)
+{
+    while (oribi_dispatcher_next(&supervisor->dispatcher))
+        continue;
 }
 
 static uint32_t clients(void)
@@ -87,7 +99,7 @@ static size_t hear(int fd)
     int64_t until = oribi_clock_ms() + 30000;
     ssize_t n = ORIBI_AGAIN;
     while (n != 0 && oribi_clock_ms() < until) {
-        oribi__status_turn(&supervisor->observe);
+        turn();
         n = oribi_os_read(fd, answer + len, ANSWER_CAP - 1 - len);
         if (n < 0 && n != ORIBI_AGAIN)
             break;
@@ -103,7 +115,7 @@ static const char *ask(const char *request)
     say(fd, request);
     (void)hear(fd);
     oribi_os_close(fd);
-    oribi__status_turn(&supervisor->observe);
+    turn();
     return answer;
 }
 
@@ -135,20 +147,22 @@ static void test_paths_and_methods(void)
 static void test_the_history_is_kept_while_the_listener_is_open(void)
 {
     open_listener("127.0.0.1:0", NULL);
-    ok(oribi__history_deadline(&supervisor->observe) <= oribi_clock_ms()); /* the first reading is taken at once */
+    struct oribi_timer *timer = &supervisor->observe.history.reading;
+    ok(oribi_timer_at(timer) <= oribi_clock_ms()); /* the first reading is taken at once */
     supervisor->policy.records[0].state = ORIBI_RECORD_SERVING;
     supervisor->policy.records[0].pid = getpid();
-    oribi__history_turn(&supervisor->observe);
-    int64_t next_ms = supervisor->observe.history.next_ms;
+    turn();
+    int64_t next_ms = oribi_timer_at(timer);
     ok(next_ms > oribi_clock_ms() && next_ms <= oribi_clock_ms() + ORIBI__HISTORY_MS);
-    oribi__history_turn(&supervisor->observe); /* too early */
-    ok_eq(supervisor->observe.history.next_ms, next_ms);
+    turn(); /* too early */
+    ok_eq(oribi_timer_at(timer), next_ms);
     ok(begins(ask(GET("/history.json")), "HTTP/1.1 200 OK\r\n") && strstr(answer, "\"samples\":[]"));
     supervisor->context.board.slots[0].status_class[2] = 5;
     supervisor->observe.history.history->last_ms -= ORIBI__HISTORY_MS; /* time passes */
     supervisor->observe.history.next_ms = 1;
-    oribi__history_turn(&supervisor->observe);
-    ok(supervisor->observe.history.next_ms > oribi_clock_ms()); /* what was missed is not made up for */
+    oribi_dispatcher_arm(&supervisor->dispatcher, timer, 1);
+    turn();
+    ok(oribi_timer_at(timer) > oribi_clock_ms()); /* what was missed is not made up for */
     ok(strstr(ask(GET("/history.json?since=0")), ",0,0,5,0,0,0,") != NULL);
     const struct oribi__history_sample *sample = &supervisor->observe.history.history->samples[0];
     ok_eq(sample->values[ORIBI__HISTORY_WORKERS], 1);
@@ -160,8 +174,7 @@ static void test_the_history_is_kept_while_the_listener_is_open(void)
     ok(begins(ask(GET("/history.json?since=99999999999999999999")), "HTTP/1.1 400 "));
     ok(begins(ask(GET("/history.json?since=999999999999999999")), "HTTP/1.1 200 "));
     oribi__status_close(&supervisor->observe, false);
-    ok_eq(oribi__history_deadline(&supervisor->observe), INT64_MAX);
-    oribi__history_turn(&supervisor->observe);
+    ok_eq(oribi_timer_at(timer), INT64_MAX);
     close_listener();
 }
 
@@ -198,7 +211,7 @@ static void test_a_head_may_come_byte_by_byte(void)
     for (size_t i = 0; i < sizeof(request) - 1; i++) {
         if (write(fd, request + i, 1) != 1)
             diag("cannot write");
-        oribi__status_turn(&supervisor->observe);
+        turn();
     }
     ok(hear(fd) > 0 && begins(answer, "HTTP/1.1 200 "));
     oribi_os_close(fd);
@@ -296,34 +309,172 @@ static void test_hanging_clients_keep_no_other_away(void)
         fds[i] = dial();
         if (i % 2)
             (void)!write(fds[i], "GET /metrics HT", 15);
-        oribi__status_turn(&supervisor->observe);
+        turn();
     }
     ok_eq(clients(), ORIBI__STATUS_CLIENTS_MAX);
     ok(begins(ask(GET("/healthz")), "HTTP/1.1 200 "));
     for (int i = 0; i < FLOOD; i++)
         oribi_os_close(fds[i]);
-    for (int i = 0; i < ORIBI__STATUS_CLIENTS_MAX; i++)
-        oribi__status_turn(&supervisor->observe);
+    turn();
     ok_eq(clients(), 0);
     close_listener();
+}
+
+static void expire(void)
+{
+    for (uint32_t i = 0; i < ORIBI__STATUS_CLIENTS_MAX; i++)
+        if (supervisor->observe.status.clients[i].fd >= 0)
+            oribi_dispatcher_arm(&supervisor->dispatcher, &supervisor->observe.status.clients[i].until, 1);
+    turn();
 }
 
 static void test_a_silent_client_is_closed_in_time(void)
 {
     open_listener("127.0.0.1:0", NULL);
     int fd = dial();
-    oribi__status_turn(&supervisor->observe);
+    turn();
     ok_eq(clients(), 1);
-    ok(oribi__status_deadline(&supervisor->observe) <= oribi_clock_ms() + ORIBI__STATUS_MS);
-    for (uint32_t i = 0; i < ORIBI__STATUS_CLIENTS_MAX; i++)
-        supervisor->observe.status.clients[i].until = 1; /* time passes */
-    oribi__status_turn(&supervisor->observe);
+    int64_t until = oribi_timer_at(&supervisor->observe.status.clients[0].until);
+    ok(until > oribi_clock_ms() && until <= oribi_clock_ms() + ORIBI__STATUS_MS);
+    expire();
     ok_eq(clients(), 0);
     oribi_os_close(fd);
     close_listener();
 }
 
-static void test_one_answer_a_turn_and_none_is_forgotten(void)
+static void test_each_place_is_taken_before_the_oldest_goes(void)
+{
+    int fds[ORIBI__STATUS_CLIENTS_MAX + 1];
+    char byte;
+    open_listener("127.0.0.1:0", NULL);
+    for (int i = 0; i < ORIBI__STATUS_CLIENTS_MAX; i++) {
+        fds[i] = dial();
+        turn();
+        oribi_dispatcher_arm(&supervisor->dispatcher, &supervisor->observe.status.clients[i].until,
+                             oribi_clock_ms() + ORIBI__STATUS_MS + i); /* however quick this is */
+    }
+    ok_eq(clients(), ORIBI__STATUS_CLIENTS_MAX);
+    for (int i = 0; i < ORIBI__STATUS_CLIENTS_MAX; i++)
+        ok_eq(oribi_os_read(fds[i], &byte, 1), ORIBI_AGAIN);
+    fds[ORIBI__STATUS_CLIENTS_MAX] = dial();
+    turn();
+    ok_eq(clients(), ORIBI__STATUS_CLIENTS_MAX);
+    ok_eq(oribi_os_read(fds[0], &byte, 1), 0);
+    for (int i = 1; i <= ORIBI__STATUS_CLIENTS_MAX; i++)
+        ok_eq(oribi_os_read(fds[i], &byte, 1), ORIBI_AGAIN);
+    for (int i = 0; i <= ORIBI__STATUS_CLIENTS_MAX; i++)
+        oribi_os_close(fds[i]);
+    turn();
+    ok_eq(clients(), 0);
+    close_listener();
+}
+
+/* Its request has come in the moment in which a newcomer takes its place. */
+static void test_the_oldest_is_answered_before_it_goes(void)
+{
+    int fds[ORIBI__STATUS_CLIENTS_MAX + 1];
+    open_listener("127.0.0.1:0", NULL);
+    for (int i = 0; i < ORIBI__STATUS_CLIENTS_MAX; i++)
+        fds[i] = dial();
+    turn();
+    for (int i = 0; i < ORIBI__STATUS_CLIENTS_MAX; i++)
+        say(fds[i], GET("/healthz"));
+    fds[ORIBI__STATUS_CLIENTS_MAX] = dial();
+    newcomer(&supervisor->observe, ORIBI_READ); /* before any other handler */
+    for (int i = 0; i < ORIBI__STATUS_CLIENTS_MAX; i++) {
+        ok(hear(fds[i]) > 0 && begins(answer, "HTTP/1.1 200 "));
+        oribi_os_close(fds[i]);
+    }
+    oribi_os_close(fds[ORIBI__STATUS_CLIENTS_MAX]);
+    close_listener();
+}
+
+/* Before it has sent anything, in its head, with the answer half sent, and after it. */
+static void test_a_client_may_close_at_every_step(void)
+{
+    static const char request[] = GET("/metrics");
+    int small = 1;
+    open_listener("127.0.0.1:0", NULL);
+    (void)setsockopt(supervisor->observe.status.side.fd, SOL_SOCKET, SO_SNDBUF, &small, sizeof(small));
+    for (size_t n = 0; n < sizeof(request); n++) {
+        int fd = dial_with(1);
+        ok_eq(write(fd, request, n), n);
+        turn();
+        ok_eq(clients(), 1);
+        oribi_os_close(fd);
+        turn();
+        ok_named(clients() == 0, "after %zu bytes", n);
+    }
+    int fd = dial();
+    say(fd, request);
+    (void)shutdown(fd, SHUT_WR); /* it has nothing more to say, and reads */
+    turn();
+    ok(hear(fd) > 0 && begins(answer, "HTTP/1.1 200 "));
+    turn();
+    ok_eq(clients(), 0);
+    oribi_os_close(fd);
+    close_listener();
+}
+
+/* Its answer stays in parts until its time is over; others are answered meanwhile. */
+static void test_a_client_that_never_reads_is_closed_in_time(void)
+{
+    int small = 1;
+    open_listener("127.0.0.1:0", NULL);
+    (void)setsockopt(supervisor->observe.status.side.fd, SOL_SOCKET, SO_SNDBUF, &small, sizeof(small));
+    int fd = dial_with(1);
+    say(fd, GET("/metrics"));
+    turn();
+    ok(supervisor->observe.status.clients[0].out.len > 0);
+    ok(begins(ask(GET("/healthz")), "HTTP/1.1 200 "));
+    ok_eq(clients(), 1);
+    expire();
+    ok_eq(clients(), 0);
+    oribi_os_close(fd);
+    close_listener();
+}
+
+/* A client that sends on and on after its request is heard, until its time is over, and its answer is whole. */
+static void test_bytes_after_the_request_are_dropped(void)
+{
+    static char more[64 * 1024];
+    open_listener("127.0.0.1:0", NULL);
+    int fd = dial();
+    say(fd, GET("/healthz"));
+    memset(more, 'x', sizeof(more));
+    turn();
+    for (int i = 0; i < 16; i++) {
+        if (write(fd, more, sizeof(more)) < 0)
+            diag("cannot write");
+        turn();
+    }
+    ok(hear(fd) > 0 && strstr(answer, "\r\n\r\nok\n") != NULL);
+    ok_eq(clients(), 1);
+    expire();
+    ok_eq(clients(), 0);
+    oribi_os_close(fd);
+    close_listener();
+}
+
+static void test_all_who_ask_for_stacks_get_one_answer(void)
+{
+    int fds[3];
+    open_listener("127.0.0.1:0", NULL);
+    for (int i = 0; i < 3; i++) {
+        fds[i] = dial();
+        say(fds[i], GET("/stacks"));
+    }
+    oribi_os_close(fds[2]); /* in the middle */
+    for (int i = 0; i < 2; i++) {
+        ok(hear(fds[i]) > 0 && strstr(answer, "\r\n\r\nthere are no workers now\n") != NULL);
+        oribi_os_close(fds[i]);
+    }
+    turn();
+    ok_eq(clients(), 0);
+    close_listener();
+}
+
+static void test_one_answer_a_handler_and_none_is_forgotten(void)
 {
     int fds[ORIBI__STATUS_CLIENTS_MAX];
     open_listener("127.0.0.1:0", NULL);
@@ -331,9 +482,9 @@ static void test_one_answer_a_turn_and_none_is_forgotten(void)
         fds[i] = dial();
         say(fds[i], GET("/metrics"));
     }
-    oribi__status_turn(&supervisor->observe);
-    ok_eq(clients(), ORIBI__STATUS_CLIENTS_MAX);
-    ok_eq(oribi__status_deadline(&supervisor->observe), 0); /* the next turn follows at once */
+    while (clients() == 0)
+        ok(oribi_dispatcher_next(&supervisor->dispatcher));
+    ok_eq(clients(), 1);
     for (int i = 0; i < ORIBI__STATUS_CLIENTS_MAX; i++) {
         ok(hear(fds[i]) > 0 && begins(answer, "HTTP/1.1 200 "));
         oribi_os_close(fds[i]);
@@ -341,13 +492,33 @@ static void test_one_answer_a_turn_and_none_is_forgotten(void)
     close_listener();
 }
 
+/* A listener that is ready and cannot accept would be ready for ever: it pauses. */
+static void test_without_descriptors_the_listener_pauses(void)
+{
+    struct rlimit before;
+    struct rlimit none = {0};
+    open_listener("127.0.0.1:0", NULL);
+    int fd = dial();
+    ok_eq(getrlimit(RLIMIT_NOFILE, &before), 0);
+    none.rlim_max = before.rlim_max;
+    ok_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
+    newcomer(&supervisor->observe, ORIBI_READ);
+    newcomer(&supervisor->observe, ORIBI_READ);
+    ok_eq(setrlimit(RLIMIT_NOFILE, &before), 0);
+    ok_eq(clients(), 0);
+    ok(oribi_timer_at(&supervisor->observe.status.side.retry) <= oribi_clock_ms() + ORIBI__SIDE_RETRY_MS);
+    turn(); /* ends: nothing is ready */
+    oribi_dispatcher_arm(&supervisor->dispatcher, &supervisor->observe.status.side.retry, 1);
+    say(fd, GET("/healthz"));
+    ok(hear(fd) > 0 && begins(answer, "HTTP/1.1 200 "));
+    oribi_os_close(fd);
+    close_listener();
+}
+
 /* Bytes that the socket does not take wait for the client. */
 static void test_an_answer_longer_than_the_socket_takes_is_sent_in_parts(void)
 {
     int small = 1;
-    int fds[1 + ORIBI__STATUS_CLIENTS_MAX];
-    int out_fds[ORIBI__STATUS_CLIENTS_MAX];
-    size_t out_count;
     open_listener("127.0.0.1:0", NULL);
     (void)setsockopt(supervisor->observe.status.side.fd, SOL_SOCKET, SO_SNDBUF, &small, sizeof(small));
     for (uint32_t i = 0; i < SLOTS; i++) {
@@ -356,14 +527,19 @@ static void test_an_answer_longer_than_the_socket_takes_is_sent_in_parts(void)
     }
     int fd = dial_with(1);
     say(fd, GET("/status.json"));
-    for (int i = 0; i < 10; i++)
-        oribi__status_turn(&supervisor->observe);
-    (void)oribi__status_fds(&supervisor->observe, fds, out_fds, &out_count);
-    ok_eq(out_count, 1);
+    turn();
+    ok_eq(supervisor->observe.status.clients[0].watcher.watch.interest, ORIBI_WRITE);
     size_t n = hear(fd);
     ok(n > 20000 && strcmp(answer + n - 3, "}}\n") == 0);
     oribi_os_close(fd);
     close_listener();
+}
+
+static void retry_now(struct oribi_supervisor *successor)
+{
+    oribi_dispatcher_arm(&successor->dispatcher, &successor->observe.status.side.retry, 1);
+    while (oribi_dispatcher_next(&successor->dispatcher))
+        continue;
 }
 
 static void test_an_address_in_use_is_refused_and_tried_again_by_a_successor(void)
@@ -379,6 +555,7 @@ static void test_an_address_in_use_is_refused_and_tried_again_by_a_successor(voi
     (void)snprintf(address, sizeof(address), "127.0.0.1:%d", ntohs(where.sin_port));
     struct oribi_supervisor *second = oribi_mem_alloc(1, sizeof(*second));
     struct oribi_options others;
+    ok_eq(oribi_dispatcher_init(&second->dispatcher), 0);
     oribi__supervisor_show(second);
     oribi_options_init(&others);
     ok_eq(oribi_options_set(&others, "status", address, error), 0);
@@ -386,20 +563,25 @@ static void test_an_address_in_use_is_refused_and_tried_again_by_a_successor(voi
     second->context.options = &others;
     second->upgrade.predecessor_fd = -1;
     ok_eq(oribi__status_open(&second->observe, error), ORIBI_ESYS);
+    oribi__history_end(&second->observe);
     ok(strstr(error, words_of(EADDRINUSE)) != NULL);
     second->upgrade.predecessor_fd = 0; /* it runs */
     ok_eq(oribi__status_open(&second->observe, error), 0);
-    ok_eq(second->observe.status.side.fd, -1);
+    oribi__history_end(&second->observe);
+    struct oribi_timer *retry = &second->observe.status.side.retry;
+    ok(oribi_timer_at(retry) <= oribi_clock_ms() + ORIBI__SIDE_RETRY_MS);
+    retry_now(second); /* too early: the predecessor has not been told to end */
+    ok_eq(second->observe.status.side.tries, 0);
     second->upgrade.predecessor_fd = -1; /* the first server was told to end */
-    second->observe.status.side.retry_at = 1;
-    oribi__status_turn(&second->observe);
+    retry_now(second);
     ok_eq(second->observe.status.side.fd, -1);
+    ok_eq(second->observe.status.side.tries, 1);
     oribi__status_close(&first->observe, true); /* the first server leaves */
-    second->observe.status.side.retry_at = 1;
-    oribi__status_turn(&second->observe);
+    retry_now(second);
     ok(second->observe.status.side.fd >= 0);
-    ok_eq(second->observe.status.side.retry_at, 0);
+    ok_eq(oribi_timer_at(retry), INT64_MAX);
     oribi__status_close(&second->observe, true);
+    oribi_dispatcher_deinit(&second->dispatcher);
     oribi_options_deinit(&others);
     oribi_mem_free(second);
     close_listener();
@@ -451,7 +633,14 @@ int main(void)
     test_a_socket_file_is_the_owners_alone_and_goes();
     test_hanging_clients_keep_no_other_away();
     test_a_silent_client_is_closed_in_time();
-    test_one_answer_a_turn_and_none_is_forgotten();
+    test_each_place_is_taken_before_the_oldest_goes();
+    test_the_oldest_is_answered_before_it_goes();
+    test_a_client_may_close_at_every_step();
+    test_a_client_that_never_reads_is_closed_in_time();
+    test_bytes_after_the_request_are_dropped();
+    test_all_who_ask_for_stacks_get_one_answer();
+    test_one_answer_a_handler_and_none_is_forgotten();
+    test_without_descriptors_the_listener_pauses();
     test_an_answer_longer_than_the_socket_takes_is_sent_in_parts();
     test_an_address_in_use_is_refused_and_tried_again_by_a_successor();
     test_addresses_that_others_reach_need_a_token();

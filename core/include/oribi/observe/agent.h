@@ -17,7 +17,6 @@
 #include "oribi/observe/history.h"
 #include "observe/side_listener.h"
 
-#include <stddef.h>
 #include <stdint.h>
 
 enum {
@@ -30,8 +29,10 @@ enum {
 struct oribi__observe;
 
 struct oribi__agent_client {
-    int fd;        /* -1: none; it was told its line, and its close is waited for */
-    int64_t until; /* oribi_clock_ms() */
+    struct oribi_dispatcher *dispatcher;
+    int fd; /* -1: none; it was told its line, and its close is waited for */
+    struct oribi_watcher watcher;
+    struct oribi_timer until;
 };
 
 struct oribi__agent {
@@ -45,17 +46,12 @@ uint32_t oribi__agent_weight_of(const struct oribi__history *history);
 /* All-zero becomes: no listener, no client. */
 void oribi__agent_init(struct oribi__agent *agent);
 
-/* Opens the address of the option and begins the history; does nothing without it. 0 or a code with `error`. */
+/* Opens the address of the option and begins the history; does nothing without it. Handlers and timers
+ * of the dispatcher do the rest. 0 or a code with `error`. */
 int oribi__agent_open(struct oribi__observe *observe, char *error);
 
-/* Accepts, tells, closes; never waits. */
-void oribi__agent_turn(struct oribi__observe *observe);
-
-/* Descriptors that the next turn waits for: room for 1 + ORIBI__AGENT_CLIENTS_MAX descriptors; gives their count. */
-size_t oribi__agent_fds(const struct oribi__observe *observe, int *fds);
-
-/* When a turn is wanted at the latest; INT64_MAX: when there is something to read. */
-int64_t oribi__agent_deadline(const struct oribi__observe *observe);
+/* In a child that shares the descriptors: closes them and does nothing else. */
+void oribi__agent_let_go(struct oribi__agent *agent);
 
 void oribi__agent_close(struct oribi__observe *observe, bool unlink_path);
 

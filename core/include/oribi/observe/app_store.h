@@ -6,7 +6,7 @@
 #ifndef ORIBI_OBSERVE_APP_STORE_H
 #define ORIBI_OBSERVE_APP_STORE_H
 
-#include "oribi/base/metric_store.h"
+#include "oribi/base/metric.h"
 
 enum { ORIBI__APP_STORE_TEXT_CAP = 64 };
 

@@ -5,6 +5,7 @@
 #define ORIBI_OBSERVE_FOOTPRINT_H
 
 #include "oribi/base/os/os_process.h"
+#include "oribi/event/timers.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -19,7 +20,6 @@ enum {
     ORIBI__FOOTPRINT_PART = 20,     /* between two workers, so many times as long as the last one took */
 };
 
-struct oribi_policy_event;
 struct oribi__observe;
 
 struct oribi__footprint {
@@ -34,18 +34,16 @@ struct oribi__footprint {
 struct oribi__footprints {
     struct oribi__footprint *workers; /* one for each slot; NULL: nobody has asked */
     int64_t asked_ms;
-    int64_t next_ms;
+    struct oribi_timer measure; /* the next worker; not armed while nobody asks and memory_max is not set */
     uint32_t next;
 };
 
 /* Somebody asks: from now on workers are measured. */
 void oribi__footprints_ask(struct oribi__observe *observe);
 
-/* Measures one worker, if it is time. True: the policy is to hear of it, by *event (memory_max). */
-bool oribi__footprints_turn(struct oribi__observe *observe, struct oribi_policy_event *event);
-
-/* When the next turn is wanted, oribi_clock_ms(); INT64_MAX: nobody asks. */
-int64_t oribi__footprints_deadline(const struct oribi__observe *observe);
+/* The policy has its options, or others: with memory_max workers are measured from now on, and observe->report (view.h)
+ * hears of each. */
+void oribi__footprints_configured(struct oribi__observe *observe);
 
 /* Footprint of the worker in slot `i`; NULL: not known yet. */
 const struct oribi__footprint *oribi__footprint_of(const struct oribi__observe *observe, uint32_t i);

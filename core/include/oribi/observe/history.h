@@ -12,6 +12,7 @@
 #define ORIBI_OBSERVE_HISTORY_H
 
 #include "oribi/base/buf.h"
+#include "oribi/event/timers.h"
 #include "oribi/worker/placement/scoreboard.h"
 
 #include <stdint.h>
@@ -95,10 +96,11 @@ void oribi__history_put(const struct oribi__history *history, uint64_t since, in
 
 struct oribi__observe;
 
-/* history_turn.c: takes the supervisor's readings. All-zero: no readings are taken. */
+/* history_readings.c: takes the supervisor's readings. All-zero: no readings are taken. */
 struct oribi__history_readings {
     struct oribi__history *history; /* NULL: none is kept */
-    int64_t next_ms;                /* when the next reading is taken */
+    int64_t next_ms;                /* when `reading` expires, or has */
+    struct oribi_timer reading;
     struct {
         int32_t pid;
         uint32_t cpu_ms;
@@ -108,12 +110,6 @@ struct oribi__history_readings {
 /* Begins and ends the readings; either may be called twice. */
 void oribi__history_begin(struct oribi__observe *observe);
 void oribi__history_end(struct oribi__observe *observe);
-
-/* Takes a reading when its time has come. */
-void oribi__history_turn(struct oribi__observe *observe);
-
-/* When a turn is wanted at the latest, oribi_clock_ms(); INT64_MAX: no reading is taken. */
-int64_t oribi__history_deadline(const struct oribi__observe *observe);
 
 /* Appends the answer to /history.json: the history, and what tells one server from the next. */
 void oribi__history_json(const struct oribi__observe *observe, uint64_t since, struct oribi_buf *out);

@@ -1,5 +1,5 @@
-/* Counters that outlive the supervisor: at an upgrade the predecessor writes its totals to a shared mapping, turn by
- * turn until its end, and the successor adds them to its own wherever it shows them. So no counter of the server goes
+/* Counters that outlive the supervisor: at an upgrade the predecessor writes its totals to a shared mapping, again and
+ * again until its end, and the successor adds them to its own wherever it shows them. So no counter of the server goes
  * back, and what workers of the predecessor still finish is in it. The mapping outlives a predecessor that is killed.
  *
  *   ORIBI_TOTALS  "fd": the mapping's descriptor, in the successor's environment
@@ -27,8 +27,11 @@ int oribi__inherited_totals_make(struct oribi__inherited_totals *inherited);
 /* The successor has been started, or not: the descriptor is closed. */
 void oribi__inherited_totals_given(struct oribi__inherited_totals *inherited);
 
-/* Writes `totals` for the successor, if there is a mapping. For every turn. */
+/* Writes `totals` for the successor, if there is a mapping. */
 void oribi__inherited_totals_write(const struct oribi__inherited_totals *inherited, const struct oribi__totals *totals);
+
+/* The successor has failed: there is no mapping any more. */
+void oribi__inherited_totals_drop(struct oribi__inherited_totals *inherited);
 
 /* In a successor: maps what ORIBI_TOTALS names, and clears that. What is no such mapping is left alone, with a line in
  * the log. */

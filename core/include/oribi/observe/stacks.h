@@ -5,6 +5,7 @@
 #define ORIBI_OBSERVE_STACKS_H
 
 #include "oribi/base/buf.h"
+#include "oribi/event/timers.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -21,22 +22,17 @@ struct oribi__stacks {
     uint32_t number; /* of the question asked last; 0: none */
     bool open;       /* it is not answered yet */
     int64_t until;   /* when it is taken for answered */
-    int64_t look_at;
+    struct oribi_timer look;
     struct oribi_buf text; /* the answer to it, kept until the next one */
     struct oribi_buf json; /* the answer as JSON */
 };
 
-/* Asks, unless a question is open. Gives the number to wait for. */
+/* Asks, unless a question is open. Gives the number to wait for: observe->stacks_found (view.h) is called when it is
+ * answered, and never from within this call. */
 uint32_t oribi__stacks_ask(struct oribi__observe *observe);
 
 /* Is that one answered? Then `text` and `json` have what was found, or a later answer. */
 bool oribi__stacks_answered(const struct oribi__observe *observe, uint32_t number);
-
-/* Looks whether the open question is answered. True: it has just been. */
-bool oribi__stacks_turn(struct oribi__observe *observe);
-
-/* When the next turn is wanted; INT64_MAX: nothing is asked. */
-int64_t oribi__stacks_deadline(const struct oribi__observe *observe);
 
 void oribi__stacks_close(struct oribi__observe *observe);
 

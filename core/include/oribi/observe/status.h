@@ -14,6 +14,8 @@
 
 struct oribi__observe;
 
+enum { ORIBI__TOTALS_MS = 100 };
+
 void oribi__status_text(struct oribi__observe *observe, struct oribi_buf *out);
 /* `quick`: without what takes long to find out, which is how memory is shared. */
 void oribi__status_json(struct oribi__observe *observe, struct oribi_buf *out, bool quick);
@@ -37,7 +39,7 @@ uint32_t oribi__waiting(const struct oribi__observe *observe, int64_t *oldest_us
 void oribi__status_totals(const struct oribi__observe *observe, struct oribi__totals *all);
 /* The workers' part of them. */
 void oribi__status_sum(const struct oribi__observe *observe, uint64_t sums[ORIBI_SLOT_COUNTERS]);
-/* Writes them where a successor reads them, if there is one. */
-void oribi__export_totals(const struct oribi__observe *observe);
+/* Writes them where a successor reads them, if there is one, now and then each ORIBI__TOTALS_MS. */
+void oribi__export_totals(struct oribi__observe *observe);
 
 #endif
