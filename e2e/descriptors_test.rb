@@ -6,7 +6,7 @@ LOST = /descriptor \d+ \(.+?\) is not the server's any more: the application has
 
 # Applications that close, or put something else in the place of, descriptors that are not theirs; and starters that
 # leave the standard streams closed.
-E2E.suite("descriptors") do
+E2E.suite("descriptors", transports: E2E::EITHER) do
   const_set(:APP, "e2e/apps/descriptors#{E2E.differing(:app_extension)}")
 
   # After a long call, so that the worker has its helper and the application all that it loads.

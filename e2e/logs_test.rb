@@ -22,7 +22,7 @@ LOG_REFUSED = {
 }.freeze
 
 # Access log formats, and what peers can write into logs: nothing but their own line.
-E2E.suite("logs") do
+E2E.suite("logs", transports: E2E::EITHER) do
   def log_of(one, lines)
     path = "#{one.dir}/access.log"
     wait_until("#{lines} log lines; #{one.stderr}") { File.exist?(path) && File.read(path).lines.size >= lines }

@@ -4,7 +4,7 @@ require_relative "support"
 
 # Files that the application answers with (to_path, handles), and files that it only names (X-Sendfile,
 # X-Accel-Redirect), with conditions and ranges.
-E2E.suite("sendfile") do
+E2E.suite("sendfile", transports: E2E::EITHER) do
   const_set(:APP, "e2e/apps/sendfile#{E2E.differing(:app_extension)}")
   const_set(:OLD, Time.utc(2001, 9, 9, 1, 46, 40))
   const_set(:LARGE, 64 << 20)

@@ -12,7 +12,7 @@ end
 
 # Newcomers at a stop: whoever has connected before it is answered, nobody connects into a queue that no one serves any
 # more.
-E2E.suite("stops") do
+E2E.suite("stops", transports: E2E::EITHER) do
   # After a first call that was long the worker has its helper.
   def start_with_helper
     one = start

@@ -1,8 +1,8 @@
 # frozen_string_literal: true
 
-require_relative "support"
-require_relative "support/askers"
-require_relative "support/packaged"
+require_relative "../support"
+require_relative "../support/askers"
+require_relative "../support/packaged"
 require "open3"
 require "rbconfig"
 
