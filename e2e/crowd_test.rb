@@ -213,7 +213,7 @@ E2E.suite("idle_clients", transports: E2E::EITHER) do
     count = E2E::Crowd.possible(Crowds::IDLE)
     crowd(servers.last, idle: count)
     best = [Float::INFINITY, Float::INFINITY]
-    deadline = E2E.clock + E2E::DEADLINE
+    deadline = E2E.deadline(E2E::DEADLINE)
     (1..).each do |round|
       best = best.zip(clients.zip(pids).map { |client, pid| cost(client, pid) }).map(&:min)
       break if round >= Crowds::ROUNDS && (Crowds::LONG || E2E.portable? || best.last.fdiv(best.first) <= Crowds::CPU_RATIO_MAX || E2E.clock > deadline)

@@ -224,7 +224,7 @@ E2E.suite("sendfile", transports: E2E::EITHER) do
       File.truncate("#{@files}/large", self.class::LARGE)
       slow = connect(one, receive_buffer: 65_536)
       slow.request("GET", "/named?#{@files}/large", { "X-Way" => "X-Sendfile" }.merge(fields))
-      assert slow.socket.wait_readable(E2E::DEADLINE)
+      assert slow.socket.wait_readable(E2E::DEADLINE * E2E.patience)
       File.truncate("#{@files}/large", self.class::LARGE / 2)
       assert_raises(E2E::Client::Closed, Errno::ECONNRESET) { slow.read_response }
     end

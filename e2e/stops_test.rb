@@ -76,7 +76,7 @@ E2E.suite("stops", transports: E2E::EITHER) do
 
   # Runs the block until its request has left soon enough after the stop: on a busy machine it is we who are late.
   def in_time
-    deadline = E2E.clock + E2E::DEADLINE
+    deadline = E2E.deadline(E2E::DEADLINE)
     begin
       @stopped_at = @asked_at = nil
       yield

@@ -134,7 +134,7 @@ class Runner
   # tests themselves.
   def run_suites
     suites = @request.suites.map { |suite| suite.fresh(@times) }
-    Schedule.new(suites, slots: @request.slots, times: @times).run
+    Schedule.new(suites, slots: @request.slots).run
     @times.store(suites.map(&:seconds_of).reduce({}, :merge))
     report_slowest(suites)
     suites.sum(Tally.new, &:tally)

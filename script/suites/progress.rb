@@ -51,9 +51,8 @@ class Progress
     shown&.kill&.join
   end
 
-  def initialize(suites, times)
+  def initialize(suites)
     @suites = suites
-    @times = times
     @lock = Mutex.new
   end
 
@@ -85,7 +84,7 @@ class Progress
   end
 
   def line(passed)
-    done, left = @suites.map { |suite| suite.seconds_done_and_left(@times) }.transpose.map(&:sum)
+    done, left = @suites.map { |suite| suite.seconds_done_and_left }.transpose.map(&:sum)
     rest = done > 1 ? "about #{Progress.span(passed * left / done)} left" : "#{Progress.span(passed)} so far"
     failed = @suites.sum { |suite| suite.tally.failed }
     [rest, *("#{failed} failed" if failed.positive?), *@suites.filter_map(&:state)].join(", ")

@@ -11,11 +11,11 @@ class Schedule
 
   def self.slots = SLOTS_PER_PROCESSOR * Etc.nprocessors
 
-  # suites: in the order of their turns. times: seconds that commands took before.
-  def initialize(suites, slots:, times:)
+  # suites: in the order of their turns.
+  def initialize(suites, slots:)
     @suites = suites
     @slots = slots
-    @progress = Progress.new(suites, times)
+    @progress = Progress.new(suites)
     @lock = Mutex.new
     @freed = ConditionVariable.new
   end

@@ -2,6 +2,7 @@
 
 require "fileutils"
 require "tmpdir"
+require_relative "../../e2e/support/waiting"
 require_relative "tally"
 
 # One command of a suite: what to run, how to count (a method of Tally), and where.
@@ -93,11 +94,14 @@ class Suite
   # "core 12/190"; nil when it is not begun or over.
   def state = @preparing && !@over ? "#{name} #{@waiting ? "#{@count - @waiting.size - @running}/#{@count}" : "building"}" : nil
 
-  # Seconds of its commands, by `times` or SECONDS_EXPECTED.
-  def seconds_done_and_left(times)
+  # Seconds of its commands: those that have passed, and those that are left, by what they took before or by their
+  # siblings.
+  def seconds_done_and_left
     @lock.synchronize do
-      done = @seconds_of.values.sum
-      left = [*@begun, *@waiting].reject { |command| @seconds_of.key?(command.name) }.sum { |command| times[command.name] || SECONDS_EXPECTED }
+      mean = @seconds_of.empty? ? SECONDS_EXPECTED : @seconds_of.values.sum / @seconds_of.size
+      running = @begun.map { |command, since| [@times[command.name] || mean, clock - since] }
+      done = @seconds_of.values.sum + running.sum(&:last)
+      left = running.sum { |expected, passed| [expected - passed, 0].max } + [*@waiting].sum { |command| @times[command.name] || mean }
       [done, left + (@waiting ? 0 : SECONDS_EXPECTED)]
     end
   end
@@ -122,7 +126,7 @@ class Suite
     @failures = []
     @slow = []
     @seconds_of = {}
-    @begun = []
+    @begun = {}.compare_by_identity
     @running = 0
     @waiting = @preparing = @over = nil
   end
@@ -159,8 +163,8 @@ class Suite
   end
 
   def run_command(command)
-    @lock.synchronize { @begun << command }
     started = clock
+    @lock.synchronize { @begun[command] = started }
     dir = temporary_folder
     path = "#{log_path}.#{File.basename(dir)}"
     status = File.open(path, "w") { |log| spawn_with_deadline(command, log, dir) }
@@ -187,6 +191,7 @@ class Suite
     File.write(log_path, "$ #{command.name}\n#{output}", mode: "a")
     @failures << [command.name, *telling_lines(output)].join("\n") unless @told || tally.failed.zero?
     @tally += tally
+    @begun.delete(command)
     @seconds_of[command.name] = seconds.round(1)
     cases = output.scan(CASE).map { |name, time| [time.to_f, [*command.env&.values, name].join(" ")] }
     @slow.concat(cases.empty? ? [[seconds, command.name]] : cases)
@@ -201,9 +206,11 @@ class Suite
     pid = spawn(env, *command.argv, chdir: command.dir || ROOT, in: File::NULL, out: log, err: log, pgroup: true, umask: UMASK)
     waiter = Process.detach(pid)
     RUNNING[waiter] = self
-    return waiter.value if waiter.join(@seconds_max)
-
-    log.puts "ended after #{@seconds_max} s"
+    started = clock
+    until clock - started > @seconds_max * E2E.patience
+      return waiter.value if waiter.join(1)
+    end
+    log.puts "ended after #{(clock - started).round} s"
     end_group(waiter)
     nil
   ensure
