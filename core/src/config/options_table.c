@@ -3,7 +3,7 @@
 #include "config/options_private.h"
 
 #include "oribi/base/limits.h"
-#include "oribi/base/metric_store.h"
+#include "oribi/base/metric.h"
 #include "oribi/files/fixed.h"
 #include "oribi/http/compress.h"
 

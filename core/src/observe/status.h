@@ -4,9 +4,8 @@
 #define ORIBI_OBSERVE_STATUS_H
 
 #include "oribi/base/buf.h"
-#include "oribi/base/metric_store.h"
+#include "oribi/base/metric.h"
 #include "oribi/base/os/os_process.h"
-#include "oribi/base/slice.h"
 #include "oribi/observe/totals.h"
 #include "oribi/policy/policy.h"
 #include "oribi/worker/placement/scoreboard.h"

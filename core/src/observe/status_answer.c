@@ -9,7 +9,7 @@
 #include "oribi/base/os/os.h"
 #include "oribi/http/date.h"
 #include "oribi/http/fields.h"
-#include "oribi/http/parser.h"
+#include "oribi/http/head.h"
 #include "oribi/http/response.h"
 
 #include <stdio.h>

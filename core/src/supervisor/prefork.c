@@ -4,7 +4,6 @@
 #include "oribi/policy/signal_table.h"
 #include "supervisor/supervisor_private.h"
 #include "oribi/config/options_names.h"
-#include "oribi/config/refuse.h"
 
 #include "oribi/base/clock.h"
 #include "oribi/base/error.h"

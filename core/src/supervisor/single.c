@@ -12,9 +12,9 @@
 #include "oribi/base/error.h"
 #include "oribi/base/log.h"
 #include "oribi/base/mem.h"
-#include "oribi/base/os/os_thread.h"
+#include "oribi/base/os/os_process.h"
 #include "oribi/base/signals.h"
-#include "oribi/config/inherited.h"
+#include "oribi/config/listener.h"
 #include "oribi/supervisor/sd_notify.h"
 
 #include <pthread.h>

@@ -9,7 +9,7 @@
 #include "oribi/base/error.h"
 #include "oribi/base/log.h"
 #include "oribi/base/mem.h"
-#include "oribi/config/inherited.h"
+#include "oribi/config/listener.h"
 
 #include <signal.h>
 #include <stdio.h>

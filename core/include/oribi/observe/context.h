@@ -3,8 +3,8 @@
 #ifndef ORIBI_OBSERVE_CONTEXT_H
 #define ORIBI_OBSERVE_CONTEXT_H
 
-#include "oribi/base/log_file.h"
-#include "oribi/base/metric_store.h"
+#include "oribi/base/log.h"
+#include "oribi/base/metric.h"
 #include "oribi/worker/placement/handoff.h"
 #include "oribi/worker/placement/scoreboard.h"
 
