@@ -1,4 +1,4 @@
-/* Questions to the workers' helpers, and what is made of the answers; see the header and oribi/worker/stacks.h. Reading
+/* Questions to the workers' helpers, and what is made of the answers; see the header and struct oribi_stacks. Reading
  * order: oribi__stacks_ask, look, put_worker. What stands in shared memory is an application's to spoil:
  * lengths are checked, and texts are written so that they cannot speak to a terminal. */
 #include "observe/stacks.h"
@@ -7,7 +7,7 @@
 #include "oribi/base/clock.h"
 #include "oribi/base/escape.h"
 #include "oribi/base/mem.h"
-#include "oribi/base/os/os_thread.h"
+#include "oribi/base/os/os_process.h"
 
 #include <string.h>
 

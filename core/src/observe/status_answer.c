@@ -1,9 +1,7 @@
 /* Answers of the status listener: one request in, one answer out, with the parser and the writer that workers have.
  * Pure but for its look at the server. */
-#include "observe/metrics.h"
-#include "observe/page.h"
-#include "observe/status_listener.h"
 #include "observe/status.h"
+#include "observe/status_listener.h"
 #include "observe/state.h"
 
 #include "oribi/base/clock.h"
@@ -11,7 +9,7 @@
 #include "oribi/base/os/os.h"
 #include "oribi/http/date.h"
 #include "oribi/http/fields.h"
-#include "oribi/http/parser.h"
+#include "oribi/http/head.h"
 #include "oribi/http/response.h"
 
 #include <stdio.h>

@@ -9,7 +9,7 @@
 #include "supervisor/manager.h"
 #include "supervisor/start.h"
 #include "supervisor/watched.h"
-#include "oribi/develop/restart_file.h"
+#include "oribi/develop/watch.h"
 #include "oribi/supervisor/frontend_text.h"
 #include "oribi/supervisor/message.h"
 

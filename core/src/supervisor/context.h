@@ -8,7 +8,7 @@
 #include "oribi/config/options.h"
 #include "oribi/event/dispatcher.h"
 #include "oribi/observe/context.h"
-#include "oribi/policy/events.h"
+#include "oribi/policy/policy.h"
 #include "supervisor/module.h"
 #include "supervisor/supervisor.h"
 

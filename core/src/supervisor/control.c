@@ -5,8 +5,9 @@
 #include "supervisor/context.h"
 #include "supervisor/frontends.h"
 #include "supervisor/manager.h"
+#include "supervisor/messages.h"
+#include "supervisor/signals.h"
 #include "supervisor/upgrade.h"
-#include "oribi/observe/observe.h"
 #include "oribi/observe/observe.h"
 #include "oribi/supervisor/control_client.h"
 #include "oribi/supervisor/control_place.h"
@@ -500,6 +501,9 @@ static void waiting_client_reads(struct client *client)
 
 static void asking_client_reads(struct client *client)
 {
+    struct oribi__context *context = client->context;
+    if (oribi__signals_take(context) || oribi__deaths_take(context))
+        return; /* the client may know of that already, and is heard behind it */
     ssize_t n = oribi_os_read(client->fd, client->line + client->len, sizeof(client->line) - 1 - client->len);
     if (n == ORIBI_AGAIN)
         return;
@@ -514,7 +518,7 @@ static void asking_client_reads(struct client *client)
         *newline = '\0';
         client->state = WAITS;
         oribi_dispatcher_arm(&client->context->dispatcher, &client->until, INT64_MAX);
-        command(client->context, client);
+        command(context, client);
     } else if (client->len == sizeof(client->line) - 1) {
         answer(client, false, "too long");
     }

@@ -7,7 +7,7 @@
 #include "oribi/config/listener.h"
 #include "oribi/config/options.h"
 #include "oribi/base/os/os.h"
-#include "oribi/config/certificate.h"
+#include "oribi/config/address.h"
 
 #include <limits.h>
 #include <stdio.h>

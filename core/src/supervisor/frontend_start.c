@@ -7,6 +7,7 @@
 #include "supervisor/manager.h"
 #include "supervisor/start.h"
 #include "oribi/supervisor/message.h"
+#include "oribi/worker/logs/access_log.h"
 
 #include "oribi/base/clock.h"
 #include "oribi/base/error.h"

@@ -230,7 +230,7 @@ int oribi__frontend_text_send(int control_fd, char kind, int fd)
 
 /* --- options that do nothing, since no address has what they are for --- */
 
-/* Those whose absence could be taken for a protection are errors (config/listener_open.c). */
+/* Those whose absence could be taken for a protection are errors (config/listener.c). */
 static const struct {
     const char *name;
     bool of_tls; /* else of any frontend */

@@ -2,8 +2,8 @@
  * started by exec finds its process context in its environment:
  *
  *   ORIBI_MOLD     "layout generation socket message life board board_count parent take give": it is to become a mold
- *   ORIBI_METRICS  the application's metrics (app_store.h)
- *   ORIBI_LISTEN   the listening sockets, for a successor too (inherited.h, upgrade.h)
+ *   ORIBI_METRICS  the application's metrics (context.h)
+ *   ORIBI_LISTEN   the listening sockets, for a successor too (listener.h, upgrade.h)
  *
  * Reading order: oribi__start_mold, oribi__mold_started; mold.c goes on in the new process. */
 #include "supervisor/generation.h"
@@ -15,7 +15,7 @@
 #include "oribi/base/error.h"
 #include "oribi/base/log.h"
 #include "oribi/base/mem.h"
-#include "oribi/config/inherited.h"
+#include "oribi/config/listener.h"
 #include "supervisor/mold.h"
 
 #include <fcntl.h>

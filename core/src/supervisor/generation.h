@@ -6,7 +6,6 @@
 #include "oribi/policy/policy.h"
 #include "oribi/supervisor/message.h"
 #include "oribi/worker/placement/scoreboard.h"
-#include "oribi/worker/stacks.h"
 
 #include <stdbool.h>
 #include <stddef.h>

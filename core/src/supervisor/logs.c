@@ -8,6 +8,7 @@
 #include "oribi/base/os/os.h"
 #include "oribi/base/os/os_process.h"
 #include "oribi/config/options.h"
+#include "oribi/worker/logs/access_log.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -84,12 +84,27 @@ static bool event_of(struct oribi__context *context, struct oribi_message *messa
     return true;
 }
 
+void oribi__messages_hear_all(struct oribi__context *context)
+{
+    struct oribi__messages *messages = context->messages;
+    struct oribi_message message;
+    int passed;
+    int got;
+    while ((got = oribi_message_receive(messages->fd, &message, &passed)) == 1 || got == ORIBI_EBAD)
+        if (got == 1)
+            messages->heard(messages->owner, &message, passed);
+}
+
 bool oribi__messages_take(struct oribi__context *context)
 {
     struct oribi_message message;
     struct oribi_policy_event event;
     int passed;
     int got;
+    if (context->messages->heard) {
+        oribi__messages_hear_all(context);
+        return false;
+    }
     while ((got = oribi_message_receive(context->messages->fd, &message, &passed)) == 1 || got == ORIBI_EBAD) {
         if (got != 1 || !names_a_process(context, &message)) {
             oribi_log(ORIBI_LOG_WARN, "dropped a message that no process of this version sends");
@@ -105,24 +120,9 @@ bool oribi__messages_take(struct oribi__context *context)
     return false;
 }
 
-void oribi__messages_hear_all(struct oribi__context *context)
-{
-    struct oribi__messages *messages = context->messages;
-    struct oribi_message message;
-    int passed;
-    int got;
-    while ((got = oribi_message_receive(messages->fd, &message, &passed)) == 1 || got == ORIBI_EBAD)
-        if (got == 1)
-            messages->heard(messages->owner, &message, passed);
-}
-
 static void heard(void *owner, uint8_t ready)
 {
-    struct oribi__context *context = owner;
-    if (context->messages->heard)
-        oribi__messages_hear_all(context);
-    else
-        (void)oribi__messages_take(context);
+    (void)oribi__messages_take(owner);
 }
 
 void oribi__messages_hear(struct oribi__context *context,
@@ -225,10 +225,16 @@ static bool look(struct oribi__context *context)
     return true;
 }
 
+bool oribi__deaths_take(struct oribi__context *context)
+{
+    while (context->deaths->looks && context->events.count == 0 && look(context))
+        continue;
+    return context->events.count > 0;
+}
+
 static void deaths_settle(struct oribi__context *context)
 {
-    while (context->deaths->looks && look(context) && context->events.count == 0)
-        continue;
+    (void)oribi__deaths_take(context);
 }
 
 /* A process that has gone without a report; 0: none. It may have been reported since. */

@@ -32,6 +32,9 @@ void oribi__messages_await_end(struct oribi__context *context, int64_t ms);
  * kernel has named the dead process, and it is reaped when there are none. Children are looked for when nothing else
  * has happened, as their ends follow from that: from a stop of the whole process group, say. */
 
+/* Takes a death. False: there is none that is an event. */
+bool oribi__deaths_take(struct oribi__context *context);
+
 /* From now on children are looked for; a server of one process leaves them to its application. */
 void oribi__deaths_begin(struct oribi__context *context);
 

@@ -10,7 +10,6 @@
 #include "supervisor/start.h"
 #include "oribi/config/options_names.h"
 #include "oribi/observe/observe.h"
-#include "oribi/config/refuse.h"
 #include "oribi/policy/signal_table.h"
 
 #include "oribi/base/clock.h"

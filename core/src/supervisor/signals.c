@@ -3,6 +3,7 @@
 
 #include "supervisor/context.h"
 #include "supervisor/manager.h"
+#include "supervisor/messages.h"
 
 #include "oribi/base/error.h"
 #include "oribi/base/os/os.h"
@@ -69,17 +70,26 @@ static bool signal_event(struct oribi__context *context, char byte, struct oribi
     return context->kind->signal(context, byte, event);
 }
 
-static void heard(void *owner, uint8_t ready)
+bool oribi__signals_take(struct oribi__context *context)
 {
-    struct oribi__context *context = owner;
     struct oribi_policy_event event;
     char byte;
-    if (oribi_os_read(context->signals->fds[0], &byte, 1) != 1)
-        return;
-    if (only_wakes(byte))
-        atomic_store(&context->signals->wakes_up, false); /* before the look for what it was about */
-    if (signal_event(context, byte, &event))
+    if (oribi__messages_take(context))
+        return true;
+    while (oribi_os_read(context->signals->fds[0], &byte, 1) == 1) {
+        if (only_wakes(byte))
+            atomic_store(&context->signals->wakes_up, false); /* before the look for what it was about */
+        if (!signal_event(context, byte, &event))
+            continue;
         oribi__happened(context, &event);
+        return true;
+    }
+    return false;
+}
+
+static void heard(void *owner, uint8_t ready)
+{
+    (void)oribi__signals_take(owner);
 }
 
 /* --- the module --- */

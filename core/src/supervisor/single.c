@@ -21,15 +21,15 @@
 #include "oribi/base/log.h"
 #include "oribi/base/mem.h"
 #include "oribi/base/os/os.h"
-#include "oribi/base/os/os_thread.h"
+#include "oribi/base/os/os_process.h"
 #include "oribi/base/signals.h"
-#include "oribi/config/inherited.h"
 #include "oribi/config/listener.h"
 #include "oribi/config/options.h"
 #include "oribi/develop/terminal.h"
 #include "oribi/develop/watch.h"
 #include "oribi/observe/observe.h"
 #include "oribi/policy/policy.h"
+#include "oribi/worker/logs/access_log.h"
 
 #include <pthread.h>
 #include <signal.h>

@@ -22,6 +22,7 @@
 #include "oribi/policy/signal_table.h"
 #include "oribi/supervisor/prefork.h"
 #include "oribi/worker/app_metrics.h"
+#include "oribi/worker/logs/access_log.h"
 
 #include "oribi/base/error.h"
 #include "oribi/base/limits.h"

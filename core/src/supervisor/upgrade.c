@@ -13,7 +13,7 @@
 #include "oribi/base/error.h"
 #include "oribi/base/log.h"
 #include "oribi/base/os/os.h"
-#include "oribi/config/inherited.h"
+#include "oribi/config/listener.h"
 #include "supervisor/mold.h"
 
 #include <fcntl.h>

@@ -4,7 +4,6 @@
 
 #include "supervisor/context.h"
 #include "supervisor/manager.h"
-#include "oribi/develop/restart_file.h"
 #include "oribi/develop/watch.h"
 
 #include "oribi/base/clock.h"

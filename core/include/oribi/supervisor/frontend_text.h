@@ -5,7 +5,6 @@
 #define ORIBI_SUPERVISOR_FRONTEND_TEXT_H
 
 #include "oribi/base/buf.h"
-#include "oribi/base/slice.h"
 #include "oribi/worker/frontend_protocol.h"
 
 #include <stdbool.h>
