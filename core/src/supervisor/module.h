@@ -12,10 +12,27 @@
 struct oribi__context;
 
 /* In the order in which modules begin; they settle and end in the opposite order. */
-#define ORIBI__MODULES(module)                                                                                         \
-    module(upgrade) module(server_pid) module(control) module(logs) module(observing) module(messages) module(signals) \
-        module(daemon) module(notify) module(boot_log) module(announced) module(molds) module(prefork)                 \
-            module(frontends) module(steps) module(watched) module(shutdown) module(deaths)
+/* clang-format off */
+#define ORIBI__MODULES(module)      \
+    module(upgrade)                 \
+    module(server_pid)              \
+    module(control)                 \
+    module(logs)                    \
+    module(observing)               \
+    module(messages)                \
+    module(signals)                 \
+    module(daemon)                  \
+    module(notify)                  \
+    module(boot_log)                \
+    module(announced)               \
+    module(molds)                   \
+    module(prefork)                 \
+    module(frontends)               \
+    module(steps)                   \
+    module(watched)                 \
+    module(shutdown)                \
+    module(deaths)
+/* clang-format on */
 
 /* Any function may be NULL. */
 struct oribi__module {
