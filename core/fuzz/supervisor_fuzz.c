@@ -214,12 +214,13 @@ static struct oribi__observe *prepare(uint8_t flags, struct oribi_options *optio
     if (!observe.dispatcher) {
         expect(oribi_scoreboard_create(&context.board, SLOTS) == 0);
         expect(oribi_dispatcher_init(&dispatcher) == 0);
+        oribi__observe_init(&observe);
         observe.dispatcher = &dispatcher;
     }
     *options = (struct oribi_options){.status_token = flags & TOKEN ? (char *)(uintptr_t)token : NULL};
     oribi_policy_init(&policy, &config, context.board.slots, SLOTS);
     context.options = options;
-    observe.status.side.is_unix = flags & UNIX;
+    observe.state->status.side.is_unix = flags & UNIX;
     policy.up = flags & UP;
     for (uint32_t i = 0; i < (uint32_t)flags >> WORKERS_SHIFT; i++)
         policy.records[i].state = ORIBI_RECORD_SERVING;
@@ -418,7 +419,7 @@ static void record(struct bytes *in)
     uint8_t fd_count = next_byte(in) % OURS_FDS_MAX;
     const int fds[] = {null_fd, null_fd, null_fd, null_fd};
     struct bytes part = next_bytes(in, next_byte(in));
-    (void)send_raw(process->supervisor->context.message_fd, part.p, part.n, fds,
+    (void)send_raw(process->supervisor->context.process.message_fd, part.p, part.n, fds,
                    fd_count); /* a full socket takes no more */
 }
 
@@ -434,9 +435,9 @@ static void message(struct bytes *in)
     struct bytes text = next_bytes(in, choice / 4);
     oribi_message_set_text(&lie, (const char *)text.p, text.n);
     if (fd >= 0)
-        (void)oribi_message_send_fd(process->supervisor->context.message_fd, &lie, fd);
+        (void)oribi_message_send_fd(process->supervisor->context.process.message_fd, &lie, fd);
     else
-        (void)oribi_message_send(process->supervisor->context.message_fd, &lie, 0);
+        (void)oribi_message_send(process->supervisor->context.process.message_fd, &lie, 0);
     if (fd >= 0)
         close(fd);
 }
@@ -445,7 +446,8 @@ static void signal_comes(struct bytes *in)
 {
     static const int numbers[] = {SIGTERM, SIGQUIT,  SIGINT, SIGTTIN, SIGTTOU, SIGUSR1,
                                   SIGUSR2, SIGWINCH, SIGHUP, SIGCHLD, 0};
-    oribi__supervisor_signal(process->supervisor, numbers[next_byte(in) % (sizeof(numbers) / sizeof(numbers[0]))]);
+    oribi__supervisor_signal(&process->supervisor->context,
+                             numbers[next_byte(in) % (sizeof(numbers) / sizeof(numbers[0]))]);
 }
 
 static void control_line(struct bytes *in)

@@ -41,8 +41,8 @@ struct oribi__footprints {
 /* Somebody asks: from now on workers are measured. */
 void oribi__footprints_ask(struct oribi__observe *observe);
 
-/* The policy has its options, or others: with memory_max workers are measured from now on, and observe->report (view.h)
- * hears of each. */
+/* The policy has its options, or others: with memory_max workers are measured from now on, and observe->report
+ * (observe.h) hears of each. */
 void oribi__footprints_configured(struct oribi__observe *observe);
 
 /* Footprint of the worker in slot `i`; NULL: not known yet. */

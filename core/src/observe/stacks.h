@@ -27,10 +27,6 @@ struct oribi__stacks {
     struct oribi_buf json; /* the answer as JSON */
 };
 
-/* Asks, unless a question is open. Gives the number to wait for: observe->stacks_found (view.h) is called when it is
- * answered, and never from within this call. */
-uint32_t oribi__stacks_ask(struct oribi__observe *observe);
-
 /* Is that one answered? Then `text` and `json` have what was found, or a later answer. */
 bool oribi__stacks_answered(const struct oribi__observe *observe, uint32_t number);
 

@@ -14,7 +14,7 @@
 #define ORIBI_OBSERVE_AGENT_H
 
 #include "oribi/policy/agent_weight.h"
-#include "oribi/observe/history.h"
+#include "observe/history.h"
 #include "observe/side_listener.h"
 
 #include <stdint.h>

@@ -1,9 +1,57 @@
-/* State of the frontends' processes, and sums of what they count. */
-#include "oribi/observe/frontend_set.h"
+/* Life of the room's modules; the frontends' state, and sums of what they count. */
+#include "oribi/observe/observe.h"
 
+#include "observe/state.h"
+
+#include "oribi/base/mem.h"
 #include "oribi/base/os/os_process.h"
 
 #include <string.h>
+
+/* --- life --- */
+
+void oribi__observe_init(struct oribi__observe *observe)
+{
+    observe->state = oribi_mem_alloc(1, sizeof(*observe->state));
+    observe->inherited.to_fd = -1;
+    oribi__status_init(&observe->state->status);
+    oribi__agent_init(&observe->state->agent);
+}
+
+int oribi__observe_open(struct oribi__observe *observe, char *error)
+{
+    int code = oribi__status_open(observe, error);
+    return code < 0 ? code : oribi__agent_open(observe, error);
+}
+
+void oribi__observe_configured(struct oribi__observe *observe)
+{
+    oribi__footprints_configured(observe);
+}
+
+void oribi__observe_close(struct oribi__observe *observe, bool unlink_paths)
+{
+    oribi__agent_close(observe, unlink_paths);
+    oribi__status_close(observe, unlink_paths);
+    oribi__history_end(observe);
+    oribi__footprints_end(observe);
+}
+
+void oribi__observe_let_go(struct oribi__observe *observe)
+{
+    oribi__agent_let_go(&observe->state->agent);
+    oribi__status_let_go(&observe->state->status);
+}
+
+void oribi__observe_deinit(struct oribi__observe *observe)
+{
+    oribi__stacks_close(observe);
+    oribi_dispatcher_arm(observe->dispatcher, &observe->state->export_totals, INT64_MAX);
+    oribi_mem_free(observe->state);
+    observe->state = NULL;
+}
+
+/* --- frontends --- */
 
 const char *oribi__frontend_state(const struct oribi__frontend_process *process)
 {

@@ -1,24 +1,24 @@
-/* The server's frontends, as those read them who show the server: their processes, and the slots in which they count
- * (worker/frontend_slot.h). The supervisor fills it. */
-#ifndef ORIBI_OBSERVE_FRONTEND_SET_H
-#define ORIBI_OBSERVE_FRONTEND_SET_H
+/* States of the room's modules: one for each struct oribi__observe. */
+#ifndef ORIBI_OBSERVE_STATE_H
+#define ORIBI_OBSERVE_STATE_H
 
-#include "oribi/config/options.h"
-#include "oribi/worker/frontend_slot.h"
+#include "observe/agent.h"
+#include "observe/footprint.h"
+#include "observe/history.h"
+#include "observe/stacks.h"
+#include "observe/status_listener.h"
+#include "oribi/event/dispatcher.h"
+#include "oribi/observe/context.h"
+#include "oribi/observe/observe.h"
+#include "oribi/policy/policy.h"
 
-#include <stdbool.h>
-#include <stdint.h>
-#include <sys/types.h>
-
-struct oribi__frontend_process {
-    pid_t pid; /* 0: none */
-    bool ready;
-};
-
-struct oribi__frontend_set {
-    uint32_t count; /* 0: none are wanted */
-    const struct oribi__frontend_process *processes[ORIBI_FRONTENDS_MAX];
-    struct oribi_frontend_slot *slots; /* mapped; NULL: no frontends, or no memory for that */
+struct oribi__observe_state {
+    struct oribi__status_listener status;
+    struct oribi__agent agent;
+    struct oribi__history_readings history;
+    struct oribi__footprints footprints;
+    struct oribi__stacks stacks;
+    struct oribi_timer export_totals;
 };
 
 /* State of a frontend: "serving", "starting", or "stopped": by a signal or a tracer. */

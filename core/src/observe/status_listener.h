@@ -55,7 +55,7 @@ void oribi__status_stacks(struct oribi__observe *observe);
 /* In a child that shares the descriptors: closes them and does nothing else. */
 void oribi__status_let_go(struct oribi__status_listener *status);
 
-/* Closes everything, and ends the history; `unlink_path` removes the socket file if it is ours. */
+/* Closes everything; `unlink_path` removes the socket file if it is ours. */
 void oribi__status_close(struct oribi__observe *observe, bool unlink_path);
 
 /* status_answer.c: reads one request (borrowed) and appends the answer to it, head and body. True when there is an

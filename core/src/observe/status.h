@@ -1,5 +1,4 @@
-/* Status of the server, as a table for people and as JSON for programs; and the state of a worker and sums of counters,
- * which metrics, history and `top` show too. */
+/* State of the server and of a worker, and sums of counters, which status, metrics, history and `top` show. */
 #ifndef ORIBI_OBSERVE_STATUS_H
 #define ORIBI_OBSERVE_STATUS_H
 
@@ -16,9 +15,6 @@ struct oribi__observe;
 
 enum { ORIBI__TOTALS_MS = 100 };
 
-void oribi__status_text(struct oribi__observe *observe, struct oribi_buf *out);
-/* `quick`: without what takes long to find out, which is how memory is shared. */
-void oribi__status_json(struct oribi__observe *observe, struct oribi_buf *out, bool quick);
 /* State of the server: "serving", "reloading" … */
 const char *oribi__server_state(const struct oribi__observe *observe);
 /* "starting", "idle", "busy", "draining", "killed", "held"; NULL: there is no worker. */
@@ -39,7 +35,5 @@ uint32_t oribi__waiting(const struct oribi__observe *observe, int64_t *oldest_us
 void oribi__status_totals(const struct oribi__observe *observe, struct oribi__totals *all);
 /* The workers' part of them. */
 void oribi__status_sum(const struct oribi__observe *observe, uint64_t sums[ORIBI_SLOT_COUNTERS]);
-/* Writes them where a successor reads them, if there is one, now and then each ORIBI__TOTALS_MS. */
-void oribi__export_totals(struct oribi__observe *observe);
 
 #endif
