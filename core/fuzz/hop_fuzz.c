@@ -229,7 +229,7 @@ static void begin_h2(struct hop *hop, const char *method, const char *path)
     expect(nghttp2_submit_request(hop->session, NULL, fields, 4, NULL, NULL) == 1);
 }
 
-static void begin(struct hop *hop, uint8_t flags, const char *path)
+static void begin_request(struct hop *hop, uint8_t flags, const char *path)
 {
     char request[256];
     const char *method = flags & HEAD ? "HEAD" : flags & POSTS ? "POST" : "GET";
@@ -411,7 +411,7 @@ static void run(struct hop *hop, uint8_t flags, const char *p, size_t n, uint32_
         hop->fars[i].fd = -1;
     frontend = oribi__frontend_create(&config, error);
     expect(frontend != NULL);
-    begin(hop, flags, "/first");
+    begin_request(hop, flags, "/first");
     settle(hop);
     expect(hop->firsts > 0);
     end_first(hop);
@@ -419,7 +419,7 @@ static void run(struct hop *hop, uint8_t flags, const char *p, size_t n, uint32_
     hop->second = true;
     hop->flags = 0;
     hop->body = (struct oribi_buf){0};
-    begin(hop, 0, "/second");
+    begin_request(hop, 0, "/second");
     settle(hop);
     read_answer(hop, 0);
     expect(hop->whole && hop->status == 200 && hop->seconds == 1);

@@ -267,6 +267,8 @@ static bool send_rest(struct oribi__channel *channel)
     }
     oribi_buf_deinit(&channel->unsent);
     oribi_loop_interest(channel->frontend->reactor.loop, &channel->watch, ORIBI_READ);
+    if (channel->finished)
+        oribi__channel_finish(channel);
     return true;
 }
 
@@ -574,7 +576,8 @@ static bool runs_on(const struct oribi__channel *channel)
 void oribi__channel_abandon(struct oribi__channel *channel)
 {
     struct oribi__frontend *frontend = channel->frontend;
-    if (channel->local) { /* it is no worker, and has begun nothing that matters */
+    /* local content is no worker, and has begun nothing that matters; a frontend that gives up asks no worker again */
+    if (channel->local || frontend->gives_up) {
         oribi__channel_close(channel);
         return;
     }

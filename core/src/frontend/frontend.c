@@ -146,6 +146,7 @@ struct oribi__frontend *oribi__frontend_create(struct oribi_frontend_config *con
 
 void oribi__frontend_destroy(struct oribi__frontend *frontend)
 {
+    frontend->gives_up = true;
     oribi__arrive_close_all(frontend);
     oribi__h2_close_all(frontend);
     oribi__tunnel_close_all(frontend);

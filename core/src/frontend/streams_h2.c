@@ -36,10 +36,13 @@ struct oribi__stream {
     size_t out_at;
     struct oribi_body file; /* the rest of a great answer, or of one that memory has no room for */
     int64_t file_at;
-    bool in_file;    /* more of the answer goes there */
-    bool unstored;   /* the disk does not take it: it stays in memory, and the worker waits for the client */
-    bool has_length; /* the answer's worker never waits for the client */
-    bool whole;      /* the answer's last byte is here */
+    bool in_file; /* more of the answer goes there */
+    /* a code of error.h: why the disk does not take it, so that it stays in memory and the worker waits for the client;
+     * 0: it does */
+    int unstored;
+    struct oribi_os_error unstored_error; /* with its words */
+    bool has_length;                      /* the answer's worker never waits for the client */
+    bool whole;                           /* the answer's last byte is here */
     bool is_ended;
     bool is_head;
     bool of_local; /* the local content may have an answer */
@@ -112,14 +115,20 @@ static int keep_unstored(struct oribi__stream *stream, struct oribi_slice body, 
     if (oribi_buf_try_append(memory, body.p, body.n) < 0)
         return ORIBI_ENOMEM;
     stream->file.len += (int64_t)body.n;
-    stream->unstored = true;
     return 0;
 }
 
 static int keep_behind(struct oribi__stream *stream, struct oribi_slice body)
 {
-    int code = stream->unstored ? ORIBI_EFULL : keep_in_file(stream, body);
-    return code == 0 || code == ORIBI_ENOMEM ? code : keep_unstored(stream, body, code);
+    int code = stream->unstored ? stream->unstored : keep_in_file(stream, body);
+    if (code == 0 || code == ORIBI_ENOMEM)
+        return code;
+    if (!stream->unstored)
+        stream->unstored_error = oribi_os_error_save();
+    stream->unstored = code;
+    code = keep_unstored(stream, body, code);
+    oribi_os_error_restore(stream->unstored_error);
+    return code;
 }
 
 static int stream_keep(struct oribi__stream *stream, struct oribi_slice body)
@@ -209,7 +218,7 @@ static void empty_file(struct oribi__stream *stream)
     oribi_body_init(&stream->file);
     stream->file_at = 0;
     stream->in_file = stream->has_length;
-    stream->unstored = false;
+    stream->unstored = 0;
 }
 
 static size_t stream_pull(void *self, struct oribi_h2_stream *h2, char *dst, size_t cap, bool *last)
