@@ -5,7 +5,7 @@
  * a read(2). x86-64 only, because of the cycle counter. */
 #include "oribi/base/limits.h"
 #include "oribi/http/fields.h"
-#include "oribi/http/parser.h"
+#include "oribi/http/head.h"
 #include "oribi/http/scan.h"
 #include "peer.h"
 

@@ -5,7 +5,7 @@
  * parser gets with it, or when it is refused a head of arbitrary bytes. */
 #include "oribi/base/mem.h"
 #include "oribi/http/fields.h"
-#include "oribi/http/parser.h"
+#include "oribi/http/head.h"
 #include "oribi/worker/logs/access_log.h"
 #include "oribi/config/options.h"
 

@@ -9,7 +9,7 @@
 
 #include "ours.h"
 
-#include "oribi/http/channel_head.h"
+#include "oribi/http/proxy.h"
 
 #include <openssl/evp.h>
 

@@ -7,7 +7,7 @@
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
 #include "oribi/http/chunked.h"
-#include "oribi/http/parser.h"
+#include "oribi/http/head.h"
 
 #include <http_parser.h>
 #include <stdio.h>

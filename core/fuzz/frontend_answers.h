@@ -4,7 +4,7 @@
 #define ORIBI_FUZZ_FRONTEND_ANSWERS_H
 
 #include "frontend/h2_private.h"
-#include "oribi/http/answer.h"
+#include "oribi/http/response_head.h"
 #include "oribi/http/chunked.h"
 #include "ours.h"
 

@@ -10,7 +10,7 @@
 #ifndef ORIBI_TEST_TAP_H
 #define ORIBI_TEST_TAP_H
 
-#include "oribi/base/slice.h"
+#include "oribi/base/buf.h"
 
 #include <stdarg.h>
 #include <stdbool.h>

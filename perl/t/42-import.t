@@ -8,8 +8,8 @@ use OribiServer;
 use Cwd ();
 use Test::More;
 
-# Command lines and ini files of other servers as people have them, and what is printed for them: t/import/ and
-# t/import/expected/.
+# Command lines and ini files of other servers as people have them, and what is printed for them: t/import.cases has
+# each file behind a line "==== NAME", and behind "---- printed" the configuration that it becomes.
 
 my $here = Cwd::getcwd();
 my $dir = File::Temp->newdir;
@@ -22,7 +22,14 @@ sub file {
     return "$dir/$name";
 }
 
-sub import_of { my ($name) = @_; chdir 't/import'; my $text = eval { Oribi::Import::text($name) }; my $error = $@; chdir $here; die $error unless defined $text; return $text }
+my (undef, %files) = split /^==== (.+)\n/m, slurp('t/import.cases');
+my %printed;
+for my $name (keys %files) {
+    (my $given, $printed{$name}) = split /^---- printed\n/m, $files{$name};
+    file($name, $given);
+}
+
+sub import_of { my ($name) = @_; chdir $dir; my $text = eval { Oribi::Import::text($name) }; my $error = $@; chdir $here; die $error unless defined $text; return $text }
 
 # Options as a server with this file would have them.
 sub options_of {
@@ -33,7 +40,7 @@ sub options_of {
     return $out;
 }
 
-my @cases = map {s{\At/import/}{}r} grep {-f} sort glob 't/import/*';
+my @cases = sort keys %files;
 cmp_ok scalar @cases, '>=', 12, 'at least twelve cases';
 
 # Case => what --print-config says of the configuration that is printed for it.
@@ -54,7 +61,7 @@ my %values = (
 for my $name (@cases) {
     subtest $name => sub {
         my $text = import_of($name);
-        is $text, slurp("t/import/expected/$name"), 'printed';
+        is $text, $printed{$name}, 'printed';
         my $out = options_of($text);
         like $out, qr/^\Q$_\E/m, $_ for @{ $values{$name} || ['workers = '] };
     };

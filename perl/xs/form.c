@@ -7,7 +7,6 @@
 #include "xs/binding.h"
 
 #include "oribi/form/cookie.h"
-#include "oribi/form/escape.h"
 #include "oribi/form/urlencoded.h"
 
 #include <time.h>

@@ -5,8 +5,8 @@
 
 #include "oribi/base/mem.h"
 #include "oribi/http/fields.h"
-#include "oribi/http/from_string.h"
-#include "oribi/http/percent.h"
+#include "oribi/http/response_head.h"
+#include "oribi/http/syntax.h"
 
 /* As lib/Oribi/HTTPParser.pm has them. */
 enum { HEADERS_NONE, HEADERS_AS_HASHREF, HEADERS_AS_ARRAYREF };

@@ -3,7 +3,7 @@
 #include "xs/binding.h"
 
 #include "oribi/base/os/os.h"
-#include "oribi/event/parts.h"
+#include "oribi/event/body.h"
 #include "oribi/form/multipart.h"
 
 #include <errno.h>

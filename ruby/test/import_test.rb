@@ -7,10 +7,19 @@ require "fileutils"
 require "stringio"
 require "tmpdir"
 
-# Configurations of other servers as people have them, and what is printed for them: import/ and import/expected/.
+# Configurations of other servers as people have them, and what is printed for them: import/*.cases has each file behind
+# a line "==== NAME", and behind "---- printed" the configuration that it becomes.
 class ImportTest < Minitest::Test
-  FOLDER = File.expand_path("import", __dir__)
-  CASES = Dir.chdir(FOLDER) { Dir["*.rb", "lines/*", "settings/*"].sort }
+  FILES = Dir["#{__dir__}/import/*.cases"].sort.flat_map do |path|
+    File.read(path).split(/^==== (.+)\n/).drop(1).each_slice(2).map { |name, text| [name, text.split("---- printed\n")] }
+  end.to_h.freeze
+  CASES = FILES.keys.sort.freeze
+  FOLDER = Dir.mktmpdir("oribi-import")
+  Minitest.after_run { FileUtils.rm_rf(FOLDER) }
+  FILES.each do |name, (given, _)|
+    FileUtils.mkdir_p(File.dirname("#{FOLDER}/#{name}"))
+    File.write("#{FOLDER}/#{name}", given)
+  end
 
   def import(name) = Dir.chdir(FOLDER) { Oribi::Import.text(name) }
 
@@ -97,7 +106,7 @@ class ImportTest < Minitest::Test
   CASES.each do |name|
     define_method("test_#{name}") do
       printed = import(name)
-      assert_equal File.read("#{FOLDER}/expected/#{File.basename(name).sub(/(yml|json)\z/, "\\1.rb")}"), printed
+      assert_equal FILES.fetch(name).last, printed
       lines = options_of(printed)
       assert_includes lines.join("\n"), "workers = "
       assert_empty VALUES.fetch(name, []) - lines

@@ -115,13 +115,18 @@ module Parts
   FUZZ_SECONDS = 120
 
   # Two minutes for all targets among everything else, one for a target asked for by name; FUZZ_SECONDS says otherwise.
-  def fuzz(files = Dir["{core,redis/core}/fuzz/*_fuzz.c"].sort, seconds: [FUZZ_SECONDS / files.size, 2].max.to_s)
+  def fuzz(files = Dir["{core,redis/core}/fuzz/*_fuzz.c"].sort, seconds: nil)
     core_make("fuzz", "fuzzers") if files.size > 1
     redis_core_make("redis-fuzz", "fuzzers") if files.size > 1
-    files.map do |file|
-      target = file.start_with?("redis/") ? "redis-fuzz" : "fuzz"
-      Command.new(argv: ["make", "-s", target, "T=#{File.basename(file, "_fuzz.c")}", "S=#{ENV.fetch("FUZZ_SECONDS", seconds)}"], count: :exit_code)
-    end
+    targets = files.flat_map { |file| fuzz_targets(file).map { |name| [file.start_with?("redis/") ? "redis-fuzz" : "fuzz", name] } }
+    seconds ||= [FUZZ_SECONDS / targets.size, 2].max.to_s
+    targets.map { |goal, name| Command.new(argv: ["make", "-s", goal, "T=#{name}", "S=#{ENV.fetch("FUZZ_SECONDS", seconds)}"], count: :exit_code) }
+  end
+
+  # A source is a target, or has one in each of its parts.
+  def fuzz_targets(file)
+    parts = File.read(file).scan(/^#ifdef FUZZ_(\w+)/).flatten
+    parts.empty? ? [File.basename(file, "_fuzz.c")] : parts
   end
 
   # --- Ruby and Perl ---

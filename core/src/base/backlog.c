@@ -1,6 +1,6 @@
 /* The queue before a sink. It moves only when its end is reached, so a reader that is always a little behind costs
  * little. */
-#include "oribi/base/backlog.h"
+#include "oribi/base/sink.h"
 
 #include "oribi/base/error.h"
 

@@ -1,6 +1,6 @@
 /* The error log. A line is put together on the stack (log_line.c) and leaves in one write(2), so that lines of several
  * processes that share the descriptor do not mix (O_APPEND, or a pipe up to PIPE_BUF). What there is no room for
- * waits in a queue of bounded length (sink.h, backlog.h).
+ * waits in a queue of bounded length (sink.h).
  *
  *   2026-01-31T12:00:00.123Z oribi[4711] warn: text\n
  *
@@ -10,7 +10,7 @@
 
 #include "base/log_line.h"
 
-#include "oribi/base/backlog.h"
+#include "oribi/base/sink.h"
 #include "oribi/base/clock.h"
 #include "oribi/base/error.h"
 #include "oribi/base/os/os.h"

@@ -1,6 +1,6 @@
 /* Opening log files; see the header for the rules. Reading order: oribi_log_file_open, open_somehow, open_as_root,
  * vet. */
-#include "oribi/base/log_file.h"
+#include "oribi/base/log.h"
 
 #include "oribi/base/error.h"
 #include "oribi/base/os/os.h"

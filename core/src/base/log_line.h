@@ -4,7 +4,7 @@
 #define ORIBI_BASE_LOG_LINE_H
 
 #include "oribi/base/log.h"
-#include "oribi/base/slice.h"
+#include "oribi/base/buf.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,19 +1,145 @@
 /* The shared table of an application's metrics. Reading order: the head, records and their publication,
- * oribi_metric_store_declare, oribi_metric_store_series, readers. metric_value.c has what happens to values.
+ * oribi_metric_store_declare, oribi_metric_store_series, readers.
  *
  * The memory is every worker's, and an application's own C code may write anything into it. Readers, of whom the
  * supervisor is one, therefore use no number or length from there unchecked.
  *
  * Label values may come from clients. Who finds many that share a hash makes a search as long as there are series,
  * which metrics_max bounds. */
-#include "base/metric_private.h"
-
+#include "oribi/base/metric.h"
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
+
+enum { INDEX_ENTRIES = 2 }; /* for each record: a search ends after few steps */
+
+/* Records given out, and those that came back: the number of the first, plus one, and above it a count of changes, by
+ * which a compare-and-swap notices that the list was another meanwhile. */
+struct pool {
+    _Atomic uint64_t free;
+    _Atomic uint32_t used;
+};
+
+struct oribi_metric_head {
+    struct pool metrics;
+    struct pool series;
+    _Atomic uint32_t servers; /* that have followed on the first */
+    _Atomic uint32_t parts;   /* workers' parts of gauges there are; 0: nothing to do when a worker ends */
+    _Atomic uint64_t dropped[ORIBI_METRIC_DROPS];
+};
+
+/* ---- metric_servers ---- */
+
+/* Servers that follow on each other in upgrades and share one store, and the workers of each. */
+
+enum {
+    SERVER_GENERATIONS = 1 << 20, /* more than a server has */
+    SERVER_SLOTS = 1 << 16,       /* likewise */
+    SERVERS = 2,                  /* at a time: a third one takes the numbers of the first, which has ended */
+};
+
+uint32_t oribi_metric_store_generation(const struct oribi_metric_store *store, uint32_t generation)
+{
+    return store->server * SERVER_GENERATIONS + generation;
+}
+
+int32_t oribi_metric_store_worker(const struct oribi_metric_store *store, int32_t slot)
+{
+    return slot == ORIBI_METRIC_NOBODY ? slot : (int32_t)(store->server % SERVERS) * SERVER_SLOTS + slot;
+}
+
+/* Ends the parts of all workers with numbers from `first` to `last`. */
+static void end_workers(const struct oribi_metric_store *store, int32_t first, int32_t last)
+{
+    if (!store->head || !atomic_load_explicit(&store->head->parts, memory_order_relaxed))
+        return;
+    for (uint32_t i = 0; i < store->max * INDEX_ENTRIES; i++) {
+        uint32_t at = atomic_load_explicit(&store->series_index[i], memory_order_acquire);
+        if (at && at <= store->max && store->series[at - 1].worker >= first && store->series[at - 1].worker <= last)
+            oribi_metric_unset(&store->series[at - 1]);
+    }
+}
+
+void oribi_metric_store_worker_ended(const struct oribi_metric_store *store, int32_t worker)
+{
+    end_workers(store, worker, worker);
+}
+
+void oribi_metric_store_take_over(struct oribi_metric_store *store)
+{
+    store->server = atomic_fetch_add(&store->head->servers, 1) + 1;
+    int32_t first = oribi_metric_store_worker(store, 0);
+    end_workers(store, first, first + SERVER_SLOTS - 1); /* of a supervisor that was killed, for one */
+}
+
+/* ---- metric_value ---- */
+
+/* The numbers of a series. Each change is one atomic operation, or one that is repeated while others are faster. */
+
+/* A quiet NaN of a pattern of its own: no value. Other NaNs are stored as the one that NAN is. */
+static const uint64_t unset = 0x7ff8000000a5e7aa;
+
+static double to_double(uint64_t bits)
+{
+    double value;
+    memcpy(&value, &bits, sizeof(value));
+    return value;
+}
+
+static uint64_t to_bits(double value)
+{
+    uint64_t bits;
+    double plain = isnan(value) ? (double)NAN : value;
+    memcpy(&bits, &plain, sizeof(bits));
+    return bits;
+}
+
+void oribi_metric_count(struct oribi_metric_series *series, uint64_t n)
+{
+    atomic_fetch_add_explicit(&series->whole, n, memory_order_relaxed);
+}
+
+void oribi_metric_add(struct oribi_metric_series *series, double value)
+{
+    uint64_t before = atomic_load_explicit(&series->rest, memory_order_relaxed);
+    uint64_t after;
+    do
+        after = to_bits((before == unset ? 0 : to_double(before)) + value);
+    while (!atomic_compare_exchange_weak_explicit(&series->rest, &before, after, memory_order_relaxed,
+                                                  memory_order_relaxed));
+}
+
+void oribi_metric_set(struct oribi_metric_series *series, double value)
+{
+    atomic_store_explicit(&series->rest, to_bits(value), memory_order_relaxed);
+}
+
+void oribi_metric_unset(struct oribi_metric_series *series)
+{
+    atomic_store_explicit(&series->rest, unset, memory_order_relaxed);
+}
+
+/* A process that is killed between the two has counted what its sum lacks. */
+void oribi_metric_observe(struct oribi_metric_series *series, uint32_t bucket, double value)
+{
+    atomic_fetch_add_explicit(&series->buckets[bucket], 1, memory_order_relaxed);
+    oribi_metric_add(series, value);
+}
+
+bool oribi_metric_value(const struct oribi_metric_series *series, double *value)
+{
+    uint64_t rest = atomic_load_explicit(&series->rest, memory_order_relaxed);
+    if (rest == unset)
+        return false;
+    *value = (double)atomic_load_explicit(&series->whole, memory_order_relaxed) + to_double(rest);
+    return true;
+}
+
+/* ---- metric_store ---- */
 
 enum {
     HEAD_BYTES = 256,

@@ -3,8 +3,6 @@
  *   free_list ──► [next|....] ──► [next|....] ──► NULL
  *
  * Last in, first out, so that the block handed out is the one whose cache lines are warm. */
-#include "oribi/base/pool.h"
-
 #include "oribi/base/mem.h"
 
 #include <assert.h>

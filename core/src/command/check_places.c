@@ -9,7 +9,7 @@
 #include "oribi/files/mount.h"
 #include "oribi/supervisor/control_place.h"
 #include "oribi/supervisor/pid_file.h"
-#include "oribi/config/options_files.h"
+#include "oribi/config/options_names.h"
 
 #include <limits.h>
 #include <stdio.h>

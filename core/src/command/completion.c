@@ -3,8 +3,7 @@
 #include "oribi/command/completion.h"
 
 #include "oribi/config/options.h"
-#include "oribi/config/refuse.h"
-#include "oribi/config/subcommands.h"
+#include "oribi/config/options_names.h"
 #include "oribi/supervisor/control_words.h"
 #include "command/completion_script.h"
 #include "command/top.h"

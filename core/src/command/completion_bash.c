@@ -1,7 +1,7 @@
 /* The script for bash: a function that fills COMPREPLY. */
 #include "command/completion_script.h"
 
-#include "oribi/config/subcommands.h"
+#include "oribi/config/options_names.h"
 #include "oribi/supervisor/control_words.h"
 
 /* A call of the function that adds what compgen finds. */

@@ -1,7 +1,7 @@
 /* The script for fish: a complete command for each word. */
 #include "command/completion_script.h"
 
-#include "oribi/config/subcommands.h"
+#include "oribi/config/options_names.h"
 #include "oribi/supervisor/control_words.h"
 
 static const char fish_special[] = "\\";

@@ -1,7 +1,7 @@
 /* The script for zsh: specifications of _arguments. */
 #include "command/completion_script.h"
 
-#include "oribi/config/subcommands.h"
+#include "oribi/config/options_names.h"
 #include "oribi/supervisor/control_words.h"
 
 static const char zsh_special[] = "[]:\\";

@@ -2,7 +2,6 @@
 #include "oribi/config/address.h"
 
 #include "oribi/base/error.h"
-#include "oribi/config/certificate.h"
 #include "oribi/config/options.h"
 
 #include <arpa/inet.h>

@@ -1,9 +1,9 @@
 /* The files of a certificate. */
-#include "oribi/config/certificate.h"
+#include "oribi/config/address.h"
 
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
-#include "oribi/http/percent.h"
+#include "oribi/http/syntax.h"
 
 #include <stdarg.h>
 #include <stdio.h>

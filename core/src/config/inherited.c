@@ -1,10 +1,10 @@
 /* Reads which sockets other processes hand down. Only descriptors are taken from the text: what they are
  * bound to, the kernel knows better. */
-#include "oribi/config/inherited.h"
+#include "oribi/config/listener.h"
 
 #include "oribi/base/error.h"
 #include "oribi/base/os/os.h"
-#include "oribi/config/refuse.h"
+#include "oribi/config/options_names.h"
 
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,14 +1,18 @@
-/* One listening socket: what it is bound to, the file that it leaves, its end. listener_open.c opens and takes them.
+/* One listening socket: what it is bound to, the file that it leaves, its end. The second half opens and takes them.
  *
  * shutdown() is never called here: on a socket that other processes hold too it would end their listening as well.
  * listener_shutdown.c knows when it may. */
-#include "config/listener_private.h"
-
+#include "oribi/config/listener.h"
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
 #include "oribi/base/os/os.h"
-#include "oribi/config/refuse.h"
+#include "oribi/config/options_names.h"
+#include "oribi/base/log.h"
+#include "oribi/base/signals.h"
 
+#include <arpa/inet.h>
+#include <assert.h>
+#include <errno.h>
 #include <limits.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -110,7 +114,10 @@ static void tune_tcp(int fd)
     (void)oribi_os_defer_accept(fd, DEFER_ACCEPT_S);
 }
 
-int oribi__listener_add(struct oribi_listeners *listeners, struct oribi_listener *item, const char *spec,
+/* Adds a copy of the item, whose fd, origin, inherited and fresh are set; the rest is filled in from the socket.
+ * `spec` is the address that was asked for (NULL or "": the socket's own), `asked_host` a host name that becomes
+ * SERVER_NAME, or NULL. Takes the fd, also on failure. 0, or ORIBI_EINVAL with one line in `error`. */
+static int listener_add(struct oribi_listeners *listeners, struct oribi_listener *item, const char *spec,
                         const char *asked_host, char *error)
 {
     int code = 0;
@@ -131,7 +138,9 @@ int oribi__listener_add(struct oribi_listeners *listeners, struct oribi_listener
     return 0;
 }
 
-void oribi__listener_text(int fd, char text[ORIBI_ADDRESS_TEXT_CAP])
+/* Writes the address that the socket is bound to, "tcp://127.0.0.1:9292"; "" when it is of a kind that we do not
+ * know. Borrows fd. */
+static void listener_text(int fd, char text[ORIBI_ADDRESS_TEXT_CAP])
 {
     struct oribi_listener probe = {.fd = fd};
     copy_text(text, ORIBI_ADDRESS_TEXT_CAP, describe(&probe, NULL) ? probe.text : "");
@@ -163,7 +172,7 @@ int oribi_listeners_adopt(struct oribi_listeners *listeners, int fd, enum oribi_
     }
     if (spec && oribi_address_parse(spec, &asked, ignored) == 0 && asked.type == ORIBI_ADDRESS_TCP)
         asked_host = asked.name;
-    return oribi__listener_add(listeners, &item, spec, asked_host, error);
+    return listener_add(listeners, &item, spec, asked_host, error);
 }
 
 static void unlink_file(struct oribi_listener *item)
@@ -196,4 +205,471 @@ void oribi_listeners_close(struct oribi_listeners *listeners, bool unlink_paths)
     for (uint32_t i = 0; i < listeners->count; i++)
         oribi_listener_close(&listeners->items[i], unlink_paths);
     listeners->count = 0;
+}
+
+/* ---- listener_open ---- */
+
+/* Opens listening sockets, or takes over those that another process hands down. Order of one start:
+ *
+ *   environment ──► what must be taken anyway ──► each bind: handed down? take it : open it ──► leftovers */
+
+/* Everything one oribi_listeners_open() works with. */
+struct opening {
+    struct oribi_listeners *listeners;
+    const struct oribi_options *options;
+    struct oribi_inherited inherited;
+    char *error;
+};
+
+/* For a system call that has just failed. */
+static int refuse_system(char *error, const char *address)
+{
+    bool forbidden = errno == EACCES;
+    int code = oribi_os_fail();
+    (void)oribi__refuse(error, "cannot listen on %s: %s%s", address, oribi_os_error_text(),
+                        forbidden && address[0] != '/' && strncmp(address, "unix:", 5) != 0
+                            ? "; ports below 1024 need root, or AmbientCapabilities=CAP_NET_BIND_SERVICE in systemd"
+                            : "");
+    return code == ORIBI_AGAIN ? ORIBI_ESYS : code;
+}
+
+/* The resolver's words open with a capital; our lines do not. */
+static int refuse_name(char *error, const char *address, int code)
+{
+    const char *words = gai_strerror(code);
+    char first = words[0] >= 'A' && words[0] <= 'Z' ? (char)(words[0] + ('a' - 'A')) : words[0];
+    return oribi__refuse(error, "cannot listen on %s: %c%s", address, first, words + 1);
+}
+
+/* Taking over */
+
+static int take(struct opening *opening, struct oribi_inherited_item *from, const char *spec)
+{
+    from->taken = true;
+    return oribi_listeners_adopt(opening->listeners, from->fd, from->origin, *from->spec ? from->spec : spec,
+                                 opening->error);
+}
+
+/* Takes every free socket that was handed down for `spec` or is bound to it. Returns how many, or a code. */
+static int take_matching(struct opening *opening, const char *spec)
+{
+    int count = 0;
+    for (uint32_t i = 0; i < opening->inherited.count; i++) {
+        struct oribi_inherited_item *from = &opening->inherited.items[i];
+        char text[ORIBI_ADDRESS_TEXT_CAP];
+        if (from->taken)
+            continue;
+        listener_text(from->fd, text);
+        if (strcmp(*from->spec ? from->spec : text, spec) != 0 && strcmp(text, spec) != 0)
+            continue;
+        int code = take(opening, from, spec);
+        if (code < 0)
+            return code;
+        count++;
+    }
+    return count;
+}
+
+/* Is a socket for this address open already? Handed-down ones come first. */
+static bool is_open(const struct oribi_listeners *listeners, const char *spec)
+{
+    for (uint32_t i = 0; i < listeners->count; i++) {
+        if (strcmp(listeners->items[i].spec, spec) == 0 || strcmp(listeners->items[i].text, spec) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Opening */
+
+static uint32_t backlog_of(const struct opening *opening, const struct oribi_address *address)
+{
+    if (address->backlog)
+        return address->backlog;
+    return opening->options->backlog ? opening->options->backlog : oribi_os_backlog_max();
+}
+
+static int set_option(int fd, int level, int name, int value)
+{
+    return setsockopt(fd, level, name, &value, sizeof(value));
+}
+
+/* Opens one resolved address. `port` other than 0 replaces its port: all addresses of one name share the first
+ * one's. */
+static int open_tcp_one(struct opening *opening, const struct oribi_address *address, const struct addrinfo *info,
+                        uint16_t port)
+{
+    struct sockaddr_storage where = {0};
+    struct oribi_listener item = {.origin = ORIBI_ORIGIN_OWN, .fresh = true};
+    memcpy(&where, info->ai_addr, info->ai_addrlen);
+    if (info->ai_family == AF_INET6)
+        ((struct sockaddr_in6 *)&where)->sin6_port = htons(port);
+    else
+        ((struct sockaddr_in *)&where)->sin_port = htons(port);
+
+    item.fd = oribi_os_socket(info->ai_family, SOCK_STREAM, true);
+    char shown[ORIBI_ADDRESS_TEXT_CAP];
+    const char *text = oribi_address_shown(address->text, address->tls, shown);
+    if (item.fd < 0)
+        return refuse_system(opening->error, text);
+    bool failed = set_option(item.fd, SOL_SOCKET, SO_REUSEADDR, 1) < 0;
+    if (opening->options->reuse_port)
+        failed = failed || set_option(item.fd, SOL_SOCKET, SO_REUSEPORT, 1) < 0;
+    if (info->ai_family == AF_INET6)
+        failed = failed || set_option(item.fd, IPPROTO_IPV6, IPV6_V6ONLY, 1) < 0; /* see open_every() */
+    failed = failed || bind(item.fd, (struct sockaddr *)&where, info->ai_addrlen) < 0;
+    failed = failed || listen(item.fd, (int)backlog_of(opening, address)) < 0;
+    if (failed) {
+        int code = refuse_system(opening->error, text);
+        oribi_os_close(item.fd);
+        return code;
+    }
+    return listener_add(opening->listeners, &item, address->text, address->name, opening->error);
+}
+
+/* Takes or opens one of a name's addresses; one that came up before is nothing to do. */
+static int open_tcp_resolved(struct opening *opening, const struct oribi_address *address, const struct addrinfo *info,
+                             uint16_t port)
+{
+    char host[ORIBI_ADDRESS_HOST_MAX + 1];
+    char numeric[ORIBI_ADDRESS_TEXT_CAP];
+    if (port && getnameinfo(info->ai_addr, info->ai_addrlen, host, sizeof(host), NULL, 0, NI_NUMERICHOST) == 0) {
+        (void)oribi_address_format_tcp(host, port, numeric, sizeof(numeric));
+        int taken = take_matching(opening, numeric);
+        if (taken != 0)
+            return taken < 0 ? taken : 0;
+        if (is_open(opening->listeners, numeric))
+            return 0;
+    }
+    return open_tcp_one(opening, address, info, port);
+}
+
+/* A name may have several addresses (localhost has two): all are opened, those that this machine lacks are left out. */
+static int open_tcp(struct opening *opening, const struct oribi_address *address)
+{
+    struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE};
+    struct addrinfo *found = NULL;
+    const struct oribi_listener *first = &opening->listeners->items[opening->listeners->count];
+    uint16_t port = address->port;
+    bool any = false;
+    int code = getaddrinfo(address->name, NULL, &hints, &found);
+    if (code != 0)
+        return refuse_name(opening->error, address->text, code);
+
+    for (const struct addrinfo *info = found; info; info = info->ai_next) {
+        code = open_tcp_resolved(opening, address, info, port);
+        if (code == 0) {
+            any = true;
+            if (port == 0)
+                port = (uint16_t)strtoul(first->port, NULL, 10);
+            continue;
+        }
+        if (code != ORIBI_ESYS || !oribi_os_address_missing()) {
+            any = false;
+            break;
+        }
+    }
+    freeaddrinfo(found);
+    return any ? 0 : code;
+}
+
+/* Removes a socket file on which no server answers. Between the look and the unlink another may have put a live
+ * one there: only the file that was looked at goes. */
+static int clear_stale(const struct oribi_address *address, char *error)
+{
+    struct stat before;
+    struct stat now;
+    if (lstat(address->name, &before) < 0)
+        return 0; /* bind() will say what is wrong, if anything */
+    if (!S_ISSOCK(before.st_mode))
+        return oribi__refuse(error, "cannot listen on %s: there is a file that is not a socket", address->text);
+    int answers = oribi_os_unix_answers(address->name);
+    if (answers < 0)
+        return oribi__refuse(error, "cannot listen on %s: %s", address->text, oribi_os_error_text());
+    if (answers)
+        return oribi__refuse(error, "cannot listen on %s: address already in use", address->text);
+    if (lstat(address->name, &now) == 0 && now.st_ino == before.st_ino && now.st_dev == before.st_dev &&
+        unlink(address->name) < 0)
+        return refuse_system(error, address->text);
+    return 0;
+}
+
+static int open_unix(struct opening *opening, const struct oribi_address *address)
+{
+    struct sockaddr_un where = {.sun_family = AF_UNIX};
+    struct oribi_listener item = {.origin = ORIBI_ORIGIN_OWN, .fresh = true};
+    int code = clear_stale(address, opening->error);
+    if (code < 0)
+        return code;
+    memcpy(where.sun_path, address->name, strlen(address->name));
+    item.fd = oribi_os_socket(AF_UNIX, SOCK_STREAM, true);
+    if (item.fd < 0)
+        return refuse_system(opening->error, address->text);
+    mode_t saved = umask((mode_t)address->umask); /* of the whole process: no threads yet that create files */
+    bool bound = bind(item.fd, (struct sockaddr *)&where, sizeof(where)) == 0;
+    (void)umask(saved);
+    if (bound && listen(item.fd, (int)backlog_of(opening, address)) == 0) {
+        code = listener_add(opening->listeners, &item, address->text, NULL, opening->error);
+    } else {
+        code = refuse_system(opening->error, address->text);
+        oribi_os_close(item.fd);
+    }
+    if (code < 0 && bound)
+        (void)unlink(address->name); /* no client knows of it yet; one that is left is stale */
+    return code;
+}
+
+/* A number, or one of the names that systemd gave. */
+static int open_fd(struct opening *opening, const struct oribi_address *address)
+{
+    struct oribi_inherited *inherited = &opening->inherited;
+    char *end;
+    long long number = strtoll(address->name, &end, 10);
+    bool is_number = address->name[strspn(address->name, "0123456789")] == '\0';
+    for (uint32_t i = 0; i < inherited->count; i++) {
+        struct oribi_inherited_item *from = &inherited->items[i];
+        if (!from->taken && (is_number ? from->fd == number : strcmp(from->name, address->name) == 0))
+            return take(opening, from, address->text);
+    }
+    if (!is_number || number > INT32_MAX)
+        return oribi__refuse(opening->error, "cannot listen on %s: no socket of that name is handed down",
+                             address->text);
+    return oribi_listeners_adopt(opening->listeners, (int)number, ORIBI_ORIGIN_FD, address->text, opening->error);
+}
+
+static int open_parsed(struct opening *opening, const struct oribi_address *address)
+{
+    int taken = take_matching(opening, address->text);
+    if (taken != 0)
+        return taken < 0 ? taken : 0;
+    if (is_open(opening->listeners, address->text))
+        return 0;
+    switch (address->type) {
+    case ORIBI_ADDRESS_TCP:
+        return open_tcp(opening, address);
+    case ORIBI_ADDRESS_UNIX:
+        return open_unix(opening, address);
+    case ORIBI_ADDRESS_FD:
+        return open_fd(opening, address);
+    }
+    assert(0);
+    return ORIBI_EINVAL;
+}
+
+/* --- every address --- */
+
+bool oribi_listeners_take_ipv4_too(const struct oribi_options *options, const struct oribi_address *address)
+{
+    struct oribi_address other;
+    struct in6_addr ignored;
+    char error[ORIBI_ERROR_TEXT_CAP];
+    if (!oribi_address_is_every(address) || address->ipv6_only)
+        return false;
+    for (size_t i = 0; i < options->bind.count && address->port; i++) {
+        if (oribi_address_parse(options->bind.items[i], &other, error) == 0 && other.type == ORIBI_ADDRESS_TCP &&
+            other.port == address->port && inet_pton(AF_INET6, other.name, &ignored) != 1)
+            return false;
+    }
+    return true;
+}
+
+/* The socket that is open for [::]; NULL: none. */
+static const struct oribi_listener *ipv6_part(const struct oribi_listeners *listeners,
+                                              const struct oribi_address *address)
+{
+    for (uint32_t i = 0; i < listeners->count; i++) {
+        const struct oribi_listener *item = &listeners->items[i];
+        if (strcmp(item->spec, address->text) == 0 || strcmp(item->text, address->text) == 0)
+            return item;
+    }
+    return NULL;
+}
+
+/* A socket that a service manager has opened takes both by itself, unless it was told otherwise. */
+static bool takes_ipv4(const struct oribi_listener *item)
+{
+    int only = 1;
+    socklen_t len = sizeof(only);
+    return getsockopt(item->fd, IPPROTO_IPV6, IPV6_V6ONLY, &only, &len) == 0 && !only;
+}
+
+/* Opens [::] as if 0.0.0.0 were written beside it: with a socket for each family the change from one of the two
+ * addresses to the other never finds its port in use by our own socket, and a machine that lacks one serves the
+ * other. */
+static int open_every(struct opening *opening, const struct oribi_address *address)
+{
+    struct oribi_address ipv4 = *address;
+    int code = open_parsed(opening, address);
+    bool is_missing = code == ORIBI_ESYS && oribi_os_address_missing();
+    const struct oribi_listener *ipv6 = ipv6_part(opening->listeners, address);
+    if ((code < 0 && !is_missing) || (ipv6 && takes_ipv4(ipv6)))
+        return code;
+    if (ipv6)
+        ipv4.port = (uint16_t)strtoul(ipv6->port, NULL, 10);
+    (void)snprintf(ipv4.name, sizeof(ipv4.name), "0.0.0.0");
+    (void)oribi_address_format_tcp(ipv4.name, ipv4.port, ipv4.text, sizeof(ipv4.text));
+    code = open_parsed(opening, &ipv4);
+    return ipv6 && code == ORIBI_ESYS && oribi_os_address_missing() ? 0 : code;
+}
+
+/* Settings of an address hold for its sockets wherever they come from: opened just now, which are those from `from` on,
+ * or handed down before. Returns how many sockets it has. */
+static uint32_t settle(struct oribi_listeners *listeners, const struct oribi_address *address, uint32_t from)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < listeners->count; i++) {
+        struct oribi_listener *item = &listeners->items[i];
+        if (i < from && strcmp(item->spec, address->text) != 0 && strcmp(item->text, address->text) != 0)
+            continue;
+        item->proxy |= address->proxy;
+        item->frontend |= address->frontend;
+        item->tls |= address->tls;
+        if (item->tls)
+            (void)oribi_address_shown(item->text, true, item->shown);
+        count++;
+    }
+    return count;
+}
+
+static int open_address(struct opening *opening, const char *text)
+{
+    struct oribi_address address;
+    uint32_t before = opening->listeners->count;
+    int code = oribi_address_parse(text, &address, opening->error);
+    if (code == 0)
+        code = oribi_listeners_take_ipv4_too(opening->options, &address) ? open_every(opening, &address)
+                                                                         : open_parsed(opening, &address);
+    if (code == 0)
+        (void)settle(opening->listeners, &address, before); /* a name may be open already, under numbers */
+    return code;
+}
+
+/* Under start_server a bind opens nothing, but says what a socket is to speak. One that asks for a frontend, and names
+ * no socket that there is, is an error: who asks for TLS is never given plain HTTP. */
+static int settle_given(struct opening *opening)
+{
+    const struct oribi_text_list *bind = &opening->options->bind;
+    bool unused = false;
+    for (size_t i = 0; i < bind->count; i++) {
+        struct oribi_address address;
+        int code = oribi_address_parse(bind->items[i], &address, opening->error);
+        if (code < 0)
+            return code;
+        if (settle(opening->listeners, &address, opening->listeners->count) > 0)
+            continue;
+        if (address.frontend)
+            return oribi__refuse(opening->error, "cannot listen on %.*s: SERVER_STARTER_PORT hands no such socket down",
+                                 (int)strcspn(bind->items[i], "?"), bind->items[i]);
+        unused = true;
+    }
+    if (unused)
+        oribi_log(ORIBI_LOG_INFO, "bind is not used: SERVER_STARTER_PORT hands the sockets down");
+    return 0;
+}
+
+/* Takes the inherited sockets that no bind need ask for. Returns 1 when bind is not to be looked at any more, 0, or a
+ * code. */
+static int take_given(struct opening *opening)
+{
+    bool bind_given = oribi_options_source(opening->options, oribi_options_find("bind")) != ORIBI_FROM_DEFAULT;
+    bool from_starter = false;
+    bool from_outside = false;
+    for (uint32_t i = 0; i < opening->inherited.count; i++) {
+        struct oribi_inherited_item *item = &opening->inherited.items[i];
+        bool handed_on =
+            *item->spec && item->origin != ORIBI_ORIGIN_OWN; /* by the process that we replace, which had its reasons */
+        if (item->origin != ORIBI_ORIGIN_STARTER && !handed_on &&
+            !(item->origin == ORIBI_ORIGIN_SYSTEMD && !bind_given))
+            continue;
+        int code = take(opening, item, NULL);
+        if (code < 0)
+            return code;
+        from_outside = true;
+        from_starter = from_starter || item->origin == ORIBI_ORIGIN_STARTER;
+    }
+    int code = from_starter && bind_given ? settle_given(opening) : 0;
+    if (code < 0)
+        return code;
+    return from_starter || (from_outside && !bind_given);
+}
+
+/* An operator who names a certificate, or authorities for those of clients, expects TLS. */
+static int check_tls(const struct opening *opening)
+{
+    static const char *const names[] = {"certificate", "client_ca", "client_verify"};
+    const struct oribi_listeners *listeners = opening->listeners;
+    const struct oribi_listener *inherited = NULL;
+    for (uint32_t i = 0; i < listeners->count; i++) {
+        if (listeners->items[i].tls)
+            return 0;
+        if (!inherited && listeners->items[i].inherited && !listeners->items[i].is_unix)
+            inherited = &listeners->items[i];
+    }
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        if (oribi_options_source(opening->options, oribi_options_find(names[i])) == ORIBI_FROM_DEFAULT)
+            continue;
+        if (inherited)
+            return oribi__refuse(
+                opening->error, "%s is set, and no bind names a socket that is handed down by tls://, such as tls://%s",
+                names[i], inherited->text + strlen("tcp://"));
+        return oribi__refuse(opening->error, "%s is set, and no address begins with tls://", names[i]);
+    }
+    return 0;
+}
+
+/* Sockets of the process that we replace which the new configuration no longer has are closed; a service manager's
+ * stay open, unserved. */
+static void drop_leftovers(struct opening *opening)
+{
+    for (uint32_t i = 0; i < opening->inherited.count; i++) {
+        const struct oribi_inherited_item *item = &opening->inherited.items[i];
+        char text[ORIBI_ADDRESS_TEXT_CAP];
+        if (item->taken)
+            continue;
+        if (item->origin == ORIBI_ORIGIN_OWN) {
+            oribi_os_close(item->fd);
+            continue;
+        }
+        listener_text(item->fd, text);
+        oribi_log(ORIBI_LOG_WARN, "descriptor %d (%s) is handed down, but no bind asks for it: it is not served",
+                  item->fd, text);
+    }
+}
+
+/* After a failure: socket files that were there before belong to a process that goes on serving them. */
+static void abandon(struct oribi_listeners *listeners)
+{
+    for (uint32_t i = 0; i < listeners->count; i++) {
+        struct oribi_listener *item = &listeners->items[i];
+        if (!item->fresh) {
+            oribi_mem_free(item->path);
+            item->path = NULL;
+        }
+    }
+    oribi_listeners_close(listeners, true);
+}
+
+int oribi_listeners_open(struct oribi_listeners *listeners, const struct oribi_options *options, char *error)
+{
+    struct opening opening = {.listeners = listeners, .options = options, .error = error};
+    listeners->count = 0;
+    oribi_os_fill_standard_streams(); /* the process that started us may have left them closed */
+    oribi_signals_keep();             /* by default they would end us with a socket file left behind */
+    int code = oribi_inherited_read(&opening.inherited, error);
+    if (code == 0)
+        code = take_given(&opening);
+    if (code == 0) {
+        for (size_t i = 0; i < options->bind.count && code == 0; i++)
+            code = open_address(&opening, options->bind.items[i]);
+    }
+    if (code >= 0)
+        code = check_tls(&opening);
+    if (code < 0) {
+        abandon(listeners);
+        oribi_signals_keep_not();
+        return code;
+    }
+    drop_leftovers(&opening);
+    oribi_inherited_clear();
+    return 0;
 }

@@ -3,11 +3,10 @@
 #include "oribi/config/log_format.h"
 
 #include "oribi/config/options.h"
-#include "oribi/config/refuse.h"
+#include "oribi/config/options_names.h"
 
 #include "oribi/base/buf.h"
 #include "oribi/base/error.h"
-#include "oribi/config/suggest.h"
 #include "oribi/http/fields.h"
 
 #include <stdio.h>

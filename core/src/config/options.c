@@ -5,14 +5,18 @@
  *                └──► alias ──its function──► assign, for one or several options
  */
 #include "config/options_private.h"
-
 #include "oribi/base/clock.h"
 #include "oribi/base/error.h"
 #include "oribi/base/os/os_process.h"
-#include "oribi/config/suggest.h"
+#include "oribi/config/options_names.h"
+#include "oribi/base/mem.h"
+#include "oribi/files/fixed.h"
+#include "oribi/http/response.h"
+#include "oribi/http/scan.h"
 
 #include <assert.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <unistd.h>
@@ -483,5 +487,180 @@ int oribi_options_enter_dir(struct oribi_options *options, char *error)
     if (code < 0 || (code = oribi_process_enter_dir(dir, error)) < 0)
         return code;
     oribi__option_replace_text(&options->entered_dir, dir);
+    return 0;
+}
+
+/* ---- options_answers ---- */
+
+/* Options for the server's answers, checked: each line when it is read, and all of them together. */
+
+static int check_fixed(enum oribi_fixed_kind kind, const char *line, char *error)
+{
+    struct oribi_fixed *fixed = NULL;
+    int code = oribi_fixed_read(kind, line, &fixed, error);
+    oribi_mem_free(fixed);
+    return code;
+}
+
+int oribi__option_check_answer(const struct oribi_option *option, const char *line, char *error)
+{
+    if (option->offset == offsetof(struct oribi_options, answers))
+        return check_fixed(ORIBI_FIXED_ANSWER, line, error);
+    if (option->offset == offsetof(struct oribi_options, redirects))
+        return check_fixed(ORIBI_FIXED_REDIRECT, line, error);
+    if (option->offset == offsetof(struct oribi_options, health))
+        return check_fixed(ORIBI_FIXED_HEALTH, line, error);
+    if (option->offset == offsetof(struct oribi_options, headers))
+        return oribi_added_read(line, &(struct oribi_header){0}, error);
+    if (option->offset == offsetof(struct oribi_options, error_pages))
+        return oribi_error_page_read(line, NULL, &(const char *){NULL}, error);
+    return 0;
+}
+
+struct oribi_fixed_lines oribi_options_fixed_lines(const struct oribi_options *options)
+{
+    return (struct oribi_fixed_lines){
+        .answers = options->answers.items,
+        .redirects = options->redirects.items,
+        .health = options->health,
+        .answer_count = options->answers.count,
+        .redirect_count = options->redirects.count,
+    };
+}
+
+int oribi__options_check_answers(const struct oribi_options *options, char *error)
+{
+    const struct oribi_fixed_lines lines = oribi_options_fixed_lines(options);
+    struct oribi_fixed_set *set = NULL;
+    int code = oribi_fixed_set_create(&lines, &set, error);
+    oribi_fixed_set_destroy(set);
+    if (code < 0)
+        return code;
+    struct oribi_added *added = NULL;
+    code = oribi_added_create(options->headers.items, options->headers.count, &added, error);
+    oribi_mem_free(added);
+    return code;
+}
+
+/* ---- options_gone ---- */
+
+/* cancel_gone: off, on, or the methods whose calls are ended when their client has gone. */
+
+static const char *const methods_default = "GET,HEAD";
+
+/* The methods, separated by commas or spaces; NULL: none. */
+static const char *methods_of(const struct oribi_options *options)
+{
+    const char *text = options->cancel_gone;
+    if (!text || strcmp(text, "off") == 0)
+        return NULL;
+    return strcmp(text, "on") == 0 ? methods_default : text;
+}
+
+/* The next one at *p, which moves behind it; n 0 at the end. */
+static struct oribi_slice next_method(const char **p)
+{
+    *p += strspn(*p, ", ");
+    struct oribi_slice method = oribi_slice(*p, strcspn(*p, ", "));
+    *p += method.n;
+    return method;
+}
+
+static bool is_method(struct oribi_slice method)
+{
+    for (size_t i = 0; i < method.n; i++)
+        if (method.p[i] >= 'a' && method.p[i] <= 'z')
+            return false; /* methods are case-sensitive (RFC 9110 9.1), and all that are in use are in capitals */
+    return method.n <= ORIBI_METHOD_BYTES_MAX && oribi_scan_is_token(method.p, method.n);
+}
+
+int oribi__options_check_gone(const struct oribi_options *options, char *error)
+{
+    const char *methods = methods_of(options);
+    if (!methods)
+        return 0;
+    if (!options->helper)
+        return oribi__refuse(error, "cancel_gone needs helper, which notices that a client has left");
+    for (struct oribi_slice method; (method = next_method(&methods)).n > 0;)
+        if (!is_method(method))
+            return oribi__refuse(error,
+                                 "cancel_gone takes off, on, or methods in capitals, GET,HEAD for one; not \"%.*s\"",
+                                 method.n > 60 ? 60 : (int)method.n, method.p);
+    return 0;
+}
+
+bool oribi_options_cancels_any(const struct oribi_options *options)
+{
+    return methods_of(options) != NULL;
+}
+
+bool oribi_options_cancels(const struct oribi_options *options, struct oribi_slice method)
+{
+    const char *methods = methods_of(options);
+    if (!methods)
+        return false;
+    for (struct oribi_slice one; (one = next_method(&methods)).n > 0;)
+        if (oribi_slice_equal(one, method))
+            return true;
+    return false;
+}
+
+/* ---- options_environment ---- */
+
+/* Variables of the environment that set options. They are weaker than the configuration file: a variable belongs to a
+ * machine or a container, the file to the application. */
+
+static const struct oribi_option_variable variables[] = {
+    {"RACK_ENV", "env", ORIBI_LANG_RUBY},
+    {"RAILS_ENV", "env", ORIBI_LANG_RUBY},
+    {"APP_ENV", "env", ORIBI_LANG_RUBY},
+    {"PLACK_ENV", "env", ORIBI_LANG_PERL},
+    {"DANCER_ENVIRONMENT", "env", ORIBI_LANG_PERL},
+    {"MOJO_MODE", "env", ORIBI_LANG_PERL},
+    {"PORT", "port", ORIBI_LANG_BOTH},
+    {"WEB_CONCURRENCY", "workers", ORIBI_LANG_RUBY},
+    {"RAILS_MAX_THREADS", "threads", ORIBI_LANG_RUBY},
+};
+
+const struct oribi_option_variable *oribi_options_variables(size_t *count)
+{
+    *count = sizeof(variables) / sizeof(variables[0]);
+    return variables;
+}
+
+/* No value is read where none is needed: a variable that means something else to another program must not keep this one
+ * from starting. */
+static bool is_wanted(struct oribi_options *options, const struct oribi_option *option)
+{
+    bool is_port = option->offset == offsetof(struct oribi_options, port);
+    if (is_port && *oribi__option_source(options, oribi_options_find("bind")) > ORIBI_FROM_ENVIRONMENT)
+        return false;
+    return *oribi__option_source(options, option) < ORIBI_FROM_ENVIRONMENT;
+}
+
+/* WEB_CONCURRENCY=0 is Puma's word for a server without a cluster: one process. The option's own 0 is one a CPU. */
+static const char *value_of(const struct oribi_option_variable *variable)
+{
+    const char *value = getenv(variable->name);
+    bool no_cluster = value && strcmp(value, "0") == 0 && strcmp(variable->option, "workers") == 0;
+    return no_cluster ? "1" : value;
+}
+
+int oribi__options_read_environment(struct oribi_options *options, char *error)
+{
+    if (options->ignores_environment)
+        return 0;
+    for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++) {
+        const struct oribi_option *option = oribi_options_find(variables[i].option);
+        const char *value = value_of(&variables[i]);
+        char name[64];
+        assert(option); /* the table above names those of the options' table */
+        if (!(variables[i].lang & options->lang) || !value || !*value || !is_wanted(options, option))
+            continue;
+        (void)snprintf(name, sizeof(name), "%s in the environment", variables[i].name); /* fits: our own names */
+        int code = oribi__option_set(options, ORIBI_FROM_ENVIRONMENT, option, name, value, error);
+        if (code < 0)
+            return code;
+    }
     return 0;
 }

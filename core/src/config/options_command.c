@@ -9,7 +9,6 @@
 #include "oribi/config/address.h"
 #include "oribi/config/trust.h"
 #include "oribi/http/compress.h"
-#include "oribi/http/compressible.h"
 
 #include <assert.h>
 #include <stdio.h>

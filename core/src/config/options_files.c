@@ -1,11 +1,11 @@
 /* Files and folders that options name, looked at where a start or a reload can still be refused. */
 #include "config/options_private.h"
-#include "oribi/config/options_files.h"
+#include "oribi/config/options_names.h"
 
 #include "oribi/base/log.h"
 #include "oribi/base/mem.h"
 #include "oribi/base/os/os.h"
-#include "oribi/files/error_pages.h"
+#include "oribi/files/fixed.h"
 #include "oribi/files/mount.h"
 #include "oribi/files/root.h"
 

@@ -1,16 +1,12 @@
 /* Shared by the options sources: options_table.c (the table), options.c (names, defaults, ranks), options_value.c (text
- * to value and back), options_command.c (command line, finish), options_environment.c (variables), options_foreign.c
- * (names of other servers), options_reload.c (what a reload takes over), options_differing.c (what the log
- * shows of options), options_files.c (what options name on the
- * disk), options_answers.c (lines of answers of the server's own), options_status.c (who may ask the status listener),
- * options_text.c (help and documentation). */
+ * to value and back), options_command.c (command line, finish), options_foreign.c (names of other
+ * servers), options_reload.c (what a reload takes over), options_files.c (what options name on the disk),
+ * options_status.c (who may ask the status listener), options_text.c (help and documentation). */
 #ifndef ORIBI_SRC_CONFIG_OPTIONS_PRIVATE_H
 #define ORIBI_SRC_CONFIG_OPTIONS_PRIVATE_H
 
 #include "oribi/config/options.h"
 #include "oribi/config/options_names.h"
-#include "oribi/config/options_values.h"
-#include "oribi/config/refuse.h"
 
 /* Parses `value` into the option's field, whatever its source. `name` is what the user wrote, for the error. 0 or
  * ORIBI_EINVAL. */
@@ -52,7 +48,7 @@ void oribi__option_replace_text(char **field, const char *value);
 /* Whether `status` is an address that may be listened on. 0 or ORIBI_EINVAL. */
 int oribi__options_check_status(const struct oribi_options *options, char *error);
 
-/* Is cancel_gone off, on, or a list of methods (options_gone.c)? */
+/* Is cancel_gone off, on, or a list of methods? */
 int oribi__options_check_gone(const struct oribi_options *options, char *error);
 
 #endif

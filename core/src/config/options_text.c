@@ -1,7 +1,7 @@
 /* Texts about the options for people: --help, --print-config and the tables of doc/options.md, all from the one
  * table. */
 #include "config/options_private.h"
-#include "oribi/config/subcommands.h"
+#include "oribi/config/options_names.h"
 
 #include "oribi/base/buf.h"
 #include "oribi/config/arguments.h"

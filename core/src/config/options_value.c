@@ -5,7 +5,6 @@
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
 #include "oribi/config/address.h"
-#include "oribi/config/certificate.h"
 #include "oribi/config/log_format.h"
 #include "oribi/files/mount.h"
 #include "oribi/http/scan.h"

@@ -7,7 +7,7 @@
  *                                     before[j-2] + 1 when swapped
  *   ↓  current . . ?
  */
-#include "oribi/config/suggest.h"
+#include "oribi/config/options_names.h"
 
 #include <stddef.h>
 #include <string.h>

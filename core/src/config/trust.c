@@ -4,7 +4,7 @@
 #include "oribi/base/error.h"
 #include "oribi/base/os/os.h"
 #include "oribi/config/options.h"
-#include "oribi/config/refuse.h"
+#include "oribi/config/options_names.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

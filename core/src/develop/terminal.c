@@ -3,7 +3,7 @@
 
 #include "oribi/base/clock.h"
 #include "oribi/base/log.h"
-#include "oribi/base/os/os_browser.h"
+#include "oribi/base/os/os_process.h"
 #include "oribi/config/listener.h"
 
 #include <signal.h>

@@ -4,7 +4,7 @@
 #include "oribi/base/error.h"
 #include "oribi/base/os/os.h"
 #include "oribi/base/os/os_process.h"
-#include "oribi/base/slice.h"
+#include "oribi/base/buf.h"
 
 #include <assert.h>
 #include <sys/uio.h>

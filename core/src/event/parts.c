@@ -3,7 +3,7 @@
  * A piece of input may end with the beginning of a delimiter. Those bytes are `held`: of the file when the input goes
  * on with something else, of the frame when it goes on with the rest of the delimiter. The parser knows them, since
  * they are the delimiter's. */
-#include "oribi/event/parts.h"
+#include "oribi/event/body.h"
 
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"

@@ -173,7 +173,7 @@ static bool deadlines_may_run(struct oribi_reactor *r, int count)
     return true;
 }
 
-static struct oribi_conn *conn_of(struct oribi_timer *timer)
+static struct oribi_conn *conn_of(struct oribi_timeout *timer)
 {
     return timer ? (struct oribi_conn *)((char *)timer - offsetof(struct oribi_conn, timer)) : NULL;
 }
@@ -181,7 +181,7 @@ static struct oribi_conn *conn_of(struct oribi_timer *timer)
 static void run_timeouts(struct oribi_reactor *r)
 {
     enum oribi_timeout_class timeout_class;
-    struct oribi_timer *timer;
+    struct oribi_timeout *timer;
     while ((timer = oribi_timeouts_expired(&r->timeouts, r->now_ms, &timeout_class)) != NULL) {
         oribi__conn_on_timeout(r, conn_of(timer), timeout_class);
     }
@@ -363,18 +363,18 @@ void oribi__reactor_disclaim(struct oribi_reactor *r, const struct oribi_conn *c
         r->by_fd[c->watch.fd] = NULL;
 }
 
-static int64_t rested_ms(const struct oribi_reactor *r, const struct oribi_timer *timer)
+static int64_t rested_ms(const struct oribi_reactor *r, const struct oribi_timeout *timer)
 {
     return timer ? r->now_ms - timer->armed_ms : -1;
 }
 
 /* The timer of the connection to be closed first for a new one; NULL: no connection may be closed. */
-static struct oribi_timer *first_to_go(const struct oribi_reactor *r)
+static struct oribi_timeout *first_to_go(const struct oribi_reactor *r)
 {
-    struct oribi_timer *kept = oribi_timeouts_oldest(&r->timeouts, ORIBI_TIMEOUT_IDLE);
-    struct oribi_timer *silent = oribi_timeouts_oldest(&r->timeouts, ORIBI_TIMEOUT_FIRST);
-    struct oribi_timer *head = oribi_timeouts_oldest(&r->timeouts, ORIBI_TIMEOUT_HEAD);
-    struct oribi_timer *idle = rested_ms(r, silent) > rested_ms(r, kept) ? silent : kept;
+    struct oribi_timeout *kept = oribi_timeouts_oldest(&r->timeouts, ORIBI_TIMEOUT_IDLE);
+    struct oribi_timeout *silent = oribi_timeouts_oldest(&r->timeouts, ORIBI_TIMEOUT_FIRST);
+    struct oribi_timeout *head = oribi_timeouts_oldest(&r->timeouts, ORIBI_TIMEOUT_HEAD);
+    struct oribi_timeout *idle = rested_ms(r, silent) > rested_ms(r, kept) ? silent : kept;
     if (rested_ms(r, idle) >= ORIBI_ROOM_IDLE_MS_MIN)
         return idle;
     return rested_ms(r, head) >= ORIBI_ROOM_IDLE_MS_MIN ? head : NULL;
@@ -382,7 +382,7 @@ static struct oribi_timer *first_to_go(const struct oribi_reactor *r)
 
 bool oribi_reactor_make_room(struct oribi_reactor *r, struct oribi_room *room)
 {
-    struct oribi_timer *timer;
+    struct oribi_timeout *timer;
     for (int looks = 0; looks < ROOM_LOOKS_MAX && (timer = first_to_go(r)) != NULL; looks++) {
         *room = (struct oribi_room){timer->timeout_class == ORIBI_TIMEOUT_HEAD, rested_ms(r, timer)};
         if (room->head ? oribi__conn_close_head(r, conn_of(timer)) : oribi__conn_close_idle(r, conn_of(timer)))
@@ -412,7 +412,7 @@ int64_t oribi_reactor_room_ms(const struct oribi_reactor *r)
 static uint32_t close_class(struct oribi_reactor *r, enum oribi_timeout_class timeout_class, uint32_t count)
 {
     uint32_t closed = 0;
-    struct oribi_timer *timer;
+    struct oribi_timeout *timer;
     while (closed < count && (timer = oribi_timeouts_oldest(&r->timeouts, timeout_class)) != NULL) {
         if (oribi__conn_close_idle(r, conn_of(timer))) /* else its timer is of another class now */
             closed++;

@@ -33,7 +33,7 @@ void oribi_timeouts_set(struct oribi_timeouts *timeouts, enum oribi_timeout_clas
     timeouts->classes[timeout_class].length_ms = length_ms;
 }
 
-static void unlink_timer(struct oribi_timeouts *timeouts, struct oribi_timer *timer)
+static void unlink_timer(struct oribi_timeouts *timeouts, struct oribi_timeout *timer)
 {
     if (timer->timeout_class == ORIBI_TIMEOUT_NONE)
         return;
@@ -50,7 +50,7 @@ static void unlink_timer(struct oribi_timeouts *timeouts, struct oribi_timer *ti
     timer->timeout_class = ORIBI_TIMEOUT_NONE;
 }
 
-void oribi_timeouts_arm(struct oribi_timeouts *timeouts, struct oribi_timer *timer,
+void oribi_timeouts_arm(struct oribi_timeouts *timeouts, struct oribi_timeout *timer,
                         enum oribi_timeout_class timeout_class, int64_t now_ms)
 {
     unlink_timer(timeouts, timer);
@@ -67,11 +67,11 @@ void oribi_timeouts_arm(struct oribi_timeouts *timeouts, struct oribi_timer *tim
     timeouts->classes[timeout_class].last = timer;
 }
 
-struct oribi_timer *oribi_timeouts_expired(struct oribi_timeouts *timeouts, int64_t now_ms,
-                                           enum oribi_timeout_class *timeout_class)
+struct oribi_timeout *oribi_timeouts_expired(struct oribi_timeouts *timeouts, int64_t now_ms,
+                                             enum oribi_timeout_class *timeout_class)
 {
     for (int c = ORIBI_TIMEOUT_NONE + 1; c < ORIBI_TIMEOUT_CLASSES; c++) {
-        struct oribi_timer *timer = timeouts->classes[c].first;
+        struct oribi_timeout *timer = timeouts->classes[c].first;
         if (!timer || timeouts->classes[c].length_ms == 0)
             continue;
         if (now_ms - timer->armed_ms < timeouts->classes[c].length_ms)
@@ -87,7 +87,7 @@ int64_t oribi_timeouts_next_ms(const struct oribi_timeouts *timeouts, int64_t no
 {
     int64_t next = -1;
     for (int c = ORIBI_TIMEOUT_NONE + 1; c < ORIBI_TIMEOUT_CLASSES; c++) {
-        const struct oribi_timer *timer = timeouts->classes[c].first;
+        const struct oribi_timeout *timer = timeouts->classes[c].first;
         if (!timer || timeouts->classes[c].length_ms == 0)
             continue;
         int64_t left = timer->armed_ms + timeouts->classes[c].length_ms - now_ms;
@@ -99,7 +99,8 @@ int64_t oribi_timeouts_next_ms(const struct oribi_timeouts *timeouts, int64_t no
     return next;
 }
 
-struct oribi_timer *oribi_timeouts_oldest(const struct oribi_timeouts *timeouts, enum oribi_timeout_class timeout_class)
+struct oribi_timeout *oribi_timeouts_oldest(const struct oribi_timeouts *timeouts,
+                                            enum oribi_timeout_class timeout_class)
 {
     return timeouts->classes[timeout_class].first;
 }

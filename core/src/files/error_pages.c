@@ -1,5 +1,5 @@
 /* Pages for the server's answers. Reading order: oribi_error_page_read, oribi_error_pages_create. */
-#include "oribi/files/error_pages.h"
+#include "oribi/files/fixed.h"
 
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"

@@ -2,8 +2,8 @@
 #include "oribi/files/mount.h"
 
 #include "oribi/base/error.h"
-#include "oribi/files/path.h"
-#include "oribi/http/percent.h"
+#include "oribi/files/root.h"
+#include "oribi/http/syntax.h"
 #include "oribi/http/scan.h"
 
 #include <stdarg.h>

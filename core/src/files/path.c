@@ -1,10 +1,10 @@
 /* Paths of requests: bytes first, then segments, then the mount.
  *
  *     "/a%20b/c"  ─decode─►  "/a b/c"  ─check_segments─►  oribi_mount_find()  ─►  mount "/a b", rest "c" */
-#include "oribi/files/path.h"
+#include "oribi/files/root.h"
 
 #include "oribi/base/error.h"
-#include "oribi/http/percent.h"
+#include "oribi/http/syntax.h"
 
 #include <assert.h>
 

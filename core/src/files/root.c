@@ -15,7 +15,6 @@
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
 #include "oribi/base/os/os.h"
-#include "oribi/files/path.h"
 #include "files/os_beneath.h"
 
 #include <assert.h>

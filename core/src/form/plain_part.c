@@ -1,5 +1,5 @@
 /* Text fields of a multipart body, read where they lie. */
-#include "oribi/form/plain_part.h"
+#include "oribi/form/multipart.h"
 
 #include "oribi/base/os/os.h"
 

@@ -5,9 +5,9 @@
 #ifndef ORIBI_FORM_TEXT_H
 #define ORIBI_FORM_TEXT_H
 
-#include "oribi/form/marks.h"
+#include "oribi/form/urlencoded.h"
 
-#include "oribi/base/slice.h"
+#include "oribi/base/buf.h"
 #include "oribi/http/scan.h"
 
 /* 0 … 15 for a hexadecimal digit, else over 15. */

@@ -1,6 +1,6 @@
 /* Frames that we send, and answers as such. */
 #include "frontend/h2_private.h"
-#include "oribi/http/ows.h"
+#include "oribi/http/syntax.h"
 #include "oribi/http/scan.h"
 
 #include <assert.h>

@@ -3,8 +3,8 @@
 #ifndef ORIBI_FRONTEND_TLS_H
 #define ORIBI_FRONTEND_TLS_H
 
-#include "oribi/base/slice.h"
-#include "oribi/event/transport.h"
+#include "oribi/base/buf.h"
+#include "oribi/event/out.h"
 #include "oribi/worker/frontend_protocol.h"
 
 #include <stdbool.h>
@@ -106,7 +106,7 @@ struct oribi_tls_info {
 };
 const struct oribi_tls_info *oribi_tls_info(const struct oribi_tls_session *session);
 
-/* The transport of the session (transport.h), which then belongs to it: its release frees the session. Records are made
+/* The transport of the session (out.h), which then belongs to it: its release frees the session. Records are made
  * of all that one call gives (up to 64 KiB) and leave by one send(2). An idle session holds no buffer of ours. */
 struct oribi_transport *oribi_tls_transport(struct oribi_tls_session *session);
 

@@ -1,9 +1,9 @@
 /* Accept-Encoding. One pass over the elements leaves a weight for each coding that the server knows and one for `*`;
  * what is offered is then looked up. */
-#include "oribi/http/accept_encoding.h"
+#include "oribi/http/compress.h"
 
 #include "oribi/http/scan.h"
-#include "oribi/http/list.h"
+#include "oribi/http/syntax.h"
 
 #include <assert.h>
 #include <stdint.h>

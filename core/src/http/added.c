@@ -1,5 +1,5 @@
 /* Headers of the operator. Reading order: oribi_added_read, oribi_added_create, oribi_added_put. */
-#include "oribi/http/added.h"
+#include "oribi/http/response.h"
 
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"

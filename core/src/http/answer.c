@@ -1,9 +1,9 @@
 /* Reading an answer's head; see the header. A line is looked at once it is whole: heads come in one piece as a rule. */
-#include "oribi/http/answer.h"
+#include "oribi/http/response_head.h"
 
 #include "oribi/base/error.h"
-#include "oribi/base/slice.h"
-#include "oribi/http/ows.h"
+#include "oribi/base/buf.h"
+#include "oribi/http/syntax.h"
 #include "http/scan_private.h"
 
 #include <string.h>

@@ -1,11 +1,11 @@
 /* Authority grammar. The usual host is a reg-name or an IPv4 address followed by nothing or a port, and one span
  * over the host class decides it; IPv4 addresses need no grammar of their own, since every string of that shape is a
  * reg-name too. */
-#include "oribi/http/authority.h"
+#include "oribi/http/head.h"
 
 #include "oribi/base/error.h"
 #include "oribi/http/scan.h"
-#include "http/hex.h"
+#include "oribi/http/syntax.h"
 
 #include <stdint.h>
 #include <sys/types.h>

@@ -1,8 +1,8 @@
 /* Writing and reading the head of a request on a channel; see the header. The layout is that of the PROXY protocol,
  * version 2 (haproxy.org, proxy-protocol.txt, 2.2). */
-#include "oribi/http/channel_head.h"
+#include "oribi/http/proxy.h"
 
-#include "oribi/http/digits.h"
+#include "oribi/http/syntax.h"
 #include "oribi/base/error.h"
 
 #include <arpa/inet.h>

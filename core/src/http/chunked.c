@@ -8,10 +8,9 @@
  * White space is refused next to the size (RFC 9112 7.1 has none there before `;`, and parsers that strip it
  * differ) and at the end of its line, allowed elsewhere in extensions. */
 #include "oribi/http/chunked.h"
-
 #include "oribi/base/error.h"
 #include "oribi/http/scan.h"
-#include "http/hex.h"
+#include "oribi/http/syntax.h"
 #include "http/scan_private.h"
 
 #include <string.h>
@@ -265,4 +264,45 @@ size_t oribi_chunk_head(char dst[ORIBI_CHUNK_HEAD_CAP], uint64_t size)
     dst[n++] = '\r';
     dst[n++] = '\n';
     return n;
+}
+
+/* ---- unframe ---- */
+
+/* Bodies that an application has framed itself, decoded. Sizes are the application's business, so only what the decoder
+ * itself holds is limited: extensions, trailer fields, and how much framing there may be for how little content. */
+
+static int refuse_framing(struct oribi_unframe *body, const char *reason)
+{
+    if (!body->reason)
+        body->reason = reason;
+    return ORIBI_EAPP;
+}
+
+int oribi_unframe(struct oribi_unframe *body, char *buf, size_t *len)
+{
+    struct oribi_limits limits;
+    size_t given = *len;
+    size_t used = 0;
+    *len = 0;
+    if (body->reason)
+        return ORIBI_EAPP;
+    oribi_limits_init(&limits);
+    limits.body_bytes_max = INT64_MAX;
+    size_t content = given;
+    if (oribi_chunked_decode(&body->chunked, &limits, buf, &content, &used) < 0)
+        return refuse_framing(body, body->chunked.reason);
+    if (used < given)
+        return refuse_framing(body, "bytes behind the last chunk");
+    *len = content;
+    return 0;
+}
+
+int oribi_unframe_end(struct oribi_unframe *body)
+{
+    return body->chunked.done && !body->reason ? 0 : refuse_framing(body, "it ends before its last chunk");
+}
+
+void oribi_unframe_deinit(struct oribi_unframe *body)
+{
+    oribi_buf_deinit(&body->chunked.trailers);
 }

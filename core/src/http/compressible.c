@@ -1,12 +1,11 @@
 /* Which answers are compressed. One pass over the headers collects what counts (struct seen), the rest decides.
  * Reading order: oribi_compress_decide, look, oribi_compress_headers; then what the operator writes. */
-#include "oribi/http/compressible.h"
+#include "oribi/http/compress.h"
 
 #include "oribi/base/error.h"
-#include "oribi/http/compress.h"
 #include "oribi/http/fields.h"
 #include "http/etag.h"
-#include "oribi/http/list.h"
+#include "oribi/http/syntax.h"
 
 #include <assert.h>
 #include <stdio.h>

@@ -3,7 +3,6 @@
 #include "oribi/http/conditions.h"
 
 #include "oribi/http/date.h"
-#include "oribi/http/date_read.h"
 #include "oribi/http/fields.h"
 #include "http/etag.h"
 

@@ -2,7 +2,7 @@
 #ifndef ORIBI_SRC_HTTP_ETAG_H
 #define ORIBI_SRC_HTTP_ETAG_H
 
-#include "oribi/http/ows.h"
+#include "oribi/http/syntax.h"
 
 #include <stdint.h>
 

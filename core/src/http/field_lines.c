@@ -1,8 +1,7 @@
 /* Field lines, looked at one by one. parser.c takes whole heads in one pass and comes here for all that is not as it
  * should be; responses are only read here. */
-#include "http/field_lines.h"
-
 #include "http/head_private.h"
+
 #include "oribi/base/error.h"
 #include "oribi/http/scan.h"
 

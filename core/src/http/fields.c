@@ -2,7 +2,7 @@
  * comparison of the whole name; a name is never taken by a prefix or by its hash alone. */
 #include "oribi/http/fields.h"
 
-#include "http/fields_private.h"
+#include "http/head_private.h"
 
 #include <assert.h>
 

@@ -1,9 +1,9 @@
 /* The parsers with the limits and results of a library. */
-#include "oribi/http/from_string.h"
+#include "oribi/http/response_head.h"
 
 #include "oribi/base/error.h"
 #include "oribi/http/fields.h"
-#include "oribi/http/parser.h"
+#include "oribi/http/head.h"
 
 #include <assert.h>
 

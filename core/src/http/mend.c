@@ -3,9 +3,9 @@
  *
  *     text  *( SP / TAB )  [ CR ] LF  1*( SP / TAB )  text   becomes   text SP text
  */
-#include "oribi/http/mend.h"
+#include "oribi/http/response.h"
 
-#include "oribi/http/ows.h"
+#include "oribi/http/syntax.h"
 #include "oribi/http/scan.h"
 
 uint32_t oribi_mend_trimmed(const char *value, uint32_t len)

@@ -9,13 +9,11 @@
  * So every grammar fault is found at the same byte however the input is cut, and faults of meaning (Host, framing,
  * repeats) are only reported once the head is complete. A head that arrives in one read, as nearly all do, is looked
  * at once. */
-#include "oribi/http/parser.h"
+#include "oribi/http/head.h"
 
-#include "http/field_lines.h"
 #include "http/head_private.h"
 #include "oribi/base/error.h"
 #include "oribi/http/scan.h"
-#include "http/request_line.h"
 
 #include <assert.h>
 #include <string.h>

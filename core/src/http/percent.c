@@ -1,8 +1,7 @@
 /* Percent-decoding. Strict, since a path decoded by guesswork is one that another program reads differently. */
-#include "oribi/http/percent.h"
+#include "oribi/http/syntax.h"
 
 #include "oribi/base/error.h"
-#include "http/hex.h"
 
 #include <string.h>
 

@@ -8,7 +8,7 @@
  * Strict like the request parser: one space, no leading zeros, addresses of the family that was announced. */
 #include "oribi/http/proxy.h"
 
-#include "oribi/http/digits.h"
+#include "oribi/http/syntax.h"
 #include "oribi/base/error.h"
 
 #include <arpa/inet.h>

@@ -1,9 +1,9 @@
 /* Ranges. What was read so far is kept as ranges that are apart from each other, and each new one swallows all that it
  * touches, so that thousands of overlapping ones need no more room than their union. */
-#include "oribi/http/ranges.h"
+#include "oribi/http/conditions.h"
 
 #include "oribi/base/error.h"
-#include "oribi/http/list.h"
+#include "oribi/http/syntax.h"
 
 #include <assert.h>
 

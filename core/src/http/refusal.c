@@ -1,5 +1,5 @@
 /* Reasons as words and statuses: one table. */
-#include "oribi/http/refusal.h"
+#include "oribi/http/status.h"
 
 #include "oribi/base/error.h"
 

@@ -1,8 +1,8 @@
 /* Request lines, RFC 9112 3: "method SP target SP HTTP/1.x CRLF", and the forms that a target may have. */
-#include "http/request_line.h"
+#include "http/head_private.h"
 
 #include "oribi/base/error.h"
-#include "oribi/http/authority.h"
+#include "oribi/http/head.h"
 #include "oribi/http/scan.h"
 #include "http/scan_private.h"
 

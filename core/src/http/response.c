@@ -8,10 +8,8 @@
 
 #include "oribi/base/error.h"
 #include "oribi/base/limits.h"
-#include "oribi/http/added.h"
 #include "oribi/http/chunked.h"
 #include "oribi/http/date.h"
-#include "oribi/http/mend.h"
 #include "oribi/http/scan.h"
 #include "oribi/http/status.h"
 

@@ -2,7 +2,6 @@
  * reader remembers nothing from call to call, so that one head has one verdict however its bytes came. */
 #include "oribi/http/response_head.h"
 
-#include "http/field_lines.h"
 #include "http/head_private.h"
 #include "oribi/base/error.h"
 #include "oribi/http/scan.h"

@@ -1,12 +1,12 @@
 /* Trailer fields. One allocation holds the fields and, behind them, their names and joined values, which take no more
  * room than the section itself: a repeat spends at least a name, a colon and CRLF on the two bytes between values. */
-#include "oribi/http/trailers.h"
+#include "oribi/http/head.h"
 
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
 #include "oribi/http/fields.h"
 
-#include "oribi/http/ows.h"
+#include "oribi/http/syntax.h"
 
 #include <assert.h>
 #include <string.h>

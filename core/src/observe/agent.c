@@ -1,8 +1,8 @@
-/* The agent's address, its clients and the line that they get. Reading order: the weight, the line, one client, the
- * turn. */
-#include "oribi/observe/agent.h"
+/* The agent's address, its clients and the line that they get. Reading order: the weight, the line, one client,
+ * beginning and end. */
+#include "observe/agent.h"
 
-#include "oribi/observe/view.h"
+#include "observe/state.h"
 
 #include "oribi/base/clock.h"
 #include "oribi/base/error.h"
@@ -42,7 +42,8 @@ static size_t put_line(const struct oribi__observe *observe, char line[ORIBI__AG
     else if (!policy->up || oribi_policy_serving(policy) == 0 || oribi__frontends_missing(observe->view.frontends))
         n = snprintf(line, ORIBI__AGENT_LINE_CAP, "maint\n");
     else
-        n = snprintf(line, ORIBI__AGENT_LINE_CAP, "up ready %u%%\n", oribi__agent_weight_of(observe->history.history));
+        n = snprintf(line, ORIBI__AGENT_LINE_CAP, "up ready %u%%\n",
+                     oribi__agent_weight_of(observe->state->history.history));
     return (size_t)n;
 }
 
@@ -50,20 +51,26 @@ static size_t put_line(const struct oribi__observe *observe, char line[ORIBI__AG
 
 static void drop(struct oribi__agent_client *client)
 {
+    oribi_dispatcher_forget(client->dispatcher, &client->watcher);
+    oribi_dispatcher_arm(client->dispatcher, &client->until, INT64_MAX);
     oribi_os_close(client->fd);
     client->fd = -1;
 }
 
 /* The bytes that a client sends are of no interest; they must be read all the same, since a close with unread bytes is
  * a reset, which can overtake the line. */
-static void hear(struct oribi__agent_client *client)
+static void hear(void *owner, uint8_t ready)
 {
+    struct oribi__agent_client *client = owner;
     char rest[256];
     ssize_t n = oribi_os_read(client->fd, rest, sizeof(rest));
     if (n != ORIBI_AGAIN && n <= 0)
         drop(client);
-    else if (oribi_clock_ms() >= client->until)
-        drop(client);
+}
+
+static void give_up(void *owner)
+{
+    drop(owner);
 }
 
 /* A free place, or the oldest's. */
@@ -71,26 +78,43 @@ static struct oribi__agent_client *place_for_newcomer(struct oribi__agent *agent
 {
     struct oribi__agent_client *found = &agent->clients[0];
     for (uint32_t i = 0; i < ORIBI__AGENT_CLIENTS_MAX && found->fd >= 0; i++)
-        if (agent->clients[i].fd < 0 || agent->clients[i].until < found->until)
+        if (agent->clients[i].fd < 0 || oribi_timer_at(&agent->clients[i].until) < oribi_timer_at(&found->until))
             found = &agent->clients[i];
     return found;
 }
 
-static void tell(const struct oribi__observe *observe, struct oribi__agent *agent, int fd)
+static void tell(struct oribi__observe *observe, struct oribi__agent_client *client, int fd)
 {
     char line[ORIBI__AGENT_LINE_CAP];
     struct iovec all = {line, put_line(observe, line)};
-    struct oribi__agent_client *client = place_for_newcomer(agent);
-    if (client->fd >= 0)
-        drop(client);
-    *client = (struct oribi__agent_client){.fd = fd, .until = oribi_clock_ms() + ORIBI__AGENT_MS};
-    if (oribi_os_send_vec(fd, &all, 1) != (ssize_t)all.iov_len) /* an empty socket takes so much, or its peer is gone */
+    *client = (struct oribi__agent_client){
+        .dispatcher = observe->dispatcher,
+        .fd = fd,
+        .watcher = {.ready = hear, .owner = client},
+        .until = {.expired = give_up, .owner = client},
+    };
+    oribi_dispatcher_arm(observe->dispatcher, &client->until, oribi_clock_ms() + ORIBI__AGENT_MS);
+    /* an empty socket takes so much, or its peer is gone */
+    if (oribi_os_send_vec(fd, &all, 1) != (ssize_t)all.iov_len ||
+        oribi_dispatcher_watch(observe->dispatcher, &client->watcher, fd, ORIBI_READ) < 0)
         drop(client);
     else
         (void)shutdown(fd, SHUT_WR); /* it may be gone */
 }
 
-/* --- the turn --- */
+static void newcomer(void *owner, uint8_t ready)
+{
+    struct oribi__observe *observe = owner;
+    int fd;
+    if (!oribi__side_accept(&observe->state->agent.side, &fd))
+        return;
+    struct oribi__agent_client *client = place_for_newcomer(&observe->state->agent);
+    if (client->fd >= 0)
+        drop(client);
+    tell(observe, client, fd);
+}
+
+/* --- beginning and end --- */
 
 void oribi__agent_init(struct oribi__agent *agent)
 {
@@ -104,51 +128,23 @@ int oribi__agent_open(struct oribi__observe *observe, char *error)
     if (!observe->view.context->options->agent)
         return 0;
     oribi__history_begin(observe);
-    return oribi__side_open(observe, &observe->agent.side, observe->view.context->options->agent, error);
+    return oribi__side_open(observe, &observe->state->agent.side, observe->view.context->options->agent, newcomer,
+                            error);
 }
 
-void oribi__agent_turn(struct oribi__observe *observe)
+void oribi__agent_let_go(struct oribi__agent *agent)
 {
-    struct oribi__agent *agent = &observe->agent;
-    oribi__side_turn(observe, &agent->side);
-    if (agent->side.fd < 0)
-        return;
-    for (uint32_t i = 0; i < ORIBI__AGENT_CLIENTS_MAX; i++)
-        if (agent->clients[i].fd >= 0)
-            hear(&agent->clients[i]);
     for (uint32_t i = 0; i < ORIBI__AGENT_CLIENTS_MAX; i++) {
-        int fd;
-        if (oribi_os_accept(agent->side.fd, &fd, NULL, NULL) < 0)
-            return;
-        tell(observe, agent, fd);
+        oribi_os_close(agent->clients[i].fd);
+        agent->clients[i].fd = -1;
     }
-}
-
-size_t oribi__agent_fds(const struct oribi__observe *observe, int *fds)
-{
-    size_t count = 0;
-    fds[count++] = observe->agent.side.fd;
-    for (uint32_t i = 0; i < ORIBI__AGENT_CLIENTS_MAX; i++)
-        if (observe->agent.clients[i].fd >= 0)
-            fds[count++] = observe->agent.clients[i].fd;
-    return count;
-}
-
-int64_t oribi__agent_deadline(const struct oribi__observe *observe)
-{
-    int64_t at = oribi__side_deadline(&observe->agent.side);
-    for (uint32_t i = 0; i < ORIBI__AGENT_CLIENTS_MAX; i++)
-        if (observe->agent.clients[i].fd >= 0 && observe->agent.clients[i].until < at)
-            at = observe->agent.clients[i].until;
-    return at;
+    oribi__side_let_go(&agent->side);
 }
 
 void oribi__agent_close(struct oribi__observe *observe, bool unlink_path)
 {
     for (uint32_t i = 0; i < ORIBI__AGENT_CLIENTS_MAX; i++)
-        if (observe->agent.clients[i].fd >= 0)
-            drop(&observe->agent.clients[i]);
-    oribi__side_close(&observe->agent.side, unlink_path);
-    if (!observe->view.context->options->status)
-        oribi__history_end(observe);
+        if (observe->state->agent.clients[i].fd >= 0)
+            drop(&observe->state->agent.clients[i]);
+    oribi__side_close(&observe->state->agent.side, unlink_path);
 }

@@ -1,8 +1,8 @@
 /* An address beside those of the application: opened, tried again, closed. Reading order: open_parsed, open_now,
- * oribi__side_turn. */
+ * try_again. */
 #include "observe/side_listener.h"
 
-#include "oribi/observe/view.h"
+#include "observe/state.h"
 
 #include "oribi/base/clock.h"
 #include "oribi/base/error.h"
@@ -132,41 +132,67 @@ static int open_now(struct oribi__side_listener *side, char *error)
     int code = oribi_address_parse(side->address, &address, error);
     if (code == 0)
         code = open_parsed(side, &address, strstr(side->address, "umask=") || strstr(side->address, "mode="), error);
+    if (code == 0 && oribi_dispatcher_watch(side->observe->dispatcher, &side->watcher, side->fd, ORIBI_READ) < 0) {
+        code = complain(side->option, side->address, oribi_os_error_text(), error);
+        oribi__side_close(side, true);
+    }
     if (code == 0)
         log_opened(side, &address);
     return code;
 }
 
-int oribi__side_open(const struct oribi__observe *observe, struct oribi__side_listener *side, const char *address,
-                     char *error)
+/* The predecessor still has the address, or descriptors were out. */
+static void wait_a_moment(struct oribi__side_listener *side)
 {
+    oribi_dispatcher_arm(side->observe->dispatcher, &side->retry, oribi_clock_ms() + ORIBI__SIDE_RETRY_MS);
+}
+
+static void try_again(void *owner)
+{
+    struct oribi__side_listener *side = owner;
+    char error[ORIBI_ERROR_TEXT_CAP];
+    if (side->fd >= 0) { /* its watcher is there: this cannot fail */
+        (void)oribi_dispatcher_watch(side->observe->dispatcher, &side->watcher, side->fd, ORIBI_READ);
+        return;
+    }
+    if (*side->observe->view.predecessor_fd < 0) {
+        if (open_now(side, error) == 0)
+            return;
+        if (++side->tries == ORIBI__SIDE_TRIES_SAID)
+            oribi_log(ORIBI_LOG_ERROR, "%s; trying again until it is free", error);
+    }
+    wait_a_moment(side);
+}
+
+int oribi__side_open(struct oribi__observe *observe, struct oribi__side_listener *side, const char *address,
+                     void (*newcomer)(void *owner, uint8_t ready), char *error)
+{
+    side->observe = observe;
     side->address = address;
+    side->watcher = (struct oribi_watcher){.ready = newcomer, .owner = observe};
+    side->retry = (struct oribi_timer){.expired = try_again, .owner = side};
     if (*observe->view.predecessor_fd < 0)
         return open_now(side, error);
-    side->retry_at = oribi_clock_ms() + ORIBI__SIDE_RETRY_MS;
+    wait_a_moment(side);
     return 0;
 }
 
-void oribi__side_turn(const struct oribi__observe *observe, struct oribi__side_listener *side)
+bool oribi__side_accept(struct oribi__side_listener *side, int *fd)
 {
-    char error[ORIBI_ERROR_TEXT_CAP];
-    if (!side->retry_at)
-        return;
-    int64_t now_ms = oribi_clock_ms();
-    if (now_ms < side->retry_at)
-        return;
-    side->retry_at = now_ms + ORIBI__SIDE_RETRY_MS;
-    if (*observe->view.predecessor_fd >= 0)
-        return;
-    if (open_now(side, error) == 0)
-        side->retry_at = 0;
-    else if (++side->tries == ORIBI__SIDE_TRIES_SAID)
-        oribi_log(ORIBI_LOG_ERROR, "%s; trying again until it is free", error);
+    int code = oribi_os_accept(side->fd, fd, NULL, NULL);
+    if (code == 0)
+        return true;
+    if (code == ORIBI_AGAIN || code == ORIBI_ECLOSED)
+        return false;
+    (void)oribi_dispatcher_watch(side->observe->dispatcher, &side->watcher, side->fd, 0); /* or it stays ready */
+    wait_a_moment(side);
+    return false;
 }
 
-int64_t oribi__side_deadline(const struct oribi__side_listener *side)
+void oribi__side_let_go(struct oribi__side_listener *side)
 {
-    return side->retry_at ? side->retry_at : INT64_MAX;
+    oribi_os_close(side->fd);
+    side->fd = -1;
 }
 
 void oribi__side_close(struct oribi__side_listener *side, bool unlink_path)
@@ -178,7 +204,9 @@ void oribi__side_close(struct oribi__side_listener *side, bool unlink_path)
         lstat(address.name, &entry) == 0 && (uint64_t)entry.st_dev == side->device &&
         (uint64_t)entry.st_ino == side->inode)
         (void)unlink(address.name); /* gone is what it is to be */
-    oribi_os_close(side->fd);
-    side->fd = -1;
-    side->retry_at = 0;
+    if (side->observe) {
+        oribi_dispatcher_forget(side->observe->dispatcher, &side->watcher);
+        oribi_dispatcher_arm(side->observe->dispatcher, &side->retry, INT64_MAX);
+    }
+    oribi__side_let_go(side);
 }

@@ -1,17 +1,15 @@
 /* Answers of the status listener: one request in, one answer out, with the parser and the writer that workers have.
  * Pure but for its look at the server. */
-#include "observe/metrics.h"
-#include "observe/page.h"
-#include "oribi/observe/status_listener.h"
-#include "oribi/observe/status.h"
-#include "oribi/observe/view.h"
+#include "observe/status.h"
+#include "observe/status_listener.h"
+#include "observe/state.h"
 
 #include "oribi/base/clock.h"
 #include "oribi/base/error.h"
 #include "oribi/base/os/os.h"
 #include "oribi/http/date.h"
 #include "oribi/http/fields.h"
-#include "oribi/http/parser.h"
+#include "oribi/http/head.h"
 #include "oribi/http/response.h"
 
 #include <stdio.h>
@@ -32,6 +30,7 @@ struct answer {
     const char *name; /* of one more field, and its value; NULL: none */
     const char *value;
     char policy[POLICY_CAP]; /* Content-Security-Policy of the page; "": none */
+    uint32_t *asked;         /* the question about stacks that was asked for this request; 0: none */
     bool later;              /* not yet: the workers are being asked */
     struct oribi_buf body;
 };
@@ -96,7 +95,7 @@ static bool may_ask(const struct oribi__observe *observe, const struct oribi_hea
         refuse(answer, 401, "this needs Authorization: Bearer and the text of status_token\n");
         return false;
     }
-    if (!token && !observe->status.side.is_unix && !names_no_other(head)) {
+    if (!token && !observe->state->status.side.is_unix && !names_no_other(head)) {
         refuse(answer, 421, "ask for this by an address in numbers or as localhost, or set status_token\n");
         return false;
     }
@@ -147,13 +146,12 @@ static void answer_history(const struct oribi__observe *observe, const struct or
 /* The first time the workers are asked, the second time there is an answer. */
 static void answer_stacks(struct oribi__observe *observe, struct answer *answer, bool json)
 {
-    uint32_t *asked = &observe->status.asked;
-    answer->later = *asked == 0 || !oribi__stacks_answered(observe, *asked);
-    if (*asked == 0)
-        *asked = oribi__stacks_ask(observe);
+    answer->later = *answer->asked == 0 || !oribi__stacks_answered(observe, *answer->asked);
+    if (*answer->asked == 0)
+        *answer->asked = oribi__stacks_ask(observe);
     if (answer->later)
         return;
-    const struct oribi_buf *found = json ? &observe->stacks.json : &observe->stacks.text;
+    const struct oribi_buf *found = oribi__stacks_answer_to(observe, json);
     if (json)
         answer->type = "application/json";
     (void)oribi_buf_try_append(&answer->body, found->p, found->len); /* where memory is out it is empty */
@@ -269,7 +267,8 @@ static void put_mistake(int code, bool is_head, struct oribi_buf *out)
     (void)oribi_buf_try_append(out, text, n);
 }
 
-bool oribi__status_answer(struct oribi__observe *observe, const char *request, size_t n, struct oribi_buf *out)
+bool oribi__status_answer(struct oribi__observe *observe, const char *request, size_t n, uint32_t *asked,
+                          struct oribi_buf *out)
 {
     struct oribi_parser parser = {0};
     struct oribi_head head = {0};
@@ -285,7 +284,7 @@ bool oribi__status_answer(struct oribi__observe *observe, const char *request, s
     if (code < 0) {
         put_mistake((int)code, head.is_head, out);
     } else {
-        struct answer answer = {.status = 200, .type = "text/plain; charset=utf-8"};
+        struct answer answer = {.status = 200, .type = "text/plain; charset=utf-8", .asked = asked};
         make(observe, &head, &answer);
         answered = !answer.later;
         if (answered)

@@ -1,41 +1,31 @@
-/* Connections of the status listener. What is answered is in status_answer.c. Reading order: one client, the
- * turn. */
-#include "oribi/observe/status_listener.h"
+/* Connections of the status listener. What is answered is in status_answer.c. Reading order: client_ready, newcomer. */
+#include "observe/status_listener.h"
 
-#include "oribi/observe/view.h"
+#include "observe/state.h"
 
 #include "oribi/base/clock.h"
 #include "oribi/base/error.h"
 
-#include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
-
-enum { ACCEPTS_MAX = ORIBI__STATUS_CLIENTS_MAX /* of one turn */ };
-
-void oribi__status_init(struct oribi__status_listener *status)
-{
-    oribi__side_init(&status->side, "status");
-    for (uint32_t i = 0; i < ORIBI__STATUS_CLIENTS_MAX; i++)
-        status->clients[i].fd = -1;
-}
-
-int oribi__status_open(struct oribi__observe *observe, char *error)
-{
-    if (!observe->view.context->options->status)
-        return 0;
-    oribi__history_begin(observe);
-    return oribi__side_open(observe, &observe->status.side, observe->view.context->options->status, error);
-}
 
 /* --- one client --- */
 
 static void drop(struct oribi__status_client *client)
 {
+    oribi_dispatcher_forget(client->observe->dispatcher, &client->watcher);
+    oribi_dispatcher_arm(client->observe->dispatcher, &client->until, INT64_MAX);
     oribi_os_close(client->fd);
     oribi_buf_deinit(&client->in);
     oribi_buf_deinit(&client->out);
     *client = (struct oribi__status_client){.fd = -1};
+}
+
+/* Waits for room in the socket while bytes are left, else for what the client does. */
+static void watch(struct oribi__status_client *client)
+{
+    uint8_t interest = client->out.len > 0 ? ORIBI_WRITE : ORIBI_READ;
+    if (oribi_dispatcher_watch(client->observe->dispatcher, &client->watcher, client->fd, interest) < 0)
+        drop(client);
 }
 
 /* A reset after our close could overtake the answer, so the client closes first, if it does so in time. */
@@ -57,128 +47,138 @@ static void send_rest(struct oribi__status_client *client)
     (void)shutdown(client->fd, SHUT_WR); /* it may be gone */
 }
 
-/* One read a turn. What follows the request is dropped. */
+/* Makes the answer, unless it is too early for that. */
+static void try_answer(struct oribi__status_client *client)
+{
+    if (!oribi__status_answer(client->observe, client->in.p, client->in.len, &client->asked, &client->out))
+        return;
+    client->asked = 0;
+    oribi_buf_deinit(&client->in);
+    if (client->out.len > 0)
+        send_rest(client);
+    else
+        drop(client); /* memory is out */
+}
+
+/* One read. The bytes after the request are dropped. */
 static void read_more(struct oribi__status_client *client)
 {
     char rest[1024];
-    char *room = client->ended ? rest : oribi_buf_reserve(&client->in, ORIBI__STATUS_HEAD_BYTES_MAX + 1);
-    size_t used = client->ended ? 0 : client->in.len;
-    size_t cap = client->ended ? sizeof(rest) : ORIBI__STATUS_HEAD_BYTES_MAX + 1 - used;
+    bool is_whole = client->ended || client->asked;
+    char *room = is_whole ? rest : oribi_buf_reserve(&client->in, ORIBI__STATUS_HEAD_BYTES_MAX + 1);
+    size_t cap = is_whole ? sizeof(rest) : ORIBI__STATUS_HEAD_BYTES_MAX + 1 - client->in.len;
     ssize_t n = oribi_os_read(client->fd, room, cap);
     if (n == ORIBI_AGAIN)
         return;
     if (n <= 0) {
         drop(client);
-        return;
+    } else if (!is_whole) {
+        client->in.len += (size_t)n;
+        try_answer(client);
     }
-    if (client->ended)
-        return;
-    client->in.len += (size_t)n;
-    client->unread = true;
 }
 
-/* `may_answer`: no answer was made in this turn. True when one is made. */
-static bool serve(struct oribi__observe *observe, struct oribi__status_client *client, bool may_answer)
+static void client_ready(void *owner, uint8_t ready)
 {
-    bool answered = false;
-    if (client->out.len == 0 && !client->unread)
-        read_more(client);
-    if (client->fd >= 0 && client->asked)
-        client->unread = oribi__stacks_answered(observe, client->asked);
-    if (client->fd >= 0 && client->unread && may_answer) {
-        client->unread = false;
-        observe->status.asked = client->asked;
-        answered = oribi__status_answer(observe, client->in.p, client->in.len, &client->out);
-        client->asked = answered ? 0 : observe->status.asked;
-        if (answered)
-            oribi_buf_deinit(&client->in);
-    }
-    if (client->fd >= 0 && client->out.len > 0)
+    struct oribi__status_client *client = owner;
+    if (client->out.len > 0)
         send_rest(client);
-    if (client->fd >= 0 && oribi_clock_ms() >= client->until)
-        drop(client);
-    return answered;
+    else
+        read_more(client);
+    if (client->fd >= 0)
+        watch(client);
 }
 
-/* --- the turn --- */
+static void give_up(void *owner)
+{
+    drop(owner);
+}
 
-/* A free place, or that of the oldest client that has something left to do; NULL: all wait for the server. */
+void oribi__status_stacks(struct oribi__observe *observe)
+{
+    for (uint32_t i = 0; i < ORIBI__STATUS_CLIENTS_MAX; i++) {
+        struct oribi__status_client *client = &observe->state->status.clients[i];
+        if (client->fd < 0 || !client->asked)
+            continue;
+        try_answer(client);
+        if (client->fd >= 0)
+            watch(client);
+    }
+}
+
+/* --- newcomers --- */
+
+/* A free place, or that of the oldest client, which is dropped. NULL: the oldest client's request has come meanwhile
+ * and was answered, so that the place is left to it until the next call. */
 static struct oribi__status_client *place_for_newcomer(struct oribi__status_listener *status)
 {
-    struct oribi__status_client *oldest = NULL;
+    struct oribi__status_client *oldest = &status->clients[0];
     for (uint32_t i = 0; i < ORIBI__STATUS_CLIENTS_MAX; i++) {
         struct oribi__status_client *client = &status->clients[i];
         if (client->fd < 0)
             return client;
-        if (!client->unread && (!oldest || client->until < oldest->until))
+        if (oribi_timer_at(&client->until) < oribi_timer_at(&oldest->until))
             oldest = client;
     }
+    if (!oldest->ended && !oldest->asked && oldest->out.len == 0) {
+        client_ready(oldest, ORIBI_READ);
+        if (oldest->fd >= 0 && (oldest->ended || oldest->asked || oldest->out.len > 0))
+            return NULL;
+    }
+    if (oldest->fd >= 0)
+        drop(oldest);
     return oldest;
 }
 
-void oribi__status_turn(struct oribi__observe *observe)
+/* Its request is mostly there already. */
+static void newcomer(void *owner, uint8_t ready)
 {
-    struct oribi__status_listener *status = &observe->status;
-    bool answered = false;
-    oribi__side_turn(observe, &status->side);
-    if (status->side.fd < 0)
+    struct oribi__observe *observe = owner;
+    int fd;
+    struct oribi__status_client *client = place_for_newcomer(&observe->state->status);
+    if (!client || !oribi__side_accept(&observe->state->status.side, &fd))
         return;
+    *client = (struct oribi__status_client){
+        .observe = observe,
+        .fd = fd,
+        .watcher = {.ready = client_ready, .owner = client},
+        .until = {.expired = give_up, .owner = client},
+    };
+    oribi_dispatcher_arm(observe->dispatcher, &client->until, oribi_clock_ms() + ORIBI__STATUS_MS);
+    client_ready(client, ORIBI_READ);
+}
+
+/* --- beginning and end --- */
+
+void oribi__status_init(struct oribi__status_listener *status)
+{
+    oribi__side_init(&status->side, "status");
     for (uint32_t i = 0; i < ORIBI__STATUS_CLIENTS_MAX; i++)
-        if (status->clients[i].fd >= 0)
-            answered = serve(observe, &status->clients[i], !answered) || answered;
-    for (uint32_t i = 0; i < ACCEPTS_MAX; i++) {
-        struct oribi__status_client *client = place_for_newcomer(status);
-        int fd;
-        if (!client || oribi_os_accept(status->side.fd, &fd, NULL, NULL) < 0)
-            return;
-        if (client->fd >= 0)
-            drop(client);
-        *client = (struct oribi__status_client){.fd = fd, .until = oribi_clock_ms() + ORIBI__STATUS_MS};
-        answered = serve(observe, client, !answered) || answered;
-    }
+        status->clients[i].fd = -1;
 }
 
-size_t oribi__status_fds(const struct oribi__observe *observe, int *fds, int *out_fds, size_t *out_count)
+int oribi__status_open(struct oribi__observe *observe, char *error)
 {
-    const struct oribi__status_listener *status = &observe->status;
-    size_t count = 0;
-    *out_count = 0;
-    fds[count++] = status->side.fd;
-    for (uint32_t i = 0; i < ORIBI__STATUS_CLIENTS_MAX; i++) {
-        const struct oribi__status_client *client = &status->clients[i];
-        if (client->fd < 0)
-            continue;
-        if (client->out.len > 0)
-            out_fds[(*out_count)++] = client->fd;
-        else
-            fds[count++] = client->fd;
-    }
-    return count;
+    if (!observe->view.context->options->status)
+        return 0;
+    oribi__history_begin(observe);
+    return oribi__side_open(observe, &observe->state->status.side, observe->view.context->options->status, newcomer,
+                            error);
 }
 
-int64_t oribi__status_deadline(const struct oribi__observe *observe)
+void oribi__status_let_go(struct oribi__status_listener *status)
 {
-    const struct oribi__status_listener *status = &observe->status;
-    int64_t at = oribi__side_deadline(&status->side);
     for (uint32_t i = 0; i < ORIBI__STATUS_CLIENTS_MAX; i++) {
-        const struct oribi__status_client *client = &status->clients[i];
-        if (client->fd < 0)
-            continue;
-        if (client->unread)
-            return 0;
-        if (client->until < at)
-            at = client->until;
+        oribi_os_close(status->clients[i].fd);
+        status->clients[i].fd = -1;
     }
-    return at;
+    oribi__side_let_go(&status->side);
 }
 
 void oribi__status_close(struct oribi__observe *observe, bool unlink_path)
 {
-    struct oribi__status_listener *status = &observe->status;
     for (uint32_t i = 0; i < ORIBI__STATUS_CLIENTS_MAX; i++)
-        if (status->clients[i].fd >= 0)
-            drop(&status->clients[i]);
-    oribi__side_close(&status->side, unlink_path);
-    oribi__history_end(observe);
-    oribi__footprints_end(observe);
+        if (observe->state->status.clients[i].fd >= 0)
+            drop(&observe->state->status.clients[i]);
+    oribi__side_close(&observe->state->status.side, unlink_path);
 }

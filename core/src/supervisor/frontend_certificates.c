@@ -5,7 +5,7 @@
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
 #include "oribi/base/os/os.h"
-#include "oribi/config/certificate.h"
+#include "oribi/config/address.h"
 
 #include <limits.h>
 #include <stdio.h>

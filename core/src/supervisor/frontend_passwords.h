@@ -7,7 +7,7 @@
 #define ORIBI_SUPERVISOR_FRONTEND_PASSWORDS_H
 
 #include "oribi/base/error.h"
-#include "oribi/base/os/os_command.h"
+#include "oribi/base/os/os_process.h"
 #include "oribi/supervisor/frontends.h"
 
 enum {

@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-/* Those whose absence could be taken for a protection are errors (config/listener_open.c). */
+/* Those whose absence could be taken for a protection are errors (config/listener.c). */
 static const struct {
     const char *name;
     bool of_tls; /* else of any frontend */

@@ -1,11 +1,11 @@
 /* "@board": where the Debian packages have the files of a server, as their unit (packaging/debian) names them. */
 #include "oribi/supervisor/packaged.h"
 
-#include "oribi/config/refuse.h"
+#include "oribi/config/options_names.h"
 
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
-#include "oribi/base/os/os_command.h"
+#include "oribi/base/os/os_process.h"
 
 #include <limits.h>
 #include <stdio.h>

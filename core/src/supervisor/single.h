@@ -25,7 +25,7 @@
  * moment are ignored. The new program finds in its environment:
  *
  *   ORIBI_SINGLE   "generation descriptor", that of the watched files
- *   ORIBI_LISTEN   the listening sockets (inherited.h) */
+ *   ORIBI_LISTEN   the listening sockets (listener.h) */
 #ifndef ORIBI_SUPERVISOR_SINGLE_H
 #define ORIBI_SUPERVISOR_SINGLE_H
 

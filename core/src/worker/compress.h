@@ -15,7 +15,7 @@
 #define ORIBI_WORKER_COMPRESS_H
 
 #include "oribi/config/options.h"
-#include "oribi/http/compressible.h"
+#include "oribi/http/compress.h"
 #include "oribi/http/response.h"
 
 #include <stdbool.h>

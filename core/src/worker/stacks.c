@@ -1,10 +1,9 @@
 /* Answers where the calls of this worker stand, by the helper. */
-#include "worker/stacks_private.h"
-
+#include "worker/call.h"
 #include "worker/worker_private.h"
 
 #include "oribi/base/clock.h"
-#include "oribi/base/os/os_thread.h"
+#include "oribi/base/os/os_process.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 
 #include "tap.h"
 
-#include "oribi/http/percent.h"
+#include "oribi/http/syntax.h"
 
 #include <string.h>
 

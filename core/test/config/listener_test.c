@@ -1,6 +1,5 @@
 /* Listening sockets: what they are open on, who is refused, what is left behind. */
 #include "config/listener.c"
-#include "config/listener_open.c"
 
 #include "child.h"
 #include "system.h"

@@ -1,5 +1,5 @@
 /* Options for answers of the server's own. */
-#include "config/options_answers.c"
+#include "config/options.c"
 
 #include "oribi/base/error.h"
 #include "tap.h"

@@ -1,5 +1,5 @@
 /* cancel_gone and gone_on. */
-#include "config/options_gone.c"
+#include "config/options.c"
 
 #include "oribi/base/error.h"
 #include "tap.h"

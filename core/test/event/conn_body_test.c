@@ -360,7 +360,7 @@ static void test_a_slow_disk_is_not_the_clients_fault(void)
     struct oribi_conn *c = begin_store(&far, 5000);
     for (int i = 0; i < 4; i++) {
         r.now_ms += 6000;
-        struct oribi_timer *timer;
+        struct oribi_timeout *timer;
         enum oribi_timeout_class class;
         while ((timer = oribi_timeouts_expired(&r.timeouts, r.now_ms, &class)) != NULL)
             oribi__conn_on_timeout(&r, c, class);

@@ -175,7 +175,7 @@ static void test_the_write_timeout_does_not_count_for_the_disk(void)
     }
     ok(oribi_out_waits(c->out));
     for (int i = 0; i < 3; i++) {
-        struct oribi_timer *timer;
+        struct oribi_timeout *timer;
         enum oribi_timeout_class class;
         r.now_ms += 6000;
         while ((timer = oribi_timeouts_expired(&r.timeouts, r.now_ms, &class)) != NULL)

@@ -12,7 +12,7 @@ static struct oribi_timeouts fresh(int64_t head_ms, int64_t idle_ms)
     return timeouts;
 }
 
-static struct oribi_timer *expired(struct oribi_timeouts *timeouts, int64_t now_ms)
+static struct oribi_timeout *expired(struct oribi_timeouts *timeouts, int64_t now_ms)
 {
     enum oribi_timeout_class timeout_class;
     return oribi_timeouts_expired(timeouts, now_ms, &timeout_class);
@@ -21,7 +21,7 @@ static struct oribi_timer *expired(struct oribi_timeouts *timeouts, int64_t now_
 static void test_expires_exactly_at_its_length(void)
 {
     struct oribi_timeouts t = fresh(100, 0);
-    struct oribi_timer timer = {0};
+    struct oribi_timeout timer = {0};
     enum oribi_timeout_class timeout_class = ORIBI_TIMEOUT_NONE;
     oribi_timeouts_arm(&t, &timer, ORIBI_TIMEOUT_HEAD, 1000);
     ok(!oribi_timeouts_expired(&t, 1099, &timeout_class));
@@ -34,7 +34,7 @@ static void test_expires_exactly_at_its_length(void)
 static void test_first_armed_expires_first(void)
 {
     struct oribi_timeouts t = fresh(100, 0);
-    struct oribi_timer timers[3] = {{0}};
+    struct oribi_timeout timers[3] = {{0}};
     for (int i = 0; i < 3; i++)
         oribi_timeouts_arm(&t, &timers[i], ORIBI_TIMEOUT_HEAD, i);
     ok(expired(&t, 101) == &timers[0]);
@@ -46,7 +46,7 @@ static void test_first_armed_expires_first(void)
 static void test_arming_again_moves_to_the_end(void)
 {
     struct oribi_timeouts t = fresh(100, 0);
-    struct oribi_timer timers[3] = {{0}};
+    struct oribi_timeout timers[3] = {{0}};
     for (int i = 0; i < 3; i++)
         oribi_timeouts_arm(&t, &timers[i], ORIBI_TIMEOUT_HEAD, 0);
     oribi_timeouts_arm(&t, &timers[0], ORIBI_TIMEOUT_HEAD, 50);
@@ -60,7 +60,7 @@ static void test_arming_again_moves_to_the_end(void)
 static void test_changing_class_and_disarming_unlinks(void)
 {
     struct oribi_timeouts t = fresh(100, 200);
-    struct oribi_timer timers[3] = {{0}};
+    struct oribi_timeout timers[3] = {{0}};
     for (int i = 0; i < 3; i++)
         oribi_timeouts_arm(&t, &timers[i], ORIBI_TIMEOUT_HEAD, 0);
     oribi_timeouts_arm(&t, &timers[1], ORIBI_TIMEOUT_IDLE, 0); /* from the middle */
@@ -77,8 +77,8 @@ static void test_changing_class_and_disarming_unlinks(void)
 static void test_a_class_of_length_zero_never_expires(void)
 {
     struct oribi_timeouts t = fresh(0, 10);
-    struct oribi_timer head = {0};
-    struct oribi_timer idle = {0};
+    struct oribi_timeout head = {0};
+    struct oribi_timeout idle = {0};
     oribi_timeouts_arm(&t, &head, ORIBI_TIMEOUT_HEAD, 0);
     ok_eq(oribi_timeouts_next_ms(&t, 0), -1);
     ok(!expired(&t, INT64_MAX / 2));
@@ -91,8 +91,8 @@ static void test_a_class_of_length_zero_never_expires(void)
 static void test_next_is_the_nearest_of_all_classes(void)
 {
     struct oribi_timeouts t = fresh(100, 30);
-    struct oribi_timer head = {0};
-    struct oribi_timer idle = {0};
+    struct oribi_timeout head = {0};
+    struct oribi_timeout idle = {0};
     ok_eq(oribi_timeouts_next_ms(&t, 0), -1);
     oribi_timeouts_arm(&t, &head, ORIBI_TIMEOUT_HEAD, 0);
     ok_eq(oribi_timeouts_next_ms(&t, 40), 60);
@@ -114,7 +114,7 @@ static bool counts_are(const _Atomic uint32_t *counts, uint32_t head, uint32_t i
 static void test_armed_timers_are_counted(void)
 {
     enum { TIMERS = 10000 };
-    static struct oribi_timer timers[TIMERS];
+    static struct oribi_timeout timers[TIMERS];
     _Atomic uint32_t counts[ORIBI_TIMEOUT_CLASSES] = {7, 7, 7, 7, 7, 7, 7};
     struct oribi_timeouts t = fresh(100, 30);
     oribi_timeouts_count_in(&t, counts);

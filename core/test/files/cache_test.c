@@ -1,7 +1,6 @@
 /* The cache of open files: what it gives, when it looks at the disk, what goes when there is no more room, and that
  * nothing is ever half old and half new. */
 #include "files/cache.c"
-#include "files/cache_load.c"
 
 #include "base/mem_counted.h"
 #include "child.h"

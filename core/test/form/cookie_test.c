@@ -1,8 +1,6 @@
 /* Results of fields and cookies are in spec/cookie; here are limits, dates, truncations and the work that hostile
  * fields cause. */
 #include "form/cookie.c"
-#include "form/cookie_bake.c"
-#include "form/cookie_date.c"
 
 #include "guard.h"
 #include "form/field_lines.h"

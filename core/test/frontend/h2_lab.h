@@ -13,7 +13,7 @@
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
 #include "oribi/http/fields.h"
-#include "oribi/http/parser.h"
+#include "oribi/http/head.h"
 
 #include <nghttp2/nghttp2.h>
 #include <stdio.h>

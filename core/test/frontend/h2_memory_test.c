@@ -9,6 +9,9 @@ void *real_try_resize(void *p, size_t count, size_t size);
 #include "base/mem.c"
 #define oribi_buf_try_reserve real_try_reserve
 #define oribi_buf_try_append  real_try_append
+struct oribi_buf;
+char *real_try_reserve(struct oribi_buf *buf, size_t more);
+int real_try_append(struct oribi_buf *buf, const void *p, size_t n);
 #include "base/buf.c"
 #undef oribi_mem_try_alloc
 #undef oribi_mem_try_resize

@@ -3,7 +3,7 @@
 #define ORIBI_TEST_CASE_FILE_H
 
 #include "oribi/base/mem.h"
-#include "oribi/base/slice.h"
+#include "oribi/base/buf.h"
 
 #include <stdbool.h>
 #include <stdio.h>

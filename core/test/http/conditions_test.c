@@ -3,7 +3,7 @@
 
 #include "guard.h"
 #include "http/case_folder.h"
-#include "oribi/http/parser.h"
+#include "oribi/http/head.h"
 
 enum { VALUE_MAX = 32 * 1024, SLOTS = 6 };
 

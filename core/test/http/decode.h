@@ -2,7 +2,7 @@
 #ifndef ORIBI_TEST_HTTP_DECODE_H
 #define ORIBI_TEST_HTTP_DECODE_H
 
-#include "oribi/http/accept_encoding.h"
+#include "oribi/http/compress.h"
 
 #include <stdbool.h>
 #include <stdint.h>

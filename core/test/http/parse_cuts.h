@@ -5,7 +5,7 @@
 #include "guard.h"
 #include "oribi/base/error.h"
 #include "oribi/http/fields.h"
-#include "oribi/http/parser.h"
+#include "oribi/http/head.h"
 #include "oribi/http/scan.h"
 
 #include <stdbool.h>

@@ -1,7 +1,7 @@
 /* Reasons: each has a word and a status; what each kind of bad head counts as. */
 #include "http/refusal.c"
 
-#include "oribi/http/parser.h"
+#include "oribi/http/head.h"
 #include "tap.h"
 
 #include <string.h>

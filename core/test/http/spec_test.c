@@ -5,8 +5,8 @@
 #include "oribi/base/error.h"
 #include "oribi/http/response.h"
 #include "oribi/http/status.h"
-#include "oribi/http/trailers.h"
-#include "oribi/http/unframe.h"
+#include "oribi/http/head.h"
+#include "oribi/http/chunked.h"
 #include "tap.h"
 
 #include <glob.h>

@@ -1,7 +1,7 @@
-/* The agent over real sockets, turned by hand: a supervisor with slots and no processes. */
+/* The agent over real sockets, moved on by hand. */
 #include "observe/agent.c"
 
-#include "supervisor/supervisor_private.h"
+#include "observe_world.h"
 #include "tap.h"
 
 #include "oribi/base/mem.h"
@@ -12,40 +12,30 @@
 
 enum { WORKERS = 2, SLOTS = 4 };
 
-static struct oribi_supervisor *supervisor;
-static struct oribi_options options;
-
 static void begin(void)
 {
     char error[ORIBI_ERROR_TEXT_CAP] = "";
-    struct oribi_policy_config config = {.workers = WORKERS, .workers_max = WORKERS};
-    supervisor = oribi_mem_alloc(1, sizeof(*supervisor));
-    oribi__supervisor_show(supervisor);
-    oribi__agent_init(&supervisor->observe.agent);
-    oribi_options_init(&options);
-    ok_eq(oribi_options_set(&options, "agent", "127.0.0.1:0", error), 0);
-    supervisor->context.options = &options;
-    supervisor->context.listeners = &supervisor->no_listeners;
-    supervisor->upgrade.predecessor_fd = -1;
-    ok_eq(oribi_scoreboard_create(&supervisor->context.board, SLOTS), 0);
-    oribi_policy_init(&supervisor->policy, &config, supervisor->context.board.slots, SLOTS);
-    ok_eq(oribi__agent_open(&supervisor->observe, error), 0);
+    (void)world_begin(WORKERS, SLOTS);
+    ok_eq(oribi_options_set(&world->options, "agent", "127.0.0.1:0", error), 0);
+    ok_eq(oribi__agent_open(&world->observe, error), 0);
     is_str(error, "");
 }
 
 static void end(void)
 {
-    oribi__agent_close(&supervisor->observe, true);
-    oribi_scoreboard_destroy(&supervisor->context.board);
-    oribi_options_deinit(&options);
-    oribi_mem_free(supervisor);
+    world_end(world);
+}
+
+static void turn(void)
+{
+    world_turn(world);
 }
 
 static uint32_t clients(void)
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < ORIBI__AGENT_CLIENTS_MAX; i++)
-        count += supervisor->observe.agent.clients[i].fd >= 0;
+        count += world->observe.state->agent.clients[i].fd >= 0;
     return count;
 }
 
@@ -53,7 +43,7 @@ static int dial(void)
 {
     struct sockaddr_in where;
     socklen_t n = sizeof(where);
-    (void)getsockname(supervisor->observe.agent.side.fd, (struct sockaddr *)&where, &n);
+    (void)getsockname(world->observe.state->agent.side.fd, (struct sockaddr *)&where, &n);
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     ok_eq(connect(fd, (struct sockaddr *)&where, n), 0);
     return fd;
@@ -74,18 +64,18 @@ static const char *hear_all(int fd)
 static const char *ask(void)
 {
     int fd = dial();
-    oribi__agent_turn(&supervisor->observe);
+    turn();
     const char *line = hear_all(fd);
     close(fd);
-    oribi__agent_turn(&supervisor->observe);
+    turn();
     return line;
 }
 
 static void serve(bool serves)
 {
-    supervisor->policy.up = serves;
-    supervisor->policy.records[0].state = serves ? ORIBI_RECORD_SERVING : ORIBI_RECORD_FREE;
-    supervisor->policy.records[0].pid = serves ? getpid() : 0;
+    world->policy.up = serves;
+    world->policy.records[0].state = serves ? ORIBI_RECORD_SERVING : ORIBI_RECORD_FREE;
+    world->policy.records[0].pid = serves ? getpid() : 0;
 }
 
 static void test_each_state_has_its_line(void)
@@ -94,10 +84,10 @@ static void test_each_state_has_its_line(void)
     is_str(ask(), "maint\n");
     serve(true);
     is_str(ask(), "up ready 100%\n");
-    supervisor->policy.stop_at = 1;
+    world->policy.stop_at = 1;
     is_str(ask(), "drain\n");
-    supervisor->policy.stop_at = 0;
-    supervisor->policy.stopping = true;
+    world->policy.stop_at = 0;
+    world->policy.stopping = true;
     is_str(ask(), "drain\n");
     ok_eq(clients(), 0);
     serve(false);
@@ -109,16 +99,16 @@ static void test_what_a_balancer_sends_is_read(void)
     begin();
     int fd = dial();
     ok_eq(write(fd, "server/one\n", 11), 11);
-    oribi__agent_turn(&supervisor->observe);
-    oribi__agent_turn(&supervisor->observe);
+    turn();
+    turn();
     is_str(hear_all(fd), "maint\n");
     ok_eq(write(fd, "more\n", 5), 5);
-    oribi__agent_turn(&supervisor->observe);
+    turn();
     struct pollfd state = {.fd = fd, .events = POLLIN};
     (void)poll(&state, 1, 0);
     ok(!(state.revents & POLLERR)); /* no reset */
     close(fd);
-    oribi__agent_turn(&supervisor->observe);
+    turn();
     ok_eq(clients(), 0);
     end();
 }
@@ -129,18 +119,16 @@ static void test_clients_that_stay_are_few_and_end(void)
     begin();
     for (int i = 0; i <= ORIBI__AGENT_CLIENTS_MAX; i++) {
         fds[i] = dial();
-        oribi__agent_turn(&supervisor->observe);
+        turn();
         is_str(hear_all(fds[i]), "maint\n");
     }
     ok_eq(clients(), ORIBI__AGENT_CLIENTS_MAX);
-    int polled[1 + ORIBI__AGENT_CLIENTS_MAX];
-    ok_eq(oribi__agent_fds(&supervisor->observe, polled), 1 + ORIBI__AGENT_CLIENTS_MAX);
-    ok(oribi__agent_deadline(&supervisor->observe) <= oribi_clock_ms() + ORIBI__AGENT_MS);
-    for (uint32_t i = 0; i < ORIBI__AGENT_CLIENTS_MAX; i++)
-        supervisor->observe.agent.clients[i].until = 1;
-    oribi__agent_turn(&supervisor->observe);
+    for (uint32_t i = 0; i < ORIBI__AGENT_CLIENTS_MAX; i++) {
+        struct oribi_timer *until = &world->observe.state->agent.clients[i].until;
+        ok(oribi_timer_at(until) <= oribi_clock_ms() + ORIBI__AGENT_MS);
+        world_expire(world, until);
+    }
     ok_eq(clients(), 0);
-    ok_eq(oribi__agent_deadline(&supervisor->observe), INT64_MAX);
     for (int i = 0; i <= ORIBI__AGENT_CLIENTS_MAX; i++)
         close(fds[i]);
     end();

@@ -1,11 +1,11 @@
 /* The other half of `require "oribi/rack"`: cookies, and the parts of multipart bodies that take Rack's own parser
  * longest. That parser stays in charge: Oribi::ForRack::Parser is a subclass whose steps are these, each for what
- * lies in the parser's buffer and is of the ordinary shape (form/plain_part.h), and Rack's own for all else. */
+ * lies in the parser's buffer and is of the ordinary shape (form/multipart.h), and Rack's own for all else. */
 #include "ext.h"
 
 #include "for_rack.h"
 #include "oribi/form/cookie.h"
-#include "oribi/form/plain_part.h"
+#include "oribi/form/multipart.h"
 
 #include <unistd.h>
 

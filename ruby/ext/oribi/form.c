@@ -3,9 +3,8 @@
 #include "ext.h"
 
 #include "oribi/form/cookie.h"
-#include "oribi/form/escape.h"
-#include "oribi/form/nested.h"
 #include "oribi/form/urlencoded.h"
+#include "oribi/form/nested.h"
 
 static VALUE form_error;
 static rb_encoding *utf8;

@@ -3,8 +3,8 @@
 #include "ext.h"
 
 #include "oribi/http/fields.h"
-#include "oribi/http/from_string.h"
-#include "oribi/http/percent.h"
+#include "oribi/http/response_head.h"
+#include "oribi/http/syntax.h"
 #include "oribi/http/scan.h"
 
 /* Entries that every environment has. */

@@ -11,7 +11,7 @@
 #include "ext.h"
 
 #include "oribi/base/os/os.h"
-#include "oribi/event/parts.h"
+#include "oribi/event/body.h"
 #include "oribi/form/multipart.h"
 
 #include <sys/stat.h>

@@ -3,7 +3,6 @@
 #define ORIBI_BASE_ESCAPE_H
 
 #include "oribi/base/buf.h"
-#include "oribi/base/slice.h"
 
 #include <stdint.h>
 

@@ -1,13 +1,45 @@
-/* Error log lines. One line is one write(2): `2026-01-31T12:00:00.123Z oribi[4711] warn: text`, or an object of
- * JSON. */
+/* The error log (log.c), and files of logs, opened as root without writing into a file of another user (log_file.c). */
 #ifndef ORIBI_BASE_LOG_H
 #define ORIBI_BASE_LOG_H
 
-#include "oribi/base/log_file.h"
-#include "oribi/base/slice.h"
+#include "oribi/base/buf.h"
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
+
+/* ---- log_file ---- */
+
+/* Opens log files as root without writing into a file of another user. A server that begins as root and serves as
+ * another user opens its logs in folders which that user may write: the log's name there may be a link to any file, or
+ * another name of one.
+ *
+ *   /dev/stdout, /dev/stderr, /dev/fd/N, /proc/self/fd/N   the open descriptor itself, whatever it is: how
+ *                                                          containers name their logs
+ *   a symbolic link                                        followed only if it is root's (and to root only in a folder
+ *                                                          that root alone may write), or our own
+ *   a regular file                                         as root: with one name, of root or of the workers' user
+ *   a named pipe, a terminal, a device                     taken; a named pipe needs its reader to be there
+ *
+ * Root opens as the workers' user would. Only where that user may not (a folder of root's, /var/log) does it open as
+ * root, if that user can change nothing on the way there, and gives the file to that user through the descriptor. */
+
+/* The user that the workers run as, who owns the log files. */
+struct oribi_log_owner {
+    const char *user; /* borrowed; its name, for the supplementary groups; NULL: it has none */
+    uid_t uid;        /* -1: as it is */
+    gid_t gid;        /* -1: as it is */
+};
+
+/* Gives `path` opened for appending (blocking, CLOEXEC, above 2), made with mode 0644 if it is not there. `owner`
+ * may be NULL; it counts for root only. *stream: it is the copy of a descriptor by name, and opening it again would
+ * give nothing new. 0 or a code of os.h with words. */
+int oribi_log_file_open(const char *path, const struct oribi_log_owner *owner, int *fd, bool *stream);
+
+/* ---- log ---- */
+
+/* Error log lines. One line is one write(2): `2026-01-31T12:00:00.123Z oribi[4711] warn: text`, or an object of
+ * JSON. */
 
 enum oribi_log_level { ORIBI_LOG_DEBUG, ORIBI_LOG_INFO, ORIBI_LOG_WARN, ORIBI_LOG_ERROR };
 
@@ -30,7 +62,7 @@ void oribi_log_identify(int worker, uint32_t generation);
  * shown beside it. Borrows both until then. */
 void oribi_log_about(struct oribi_slice request_id, struct oribi_slice trace_id);
 
-/* Logs to the file `path`, opened for appending (log_file.h, also for `owner`), and points standard error there, so
+/* Logs to the file `path`, opened for appending (log.h, also for `owner`), and points standard error there, so
  * that what the application and its libraries print lands in the same file. Standard error stays as it is where it
  * leads elsewhere than the log did. Borrows path; a relative path starts at the working directory of this moment. 0 or
  * a code of os.h, and then nothing has changed. */

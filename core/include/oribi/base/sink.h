@@ -1,3 +1,17 @@
+/* Where log lines go (sink.c), and the queue of lines that wait until there is room (backlog.c). */
+#ifndef ORIBI_BASE_SINK_H
+#define ORIBI_BASE_SINK_H
+
+#include "oribi/base/os/os.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* ---- sink ---- */
+
 /* Where log lines go: a file, a pipe, a socket, a terminal. Writing there never waits, whatever other processes have
  * the same open file and however full it is.
  *
@@ -9,15 +23,6 @@
  * see the last room in it one would wait. Sockets have MSG_DONTWAIT. Files are written as they are: a disk answers.
  *
  * Pieces of at most PIPE_BUF bytes reach a pipe whole or not at all (pipe(7)). One thread at a time. */
-#ifndef ORIBI_BASE_SINK_H
-#define ORIBI_BASE_SINK_H
-
-#include "oribi/base/os/os.h"
-
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <sys/types.h>
 
 enum oribi_sink_way {
     ORIBI_SINK_FILE,   /* write(2) */
@@ -54,5 +59,42 @@ ssize_t oribi_sink_write(struct oribi_sink *sink, const char *p, size_t n);
 /* How much of [p, p+n) to write as one piece: everything where it is appended at one place, else as many whole lines
  * as PIPE_BUF holds, or of a longer line PIPE_BUF bytes. */
 size_t oribi_sink_piece(const struct oribi_sink *sink, const char *p, size_t n);
+
+/* ---- backlog ---- */
+
+/* Log lines that wait until their sink has room. Lines that the queue has no room for are dropped and counted. */
+
+struct oribi_backlog {
+    char *text; /* borrowed */
+    size_t cap;
+    size_t pos; /* bytes before it are written */
+    size_t len;
+    uint64_t dropped;              /* lines, since oribi_backlog_reported() */
+    _Atomic uint64_t dropped_ever; /* lines; read by all threads */
+    bool torn;                     /* the last write ended within a line whose rest was dropped */
+};
+
+/* Gives room for a line of at most n bytes, which oribi_backlog_commit() then adds; NULL when there is none: the
+ * line counts as dropped. */
+char *oribi_backlog_reserve(struct oribi_backlog *backlog, size_t n);
+void oribi_backlog_commit(struct oribi_backlog *backlog, size_t n);
+
+/* Counts lines that were dropped elsewhere. */
+void oribi_backlog_count_dropped(struct oribi_backlog *backlog, uint64_t lines);
+
+/* Writes as much as the sink takes. 0: the queue is empty; ORIBI_AGAIN; or a code of os.h: all lines were dropped and
+ * counted, and oribi_os_error_text() has the reason. */
+int oribi_backlog_flush(struct oribi_backlog *backlog, struct oribi_sink *sink);
+
+static inline bool oribi_backlog_waits(const struct oribi_backlog *backlog)
+{
+    return backlog->len > backlog->pos;
+}
+
+/* Would a reserve of n bytes succeed? */
+static inline bool oribi_backlog_has_room(const struct oribi_backlog *b, size_t n)
+{
+    return b->cap - (b->len - b->pos) >= n;
+}
 
 #endif

@@ -1,3 +1,19 @@
+/* Addresses to listen on (address.c), and the files of their certificates (certificate.c). */
+#ifndef ORIBI_CONFIG_ADDRESS_H
+#define ORIBI_CONFIG_ADDRESS_H
+
+#include "oribi/base/buf.h"
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/socket.h>
+#include <sys/types.h>
+#include <sys/un.h>
+
+/* ---- address ---- */
+
 /* The grammar of a listening address.
  *
  *   tcp://host:port  host:port  [::1]:port  tcp://:port  :port  port  port 0: any free one; no host: all of IPv4
@@ -10,18 +26,6 @@
  * tcp and unix take ?frontend=on: a frontend holds the clients, which may speak HTTP/2 then. All but fd take
  * ?backlog=N, all take ?proxy=on (a PROXY header is expected from trusted peers); several options are joined with
  * `&`. */
-#ifndef ORIBI_CONFIG_ADDRESS_H
-#define ORIBI_CONFIG_ADDRESS_H
-
-#include "oribi/base/slice.h"
-
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <sys/types.h>
-
-#include <sys/socket.h>
-#include <sys/un.h>
 
 enum {
     ORIBI_ADDRESS_TEXT_CAP = 128,
@@ -62,5 +66,31 @@ size_t oribi_address_format_tcp(const char *host, uint16_t port, char *dst, size
 
 /* Is the host of an address this machine's own, in numbers or as localhost? (options_status.c) */
 bool oribi__options_is_loopback(const char *host);
+
+/* ---- certificate ---- */
+
+/* The files of a certificate, as the option `certificate` and the options of a tls:// address name them:
+ *
+ *   CERT[,KEY[,OCSP]]   CERT[,KEY]?key=KEY&ocsp=OCSP   tls://…?certificate=CERT&key=KEY&ocsp=OCSP
+ *
+ * Behind the question mark a byte may be written as %XX. */
+
+struct oribi_certificate_files {
+    char certificate[PATH_MAX]; /* with its chain */
+    char key[PATH_MAX];         /* that of the certificate where none is named */
+    char ocsp[PATH_MAX];        /* "": none */
+};
+
+/* Reads a value of the option. 0, or ORIBI_EINVAL with one line in `error`. */
+int oribi_certificate_read(const char *line, struct oribi_certificate_files *files, char *error);
+
+/* Checks a value as oribi_certificate_read() does, and gives no files. */
+int oribi_certificate_check(const char *line, char *error);
+
+/* The files of an address that has a certificate (files[0].n > 0) and was parsed. */
+void oribi_certificate_of_address(const struct oribi_address *address, struct oribi_certificate_files *files);
+
+/* Could this be the value of such an option of an address? Escapes are right, and it is no longer than a path. */
+bool oribi_certificate_is_file(struct oribi_slice value);
 
 #endif

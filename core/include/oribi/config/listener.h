@@ -1,5 +1,4 @@
-/* Listening sockets: parse an address, open or inherit it, describe it. Never calls shutdown() on one: inherited
- * sockets are shared. */
+/* Listening sockets (listener.c), and those that the environment hands down (inherited.c). */
 #ifndef ORIBI_CONFIG_LISTENER_H
 #define ORIBI_CONFIG_LISTENER_H
 
@@ -10,9 +9,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* ---- listener ---- */
+
+/* Listening sockets: parse an address, open or inherit it, describe it. Never calls shutdown() on one: inherited
+ * sockets are shared. */
+
 enum { ORIBI_LISTENERS_MAX = 64 };
 
-/* Where a socket comes from; also the letter that stands for it in ORIBI_LISTEN (inherited.h). */
+/* Where a socket comes from; also the letter that stands for it in ORIBI_LISTEN (listener.h). */
 enum oribi_listener_origin {
     ORIBI_ORIGIN_OWN = 'o',     /* opened here, or by the process that we replace */
     ORIBI_ORIGIN_STARTER = 's', /* SERVER_STARTER_PORT */
@@ -54,7 +58,7 @@ struct oribi_listeners {
     uint32_t count;
 };
 
-/* Opens every address of options->bind, taking over descriptors that the environment hands down (inherited.h):
+/* Opens every address of options->bind, taking over descriptors that the environment hands down (listener.h):
  *
  *   SERVER_STARTER_PORT   all of them, and bind opens none, as with the other servers that run under it; it says which
  *                         of them have a frontend, and asking for one with any other address is an error
@@ -87,5 +91,41 @@ void oribi_listeners_unlink(struct oribi_listeners *listeners);
  * sockets that a program hands over by a call (listen_sock of a Perl handler). `spec` NULL: its own address. */
 int oribi_listeners_adopt(struct oribi_listeners *listeners, int fd, enum oribi_listener_origin origin,
                           const char *spec, char *error);
+
+/* ---- inherited ---- */
+
+/* Listening sockets that the environment hands down. One source counts, the first of:
+ *
+ *   ORIBI_LISTEN          our own, written by oribi_inherited_format(): a line "fd letter spec" for each socket
+ *   SERVER_STARTER_PORT   "host:port=fd;port=fd;[v6]:port=fd;/path=fd"
+ *   LISTEN_FDS            with LISTEN_PID and LISTEN_FDNAMES: descriptors from 3 on, if LISTEN_PID is this
+ *                         process (sd_listen_fds(3))
+ */
+
+enum { ORIBI_INHERITED_NAME_CAP = 64, ORIBI_INHERITED_TEXT_CAP = ORIBI_LISTENERS_MAX * (ORIBI_ADDRESS_TEXT_CAP + 16) };
+
+struct oribi_inherited_item {
+    int fd; /* open, not looked at yet */
+    enum oribi_listener_origin origin;
+    bool taken;                          /* the caller's mark */
+    char name[ORIBI_INHERITED_NAME_CAP]; /* of LISTEN_FDNAMES, else "" */
+    char spec[ORIBI_ADDRESS_TEXT_CAP];   /* of ORIBI_LISTEN, else "" */
+};
+
+struct oribi_inherited {
+    struct oribi_inherited_item items[ORIBI_LISTENERS_MAX];
+    uint32_t count;
+};
+
+/* Reads the environment; count 0 when nothing is handed down. 0, or ORIBI_EINVAL with one line in `error` for a
+ * variable that cannot be read or names a descriptor that is not open. */
+int oribi_inherited_read(struct oribi_inherited *inherited, char *error);
+
+/* Writes ORIBI_LISTEN's value for these listeners; ORIBI_INHERITED_TEXT_CAP bytes always suffice. NUL-terminated.
+ * Returns its length. */
+size_t oribi_inherited_format(const struct oribi_listeners *listeners, char *dst, size_t cap);
+
+/* Removes ORIBI_LISTEN and systemd's variables, so that programs started later do not take the sockets for theirs. */
+void oribi_inherited_clear(void);
 
 #endif

@@ -3,7 +3,7 @@
 #ifndef ORIBI_CONFIG_LOG_FORMAT_H
 #define ORIBI_CONFIG_LOG_FORMAT_H
 
-#include "oribi/base/slice.h"
+#include "oribi/base/buf.h"
 
 #include <stdbool.h>
 #include <stddef.h>

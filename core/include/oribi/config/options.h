@@ -6,7 +6,7 @@
 
 #include "oribi/base/error.h"
 #include "oribi/base/limits.h"
-#include "oribi/base/slice.h"
+#include "oribi/base/buf.h"
 #include "oribi/files/fixed.h"
 
 #include <stdbool.h>
@@ -141,14 +141,14 @@ struct oribi_options {
     struct oribi_text_list answers;     /* lines of files/fixed.h */
     struct oribi_text_list redirects;   /* the same */
     char *health;                       /* the same */
-    struct oribi_text_list headers;     /* lines of http/added.h */
-    struct oribi_text_list error_pages; /* lines of files/error_pages.h */
+    struct oribi_text_list headers;     /* lines of http/response.h */
+    struct oribi_text_list error_pages; /* lines of files/fixed.h */
 
     /* oribi_options_compress_rules() reads them */
     char *compress; /* codings, the preferred one first; NULL: answers go as they are */
     uint32_t compress_level;
     int64_t compress_min;
-    struct oribi_text_list compress_types; /* none: those of http/compressible.h */
+    struct oribi_text_list compress_types; /* none: those of http/compress.h */
     bool compress_private;
 
     uint32_t workers; /* 0 until oribi_options_finish(): usable CPUs */
@@ -176,7 +176,7 @@ struct oribi_options {
 
     int64_t head_timeout_ms;
     int64_t body_timeout_ms;
-    bool multipart_stream;  /* forms are taken apart while they arrive: event/parts.h */
+    bool multipart_stream;  /* forms are taken apart while they arrive: event/body.h */
     uint32_t body_rate_min; /* bytes per second over the whole body, after body_timeout; 0: none */
     int64_t idle_timeout_ms;
     int64_t write_timeout_ms;

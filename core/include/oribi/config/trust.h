@@ -2,7 +2,7 @@
 #ifndef ORIBI_CONFIG_TRUST_H
 #define ORIBI_CONFIG_TRUST_H
 
-#include "oribi/base/slice.h"
+#include "oribi/base/buf.h"
 #include "oribi/config/options.h"
 
 #include <stdbool.h>

@@ -21,7 +21,6 @@
 #define ORIBI_DEVELOP_FAILURE_PAGE_H
 
 #include "oribi/base/buf.h"
-#include "oribi/base/slice.h"
 
 struct oribi_failure_fact {
     struct oribi_slice kind;

@@ -23,18 +23,12 @@
 #define ORIBI_EVENT_CONN_H
 
 #include "oribi/event/body.h"
-#include "oribi/event/budget.h"
-#include "oribi/event/loop.h"
 #include "oribi/event/out.h"
-#include "oribi/event/parts.h"
+#include "oribi/event/loop.h"
 #include "oribi/event/timeouts.h"
-#include "oribi/event/transport.h"
-#include "oribi/http/channel_head.h"
+#include "oribi/http/proxy.h"
 #include "oribi/http/chunked.h"
 #include "oribi/http/head.h"
-#include "oribi/http/parser.h"
-#include "oribi/http/proxy.h"
-#include "oribi/http/trailers.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -85,7 +79,7 @@ static inline int64_t oribi_conn_request_body_len(const struct oribi_conn_reques
     return exchange->parts ? exchange->parts->len : exchange->body.len;
 }
 
-/* A connection that is a channel of a frontend: each request has a channel head before it (http/channel_head.h), which
+/* A connection that is a channel of a frontend: each request has a channel head before it (http/proxy.h), which
  * says whose it is. The frontend keeps deadlines, and numbers of requests and connections; here it has none. */
 struct oribi_channel {
     struct oribi_channel_head head; /* of the request that is read, queued or called; slices point into `text` */
@@ -98,7 +92,7 @@ enum { ORIBI_CONN_ADDR_CAP = ORIBI_PROXY_ADDR_CAP, ORIBI_CONN_PORT_CAP = ORIBI_P
 
 struct oribi_conn {
     struct oribi_watch watch;
-    struct oribi_timer timer;
+    struct oribi_timeout timer;
     struct oribi_conn *prev; /* all connections of the reactor */
     struct oribi_conn *next;
     struct oribi_conn *run_next;    /* run queue, or the list of deferred frees */

@@ -1,22 +1,132 @@
+/* Output of a connection: what the socket does not take is kept (out.c), within a budget, and goes through a
+ * transport. */
+#ifndef ORIBI_EVENT_OUT_H
+#define ORIBI_EVENT_OUT_H
+
+#include "oribi/base/os/os.h"
+#include "oribi/base/buf.h"
+#include "oribi/base/writer.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+
+/* ---- budget ---- */
+
+/* How many bytes all connections of a worker together may keep: in memory, and in unlinked files. A connection's own
+ * limits come first; the budget bounds many connections at a time. */
+
+struct oribi_budget {
+    int64_t memory_max; /* 0: no maximum; beyond it bytes go to a file instead of memory */
+    int64_t file_max;   /* 0: no maximum; beyond it no byte is kept */
+    int64_t memory_used;
+    int64_t file_used;
+    uint32_t temp_file_open;          /* holders that use files now */
+    uint64_t temp_file_count;         /* holders that have begun to use files since the start */
+    uint64_t temp_file_written_bytes; /* bytes that went to files since the start */
+};
+
+/* The part of the budget that one body or one output queue (a holder) uses. All-zero: none. */
+struct oribi_charge {
+    int64_t memory;
+    int64_t file;
+};
+
+/* Sets what the holder uses now. */
+static inline void oribi_budget_set(struct oribi_budget *budget, struct oribi_charge *charge, int64_t memory,
+                                    int64_t file)
+{
+    budget->memory_used += memory - charge->memory;
+    budget->file_used += file - charge->file;
+    if (file != charge->file) {
+        budget->temp_file_open = budget->temp_file_open + (file > 0) - (charge->file > 0);
+        budget->temp_file_count += charge->file == 0;
+        budget->temp_file_written_bytes += file > charge->file ? (uint64_t)(file - charge->file) : 0;
+    }
+    *charge = (struct oribi_charge){memory, file};
+}
+
+/* How much a holder that keeps `own` bytes in memory, and may keep own_max, may have there in all. */
+static inline int64_t oribi_budget_memory(const struct oribi_budget *budget, int64_t own, int64_t own_max)
+{
+    int64_t left = budget->memory_max - budget->memory_used;
+    if (budget->memory_max == 0 || left >= own_max)
+        return own_max;
+    int64_t all = own + (left > 0 ? left : 0);
+    return all < own_max ? all : own_max;
+}
+
+/* How much a holder that may become large may have in memory: as oribi_budget_memory(), but beyond small_max it leaves
+ * a quarter of the budget to small ones. */
+static inline int64_t oribi_budget_large(const struct oribi_budget *budget, int64_t own, int64_t own_max,
+                                         int64_t small_max)
+{
+    if (own_max <= small_max || budget->memory_max == 0)
+        return oribi_budget_memory(budget, own, own_max);
+    int64_t small = oribi_budget_memory(budget, own, small_max);
+    int64_t left = budget->memory_max - budget->memory_max / 4 - budget->memory_used;
+    int64_t all = own + (left > 0 ? left : 0);
+    if (left < 0 || all < small)
+        return small;
+    return all < own_max ? all : own_max;
+}
+
+/* True if n more bytes may go to files. */
+static inline bool oribi_budget_file(const struct oribi_budget *budget, int64_t n)
+{
+    return budget->file_max == 0 || budget->file_used + n <= budget->file_max;
+}
+
+/* ---- transport ---- */
+
+/* The layer between a connection and its socket: none as a rule; TLS in the frontend. Each function behaves as the
+ * function of base/os/os.h that it stands in for, so a connection need not know which it has.
+ *
+ * A transport is owned by its connection (struct oribi_conn: transport, set between oribi_conn_open() and
+ * oribi_conn_start(); NULL: the socket itself) and does not own the descriptor. Where it holds bytes back that the
+ * socket has not taken (records), it has accepted at least one byte less than it was given, so that whoever writes
+ * comes again. Where it holds bytes that it has read and not given, its last read filled all the room it had. */
+
+struct oribi_transport {
+    ssize_t (*read)(struct oribi_transport *self, void *dst, size_t n); /* oribi_os_read() */
+    ssize_t (*send_vec)(struct oribi_transport *self, const struct iovec *vec, size_t count, bool more);
+    ssize_t (*send_file)(struct oribi_transport *self, int in_fd, int64_t *offset, int64_t n);
+    void (*shut)(struct oribi_transport *self);    /* says that no more is sent (close_notify), before shutdown(2) */
+    void (*release)(struct oribi_transport *self); /* frees it; the descriptor is closed afterwards by its owner */
+};
+
+/* The system's way where there is no transport. */
+static inline ssize_t oribi_transport_read(struct oribi_transport *transport, int fd, void *dst, size_t n)
+{
+    return __builtin_expect(transport != NULL, 0) ? transport->read(transport, dst, n) : oribi_os_read(fd, dst, n);
+}
+
+static inline ssize_t oribi_transport_send(struct oribi_transport *transport, int fd, const struct iovec *vec,
+                                           size_t count, bool more)
+{
+    if (__builtin_expect(transport != NULL, 0))
+        return transport->send_vec(transport, vec, count, more);
+    return more ? oribi_os_send_vec_more(fd, vec, count) : oribi_os_send_vec(fd, vec, count);
+}
+
+static inline ssize_t oribi_transport_send_file(struct oribi_transport *transport, int fd, int in_fd, int64_t *offset,
+                                                int64_t n)
+{
+    if (__builtin_expect(transport != NULL, 0))
+        return transport->send_file(transport, in_fd, offset, n);
+    return oribi_os_send_file(fd, in_fd, offset, n);
+}
+
+/* ---- out ---- */
+
 /* Output that the socket did not take: copied out of application memory, so that the application can free its objects
  * and the worker is free while a slow client reads. Bytes go to memory first, then to an unlinked file; parts of files
  * may stand before, between and behind them. All leave in the order in which they were given.
  *
  * With a temporary file (base/writer.h) the bytes for the file are copied, and its writer writes them: they can be sent
  * when they are stored, which oribi_out_stored() is called for. Without one they are written at once. */
-#ifndef ORIBI_EVENT_OUT_H
-#define ORIBI_EVENT_OUT_H
-
-#include "oribi/base/buf.h"
-#include "oribi/base/os/os.h"
-#include "oribi/base/writer.h"
-#include "oribi/event/budget.h"
-#include "oribi/event/transport.h"
-
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <sys/uio.h>
 
 /* bytes of a file sent to one peer before other connections have their turn: about a millisecond of copying */
 enum { ORIBI_OUT_TURN_BYTES = 2 * 1024 * 1024 };

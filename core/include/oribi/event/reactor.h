@@ -4,7 +4,7 @@
 #define ORIBI_EVENT_REACTOR_H
 
 #include "oribi/base/limits.h"
-#include "oribi/base/pool.h"
+#include "oribi/base/mem.h"
 #include "oribi/base/yield.h"
 #include "oribi/event/conn.h"
 #include "oribi/event/loop.h"
@@ -31,7 +31,7 @@ struct oribi_reactor_config {
     uint32_t body_rate_min; /* bytes per second once body_timeout has passed; 0: none */
     bool multipart_stream;
     int64_t response_memory_max;
-    int64_t buffers_memory_max; /* budget.h */
+    int64_t buffers_memory_max; /* out.h */
     int64_t buffers_file_max;
     struct oribi_slice server;       /* Server field of the server's answers; may be empty */
     const struct oribi_added *added; /* headers of all answers; NULL: none. Borrowed */

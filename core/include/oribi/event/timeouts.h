@@ -18,17 +18,17 @@ enum oribi_timeout_class {
 };
 
 /* Embedded in the struct that times out. All-zero is disarmed. */
-struct oribi_timer {
-    struct oribi_timer *prev;
-    struct oribi_timer *next;
+struct oribi_timeout {
+    struct oribi_timeout *prev;
+    struct oribi_timeout *next;
     int64_t armed_ms;
     uint8_t timeout_class;
 };
 
 struct oribi_timeouts {
     struct {
-        struct oribi_timer *first;
-        struct oribi_timer *last;
+        struct oribi_timeout *first;
+        struct oribi_timeout *last;
         int64_t length_ms; /* 0: this class never expires */
     } classes[ORIBI_TIMEOUT_CLASSES];
     _Atomic uint32_t *armed; /* timers of each class, NULL: not counted; oribi_timeouts_count_in() */
@@ -45,18 +45,18 @@ void oribi_timeouts_count_in(struct oribi_timeouts *timeouts, _Atomic uint32_t *
 void oribi_timeouts_set(struct oribi_timeouts *timeouts, enum oribi_timeout_class timeout_class, int64_t length_ms);
 
 /* (Re)arms `timer` in a class from now_ms on; now_ms never goes back between calls. ORIBI_TIMEOUT_NONE disarms. */
-void oribi_timeouts_arm(struct oribi_timeouts *timeouts, struct oribi_timer *timer,
+void oribi_timeouts_arm(struct oribi_timeouts *timeouts, struct oribi_timeout *timer,
                         enum oribi_timeout_class timeout_class, int64_t now_ms);
 
 /* Disarms and gives one expired timer, its class in *timeout_class; NULL when none has expired. */
-struct oribi_timer *oribi_timeouts_expired(struct oribi_timeouts *timeouts, int64_t now_ms,
-                                           enum oribi_timeout_class *timeout_class);
+struct oribi_timeout *oribi_timeouts_expired(struct oribi_timeouts *timeouts, int64_t now_ms,
+                                             enum oribi_timeout_class *timeout_class);
 
 /* Milliseconds until the next expiry (0: a timer has expired), or -1 when no timer is armed. */
 int64_t oribi_timeouts_next_ms(const struct oribi_timeouts *timeouts, int64_t now_ms);
 
 /* The timer armed longest in a class, or NULL. */
-struct oribi_timer *oribi_timeouts_oldest(const struct oribi_timeouts *timeouts,
-                                          enum oribi_timeout_class timeout_class);
+struct oribi_timeout *oribi_timeouts_oldest(const struct oribi_timeouts *timeouts,
+                                            enum oribi_timeout_class timeout_class);
 
 #endif

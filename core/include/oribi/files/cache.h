@@ -13,11 +13,11 @@
 #ifndef ORIBI_FILES_CACHE_H
 #define ORIBI_FILES_CACHE_H
 
-#include "oribi/base/slice.h"
+#include "oribi/base/buf.h"
 #include "oribi/event/out.h"
 #include "oribi/files/root.h"
 #include "oribi/files/types.h"
-#include "oribi/http/accept_encoding.h"
+#include "oribi/http/compress.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -18,7 +18,7 @@
 #ifndef ORIBI_FILES_MOUNT_H
 #define ORIBI_FILES_MOUNT_H
 
-#include "oribi/base/slice.h"
+#include "oribi/base/buf.h"
 
 #include <limits.h>
 #include <stdbool.h>

@@ -5,7 +5,7 @@
 #ifndef ORIBI_FILES_TYPES_H
 #define ORIBI_FILES_TYPES_H
 
-#include "oribi/base/slice.h"
+#include "oribi/base/buf.h"
 
 enum {
     ORIBI_TYPES_MAX = 8192,                   /* extensions */

@@ -8,7 +8,7 @@
 
 #include <sys/types.h>
 
-/* ---- reading: cookie.c ---- */
+/* ---- reading ---- */
 
 /* Rules in which readers of cookies differ. 0: spaces behind `;` are dropped and no others, a value's escapes are
  * decoded where they are escapes, and a pair without `=` is dropped. */
@@ -45,7 +45,7 @@ int oribi_cookies_begin(struct oribi_cookies *cookies, struct oribi_slice in, ch
  * last; ORIBI_ELIMIT for more than ORIBI_FORM_PAIRS_DEFAULT. */
 int oribi_cookies_next(struct oribi_cookies *cookies, struct oribi_form_pair *pair);
 
-/* ---- writing: cookie_bake.c ---- */
+/* ---- writing ---- */
 
 enum oribi_same_site { ORIBI_SAME_SITE_UNSET, ORIBI_SAME_SITE_LAX, ORIBI_SAME_SITE_STRICT, ORIBI_SAME_SITE_NONE };
 
@@ -79,7 +79,7 @@ ssize_t oribi_cookie_room(const struct oribi_cookie *cookie);
 ssize_t oribi_cookie_bake(const struct oribi_cookie *cookie, enum oribi_cookie_style style, char *dst,
                           const char **wrong);
 
-/* ---- dates: cookie_date.c ---- */
+/* ---- dates ---- */
 
 enum { ORIBI_COOKIE_DATE_CAP = 40 };
 

@@ -1,3 +1,15 @@
+/* multipart/form-data (RFC 7578, RFC 2046 5.1.1), and parts that are text (plain_part.c). */
+#ifndef ORIBI_FORM_MULTIPART_H
+#define ORIBI_FORM_MULTIPART_H
+
+#include "oribi/base/buf.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* ---- multipart ---- */
+
 /* multipart/form-data (RFC 7578, RFC 2046 5.1.1): an incremental parser that keeps no part's body. It finds the
  * delimiters and the parts' heads; what becomes of a body is the caller's business.
  *
@@ -7,15 +19,6 @@
  * Any cut of the input into pieces gives the same parts, with bodies cut elsewhere. Memory: the struct, and one part's
  * head of part_head_bytes_max at most. Cost: linear, whatever the input: a delimiter begins with the only CR in it, so
  * what was once compared in vain is not compared again. */
-#ifndef ORIBI_FORM_MULTIPART_H
-#define ORIBI_FORM_MULTIPART_H
-
-#include "oribi/base/buf.h"
-#include "oribi/base/slice.h"
-
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
 enum {
     ORIBI_FORM_DATA_BOUNDARY_MAX = 70, /* RFC 2046 5.1.1 */
@@ -147,5 +150,40 @@ size_t oribi_form_data_unescape(struct oribi_slice value, char *dst);
 /* Writes `value` without the line ends of folds to dst, which has room for all of it or is value.p: one blank stands
  * for a fold and the blanks behind it, none where one stands before it already. Returns the length. */
 size_t oribi_form_data_unfold(struct oribi_slice value, char *dst);
+
+/* ---- plain_part ---- */
+
+/* The most frequent part of a multipart/form-data body: a text field, whole in memory, whose head is one line as
+ * browsers write it. For readers that have a parser of their own for all other parts, such as Rack's: what is not this
+ * shape to the byte is left to them. Pure.
+ *
+ *     Content-Disposition: form-data; name="a" CRLF CRLF body CRLF --boundary (CRLF | --) */
+
+enum { ORIBI_PLAIN_NAME_MAX = 1024 };
+
+/* Where a body ends. */
+struct oribi_plain_delimiter {
+    struct oribi_slice text; /* CR LF - - boundary */
+    /* A delimiter that does not begin a line is one too, as in Rack 2.2, and nothing but a line end or the end of the
+     * bytes follows the last one. */
+    bool anywhere;
+};
+
+/* Where the delimiter stands in `in`, with CRLF or two dashes behind it: the offset of its CRLF; in.n: nowhere. Sets
+ * *bare: it begins no line, and the offset is that of its first dash; only at offset 0 unless delimiter->anywhere. */
+size_t oribi_plain_find(struct oribi_slice in, const struct oribi_plain_delimiter *delimiter, bool *bare);
+
+struct oribi_plain_part {
+    struct oribi_slice name; /* not empty; none of `" \ : ;`, no control byte; ORIBI_PLAIN_NAME_MAX bytes at most */
+    struct oribi_slice body;
+    size_t head_len; /* with the CRLF of its line, without the empty one */
+    size_t len;      /* of all, up to the next part's head, or behind the dashes of the last delimiter */
+    bool is_last;
+};
+
+/* Reads the part whose head begins `in`. Returns false when it is not of this shape, or not whole, and leaves *part as
+ * it is. The slices lie in `in`. */
+bool oribi_plain_part(struct oribi_slice in, const struct oribi_plain_delimiter *delimiter,
+                      struct oribi_plain_part *part);
 
 #endif

@@ -9,7 +9,7 @@
 #define ORIBI_FORM_NESTED_H
 
 #include "oribi/base/error.h"
-#include "oribi/base/slice.h"
+#include "oribi/base/buf.h"
 
 #include <stdint.h>
 

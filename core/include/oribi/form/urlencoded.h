@@ -1,3 +1,34 @@
+/* Forms, query strings and cookies: pairs out of text, and text to what stands for it in them. */
+#ifndef ORIBI_FORM_URLENCODED_H
+#define ORIBI_FORM_URLENCODED_H
+
+#include "oribi/base/error.h"
+#include "oribi/base/limits.h"
+#include "oribi/base/buf.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* ---- marks ---- */
+
+/* Where a form or a cookie is cut: the places of `% & + ; =`, found some at a time. A part of the parsers of this
+ * folder; not used by itself. */
+
+enum { ORIBI_MARKS_CAP = 192 };
+
+struct oribi_marks {
+    /* private */
+    const char *p;
+    size_t n;
+    size_t looked; /* bytes whose marks have been found */
+    size_t base;   /* where the bytes begin that `places` counts from */
+    size_t at;
+    size_t count;
+    uint32_t places[ORIBI_MARKS_CAP];
+};
+
+/* ---- urlencoded ---- */
+
 /* Forms as application/x-www-form-urlencoded, and query strings: bytes to pairs. One pass over the bytes, no
  * allocation; pairs without escapes lie where the form lies.
  *
@@ -7,14 +38,7 @@
  *     while (code == 0 && (code = oribi_form_next(&form, &pair)) > 0)
  *         …
  *
- * The way back, pairs to bytes, is form/escape.h. */
-#ifndef ORIBI_FORM_URLENCODED_H
-#define ORIBI_FORM_URLENCODED_H
-
-#include "oribi/base/error.h"
-#include "oribi/base/limits.h"
-#include "oribi/base/slice.h"
-#include "oribi/form/marks.h"
+ * The way back, pairs to bytes, is below. */
 
 /* Rules in which readers of forms differ. 0: `&` separates, every `&` ends a pair, `+` is a space, and a `%` without
  * two hexadecimal digits stays as it is. */
@@ -79,5 +103,22 @@ int oribi_form_next(struct oribi_form *form, struct oribi_form_pair *pair);
 /* Behind an error: the status that answers it, 400 or 413, and what is wrong in a line for the application. */
 int oribi_form_status(const struct oribi_form *form);
 void oribi_form_explain(const struct oribi_form *form, char text[static ORIBI_ERROR_TEXT_CAP]);
+
+/* ---- escape ---- */
+
+/* Text to what stands for it in forms, query strings and cookies: the way back of form/urlencoded.h. Pure. */
+
+enum { ORIBI_FORM_GROWTH = 3 }; /* bytes that one byte becomes at most */
+
+/* Which bytes stay as they are beside letters and digits. */
+enum oribi_form_escape {
+    ORIBI_ESCAPE_PERL,       /* - . _ ~ ! ' ( ) *   as WWW::Form::UrlEncoded::XS */
+    ORIBI_ESCAPE_WHATWG,     /* - . _ *             URL Standard 5.2, and Rack::Utils.escape */
+    ORIBI_ESCAPE_UNRESERVED, /* - . _ ~             RFC 3986 2.3, and URI::Escape */
+};
+
+/* Writes the text at dst, which has room for ORIBI_FORM_GROWTH times the text, with all bytes outside the set as %XX, a
+ * space as `+` where `plus` says so. Returns behind the last byte. */
+char *oribi_form_escape(char *dst, struct oribi_slice text, enum oribi_form_escape set, bool plus);
 
 #endif

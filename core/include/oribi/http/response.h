@@ -1,14 +1,19 @@
-/* Response head writer: the one place where an application's status and headers become bytes. It validates
- * everything, decides the framing (RFC 9112 6) and persistence (RFC 9112 9.3), and never lets the application do
- * either. */
+/* Answers become bytes (response.c): headers that an operator adds (added.c), values that are put right (mend.c). */
 #ifndef ORIBI_HTTP_RESPONSE_H
 #define ORIBI_HTTP_RESPONSE_H
 
-#include "oribi/base/slice.h"
+#include "oribi/base/buf.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
+
+/* ---- response ---- */
+
+/* Response head writer: the one place where an application's status and headers become bytes. It validates
+ * everything, decides the framing (RFC 9112 6) and persistence (RFC 9112 9.3), and never lets the application do
+ * either. */
 
 /* One header line of the application; names in any case. Borrowed. */
 struct oribi_header {
@@ -35,7 +40,7 @@ enum oribi_mended {
 
 enum { ORIBI_MENDED_KINDS = 4 };
 
-/* Headers of an operator (added.h). */
+/* Headers of an operator (response.h). */
 struct oribi_added {
     const struct oribi_header *headers;
     uint32_t count;
@@ -75,7 +80,7 @@ struct oribi_response {
 /* Writes the head with its final CRLF to [dst, dst+cap). Returns its length; ORIBI_ELIMIT when cap is too small (try
  * again with more, up to ORIBI_RESPONSE_HEAD_BYTES_MAX); ORIBI_EAPP for a status out of range, a name that is no token,
  * a value with CR, LF, NUL or another control but TAB in it, a Content-Length that is no number or is given twice with
- * two values. What can be put right is (see mend.h), and `mended` says so.
+ * two values. What can be put right is (see response.h), and `mended` says so.
  *
  * Rules: exactly one of Content-Length and chunked, or close-delimited where neither can be; none on 1xx and 204; for
  * 304 and HEAD the application's Content-Length is kept. An application Content-Length that differs from a known
@@ -113,5 +118,49 @@ size_t oribi_response_own(const struct oribi_server_answer *answer, char *dst, s
 /* Writes an answer as oribi_response_own() does, from these few facts. */
 size_t oribi_response_error(int status, const char *date, struct oribi_slice server, bool is_head, char *dst,
                             size_t cap);
+
+/* ---- added ---- */
+
+/* Headers that an operator adds to every answer, one line each:
+ *
+ *     X-Frame-Options:DENY          NAME:TEXT, with or without spaces behind the colon
+ *
+ * An answer that has a header of the name already keeps its own. Pure. */
+
+enum {
+    ORIBI_ADDED_MAX = 64,             /* headers */
+    ORIBI_ADDED_NAME_MAX = 128,       /* bytes of a name */
+    ORIBI_ADDED_VALUE_MAX = 4096,     /* bytes of a value */
+    ORIBI_ADDED_BYTES_MAX = 8 * 1024, /* all of them as lines */
+};
+
+/* Reads a line; the header's texts are parts of it. 0, or ORIBI_EINVAL with one line in `error`
+ * (ORIBI_ERROR_TEXT_CAP): no token, a value that no answer may have, a name that frames or describes single answers. */
+int oribi_added_read(const char *line, struct oribi_header *header, char *error);
+
+/* Reads all of them. Gives NULL when there are none; end it with oribi_mem_free(). It borrows the lines while it is
+ * used. 0, or ORIBI_EINVAL with one line in `error`: also a name that comes twice, and too many bytes. */
+int oribi_added_create(char *const *lines, size_t count, struct oribi_added **added, char *error);
+
+/* True if one of the headers has a value and the name of `wanted`, in any case. */
+bool oribi_added_is_among(const struct oribi_header *wanted, const struct oribi_header *headers, uint32_t count);
+
+/* Writes those that are neither among the headers of `res` nor its extra one to `out`, which has room for all. Returns
+ * where they end. */
+char *oribi_added_put(char *out, const struct oribi_response *res);
+
+/* ---- mend ---- */
+
+/* Values of headers that an application gives not quite right and that can be sent safely: other servers send them, or
+ * something like them, and clients live with it. What could be read as more than one header is no such value. */
+
+/* Puts the value right. Returns bits of enum oribi_mended, 0 when it was right; or -1 for a control character that must
+ * not be sent: CR or LF that end no line of a folded value (RFC 9112 5.2), NUL, and all others but TAB. Borrows `room`,
+ * which holds header->value_len bytes: a folded value is written there, and header->value points to it then. With
+ * ORIBI_MENDED_UNDEFINED there is no value, and the header is not to be sent. */
+int oribi_mend_value(struct oribi_header *header, char *room);
+
+/* The length of a value without the white space and line ends at its end. */
+uint32_t oribi_mend_trimmed(const char *value, uint32_t len);
 
 #endif

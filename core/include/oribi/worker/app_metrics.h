@@ -1,5 +1,5 @@
 /* The metrics that the application declares in this process, and their way into the server's store
- * (base/metric_store.h): what both bindings call. An application declares and changes metrics anywhere: while it is
+ * (base/metric.h): what both bindings call. An application declares and changes metrics anywhere: while it is
  * loaded, before there is a store, in calls, in children that it forks; a change finds its series in the store when it
  * is made first, and again in each process that has a role of its own.
  *
@@ -8,7 +8,7 @@
 #ifndef ORIBI_WORKER_APP_METRICS_H
 #define ORIBI_WORKER_APP_METRICS_H
 
-#include "oribi/base/metric_store.h"
+#include "oribi/base/metric.h"
 
 /* This process is of a server whose store this is (copied; one without head: metrics_max is 0), has code of this
  * generation, and is this worker, or ORIBI_METRIC_NOBODY. Forked children inherit that. */

@@ -22,7 +22,6 @@
 #define ORIBI_WORKER_FRONTEND_PROTOCOL_H
 
 #include "oribi/base/buf.h"
-#include "oribi/base/slice.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>

@@ -4,8 +4,8 @@
 #define ORIBI_WORKER_SERVER_ANSWERS_H
 
 #include "oribi/config/options.h"
-#include "oribi/files/error_pages.h"
-#include "oribi/http/added.h"
+#include "oribi/files/fixed.h"
+#include "oribi/http/response.h"
 
 enum {
     ORIBI__OWN_TEXT_CAP = 64,

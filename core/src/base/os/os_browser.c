@@ -1,8 +1,7 @@
 /* posix_spawn(3) of a browser, and getifaddrs(3). */
-#include "oribi/base/os/os_browser.h"
+#include "oribi/base/os/os_process.h"
 
 #include "oribi/base/os/os.h"
-#include "oribi/base/os/os_command.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>

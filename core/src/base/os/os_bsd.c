@@ -5,7 +5,6 @@
 #include "oribi/base/buf.h"
 #include "oribi/base/error.h"
 #include "oribi/base/os/os_process.h"
-#include "oribi/base/os/os_thread.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -3,7 +3,6 @@
 
 #include "oribi/base/error.h"
 #include "oribi/base/os/os_process.h"
-#include "oribi/base/os/os_thread.h"
 
 #include <errno.h>
 #include <signal.h>

@@ -1,10 +1,9 @@
 /* posix_spawn(3) of a program whose output is wanted. */
-#include "oribi/base/os/os_command.h"
+#include "oribi/base/os/os_process.h"
 
 #include "oribi/base/clock.h"
 #include "oribi/base/error.h"
 #include "oribi/base/os/os.h"
-#include "oribi/base/os/os_process.h"
 
 #include <fcntl.h>
 #include <signal.h>

@@ -5,7 +5,6 @@
 #include "oribi/base/error.h"
 #include "oribi/base/os/os_machine.h"
 #include "oribi/base/os/os_process.h"
-#include "oribi/base/os/os_thread.h"
 #include "oribi/base/os/os_watch.h"
 
 #include <signal.h>
@@ -188,7 +187,7 @@ int oribi_disk_look(const char *folder, struct oribi_disk *disk)
     return 0;
 }
 
-/* --- os_thread.h --- */
+/* --- os_process.h --- */
 
 pid_t oribi_os_thread_id(pthread_t thread)
 {

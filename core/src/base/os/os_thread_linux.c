@@ -1,5 +1,5 @@
 /* Threads as Linux shows them in /proc/PID/task/TID (proc(5)). */
-#include "oribi/base/os/os_thread.h"
+#include "oribi/base/os/os_process.h"
 
 #include "oribi/base/error.h"
 #include "oribi/base/os/os.h"

@@ -1,13 +1,11 @@
 /* Files of mounts. Reading order: oribi__local_answer_file, answer_from, look_up, send_file. */
 #include "worker/local/local_private.h"
-
-#include "worker/byteranges.h"
+#include "worker/reply.h"
 
 #include "oribi/base/escape.h"
-#include "oribi/http/accept_encoding.h"
+#include "oribi/http/compress.h"
 #include "oribi/http/conditions.h"
 #include "oribi/http/date.h"
-#include "oribi/http/ranges.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* Fixed answers: texts, redirects, health. Reading order: oribi__local_answer_fixed, then one of each kind. */
 #include "worker/local/local_private.h"
 
-#include "oribi/http/list.h"
+#include "oribi/http/syntax.h"
 
 #include "oribi/base/error.h"
 #include "oribi/base/os/os.h"

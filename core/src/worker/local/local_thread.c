@@ -8,7 +8,7 @@
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
 #include "oribi/base/os/os.h"
-#include "oribi/base/os/os_thread.h"
+#include "oribi/base/os/os_process.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

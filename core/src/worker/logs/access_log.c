@@ -1,8 +1,8 @@
 /* Access log. Lines gather in a buffer and leave in one write a turn; several workers append to the same file. What
- * there is no room for stays in the buffer (sink.h, backlog.h). What a line looks like: access_line.c. */
+ * there is no room for stays in the buffer (sink.h). What a line looks like: access_line.c. */
 #include "oribi/worker/logs/access_log.h"
 
-#include "oribi/base/backlog.h"
+#include "oribi/base/sink.h"
 #include "oribi/base/clock.h"
 #include "oribi/base/error.h"
 #include "oribi/base/log.h"

@@ -9,7 +9,7 @@
 #include "oribi/base/os/os.h"
 #include "oribi/http/date.h"
 #include "oribi/http/response.h"
-#include "oribi/base/fault_points.h"
+#include "oribi/base/fault.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -4,7 +4,7 @@
 
 #include "tap.h"
 
-#include "oribi/http/channel_head.h"
+#include "oribi/http/proxy.h"
 
 #include <fcntl.h>
 #include <limits.h>

@@ -1,16 +1,21 @@
-/* This process and its start: command line, environment, working directory, user; and waiting for children. How it was
- * started is in os_start.c; the differences between systems are in os_linux.c, os_usage_linux.c and os_portable.c. */
+/* Processes (os_process.c, os_start.c), threads (os_thread_linux.c), and other programs that are run: commands
+ * (os_command.c), a browser (os_browser.c). */
 #ifndef ORIBI_BASE_OS_OS_PROCESS_H
 #define ORIBI_BASE_OS_OS_PROCESS_H
 
-#include "oribi/base/slice.h"
+#include "oribi/base/buf.h"
 
+#include <pthread.h>
+#include <spawn.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
-struct oribi_buf;
+/* ---- os_process ---- */
+
+/* This process and its start: command line, environment, working directory, user; and waiting for children. How it was
+ * started is in os_start.c; the differences between systems are in os_linux.c, os_usage_linux.c and os_portable.c. */
 
 enum { ORIBI_POLL_MAX = 96 };
 
@@ -142,5 +147,97 @@ bool oribi_process_shares(pid_t pid, struct oribi_process_shares *shares);
 
 /* How many descriptors a process has open; -1 where the kernel does not tell. */
 int64_t oribi_process_descriptors(pid_t pid);
+
+/* ---- os_thread ---- */
+
+/* The state of a thread, as the kernel tells it: whether it runs or waits, and in which system call. The source for
+ * Linux is os_thread_linux.c. */
+
+/* The effect of a signal handler with SA_RESTART on the system call that a thread waits in (signal(7)). */
+enum oribi_os_interruption {
+    ORIBI_OS_UNHARMED, /* the call goes on, or there is none */
+    ORIBI_OS_REPEATED, /* it fails with EINTR, for which every program of the field is prepared: poll(2) and the like */
+    ORIBI_OS_CUT_SHORT, /* it ends, and who waits there may not look why: sleeps, sockets with a time-out */
+};
+
+struct oribi_os_thread_state {
+    char state;        /* 'R' runs, 'S' and 'D' wait, 'T' and 't' are stopped, 'Z' has ended; 0: not known */
+    uint64_t switches; /* how often the thread has given or lost its processor */
+    char call[32];     /* the system call that it waits in; "" where there is none, "system call N" */
+    long args[2];      /* its first arguments */
+    enum oribi_os_interruption interruption;
+};
+
+/* The kernel's number of a thread that is there. 0: not known. */
+pid_t oribi_os_thread_id(pthread_t thread);
+
+/* Looks at a thread of a process. False: there is none, or the kernel does not tell (no /proc). */
+bool oribi_os_thread_look(pid_t pid, pid_t tid, struct oribi_os_thread_state *out);
+
+/* True if the thread waited all the time between two looks: it has read and changed nothing of its memory. */
+bool oribi_os_thread_waited(const struct oribi_os_thread_state *before, const struct oribi_os_thread_state *after);
+
+/* Sends a signal to one thread of a process. 0 or ORIBI_ESYS (it is gone). */
+int oribi_os_thread_signal(pid_t pid, pid_t tid, int signal_number);
+
+/* The calling thread's kernel number. */
+pid_t oribi_os_thread_self(void);
+
+/* Names the calling thread for ps(1), top(1) and debuggers: 15 bytes at most, the process keeps its title
+ * (pthread_setname_np(3)). */
+void oribi_os_thread_name(const char *name);
+
+/* Changes the working directory of the calling thread alone, which keeps it; of the whole process where threads have
+ * none of their own. 0 or a code of os.h. */
+int oribi_os_thread_enter_dir(const char *path);
+
+/* ---- os_command ---- */
+
+/* Running another program and taking what it prints, with bounds on its time and its output. No shell is between. */
+
+struct oribi_command {
+    char *const *argv; /* NULL-terminated; argv[0] is looked for in PATH where it has no slash */
+    int input_fd;      /* its standard input, borrowed; -1: /dev/null */
+    int64_t timeout_ms;
+    char *output; /* what it prints goes there */
+    size_t cap;   /* bytes that it may print */
+    size_t len;   /* gives how long it is */
+    /* private */
+    int output_fd; /* -1: its output has ended */
+    pid_t pid;     /* 0: it has ended */
+    int status;
+    bool reaped; /* the caller has reaped it: oribi_os_command_ended() */
+    int64_t until_ms;
+};
+
+/* oribi_os_run_command() in steps, for a caller that does not wait. Start: 0, or ORIBI_EINVAL with `error`. Step: 0,
+ * the program has ended well; ORIBI_AGAIN: not yet, call again when command->output_fd is readable or a child has died,
+ * at the latest at until_ms; or ORIBI_EINVAL with `error`. Ended: tells whether the process that the caller has reaped
+ * was this one. Stop: ends a program that is not wanted any more; nothing if it has ended. */
+int oribi_os_command_start(struct oribi_command *command, char *error);
+int oribi_os_command_step(struct oribi_command *command, char *error);
+bool oribi_os_command_ended(struct oribi_command *command, pid_t pid, int status);
+void oribi_os_command_stop(struct oribi_command *command);
+
+/* Runs it to its end, in a session of its own. Standard error and the environment are the caller's. What is left of it,
+ * with all that it has started, is killed when its time is over or its output too long. 0; or ORIBI_EINVAL with what
+ * it did in `error` (ORIBI_ERROR_TEXT_CAP): "ended with exit code 3"; nothing of the output counts then. The caller
+ * wipes output that is secret. */
+int oribi_os_run_command(struct oribi_command *command, char *error);
+
+/* Starts argv[0], looked for in PATH, in a session of its own, with no signal ignored or blocked, and with `files` done
+ * first; *pid is the caller's to reap. 0 or an errno, as posix_spawn(3). For base. */
+int oribi__os_spawn(char *const *argv, const posix_spawn_file_actions_t *files, pid_t *pid);
+
+/* ---- os_browser ---- */
+
+/* The browser of the user who has started this process, and the address under which neighbours reach the machine. */
+
+/* Starts $BROWSER with the link (its first command; %s stands for the link), or xdg-open on a display, in a session of
+ * its own and without our standard streams. The child is the caller's to reap. NULL; or why not, a constant. */
+const char *oribi_os_open_browser(const char *link);
+
+/* Writes the first IPv4 address of this machine that is not loopback. False: there is none. */
+bool oribi_os_lan_address(char *dst, size_t cap);
 
 #endif

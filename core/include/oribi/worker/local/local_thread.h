@@ -9,7 +9,7 @@
 
 #include "oribi/config/listener.h"
 #include "oribi/config/options.h"
-#include "oribi/files/error_pages.h"
+#include "oribi/files/fixed.h"
 #include "oribi/http/head.h"
 #include "oribi/worker/placement/scoreboard.h"
 

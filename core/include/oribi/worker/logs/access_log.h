@@ -3,10 +3,10 @@
 #ifndef ORIBI_WORKER_LOGS_ACCESS_LOG_H
 #define ORIBI_WORKER_LOGS_ACCESS_LOG_H
 
-#include "oribi/base/log_file.h"
-#include "oribi/base/slice.h"
+#include "oribi/base/log.h"
+#include "oribi/base/buf.h"
 #include "oribi/config/options.h"
-#include "oribi/http/channel_head.h"
+#include "oribi/http/proxy.h"
 #include "oribi/http/head.h"
 
 #include <stdbool.h>
@@ -36,7 +36,7 @@ struct oribi_access_entry {
     struct oribi_slice raw_line; /* bytes of such a request line; may be empty */
     struct oribi_slice remote_addr;
     int status;
-    const char *refused;          /* the word for the reason (http/refusal.h); NULL: it was not refused */
+    const char *refused;          /* the word for the reason (http/status.h); NULL: it was not refused */
     bool cut;                     /* the answer broke off */
     bool closes;                  /* the connection closes behind it */
     int64_t body_bytes;           /* that were sent */
@@ -58,7 +58,7 @@ struct oribi_access_entry {
     struct oribi_slice sent_head;            /* where the log wants it */
 };
 
-/* Opens `path` for appending (log_file.h, also for `owner`; "-" is standard output as it is now, of which this keeps
+/* Opens `path` for appending (log.h, also for `owner`; "-" is standard output as it is now, of which this keeps
  * a copy of its own; "off" gives NULL, which every function here takes for a log that drops its lines).
  * format: a name of access_log_format, or one that config/log_format.h reads. 0, or ORIBI_EINVAL or a code of os.h
  * with one line in `error` (ORIBI_ERROR_TEXT_CAP). */

@@ -4,7 +4,7 @@
 #ifndef ORIBI_WORKER_PLACEMENT_HANDOFF_H
 #define ORIBI_WORKER_PLACEMENT_HANDOFF_H
 
-#include "oribi/base/slice.h"
+#include "oribi/base/buf.h"
 #include "oribi/event/conn.h"
 
 #include <stdbool.h>

@@ -8,7 +8,7 @@
 #ifndef ORIBI_REDIS_PLACE_H
 #define ORIBI_REDIS_PLACE_H
 
-#include "oribi/base/slice.h"
+#include "oribi/base/buf.h"
 
 #include <stdbool.h>
 #include <stdint.h>

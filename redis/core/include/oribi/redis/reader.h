@@ -20,7 +20,6 @@
 
 #include "oribi/base/buf.h"
 #include "oribi/base/error.h"
-#include "oribi/base/slice.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -3,7 +3,7 @@
 #define ORIBI_REDIS_RETRY_H
 
 #include "oribi/base/error.h"
-#include "oribi/base/slice.h"
+#include "oribi/base/buf.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -3,7 +3,6 @@
 #define ORIBI_REDIS_WRITER_H
 
 #include "oribi/base/buf.h"
-#include "oribi/base/slice.h"
 
 #include <stdint.h>
 
