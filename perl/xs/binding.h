@@ -34,6 +34,7 @@
 #include "oribi/worker/warmup.h"
 #include "oribi/worker/shape.h"
 #include "oribi/worker/worker.h"
+#include "oribi/worker/req.h"
 
 #include "xs/env_keys.h"
 #include "xs/template.h"

@@ -6,6 +6,7 @@
 
 #include "oribi/base/clock.h"
 #include "oribi/base/error.h"
+#include "oribi/base/os/os.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -8,6 +8,7 @@
 #include "oribi/base/error.h"
 #include "oribi/base/log.h"
 #include "oribi/config/address.h"
+#include "oribi/base/os/os.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

@@ -23,6 +23,7 @@
 #include "oribi/worker/warmup.h"
 #include "oribi/worker/shape.h"
 #include "oribi/worker/worker.h"
+#include "oribi/worker/req.h"
 
 enum {
     EXT_PORTS = 256, /* clients' ports whose text is kept; a power of two */

@@ -17,12 +17,12 @@
 #include "oribi/worker/placement/handoff.h"
 #include "oribi/config/listener.h"
 #include "oribi/config/options.h"
-#include "oribi/worker/req.h"
 #include "oribi/worker/placement/scoreboard.h"
 
 #include <stdbool.h>
 
 struct oribi_worker;
+struct oribi_req;
 
 struct oribi_worker_setup {
     const struct oribi_options *options;  /* borrowed for the worker's life */

@@ -18,6 +18,8 @@
 #include "oribi/base/mem.h"
 #include "oribi/config/address.h"
 #include "oribi/http/fields.h"
+#include "oribi/http/proxy.h"
+#include "oribi/http/head.h"
 
 #include <stdio.h>
 #include <string.h>

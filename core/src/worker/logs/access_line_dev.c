@@ -8,6 +8,7 @@
 #include "worker/logs/access_line.h"
 
 #include "oribi/base/escape.h"
+#include "oribi/http/head.h"
 
 #include <stdio.h>
 #include <string.h>
