@@ -186,23 +186,18 @@ static void take_order(struct oribi__frontend *frontend)
 
 /* --- turns --- */
 
-static int64_t sooner(int64_t a_ms, int64_t b_ms)
-{
-    return a_ms < 0 ? b_ms : b_ms < 0 ? a_ms : a_ms < b_ms ? a_ms : b_ms;
-}
-
 static int64_t wait_ms(const struct oribi__frontend *frontend)
 {
-    int64_t bound_ms = sooner(oribi__h2_wait_ms(frontend), oribi__arrive_wait_ms(frontend));
-    bound_ms = sooner(bound_ms, oribi__frontend_local_wait_ms(frontend));
+    int64_t bound_ms = oribi_shorter(oribi__h2_wait_ms(frontend), oribi__arrive_wait_ms(frontend));
+    bound_ms = oribi_shorter(bound_ms, oribi__frontend_local_wait_ms(frontend));
     if (frontend->queue_first)
-        bound_ms = sooner(bound_ms, frontend->calls_out ? BUSY_LOOK_MS : ORIBI__FRONTEND_RETRY_MS);
+        bound_ms = oribi_shorter(bound_ms, frontend->calls_out ? BUSY_LOOK_MS : ORIBI__FRONTEND_RETRY_MS);
     if (frontend->draining)
-        bound_ms = sooner(bound_ms, DRAIN_LOOK_MS);
+        bound_ms = oribi_shorter(bound_ms, DRAIN_LOOK_MS);
     if (frontend->posted_tunnels || frontend->posted_channels)
         bound_ms = 0;
     if (oribi_log_waits() || oribi_access_log_waits(frontend->access_log))
-        bound_ms = sooner(bound_ms, ORIBI_LOG_RETRY_MS);
+        bound_ms = oribi_shorter(bound_ms, ORIBI_LOG_RETRY_MS);
     return bound_ms;
 }
 

@@ -1,10 +1,6 @@
 /* Deadlines of a session, and what is done when they have passed. */
 #include "frontend/h2_private.h"
-
-static int64_t sooner(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
+#include "oribi/base/clock.h"
 
 static int64_t due(int64_t since_ms, int64_t timeout_ms)
 {
@@ -14,22 +10,22 @@ static int64_t due(int64_t since_ms, int64_t timeout_ms)
 static int64_t input_due(const struct oribi_h2 *h2)
 {
     int64_t timeout = h2->limits->head_timeout_ms;
-    return sooner(due(h2->frame_ms, timeout), due(h2->block.since_ms, timeout));
+    return oribi_earlier(due(h2->frame_ms, timeout), due(h2->block.since_ms, timeout));
 }
 
 int64_t oribi_h2_deadline(const struct oribi_h2 *h2)
 {
     if (h2->over)
         return INT64_MAX;
-    int64_t at = sooner(input_due(h2), h2->goaway_ms ? h2->goaway_ms : INT64_MAX);
-    at = sooner(at, due(h2->blocked_ms, h2->limits->write_timeout_ms));
-    at = sooner(at, h2->slow_until_ms ? h2->slow_until_ms : INT64_MAX);
+    int64_t at = oribi_earlier(input_due(h2), h2->goaway_ms ? h2->goaway_ms : INT64_MAX);
+    at = oribi_earlier(at, due(h2->blocked_ms, h2->limits->write_timeout_ms));
+    at = oribi_earlier(at, h2->slow_until_ms ? h2->slow_until_ms : INT64_MAX);
     for (uint32_t i = 0; i < h2->stream_count; i++) {
         const struct h2_stream *stream = h2->streams[i];
         if (stream->closed)
             continue;
-        at = sooner(at, due(stream->blocked_ms, h2->limits->write_timeout_ms));
-        at = sooner(at, due(stream->linger_ms, ORIBI_LINGER_SILENCE_MS_MAX));
+        at = oribi_earlier(at, due(stream->blocked_ms, h2->limits->write_timeout_ms));
+        at = oribi_earlier(at, due(stream->linger_ms, ORIBI_LINGER_SILENCE_MS_MAX));
     }
     return at;
 }

@@ -415,11 +415,6 @@ const struct oribi_supervisor_action *oribi_supervisor_take(struct oribi_supervi
     return &supervisor->action;
 }
 
-static int64_t earlier(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 /* Turns look at these, however the wait ended. */
 static void asked(void *owner, uint8_t ready)
 {
@@ -445,23 +440,23 @@ static void ask(struct oribi_supervisor *supervisor, const int *fds, size_t coun
 void oribi_supervisor_wait_for(struct oribi_supervisor *supervisor, int64_t ms)
 {
     int64_t now_ms = oribi_clock_ms();
-    int64_t at = earlier(oribi_policy_deadline(&supervisor->policy, now_ms), oribi__control_deadline(supervisor));
-    at = earlier(at, oribi__frontends_deadline(supervisor));
-    at = earlier(at, oribi__reaper_deadline(supervisor));
+    int64_t at = oribi_earlier(oribi_policy_deadline(&supervisor->policy, now_ms), oribi__control_deadline(supervisor));
+    at = oribi_earlier(at, oribi__frontends_deadline(supervisor));
+    at = oribi_earlier(at, oribi__reaper_deadline(supervisor));
     bool watches = supervisor->policy.up && !supervisor->policy.stopping; /* else the turn would not look */
     if (watches)
-        at = earlier(at, oribi__watch_deadline(&supervisor->watch));
-    at = earlier(at, oribi__restart_deadline(supervisor));
+        at = oribi_earlier(at, oribi__watch_deadline(&supervisor->watch));
+    at = oribi_earlier(at, oribi__restart_deadline(supervisor));
     if (supervisor->watchdog_ms)
-        at = earlier(at, supervisor->watchdog_at);
+        at = oribi_earlier(at, supervisor->watchdog_at);
     if (supervisor->shutdown.look_at)
-        at = earlier(at, supervisor->shutdown.look_at);
+        at = oribi_earlier(at, supervisor->shutdown.look_at);
     if (supervisor->waiting_notice.notice != ORIBI__NO_NOTICE)
-        at = earlier(at, supervisor->waiting_notice.at);
+        at = oribi_earlier(at, supervisor->waiting_notice.at);
     if (ms >= 0)
-        at = earlier(at, now_ms + ms);
+        at = oribi_earlier(at, now_ms + ms);
     if (oribi_log_waits())
-        at = earlier(at, now_ms + ORIBI_LOG_RETRY_MS);
+        at = oribi_earlier(at, now_ms + ORIBI_LOG_RETRY_MS);
     int fds[ORIBI_POLL_MAX] = {supervisor->signal_fds[0], supervisor->message_fd, supervisor->upgrade.successor_fd,
                                watches ? oribi__watch_fd(&supervisor->watch) : -1, oribi__restart_fd(supervisor)};
     size_t count = 5 + oribi__control_fds(supervisor, fds + 5);
