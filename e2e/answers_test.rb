@@ -133,7 +133,7 @@ E2E.suite("answers", options: %w[--early-hints]) do
   end
 end
 
-E2E.suite("errors") do
+E2E.suite("errors", transports: E2E::EITHER) do
   def log_grows_by(pattern)
     before = server.stderr.scan(pattern).size
     yield

@@ -11,7 +11,7 @@ require_relative "support"
 #   CHAOS_SEED=n       the connections of an earlier run
 #
 # Silence costs its client the whole timeout, so few of them are silent.
-E2E.suite("chaos", options: ["--body-memory-max", "8K", "--head-timeout", "4s", "--body-timeout", "4s"]) do
+E2E.suite("chaos", transports: E2E::EITHER, options: ["--body-memory-max", "8K", "--head-timeout", "4s", "--body-timeout", "4s"]) do
   wanted = ENV["CHAOS_REQUESTS"]&.then { |text| Integer(text) }
   seconds = wanted ? Float::INFINITY : Float(ENV.fetch("CHAOS_SECONDS", "10"))
   clients = 8

@@ -67,7 +67,7 @@ module Children
   end
 end
 
-E2E.suite("children") do
+E2E.suite("children", transports: E2E::EITHER) do
   include Children
 
   def test_a_child_that_comes_back_ends

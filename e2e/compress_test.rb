@@ -5,7 +5,7 @@ require "open3"
 require "zlib"
 
 # Compressed answers of both commands: by their bytes, with curl, behind middleware that does the same or compares tags.
-E2E.suite("compress") do
+E2E.suite("compress", transports: E2E::EITHER) do
   self::APP = File.join(E2E::ROOT, "e2e/apps/compress#{E2E.differing(:app_extension)}")
   self::GZIP = { "Accept-Encoding" => "gzip" }.freeze
   self::JSON_TEXT = "[#{(1..600).map { |i| %({"id":#{i},"name":"item #{i}","open":#{i.even?}}) }.join(",")}]".freeze

@@ -83,7 +83,7 @@ module Crowds
   def warm(client, requests) = requests.times { client.get("/") }
 end
 
-E2E.suite("slow_clients") do
+E2E.suite("slow_clients", transports: E2E::EITHER) do
   include Crowds
 
   def test_an_ordinary_client_beside_slow_ones
@@ -110,7 +110,7 @@ E2E.suite("slow_clients") do
 end
 
 # connections_max is reached by clients that want nothing.
-E2E.suite("full") do
+E2E.suite("full", transports: E2E::EITHER) do
   def max = 200
 
   def status
@@ -175,7 +175,7 @@ E2E.suite("full") do
   end
 end
 
-E2E.suite("idle_clients") do
+E2E.suite("idle_clients", transports: E2E::EITHER) do
   include Crowds
 
   def options = ["--connections-max", "20000", "--idle-timeout", "1h", "--access-log", "off"]
@@ -213,7 +213,7 @@ E2E.suite("idle_clients") do
     count = E2E::Crowd.possible(Crowds::IDLE)
     crowd(servers.last, idle: count)
     best = [Float::INFINITY, Float::INFINITY]
-    deadline = E2E.clock + E2E::DEADLINE
+    deadline = E2E.deadline(E2E::DEADLINE)
     (1..).each do |round|
       best = best.zip(clients.zip(pids).map { |client, pid| cost(client, pid) }).map(&:min)
       break if round >= Crowds::ROUNDS && (Crowds::LONG || E2E.portable? || best.last.fdiv(best.first) <= Crowds::CPU_RATIO_MAX || E2E.clock > deadline)

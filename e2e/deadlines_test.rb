@@ -4,7 +4,7 @@
 require "support"
 require "pty"
 
-E2E.suite("call_timeout") do
+E2E.suite("call_timeout", transports: E2E::EITHER) do
   app = "e2e/apps/deadlines#{E2E.differing(:app_extension)}"
 
   define_method(:setup) do

@@ -3,6 +3,7 @@
 require_relative "support"
 require_relative "support/askers"
 require_relative "support/load"
+require_relative "support/unit"
 require "json"
 require "shellwords"
 require "yaml"
@@ -86,8 +87,23 @@ E2E.suite("deploy", transports: %i[tcp]) do
       text = unit(kind).gsub("/usr/local/bin/#{E2E::COMMAND}", command)
       "#{@dir}/#{title}.#{kind}".tap { |target| File.write(target, text) }
     end
-    output = IO.popen(["systemd-analyze", "verify", "--man=no", *units, { err: %i[child out] }], &:read)
-    assert_equal [true, ""], [$?.success?, output]
+    assert_equal "", E2E::Unit.findings(*units)
+  end
+
+  # A unit of another package, with mistakes of its own, is none of ours; a mistake of ours is seen beside it.
+  def test_units_of_other_packages_are_left_to_them
+    need("systemd-analyze")
+    FileUtils.mkdir_p("#{@dir}/system/sysinit.target.wants")
+    File.write("#{@dir}/system/stranger.service", "[Unit]\nMistake=1\n[Service]\nExecStart=/nonexistent\n")
+    File.symlink("../stranger.service", "#{@dir}/system/sysinit.target.wants/stranger.service")
+    ours = "#{@dir}/board.service"
+    env = { "SYSTEMD_UNIT_PATH" => "#{@dir}/system:" }
+    found = ["", "Mistake=2\n"].map do |mistake|
+      File.write(ours, "[Unit]\nDescription=board\n[Service]\nExecStart=/bin/true\n#{mistake}")
+      E2E::Unit.findings(ours, env: env)
+    end
+    assert_equal "", found.first
+    assert_match(/\A\S*board\.service:5: [^\n]*Mistake[^\n]*\n\z/, found.last)
   end
 
   def test_the_service_has_time_to_drain
@@ -108,7 +124,7 @@ E2E.suite("deploy", transports: %i[tcp]) do
     # Waits for a line that matches, past others.
     def hear(pattern)
       passed = []
-      deadline = E2E.clock + E2E::DEADLINE
+      deadline = E2E.deadline(E2E::DEADLINE)
       until pattern === passed.last
         raise E2E::Timeout, "waited for #{pattern.inspect}, heard #{passed.inspect}" if E2E.clock > deadline
 
@@ -280,6 +296,7 @@ E2E.suite("deploy", transports: %i[tcp]) do
     assert_equal 200, answer(address, container["readinessProbe"]["httpGet"]["path"]).status
     askers = E2E::Askers.new(address, address)
     wait_until("answers") { askers.answered > 100 }
+    told = E2E.clock
     one.signal(:TERM)
     wait_until("the check to turn red") { answer(address, "/ready").status == 503 }
     red = E2E.clock
@@ -287,9 +304,9 @@ E2E.suite("deploy", transports: %i[tcp]) do
     seen = askers.answered
     wait_until("answers after the check is red") { askers.answered > seen + 100 || E2E.clock > red + 1 }
     assert_empty askers.stop
-    assert_operator askers.answered_since(red), :>, 20
+    assert_operator askers.answered_since(red), :>, 0
     assert_equal 0, one.wait.exitstatus, one.stderr
-    assert_operator E2E.clock - red, :>, 1, "accepting went on for drain_delay"
+    assert_operator E2E.clock - told, :>, 2, "accepting went on for drain_delay"
   ensure
     askers&.stop
   end

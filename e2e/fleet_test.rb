@@ -114,7 +114,7 @@ module Fleets
   end
 end
 
-E2E.suite("fleet") do
+E2E.suite("fleet", transports: E2E::EITHER) do
   include Fleets
 
   def test_a_rolling_upgrade_loses_nothing = roll_on(fleet)

@@ -11,9 +11,13 @@ require "net/http"
 E2E.suite("frontend_counts", transports: %i[tcp]) do
   include FrontendServers
 
+  # One call has been made, and is counted everywhere: a worker counts an answer after it is sent, a frontend at the end
+  # of its turn.
   def served(...)
     counted(...)
     curl("/pid")
+    counters = ["oribi_calls_total", 'oribi_answers_total{class="2xx"}', "oribi_frontend_calls_total"]
+    wait_until("the first call to be counted") { metrics.values_at(*counters) == [1, 1, 1] }
   end
 
   # No call has been made yet.

@@ -56,7 +56,7 @@ module Leaving
   end
 end
 
-E2E.suite("gone") do
+E2E.suite("gone", transports: E2E::EITHER) do
   include Leaving
 
   # One server for all of these: nothing of one may reach another.

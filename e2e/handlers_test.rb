@@ -4,7 +4,7 @@ require_relative "support"
 require_relative "support/restarts"
 
 # Started by the launchers of each language instead of our own command.
-E2E.suite("handlers") do
+E2E.suite("handlers", transports: E2E::EITHER) do
   include E2E::Restarts
 
   def launch(argv, env: {})

@@ -6,7 +6,7 @@ require_relative "support/restarts"
 require "rubygems/installer"
 
 # Reload and upgrade of a command that was started in the ways in which package managers start it.
-E2E.suite("launchers") do
+E2E.suite("launchers", transports: E2E::EITHER) do
   include E2E::Home
   include E2E::Restarts
 

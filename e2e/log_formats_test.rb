@@ -5,7 +5,7 @@ require "open3"
 require "tmpdir"
 
 # Formats of one's own for the access log, request ids, and the error log as JSON.
-E2E.suite("log_formats") do
+E2E.suite("log_formats", transports: E2E::EITHER) do
   uuid = /\A\h{8}-\h{4}-7\h{3}-[89ab]\h{3}-\h{12}\z/
   trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 

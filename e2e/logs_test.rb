@@ -22,7 +22,7 @@ LOG_REFUSED = {
 }.freeze
 
 # Access log formats, and what peers can write into logs: nothing but their own line.
-E2E.suite("logs") do
+E2E.suite("logs", transports: E2E::EITHER) do
   def log_of(one, lines)
     path = "#{one.dir}/access.log"
     wait_until("#{lines} log lines; #{one.stderr}") { File.exist?(path) && File.read(path).lines.size >= lines }
@@ -201,15 +201,13 @@ E2E.suite("logs") do
 
   def assert_stops_unread(one)
     below = one.descendants
-    began = E2E.clock
     one.signal(:TERM)
-    assert_equal 0, one.wait.exitstatus
-    assert_operator E2E.clock - began, :<, 15
+    assert_equal 0, one.wait.exitstatus # within the deadline, which is none of the server's
     wait_until("its processes to be gone") { below.none? { |pid| E2E::Processes.alive?(pid) } }
   end
 
   def test_logs_that_nobody_reads_stop_nobody
-    one = start_unread("--shutdown-timeout", "20s")
+    one = start_unread("--shutdown-timeout", "1h")
     ask_much(one)
     assert_alive(one)
     one.signal(:HUP)
@@ -222,7 +220,7 @@ E2E.suite("logs") do
   end
 
   def test_lost_lines_are_counted_when_somebody_reads_again
-    one = start_unread("--access-log-format", "json")
+    one = start_unread("--shutdown-timeout", "1h", "--access-log-format", "json")
     ask_much(one)
     text = +""
     wait_until("the count of lost lines") do
@@ -243,7 +241,7 @@ E2E.suite("logs") do
   if transport == :tcp
     def test_logs_on_a_pipe_of_another_user
       skip "needs root to be another user" unless Process.uid.zero?
-      one = start_unread("--shutdown-timeout", "20s", user: 65_534)
+      one = start_unread("--shutdown-timeout", "1h", user: 65_534)
       ask_much(one)
       assert_alive(one)
       assert_stops_unread(one)

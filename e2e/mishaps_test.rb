@@ -5,7 +5,7 @@ require_relative "support/workspace"
 
 # What operators and machines do wrong while a server runs or starts: a clear line, and the service goes on or ends as
 # documented, with nothing left.
-E2E.suite("mishaps") do
+E2E.suite("mishaps", transports: E2E::EITHER) do
   include E2E::InWorkspace
 
   # Up and serving: signals are heard from then on.

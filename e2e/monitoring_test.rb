@@ -41,7 +41,7 @@ E2E.suite("monitoring", transports: %i[tcp]) do
   def test_every_metric_that_is_named_is_there
     known = names + example("oribi.rules.yml").scan(/record: (\S+)/).flatten
     assert_operator known.size, :>, 40
-    watched = document[/^## What to watch.*/m]
+    watched = document[/^## Alerts.*?(?=^## )/m]
     [*expressions, *example("oribi.rules.yml").lines.grep_v(/^ *#/), watched].each do |text|
       assert_empty text.scan(/\boribi[_:][\w:]+/) - known - document.scan(/^\| `(oribi_\w+)` \|/).flatten, text
     end

@@ -5,7 +5,7 @@ require_relative "support"
 require_relative "support/tracing"
 
 # Forms that the server takes apart while they arrive.
-E2E.suite("multipart_stream") do
+E2E.suite("multipart_stream", transports: E2E::EITHER) do
   include E2E::Tracing
 
   def setup

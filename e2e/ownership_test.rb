@@ -3,7 +3,7 @@
 require_relative "support"
 
 # A server that starts as root and serves as another user: what that user puts in the place of the server's files.
-E2E.suite("ownership") do
+E2E.suite("ownership", transports: E2E::EITHER) do
   const_set(:NOBODY, 65_534)
 
   def setup

@@ -29,7 +29,7 @@ module Placement
   def occurrences(server, text) = server.stderr.scan(text).size
 end
 
-E2E.suite("placement") do
+E2E.suite("placement", transports: E2E::EITHER) do
   include Placement
 
   def load(server, paths, rate, seed, seconds)
@@ -77,7 +77,7 @@ end
 
 # Calls so short that none is worth a hand-off: then the connections must be spread. Whoever holds too many lets them go
 # as soon as requests queue up there while others sleep, so the counts are waited for, under bursts on all connections.
-E2E.suite("skew") do
+E2E.suite("skew", transports: E2E::EITHER) do
   include Placement
 
   def open_connections(server, control)
@@ -120,7 +120,7 @@ E2E.suite("skew") do
   end
 end
 
-E2E.suite("deadlines") do
+E2E.suite("deadlines", transports: E2E::EITHER) do
   include Placement
 
   def setup
@@ -214,7 +214,7 @@ E2E.suite("deadlines") do
   end
 end
 
-E2E.suite("overload") do
+E2E.suite("overload", transports: E2E::EITHER) do
   include Placement
 
   # Connections that the worker knows already.
@@ -307,7 +307,7 @@ E2E.suite("overload") do
 end
 
 # A worker that has no descriptors left, be it that the application has taken them all.
-E2E.suite("starved") do
+E2E.suite("starved", transports: E2E::EITHER) do
   include Placement
 
   # Its soft limit: the lowest number that is free is beyond what it may open, or it is as at the start.
@@ -356,7 +356,7 @@ E2E.suite("starved") do
   end
 end
 
-E2E.suite("forked") do
+E2E.suite("forked", transports: E2E::EITHER) do
   include Placement
 
   def sockets(pid) = E2E::Processes.descriptors(pid).values.grep(/\Asocket:/)

@@ -3,7 +3,7 @@
 require_relative "support"
 
 # A proxy in front that is trusted: PROXY headers and X-Forwarded-*.
-E2E.suite("proxied", options: ["--trusted-proxies", "10.0.0.0/8"]) do
+E2E.suite("proxied", transports: E2E::EITHER, options: ["--trusted-proxies", "10.0.0.0/8"]) do
   line = "PROXY TCP4 192.0.2.7 192.0.2.1 4711 80\r\n"
   # TCP over IPv6, and an extension that says that the client speaks TLS.
   binary = "\r\n\r\n\0\r\nQUIT\n\x21\x21\x00\x2c".b +
@@ -82,7 +82,7 @@ E2E.suite("proxied", options: ["--trusted-proxies", "10.0.0.0/8"]) do
 end
 
 # Nobody is trusted unless the operator says so.
-E2E.suite("unproxied") do
+E2E.suite("unproxied", transports: E2E::EITHER) do
   def test_a_proxy_header_is_no_request
     assert_refused 400, "PROXY TCP4 192.0.2.7 192.0.2.1 4711 80\r\nGET /exit HTTP/1.1\r\nHost: a\r\n\r\n"
   end

@@ -6,6 +6,7 @@ require "minitest/autorun"
 require "rbconfig"
 require "timeout"
 require "tmpdir"
+require_relative "support/waiting"
 
 class QueueConsumerTest < Minitest::Test
   ROOT = File.expand_path("..", __dir__)
@@ -16,7 +17,7 @@ class QueueConsumerTest < Minitest::Test
               [RbConfig.ruby, "-I#{ROOT}/ruby/lib", "#{EXAMPLE}/consumer.rb"]
             end
   JOBS = 250
-  DEADLINE = 60
+  DEADLINE = 60 * E2E.patience
 
   def setup
     @dir = Dir.mktmpdir

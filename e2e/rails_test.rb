@@ -74,7 +74,7 @@ RAILS_FILES = {
 
 # A Rails application, written fresh, over both transports and by the rails command. Rack only.
 if E2E::RUBY
-  E2E.suite("rails") do
+  E2E.suite("rails", transports: E2E::EITHER) do
     def setup
       super
       gem "railties", ">= 7.0"

@@ -149,7 +149,7 @@ module Restarts
   end
 end
 
-E2E.suite("restarts") do
+E2E.suite("restarts", transports: E2E::EITHER) do
   Restarts::ROWS.each do |row|
     define_method("test_#{row.name.downcase.gsub(/\W+/, "_")}") { lose_nothing(row) }
   end

@@ -20,7 +20,7 @@ module Saturated
   end
 end
 
-E2E.suite("saturation") do
+E2E.suite("saturation", transports: E2E::EITHER) do
   include Saturated
 
   def test_calls_that_sleep_at_four_workers

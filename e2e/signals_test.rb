@@ -5,7 +5,7 @@ require_relative "support/tracing"
 require_relative "support/workspace"
 
 # Ends of a server and of its workers.
-E2E.suite("signals") do
+E2E.suite("signals", transports: E2E::EITHER) do
   def assert_gone(one, below)
     wait_until("all processes to end") { below.none? { |pid| E2E::Processes.alive?(pid) } }
     refute File.exist?(one.path), "socket file left" if unix?
@@ -104,7 +104,7 @@ E2E.suite("signals") do
 end
 
 # Signals that come when the process they are meant for has nothing left to stop but itself.
-E2E.suite("last_moment_signals") do
+E2E.suite("last_moment_signals", transports: E2E::EITHER) do
   include E2E::InWorkspace
 
   # Runs the application's own end, which waits for the gate, in processes that have said so in the notes.
@@ -157,7 +157,7 @@ E2E.suite("last_moment_signals") do
 end
 
 # Applications that handle the server's signals themselves: a stop still lets their calls finish, and is still heard.
-E2E.suite("handlers_of_the_application") do
+E2E.suite("handlers_of_the_application", transports: E2E::EITHER) do
   include E2E::Tracing
 
   app = "e2e/apps/signals#{E2E.differing(:app_extension)}"

@@ -50,7 +50,7 @@ module SingleCases
   end
 end
 
-E2E.suite("single") do
+E2E.suite("single", transports: E2E::EITHER) do
   include SingleCases
   include E2E::InWorkspace
 

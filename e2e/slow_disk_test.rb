@@ -62,7 +62,7 @@ module SlowDisk
   end
 end
 
-E2E.suite("slow_disk") do
+E2E.suite("slow_disk", transports: E2E::EITHER) do
   include SlowDisk
 
   def test_without_a_file_there_is_no_thread

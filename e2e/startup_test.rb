@@ -4,7 +4,7 @@ require_relative "support"
 require_relative "support/tracing"
 
 # A user's mistake is one clear line on stderr and exit code 1, never a backtrace; good starts say what they did.
-E2E.suite("startup") do
+E2E.suite("startup", transports: E2E::EITHER) do
   include E2E::Tracing
 
   def app_file(text)

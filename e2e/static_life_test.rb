@@ -7,7 +7,7 @@ require "zlib"
 
 # Files of mounts over time: what changes on the disk, what programs download, reload, siblings, logs. Each test has a
 # folder and a server of its own.
-E2E.suite("static_life", transports: %i[tcp unix frontend]) do
+E2E.suite("static_life", transports: E2E::EITHER | %i[frontend]) do
   define_method(:setup) do
     super()
     @dir = File.realpath(Dir.mktmpdir("oribi-static"))

@@ -12,7 +12,7 @@ end
 
 # Newcomers at a stop: whoever has connected before it is answered, nobody connects into a queue that no one serves any
 # more.
-E2E.suite("stops") do
+E2E.suite("stops", transports: E2E::EITHER) do
   # After a first call that was long the worker has its helper.
   def start_with_helper
     one = start
@@ -76,7 +76,7 @@ E2E.suite("stops") do
 
   # Runs the block until its request has left soon enough after the stop: on a busy machine it is we who are late.
   def in_time
-    deadline = E2E.clock + E2E::DEADLINE
+    deadline = E2E.deadline(E2E::DEADLINE)
     begin
       @stopped_at = @asked_at = nil
       yield

@@ -7,7 +7,7 @@ STORAGE_MEGABYTE = 1 << 20
 # Files that cannot be made or written: TMPDIR is full, over the limit of file sizes, or not there, from the start or
 # later. Bodies that need one are refused before the application sees them, answers break off, both logs say so, and
 # everything else goes on.
-E2E.suite("storage") do
+E2E.suite("storage", transports: E2E::EITHER) do
   def setup
     super
     @space = Dir.mktmpdir("oribi-e2e")

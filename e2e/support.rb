@@ -6,8 +6,10 @@
 #
 #   E2E_COMMAND=oribi|oribi-psgi   the command under test (default: oribi)
 #   E2E_TRANSPORT=tcp|unix|frontend    each suite over this one; by far not all hold through a frontend
+#   E2E_TRANSPORT=all              every suite over all of its transports
 #
-# Every suite runs over tcp and over a unix socket, and ends with checks of its own: the worker holds no more
+# A suite runs over tcp and over a unix socket, or over one of them if transports do not matter to it; it ends with
+# checks of its own: the worker holds no more
 # descriptors than at its start, no process is left, and no block of the core's memory.
 require "minitest/autorun"
 require "json"
@@ -48,8 +50,11 @@ module E2E
 
   def self.differing(name) = DIFFERENCES.fetch(name)[RUBY ? 0 : 1]
 
+  ALL_TRANSPORTS = ENV["E2E_TRANSPORT"] == "all"
   # Transports of a suite that asks for none: E2E_TRANSPORT=frontend has it run through a frontend.
-  TRANSPORTS = ENV.key?("E2E_TRANSPORT") ? [ENV["E2E_TRANSPORT"].to_sym].freeze : %i[tcp unix].freeze
+  TRANSPORTS = !ALL_TRANSPORTS && ENV.key?("E2E_TRANSPORT") ? [ENV["E2E_TRANSPORT"].to_sym].freeze : %i[tcp unix].freeze
+  # Of a suite whose subject is not how bytes come in: one of them, another with the other command.
+  EITHER = ALL_TRANSPORTS || TRANSPORTS.size == 1 ? TRANSPORTS : [RUBY ? :tcp : :unix].freeze
 
   # Was the command under test built without Linux' own system calls (doc/platforms.md)? It says so itself.
   def self.portable?

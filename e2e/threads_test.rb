@@ -102,7 +102,7 @@ if E2E::RUBY
     end
   end
 
-  E2E.suite("threads_life") do
+  E2E.suite("threads_life", transports: E2E::EITHER) do
     include Threads
 
     # Until the client reads, the rest of its answer goes to a file, and the call's clock stands still.
@@ -218,7 +218,7 @@ if E2E::RUBY
     end
   end
 
-  E2E.suite("threads_deadlines") do
+  E2E.suite("threads_deadlines", transports: E2E::EITHER) do
     include Threads
 
     def setup

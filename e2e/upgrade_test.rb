@@ -63,7 +63,7 @@ module Upgrade
   end
 end
 
-E2E.suite("web_socket") do
+E2E.suite("web_socket", transports: E2E::EITHER) do
   include Upgrade
 
   def test_the_head_of_the_101
@@ -187,7 +187,7 @@ E2E.suite("web_socket") do
   end
 end
 
-E2E.suite("chat") do
+E2E.suite("chat", transports: E2E::EITHER) do
   include Upgrade
 
   # Between all workers, and between the two ways.
@@ -271,7 +271,7 @@ E2E.suite("chat") do
   end
 end
 
-E2E.suite("long_stream") do
+E2E.suite("long_stream", transports: E2E::EITHER) do
   include Upgrade
   include E2E::Tracing
 

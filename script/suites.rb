@@ -1,8 +1,8 @@
 # frozen_string_literal: true
 
-# Runs the test suites for script/test: builds, then two lanes of suites side by side, each writing
+# Runs the test suites for script/test: builds, then the commands of all suites, several at a time, each suite writing
 # build/test/<suite>.log; or the files and cases that were named, one after another. Reading order: Request (the command
-# line), Runner; suites/parts.rb, suites/suite.rb (one command, counted), suites/tally.rb.
+# line), Runner; suites/parts.rb, suites/schedule.rb, suites/suite.rb, suites/tally.rb, suites/progress.rb.
 require "fileutils"
 require "optparse"
 
@@ -13,23 +13,29 @@ Dir.chdir(ROOT)
 require_relative "suites/busy"
 require_relative "suites/compiler_cache"
 require_relative "suites/parts"
+require_relative "suites/progress"
+require_relative "suites/schedule"
 
 # What the command line asks for: `suites`, and what make builds for them.
 class Request
-  attr_reader :suites, :builds, :busy, :times
+  attr_reader :suites, :builds, :busy, :times, :slots
 
   def initialize(argv)
     @busy = 0
     @times = 1
+    @slots = Schedule.slots
     words = options.parse(argv)
     words = %w[e2e] if words.empty? && @busy.positive?
     parts, paths = words.partition { |word| Parts::PARTS.key?(word) }
-    parts = Parts::PARTS.keys if words.empty?
+    parts = Parts::PARTS.keys & parts # in the order of their turns
+    parts = (@all ? Parts::PARTS : Parts::DEFAULT).keys if words.empty?
+    abort "script/test: --all has every part, and #{words.first} is one" if @all && words.any?
+    ENV["E2E_TRANSPORT"] ||= "all" if @all
     @named = named(paths)
     check
     @suites = [*whole(parts), *picked]
-    @builds = words.empty? ? %w[core ruby perl redis-perl redis-ruby] :
-              (parts + @named.map { |_, part, _| part }).flat_map { |part| Parts::PARTS.fetch(part).first }.uniq
+    @builds = (parts + @named.map { |_, part, _| part }).flat_map { |part| Parts::PARTS.fetch(part).first }.uniq
+    @builds = %w[core ruby perl redis-perl redis-ruby] & @builds # the core is compiled once then
   rescue OptionParser::ParseError => e
     abort "script/test: #{e.message}"
   end
@@ -42,6 +48,8 @@ class Request
       parser.on("-n", "--name PATTERN", "only the cases of these names, as minitest takes it: test_of_this or /of_th/") { |pattern| @pattern = pattern }
       parser.on("--busy N", Integer, "beside N busy loops; without a part or file: e2e") { |count| @busy = count }
       parser.on("--times N", Integer, "all of it so many times") { |count| @times = count }
+      parser.on("--all", "every part, not only #{Parts::DEFAULT.keys.join(", ")}; and e2e over all transports") { @all = true }
+      parser.on("--slots N", Integer, "so many commands at a time (default: #{Schedule::SLOTS_PER_PROCESSOR} for each processor)") { |count| @slots = count }
     end
   end
 
@@ -64,8 +72,12 @@ class Request
 
   def whole(parts)
     parts.flat_map do |part|
-      Parts::PARTS.fetch(part).last.map { |name, commands| Suite.new(name, slower: slower, width: Parts::WIDTHS.fetch(name, 1), &commands) }
+      Parts::PARTS.fetch(part).last.map { |name, commands| suite(name, commands) }
     end
+  end
+
+  def suite(name, commands)
+    Suite.new(name, slower: slower, width: Parts::WIDTHS.fetch(name, 1), computes: !Parts::WAITING.include?(name), &commands)
   end
 
   # One suite for all files, so that they run in the order in which they were named.
@@ -77,24 +89,22 @@ class Request
 end
 
 class Runner
-  # In the order in which a free lane takes them. The end-to-end tests, which wait for most of their time, begin, so
-  # that something computes beside them; the browser wants a core for itself.
-  LANES = [%w[e2e-oribi], %w[lint core core-asan core-portable core-bsd], %w[cross fuzz], %w[e2e-psgi],
-           %w[portable sanitize], %w[ruby perl], %w[redis-perl redis-ruby bench], %w[browser], %w[files]].freeze
-  LANE_COUNT = 2
+  SLOWEST = 10
 
   def initialize(request)
     @request = request
+    @times = Progress::Times.new
   end
 
   def run
     FileUtils.mkdir_p(LOGS)
+    started = Progress.clock
     build or return report_build_failure
     totals = Array.new(@request.times) do |i|
       puts "run #{i + 1} of #{@request.times}" if @request.times > 1
       Busy.with(@request.busy) { run_suites }
     end
-    report(totals.sum(Tally.new))
+    report(totals.sum(Tally.new), Progress.clock - started)
   end
 
   private
@@ -104,7 +114,13 @@ class Runner
 
     puts "building #{@request.builds.join(", ")}"
     $stdout.flush
-    system("make", "--no-print-directory", *@request.builds, out: "#{LOGS}/build.log", err: %i[child out])
+    started = Progress.clock
+    built = Progress.of("building", @times["building"]) do
+      system("make", "--no-print-directory", *@request.builds, out: "#{LOGS}/build.log", err: %i[child out])
+    end
+    passed = Progress.clock - started
+    @times.store({ "building" => passed.round }) if passed > (@times["building"] || Progress::QUIET_SECONDS)
+    built
   end
 
   def report_build_failure
@@ -117,27 +133,25 @@ class Runner
   # Tally of one run. A case that fails beside others fails: what takes long on a busy machine is waited for in the
   # tests themselves.
   def run_suites
-    suites = @request.suites.map(&:fresh)
-    queue = Queue.new
-    LANES.map { |names| suites.select { |suite| names.include?(suite.name) } }.reject(&:empty?).each { |lane| queue << lane }
-    queue.close
-    Array.new(LANE_COUNT) { Thread.new { run_lanes(queue) } }.each(&:join)
+    suites = @request.suites.map { |suite| suite.fresh(@times) }
+    Schedule.new(suites, slots: @request.slots).run
+    @times.store(suites.map(&:seconds_of).reduce({}, :merge))
+    report_slowest(suites)
     suites.sum(Tally.new, &:tally)
   end
 
-  def run_lanes(queue)
-    while (lane = queue.pop)
-      lane.each do |suite|
-        suite.run
-        $stdout.puts suite.summary, suite.failures
-        $stdout.flush
-      end
-    end
+  def report_slowest(suites)
+    slowest = suites.flat_map(&:slow).max_by(SLOWEST, &:first)
+    return if slowest.size < SLOWEST
+
+    puts "the #{SLOWEST} slowest cases:", slowest.map { |seconds, name| format("%7.1f s  %s", seconds, name) }
   end
 
-  def report(total)
+  def report(total, seconds)
     total += Tally.new(failed: 1).tap { puts "not one case was run" } if total.passed + total.failed + total.skipped == 0
     puts "logs are in build/test" unless total.failed.zero?
+    used = Process.times
+    puts "took #{Progress.span(seconds)} and #{(used.cutime + used.cstime).round} s of processor"
     puts "#{total.passed} passed, #{total.failed} failed"
     total.failed.zero?
   end

@@ -3,10 +3,9 @@
 require_relative "peer"
 
 module Bench
-  # Tables in README.md and doc/benchmarks.md, between <!-- bench:NAME --> and <!-- /bench:NAME -->: no figure there is
+  # Tables in documents, between <!-- bench:NAME --> and <!-- /bench:NAME -->: no figure there is
   # by hand.
   module Document
-    README = File.join(ROOT, "README.md")
     PAGE = File.join(ROOT, "doc/benchmarks.md")
 
     module_function

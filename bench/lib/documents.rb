@@ -7,30 +7,33 @@ require_relative "table"
 require_relative "targets"
 
 module Bench
-  # The results of bench/run as the tables of README.md, doc/benchmarks.md and doc/redis.md.
+  # The results of bench/run as the tables of doc/benchmarks.md and doc/redis.md: what a reader decides by. Every
+  # workload, server and target is on the page of bench/report.
   class Documents
-    README = Document::README
     WIDTH = 120
     DOC = Document::PAGE
     ROUNDS_MIN = 5
-    # What a reader of README.md knows; the page has all of them.
+    # Servers that readers know; the report has all of them.
     KNOWN = %w[oribi oribi-psgi bare nginx-file iodine rhebok unicorn puma falcon starlet uwsgi starman].freeze
     # Oribi's configurations with the servers that they are compared with.
     OWN = { "oribi" => "rack", "oribi-rack" => "rack", "oribi-psgi" => "psgi", "oribi-plack" => "psgi" }.freeze
-    # What README.md shows of forms, in plain words: a workload, then the languages.
+    # Forms in plain words: a workload, then the languages.
     FORMS = { "form-1k" => "form, 1 KiB, 20 fields", "form-16k" => "form, 16 KiB, 300 fields", "upload" => "upload, 10 MiB and 20 fields",
               "cookie" => "20 cookies, 675 bytes" }.freeze
     LINES = [["Rack", "oribi", "oribi-rack"], ["PSGI", "oribi-psgi", "oribi-plack"]].freeze
     TROUBLES = { "reloading" => "a reload each second", "hanging" => "1 % of the calls hang", "slow-senders" => "1,000 slow senders" }.freeze
-    TROUBLES_READ = "\"!\": requests were left without an answer; an empty place: the server has no reload that loads new code while " \
-                    "it serves, or was not asked. With calls that hang, a worker with threads or fibers makes more calls at a time than one without; " \
-                    "the p99 is that of the other calls."
+    TROUBLES_READ = "\"!\": some requests got no answer. Empty: not supported, or not measured. With calls that hang, the p99 is that of " \
+                    "the other calls; servers with threads or fibers make more calls at a time."
     TROUBLED = [*KNOWN, "Oribi (Rack), 5 threads", "puma-cluster", "pitchfork"].freeze
     REDIS = File.join(ROOT, "doc/redis.md")
     # Clients of Redis that stand beside each other.
     REDIS_PAIRS = [[Targets::PERL, "Redis::Fast"], [Targets::PERL, "hiredis in C"], [Targets::PERL, "Oribi::Redis (Perl), pipeline"],
                    [Targets::RUBY, "redis-client, hiredis"], ["redis-client, oribi", "redis-client, hiredis"]].freeze
-    FRONTEND_READ = "CPU is that of all processes, frontend and proxy included; \"!\": answers were wrong or missing; an empty place: not measured."
+    FRONTEND_READ = "CPU includes the frontend or proxy. \"!\": answers were wrong or missing. Empty: not measured."
+    # What of the frontend's workloads stands in the document, and in words.
+    FRONTEND = { "frontend-hop" => "HTTP/1.1, no TLS", "frontend-tls" => "HTTP/1.1, TLS", "frontend-h2" => "HTTP/2, TLS",
+                 "frontend-handshakes-full" => "full handshakes", "frontend-handshakes-resumed" => "resumed handshakes" }.freeze
+    EVEN = 1.05 # below this many times the best other server's requests a workload is told as slow
     BUSY_MIN = 0.6 # a server that uses less of its core than this waits for something
 
     def initialize(findings) = @findings = findings
@@ -39,19 +42,13 @@ module Bench
     def write
       raise "--write wants a run of at least #{ROUNDS_MIN} rounds" if @findings.run[:rounds_min] < ROUNDS_MIN
 
-      { "hello-keep-alive" => "hello", "hello-headers" => "hello-headers", "hello-close" => "hello-close" }.each do |mark, workload|
-        put(README, mark, hello(workload, only: KNOWN))
-        put(DOC, mark, hello(workload))
-      end
-      put(README, "forms", forms)
-      put(README, "trouble", troubles)
-      put(DOC, "trouble", troubles(only: nil))
-      put(README, "report", report_lines("bench/results"))
+      put(DOC, "hello-keep-alive", hello("hello", only: KNOWN))
+      put(DOC, "forms", forms)
+      put(DOC, "trouble", troubles)
       put(DOC, "report", report_lines("../bench/results"))
-      put(DOC, "targets", targets)
-      put(DOC, "workloads", workloads)
-      put(REDIS, "redis", redis)
+      put(DOC, "slower", slower)
       put(DOC, "frontend", frontend)
+      put(REDIS, "redis", redis)
     end
 
     private
@@ -104,16 +101,6 @@ module Bench
        "![Requests per second of every server for each one of Oribi's](#{folder}/plots/overview.svg)"]
     end
 
-    def targets
-      rows = Targets.check(@findings).map do |one|
-        figures = one[:figures].map { |value| Table.figure(value) }
-        [*one.values_at(:workload, :own), figures[0], one[:other], figures[1], one[:what], "#{format("%.2f", one[:found])}#{" !" if one[:marked]}",
-         one[:interval].map { |value| format("%.2f", value) }.join(" to "), *one.values_at(:wanted, :verdict)]
-      end
-      heads = ["workload", "Oribi", "its figure", "to", "its figure", "figure", "ratio", "95 % interval", "wanted", ""]
-      rows.empty? ? [] : table([heads, *rows], right: [2, 4, 6, 7, 8])
-    end
-
     # Processor time of a request with and without the line, beside the server that needs the least of it.
     def forms
       rows = FORMS.keys.product(LINES).filter_map { |workload, (language, own, line)| form_row(workload, language, own, line) }
@@ -156,23 +143,21 @@ module Bench
       [title, "", *table([["", "client", "beside", "unix socket", "TCP", "its CPU", "CPU beside"], *rows], right: 3..6)]
     end
 
-    # Servers under the workloads of a frontend: what a request, or a handshake, costs, and what a silent connection
-    # does.
+    # What a request, or a handshake, costs that comes by way of a frontend or of a proxy.
     def frontend
-      workloads = @findings.workloads.keys.map(&:to_s).select { |name| @findings.workloads.dig(name.to_sym, :family) == "frontend" }
-      rows = workloads.flat_map { |workload| frontend_rows(workload) }
+      rows = FRONTEND.keys.flat_map { |workload| frontend_rows(workload) }
       return [] if rows.empty?
 
-      ["#{machine(workloads.first)}. #{FRONTEND_READ}", "",
-       *table([["workload", "server", "requests/s", "CPU µs/request", "other figures", "remark"], *rows], right: [2, 3])]
+      ["#{machine(FRONTEND.keys.first)}. #{FRONTEND_READ}", "",
+       *table([["clients", "server", "requests/s", "CPU µs/request"], *rows], right: [2, 3])]
     end
 
     def frontend_rows(workload)
       @findings.of(workload).map { |row| row[:server] }.uniq.map do |server|
-        found = @findings.of(workload).select { |row| row[:server] == server }
-        rate, cpu = %w[requests_per_second cpu_us_per_request].map { |metric| found.find { |row| row[:metric] == metric && !row[:values].empty? } }
-        more = found.select { |row| row[:variant] && !row[:values].empty? }.map { |row| "#{row[:variant]}: #{figure(row)} #{row[:unit]}" }
-        [workload, @findings.name_of(server), figure(rate), figure(cpu), more.join("; "), found.filter_map { |row| row[:note] }.uniq.join("; ")]
+        figures = %w[requests_per_second cpu_us_per_request].map do |metric|
+          @findings.find(workload, server, metric)&.then { |row| figure(row) unless row[:values].empty? }
+        end
+        [FRONTEND.fetch(workload), @findings.name_of(server), *figures]
       end
     end
 
@@ -200,10 +185,11 @@ module Bench
       end
     end
 
-    # For every workload: Oribi, and the best of the others in each language.
-    def workloads
+    # The workloads in which another server answers as many requests as Oribi, or more.
+    def slower
       rows = @findings.workloads.keys.map(&:to_s).flat_map { |workload| OWN.filter_map { |own, kind| against_best(workload, own, kind) } }
-      rows.empty? ? [] : table([["workload", "Oribi", "best other", "its requests/s", "Oribi's", "Oribi is", "its CPU"], *rows], right: 3..6)
+      rows = rows.select { |row| row.last < EVEN }.map { |*row, times| [*row, format("%.2f x", times)] }
+      rows.empty? ? [] : table([["workload", "Oribi", "best other", "its requests/s", "Oribi's", "Oribi is"], *rows], right: 3..5)
     end
 
     def against_best(workload, own, kind)
@@ -211,9 +197,9 @@ module Bench
       best = others_of(workload, kind, "requests_per_second").max_by { |row| row[:median] }
       return if mine.nil? || mine[:values].empty? || best.nil?
 
-      times = ratio(workload, own, best[:server], "requests_per_second")
-      cpu = ratio(workload, own, best[:server], "cpu_us_per_request")
-      [workload, @findings.name_of(own), @findings.name_of(best[:server]), figure(best), figure(mine), "#{times} x", cpu.empty? ? "" : "#{cpu} x"]
+      about = @findings.workloads.dig(workload.to_sym, :about)
+      times = @findings.ratio(workload, own, best[:server], "requests_per_second") or return
+      [about || workload, @findings.name_of(own), @findings.name_of(best[:server]), figure(best), figure(mine), times]
     end
   end
 end

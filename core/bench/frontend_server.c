@@ -6,7 +6,7 @@
  *
  *     GET /          BYTES bytes        GET /N        N bytes            GET /wait/MS   answers after so many ms
  *     GET /stream/N  N pieces of 1 KiB  POST /…       says how many bytes came                                       */
-#include "frontend/frontend_private.h"
+#include "frontend/run.h"
 #include "oribi/base/clock.h"
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
@@ -164,18 +164,17 @@ int main(int argc, char **argv)
     }
     signal(SIGTERM, on_term);
     signal(SIGPIPE, SIG_IGN);
-    struct oribi__frontend *frontend = oribi_mem_alloc(1, sizeof(*frontend));
-    if (oribi__frontend_init(frontend, &config, error) < 0) {
+    struct oribi__frontend *frontend = oribi__frontend_create(&config, error);
+    if (!frontend) {
         fprintf(stderr, "%s\n", error);
         return 1;
     }
     fprintf(stderr, "serving at %s\n", listeners.items[0].text);
     oribi__frontend_run(frontend);
-    oribi__frontend_deinit(frontend);
+    oribi__frontend_destroy(frontend);
     for (uint32_t i = 0; i < workers; i++) {
         (void)kill(pids[i], SIGTERM);
         (void)waitpid(pids[i], NULL, 0);
     }
-    oribi_mem_free(frontend);
     return 0;
 }

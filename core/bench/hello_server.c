@@ -1,7 +1,7 @@
 /* The core with a C application that says hello: what the bindings add is what they measure above this. One process,
  * one worker.
  *
- *     hello_server 127.0.0.1:9292 [BYTES]     ends with SIGTERM */
+ *     hello_server 127.0.0.1:9292 [BYTES [OPTION=VALUE]...]     ends with SIGTERM */
 #include "oribi/base/error.h"
 #include "oribi/worker/worker.h"
 #include "oribi/worker/req.h"
@@ -32,14 +32,29 @@ static void serve(struct oribi_worker *w, char *body, size_t len)
     }
 }
 
+/* Sets the options of the command line's NAME=VALUE. 0, or ORIBI_EINVAL with one line in `error`. */
+static int set_options(struct oribi_options *options, char **args, char *error)
+{
+    for (; *args; args++) {
+        char *value = strchr(*args, '=');
+        if (!value)
+            return ORIBI_EINVAL;
+        *value++ = '\0';
+        if (oribi_options_set(options, *args, value, error) < 0)
+            return ORIBI_EINVAL;
+    }
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
-    char error[ORIBI_ERROR_TEXT_CAP] = "usage: hello_server ADDRESS [BYTES]";
+    char error[ORIBI_ERROR_TEXT_CAP] = "usage: hello_server ADDRESS [BYTES [OPTION=VALUE]...]";
     struct oribi_options options;
     static struct oribi_listeners listeners;
     oribi_options_init(&options);
     if (argc < 2 || oribi_options_set(&options, "bind", argv[1], error) < 0 ||
-        oribi_options_set(&options, "workers", "1", error) < 0 || oribi_options_finish(&options, error) < 0 ||
+        oribi_options_set(&options, "workers", "1", error) < 0 ||
+        (argc > 3 && set_options(&options, argv + 3, error) < 0) || oribi_options_finish(&options, error) < 0 ||
         oribi_listeners_open(&listeners, &options, error) < 0) {
         fprintf(stderr, "%s\n", error);
         return 1;

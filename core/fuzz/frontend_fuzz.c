@@ -222,20 +222,20 @@ static void peer_asks(struct peer *peer, uint8_t how)
 static void check_frontend(void)
 {
     uint32_t n = 0;
-    uint32_t out = frontend->out_waiting;
+    uint32_t out = frontend->dispatch->out_waiting;
     for (uint32_t i = 0; i <= board.count; i++)
-        out += frontend->out[i];
+        out += frontend->dispatch->out[i];
     expect(out == frontend->calls_out && frontend->calls_out <= CALLS_MAX);
-    for (const struct oribi__upstream_request *call = frontend->queue_first; call; call = call->next)
+    for (const struct oribi__upstream_request *call = frontend->dispatch->first; call; call = call->next)
         n++;
     expect(n == frontend->queue_len);
     n = 0;
-    for (const struct oribi__channel *channel = frontend->idle_first; channel; channel = channel->next)
+    for (const struct oribi__channel *channel = frontend->channels->idle_first; channel; channel = channel->next)
         n++;
-    expect(n == frontend->idle_count && n <= frontend->channel_count);
-    for (const struct oribi__client *client = frontend->clients; client; client = client->next)
+    expect(n == frontend->channels->idle_count && n <= frontend->channels->count);
+    for (const struct oribi__client *client = frontend->h2->first; client; client = client->next)
         expect(!client->h2 ||
-               oribi_h2_streams(client->h2) <= frontend->h2_limits.streams_max + frontend->h2_limits.left_max);
+               oribi_h2_streams(client->h2) <= frontend->h2->limits.streams_max + frontend->h2->limits.left_max);
 }
 
 /* Turns until nobody has anything to read. */
@@ -261,7 +261,6 @@ static void start(void)
     options.limits.body_bytes_max = 1000;
     expect(oribi_scoreboard_create(&board, SLOTS) == 0 && oribi_handoff_create(&queue) == 0);
     expect(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, control_fds) == 0);
-    frontend = oribi_mem_alloc(1, sizeof(*frontend));
 }
 
 static void open_frontend(uint8_t flags)
@@ -292,13 +291,13 @@ static void open_frontend(uint8_t flags)
         atomic_store(&board.slots[i].state, ORIBI_SLOT_IDLE);
         atomic_store(&board.slots[i].threads, 0);
     }
-    memset(frontend, 0, sizeof(*frontend));
-    expect(oribi__frontend_init(frontend, &config, error) == 0);
+    frontend = oribi__frontend_create(&config, error);
+    expect(frontend != NULL);
     if (flags & 8)
-        frontend->h2_limits.streams_max = 2;
+        frontend->h2->limits.streams_max = 2;
     if (flags & 16) {
-        frontend->h2_limits.resets_max = 3;
-        frontend->h2_limits.left_max = 1;
+        frontend->h2->limits.resets_max = 3;
+        frontend->h2->limits.left_max = 1;
     }
 }
 
@@ -445,7 +444,7 @@ static void let_go(void)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct bytes in = {data, size};
-    if (!frontend)
+    if (!board.slots)
         start();
     if (size > 4096)
         return 0;
@@ -460,7 +459,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     let_go();
     for (uint32_t i = 0; i < CLIENTS; i++)
         peer_closes(&peers[i]);
-    oribi__frontend_deinit(frontend);
+    oribi__frontend_destroy(frontend);
     oribi_os_close(config.listeners[0].listener.fd);
     expect(lowest_free_fd() == fd);
     expect(oribi_mem_blocks() == blocks);

@@ -229,7 +229,7 @@ static void begin_h2(struct hop *hop, const char *method, const char *path)
     expect(nghttp2_submit_request(hop->session, NULL, fields, 4, NULL, NULL) == 1);
 }
 
-static void begin(struct hop *hop, uint8_t flags, const char *path)
+static void begin_request(struct hop *hop, uint8_t flags, const char *path)
 {
     char request[256];
     const char *method = flags & HEAD ? "HEAD" : flags & POSTS ? "POST" : "GET";
@@ -369,7 +369,8 @@ static void end_client(struct hop *hop)
     settle(hop);
     expect(frontend->calls_out == 0 && frontend->queue_len == 0 && frontend->reactor.conn_count == 0 &&
            frontend->client_count == 0 && frontend->arrival_count == 0 && frontend->tunnel_count == 0 &&
-           frontend->channel_count == frontend->idle_count && frontend->out_waiting == 0 && frontend->out[1] == 0);
+           frontend->channels->count == frontend->channels->idle_count && frontend->dispatch->out_waiting == 0 &&
+           frontend->dispatch->out[1] == 0);
 }
 
 /* With poll(2) a frontend hears nothing of a client of HTTP/1.1 whose call runs: the call ends with its worker, and is
@@ -397,7 +398,7 @@ static void end_first(struct hop *hop)
     leave(hop);
     settle(hop);
     for (int i = 0; i < FARS; i++) /* a worker that is in a call ends it when it sees that */
-        expect(hop->fars[i].fd < 0 || frontend->channel_count > 0);
+        expect(hop->fars[i].fd < 0 || frontend->channels->count > 0);
     end_calls(hop);
     end_client(hop);
 }
@@ -408,9 +409,9 @@ static void run(struct hop *hop, uint8_t flags, const char *p, size_t n, uint32_
     *hop = (struct hop){.flags = flags, .random = seed, .lie = p, .lie_len = n, .fd = -1};
     for (int i = 0; i < FARS; i++)
         hop->fars[i].fd = -1;
-    frontend = oribi_mem_alloc(1, sizeof(*frontend));
-    expect(oribi__frontend_init(frontend, &config, error) == 0);
-    begin(hop, flags, "/first");
+    frontend = oribi__frontend_create(&config, error);
+    expect(frontend != NULL);
+    begin_request(hop, flags, "/first");
     settle(hop);
     expect(hop->firsts > 0);
     end_first(hop);
@@ -418,7 +419,7 @@ static void run(struct hop *hop, uint8_t flags, const char *p, size_t n, uint32_
     hop->second = true;
     hop->flags = 0;
     hop->body = (struct oribi_buf){0};
-    begin(hop, 0, "/second");
+    begin_request(hop, 0, "/second");
     settle(hop);
     read_answer(hop, 0);
     expect(hop->whole && hop->status == 200 && hop->seconds == 1);
@@ -426,8 +427,7 @@ static void run(struct hop *hop, uint8_t flags, const char *p, size_t n, uint32_
     end_client(hop);
     oribi_buf_deinit(&hop->body);
     oribi_buf_deinit(&hop->got);
-    oribi__frontend_deinit(frontend);
-    oribi_mem_free(frontend);
+    oribi__frontend_destroy(frontend);
     for (int i = 0; i < FARS; i++)
         if (hop->fars[i].fd >= 0)
             close_far(&hop->fars[i]);
@@ -440,7 +440,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static struct hop once;
     static struct hop pieces;
-    if (!frontend && !config.options)
+    if (!config.options)
         start();
     if (size < 2 || size > INPUT_MAX)
         return 0;

@@ -15,7 +15,7 @@ module E2E
     end
 
     def send_raw(bytes)
-      deadline = E2E.clock + DEADLINE
+      deadline = E2E.deadline(DEADLINE)
       bytes = bytes.b
       until bytes.empty?
         sent = @socket.write_nonblock(bytes, exception: false)
@@ -50,7 +50,7 @@ module E2E
 
     # Reads one final answer, keeping the 1xx before it; `head`: it answers a HEAD request.
     def read_response(head: false, seconds: DEADLINE)
-      @deadline = E2E.clock + seconds
+      @deadline = E2E.deadline(seconds)
       interim = []
       loop do
         response = Response.new(read_until("\r\n\r\n"), interim: interim)
@@ -62,30 +62,30 @@ module E2E
     end
 
     def read_interim(seconds: DEADLINE)
-      @deadline = E2E.clock + seconds
+      @deadline = E2E.deadline(seconds)
       Response.new(read_until("\r\n\r\n")).tap { |response| response.frame(false) }
     end
 
     # Only the head, for answers whose body is read later or never.
     def read_head(seconds: DEADLINE)
-      @deadline = E2E.clock + seconds
+      @deadline = E2E.deadline(seconds)
       Response.new(read_until("\r\n\r\n"))
     end
 
     def read_bytes(count, seconds: DEADLINE)
-      @deadline = E2E.clock + seconds
+      @deadline = E2E.deadline(seconds)
       take(count)
     end
 
     # One chunk of a body whose head was read; empty: the last.
     def read_chunk(seconds: DEADLINE)
-      @deadline = E2E.clock + seconds
+      @deadline = E2E.deadline(seconds)
       take_chunk
     end
 
     # All bytes until the server closes; ECONNRESET raises.
     def read_to_end(seconds: DEADLINE)
-      @deadline = E2E.clock + seconds
+      @deadline = E2E.deadline(seconds)
       nil while fill
       @buffer.slice!(0, @buffer.bytesize)
     end

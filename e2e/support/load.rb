@@ -33,7 +33,7 @@ module E2E
     end
 
     # Ends clients that have no end of their own (requests: 0), each after its answer.
-    def finish(seconds = DEADLINE)
+    def finish(seconds = DEADLINE * E2E.patience)
       @io.close_write
       raise Timeout, "the clients do not end" unless done_within?(seconds)
     end

@@ -9,7 +9,15 @@ module E2E
   # A service as systemd runs it, for pages: starts, reloads and stops what the unit's lines say, and hears its
   # notifications. The user and the sandbox of the unit are left out: systemd-analyze has looked at those lines.
   class Unit
-    # @return [String] what systemd-analyze finds in the units of the folder: "" is well
+    # @return [String] what systemd-analyze says of these units: "" is well. It speaks of every unit that it meets,
+    #   those of other packages too.
+    def self.findings(*paths, env: {})
+      output = IO.popen([env, "systemd-analyze", "verify", "--man=no", *paths, { err: %i[child out] }], &:read)
+      names = paths.map { |path| File.basename(path) }
+      output.lines.select { |line| names.any? { |name| line.include?(name) } }.join
+    end
+
+    # @return [String] what systemd-analyze finds in the units of the folder
     def self.verify(folder, top)
       units = Dir["#{folder}/*.{service,socket}"]
       raise "no unit in #{folder}" if units.empty?
@@ -19,7 +27,7 @@ module E2E
       checked = units.map do |path|
         File.join(top, File.basename(path)).tap { |copy| File.write(copy, File.read(path).gsub("/usr/local/bin/", "#{top}/bin/")) }
       end
-      IO.popen(["systemd-analyze", "verify", "--man=no", *checked, { err: %i[child out] }], &:read)
+      findings(*checked)
     end
 
     def initialize(name, folder, top, env)

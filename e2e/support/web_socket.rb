@@ -62,7 +62,7 @@ module E2E
     private
 
     def pump(what)
-      deadline = E2E.clock + DEADLINE
+      deadline = E2E.deadline(DEADLINE)
       until (result = yield)
         @client.socket.wait_readable([deadline - E2E.clock, 0].max) or raise Timeout, "waited for #{what}"
         bytes = @client.socket.read_nonblock(65_536, exception: false)

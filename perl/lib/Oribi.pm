@@ -132,8 +132,29 @@ Oribi - application server for PSGI on a C core
 
 =head1 DESCRIPTION
 
-A pre-forking HTTP/1.1 server. Parsing, buffering, timeouts and writing happen in a C core without Perl; Perl is entered once for each request. It
-keeps connections open, accepts slow clients without giving a worker to them, and is safe to face the network without a proxy.
+A pre-forking application server for PSGI, over HTTP/1.1 and HTTP/2, with or without a proxy. A C core reads, parses, buffers, times out and
+writes; the application is called once for each request.
+
+No request waits while another worker is idle, and neither keep-alive nor slow clients hold a worker. If a new version does not start at a reload,
+the old one goes on serving. Every size and every wait has a limit with its own status; a call that takes too long ends with 504 and a trace.
+Metrics, a live page and stack traces tell what happens, even while every worker is stuck.
+
+=head1 INSTALLATION
+
+Needs Linux, Perl 5.16 or newer with Plack, and a C compiler with Perl's headers. On Debian or Ubuntu, as root:
+
+    apt-get install build-essential zlib1g-dev libzstd-dev libbrotli-dev libssl-dev libnghttp2-dev pkg-config
+    apt-get install cpanminus libperl-dev libplack-perl
+
+Then, in a clone of the repository and in the folder of F<app.psgi>:
+
+    cpanm "$(tools/package-dist)"
+    oribi-psgi
+
+From Starman, Starlet, Gazelle or uWSGI: C<oribi-psgi import FILE> prints a configuration, and F<moving.md> has the steps (L</DOCUMENTS>).
+
+Take Starman or Starlet where there is no C compiler or pure Perl matters more than speed; Twiggy, Feersum or Mojolicious' own server for
+applications of the event loop. Oribi does not speak WebSocket itself: the application takes the socket (F<streaming.md>).
 
 =head1 METHODS
 

@@ -31,10 +31,9 @@
 #include "oribi/worker/placement/threads.h"
 #include "oribi/supervisor/process.h"
 #include "oribi/supervisor/title.h"
-#include "oribi/worker/warmup.h"
-#include "oribi/worker/shape.h"
 #include "oribi/worker/worker.h"
 #include "oribi/worker/req.h"
+#include "oribi/worker/shape.h"
 
 #include "xs/env_keys.h"
 #include "xs/template.h"

@@ -7,10 +7,11 @@ require "rbconfig"
 require "socket"
 require "tmpdir"
 require "timeout"
+require_relative "../../e2e/support/waiting"
 
 # Managers run as programs of their own; each note of theirs is one line of a file. Waiting ends with a condition.
 class PreforkTest < Minitest::Test
-  DEADLINE = 30
+  DEADLINE = 30 * E2E.patience
   LIBRARY = File.expand_path("../lib", __dir__)
   PRELUDE = <<~RUBY
     require "oribi/prefork"

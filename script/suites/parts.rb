@@ -6,13 +6,12 @@ require_relative "suite"
 module Parts
   E2E_COMMANDS = ENV.key?("E2E_COMMAND") ? [ENV["E2E_COMMAND"]] : %w[oribi oribi-psgi]
   E2E_BUILDS = E2E_COMMANDS.flat_map { |command| command == "oribi" ? %w[ruby redis-ruby] : %w[perl redis-perl] }.freeze
-  # What runs with oribi alone: files about Ruby; and one whose subject is the same C code in both commands, and which
-  # waits for another server (Prometheus looks for its targets every 5 seconds); and the site of the documents;
-  # and Debian packages, of which one build makes both; and the pages for users of Ruby servers.
-  RUBY_ONLY = %w[e2e/rails_test.rb e2e/rack_line_test.rb e2e/cable_test.rb e2e/debugger_test.rb e2e/monitoring_test.rb
-                 e2e/site_test.rb e2e/browser/site_test.rb e2e/deb_test.rb e2e/moving_test.rb e2e/sinatra_test.rb
-                 e2e/ends_test.rb].freeze
+  # End-to-end tests of one language.
+  RUBY_ONLY = %w[rails rack_line cable debugger site browser/site moving sinatra ends].map { |name| "e2e/#{name}_test.rb" }.freeze
   PERL_ONLY = %w[e2e/moving_perl_test.rb].freeze
+  # Their subject is the same C in both commands, or another program; oribi-psgi starts in less time.
+  ONCE = %w[agent crowd fleet_kubernetes frontend_attacks frontend_balancers frontend_clients frontend_disk frontend_ends frontend_local
+            frontend_storage haproxy monitoring nginx top].map { |name| "e2e/#{name}_test.rb" }.freeze
 
   module_function
 
@@ -116,13 +115,18 @@ module Parts
   FUZZ_SECONDS = 120
 
   # Two minutes for all targets among everything else, one for a target asked for by name; FUZZ_SECONDS says otherwise.
-  def fuzz(files = Dir["{core,redis/core}/fuzz/*_fuzz.c"].sort, seconds: [FUZZ_SECONDS / files.size, 2].max.to_s)
+  def fuzz(files = Dir["{core,redis/core}/fuzz/*_fuzz.c"].sort, seconds: nil)
     core_make("fuzz", "fuzzers") if files.size > 1
     redis_core_make("redis-fuzz", "fuzzers") if files.size > 1
-    files.map do |file|
-      target = file.start_with?("redis/") ? "redis-fuzz" : "fuzz"
-      Command.new(argv: ["make", "-s", target, "T=#{File.basename(file, "_fuzz.c")}", "S=#{ENV.fetch("FUZZ_SECONDS", seconds)}"], count: :exit_code)
-    end
+    targets = files.flat_map { |file| fuzz_targets(file).map { |name| [file.start_with?("redis/") ? "redis-fuzz" : "fuzz", name] } }
+    seconds ||= [FUZZ_SECONDS / targets.size, 2].max.to_s
+    targets.map { |goal, name| Command.new(argv: ["make", "-s", goal, "T=#{name}", "S=#{ENV.fetch("FUZZ_SECONDS", seconds)}"], count: :exit_code) }
+  end
+
+  # A source is a target, or has one in each of its parts.
+  def fuzz_targets(file)
+    parts = File.read(file).scan(/^#ifdef FUZZ_(\w+)/).flatten
+    parts.empty? ? [File.basename(file, "_fuzz.c")] : parts
   end
 
   # --- Ruby and Perl ---
@@ -136,7 +140,7 @@ module Parts
     files.map { |file| minitest("-W1", "-Iruby/lib", "-Iruby/test", file, pattern: pattern) }
   end
 
-  def perl = [Command.new(argv: ["make", "test", "TEST_VERBOSE=1"], count: :tap, dir: "#{ROOT}/perl")]
+  def perl = Dir["perl/t/*.t"].sort.flat_map { |file| perl_file(file) }
   def perl_file(file) = [Command.new(argv: ["perl", "-Mblib", file.delete_prefix("perl/")], count: :tap, dir: "#{ROOT}/perl")]
 
   # --- the Redis client ---
@@ -156,12 +160,21 @@ module Parts
 
   # --- whole servers ---
 
-  # Files whose cases take long begin, so that none of them runs on alone.
-  LONG = %w[e2e/deb_test.rb e2e/deploy_test.rb e2e/restarts_test.rb e2e/handlers_test.rb].freeze
+  # Files that take long begin, so that none of them runs on alone, on a machine that has no times of earlier runs.
+  LONG = %w[fleet signals restarts deploy single placement sendfile launchers static_life moving rails packages deadlines logs
+            saturation threads mishaps stops].map { |name| "e2e/#{name}_test.rb" }.freeze
 
   def e2e(command, files = LONG | Dir["e2e/*_test.rb"].sort, pattern: nil)
     files -= command == "oribi" ? PERL_ONLY : RUBY_ONLY
     files.map { |file| minitest("-Ie2e", file, pattern: pattern, env: { "E2E_COMMAND" => command }) }
+  end
+
+  # All of them; what need not run with both commands runs with one, unless E2E_TRANSPORT=all asks for every pair.
+  def whole_e2e(command)
+    commands = e2e(command)
+    return commands if ENV["E2E_TRANSPORT"] == "all" || command == "oribi-psgi" || !E2E_COMMANDS.include?("oribi-psgi")
+
+    commands.reject { |one| ONCE.include?(one.argv.find { |word| word.end_with?(".rb") }) }
   end
 
   def browser = Dir["e2e/browser/*_test.rb"].sort.flat_map { |file| E2E_COMMANDS.flat_map { |command| e2e(command, [file]) } }
@@ -181,26 +194,37 @@ module Parts
   CROSS = { "aarch64" => %w[base http], "armhf" => CROSS_SOME, "macos-arm64" => %w[event redis] }.freeze
   def cross = CROSS.map { |target, tests| Command.new(argv: ["tools/cross", target, "--quick", *tests], count: :tap) }
 
-  # part => [what make builds for it, { suite => its commands }]
-  PARTS = {
+  # script/deb's packages; make gems and make packages have what takes longer.
+  def packages = [minitest("-Ie2e", "e2e/packages/deb_test.rb")]
+
+  # part => [what make builds for it, { suite => its commands }]. In the order of their turns.
+  DEFAULT = {
+    "e2e" => [E2E_BUILDS, E2E_COMMANDS.to_h { |command| ["e2e-#{command.delete_prefix("oribi-")}", -> { whole_e2e(command) }] }],
+    "core" => [%w[core], { "core" => -> { core } }],
     "lint" => [[], { "lint" => -> { lint } }],
-    "core" => [%w[core], { "core" => -> { core }, "core-asan" => -> { core_asan } }],
-    "cross" => [[], { "cross" => -> { cross } }],
-    "core-portable" => [[], { "core-portable" => -> { core_portable } }],
-    "portable" => [[], { "portable" => -> { portable } }],
-    "core-bsd" => [[], { "core-bsd" => -> { core_bsd } }],
-    "fuzz" => [[], { "fuzz" => -> { fuzz } }],
-    "ruby" => [%w[ruby], { "ruby" => -> { ruby } }],
     "perl" => [%w[perl], { "perl" => -> { perl } }],
+    "ruby" => [%w[ruby], { "ruby" => -> { ruby } }],
     "redis" => [%w[redis-perl redis-ruby], { "redis-perl" => -> { redis_perl }, "redis-ruby" => -> { redis_ruby_all } }],
-    "e2e" => [E2E_BUILDS, E2E_COMMANDS.to_h { |command| ["e2e-#{command.delete_prefix("oribi-")}", -> { e2e(command) }] }],
+  }.freeze
+  # Of script/test --all.
+  MORE = {
+    "core-asan" => [[], { "core-asan" => -> { core_asan } }],
+    "packages" => [%w[ruby perl], { "packages" => -> { packages } }],
+    "core-portable" => [[], { "core-portable" => -> { core_portable } }],
+    "core-bsd" => [[], { "core-bsd" => -> { core_bsd } }],
+    "cross" => [[], { "cross" => -> { cross } }],
+    "fuzz" => [[], { "fuzz" => -> { fuzz } }],
+    "portable" => [[], { "portable" => -> { portable } }],
     "sanitize" => [[], { "sanitize" => -> { sanitize } }],
     "bench" => [%w[ruby perl redis-perl redis-ruby], { "bench" => -> { bench } }],
     "browser" => [%w[ruby perl], { "browser" => -> { browser } }],
   }.freeze
+  PARTS = { **DEFAULT, **MORE }.freeze
 
-  # suite => how many of its commands run at a time: these wait for most of their time.
-  WIDTHS = { "core" => 2, "core-asan" => 2, "core-portable" => 2, "core-bsd" => 2, "fuzz" => 2, "e2e-oribi" => 4, "e2e-psgi" => 4 }.freeze
+  # suite => how many of its commands run at a time, if more than one.
+  WIDTHS = { "core" => 2, "core-asan" => 2, "core-portable" => 2, "core-bsd" => 2, "fuzz" => 2, "e2e-oribi" => 99, "e2e-psgi" => 99 }.freeze
+  # Suites that wait for most of their time.
+  WAITING = %w[e2e-oribi e2e-psgi perl ruby redis-perl redis-ruby portable browser].freeze
 
   # Which file => [part, its commands]. Of whole servers there are two to run it against.
   FILES = {
@@ -212,6 +236,7 @@ module Parts
     %r{\Aredis/ruby/test/.*_test\.rb\z} => ["redis", ->(file, pattern) { redis_ruby([file], pattern: pattern) }],
     %r{\Aredis/perl/t/.*\.t\z} => ["redis", ->(file, _) { redis_perl_file(file) }],
     %r{\Ae2e/browser/.*_test\.rb\z} => ["browser", ->(file, pattern) { E2E_COMMANDS.flat_map { |command| e2e(command, [file], pattern: pattern) } }],
+    %r{\Ae2e/packages/.*_test\.rb\z} => ["packages", ->(file, pattern) { [minitest("-Ie2e", file, pattern: pattern)] }],
     %r{\Ae2e/.*_test\.rb\z} => ["e2e", ->(file, pattern) { E2E_COMMANDS.flat_map { |command| e2e(command, [file], pattern: pattern) } }],
     %r{\Abench/.*_test\.rb\z} => ["bench", ->(file, pattern) { [minitest(file, pattern: pattern)] }],
   }.freeze

@@ -1,5 +1,8 @@
 # frozen_string_literal: true
 
+require "fileutils"
+require "tmpdir"
+require_relative "../../e2e/support/waiting"
 require_relative "tally"
 
 # One command of a suite: what to run, how to count (a method of Tally), and where.
@@ -8,14 +11,23 @@ Command = Struct.new(:argv, :count, :dir, :env, :picked, keyword_init: true) do
   def name = [*env&.values, argv.join(" ")].join(" ").gsub("#{ROOT}/", "")
 end
 
-# Runs the commands of one part, `width` at a time, each with a deadline, and tells how they went. All that they print
+# The commands of one part: Schedule takes them, at most `width` at a time; each has a deadline. All that they print
 # goes to build/test/NAME.log, command by command.
 class Suite
   SECONDS = 540 # for one command on a machine that has nothing else to do
   SECONDS_TO_END = 10
+  SECONDS_EXPECTED = 5 # of a command that nobody has timed
   TELLING = /^\s*not\ ok|^\s*\#\s+Failed|^\s+\d+\)\ (Failure|Error)|^\w+\#\w+|^Expected|^\s*Actual:|(Error|Exception|Timeout):|
              \(Wstat:|Parse\ errors|Non-zero|:\ error:|runtime\ error|ended\ after/x
   WELL = /^\s*ok\b| = \d+\.\d+ s = [.S]$/ # of TAP and of minitest in detail
+  CASE = /^(\w+#\S+) = (\d+\.\d+) s = /   # of minitest in detail
+
+  # Tests are about what they set themselves, not about who runs them.
+  ENVIRONMENT = { "LC_ALL" => "C.UTF-8", "LANGUAGE" => nil, "RUBYOPT" => nil, "RUBYLIB" => nil, "PERL5OPT" => nil, "PERL5LIB" => nil,
+                  "MAKEFLAGS" => nil, "MFLAGS" => nil, "MAKELEVEL" => nil, "NOTIFY_SOCKET" => nil, "LISTEN_FDS" => nil, "LISTEN_PID" => nil,
+                  "HARNESS_OPTIONS" => nil, "MINITEST_REPORTER" => nil, "TESTOPTS" => nil, "XDG_RUNTIME_DIR" => nil, "NO_COLOR" => nil,
+                  "no_proxy" => "localhost,127.0.0.1,::1", "NO_PROXY" => "localhost,127.0.0.1,::1" }.freeze
+  UMASK = 0o022
 
   # Waiters of the commands that run, and their suites. An interrupted run ends them: their groups get no signal.
   RUNNING = {}
@@ -26,37 +38,73 @@ class Suite
 
   def self.ending? = @ending
 
-  attr_reader :name, :tally, :failures
+  attr_reader :name, :tally, :failures, :seconds_of, :slow
 
   # The block gives the commands, and may build what they need first. slower: how many times as long they may take.
-  # told: all they print is shown too. width: for commands that wait more than they compute.
-  def initialize(name, slower: 1, told: false, width: 1, &commands)
+  # told: all they print is shown too. width: how many commands at a time. computes: they compute more than they wait.
+  def initialize(name, slower: 1, told: false, width: 1, computes: true, &commands)
     @name = name
     @commands = commands
     @seconds_max = SECONDS * slower
     @told = told
     @width = width
-    forget
+    @computes = computes
+    forget({})
   end
 
-  # The same again, with nothing counted.
-  def fresh = dup.tap(&:forget)
+  def computes? = @computes
 
-  def run
-    started = clock
-    commands = Queue.new
-    File.write(log_path, "")
-    @commands.call.each { |command| commands << command }
-    commands.close
-    Array.new(@width) { |place| Thread.new { run_commands(commands, place) } }.each(&:join)
-    @seconds = clock - started
-    self
-  rescue StandardError => e
-    fail_with(e)
-    self
+  # The same again, with nothing counted. times: seconds that commands took before.
+  def fresh(times) = dup.tap { |suite| suite.forget(times) }
+
+  # --- for Schedule, which calls these under its lock, but for release ---
+
+  # What to do next, to be called outside of the lock: the commands are made first, then they run. nil: nothing now.
+  def take
+    if @waiting.nil?
+      return if @preparing
+
+      @preparing = true
+      @started = clock
+      begun { prepare }
+    elsif @waiting.any? && @running < @width
+      command = @waiting.shift
+      begun { run_command(command) }
+    end
   end
+
+  # Is there, or will there be, something to take?
+  def more? = @waiting.nil? || @waiting.any?
+
+  # After a step; true when it was the last.
+  def release
+    @lock.synchronize do
+      @running -= 1
+      return false if @running.positive? || more? || @over
+
+      @seconds = clock - @started
+      @over = true
+    end
+  end
+
+  # --- what is told ---
 
   def summary = [format("%-12s %s (%d s)", name, tally, @seconds || 0), *tally.skips]
+
+  # "core 12/190"; nil when it is not begun or over.
+  def state = @preparing && !@over ? "#{name} #{@waiting ? "#{@count - @waiting.size - @running}/#{@count}" : "building"}" : nil
+
+  # Seconds of its commands: those that have passed, and those that are left, by what they took before or by their
+  # siblings.
+  def seconds_done_and_left
+    @lock.synchronize do
+      mean = @seconds_of.empty? ? SECONDS_EXPECTED : @seconds_of.values.sum / @seconds_of.size
+      running = @begun.map { |command, since| [@times[command.name] || mean, clock - since] }
+      done = @seconds_of.values.sum + running.sum(&:last)
+      left = running.sum { |expected, passed| [expected - passed, 0].max } + [*@waiting].sum { |command| @times[command.name] || mean }
+      [done, left + (@waiting ? 0 : SECONDS_EXPECTED)]
+    end
+  end
 
   def log_path = File.join(LOGS, "#{name}.log")
 
@@ -71,56 +119,98 @@ class Suite
 
   protected
 
-  def forget
+  def forget(times)
+    @times = times
     @lock = Mutex.new
     @tally = Tally.new
     @failures = []
+    @slow = []
+    @seconds_of = {}
+    @begun = {}.compare_by_identity
+    @running = 0
+    @waiting = @preparing = @over = nil
   end
 
   private
 
   def clock = Process.clock_gettime(Process::CLOCK_MONOTONIC)
 
-  def run_commands(commands, place)
-    while (command = commands.pop)
-      run_command(command, "#{log_path}.#{place}")
+  def begun(&step)
+    @lock.synchronize { @running += 1 }
+    lambda do
+      step.call
+    rescue StandardError => e
+      @lock.synchronize { fail_with(e) }
     end
-  rescue StandardError => e
-    @lock.synchronize { fail_with(e) }
   end
+
+  def prepare
+    File.write(log_path, "")
+    commands = @commands.call
+    @count = commands.size
+    @waiting = @width > 1 ? longest_first(commands) : commands
+  ensure
+    @waiting ||= []
+    @count ||= 0
+  end
+
+  # So that none of them runs on alone. In the order given where nothing is known.
+  def longest_first(commands) = commands.each_with_index.sort_by { |command, i| [-(@times[command.name] || 0), i] }.map(&:first)
 
   def fail_with(error)
     @tally += Tally.new(failed: 1)
     @failures << "#{error.class}: #{error.message}"
   end
 
-  # `path` has the output until the command has ended.
-  def run_command(command, path)
-    status = File.open(path, "w") { |log| spawn_with_deadline(command, log) }
+  def run_command(command)
+    started = clock
+    @lock.synchronize { @begun[command] = started }
+    dir = temporary_folder
+    path = "#{log_path}.#{File.basename(dir)}"
+    status = File.open(path, "w") { |log| spawn_with_deadline(command, log, dir) }
     output = File.binread(path).force_encoding("UTF-8").scrub
     File.unlink(path)
     one = Tally.public_send(command.count, output, status&.success?)
     one = Tally.new if command.picked && output.match?(/^0 runs, 0 assertions, 0 failures, 0 errors/)
-    @lock.synchronize { add(command, one, output) }
+    @lock.synchronize { add(command, one, output, clock - started) }
+  ensure
+    FileUtils.rm_rf(dir) if dir
   end
 
-  def add(command, tally, output)
+  # Of one command. Its name is short, since the path of a unix socket has 103 bytes.
+  def temporary_folder
+    dir = File.join(Dir.tmpdir, "o#{rand(36**5).to_s(36)}")
+    Dir.mkdir(dir)
+    File.chmod(0o1777, dir) # for servers that run as another user
+    dir
+  rescue Errno::EEXIST
+    retry
+  end
+
+  def add(command, tally, output, seconds)
     File.write(log_path, "$ #{command.name}\n#{output}", mode: "a")
     @failures << [command.name, *telling_lines(output)].join("\n") unless @told || tally.failed.zero?
     @tally += tally
+    @begun.delete(command)
+    @seconds_of[command.name] = seconds.round(1)
+    cases = output.scan(CASE).map { |name, time| [time.to_f, [*command.env&.values, name].join(" ")] }
+    @slow.concat(cases.empty? ? [[seconds, command.name]] : cases)
     $stdout.puts "$ #{command.name}", output if @told
   end
 
   # The child gets a process group of its own, so that all that it started can be ended when its time is over.
-  def spawn_with_deadline(command, log)
+  def spawn_with_deadline(command, log, dir)
     return if self.class.ending?
 
-    pid = spawn(command.env || {}, *command.argv, chdir: command.dir || ROOT, in: File::NULL, out: log, err: log, pgroup: true)
+    env = { **ENVIRONMENT, "TMPDIR" => dir, **command.env.to_h }
+    pid = spawn(env, *command.argv, chdir: command.dir || ROOT, in: File::NULL, out: log, err: log, pgroup: true, umask: UMASK)
     waiter = Process.detach(pid)
     RUNNING[waiter] = self
-    return waiter.value if waiter.join(@seconds_max)
-
-    log.puts "ended after #{@seconds_max} s"
+    started = clock
+    until clock - started > @seconds_max * E2E.patience
+      return waiter.value if waiter.join(1)
+    end
+    log.puts "ended after #{(clock - started).round} s"
     end_group(waiter)
     nil
   ensure

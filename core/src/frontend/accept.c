@@ -1,6 +1,8 @@
 /* The frontend's listeners, from the first client to the last: accepting, pauses, and the end, with a supervisor and
  * without. */
-#include "frontend/frontend_private.h"
+#include "frontend/accept.h"
+#include "frontend/arrive.h"
+#include "frontend/frontend.h"
 
 #include "oribi/base/error.h"
 #include "oribi/base/os/os.h"
@@ -9,18 +11,19 @@
 
 enum {
     ACCEPT_BATCH = 64,
+    PAUSE_MS = 100,     /* of accepting, without descriptors or beyond connections_max */
     ORPHANS_MAX = 4096, /* connections that a listener may have at its end */
 };
 
 static void pause_accepting(struct oribi__frontend *frontend)
 {
-    if (!frontend->accepting)
+    if (!frontend->accept->accepting)
         return;
     for (uint32_t i = 0; i < frontend->config->listener_count; i++)
         if (frontend->config->listeners[i].listener.fd >= 0)
-            (void)oribi_loop_remove(frontend->reactor.loop, &frontend->listener_watches[i]);
-    frontend->accepting = false;
-    frontend->accept_pause_until_ms = frontend->reactor.now_ms + ORIBI__FRONTEND_PAUSE_MS;
+            (void)oribi_loop_remove(frontend->reactor.loop, &frontend->accept->watches[i]);
+    frontend->accept->accepting = false;
+    oribi_timers_arm(&frontend->timers, &frontend->accept->pause, frontend->reactor.now_ms + PAUSE_MS);
 }
 
 static void close_listener(struct oribi__frontend *frontend, uint32_t index)
@@ -28,8 +31,8 @@ static void close_listener(struct oribi__frontend *frontend, uint32_t index)
     struct oribi_listener *listener = &frontend->config->listeners[index].listener;
     if (listener->fd < 0)
         return;
-    if (frontend->accepting)
-        (void)oribi_loop_remove(frontend->reactor.loop, &frontend->listener_watches[index]);
+    if (frontend->accept->accepting)
+        (void)oribi_loop_remove(frontend->reactor.loop, &frontend->accept->watches[index]);
     oribi_os_close(listener->fd);
     listener->fd = -1;
 }
@@ -86,38 +89,42 @@ static int accept_one(struct oribi__frontend *frontend, uint32_t index)
 static void on_listener(void *self, struct oribi_watch *watch)
 {
     struct oribi__frontend *frontend = self;
-    uint32_t index = (uint32_t)(watch - frontend->listener_watches);
-    for (int i = 0; i < ACCEPT_BATCH && frontend->accepting; i++)
+    uint32_t index = (uint32_t)(watch - frontend->accept->watches);
+    for (int i = 0; i < ACCEPT_BATCH && frontend->accept->accepting; i++)
         if (frontend->config->listeners[index].listener.fd < 0 || accept_one(frontend, index) < 0)
             return;
 }
 
 static int listen_on(struct oribi__frontend *frontend)
 {
-    frontend->accepting = true;
+    frontend->accept->accepting = true;
     for (uint32_t i = 0; i < frontend->config->listener_count; i++) {
-        frontend->listener_watches[i].handler = on_listener;
+        frontend->accept->watches[i].handler = on_listener;
         if (frontend->config->listeners[i].listener.fd < 0)
             continue;
-        if (oribi_loop_add(frontend->reactor.loop, &frontend->listener_watches[i],
+        if (oribi_loop_add(frontend->reactor.loop, &frontend->accept->watches[i],
                            frontend->config->listeners[i].listener.fd, ORIBI_WATCH_LISTENER, ORIBI_READ) < 0)
             return ORIBI_ESYS;
     }
     return 0;
 }
 
+static void on_pause_over(void *self)
+{
+    (void)listen_on(self); /* tried again with the next pause */
+}
+
 int oribi__frontend_accept_init(struct oribi__frontend *frontend)
 {
+    frontend->accept->pause = (struct oribi_timer){.expired = on_pause_over, .owner = frontend};
     return listen_on(frontend);
 }
 
 void oribi__frontend_accept_turn(struct oribi__frontend *frontend)
 {
-    if (!frontend->accepting && frontend->reactor.now_ms >= frontend->accept_pause_until_ms)
-        (void)listen_on(frontend); /* tried again with the next pause */
     for (uint32_t i = 0; i < frontend->config->listener_count && frontend->draining; i++)
-        if (frontend->accepting) /* TCP: that it has ended is told by accept(2) */
-            on_listener(frontend, &frontend->listener_watches[i]);
+        if (frontend->accept->accepting) /* TCP: that it has ended is told by accept(2) */
+            on_listener(frontend, &frontend->accept->watches[i]);
 }
 
 void oribi__frontend_accept_stop(struct oribi__frontend *frontend, bool last)

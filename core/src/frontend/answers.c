@@ -1,20 +1,31 @@
 /* Answers of the frontend's own: refusals, and what it says where no worker has answered. Their headers and pages are
  * the operator's, as in a worker, and each has its line in the access log; so have requests whose client went before a
  * worker had them (499). */
-#include "frontend/frontend_private.h"
-
+#include "frontend/answers.h"
 #include "frontend/canonical.h"
+#include "frontend/frontend.h"
+#include "frontend/upstream_request.h"
 
 #include "oribi/base/clock.h"
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
 #include "oribi/http/head.h"
 #include "oribi/http/status.h"
-#include "oribi/worker/logs/note_line.h"
-#include "oribi/worker/logs/refused.h"
+#include "oribi/worker/logs/request_log.h"
 
 #include <stdio.h>
 #include <string.h>
+
+void oribi__answers_init(struct oribi__frontend *frontend)
+{
+    struct oribi__answers *answers = frontend->answers;
+    uint32_t hsts_s = frontend->config->options->hsts_s;
+    oribi__ids_seed(&answers->ids);
+    if (!hsts_s)
+        return;
+    int n = snprintf(answers->hsts, sizeof(answers->hsts), "max-age=%u", hsts_s); /* fits */
+    answers->extra_tls = (struct oribi_header){"strict-transport-security", answers->hsts, 25, (uint32_t)n};
+}
 
 void oribi__answer_open(struct oribi__frontend *frontend, const struct oribi_options *options,
                         const struct oribi_error_pages *pages)
@@ -24,39 +35,41 @@ void oribi__answer_open(struct oribi__frontend *frontend, const struct oribi_opt
     oribi__answer_close(frontend);
     if (oribi_trust_parse(&options->trusted_proxies, &trust, error) == 0) /* the supervisor has read it */
         frontend->trust = trust;
-    if (oribi_added_create(options->headers.items, options->headers.count, &frontend->added, error) < 0)
+    if (oribi_added_create(options->headers.items, options->headers.count, &frontend->answers->added, error) < 0)
         oribi_log(ORIBI_LOG_ERROR, "frontend: %s", error);
-    frontend->pages = pages;
-    frontend->reactor.config.added = frontend->added;
-    if (oribi_access_log_open(options->access_log, options->access_log_format, NULL, &frontend->access_log, error) < 0)
+    frontend->answers->pages = pages;
+    frontend->reactor.config.added = frontend->answers->added;
+    if (oribi_access_log_open(options->access_log, options->access_log_format, NULL, &frontend->answers->access_log,
+                              error) < 0)
         oribi_log(ORIBI_LOG_ERROR, "frontend: %s: no access log lines for its own answers", error);
-    oribi_access_log_choose(frontend->access_log, &options->access_log_skip, options->access_log_sample);
-    frontend->names_requests = options->request_id || options->request_id_header || oribi_log_is_json() ||
-                               (oribi_access_log_wants(frontend->access_log) & ORIBI_ACCESS_WANTS_ID) != 0;
+    oribi_access_log_choose(frontend->answers->access_log, &options->access_log_skip, options->access_log_sample);
+    frontend->answers->names_requests =
+        options->request_id || options->request_id_header || oribi_log_is_json() ||
+        (oribi_access_log_wants(frontend->answers->access_log) & ORIBI_ACCESS_WANTS_ID) != 0;
 }
 
 void oribi__answer_close(struct oribi__frontend *frontend)
 {
-    oribi_access_log_close(frontend->access_log);
-    oribi_mem_free(frontend->added);
-    frontend->access_log = NULL;
-    frontend->added = NULL;
-    frontend->pages = NULL;
+    oribi_access_log_close(frontend->answers->access_log);
+    oribi_mem_free(frontend->answers->added);
+    frontend->answers->access_log = NULL;
+    frontend->answers->added = NULL;
+    frontend->answers->pages = NULL;
     frontend->reactor.config.added = NULL;
 }
 
 void oribi__answer_reopen(struct oribi__frontend *frontend)
 {
     char error[ORIBI_ERROR_TEXT_CAP];
-    oribi_access_log_flush(frontend->access_log); /* what happened before belongs to the old file */
-    if (oribi_access_log_follow_stdout(frontend->access_log, error) < 0)
+    oribi_access_log_flush(frontend->answers->access_log); /* what happened before belongs to the old file */
+    if (oribi_access_log_follow_stdout(frontend->answers->access_log, error) < 0)
         oribi_log(ORIBI_LOG_ERROR, "frontend: %s, going on with the old file", error);
 }
 
 struct oribi_slice oribi__answer_page_of(void *self, int status, struct oribi_slice *type)
 {
     const struct oribi__frontend *frontend = self;
-    return oribi_error_page_find(frontend->pages, status, type);
+    return oribi_error_page_find(frontend->answers->pages, status, type);
 }
 
 struct oribi_slice oribi__answer_text(struct oribi__frontend *frontend, int status, char text[ORIBI__OWN_TEXT_CAP],
@@ -74,8 +87,8 @@ struct oribi_slice oribi__answer_text(struct oribi__frontend *frontend, int stat
 uint32_t oribi__answer_fields(const struct oribi__frontend *frontend, struct oribi_field *fields, uint32_t room)
 {
     uint32_t count = 0;
-    for (uint32_t i = 0; frontend->added && i < frontend->added->count && count < room; i++) {
-        const struct oribi_header *header = &frontend->added->headers[i];
+    for (uint32_t i = 0; frontend->answers->added && i < frontend->answers->added->count && count < room; i++) {
+        const struct oribi_header *header = &frontend->answers->added->headers[i];
         fields[count++] = (struct oribi_field){.name = header->name,
                                                .value = header->value,
                                                .name_len = (uint16_t)header->name_len,
@@ -99,18 +112,18 @@ static void add_line(struct oribi__frontend *frontend, struct oribi_access_entry
     entry->upstream_us = -1;
     entry->wall_ms = oribi_clock_wall_ms();
     entry->queue_us = entry->total_us = complete_us ? oribi_clock_us() - complete_us : 0;
-    oribi_access_log_add(frontend->access_log, entry);
+    oribi_access_log_add(frontend->answers->access_log, entry);
 }
 
 struct oribi_slice oribi__answer_id(struct oribi__frontend *frontend, const struct oribi_head *head,
                                     struct oribi_slice addr, char room[ORIBI__ID_LEN])
 {
-    if (!frontend->names_requests)
+    if (!frontend->answers->names_requests)
         return oribi_slice("", 0);
     struct oribi_slice given = head ? oribi__id_trusted(&frontend->trust, head, addr) : oribi_slice("", 0);
     if (given.n)
         return given;
-    oribi__id_make(&frontend->ids, frontend->reactor.now_us, room);
+    oribi__id_make(&frontend->answers->ids, frontend->reactor.now_us, room);
     return oribi_slice(room, ORIBI__ID_LEN);
 }
 
@@ -141,7 +154,7 @@ void oribi__answer_log(struct oribi__upstream_request *call, int status, int64_t
     struct oribi__frontend *frontend = call->frontend;
     struct oribi_channel_head about;
     struct oribi_head head;
-    size_t n = frontend->access_log ? read_call(call, &about, &head) : 0;
+    size_t n = frontend->answers->access_log ? read_call(call, &about, &head) : 0;
     if (n == 0)
         return;
     struct oribi_access_entry entry = {
@@ -162,7 +175,7 @@ void oribi__answer_log(struct oribi__upstream_request *call, int status, int64_t
 
 static struct oribi_slice trace_of(const struct oribi__frontend *frontend, const struct oribi_head *head)
 {
-    return head && frontend->names_requests ? oribi__trace_id(head) : oribi_slice("", 0);
+    return head && frontend->answers->names_requests ? oribi__trace_id(head) : oribi_slice("", 0);
 }
 
 void oribi__answer_say_failed(struct oribi__upstream_request *call, int status, enum oribi_refusal refusal,
@@ -233,7 +246,7 @@ void oribi__answer_log_refused(struct oribi__frontend *frontend, const struct or
                                              .closes = refused->closes};
     if (oribi_log_limit_allows(&frontend->log_limit, frontend->reactor.now_ms))
         oribi__refused_say(&line);
-    if (!frontend->access_log || refused->status == 0)
+    if (!frontend->answers->access_log || refused->status == 0)
         return;
     struct oribi_access_entry entry = {.head = head ? head : &nothing,
                                        .raw_line = raw_line,

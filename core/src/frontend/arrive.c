@@ -2,6 +2,12 @@
  * whether HTTP/2 is spoken by prior knowledge (RFC 9113 3.3). A PROXY header stands before either: nothing that is said
  * within TLS, or later, can be one. */
 #include "frontend/arrive.h"
+#include "frontend/accept.h"
+#include "frontend/answers.h"
+#include "frontend/clients_h2.h"
+#include "frontend/count.h"
+#include "frontend/frontend.h"
+#include "frontend/peer.h"
 
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
@@ -17,9 +23,9 @@
 #include <sys/socket.h>
 
 enum {
-    LOOK_EVERY_MS = 250, /* at deadlines */
     FIRST_BYTES = 4096,
     ROOM_LOOKS_MAX = 16,  /* clients that turn out not to rest */
+    PREFACE_BYTES = 24,   /* of HTTP/2, RFC 9113 3.4 */
     PLAIN_READS_MAX = 16, /* of FIRST_BYTES, behind the answer to who speaks no TLS */
 };
 
@@ -27,29 +33,26 @@ _Static_assert((int)FIRST_BYTES >= (int)ORIBI_PROXY_BINARY_BYTES_MAX, "a PROXY h
 _Static_assert((int)FIRST_BYTES >= (int)ORIBI_PROXY_LINE_BYTES_MAX, "a PROXY line is read whole");
 
 static const char preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-_Static_assert(sizeof(preface) - 1 == ORIBI__PREFACE_BYTES, "room for all of it");
+_Static_assert(sizeof(preface) - 1 == PREFACE_BYTES, "room for all of it");
 
-/* --- a client's socket --- */
+struct oribi__arrival {
+    struct oribi_watch watch; /* first: the handler casts */
+    struct oribi__frontend *frontend;
+    struct oribi__arrival *prev;
+    struct oribi__arrival *next;
+    struct oribi__peer peer;
+    struct oribi_tls_session *session; /* NULL: without TLS, or its PROXY header has not come */
+    bool proxy_awaited;
+    struct oribi_buf proxy; /* the part of the PROXY header that has come */
+    int64_t since_ms;
+    struct oribi_timer timer; /* it is dropped then */
+    uint32_t len;             /* bytes of a preface that have come */
+    char first[PREFACE_BYTES];
+};
 
-ssize_t oribi__peer_read(const struct oribi__peer *peer, void *dst, size_t n)
+static const struct oribi_frontend_listener *listener_of(const struct oribi__arrival *arrival)
 {
-    return oribi_transport_read(peer->transport, peer->fd, dst, n);
-}
-
-ssize_t oribi__peer_send(const struct oribi__peer *peer, const struct iovec *vec, size_t count)
-{
-    return oribi_transport_send(peer->transport, peer->fd, vec, count, false);
-}
-
-void oribi__peer_close(struct oribi__peer *peer, bool shut)
-{
-    if (peer->transport && shut)
-        peer->transport->shut(peer->transport);
-    if (peer->transport)
-        peer->transport->release(peer->transport);
-    peer->transport = NULL;
-    oribi_os_close(peer->fd);
-    peer->fd = -1;
+    return &arrival->frontend->config->listeners[arrival->peer.listener];
 }
 
 /* --- life --- */
@@ -58,21 +61,40 @@ static void forget(struct oribi__arrival *arrival)
 {
     struct oribi__frontend *frontend = arrival->frontend;
     (void)oribi_loop_remove(frontend->reactor.loop, &arrival->watch); /* ours */
-    *(arrival->prev ? &arrival->prev->next : &frontend->arrivals) = arrival->next;
-    *(arrival->next ? &arrival->next->prev : &frontend->arrivals_last) = arrival->prev;
+    *(arrival->prev ? &arrival->prev->next : &frontend->arrivals->first) = arrival->next;
+    *(arrival->next ? &arrival->next->prev : &frontend->arrivals->last) = arrival->prev;
+    oribi_timers_stop(&frontend->timers, &arrival->timer);
     arrival->watch.fd = -1;
     oribi_buf_deinit(&arrival->proxy);
     frontend->arrival_count--;
-    arrival->next = frontend->closed_arrivals;
-    frontend->closed_arrivals = arrival;
+    arrival->next = frontend->arrivals->closed;
+    frontend->arrivals->closed = arrival;
 }
 
-void oribi__arrival_drop(struct oribi__arrival *arrival)
+static void drop(struct oribi__arrival *arrival)
 {
     oribi_tls_session_destroy(arrival->session);
     arrival->session = NULL;
     oribi_os_close(arrival->peer.fd);
     forget(arrival);
+}
+
+static void on_deadline(void *self)
+{
+    struct oribi__arrival *arrival = self;
+    struct oribi_frontend_slot *slot = arrival->frontend->slot;
+    if (listener_of(arrival)->tls)
+        oribi_frontend_slot_count(&slot->handshake_failures[ORIBI_FRONTEND_LATE], 1);
+    oribi_frontend_slot_count(&slot->timeouts[ORIBI_TIMEOUT_FIRST], 1);
+    drop(arrival);
+}
+
+/* It has so long from now on. 0: without bound. */
+static void set_timeout(struct oribi__arrival *arrival, int64_t timeout_ms)
+{
+    struct oribi__frontend *frontend = arrival->frontend;
+    int64_t at_ms = timeout_ms ? frontend->reactor.now_ms + timeout_ms : INT64_MAX;
+    oribi_timers_arm(&frontend->timers, &arrival->timer, at_ms);
 }
 
 static void become_h1(struct oribi__arrival *arrival, struct oribi_slice first)
@@ -120,7 +142,7 @@ static size_t read_first(struct oribi__arrival *arrival, char first[FIRST_BYTES]
         return 0;
     }
     if (n <= 0) {
-        oribi__arrival_drop(arrival);
+        drop(arrival);
         return 0;
     }
     arrival->frontend->bytes_in += (uint64_t)n;
@@ -129,10 +151,10 @@ static size_t read_first(struct oribi__arrival *arrival, char first[FIRST_BYTES]
 
 static void choose(struct oribi__arrival *arrival, struct oribi_slice first)
 {
-    size_t known = first.n < ORIBI__PREFACE_BYTES ? first.n : ORIBI__PREFACE_BYTES;
+    size_t known = first.n < PREFACE_BYTES ? first.n : PREFACE_BYTES;
     if (memcmp(first.p, preface, known) != 0) {
         become_h1(arrival, first);
-    } else if (known == ORIBI__PREFACE_BYTES) {
+    } else if (known == PREFACE_BYTES) {
         become_h2(arrival, first);
     } else {
         memcpy(arrival->first, first.p, first.n);
@@ -232,7 +254,7 @@ static void shake_hands(struct oribi__arrival *arrival)
         oribi_frontend_slot_count(&frontend->slot->handshake_failures[ORIBI_FRONTEND_ABANDONED], 1);
         break;
     }
-    oribi__arrival_drop(arrival);
+    drop(arrival);
 }
 
 /* --- the PROXY header --- */
@@ -240,33 +262,32 @@ static void shake_hands(struct oribi__arrival *arrival)
 /* The handshake begins, with what has been read of it. */
 static void begin_tls(struct oribi__arrival *arrival, struct oribi_slice early)
 {
-    arrival->session = oribi_tls_accept(oribi__arrival_listener(arrival)->contexts, arrival->peer.fd);
+    arrival->session = oribi_tls_accept(listener_of(arrival)->contexts, arrival->peer.fd);
     if (arrival->session && oribi_tls_early(arrival->session, early) == 0)
         shake_hands(arrival);
     else
-        oribi__arrival_drop(arrival);
+        drop(arrival);
 }
 
 /* Without TLS it is answered 400, as workers do. Within it no answer could be read. */
 static void refuse_proxy(struct oribi__arrival *arrival, struct oribi_slice first, const char *reason)
 {
-    if (!oribi__arrival_listener(arrival)->tls) {
+    if (!listener_of(arrival)->tls) {
         become_h1(arrival, first);
         return;
     }
     oribi_frontend_slot_count(&arrival->frontend->slot->refusals[ORIBI_REFUSAL_PROXY_HEADER], 1);
     log_handshake_failure(arrival, reason);
-    oribi__arrival_drop(arrival);
+    drop(arrival);
 }
 
 static void take_proxy(struct oribi__arrival *arrival, const struct oribi_proxy *proxy)
 {
     struct oribi__peer *peer = &arrival->peer;
-    int64_t idle_ms = arrival->frontend->config->options->idle_timeout_ms;
     arrival->proxy_awaited = false;
     oribi_buf_deinit(&arrival->proxy);
-    if (!oribi__arrival_listener(arrival)->tls)
-        arrival->deadline_ms = idle_ms ? arrival->frontend->reactor.now_ms + idle_ms : INT64_MAX;
+    if (!listener_of(arrival)->tls)
+        set_timeout(arrival, arrival->frontend->config->options->idle_timeout_ms);
     peer->proxy_tls = proxy->tls;
     if (!proxy->known)
         return;
@@ -280,9 +301,9 @@ static void take_proxy(struct oribi__arrival *arrival, const struct oribi_proxy 
 static bool keep_proxy(struct oribi__arrival *arrival, const char *p, size_t n)
 {
     int64_t timeout_ms = arrival->frontend->config->options->head_timeout_ms;
-    int64_t until_ms = timeout_ms ? arrival->frontend->reactor.now_ms + timeout_ms : INT64_MAX;
-    if (!arrival->proxy.len && until_ms < arrival->deadline_ms)
-        arrival->deadline_ms = until_ms;
+    int64_t left_ms = oribi_timer_at(&arrival->timer) - arrival->frontend->reactor.now_ms;
+    if (!arrival->proxy.len && timeout_ms && timeout_ms < left_ms)
+        set_timeout(arrival, timeout_ms);
     return oribi_buf_try_append(&arrival->proxy, p, n) == 0;
 }
 
@@ -306,21 +327,21 @@ static void read_proxy(struct oribi__arrival *arrival)
             }
             take_proxy(arrival, &proxy);
             struct oribi_slice rest = oribi_slice(first + head, len - (size_t)head);
-            if (oribi__arrival_listener(arrival)->tls)
+            if (listener_of(arrival)->tls)
                 begin_tls(arrival, rest);
             else if (rest.n)
                 choose(arrival, rest);
             return;
         }
         if (!keep_proxy(arrival, first + len, n)) {
-            oribi__arrival_drop(arrival);
+            drop(arrival);
             return;
         }
         len += n;
     }
 }
 
-void oribi__arrival_go_on(struct oribi__arrival *arrival)
+static void go_on(struct oribi__arrival *arrival)
 {
     if (arrival->proxy_awaited)
         read_proxy(arrival);
@@ -330,10 +351,10 @@ void oribi__arrival_go_on(struct oribi__arrival *arrival)
         look_at_first(arrival);
 }
 
-void oribi__arrival_on_ready(void *self, struct oribi_watch *watch)
+static void on_ready(void *self, struct oribi_watch *watch)
 {
     if (watch->fd >= 0)
-        oribi__arrival_go_on((struct oribi__arrival *)watch);
+        go_on((struct oribi__arrival *)watch);
 }
 
 /* --- who has connected --- */
@@ -342,18 +363,18 @@ void oribi__arrive(struct oribi__frontend *frontend, uint32_t index, int fd, con
 {
     const struct oribi_frontend_listener *listener = &frontend->config->listeners[index];
     const struct oribi_options *options = frontend->config->options;
-    struct oribi__arrival *arrival = oribi_mem_try_alloc(1, sizeof(*arrival));
+    struct oribi__arrival *arrival =
+        oribi__frontend_reserve_timer(frontend) == 0 ? oribi_mem_try_alloc(1, sizeof(*arrival)) : NULL;
     if (!arrival) {
         oribi_os_close(fd);
         return;
     }
     arrival->frontend = frontend;
     arrival->peer = (struct oribi__peer){.fd = fd, .listener = index};
-    arrival->watch.handler = oribi__arrival_on_ready;
+    arrival->watch.handler = on_ready;
     oribi_address_of_client(from, arrival->peer.addr, &arrival->peer.addr_len, arrival->peer.port,
                             &arrival->peer.port_len);
-    int64_t patience_ms = listener->tls ? options->head_timeout_ms : options->idle_timeout_ms;
-    arrival->deadline_ms = patience_ms ? frontend->reactor.now_ms + patience_ms : INT64_MAX;
+    arrival->timer = (struct oribi_timer){.expired = on_deadline, .owner = arrival};
     arrival->proxy_awaited = (listener->listener.proxy || options->proxy_protocol) &&
                              oribi_trust_has(&frontend->trust, oribi_slice(arrival->peer.addr, arrival->peer.addr_len));
     bool tls = listener->tls && !arrival->proxy_awaited;
@@ -367,12 +388,13 @@ void oribi__arrive(struct oribi__frontend *frontend, uint32_t index, int fd, con
         return;
     }
     arrival->since_ms = frontend->reactor.now_ms;
-    arrival->next = frontend->arrivals;
-    *(frontend->arrivals ? &frontend->arrivals->prev : &frontend->arrivals_last) = arrival;
-    frontend->arrivals = arrival;
+    arrival->next = frontend->arrivals->first;
+    *(frontend->arrivals->first ? &frontend->arrivals->first->prev : &frontend->arrivals->last) = arrival;
+    frontend->arrivals->first = arrival;
     frontend->arrival_count++;
+    set_timeout(arrival, listener->tls ? options->head_timeout_ms : options->idle_timeout_ms);
     oribi_frontend_slot_count(&frontend->slot->connection_count, 1);
-    oribi__arrival_go_on(arrival); /* what the client has sent is often there */
+    go_on(arrival); /* what the client has sent is often there */
 }
 
 uint32_t oribi__arrive_held(const struct oribi__frontend *frontend)
@@ -386,13 +408,13 @@ bool oribi__arrive_make_room(struct oribi__frontend *frontend)
     for (int looks = 0; looks < ROOM_LOOKS_MAX; looks++) {
         int64_t h1_ms = oribi_reactor_rested_ms(&frontend->reactor);
         int64_t h2_ms = oribi__h2_rested_ms(frontend);
-        int64_t new_ms = frontend->arrivals_last ? frontend->reactor.now_ms - frontend->arrivals_last->since_ms : -1;
+        int64_t new_ms = frontend->arrivals->last ? frontend->reactor.now_ms - frontend->arrivals->last->since_ms : -1;
         if (h1_ms >= h2_ms && h1_ms >= new_ms)
             return oribi_reactor_make_room(&frontend->reactor, &room);
         if (h2_ms < ORIBI_ROOM_IDLE_MS_MIN && new_ms < ORIBI_ROOM_IDLE_MS_MIN)
             return false;
         if (new_ms >= h2_ms) {
-            oribi__arrival_drop(frontend->arrivals_last);
+            drop(frontend->arrivals->last);
             return true;
         }
         if (oribi__h2_make_room(frontend))
@@ -403,9 +425,9 @@ bool oribi__arrive_make_room(struct oribi__frontend *frontend)
 
 static void free_closed(struct oribi__frontend *frontend)
 {
-    while (frontend->closed_arrivals) {
-        struct oribi__arrival *arrival = frontend->closed_arrivals;
-        frontend->closed_arrivals = arrival->next;
+    while (frontend->arrivals->closed) {
+        struct oribi__arrival *arrival = frontend->arrivals->closed;
+        frontend->arrivals->closed = arrival->next;
         oribi_mem_free(arrival);
     }
 }
@@ -414,46 +436,25 @@ static void free_closed(struct oribi__frontend *frontend)
 static void drop_silent(struct oribi__frontend *frontend)
 {
     struct oribi__arrival *next;
-    for (struct oribi__arrival *arrival = frontend->arrivals; arrival; arrival = next) {
+    for (struct oribi__arrival *arrival = frontend->arrivals->first; arrival; arrival = next) {
         next = arrival->next;
         int64_t begun_ms = arrival->since_ms > frontend->drain_since_ms ? arrival->since_ms : frontend->drain_since_ms;
         if (frontend->reactor.now_ms - begun_ms >= ORIBI__FRONTEND_GRACE_MS)
-            oribi__arrival_drop(arrival);
+            drop(arrival);
     }
 }
 
 void oribi__arrive_turn(struct oribi__frontend *frontend)
 {
-    int64_t now_ms = frontend->reactor.now_ms;
     free_closed(frontend);
     oribi__frontend_accept_turn(frontend);
     if (frontend->draining)
         drop_silent(frontend);
-    if (now_ms < frontend->arrivals_look_ms)
-        return;
-    frontend->arrivals_look_ms = now_ms + LOOK_EVERY_MS;
-    struct oribi__arrival *next;
-    for (struct oribi__arrival *arrival = frontend->arrivals; arrival; arrival = next) {
-        next = arrival->next;
-        if (now_ms < arrival->deadline_ms)
-            continue;
-        if (oribi__arrival_listener(arrival)->tls)
-            oribi_frontend_slot_count(&frontend->slot->handshake_failures[ORIBI_FRONTEND_LATE], 1);
-        oribi_frontend_slot_count(&frontend->slot->timeouts[ORIBI_TIMEOUT_FIRST], 1);
-        oribi__arrival_drop(arrival);
-    }
-}
-
-int64_t oribi__arrive_wait_ms(const struct oribi__frontend *frontend)
-{
-    if (!frontend->accepting && (!frontend->draining || oribi__frontend_accept_listens(frontend)))
-        return ORIBI__FRONTEND_PAUSE_MS;
-    return frontend->arrivals ? LOOK_EVERY_MS : -1;
 }
 
 void oribi__arrive_close_all(struct oribi__frontend *frontend)
 {
-    while (frontend->arrivals)
-        oribi__arrival_drop(frontend->arrivals);
+    while (frontend->arrivals->first)
+        drop(frontend->arrivals->first);
     free_closed(frontend);
 }

@@ -2,37 +2,25 @@
 #ifndef ORIBI_FRONTEND_ARRIVE_H
 #define ORIBI_FRONTEND_ARRIVE_H
 
-#include "frontend/frontend_private.h"
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/socket.h>
 
-enum { ORIBI__PREFACE_BYTES = 24 }; /* of HTTP/2, RFC 9113 3.4 */
+struct oribi__arrival;
+struct oribi__frontend;
 
-struct oribi__arrival {
-    struct oribi_watch watch; /* first: the handler casts */
-    struct oribi__frontend *frontend;
-    struct oribi__arrival *prev;
-    struct oribi__arrival *next;
-    struct oribi__peer peer;
-    struct oribi_tls_session *session; /* NULL: without TLS, or its PROXY header has not come */
-    bool proxy_awaited;
-    struct oribi_buf proxy; /* the part of the PROXY header that has come */
-    int64_t since_ms;
-    int64_t deadline_ms;
-    uint32_t len; /* bytes of a preface that have come */
-    char first[ORIBI__PREFACE_BYTES];
+struct oribi__arrivals {
+    struct oribi__arrival *first; /* the newest */
+    struct oribi__arrival *last;
+    struct oribi__arrival *closed;
 };
 
-static inline const struct oribi_frontend_listener *oribi__arrival_listener(const struct oribi__arrival *arrival)
-{
-    return &arrival->frontend->config->listeners[arrival->peer.listener];
-}
-
-/* The handler of its watch. */
-void oribi__arrival_on_ready(void *self, struct oribi_watch *watch);
-
-/* Goes on with what the client has sent. */
-void oribi__arrival_go_on(struct oribi__arrival *arrival);
-
-/* Closes it; it is freed at the end of the turn. */
-void oribi__arrival_drop(struct oribi__arrival *arrival);
+void oribi__arrive_turn(struct oribi__frontend *frontend);
+void oribi__arrive(struct oribi__frontend *frontend, uint32_t index, int fd,
+                   const struct sockaddr_storage *from);             /* takes fd */
+uint32_t oribi__arrive_held(const struct oribi__frontend *frontend); /* connections of all kinds */
+/* Closes the one that has rested longest. False: none may be closed, as oribi_reactor_make_room() has it. */
+bool oribi__arrive_make_room(struct oribi__frontend *frontend);
+void oribi__arrive_close_all(struct oribi__frontend *frontend);
 
 #endif

@@ -1,50 +1,61 @@
-/* A channel: one end of a socket pair whose other end a worker has. One call at a time: the request goes out here, and
- * channel_answer.c reads the answer. */
-#include "frontend/frontend_private.h"
+/* Channels. One call at a time goes out on each: the request is sent, and its answer is read and handed to the call's
+ * client as it comes.
+ *
+ * A client may give up its request at any time, a worker that has begun the call ends it when it can. Until then the
+ * channel stays in a list of abandoned ones, without a call, and counts as out; a stream of HTTP/2 that was reset also
+ * counts against the left_max of its connection. */
+#include "frontend/channel.h"
+#include "frontend/count.h"
+#include "frontend/dispatch.h"
+#include "frontend/frontend.h"
+#include "frontend/local.h"
+#include "frontend/streams_h2.h"
+#include "frontend/upstream_request.h"
 
 #include "oribi/base/clock.h"
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
 #include "oribi/base/os/os.h"
+#include "oribi/worker/local/local_thread.h"
 
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/socket.h>
 
-enum { SEND_BUFFER_BYTES = 512 * 1024, VECS_MAX = 4 };
+enum {
+    SEND_BUFFER_BYTES = 512 * 1024,
+    VECS_MAX = 4,
+    READS_MAX = 16, /* a turn */
+    AVERAGE_US_MAX = 1000 * 1000,
+    SHUNNED_MS = 500,
+    TRIES_MAX = 2,
+};
 
 static void on_ready(void *self, struct oribi_watch *watch);
+static void unlink_abandoned(struct oribi__channel *channel);
+static void close_abandoned(struct oribi__frontend *frontend);
 
 /* --- numbers --- */
 
 int oribi__channels_init(struct oribi__frontend *frontend)
 {
     const struct oribi_frontend_config *config = frontend->config;
-    frontend->free_numbers = oribi_mem_try_alloc(config->channel_count, sizeof(*frontend->free_numbers));
-    frontend->out = oribi_mem_try_alloc(config->board.count + 1, sizeof(*frontend->out));
-    frontend->ended_us = oribi_mem_try_alloc(config->board.count + 1, sizeof(*frontend->ended_us));
-    frontend->average_us = oribi_mem_try_alloc(config->board.count + 1, sizeof(*frontend->average_us));
-    frontend->shunned_until_ms = oribi_mem_try_alloc(config->board.count + 1, sizeof(*frontend->shunned_until_ms));
-    frontend->scratch = oribi_mem_try_alloc(1, ORIBI__FRONTEND_SCRATCH_BYTES);
-    frontend->text = oribi_mem_try_alloc(1, ORIBI_RESPONSE_HEAD_BYTES_MAX);
-    if (!frontend->free_numbers || !frontend->out || !frontend->ended_us || !frontend->average_us ||
-        !frontend->shunned_until_ms || !frontend->scratch || !frontend->text)
+    struct oribi__channels *channels = frontend->channels;
+    channels->free_numbers = oribi_mem_try_alloc(config->channel_count, sizeof(*channels->free_numbers));
+    channels->scratch = oribi_mem_try_alloc(1, ORIBI__CHANNEL_SCRATCH_BYTES);
+    if (!channels->free_numbers || !channels->scratch)
         return ORIBI_ENOMEM;
-    memset(frontend->average_us, 0xff, (config->board.count + 1) * sizeof(*frontend->average_us));
     for (uint32_t i = 0; i < config->channel_count; i++) /* the lowest is lent first */
-        frontend->free_numbers[i] = (uint16_t)(config->channel_first + config->channel_count - 1 - i);
-    frontend->free_number_count = config->channel_count;
-    oribi_limits_init(&frontend->answer_limits);
-    frontend->answer_limits.body_bytes_max = INT64_MAX;
-    frontend->answer_limits.fields_max = ORIBI_FIELDS_CAP;
+        channels->free_numbers[i] = (uint16_t)(config->channel_first + config->channel_count - 1 - i);
+    channels->free_number_count = config->channel_count;
     return 0;
 }
 
 void oribi__channels_close_idle(struct oribi__frontend *frontend)
 {
-    while (frontend->idle_first)
-        oribi__channel_close(frontend->idle_first);
-    oribi__channels_close_abandoned(frontend);
+    while (frontend->channels->idle_first)
+        oribi__channel_close(frontend->channels->idle_first);
+    close_abandoned(frontend);
     oribi__frontend_local_close_idle(frontend);
 }
 
@@ -52,13 +63,8 @@ void oribi__channels_deinit(struct oribi__frontend *frontend)
 {
     oribi__channels_turn(frontend);
     oribi__channels_free_closed(frontend);
-    oribi_mem_free(frontend->free_numbers);
-    oribi_mem_free(frontend->out);
-    oribi_mem_free(frontend->ended_us);
-    oribi_mem_free(frontend->average_us);
-    oribi_mem_free(frontend->shunned_until_ms);
-    oribi_mem_free(frontend->scratch);
-    oribi_mem_free(frontend->text);
+    oribi_mem_free(frontend->channels->free_numbers);
+    oribi_mem_free(frontend->channels->scratch);
 }
 
 /* --- who has it --- */
@@ -74,12 +80,14 @@ uint16_t oribi__channel_owner(const struct oribi__channel *channel)
     return (uint16_t)(read_place(channel) & ~ORIBI_CHANNEL_LENT);
 }
 
-bool oribi__channel_is_lent(const struct oribi__channel *channel)
+/* An application has had its descriptor, and may write there after its answer: nothing more may be asked on it. */
+static bool is_lent(const struct oribi__channel *channel)
 {
     return !channel->local && (read_place(channel) & ORIBI_CHANNEL_LENT);
 }
 
-void oribi__channel_count(struct oribi__channel *channel)
+/* Counts its call for the worker that has it. */
+static void count(struct oribi__channel *channel)
 {
     struct oribi__frontend *frontend = channel->frontend;
     if (channel->local) {
@@ -90,9 +98,9 @@ void oribi__channel_count(struct oribi__channel *channel)
     if (channel->owner > frontend->config->board.count)
         channel->owner = 0;
     if (channel->owner)
-        frontend->out[channel->owner]++;
+        frontend->dispatch->out[channel->owner]++;
     else
-        frontend->out_waiting++;
+        frontend->dispatch->out_waiting++;
     frontend->calls_out++;
 }
 
@@ -104,9 +112,9 @@ void oribi__channel_uncount(struct oribi__channel *channel)
         return;
     }
     if (channel->owner)
-        frontend->out[channel->owner]--;
+        frontend->dispatch->out[channel->owner]--;
     else
-        frontend->out_waiting--;
+        frontend->dispatch->out_waiting--;
     channel->owner = 0;
     frontend->calls_out--;
 }
@@ -117,7 +125,7 @@ struct oribi__channel *oribi__channel_open(struct oribi__frontend *frontend, str
                                            int *far_fd)
 {
     int fds[2];
-    bool may = local || frontend->free_number_count > 0;
+    bool may = local || frontend->channels->free_number_count > 0;
     struct oribi__channel *channel = may ? oribi_mem_try_alloc(1, sizeof(*channel)) : NULL;
     if (!channel)
         return NULL;
@@ -138,12 +146,12 @@ struct oribi__channel *oribi__channel_open(struct oribi__frontend *frontend, str
     }
     channel->local = local;
     if (!local) {
-        channel->number = frontend->free_numbers[--frontend->free_number_count];
+        channel->number = frontend->channels->free_numbers[--frontend->channels->free_number_count];
         /* No worker knows the number yet: it travels with the descriptor, whose socket orders what stands before. */
         atomic_store_explicit(&frontend->config->board.channels[channel->number], 0, memory_order_relaxed);
     }
     channel->state = ORIBI__CHANNEL_CLOSED; /* in no list */
-    frontend->channel_count++;
+    frontend->channels->count++;
     *far_fd = fds[1];
     return channel;
 }
@@ -155,10 +163,10 @@ static void unlink_idle(struct oribi__channel *channel)
         oribi__frontend_local_unlink(channel);
         return;
     }
-    *(channel->prev ? &channel->prev->next : &frontend->idle_first) = channel->next;
-    *(channel->next ? &channel->next->prev : &frontend->idle_last) = channel->prev;
+    *(channel->prev ? &channel->prev->next : &frontend->channels->idle_first) = channel->next;
+    *(channel->next ? &channel->next->prev : &frontend->channels->idle_last) = channel->prev;
     channel->prev = channel->next = NULL;
-    frontend->idle_count--;
+    frontend->channels->idle_count--;
 }
 
 int oribi__channel_release(struct oribi__channel *channel)
@@ -167,7 +175,7 @@ int oribi__channel_release(struct oribi__channel *channel)
     if (channel->state == ORIBI__CHANNEL_IDLE)
         unlink_idle(channel);
     else if (channel->state == ORIBI__CHANNEL_ABANDONED)
-        oribi__channel_unlink_abandoned(channel);
+        unlink_abandoned(channel);
     if (channel->call) {
         oribi__channel_uncount(channel);
         channel->call->channel = NULL;
@@ -178,13 +186,13 @@ int oribi__channel_release(struct oribi__channel *channel)
     channel->watch.fd = -1;
     channel->state = ORIBI__CHANNEL_CLOSED;
     if (!channel->local)
-        frontend->free_numbers[frontend->free_number_count++] = channel->number;
-    frontend->channel_count--;
+        frontend->channels->free_numbers[frontend->channels->free_number_count++] = channel->number;
+    frontend->channels->count--;
     oribi_buf_deinit(&channel->unsent);
     oribi_buf_deinit(&channel->read);
     oribi_buf_deinit(&channel->chunked.trailers);
-    channel->next = frontend->closed_channels;
-    frontend->closed_channels = channel;
+    channel->next = frontend->channels->closed;
+    frontend->channels->closed = channel;
     return fd;
 }
 
@@ -196,7 +204,7 @@ void oribi__channel_close(struct oribi__channel *channel)
 
 void oribi__channels_free_closed(struct oribi__frontend *frontend)
 {
-    struct oribi__channel **at = &frontend->closed_channels;
+    struct oribi__channel **at = &frontend->channels->closed;
     while (*at) {
         struct oribi__channel *channel = *at;
         if (channel->posted) { /* the next oribi__channels_turn() still sees it */
@@ -259,6 +267,8 @@ static bool send_rest(struct oribi__channel *channel)
     }
     oribi_buf_deinit(&channel->unsent);
     oribi_loop_interest(channel->frontend->reactor.loop, &channel->watch, ORIBI_READ);
+    if (channel->finished)
+        oribi__channel_finish(channel);
     return true;
 }
 
@@ -280,7 +290,7 @@ bool oribi__channel_call(struct oribi__channel *channel, struct oribi__upstream_
         oribi_frontend_slot_count(&channel->frontend->slot->call_count, 1);
         oribi_frontend_slot_count(&channel->frontend->slot->posted_count, call->tries > 0);
     }
-    oribi__channel_count(channel);
+    count(channel);
     if (call->finished)
         oribi__channel_finish(channel);
     return true;
@@ -293,15 +303,345 @@ void oribi__channel_finish(struct oribi__channel *channel)
         (void)shutdown(channel->watch.fd, SHUT_WR); /* fails only if the worker is gone, which is told elsewhere */
 }
 
+/* --- the answer --- */
+
+static void take_bytes(struct oribi__channel *channel, char *p, size_t n);
+static void finish(struct oribi__channel *channel);
+
+/* The worker has closed its end, or is dead. */
+static void ended(struct oribi__channel *channel)
+{
+    struct oribi__upstream_request *call = channel->call;
+    bool whole = call && channel->state == ORIBI__CHANNEL_BODY && channel->framing == ORIBI_FRAMING_CLOSE;
+    bool answered = channel->answered;
+    if (call && !answered && !channel->local) /* dead, most likely: its other channels end one after another */
+        channel->frontend->dispatch->shunned_until_ms[channel->owner] = channel->frontend->reactor.now_ms + SHUNNED_MS;
+    oribi__channel_close(channel);
+    if (!call)
+        return;
+    if (whole) {
+        call->state = ORIBI__CALL_ENDED;
+        if (call->of_local)
+            oribi__count_local(call, call->status);
+        call->ops->more(call, oribi_slice(NULL, 0), true);
+    } else if (!answered && call->safe && call->tries < TRIES_MAX) {
+        call->tries++;
+        call->of_local = false;
+        oribi__dispatch_add(call, true);
+    } else {
+        oribi__upstream_failed(call, 502, ORIBI_REFUSAL_OTHER, "the worker ended in the call");
+    }
+}
+
+void oribi__channel_read(struct oribi__channel *channel)
+{
+    struct oribi__frontend *frontend = channel->frontend;
+    if (channel->state == ORIBI__CHANNEL_ABANDONED)
+        return;
+    for (int i = 0; i < READS_MAX && channel->watch.fd >= 0 && (channel->watch.ready & ORIBI_READ); i++) {
+        if (channel->call && channel->call->blocked)
+            return;
+        ssize_t n = oribi_os_read(channel->watch.fd, frontend->channels->scratch, ORIBI__CHANNEL_SCRATCH_BYTES);
+        if (n == ORIBI_AGAIN) {
+            channel->watch.ready &= (uint8_t)~ORIBI_READ;
+            return;
+        }
+        if (n <= 0 || !channel->call) { /* or nothing was asked */
+            ended(channel);
+            return;
+        }
+        if ((size_t)n < ORIBI__CHANNEL_SCRATCH_BYTES && !(channel->watch.ready & ORIBI_HANGUP))
+            channel->watch.ready &= (uint8_t)~ORIBI_READ;
+        if (channel->local)
+            oribi__frontend_local_heard(channel);
+        channel->answered = true;
+        take_bytes(channel, frontend->channels->scratch, (size_t)n);
+    }
+    if (channel->watch.fd < 0 || channel->posted || !(channel->watch.ready & ORIBI_READ))
+        return;
+    channel->posted = true; /* readiness is told once: a worker that has written all causes no other event */
+    channel->posted_next = frontend->channels->posted;
+    frontend->channels->posted = channel;
+}
+
+void oribi__channels_turn(struct oribi__frontend *frontend)
+{
+    struct oribi__channel *channel = frontend->channels->posted;
+    frontend->channels->posted = NULL;
+    while (channel) {
+        struct oribi__channel *next = channel->posted_next;
+        channel->posted = false;
+        oribi__channel_read(channel); /* not, where it has been closed */
+        channel = next;
+    }
+}
+
+static void break_off(struct oribi__channel *channel, const char *reason)
+{
+    struct oribi__upstream_request *call = channel->call;
+    oribi__channel_close(channel);
+    oribi__upstream_failed(call, 502, ORIBI_REFUSAL_OTHER, reason);
+}
+
+/* Bytes of a body go to the client; the first ones with `answer`, else that is NULL. */
+static void take_body(struct oribi__channel *channel, char *p, size_t n, struct oribi_answer *answer)
+{
+    struct oribi__upstream_request *call = channel->call;
+    struct oribi_slice body = oribi_slice(p, n);
+    bool last = false;
+    size_t used = n;
+    switch (channel->framing) {
+    case ORIBI_FRAMING_LENGTH:
+        if ((int64_t)n > channel->left)
+            used = body.n = (size_t)channel->left;
+        channel->left -= (int64_t)body.n;
+        last = channel->left == 0;
+        break;
+    case ORIBI_FRAMING_CHUNKED:
+        if (oribi_chunked_decode(&channel->chunked, &channel->frontend->answer_limits, p, &body.n, &used) < 0) {
+            break_off(channel, channel->chunked.reason);
+            return;
+        }
+        last = channel->chunked.done;
+        break;
+    case ORIBI_FRAMING_CLOSE:
+        break;
+    default:
+        used = body.n = 0;
+        last = true;
+    }
+    if (used < n) { /* more than was asked for */
+        channel->closes = true;
+        if (!last) {
+            break_off(channel, "bytes behind an answer");
+            return;
+        }
+    }
+    if (last)
+        finish(channel);
+    if (answer) {
+        call->begun = true;
+        call->ops->begin(call, answer, body, last);
+    } else if (body.n || last) {
+        call->ops->more(call, body, last);
+    }
+}
+
+/* How long the call took: of those that waited behind another in the same worker, from that one's end. */
+static void note_end(const struct oribi__channel *channel)
+{
+    struct oribi__frontend *frontend = channel->frontend;
+    uint16_t owner = oribi__channel_owner(channel);
+    if (owner == 0 || owner > frontend->config->board.count)
+        return;
+    int64_t now_us = oribi_clock_us();
+    int64_t begun_us =
+        channel->sent_us > frontend->dispatch->ended_us[owner] ? channel->sent_us : frontend->dispatch->ended_us[owner];
+    int64_t took_us = now_us - begun_us < AVERAGE_US_MAX ? now_us - begun_us : AVERAGE_US_MAX;
+    uint32_t *average_us = &frontend->dispatch->average_us[owner];
+    *average_us = *average_us == UINT32_MAX ? (uint32_t)took_us : (uint32_t)((*average_us * 7 + took_us) / 8);
+    frontend->dispatch->ended_us[owner] = now_us;
+}
+
+/* The answer is whole: the channel is free again before the client hears of it, so that the next request can go out. */
+static void finish(struct oribi__channel *channel)
+{
+    struct oribi__upstream_request *call = channel->call;
+    struct oribi__frontend *frontend = channel->frontend;
+    if (channel->chunked.trailers.len) /* without memory for them the answer goes without */
+        (void)oribi_buf_try_append(&call->tail, channel->chunked.trailers.p, channel->chunked.trailers.len);
+    call->state = ORIBI__CALL_ENDED;
+    if (channel->local)
+        oribi__count_local(call, call->status);
+    if (channel->closes || channel->finished || channel->unsent.len || (channel->watch.ready & ORIBI_HANGUP) ||
+        is_lent(channel)) {
+        oribi__channel_close(channel);
+        return;
+    }
+    note_end(channel);
+    oribi__channel_uncount(channel);
+    call->channel = NULL;
+    channel->call = NULL;
+    oribi_buf_deinit(&channel->chunked.trailers);
+    memset(&channel->chunked, 0, sizeof(channel->chunked));
+    channel->state = ORIBI__CHANNEL_IDLE;
+    if (channel->local) {
+        oribi__frontend_local_idle(channel);
+        return;
+    }
+    channel->prev = NULL;
+    channel->next = frontend->channels->idle_first;
+    *(frontend->channels->idle_first ? &frontend->channels->idle_first->prev : &frontend->channels->idle_last) =
+        channel;
+    frontend->channels->idle_first = channel;
+    frontend->channels->idle_count++;
+    oribi__dispatch_idle(channel);
+}
+
+static void switch_protocols(struct oribi__channel *channel, struct oribi_answer *answer, struct oribi_slice rest)
+{
+    struct oribi__upstream_request *call = channel->call;
+    if (!call->upgrades || !call->ops->tunnel) {
+        break_off(channel, "101 for a request that asks for no upgrade");
+        return;
+    }
+    call->begun = true;
+    call->ops->tunnel(call, answer, rest);
+}
+
+/* Heads, of which interim ones may come first. */
+static void take_head(struct oribi__channel *channel, char *p, size_t n)
+{
+    struct oribi__upstream_request *call = channel->call;
+    struct oribi__frontend *frontend = channel->frontend;
+    while (n > 0) {
+        struct oribi_answer answer = {.headers = frontend->channels->headers, .room = ORIBI_RESPONSE_FIELDS_MAX};
+        ssize_t len = oribi_answer_head(p, n, call->is_head, &answer);
+        if (len == ORIBI_AGAIN)
+            break;
+        if (len < 0) {
+            break_off(channel, answer.reason);
+            return;
+        }
+        char *body = p + len;
+        size_t rest = n - (size_t)len;
+        if (answer.switches) {
+            switch_protocols(channel, &answer, oribi_slice(body, rest));
+            return;
+        }
+        if (answer.status >= 200) {
+            channel->state = ORIBI__CHANNEL_BODY;
+            channel->framing = (uint8_t)answer.framing;
+            channel->closes = answer.closes;
+            channel->left = answer.content_length;
+            call->status = (uint16_t)answer.status;
+            call->tail.len = 0; /* the request's: from now on it is the answer's */
+            take_body(channel, body, rest, &answer);
+            return;
+        }
+        if (channel->local && answer.status == ORIBI_LOCAL_PASSED) {
+            oribi__frontend_local_passed(channel);
+            return;
+        }
+        call->ops->interim(call, &answer);
+        if (channel->call != call)
+            return;
+        p = body;
+        n = rest;
+    }
+    if (n > 0 && oribi_buf_try_append(&channel->read, p, n) < 0)
+        break_off(channel, "out of memory");
+}
+
+static void take_bytes(struct oribi__channel *channel, char *p, size_t n)
+{
+    if (channel->state == ORIBI__CHANNEL_BODY) {
+        take_body(channel, p, n, NULL);
+    } else if (channel->read.len == 0) {
+        take_head(channel, p, n);
+    } else if (oribi_buf_try_append(&channel->read, p, n) < 0) {
+        break_off(channel, "out of memory");
+    } else { /* a head in pieces */
+        struct oribi_buf whole = channel->read;
+        channel->read = (struct oribi_buf){0};
+        take_head(channel, whole.p, whole.len);
+        oribi_buf_deinit(&whole);
+    }
+}
+
+/* --- abandoned ones --- */
+
+static void unlink_abandoned(struct oribi__channel *channel)
+{
+    *(channel->prev ? &channel->prev->next : &channel->frontend->channels->left_first) = channel->next;
+    if (channel->next)
+        channel->next->prev = channel->prev;
+    channel->prev = channel->next = NULL;
+    oribi__channel_uncount(channel);
+    if (channel->left_by)
+        oribi__h2_left_ended(channel->left_by);
+    channel->left_by = NULL;
+}
+
+/* The worker says whose a channel is until it has closed its end; one that has died, or has been replaced, says no
+ * more. The pid is at least that of the worker that has written the owner, by the acquire of oribi__channel_owner();
+ * that another follows on it may be seen later, at the next look. */
+static bool runs_on(const struct oribi__channel *channel)
+{
+    const struct oribi_slot *slot = &channel->frontend->config->board.slots[channel->owner - 1u];
+    return oribi__channel_owner(channel) == channel->owner &&
+           atomic_load_explicit(&slot->pid, memory_order_relaxed) == channel->left_pid;
+}
+
+void oribi__channel_abandon(struct oribi__channel *channel)
+{
+    struct oribi__frontend *frontend = channel->frontend;
+    /* local content is no worker, and has begun nothing that matters; a frontend that gives up asks no worker again */
+    if (channel->local || frontend->gives_up) {
+        oribi__channel_close(channel);
+        return;
+    }
+    (void)shutdown(channel->watch.fd, SHUT_RDWR); /* fails only if the worker is gone */
+    oribi__channel_uncount(channel);
+    count(channel);        /* it may have been taken out of the hand-off queue since */
+    if (!channel->owner) { /* whoever takes it there sees that its client has gone, and does not begin */
+        oribi__channel_close(channel);
+        return;
+    }
+    channel->left_pid =
+        atomic_load_explicit(&frontend->config->board.slots[channel->owner - 1u].pid, memory_order_relaxed);
+    channel->call->channel = NULL;
+    channel->call = NULL;
+    channel->state = ORIBI__CHANNEL_ABANDONED;
+    channel->next = frontend->channels->left_first;
+    if (frontend->channels->left_first)
+        frontend->channels->left_first->prev = channel;
+    frontend->channels->left_first = channel;
+    oribi_buf_deinit(&channel->unsent);
+    oribi_buf_deinit(&channel->read);
+    oribi_loop_interest(frontend->reactor.loop, &channel->watch, ORIBI_READ);
+}
+
+/* Closes it if its call has ended. */
+static void look(struct oribi__channel *channel)
+{
+    if (!runs_on(channel))
+        oribi__channel_close(channel);
+}
+
+void oribi__channels_look(struct oribi__frontend *frontend)
+{
+    struct oribi__channel *next;
+    for (struct oribi__channel *channel = frontend->channels->left_first; channel; channel = next) {
+        next = channel->next;
+        look(channel);
+    }
+}
+
+void oribi__channels_forget(struct oribi__frontend *frontend, const struct oribi_h2 *h2)
+{
+    for (struct oribi__channel *channel = frontend->channels->left_first; channel; channel = channel->next)
+        if (channel->left_by && channel->left_by->h2 == h2)
+            channel->left_by = NULL;
+}
+
+static void close_abandoned(struct oribi__frontend *frontend)
+{
+    while (frontend->channels->left_first)
+        oribi__channel_close(frontend->channels->left_first);
+}
+
+/* --- events --- */
+
 static void on_ready(void *self, struct oribi_watch *watch)
 {
     struct oribi__channel *channel = (struct oribi__channel *)watch;
     if (watch->fd < 0)
         return;
     if (channel->state == ORIBI__CHANNEL_ABANDONED)
-        oribi__channel_look(channel);
+        look(channel);
     else if (channel->unsent.len && (watch->ready & ORIBI_WRITE) && !send_rest(channel))
-        oribi__channel_ended(channel);
+        ended(channel);
     else
         oribi__channel_read(channel);
 }

@@ -1,11 +1,19 @@
 /* Clients of HTTP/1.1: the reactor reads their requests, with all its limits and timeouts, and takes the answers. */
+#include "frontend/clients_h1.h"
+#include "frontend/answers.h"
 #include "frontend/canonical.h"
-#include "frontend/frontend_private.h"
+#include "frontend/channel.h"
+#include "frontend/count.h"
+#include "frontend/frontend.h"
+#include "frontend/local.h"
+#include "frontend/tunnel.h"
+#include "frontend/upstream_request.h"
 
 #include "oribi/base/error.h"
+#include "oribi/base/mem.h"
 #include "oribi/base/os/os.h"
 #include "oribi/http/fields.h"
-#include "oribi/worker/logs/note_line.h"
+#include "oribi/worker/logs/request_log.h"
 
 #include <string.h>
 
@@ -131,9 +139,9 @@ static void begin(struct oribi__upstream_request *call, struct oribi_answer *ans
         .keep_alive = keeps(call) && (!answer->closes || answer->framing == ORIBI_FRAMING_CLOSE),
         .body_len = answer->content_length >= 0 ? answer->content_length : -1,
         .date = oribi_reactor_date(&frontend->reactor),
-        .extra = c->transport ? frontend->extra_tls : (struct oribi_header){0},
+        .extra = c->transport ? frontend->answers->extra_tls : (struct oribi_header){0},
     };
-    ssize_t n = oribi_response_head(&res, frontend->text, ORIBI_RESPONSE_HEAD_BYTES_MAX);
+    ssize_t n = oribi_response_head(&res, frontend->h1->text, ORIBI_RESPONSE_HEAD_BYTES_MAX);
     if (n < 0) {
         call->begun = false;
         oribi__upstream_failed(call, 502, ORIBI_REFUSAL_OTHER,
@@ -143,7 +151,7 @@ static void begin(struct oribi__upstream_request *call, struct oribi_answer *ans
     call->framing = (uint8_t)res.framing;
     call->closes = res.closes;
     call->streams = answer->content_length < 0 || call->of_local;
-    vec[0] = (struct iovec){frontend->text, (size_t)n};
+    vec[0] = (struct iovec){frontend->h1->text, (size_t)n};
     size_t count = 1 + frame(call, vec + 1, body, last, chunk);
     (void)oribi_conn_send(&frontend->reactor, c, vec, count, !last); /* a broken connection: below */
     if (last)
@@ -179,9 +187,9 @@ static void interim(struct oribi__upstream_request *call, const struct oribi_ans
         return;
     if (oribi_conn_pending(c) > ORIBI_INTERIM_UNSENT_BYTES_MAX)
         return;
-    ssize_t n = oribi_response_interim(answer->status, answer->headers, answer->count, frontend->text,
+    ssize_t n = oribi_response_interim(answer->status, answer->headers, answer->count, frontend->h1->text,
                                        ORIBI_RESPONSE_HEAD_BYTES_MAX, NULL);
-    struct iovec vec = {frontend->text, n > 0 ? (size_t)n : 0};
+    struct iovec vec = {frontend->h1->text, n > 0 ? (size_t)n : 0};
     if (n > 0)
         (void)oribi_conn_send(&frontend->reactor, c, &vec, 1, false); /* the answer finds out */
 }
@@ -198,7 +206,7 @@ static void fail(struct oribi__upstream_request *call, int status, const char *r
                                       .is_head = c->exchange->head.is_head,
                                       .retry_after_s = status == 503 ? RETRY_AFTER_S : 0,
                                       .date = oribi_reactor_date(&frontend->reactor),
-                                      .added = frontend->added};
+                                      .added = frontend->answers->added};
     char text[ORIBI__OWN_TEXT_CAP];
     struct oribi_slice type;
     struct oribi_slice body = oribi__answer_text(frontend, status, text, &type);
@@ -206,8 +214,8 @@ static void fail(struct oribi__upstream_request *call, int status, const char *r
     oribi__answer_log(call, status, own.is_head ? 0 : (int64_t)body.n);
     c->exchange->user = NULL;
     oribi__upstream_destroy(call);
-    size_t n = oribi_response_own(&own, frontend->text, ORIBI_RESPONSE_HEAD_BYTES_MAX);
-    struct iovec vec[2] = {{frontend->text, n}, {(void *)own.page.p, own.page.n}};
+    size_t n = oribi_response_own(&own, frontend->h1->text, ORIBI_RESPONSE_HEAD_BYTES_MAX);
+    struct iovec vec[2] = {{frontend->h1->text, n}, {(void *)own.page.p, own.page.n}};
     (void)oribi_conn_send(&frontend->reactor, c, vec, own.page.p && !own.is_head ? 2 : 1, false);
     oribi_conn_finish(&frontend->reactor, c, true); /* what oribi_response_own() has said */
 }
@@ -235,8 +243,8 @@ static void tunnel(struct oribi__upstream_request *call, struct oribi_answer *an
                                  .detached = true,
                                  .body_len = -1,
                                  .date = oribi_reactor_date(&frontend->reactor)};
-    ssize_t n = oribi_response_head(&res, frontend->text, ORIBI_RESPONSE_HEAD_BYTES_MAX);
-    struct iovec vec = {frontend->text, n > 0 ? (size_t)n : 0};
+    ssize_t n = oribi_response_head(&res, frontend->h1->text, ORIBI_RESPONSE_HEAD_BYTES_MAX);
+    struct iovec vec = {frontend->h1->text, n > 0 ? (size_t)n : 0};
     if (n < 0 || oribi_conn_send(&frontend->reactor, c, &vec, 1, false) < 0 ||
         oribi_conn_flush(&frontend->reactor, c) != 0) {
         cut(call);
@@ -330,6 +338,19 @@ static void take(struct oribi__frontend *frontend, struct oribi_conn_request *ex
         oribi__upstream_failed(call, 503, ORIBI_REFUSAL_MEMORY, "out of memory");
     else if (!oribi__frontend_local_claims(frontend, call, head) || !oribi__frontend_local_submit(call))
         oribi__upstream_submit(call);
+}
+
+/* --- life --- */
+
+int oribi__h1_init(struct oribi__frontend *frontend)
+{
+    frontend->h1->text = oribi_mem_try_alloc(1, ORIBI_RESPONSE_HEAD_BYTES_MAX);
+    return frontend->h1->text ? 0 : ORIBI_ENOMEM;
+}
+
+void oribi__h1_deinit(struct oribi__frontend *frontend)
+{
+    oribi_mem_free(frontend->h1->text);
 }
 
 /* --- the reactor's --- */
@@ -459,10 +480,10 @@ void oribi__h1_turn(struct oribi__frontend *frontend)
     struct oribi_conn_request *exchange;
     while ((exchange = oribi_reactor_pop(&frontend->reactor)))
         take(frontend, exchange);
-    frontend->listed_at = frontend->listed;
-    while (frontend->listed_at) {
-        struct oribi__upstream_request *call = frontend->listed_at;
-        frontend->listed_at = call->listed_next;
+    frontend->upstream->listed_at = frontend->upstream->listed;
+    while (frontend->upstream->listed_at) {
+        struct oribi__upstream_request *call = frontend->upstream->listed_at;
+        frontend->upstream->listed_at = call->listed_next;
         if (conn_of(call)->watch.ready & ORIBI_WRITE)
             flush(call);
     }

@@ -1,5 +1,8 @@
 /* Clients of HTTP/2: bytes between their sockets and their sessions (h2.h), and their deadlines. */
 #include "frontend/clients_h2.h"
+#include "frontend/channel.h"
+#include "frontend/frontend.h"
+#include "frontend/streams_h2.h"
 
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
@@ -17,87 +20,28 @@ enum {
     ASLEEP_AFTER_MS = 500, /* of rest */
 };
 
-/* --- the heap of deadlines: a client is looked at no later than its own --- */
-
-static void put_at(struct oribi__frontend *frontend, uint32_t i, struct oribi__client *client)
-{
-    frontend->heap[i] = client;
-    client->heap_at = i + 1;
-}
-
-static void sift_up(struct oribi__frontend *frontend, uint32_t i, struct oribi__client *client)
-{
-    while (i > 0 && frontend->heap[(i - 1) / 2]->deadline_ms > client->deadline_ms) {
-        put_at(frontend, i, frontend->heap[(i - 1) / 2]);
-        i = (i - 1) / 2;
-    }
-    put_at(frontend, i, client);
-}
-
-static void sift_down(struct oribi__frontend *frontend, uint32_t i, struct oribi__client *client)
-{
-    for (;;) {
-        uint32_t child = 2 * i + 1;
-        if (child + 1 < frontend->heap_len &&
-            frontend->heap[child + 1]->deadline_ms < frontend->heap[child]->deadline_ms)
-            child++;
-        if (child >= frontend->heap_len || frontend->heap[child]->deadline_ms >= client->deadline_ms)
-            break;
-        put_at(frontend, i, frontend->heap[child]);
-        i = child;
-    }
-    put_at(frontend, i, client);
-}
-
-static void heap_remove(struct oribi__client *client)
-{
-    struct oribi__frontend *frontend = client->frontend;
-    if (!client->heap_at)
-        return;
-    uint32_t i = client->heap_at - 1;
-    client->heap_at = 0;
-    struct oribi__client *last = frontend->heap[--frontend->heap_len];
-    if (last == client)
-        return;
-    if (i > 0 && frontend->heap[(i - 1) / 2]->deadline_ms > last->deadline_ms)
-        sift_up(frontend, i, last);
-    else
-        sift_down(frontend, i, last);
-}
-
-/* Room for every client is made when it comes. */
-static void heap_set(struct oribi__client *client, int64_t deadline_ms)
-{
-    heap_remove(client);
-    client->deadline_ms = deadline_ms;
-    if (deadline_ms == INT64_MAX)
-        return;
-    client->frontend->heap_len++;
-    sift_up(client->frontend, client->frontend->heap_len - 1, client);
-}
-
-static bool heap_room(struct oribi__frontend *frontend)
-{
-    if (frontend->client_count < frontend->heap_cap)
-        return true;
-    uint32_t cap = frontend->heap_cap ? 2 * frontend->heap_cap : 64;
-    void *heap = oribi_mem_try_resize(frontend->heap, cap, sizeof(struct oribi__client *));
-    if (!heap)
-        return false;
-    frontend->heap = heap;
-    frontend->heap_cap = cap;
-    return true;
-}
-
 /* --- life --- */
+
+void oribi__h2_init(struct oribi__frontend *frontend)
+{
+    const struct oribi_options *options = frontend->config->options;
+    struct oribi_h2_limits *limits = &frontend->h2->limits;
+    oribi_h2_limits_init(limits);
+    limits->http = options->limits;
+    limits->head_timeout_ms = options->head_timeout_ms;
+    limits->write_timeout_ms = options->write_timeout_ms;
+    limits->sleeps = true;
+    frontend->h2->trusted = *limits;
+    frontend->h2->trusted.trusted = true;
+}
 
 void oribi__client_dirty(struct oribi__client *client)
 {
     if (client->dirty)
         return;
     client->dirty = true;
-    client->dirty_next = client->frontend->dirty;
-    client->frontend->dirty = client;
+    client->dirty_next = client->frontend->h2->dirty;
+    client->frontend->h2->dirty = client;
 }
 
 static void unlist_resting(struct oribi__client *client)
@@ -107,8 +51,8 @@ static void unlist_resting(struct oribi__client *client)
         return;
     client->rests = false;
     frontend->resting_count--;
-    *(client->rest_prev ? &client->rest_prev->rest_next : &frontend->resting_first) = client->rest_next;
-    *(client->rest_next ? &client->rest_next->rest_prev : &frontend->resting_last) = client->rest_prev;
+    *(client->rest_prev ? &client->rest_prev->rest_next : &frontend->h2->resting_first) = client->rest_next;
+    *(client->rest_next ? &client->rest_next->rest_prev : &frontend->h2->resting_last) = client->rest_prev;
 }
 
 void oribi__client_rests(struct oribi__client *client)
@@ -120,10 +64,10 @@ void oribi__client_rests(struct oribi__client *client)
     client->idle_since_ms = frontend->reactor.now_ms;
     client->rests = true;
     frontend->resting_count++;
-    client->rest_prev = frontend->resting_last;
+    client->rest_prev = frontend->h2->resting_last;
     client->rest_next = NULL;
-    *(frontend->resting_last ? &frontend->resting_last->rest_next : &frontend->resting_first) = client;
-    frontend->resting_last = client;
+    *(frontend->h2->resting_last ? &frontend->h2->resting_last->rest_next : &frontend->h2->resting_first) = client;
+    frontend->h2->resting_last = client;
 }
 
 static void end_session(struct oribi__client *client)
@@ -144,11 +88,11 @@ static void close_client(struct oribi__client *client)
         return;
     end_session(client);
     unlist_resting(client);
-    heap_remove(client);
+    oribi_timers_stop(&frontend->timers, &client->timer);
     (void)oribi_loop_remove(frontend->reactor.loop, &client->watch); /* ours */
     client->watch.fd = -1;
     oribi__peer_close(&client->peer, !client->lingers);
-    *(client->prev ? &client->prev->next : &frontend->clients) = client->next;
+    *(client->prev ? &client->prev->next : &frontend->h2->first) = client->next;
     if (client->next)
         client->next->prev = client->prev;
     frontend->client_count--;
@@ -279,6 +223,8 @@ static void drop_rest(struct oribi__client *client)
     }
 }
 
+static void on_deadline(void *self);
+
 static void on_ready(void *self, struct oribi_watch *watch)
 {
     struct oribi__client *client = (struct oribi__client *)watch;
@@ -296,7 +242,8 @@ static void on_ready(void *self, struct oribi_watch *watch)
 
 void oribi__h2_begin(struct oribi__frontend *frontend, struct oribi__peer *peer, struct oribi_slice first)
 {
-    struct oribi__client *client = heap_room(frontend) ? oribi_mem_try_alloc(1, sizeof(*client)) : NULL;
+    struct oribi__client *client =
+        oribi__frontend_reserve_timer(frontend) == 0 ? oribi_mem_try_alloc(1, sizeof(*client)) : NULL;
     if (!client) {
         oribi__peer_close(peer, false);
         return;
@@ -304,16 +251,17 @@ void oribi__h2_begin(struct oribi__frontend *frontend, struct oribi__peer *peer,
     client->frontend = frontend;
     client->peer = *peer;
     client->watch.handler = on_ready;
-    client->next = frontend->clients;
-    if (frontend->clients)
-        frontend->clients->prev = client;
-    frontend->clients = client;
+    client->timer = (struct oribi_timer){.expired = on_deadline, .owner = client};
+    client->next = frontend->h2->first;
+    if (frontend->h2->first)
+        frontend->h2->first->prev = client;
+    frontend->h2->first = client;
     frontend->client_count++;
     oribi__client_rests(client);
     client->watch.fd = peer->fd;
     bool trusted = oribi_trust_has(&frontend->trust, oribi_slice(peer->addr, peer->addr_len));
-    client->h2 = oribi_h2_create(trusted ? &frontend->h2_trusted : &frontend->h2_limits, &oribi__stream_events, client,
-                                 frontend->reactor.now_ms);
+    client->h2 = oribi_h2_create(trusted ? &frontend->h2->trusted : &frontend->h2->limits, &oribi__stream_events,
+                                 client, frontend->reactor.now_ms);
     if (!client->h2 ||
         oribi_loop_add(frontend->reactor.loop, &client->watch, peer->fd, ORIBI_WATCH_PEER, ORIBI_READ) < 0) {
         close_client(client);
@@ -355,9 +303,10 @@ static bool is_late(int64_t since_ms, int64_t timeout_ms, int64_t now_ms)
     return timeout_ms && now_ms >= since_ms + timeout_ms;
 }
 
-/* Its deadline has come. */
-static void look_at(struct oribi__client *client)
+/* settle() arms its timer again. */
+static void on_deadline(void *self)
 {
+    struct oribi__client *client = self;
     const struct oribi_options *options = client->frontend->config->options;
     int64_t now_ms = client->frontend->reactor.now_ms;
     if (client->lingers) {
@@ -383,11 +332,12 @@ static void look_at(struct oribi__client *client)
     oribi__client_dirty(client);
 }
 
-static void put_deadline(struct oribi__client *client)
+/* A deadline that has become later is found out when the timer expires. */
+static void arm(struct oribi__client *client)
 {
     int64_t deadline_ms = next_deadline(client);
-    if (deadline_ms < client->deadline_ms || !client->heap_at)
-        heap_set(client, deadline_ms);
+    if (deadline_ms < oribi_timer_at(&client->timer))
+        oribi_timers_arm(&client->frontend->timers, &client->timer, deadline_ms);
 }
 
 static void settle_lingering(struct oribi__client *client)
@@ -397,7 +347,7 @@ static void settle_lingering(struct oribi__client *client)
         return;
     if (client->watch.ready & ORIBI_READ)
         oribi__client_dirty(client); /* others first */
-    put_deadline(client);
+    arm(client);
 }
 
 /* Sends, and lets go of what is over. */
@@ -426,17 +376,17 @@ static void settle(struct oribi__client *client)
         read_client(client);
     if (client->watch.fd < 0)
         return;
-    put_deadline(client);
+    arm(client);
 }
 
 int64_t oribi__h2_rested_ms(const struct oribi__frontend *frontend)
 {
-    return frontend->resting_first ? frontend->reactor.now_ms - frontend->resting_first->idle_since_ms : -1;
+    return frontend->h2->resting_first ? frontend->reactor.now_ms - frontend->h2->resting_first->idle_since_ms : -1;
 }
 
 bool oribi__h2_make_room(struct oribi__frontend *frontend)
 {
-    struct oribi__client *client = frontend->resting_first;
+    struct oribi__client *client = frontend->h2->resting_first;
     if (!client->lingers && !client->over) {
         client->watch.ready |= ORIBI_READ; /* a request that has come since is answered */
         read_client(client);
@@ -453,14 +403,8 @@ bool oribi__h2_make_room(struct oribi__frontend *frontend)
 
 void oribi__h2_turn(struct oribi__frontend *frontend)
 {
-    int64_t now_ms = frontend->reactor.now_ms;
-    while (frontend->heap_len && frontend->heap[0]->deadline_ms <= now_ms) {
-        struct oribi__client *client = frontend->heap[0];
-        heap_remove(client); /* settle() puts it back */
-        look_at(client);
-    }
-    struct oribi__client *client = frontend->dirty;
-    frontend->dirty = NULL;
+    struct oribi__client *client = frontend->h2->dirty;
+    frontend->h2->dirty = NULL;
     while (client) {
         struct oribi__client *next = client->dirty_next;
         client->dirty = false;
@@ -469,19 +413,9 @@ void oribi__h2_turn(struct oribi__frontend *frontend)
     }
 }
 
-int64_t oribi__h2_wait_ms(const struct oribi__frontend *frontend)
-{
-    if (frontend->dirty)
-        return 0;
-    if (!frontend->heap_len)
-        return -1;
-    int64_t ms = frontend->heap[0]->deadline_ms - frontend->reactor.now_ms;
-    return ms > 0 ? ms : 0;
-}
-
 void oribi__h2_drain(struct oribi__frontend *frontend)
 {
-    for (struct oribi__client *client = frontend->clients; client; client = client->next) {
+    for (struct oribi__client *client = frontend->h2->first; client; client = client->next) {
         if (client->lingers)
             continue;
         oribi_h2_shutdown(client->h2, frontend->reactor.now_ms);
@@ -491,9 +425,7 @@ void oribi__h2_drain(struct oribi__frontend *frontend)
 
 void oribi__h2_close_all(struct oribi__frontend *frontend)
 {
-    while (frontend->clients)
-        close_client(frontend->clients);
+    while (frontend->h2->first)
+        close_client(frontend->h2->first);
     oribi__h2_turn(frontend);
-    oribi_mem_free(frontend->heap);
-    frontend->heap = NULL;
 }

@@ -1,9 +1,18 @@
-/* Clients of HTTP/2 and their streams, as clients_h2.c and streams_h2.c share them. */
+/* Clients of HTTP/2: their sockets, sessions (h2.h) and deadlines. */
 #ifndef ORIBI_FRONTEND_CLIENTS_H2_H
 #define ORIBI_FRONTEND_CLIENTS_H2_H
 
-#include "frontend/frontend_private.h"
-#include "oribi/event/body.h"
+#include "frontend/h2.h"
+#include "frontend/peer.h"
+#include "oribi/event/loop.h"
+#include "oribi/event/timers.h"
+#include "oribi/http/fields.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct oribi__frontend;
+struct oribi__stream;
 
 struct oribi__client {
     struct oribi_watch watch; /* first: the handler casts */
@@ -17,8 +26,7 @@ struct oribi__client {
     struct oribi_h2 *h2;
     struct oribi__stream *streams;
     struct oribi__stream *ended; /* may be released once their answers have left */
-    int64_t deadline_ms;         /* in the heap: at the latest then it is looked at */
-    uint32_t heap_at;            /* index + 1; 0: not there */
+    struct oribi_timer timer;    /* at the latest then it is looked at */
     int64_t idle_since_ms;
     int64_t stuck_since_ms; /* the socket takes nothing; 0: it does */
     bool has_blocked;       /* streams whose workers wait */
@@ -36,32 +44,29 @@ struct oribi__client {
     uint32_t linger_left; /* bytes */
 };
 
-/* A request, from its head until its answer has left. */
-struct oribi__stream {
-    struct oribi__client *client;
-    struct oribi_h2_stream *h2; /* NULL: it was reset, and nothing of it is left here */
-    struct oribi__stream *prev;
-    struct oribi__stream *next;
-    struct oribi__stream *ended_next;
-    struct oribi__upstream_request *call; /* NULL: over */
-    struct oribi_body body;               /* of the request */
-    struct oribi_charge charge;
-    int64_t data_ms;      /* when bytes of it came last; 0: it is whole */
-    int64_t began_ms;     /* when its head had come */
-    struct oribi_buf out; /* of the answer, from out_at on */
-    size_t out_at;
-    struct oribi_body file; /* the rest of a great answer, or of one that memory has no room for */
-    int64_t file_at;
-    bool in_file;    /* more of the answer goes there */
-    bool unstored;   /* the disk does not take it: it stays in memory, and the worker waits for the client */
-    bool has_length; /* the answer's worker never waits for the client */
-    bool whole;      /* the answer's last byte is here */
-    bool is_ended;
-    bool is_head;
-    bool of_local; /* the local content may have an answer */
+struct oribi__h2_clients {
+    struct oribi__client *first;
+    struct oribi__client *dirty;         /* have something to send, or to be looked at */
+    struct oribi__client *resting_first; /* without a stream, the one that has rested longest first */
+    struct oribi__client *resting_last;
+    struct oribi_h2_limits limits;
+    struct oribi_h2_limits trusted; /* the same of balancers, which trusted_proxies names */
+    struct oribi_field fields[ORIBI_RESPONSE_FIELDS_MAX + 1];
 };
 
-extern const struct oribi_h2_events oribi__stream_events;
+void oribi__h2_init(struct oribi__frontend *frontend); /* its limits */
+
+/* Takes peer. `first`: bytes that were read from it. */
+void oribi__h2_begin(struct oribi__frontend *frontend, struct oribi__peer *peer, struct oribi_slice first);
+void oribi__h2_turn(struct oribi__frontend *frontend);
+
+/* How long the client without a stream that has rested longest has; -1: there is none. */
+int64_t oribi__h2_rested_ms(const struct oribi__frontend *frontend);
+
+/* Closes that client for a new one, with a GOAWAY. False: it had sent a request. */
+bool oribi__h2_make_room(struct oribi__frontend *frontend);
+void oribi__h2_drain(struct oribi__frontend *frontend);
+void oribi__h2_close_all(struct oribi__frontend *frontend);
 
 /* Something of the client is to be sent or looked at, in this turn. */
 void oribi__client_dirty(struct oribi__client *client);
@@ -71,48 +76,5 @@ void oribi__client_rests(struct oribi__client *client);
 
 /* Its requests wait for workers, or not all of them any longer: as its counts say. */
 void oribi__client_waits(struct oribi__client *client);
-
-/* --- stream_life_h2.c --- */
-
-/* NULL: out of memory. */
-struct oribi__stream *oribi__stream_create(struct oribi__client *client, struct oribi_h2_stream *h2);
-
-/* Frees what belongs to the stream; its h2 stream is released or gone. */
-void oribi__stream_destroy(struct oribi__stream *stream);
-
-/* No more is to come: it is released when its answer has left. */
-void oribi__stream_ends(struct oribi__stream *stream);
-
-/* Its call is over, or is given up. */
-void oribi__stream_end_call(struct oribi__stream *stream);
-
-/* It was reset, and counts no longer; where its worker has begun the call and goes on with it, until that has ended. */
-void oribi__stream_let_go(struct oribi__stream *stream);
-
-/* After output: lets workers go on, releases what has been answered. */
-void oribi__streams_turn(struct oribi__client *client);
-
-/* --- stream_bytes_h2.c --- */
-
-/* Keeps a copy of the next bytes of the answer. 0, ORIBI_ENOMEM, or ORIBI_EFULL, ORIBI_ESTORE or ORIBI_ELIMIT when
- * neither a file nor memory takes them. */
-int oribi__stream_keep(struct oribi__stream *stream, struct oribi_slice body);
-
-/* Bytes of the answer that the client has not taken. */
-int64_t oribi__stream_pending(const struct oribi__stream *stream);
-
-/* As oribi_h2_events.pull. */
-size_t oribi__stream_pull(void *self, struct oribi_h2_stream *h2, char *dst, size_t cap, bool *last);
-
-/* Tells the budget what the stream holds now. */
-void oribi__stream_charge(struct oribi__stream *stream);
-
-/* Answers by itself. reason: for the error log; NULL: that has it. */
-void oribi__stream_refuse(struct oribi__stream *stream, int status, enum oribi_refusal refusal, const char *reason);
-
-/* --- stream_life_h2.c --- */
-
-/* Until when a body has to go on, INT64_MAX: none is on its way; resets those that are late. */
-int64_t oribi__streams_deadline(struct oribi__client *client, int64_t now_ms);
 
 #endif

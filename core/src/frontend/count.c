@@ -1,6 +1,9 @@
 /* Counters of a frontend (worker/frontend_slot.h): of its own answers, and, once a turn, of what there is now. Requests
  * that a worker answers are counted by that worker. */
-#include "frontend/frontend_private.h"
+#include "frontend/count.h"
+#include "frontend/dispatch.h"
+#include "frontend/frontend.h"
+#include "frontend/upstream_request.h"
 
 #include "oribi/http/status.h"
 
@@ -96,8 +99,8 @@ void oribi__count_turn(struct oribi__frontend *frontend)
     set(&slot->streams, frontend->stream_count);
     set(&slot->calls_out, frontend->calls_out);
     set(&slot->queue_len, frontend->queue_len);
-    atomic_store_explicit(&slot->queue_oldest_us, frontend->queue_first ? frontend->queue_first->complete_us : 0,
-                          memory_order_relaxed);
+    atomic_store_explicit(&slot->queue_oldest_us,
+                          frontend->dispatch->first ? frontend->dispatch->first->complete_us : 0, memory_order_relaxed);
     atomic_store_explicit(&slot->bytes_in, frontend->bytes_in, memory_order_relaxed);
     atomic_store_explicit(&slot->bytes_out, frontend->bytes_out, memory_order_relaxed);
 }

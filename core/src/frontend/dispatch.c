@@ -8,9 +8,13 @@
  *
  * The scoreboard is a hint: it may be late. A wrong guess costs a moment, since a worker that is in a call passes the
  * channel on as any connection. */
-#include "frontend/frontend_private.h"
+#include "frontend/dispatch.h"
+#include "frontend/channel.h"
+#include "frontend/frontend.h"
+#include "frontend/upstream_request.h"
 
 #include "oribi/base/error.h"
+#include "oribi/base/mem.h"
 #include "oribi/base/os/os.h"
 #include "oribi/event/body.h"
 
@@ -24,16 +28,40 @@ enum {
     SHORT_CALLS = 16,        /* may wait in a worker, however short they are */
 };
 
+/* --- life --- */
+
+int oribi__dispatch_init(struct oribi__frontend *frontend)
+{
+    struct oribi__dispatch *dispatch = frontend->dispatch;
+    uint32_t count = frontend->config->board.count + 1;
+    dispatch->out = oribi_mem_try_alloc(count, sizeof(*dispatch->out));
+    dispatch->ended_us = oribi_mem_try_alloc(count, sizeof(*dispatch->ended_us));
+    dispatch->average_us = oribi_mem_try_alloc(count, sizeof(*dispatch->average_us));
+    dispatch->shunned_until_ms = oribi_mem_try_alloc(count, sizeof(*dispatch->shunned_until_ms));
+    if (!dispatch->out || !dispatch->ended_us || !dispatch->average_us || !dispatch->shunned_until_ms)
+        return ORIBI_ENOMEM;
+    memset(dispatch->average_us, 0xff, count * sizeof(*dispatch->average_us));
+    return 0;
+}
+
+void oribi__dispatch_deinit(struct oribi__frontend *frontend)
+{
+    oribi_mem_free(frontend->dispatch->out);
+    oribi_mem_free(frontend->dispatch->ended_us);
+    oribi_mem_free(frontend->dispatch->average_us);
+    oribi_mem_free(frontend->dispatch->shunned_until_ms);
+}
+
 /* --- the queue --- */
 
 void oribi__dispatch_add(struct oribi__upstream_request *call, bool first)
 {
     struct oribi__frontend *frontend = call->frontend;
     call->state = ORIBI__CALL_QUEUED;
-    call->prev = first ? NULL : frontend->queue_last;
-    call->next = first ? frontend->queue_first : NULL;
-    *(call->prev ? &call->prev->next : &frontend->queue_first) = call;
-    *(call->next ? &call->next->prev : &frontend->queue_last) = call;
+    call->prev = first ? NULL : frontend->dispatch->last;
+    call->next = first ? frontend->dispatch->first : NULL;
+    *(call->prev ? &call->prev->next : &frontend->dispatch->first) = call;
+    *(call->next ? &call->next->prev : &frontend->dispatch->last) = call;
     frontend->queue_len++;
     call->ops->waits(call, 1);
 }
@@ -41,8 +69,8 @@ void oribi__dispatch_add(struct oribi__upstream_request *call, bool first)
 void oribi__dispatch_remove(struct oribi__upstream_request *call)
 {
     struct oribi__frontend *frontend = call->frontend;
-    *(call->prev ? &call->prev->next : &frontend->queue_first) = call->next;
-    *(call->next ? &call->next->prev : &frontend->queue_last) = call->prev;
+    *(call->prev ? &call->prev->next : &frontend->dispatch->first) = call->next;
+    *(call->next ? &call->next->prev : &frontend->dispatch->last) = call->prev;
     call->prev = call->next = NULL;
     call->state = ORIBI__CALL_NEW;
     frontend->queue_len--;
@@ -68,7 +96,7 @@ static bool serves(const struct oribi_slot *slot)
 static uint32_t room_at(const struct oribi__frontend *frontend, uint32_t i)
 {
     uint32_t threads = threads_of(&frontend->config->board.slots[i]);
-    uint32_t average_us = frontend->average_us[i + 1];
+    uint32_t average_us = frontend->dispatch->average_us[i + 1];
     if (threads > 1 || average_us > SHORT_US / 2)
         return threads;
     return average_us > SHORT_US / SHORT_CALLS ? SHORT_US / average_us : SHORT_CALLS;
@@ -78,16 +106,16 @@ static uint32_t room_at(const struct oribi__frontend *frontend, uint32_t i)
 static uint32_t free_at(const struct oribi__frontend *frontend, uint32_t i)
 {
     const struct oribi_slot *slot = &frontend->config->board.slots[i];
-    if (!serves(slot) || frontend->reactor.now_ms < frontend->shunned_until_ms[i + 1])
+    if (!serves(slot) || frontend->reactor.now_ms < frontend->dispatch->shunned_until_ms[i + 1])
         return 0;
     uint32_t room = room_at(frontend, i);
-    uint32_t busy = frontend->out[i + 1];
+    uint32_t busy = frontend->dispatch->out[i + 1];
     if (threads_of(slot) > 1) {
         uint32_t told = atomic_load_explicit(&slot->threads_busy, memory_order_relaxed);
         busy = told > busy ? told : busy;
     } else if (busy == 0) {
         /* a call that began before our last one ended was that one */
-        busy = atomic_load_explicit(&slot->call_started_us, memory_order_relaxed) > frontend->ended_us[i + 1];
+        busy = atomic_load_explicit(&slot->call_started_us, memory_order_relaxed) > frontend->dispatch->ended_us[i + 1];
     }
     if (busy == 0)
         busy = atomic_load_explicit(&slot->queue_len, memory_order_relaxed);
@@ -116,9 +144,9 @@ bool oribi__dispatch_serves(const struct oribi__frontend *frontend)
 /* An idle channel of a worker that has room, `idle`: and no request of ours. */
 static struct oribi__channel *free_channel(struct oribi__frontend *frontend, bool idle)
 {
-    for (struct oribi__channel *channel = frontend->idle_first; channel; channel = channel->next) {
+    for (struct oribi__channel *channel = frontend->channels->idle_first; channel; channel = channel->next) {
         uint16_t owner = oribi__channel_owner(channel);
-        if (owner > 0 && owner <= frontend->config->board.count && !(idle && frontend->out[owner]) &&
+        if (owner > 0 && owner <= frontend->config->board.count && !(idle && frontend->dispatch->out[owner]) &&
             free_at(frontend, owner - 1u) > 0)
             return channel;
     }
@@ -129,7 +157,7 @@ static struct oribi__channel *free_channel(struct oribi__frontend *frontend, boo
 static bool waits_elsewhere(const struct oribi__frontend *frontend)
 {
     for (uint32_t i = 0; i < frontend->config->board.count; i++)
-        if (!frontend->out[i + 1] && free_at(frontend, i) > 0)
+        if (!frontend->dispatch->out[i + 1] && free_at(frontend, i) > 0)
             return true;
     return false;
 }
@@ -240,13 +268,13 @@ static bool may_give(const struct oribi__frontend *frontend)
 static void trim(struct oribi__frontend *frontend)
 {
     uint32_t keep = 2 * oribi__dispatch_capacity(frontend) + 2;
-    while (frontend->idle_count > keep)
-        oribi__channel_close(frontend->idle_last);
+    while (frontend->channels->idle_count > keep)
+        oribi__channel_close(frontend->channels->idle_last);
 }
 
 static bool send_first(struct oribi__frontend *frontend, struct oribi__channel *channel)
 {
-    struct oribi__upstream_request *call = frontend->queue_first;
+    struct oribi__upstream_request *call = frontend->dispatch->first;
     if (call->body_fd >= 0)
         return false;
     oribi__dispatch_remove(call);
@@ -258,18 +286,18 @@ static bool send_first(struct oribi__frontend *frontend, struct oribi__channel *
 
 void oribi__dispatch_give_up(struct oribi__frontend *frontend)
 {
-    while (frontend->queue_first)
-        oribi__upstream_failed(frontend->queue_first, 503, ORIBI_REFUSAL_QUEUE, "the server ends");
+    while (frontend->dispatch->first)
+        oribi__upstream_failed(frontend->dispatch->first, 503, ORIBI_REFUSAL_QUEUE, "the server ends");
 }
 
 void oribi__dispatch(struct oribi__frontend *frontend)
 {
     if (frontend->gives_up)
         oribi__dispatch_give_up(frontend);
-    if (frontend->queue_first)
+    if (frontend->dispatch->first)
         oribi__channels_look(frontend);
-    while (frontend->queue_first) {
-        struct oribi__upstream_request *call = frontend->queue_first;
+    while (frontend->dispatch->first) {
+        struct oribi__upstream_request *call = frontend->dispatch->first;
         struct oribi__channel *channel = call->body_fd < 0 ? choose(frontend) : NULL;
         if (channel) {
             (void)send_first(frontend, channel);
@@ -288,7 +316,7 @@ void oribi__dispatch(struct oribi__frontend *frontend)
         if (code < 0)
             oribi__upstream_failed(call, 503, ORIBI_REFUSAL_MEMORY, "a request cannot be handed to a worker");
     }
-    if (frontend->idle_count > 4)
+    if (frontend->channels->idle_count > 4)
         trim(frontend);
 }
 
@@ -298,10 +326,10 @@ void oribi__dispatch_idle(struct oribi__channel *channel)
 {
     struct oribi__frontend *frontend = channel->frontend;
     uint16_t owner = oribi__channel_owner(channel);
-    if (!frontend->queue_first || frontend->gives_up || owner == 0 || owner > frontend->config->board.count)
+    if (!frontend->dispatch->first || frontend->gives_up || owner == 0 || owner > frontend->config->board.count)
         return;
     const struct oribi_slot *slot = &frontend->config->board.slots[owner - 1u];
-    if (serves(slot) && frontend->reactor.now_ms >= frontend->shunned_until_ms[owner] &&
-        frontend->out[owner] < room_at(frontend, owner - 1u))
+    if (serves(slot) && frontend->reactor.now_ms >= frontend->dispatch->shunned_until_ms[owner] &&
+        frontend->dispatch->out[owner] < room_at(frontend, owner - 1u))
         (void)send_first(frontend, channel);
 }

@@ -1,5 +1,17 @@
 /* The frontend: its turns, from the begin to the end of the drain. */
-#include "frontend/frontend_private.h"
+#include "frontend/accept.h"
+#include "frontend/answers.h"
+#include "frontend/arrive.h"
+#include "frontend/channel.h"
+#include "frontend/clients_h1.h"
+#include "frontend/clients_h2.h"
+#include "frontend/count.h"
+#include "frontend/dispatch.h"
+#include "frontend/frontend.h"
+#include "frontend/local.h"
+#include "frontend/run.h"
+#include "frontend/tunnel.h"
+#include "frontend/upstream_request.h"
 
 #include "oribi/base/clock.h"
 #include "oribi/base/error.h"
@@ -12,6 +24,7 @@
 enum {
     DRAIN_LOOK_MS = 100,
     BUSY_LOOK_MS = 50,
+    RETRY_MS = 5, /* a full hand-off queue is tried again */
     LOG_BURST = 20,
     ORPHANED_MS = 30 * 1000, /* until it ends without a shutdown_timeout */
     GIVEN_UP_MS = 500,       /* for the answers to those who wait when the time is over */
@@ -44,12 +57,60 @@ static void on_control(void *self, struct oribi_watch *watch)
     take_order(self);
 }
 
-int oribi__frontend_init(struct oribi__frontend *frontend, struct oribi_frontend_config *config, char *error)
+/* A frontend and its modules' state, in one block. */
+struct whole {
+    struct oribi__frontend frontend; /* first: whole_of() casts */
+    struct oribi_watch control_watch;
+    struct oribi_timer drain_look;                 /* whether it has drained */
+    int64_t drain_until_ms;                        /* 0: no bound */
+    _Atomic uint32_t armed[ORIBI_TIMEOUT_CLASSES]; /* of the reactor's timeouts */
+    struct oribi__accept accept;
+    struct oribi__answers answers;
+    struct oribi__arrivals arrivals;
+    struct oribi__channels channels;
+    struct oribi__dispatch dispatch;
+    struct oribi__h1_clients h1;
+    struct oribi__h2_clients h2;
+    struct oribi__locals locals;
+    struct oribi__tunnels tunnels;
+    struct oribi__upstream upstream;
+};
+
+static struct whole *whole_of(struct oribi__frontend *frontend)
 {
+    return (struct whole *)frontend;
+}
+
+static struct oribi__frontend *make(struct oribi_frontend_config *config)
+{
+    struct whole *whole = oribi_mem_alloc(1, sizeof(*whole));
+    whole->control_watch.handler = on_control;
+    struct oribi__frontend *frontend = &whole->frontend;
     frontend->config = config;
-    oribi__count_init(frontend);
     frontend->log_limit.burst = LOG_BURST;
-    oribi__ids_seed(&frontend->ids);
+    frontend->accept = &whole->accept;
+    frontend->answers = &whole->answers;
+    frontend->arrivals = &whole->arrivals;
+    frontend->channels = &whole->channels;
+    frontend->dispatch = &whole->dispatch;
+    frontend->h1 = &whole->h1;
+    frontend->h2 = &whole->h2;
+    frontend->locals = &whole->locals;
+    frontend->tunnels = &whole->tunnels;
+    frontend->upstream = &whole->upstream;
+    oribi_limits_init(&frontend->answer_limits);
+    frontend->answer_limits.body_bytes_max = INT64_MAX;
+    frontend->answer_limits.fields_max = ORIBI_FIELDS_CAP;
+    return frontend;
+}
+
+static int begin(struct oribi__frontend *frontend, char *error)
+{
+    struct whole *whole = whole_of(frontend);
+    const struct oribi_frontend_config *config = frontend->config;
+    oribi__count_init(frontend);
+    oribi__answers_init(frontend);
+    oribi__h2_init(frontend);
     follow_log(frontend);
     struct oribi_reactor_config own = reactor_config(config->options);
     struct oribi_reactor_hooks hooks = oribi__h1_hooks(frontend);
@@ -61,26 +122,15 @@ int oribi__frontend_init(struct oribi__frontend *frontend, struct oribi_frontend
         (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "cannot make an event loop: %s", oribi_os_error_text());
         return code;
     }
-    oribi_timeouts_count_in(&frontend->reactor.timeouts, frontend->armed);
+    oribi_timeouts_count_in(&frontend->reactor.timeouts, whole->armed);
     oribi_reactor_clock(&frontend->reactor, oribi_clock_us());
-    oribi_h2_limits_init(&frontend->h2_limits);
-    frontend->h2_limits.http = config->options->limits;
-    frontend->h2_limits.head_timeout_ms = config->options->head_timeout_ms;
-    frontend->h2_limits.write_timeout_ms = config->options->write_timeout_ms;
-    frontend->h2_limits.sleeps = true;
-    frontend->h2_trusted = frontend->h2_limits;
-    frontend->h2_trusted.trusted = true;
-    if (config->options->hsts_s) {
-        int n = snprintf(frontend->hsts, sizeof(frontend->hsts), "max-age=%u", config->options->hsts_s); /* fits */
-        frontend->extra_tls = (struct oribi_header){"strict-transport-security", frontend->hsts, 25, (uint32_t)n};
-    }
-    if (oribi__channels_init(frontend) < 0) {
+    if (oribi_timers_try_reserve(&frontend->timers, ORIBI__FRONTEND_TIMERS) < 0 || oribi__channels_init(frontend) < 0 ||
+        oribi__dispatch_init(frontend) < 0 || oribi__h1_init(frontend) < 0) {
         (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "out of memory");
         return ORIBI_ENOMEM;
     }
-    frontend->control_watch.handler = on_control;
     if (oribi__frontend_accept_init(frontend) < 0 ||
-        oribi_loop_add(frontend->reactor.loop, &frontend->control_watch, config->control_fd, ORIBI_WATCH_SIGNAL,
+        oribi_loop_add(frontend->reactor.loop, &whole->control_watch, config->control_fd, ORIBI_WATCH_SIGNAL,
                        ORIBI_READ) < 0) {
         (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "cannot watch the listeners: %s", oribi_os_error_text());
         return ORIBI_ESYS;
@@ -88,38 +138,53 @@ int oribi__frontend_init(struct oribi__frontend *frontend, struct oribi_frontend
     return 0;
 }
 
-void oribi__frontend_deinit(struct oribi__frontend *frontend)
+struct oribi__frontend *oribi__frontend_create(struct oribi_frontend_config *config, char *error)
 {
+    struct oribi__frontend *frontend = make(config);
+    return begin(frontend, error) == 0 ? frontend : NULL; /* the process ends */
+}
+
+void oribi__frontend_destroy(struct oribi__frontend *frontend)
+{
+    frontend->gives_up = true;
     oribi__arrive_close_all(frontend);
     oribi__h2_close_all(frontend);
     oribi__tunnel_close_all(frontend);
     oribi__channels_close_idle(frontend);
     oribi_reactor_deinit(&frontend->reactor); /* closes connections, whose calls close their channels */
     oribi__channels_deinit(frontend);
+    oribi__dispatch_deinit(frontend);
+    oribi__h1_deinit(frontend);
     oribi__answer_close(frontend);
     oribi__frontend_local_close(frontend);
-    while (frontend->spare_calls) {
-        struct oribi__upstream_request *call = frontend->spare_calls;
-        frontend->spare_calls = call->next;
-        oribi_buf_deinit(&call->head);
-        oribi_mem_free(call);
-    }
+    oribi__upstream_deinit(frontend);
+    oribi_timers_deinit(&frontend->timers);
+    oribi_mem_free(frontend);
 }
 
 /* --- orders --- */
+
+static void on_drain_look(void *self)
+{
+    struct oribi__frontend *frontend = self;
+    oribi_timers_arm(&frontend->timers, &whole_of(frontend)->drain_look, frontend->reactor.now_ms + DRAIN_LOOK_MS);
+}
 
 /* `last`: the addresses end with the server. */
 static void drain(struct oribi__frontend *frontend, int64_t timeout_ms, bool last)
 {
     int64_t now_ms = frontend->reactor.now_ms;
+    int64_t *until_ms = &whole_of(frontend)->drain_until_ms;
     if (!frontend->draining) {
         frontend->draining = true;
         frontend->drain_since_ms = now_ms;
         oribi__frontend_accept_stop(frontend, last);
         oribi__h2_drain(frontend);
+        whole_of(frontend)->drain_look = (struct oribi_timer){.expired = on_drain_look, .owner = frontend};
+        on_drain_look(frontend);
     }
-    if (timeout_ms && (!frontend->drain_until_ms || now_ms + timeout_ms < frontend->drain_until_ms))
-        frontend->drain_until_ms = now_ms + timeout_ms;
+    if (timeout_ms && (!*until_ms || now_ms + timeout_ms < *until_ms))
+        *until_ms = now_ms + timeout_ms;
 }
 
 /* Our copies of the hand-off queue would keep alive what no worker takes out of it. */
@@ -134,7 +199,7 @@ static void give_up(struct oribi__frontend *frontend)
 static void orphaned(struct oribi__frontend *frontend)
 {
     int64_t timeout_ms = frontend->config->options->shutdown_timeout_ms;
-    (void)oribi_loop_remove(frontend->reactor.loop, &frontend->control_watch); /* ours; at its end for good */
+    (void)oribi_loop_remove(frontend->reactor.loop, &whole_of(frontend)->control_watch); /* ours; at its end for good */
     oribi_log(ORIBI_LOG_WARN, "frontend: the supervisor has died; finishing what workers have begun, then ending");
     drain(frontend, timeout_ms ? timeout_ms : ORPHANED_MS, true);
     oribi__frontend_accept_end(frontend);
@@ -186,19 +251,25 @@ static void take_order(struct oribi__frontend *frontend)
 
 /* --- turns --- */
 
+/* How long nothing is to be done without an event, -1: for ever. The reactor adds its own timeouts. */
 static int64_t wait_ms(const struct oribi__frontend *frontend)
 {
-    int64_t bound_ms = oribi_shorter(oribi__h2_wait_ms(frontend), oribi__arrive_wait_ms(frontend));
-    bound_ms = oribi_shorter(bound_ms, oribi__frontend_local_wait_ms(frontend));
-    if (frontend->queue_first)
-        bound_ms = oribi_shorter(bound_ms, frontend->calls_out ? BUSY_LOOK_MS : ORIBI__FRONTEND_RETRY_MS);
-    if (frontend->draining)
-        bound_ms = oribi_shorter(bound_ms, DRAIN_LOOK_MS);
-    if (frontend->posted_tunnels || frontend->posted_channels)
-        bound_ms = 0;
-    if (oribi_log_waits() || oribi_access_log_waits(frontend->access_log))
-        bound_ms = oribi_shorter(bound_ms, ORIBI_LOG_RETRY_MS);
-    return bound_ms;
+    if (frontend->h2->dirty || frontend->tunnels->posted || frontend->channels->posted)
+        return 0;
+    int64_t now_ms = frontend->reactor.now_ms;
+    int64_t at_ms = oribi_timers_next_at(&frontend->timers);
+    if (frontend->dispatch->first)
+        at_ms = oribi_earlier(at_ms, now_ms + (frontend->calls_out ? BUSY_LOOK_MS : RETRY_MS));
+    if (oribi_log_waits() || oribi_access_log_waits(frontend->answers->access_log))
+        at_ms = oribi_earlier(at_ms, now_ms + ORIBI_LOG_RETRY_MS);
+    return at_ms == INT64_MAX ? -1 : at_ms > now_ms ? at_ms - now_ms : 0;
+}
+
+static void expire(struct oribi__frontend *frontend)
+{
+    struct oribi_timer *timer;
+    while ((timer = oribi_timers_expired(&frontend->timers, frontend->reactor.now_ms)))
+        timer->expired(timer->owner);
 }
 
 static bool is_empty(const struct oribi__frontend *frontend)
@@ -211,18 +282,20 @@ static bool is_empty(const struct oribi__frontend *frontend)
 static bool drained(struct oribi__frontend *frontend)
 {
     int64_t now_ms = frontend->reactor.now_ms;
+    int64_t until_ms = whole_of(frontend)->drain_until_ms;
     if (!frontend->draining)
         return false;
     if (now_ms - frontend->drain_since_ms >= ORIBI__FRONTEND_GRACE_MS)
         (void)oribi_reactor_close_idle(&frontend->reactor, UINT32_MAX);
-    if (frontend->drain_until_ms && now_ms >= frontend->drain_until_ms && !frontend->gives_up)
+    if (until_ms && now_ms >= until_ms && !frontend->gives_up)
         give_up(frontend); /* in this turn's end, the next one answers */
-    return is_empty(frontend) || (frontend->drain_until_ms && now_ms >= frontend->drain_until_ms + GIVEN_UP_MS);
+    return is_empty(frontend) || (until_ms && now_ms >= until_ms + GIVEN_UP_MS);
 }
 
 static void turn(struct oribi__frontend *frontend)
 {
     (void)oribi_reactor_turn(&frontend->reactor); /* events of all kinds, deadlines of HTTP/1.1 */
+    expire(frontend);
     oribi__channels_turn(frontend);
     oribi__arrive_turn(frontend);
     oribi__h1_turn(frontend);
@@ -230,9 +303,8 @@ static void turn(struct oribi__frontend *frontend)
     oribi__h2_turn(frontend);
     oribi__tunnel_turn(frontend);
     oribi__channels_free_closed(frontend);
-    oribi__frontend_local_turn(frontend);
     oribi__count_turn(frontend);
-    oribi_access_log_flush(frontend->access_log);
+    oribi_access_log_flush(frontend->answers->access_log);
     oribi_log_flush();
 }
 

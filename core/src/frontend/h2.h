@@ -23,10 +23,10 @@
  * (CVE-2023-44487, CVE-2025-8671), leaves no more calls to run on than that, if the caller releases such a stream with
  * the end of its call. resets_max and resets_per_s bound how fast one client may do so.
  *
- * The frames and streams are ours; HPACK (RFC 7541) is nghttp2's. Sources: h2.c (life, bytes to frames), h2_frames.c
- * (what each frame does), h2_stream.c (streams and their errors), h2_block.c (field blocks), h2_request.c (fields to a
- * request head), h2_priority.c (RFC 9218), h2_answer.c (answers to frames), h2_output.c (whose data goes first),
- * h2_clock.c (what takes too long), h2_flood.c (what is too much), h2_sleep.c (rest).
+ * The frames and streams are ours; HPACK (RFC 7541) is nghttp2's. Sources: h2.c (life, bytes to frames,
+ * deadlines, sleep, floods), h2_frames.c (what each frame does), h2_stream.c (streams and their errors), h2_block.c
+ * (field blocks), h2_request.c (fields to a request head, priorities of RFC 9218), h2_answer.c (answers to frames),
+ * h2_output.c (whose data goes first).
  *
  * Not here: server push, Upgrade: h2c, the priority trees of RFC 7540, extended CONNECT (RFC 8441). */
 #ifndef ORIBI_FRONTEND_H2_H

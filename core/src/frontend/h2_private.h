@@ -208,7 +208,7 @@ static inline void h2_write32(char *p, uint32_t value)
     p[3] = (char)value;
 }
 
-/* ---- h2_flood.c ---- */
+/* ---- h2.c ---- */
 
 /* Counts one; false when there have been too many. */
 bool oribi__h2_rate_take(struct h2_rate *rate, uint32_t max, uint32_t per_s, int64_t now_ms);
@@ -220,6 +220,15 @@ void oribi__h2_count_frame(struct oribi_h2 *h2);
 
 /* A stream's reset that is the client's doing. False: there are too many, and the connection has ended. */
 bool oribi__h2_count_reset(struct oribi_h2 *h2, const char *reason);
+
+/* Frees what can be made again. */
+void oribi__h2_let_go(struct oribi_h2 *h2);
+
+/* Gives a new decoder the table that was remembered. 0 or ORIBI_ENOMEM. */
+int oribi__h2_recall(struct oribi_h2 *h2);
+
+/* The second GOAWAY of a shutdown. */
+void oribi__h2_go_away(struct oribi_h2 *h2);
 
 /* ---- h2_stream.c ---- */
 
@@ -284,21 +293,6 @@ void oribi__h2_frame_body(struct oribi_h2 *h2, const char *p, size_t n);
 /* All of it has been seen. */
 void oribi__h2_frame_end(struct oribi_h2 *h2);
 
-/* ---- h2.c ---- */
-
-/* Frees what can be made again. */
-void oribi__h2_let_go(struct oribi_h2 *h2);
-
-/* ---- h2_sleep.c ---- */
-
-/* Gives a new decoder the table that was remembered. 0 or ORIBI_ENOMEM. */
-int oribi__h2_recall(struct oribi_h2 *h2);
-
-/* ---- h2_clock.c ---- */
-
-/* The second GOAWAY of a shutdown. */
-void oribi__h2_go_away(struct oribi_h2 *h2);
-
 /* ---- h2_block.c ---- */
 
 /* Begins the block of the HEADERS frame at hand, whose use and stream are set. */
@@ -324,8 +318,6 @@ void oribi__h2_request_complete(struct oribi_h2 *h2);
 
 /* True for fields that say something about an HTTP/1.1 connection; lower-case names. TE is none of them. */
 bool oribi__h2_is_connection_field(struct oribi_slice name);
-
-/* ---- h2_priority.c ---- */
 
 /* Reads a Priority field, RFC 9218 4 and 8; what it does not say stays as it is. */
 void oribi__h2_priority_read(struct oribi_slice text, uint8_t *urgency, bool *incremental);

@@ -7,12 +7,18 @@
  * it stands at, and so do those that come.
  *
  * A reload with other options makes a new local content. The old one answers what it has begun, and is freed then. */
-#include "frontend/frontend_private.h"
+#include "frontend/local.h"
+#include "frontend/answers.h"
+#include "frontend/channel.h"
+#include "frontend/dispatch.h"
+#include "frontend/frontend.h"
+#include "frontend/upstream_request.h"
 
 #include "oribi/base/clock.h"
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
 #include "oribi/base/os/os.h"
+#include "oribi/worker/local/local_thread.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -50,6 +56,18 @@ struct oribi__frontend_local {
 };
 
 static void rescue(struct oribi__frontend_local *local);
+static void look(void *self);
+
+/* Looks at threads again, if that is not to be already. */
+static void look_soon(struct oribi__frontend *frontend)
+{
+    struct oribi_timer *timer = &frontend->locals->look;
+    if (oribi_timer_at(timer) < INT64_MAX)
+        return;
+    timer->expired = look;
+    timer->owner = frontend;
+    oribi_timers_arm(&frontend->timers, timer, frontend->reactor.now_ms + LOOK_MS);
+}
 
 /* --- life --- */
 
@@ -85,8 +103,8 @@ static void retire(struct oribi__frontend *frontend, struct oribi__frontend_loca
     local->retired = true;
     while (local->idle)
         oribi__channel_close(local->idle);
-    local->next = frontend->retired_locals;
-    frontend->retired_locals = local;
+    local->next = frontend->locals->retired;
+    frontend->locals->retired = local;
 }
 
 /* Has its thread opened what it needs? Without one there is nothing to wait for. */
@@ -104,9 +122,9 @@ static bool has_begun(struct oribi__frontend_local *local, bool wait)
 /* It takes the place of the one before. */
 static void adopt(struct oribi__frontend *frontend, struct oribi__frontend_local *local)
 {
-    struct oribi__frontend_local *old = frontend->local;
+    struct oribi__frontend_local *old = frontend->locals->current;
     oribi__answer_open(frontend, local->options, local->serves ? oribi_local_thread_pages(local->thread) : NULL);
-    frontend->local = local;
+    frontend->locals->current = local;
     if (!old)
         return;
     retire(frontend, old);
@@ -128,12 +146,12 @@ int oribi__frontend_local_open(struct oribi__frontend *frontend)
                                             .folder = local->options->chdir};
     if (oribi_local_thread_start(&setup, &local->thread) < 0)
         oribi_log(ORIBI_LOG_ERROR, "frontend: no thread for files: workers answer them");
-    if (frontend->local_next)
-        retire(frontend, frontend->local_next);
-    frontend->local_next = local;
-    if (!frontend->local) /* nobody is served yet */
+    if (frontend->locals->next)
+        retire(frontend, frontend->locals->next);
+    frontend->locals->next = local;
+    if (!frontend->locals->current) /* nobody is served yet */
         (void)has_begun(local, true);
-    oribi__frontend_local_turn(frontend);
+    look(frontend);
     return 0;
 }
 
@@ -150,16 +168,17 @@ static bool has_ended(struct oribi__frontend_local *local, int64_t ms)
     return true;
 }
 
-void oribi__frontend_local_turn(struct oribi__frontend *frontend)
+static void look(void *self)
 {
-    if (frontend->local_next && has_begun(frontend->local_next, false)) {
-        struct oribi__frontend_local *local = frontend->local_next;
-        frontend->local_next = NULL;
+    struct oribi__frontend *frontend = self;
+    if (frontend->locals->next && has_begun(frontend->locals->next, false)) {
+        struct oribi__frontend_local *local = frontend->locals->next;
+        frontend->locals->next = NULL;
         adopt(frontend, local);
     }
-    if (frontend->local && frontend->local->serves)
-        rescue(frontend->local);
-    for (struct oribi__frontend_local **at = &frontend->retired_locals; *at;) {
+    if (frontend->locals->current && frontend->locals->current->serves)
+        rescue(frontend->locals->current);
+    for (struct oribi__frontend_local **at = &frontend->locals->retired; *at;) {
         if ((*at)->serves)
             rescue(*at);
         struct oribi__frontend_local *next = (*at)->next;
@@ -168,39 +187,36 @@ void oribi__frontend_local_turn(struct oribi__frontend *frontend)
         else
             at = &(*at)->next;
     }
-}
-
-int64_t oribi__frontend_local_wait_ms(const struct oribi__frontend *frontend)
-{
-    return frontend->local_next || frontend->retired_locals || (frontend->local && frontend->local->waiting) ? LOOK_MS
-                                                                                                             : -1;
+    if (frontend->locals->next || frontend->locals->retired ||
+        (frontend->locals->current && frontend->locals->current->waiting))
+        look_soon(frontend);
 }
 
 /* A thread that a disk holds up ends with the process. */
 void oribi__frontend_local_close(struct oribi__frontend *frontend)
 {
-    if (frontend->local)
-        retire(frontend, frontend->local);
-    if (frontend->local_next)
-        retire(frontend, frontend->local_next);
-    frontend->local = frontend->local_next = NULL;
-    while (frontend->retired_locals) {
-        struct oribi__frontend_local *local = frontend->retired_locals;
-        frontend->retired_locals = local->next;
+    if (frontend->locals->current)
+        retire(frontend, frontend->locals->current);
+    if (frontend->locals->next)
+        retire(frontend, frontend->locals->next);
+    frontend->locals->current = frontend->locals->next = NULL;
+    while (frontend->locals->retired) {
+        struct oribi__frontend_local *local = frontend->locals->retired;
+        frontend->locals->retired = local->next;
         (void)has_ended(local, JOIN_MS);
     }
 }
 
 void oribi__frontend_local_close_idle(struct oribi__frontend *frontend)
 {
-    while (frontend->local && frontend->local->idle)
-        oribi__channel_close(frontend->local->idle);
+    while (frontend->locals->current && frontend->locals->current->idle)
+        oribi__channel_close(frontend->locals->current->idle);
 }
 
 void oribi__frontend_local_reopen(struct oribi__frontend *frontend)
 {
-    if (frontend->local && frontend->local->serves)
-        oribi_local_thread_reopen(frontend->local->thread);
+    if (frontend->locals->current && frontend->locals->current->serves)
+        oribi_local_thread_reopen(frontend->locals->current->thread);
 }
 
 /* --- which --- */
@@ -224,7 +240,7 @@ static bool is_stuck(const struct oribi__frontend_local *local, uint16_t *number
 bool oribi__frontend_local_claims(struct oribi__frontend *frontend, struct oribi__upstream_request *call,
                                   const struct oribi_head *head)
 {
-    const struct oribi__frontend_local *local = frontend->local;
+    const struct oribi__frontend_local *local = frontend->locals->current;
     uint16_t number;
     if (!local || !local->serves || is_stuck(local, &number) || !oribi_local_thread_claims(local->thread, head))
         return false;
@@ -275,7 +291,8 @@ void oribi__frontend_local_idle(struct oribi__channel *channel)
 void oribi__frontend_local_begins(struct oribi__channel *channel)
 {
     struct oribi__frontend_local *local = channel->local;
-    local->waiting++;
+    if (local->waiting++ == 0)
+        look_soon(local->frontend);
     local->out_count++;
     channel->prev = NULL;
     channel->next = local->out;
@@ -334,7 +351,7 @@ static void rescue(struct oribi__frontend_local *local)
 bool oribi__frontend_local_submit(struct oribi__upstream_request *call)
 {
     struct oribi__frontend *frontend = call->frontend;
-    struct oribi__frontend_local *local = frontend->local;
+    struct oribi__frontend_local *local = frontend->locals->current;
     if (!local || !local->serves || call->body_fd >= 0 || local->out_count >= OUT_MAX)
         return false;
     struct oribi__channel *channel = local->idle ? local->idle : open_channel(local);

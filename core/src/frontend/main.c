@@ -1,9 +1,11 @@
 /* oribi-frontend: holds the clients of tls:// and of listeners with frontend=on. The supervisor starts it
  * (config.h). */
 #include "frontend/certificate_check.h"
-#include "frontend/frontend_private.h"
+#include "frontend/local.h"
 #include "frontend/os_confine.h"
+#include "frontend/run.h"
 
+#include "oribi/base/log.h"
 #include "oribi/base/mem.h"
 #include "oribi/base/os/os.h"
 
@@ -59,8 +61,8 @@ int main(int argc, char **argv)
             (void)fprintf(stderr, "oribi-frontend: %s\n", error);
         return 1;
     }
-    struct oribi__frontend *frontend = oribi_mem_alloc(1, sizeof(*frontend));
-    if (oribi__frontend_init(frontend, config, error) < 0) {
+    struct oribi__frontend *frontend = oribi__frontend_create(config, error);
+    if (!frontend) {
         oribi_frontend_failed(config, error);
         return 1;
     }
@@ -72,7 +74,6 @@ int main(int argc, char **argv)
     }
     oribi_frontend_ready(config);
     oribi__frontend_run(frontend);
-    oribi__frontend_deinit(frontend);
-    oribi_mem_free(frontend);
+    oribi__frontend_destroy(frontend);
     return 0;
 }

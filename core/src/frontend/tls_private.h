@@ -1,4 +1,4 @@
-/* Declarations that the sources of TLS share: tls.c (contexts), tls_certificate.c (PEM), tls_tickets.c, tls_session.c
+/* Declarations that the sources of TLS share: tls.c (contexts, tickets), tls_certificate.c (PEM), tls_session.c
  * (handshakes), tls_transport.c (records). */
 #ifndef ORIBI_FRONTEND_TLS_PRIVATE_H
 #define ORIBI_FRONTEND_TLS_PRIVATE_H
@@ -65,9 +65,6 @@ struct oribi_tls_session {
 int oribi__tls_use(struct oribi_tls *tls, const struct oribi_tls_certificate *certificate, uint32_t *context,
                    char *error, char *warning);
 SSL_CTX *oribi__tls_context(struct oribi_tls *tls); /* tls.c: another one with all settings; NULL: no memory */
-
-/* tls_tickets.c */
-void oribi__tls_tickets_begin(SSL_CTX *context, const struct oribi_tls_tickets *tickets);
 
 /* tls_transport.c */
 BIO_METHOD *oribi__tls_method(void);

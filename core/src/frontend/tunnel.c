@@ -1,6 +1,8 @@
 /* A tunnel: bytes both ways between a client and its worker, after 101. Its end is that of either side; one that only
  * has no more to say is told on. A worker that has closed its end is at the end, whatever its client does. */
-#include "frontend/frontend_private.h"
+#include "frontend/tunnel.h"
+#include "frontend/frontend.h"
+#include "frontend/peer.h"
 
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
@@ -41,12 +43,12 @@ static void close_tunnel(struct oribi__tunnel *tunnel)
     tunnel->channel_watch.fd = -1;
     oribi_buf_deinit(&tunnel->to_peer.waits);
     oribi_buf_deinit(&tunnel->to_channel.waits);
-    *(tunnel->prev ? &tunnel->prev->next : &frontend->tunnels) = tunnel->next;
+    *(tunnel->prev ? &tunnel->prev->next : &frontend->tunnels->first) = tunnel->next;
     if (tunnel->next)
         tunnel->next->prev = tunnel->prev;
     frontend->tunnel_count--;
-    tunnel->next = frontend->closed_tunnels;
-    frontend->closed_tunnels = tunnel;
+    tunnel->next = frontend->tunnels->closed;
+    frontend->tunnels->closed = tunnel;
 }
 
 static ssize_t read_from(struct oribi__tunnel *tunnel, bool peer, char *p, size_t n)
@@ -100,7 +102,7 @@ static bool move(struct oribi__tunnel *tunnel, struct way *way, bool to_peer)
         way->waits.len += (size_t)n;
     }
     if (!way->ended) {
-        tunnel->frontend->posted_tunnels = true;
+        tunnel->frontend->tunnels->posted = true;
         return true;
     }
     if (!way->told && way->waits.len == 0) {
@@ -144,10 +146,10 @@ void oribi__tunnel_begin(struct oribi__frontend *frontend, struct oribi__peer *p
     tunnel->peer = *peer;
     tunnel->peer_watch.handler = on_peer;
     tunnel->channel_watch.handler = on_channel;
-    tunnel->next = frontend->tunnels;
-    if (frontend->tunnels)
-        frontend->tunnels->prev = tunnel;
-    frontend->tunnels = tunnel;
+    tunnel->next = frontend->tunnels->first;
+    if (frontend->tunnels->first)
+        frontend->tunnels->first->prev = tunnel;
+    frontend->tunnels->first = tunnel;
     frontend->tunnel_count++;
     tunnel->channel_watch.fd = channel_fd;
     if (oribi_buf_try_append(&tunnel->to_peer.waits, to_peer.p, to_peer.n) < 0 ||
@@ -161,23 +163,23 @@ void oribi__tunnel_begin(struct oribi__frontend *frontend, struct oribi__peer *p
 
 void oribi__tunnel_turn(struct oribi__frontend *frontend)
 {
-    bool again = frontend->posted_tunnels;
-    frontend->posted_tunnels = false;
+    bool again = frontend->tunnels->posted;
+    frontend->tunnels->posted = false;
     struct oribi__tunnel *next;
-    for (struct oribi__tunnel *tunnel = again ? frontend->tunnels : NULL; tunnel; tunnel = next) {
+    for (struct oribi__tunnel *tunnel = again ? frontend->tunnels->first : NULL; tunnel; tunnel = next) {
         next = tunnel->next;
         go_on(tunnel);
     }
-    while (frontend->closed_tunnels) {
-        struct oribi__tunnel *tunnel = frontend->closed_tunnels;
-        frontend->closed_tunnels = tunnel->next;
+    while (frontend->tunnels->closed) {
+        struct oribi__tunnel *tunnel = frontend->tunnels->closed;
+        frontend->tunnels->closed = tunnel->next;
         oribi_mem_free(tunnel);
     }
 }
 
 void oribi__tunnel_close_all(struct oribi__frontend *frontend)
 {
-    while (frontend->tunnels)
-        close_tunnel(frontend->tunnels);
+    while (frontend->tunnels->first)
+        close_tunnel(frontend->tunnels->first);
     oribi__tunnel_turn(frontend);
 }

@@ -1,21 +1,30 @@
 /* Calls: a complete request from a client to a channel, and its answer back. */
-#include "frontend/frontend_private.h"
+#include "frontend/upstream_request.h"
+#include "frontend/answers.h"
+#include "frontend/channel.h"
+#include "frontend/count.h"
+#include "frontend/dispatch.h"
+#include "frontend/frontend.h"
 
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
 
 #include <string.h>
 
-enum { SPARE_MAX = 256, SPARE_HEAD_BYTES = 16 * 1024 };
+enum {
+    SPARE_MAX = 256,
+    SPARE_HEAD_BYTES = 16 * 1024,
+    QUEUE_MAX = 100 * 1000, /* requests that wait; beyond it 503 */
+};
 
 struct oribi__upstream_request *oribi__upstream_create(struct oribi__frontend *frontend,
                                                        const struct oribi__upstream_ops *ops, void *owner)
 {
-    struct oribi__upstream_request *call = frontend->spare_calls;
+    struct oribi__upstream_request *call = frontend->upstream->spare;
     struct oribi_buf head = {0};
     if (call) {
-        frontend->spare_calls = call->next;
-        frontend->spare_call_count--;
+        frontend->upstream->spare = call->next;
+        frontend->upstream->spare_count--;
         head = call->head;
         head.len = 0;
     } else if (!(call = oribi_mem_try_alloc(1, sizeof(*call)))) {
@@ -30,9 +39,19 @@ struct oribi__upstream_request *oribi__upstream_create(struct oribi__frontend *f
     return call;
 }
 
+void oribi__upstream_deinit(struct oribi__frontend *frontend)
+{
+    while (frontend->upstream->spare) {
+        struct oribi__upstream_request *call = frontend->upstream->spare;
+        frontend->upstream->spare = call->next;
+        oribi_buf_deinit(&call->head);
+        oribi_mem_free(call);
+    }
+}
+
 static void unblock(struct oribi__upstream_request *call)
 {
-    struct oribi__upstream_request **at = &call->frontend->blocked;
+    struct oribi__upstream_request **at = &call->frontend->upstream->blocked;
     if (!call->blocked)
         return;
     while (*at != call)
@@ -53,14 +72,14 @@ void oribi__upstream_destroy(struct oribi__upstream_request *call)
     if (call->channel)
         oribi__channel_abandon(call->channel);
     oribi_buf_deinit(&call->tail);
-    if (frontend->spare_call_count >= SPARE_MAX || call->head.cap > SPARE_HEAD_BYTES) {
+    if (frontend->upstream->spare_count >= SPARE_MAX || call->head.cap > SPARE_HEAD_BYTES) {
         oribi_buf_deinit(&call->head);
         oribi_mem_free(call);
         return;
     }
-    call->next = frontend->spare_calls;
-    frontend->spare_calls = call;
-    frontend->spare_call_count++;
+    call->next = frontend->upstream->spare;
+    frontend->upstream->spare = call;
+    frontend->upstream->spare_count++;
 }
 
 static struct oribi_slice tls_of(const struct oribi_tls_info *tls, size_t offset)
@@ -118,8 +137,7 @@ void oribi__upstream_submit(struct oribi__upstream_request *call)
     struct oribi__frontend *frontend = call->frontend;
     call->complete_us = frontend->reactor.now_us;
     uint32_t max = frontend->config->options->queue_max;
-    if (frontend->queue_len >= ORIBI__FRONTEND_QUEUE_MAX ||
-        (max && frontend->queue_len >= max + oribi__dispatch_capacity(frontend))) {
+    if (frontend->queue_len >= QUEUE_MAX || (max && frontend->queue_len >= max + oribi__dispatch_capacity(frontend))) {
         oribi__upstream_failed(call, 503, ORIBI_REFUSAL_QUEUE, "too many requests wait");
         return;
     }
@@ -150,8 +168,8 @@ void oribi__upstream_block(struct oribi__upstream_request *call)
     if (call->blocked || call->state != ORIBI__CALL_OUT)
         return;
     call->blocked = true;
-    call->blocked_next = call->frontend->blocked;
-    call->frontend->blocked = call;
+    call->blocked_next = call->frontend->upstream->blocked;
+    call->frontend->upstream->blocked = call;
 }
 
 void oribi__upstream_list(struct oribi__upstream_request *call)
@@ -161,10 +179,10 @@ void oribi__upstream_list(struct oribi__upstream_request *call)
         return;
     call->listed = true;
     call->listed_prev = NULL;
-    call->listed_next = frontend->listed;
-    if (frontend->listed)
-        frontend->listed->listed_prev = call;
-    frontend->listed = call;
+    call->listed_next = frontend->upstream->listed;
+    if (frontend->upstream->listed)
+        frontend->upstream->listed->listed_prev = call;
+    frontend->upstream->listed = call;
 }
 
 void oribi__upstream_unlist(struct oribi__upstream_request *call)
@@ -173,9 +191,9 @@ void oribi__upstream_unlist(struct oribi__upstream_request *call)
     if (!call->listed)
         return;
     call->listed = false;
-    if (frontend->listed_at == call)
-        frontend->listed_at = call->listed_next;
-    *(call->listed_prev ? &call->listed_prev->listed_next : &frontend->listed) = call->listed_next;
+    if (frontend->upstream->listed_at == call)
+        frontend->upstream->listed_at = call->listed_next;
+    *(call->listed_prev ? &call->listed_prev->listed_next : &frontend->upstream->listed) = call->listed_next;
     if (call->listed_next)
         call->listed_next->listed_prev = call->listed_prev;
 }

@@ -1,8 +1,8 @@
 /* The agent's address, its clients and the line that they get. Reading order: the weight, the line, one client,
  * beginning and end. */
-#include "oribi/observe/agent.h"
+#include "observe/agent.h"
 
-#include "oribi/observe/view.h"
+#include "observe/state.h"
 
 #include "oribi/base/clock.h"
 #include "oribi/base/error.h"
@@ -43,7 +43,8 @@ static size_t put_line(const struct oribi__observe *observe, char line[ORIBI__AG
     else if (!policy->up || oribi_policy_serving(policy) == 0 || oribi__frontends_missing(observe->view.frontends))
         n = snprintf(line, ORIBI__AGENT_LINE_CAP, "maint\n");
     else
-        n = snprintf(line, ORIBI__AGENT_LINE_CAP, "up ready %u%%\n", oribi__agent_weight_of(observe->history.history));
+        n = snprintf(line, ORIBI__AGENT_LINE_CAP, "up ready %u%%\n",
+                     oribi__agent_weight_of(observe->state->history.history));
     return (size_t)n;
 }
 
@@ -106,9 +107,9 @@ static void newcomer(void *owner, uint8_t ready)
 {
     struct oribi__observe *observe = owner;
     int fd;
-    if (!oribi__side_accept(&observe->agent.side, &fd))
+    if (!oribi__side_accept(&observe->state->agent.side, &fd))
         return;
-    struct oribi__agent_client *client = place_for_newcomer(&observe->agent);
+    struct oribi__agent_client *client = place_for_newcomer(&observe->state->agent);
     if (client->fd >= 0)
         drop(client);
     tell(observe, client, fd);
@@ -128,7 +129,8 @@ int oribi__agent_open(struct oribi__observe *observe, char *error)
     if (!observe->view.context->options->agent)
         return 0;
     oribi__history_begin(observe);
-    return oribi__side_open(observe, &observe->agent.side, observe->view.context->options->agent, newcomer, error);
+    return oribi__side_open(observe, &observe->state->agent.side, observe->view.context->options->agent, newcomer,
+                            error);
 }
 
 void oribi__agent_let_go(struct oribi__agent *agent)
@@ -143,9 +145,7 @@ void oribi__agent_let_go(struct oribi__agent *agent)
 void oribi__agent_close(struct oribi__observe *observe, bool unlink_path)
 {
     for (uint32_t i = 0; i < ORIBI__AGENT_CLIENTS_MAX; i++)
-        if (observe->agent.clients[i].fd >= 0)
-            drop(&observe->agent.clients[i]);
-    oribi__side_close(&observe->agent.side, unlink_path);
-    if (!observe->view.context->options->status)
-        oribi__history_end(observe);
+        if (observe->state->agent.clients[i].fd >= 0)
+            drop(&observe->state->agent.clients[i]);
+    oribi__side_close(&observe->state->agent.side, unlink_path);
 }

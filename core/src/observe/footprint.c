@@ -1,8 +1,8 @@
 /* Workers are measured in turn, those in a call more seldom: for answers of the status listener while somebody asks,
  * and for memory_max always. */
-#include "oribi/observe/footprint.h"
+#include "observe/footprint.h"
 
-#include "oribi/observe/view.h"
+#include "observe/state.h"
 
 #include "oribi/base/clock.h"
 #include "oribi/base/mem.h"
@@ -14,15 +14,15 @@ static bool is_limited(const struct oribi__observe *observe)
 
 static bool asked(const struct oribi__observe *observe, int64_t now_ms)
 {
-    const struct oribi__footprints *footprints = &observe->footprints;
+    const struct oribi__footprints *footprints = &observe->state->footprints;
     return is_limited(observe) || (footprints->workers && now_ms - footprints->asked_ms < ORIBI__FOOTPRINT_ASKED_MS);
 }
 
 static void make_room(struct oribi__observe *observe)
 {
-    if (!observe->footprints.workers)
-        observe->footprints.workers =
-            oribi_mem_alloc(observe->view.policy->slot_count, sizeof(*observe->footprints.workers));
+    if (!observe->state->footprints.workers)
+        observe->state->footprints.workers =
+            oribi_mem_alloc(observe->view.policy->slot_count, sizeof(*observe->state->footprints.workers));
 }
 
 /* After how long a worker is measured again. */
@@ -38,7 +38,7 @@ static int64_t age_max_ms(const struct oribi__observe *observe)
 static bool is_due(const struct oribi__observe *observe, uint32_t i, int64_t now_ms)
 {
     const struct oribi_worker_record *record = &observe->view.policy->records[i];
-    const struct oribi__footprint *footprint = &observe->footprints.workers[i];
+    const struct oribi__footprint *footprint = &observe->state->footprints.workers[i];
     uint32_t state = atomic_load(&observe->view.context->board.slots[i].state);
     if (!oribi_policy_has_process(observe->view.policy, i) || record->pid <= 0 || state == ORIBI_SLOT_STARTING)
         return false;
@@ -49,7 +49,7 @@ static bool is_due(const struct oribi__observe *observe, uint32_t i, int64_t now
 
 static void measure(struct oribi__observe *observe, uint32_t i)
 {
-    struct oribi__footprint *footprint = &observe->footprints.workers[i];
+    struct oribi__footprint *footprint = &observe->state->footprints.workers[i];
     pid_t pid = observe->view.policy->records[i].pid;
     *footprint = (struct oribi__footprint){.pid = pid, .descriptors = oribi_process_descriptors(pid)};
     footprint->shares_known = oribi_process_shares(pid, &footprint->shares);
@@ -71,7 +71,7 @@ static void report(struct oribi__observe *observe, uint32_t i)
     const struct oribi_policy_event event = {.type = ORIBI_EVENT_MEASURED,
                                              .slot = i,
                                              .ticket = observe->view.policy->records[i].ticket,
-                                             .bytes = memory_of(&observe->footprints.workers[i])};
+                                             .bytes = memory_of(&observe->state->footprints.workers[i])};
     if (observe->report && is_limited(observe))
         observe->report(observe->owner, &event);
 }
@@ -79,7 +79,7 @@ static void report(struct oribi__observe *observe, uint32_t i)
 /* Measures one worker. Gives the time of the next. */
 static int64_t measure_next(struct oribi__observe *observe, int64_t now_ms)
 {
-    struct oribi__footprints *footprints = &observe->footprints;
+    struct oribi__footprints *footprints = &observe->state->footprints;
     make_room(observe);
     for (uint32_t looks = observe->view.policy->slot_count; looks > 0; looks--) {
         uint32_t i = footprints->next++ % observe->view.policy->slot_count;
@@ -98,12 +98,12 @@ static void measure_expired(void *owner)
     struct oribi__observe *observe = owner;
     int64_t now_ms = oribi_clock_ms();
     if (asked(observe, now_ms))
-        oribi_dispatcher_arm(observe->dispatcher, &observe->footprints.measure, measure_next(observe, now_ms));
+        oribi_dispatcher_arm(observe->dispatcher, &observe->state->footprints.measure, measure_next(observe, now_ms));
 }
 
 static void begin(struct oribi__observe *observe)
 {
-    struct oribi_timer *timer = &observe->footprints.measure;
+    struct oribi_timer *timer = &observe->state->footprints.measure;
     if (oribi_timer_at(timer) != INT64_MAX)
         return;
     *timer = (struct oribi_timer){.expired = measure_expired, .owner = observe};
@@ -112,7 +112,7 @@ static void begin(struct oribi__observe *observe)
 
 void oribi__footprints_ask(struct oribi__observe *observe)
 {
-    observe->footprints.asked_ms = oribi_clock_ms();
+    observe->state->footprints.asked_ms = oribi_clock_ms();
     make_room(observe);
     begin(observe);
 }
@@ -125,13 +125,14 @@ void oribi__footprints_configured(struct oribi__observe *observe)
 
 const struct oribi__footprint *oribi__footprint_of(const struct oribi__observe *observe, uint32_t i)
 {
-    const struct oribi__footprint *footprint = observe->footprints.workers ? &observe->footprints.workers[i] : NULL;
+    const struct oribi__footprint *footprint =
+        observe->state->footprints.workers ? &observe->state->footprints.workers[i] : NULL;
     return footprint && footprint->pid && footprint->pid == observe->view.policy->records[i].pid ? footprint : NULL;
 }
 
 void oribi__footprints_end(struct oribi__observe *observe)
 {
-    oribi_dispatcher_arm(observe->dispatcher, &observe->footprints.measure, INT64_MAX);
-    oribi_mem_free(observe->footprints.workers);
-    observe->footprints = (struct oribi__footprints){0};
+    oribi_dispatcher_arm(observe->dispatcher, &observe->state->footprints.measure, INT64_MAX);
+    oribi_mem_free(observe->state->footprints.workers);
+    observe->state->footprints = (struct oribi__footprints){0};
 }

@@ -1,5 +1,5 @@
 /* The ring of samples: pure, with the reader's clock. */
-#include "oribi/observe/history.h"
+#include "observe/history.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* The supervisor's readings for its history: one each two seconds while the status listener or the agent is on. */
-#include "oribi/observe/history.h"
-#include "oribi/observe/status.h"
-#include "oribi/observe/view.h"
+#include "observe/history.h"
+#include "observe/status.h"
+#include "observe/state.h"
 
 #include "oribi/base/clock.h"
 #include "oribi/base/mem.h"
@@ -46,15 +46,15 @@ static void read_process(struct oribi__observe *observe, uint32_t i, struct orib
                          int64_t *memory_bytes)
 {
     int32_t pid = observe->view.policy->records[i].pid;
-    uint32_t before_ms = observe->history.workers[i].pid == pid ? observe->history.workers[i].cpu_ms : 0;
+    uint32_t before_ms = observe->state->history.workers[i].pid == pid ? observe->state->history.workers[i].cpu_ms : 0;
     int64_t bytes;
     int64_t cpu_ms;
     oribi_process_usage(pid, &bytes, &cpu_ms);
     *memory_bytes += bytes;
     if (cpu_ms > before_ms)
         reading->cpu_ms += (uint64_t)(cpu_ms - before_ms);
-    observe->history.workers[i].pid = pid;
-    observe->history.workers[i].cpu_ms = (uint32_t)cpu_ms;
+    observe->state->history.workers[i].pid = pid;
+    observe->state->history.workers[i].cpu_ms = (uint32_t)cpu_ms;
 }
 
 static void take(struct oribi__observe *observe, int64_t now_ms)
@@ -76,21 +76,21 @@ static void take(struct oribi__observe *observe, int64_t now_ms)
     reading.values[ORIBI__HISTORY_WORKERS] = oribi_policy_serving(observe->view.policy);
     reading.values[ORIBI__HISTORY_MEMORY] = at_least(0, memory_bytes >> 10);
     reading.crashes = oribi__totals_exits(&observe->totals) - exits[ORIBI__EXIT_ASKED] - exits[ORIBI__EXIT_RECYCLED];
-    oribi__history_add(observe->history.history, &reading);
+    oribi__history_add(observe->state->history.history, &reading);
 }
 
 /* --- beginning and end --- */
 
 static void arm(struct oribi__observe *observe, int64_t at_ms)
 {
-    observe->history.next_ms = at_ms;
-    oribi_dispatcher_arm(observe->dispatcher, &observe->history.reading, at_ms);
+    observe->state->history.next_ms = at_ms;
+    oribi_dispatcher_arm(observe->dispatcher, &observe->state->history.reading, at_ms);
 }
 
 static void reading_expired(void *owner)
 {
     struct oribi__observe *observe = owner;
-    struct oribi__history_readings *readings = &observe->history;
+    struct oribi__history_readings *readings = &observe->state->history;
     int64_t now_ms = oribi_clock_ms();
     int64_t next_ms = readings->next_ms + ORIBI__HISTORY_MS;
     arm(observe, next_ms > now_ms ? next_ms : now_ms + ORIBI__HISTORY_MS); /* what is lost is lost */
@@ -101,7 +101,7 @@ static void reading_expired(void *owner)
 
 void oribi__history_begin(struct oribi__observe *observe)
 {
-    struct oribi__history_readings *readings = &observe->history;
+    struct oribi__history_readings *readings = &observe->state->history;
     if (readings->history)
         return;
     readings->history = oribi_mem_alloc(1, sizeof(*readings->history));
@@ -111,7 +111,7 @@ void oribi__history_begin(struct oribi__observe *observe)
 
 void oribi__history_end(struct oribi__observe *observe)
 {
-    struct oribi__history_readings *readings = &observe->history;
+    struct oribi__history_readings *readings = &observe->state->history;
     oribi_dispatcher_arm(observe->dispatcher, &readings->reading, INT64_MAX);
     oribi_mem_free(readings->history);
     oribi_mem_free(readings->workers);
@@ -120,7 +120,7 @@ void oribi__history_end(struct oribi__observe *observe)
 
 void oribi__history_json(const struct oribi__observe *observe, uint64_t since, struct oribi_buf *out)
 {
-    const struct oribi__history *history = observe->history.history;
+    const struct oribi__history *history = observe->state->history.history;
     oribi_buf_print(out, "{\"server\":\"%d-%lld\",\"period_ms\":%d,\"kept\":%d,\"uptime_ms\":%lld,",
                     (int)observe->view.context->supervisor, (long long)observe->started_wall_ms, ORIBI__HISTORY_MS,
                     ORIBI__HISTORY_SAMPLES, (long long)(oribi_clock_ms() - observe->started_ms));

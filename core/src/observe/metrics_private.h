@@ -2,8 +2,8 @@
 #ifndef ORIBI_OBSERVE_METRICS_PRIVATE_H
 #define ORIBI_OBSERVE_METRICS_PRIVATE_H
 
-#include "oribi/observe/status.h"
-#include "oribi/observe/view.h"
+#include "observe/status.h"
+#include "observe/state.h"
 
 enum oribi__metric_kind { ORIBI__COUNTER, ORIBI__GAUGE, ORIBI__HISTOGRAM };
 

@@ -2,7 +2,7 @@
  * try_again. */
 #include "observe/side_listener.h"
 
-#include "oribi/observe/view.h"
+#include "observe/state.h"
 
 #include "oribi/base/clock.h"
 #include "oribi/base/error.h"

@@ -1,8 +1,8 @@
-/* Questions to the workers' helpers, and what is made of the answers; see the header and oribi/worker/stacks.h. Reading
+/* Questions to the workers' helpers, and what is made of the answers; see the header and struct oribi_stacks. Reading
  * order: oribi__stacks_ask, look, put_worker. What stands in shared memory is an application's to spoil:
  * lengths are checked, and texts are written so that they cannot speak to a terminal. */
-#include "oribi/observe/stacks.h"
-#include "oribi/observe/view.h"
+#include "observe/stacks.h"
+#include "observe/state.h"
 
 #include "oribi/base/clock.h"
 #include "oribi/base/escape.h"
@@ -26,7 +26,8 @@ static int32_t pid_of(const struct oribi__observe *observe, uint32_t i)
 
 static bool has_answered(const struct oribi__observe *observe, uint32_t i)
 {
-    return atomic_load_explicit(&stacks_of(observe, i)->answered, memory_order_acquire) == observe->stacks.number;
+    return atomic_load_explicit(&stacks_of(observe, i)->answered, memory_order_acquire) ==
+           observe->state->stacks.number;
 }
 
 static bool has_helper(const struct oribi__observe *observe, uint32_t i)
@@ -36,7 +37,7 @@ static bool has_helper(const struct oribi__observe *observe, uint32_t i)
 
 bool oribi__stacks_answered(const struct oribi__observe *observe, uint32_t number)
 {
-    return observe->stacks.number != number || !observe->stacks.open;
+    return observe->state->stacks.number != number || !observe->state->stacks.open;
 }
 
 /* --- writing --- */
@@ -175,7 +176,7 @@ static void put_name(struct oribi__stacks *stacks, uint32_t i, int32_t pid, int6
 
 static void put_calls(struct oribi__observe *observe, uint32_t i, int32_t pid, const char *bytes, uint32_t len)
 {
-    struct oribi__stacks *stacks = &observe->stacks;
+    struct oribi__stacks *stacks = &observe->state->stacks;
     bool several = atomic_load(&observe->view.context->board.slots[i].threads) > 1;
     struct oribi_stack stack;
     struct oribi_slice frames;
@@ -201,7 +202,7 @@ static void put_calls(struct oribi__observe *observe, uint32_t i, int32_t pid, c
 /* A worker that says nothing, as far as the kernel and the scoreboard know it. */
 static void put_silent(struct oribi__observe *observe, uint32_t i, int32_t pid)
 {
-    struct oribi__stacks *stacks = &observe->stacks;
+    struct oribi__stacks *stacks = &observe->state->stacks;
     const struct oribi_slot *slot = &observe->view.context->board.slots[i];
     struct oribi_os_thread_state state;
     bool known = oribi_os_thread_look(pid, pid, &state);
@@ -251,7 +252,7 @@ static void put_worker(struct oribi__observe *observe, uint32_t i, int32_t pid, 
 
 static void make_answer(struct oribi__observe *observe)
 {
-    struct oribi__stacks *stacks = &observe->stacks;
+    struct oribi__stacks *stacks = &observe->state->stacks;
     char *copy = oribi_mem_alloc(1, sizeof(((struct oribi_stacks *)0)->bytes));
     const char *comma = "";
     oribi_buf_deinit(&stacks->text);
@@ -277,7 +278,7 @@ static bool all_have_answered(const struct oribi__observe *observe)
 {
     for (uint32_t i = 0; i < observe->view.policy->slot_count; i++)
         if (pid_of(observe, i) > 0 && has_helper(observe, i) && !has_answered(observe, i) &&
-            atomic_load(&stacks_of(observe, i)->asked) == observe->stacks.number)
+            atomic_load(&stacks_of(observe, i)->asked) == observe->state->stacks.number)
             return false;
     return true;
 }
@@ -286,11 +287,11 @@ static void look(void *owner)
 {
     struct oribi__observe *observe = owner;
     int64_t now_ms = oribi_clock_ms();
-    if (now_ms < observe->stacks.until && !all_have_answered(observe)) {
-        oribi_dispatcher_arm(observe->dispatcher, &observe->stacks.look, now_ms + ORIBI__STACKS_LOOK_MS);
+    if (now_ms < observe->state->stacks.until && !all_have_answered(observe)) {
+        oribi_dispatcher_arm(observe->dispatcher, &observe->state->stacks.look, now_ms + ORIBI__STACKS_LOOK_MS);
         return;
     }
-    observe->stacks.open = false;
+    observe->state->stacks.open = false;
     make_answer(observe);
     oribi__status_stacks(observe);
     if (observe->stacks_found)
@@ -299,7 +300,7 @@ static void look(void *owner)
 
 uint32_t oribi__stacks_ask(struct oribi__observe *observe)
 {
-    struct oribi__stacks *stacks = &observe->stacks;
+    struct oribi__stacks *stacks = &observe->state->stacks;
     if (stacks->open)
         return stacks->number;
     stacks->number++;
@@ -321,9 +322,14 @@ uint32_t oribi__stacks_ask(struct oribi__observe *observe)
     return stacks->number;
 }
 
+const struct oribi_buf *oribi__stacks_answer_to(const struct oribi__observe *observe, bool json)
+{
+    return json ? &observe->state->stacks.json : &observe->state->stacks.text;
+}
+
 void oribi__stacks_close(struct oribi__observe *observe)
 {
-    oribi_dispatcher_arm(observe->dispatcher, &observe->stacks.look, INT64_MAX);
-    oribi_buf_deinit(&observe->stacks.text);
-    oribi_buf_deinit(&observe->stacks.json);
+    oribi_dispatcher_arm(observe->dispatcher, &observe->state->stacks.look, INT64_MAX);
+    oribi_buf_deinit(&observe->state->stacks.text);
+    oribi_buf_deinit(&observe->state->stacks.json);
 }

@@ -1,7 +1,7 @@
 /* Status of the server, as a table for people and as JSON for programs, from the scoreboard. */
 #include "observe/app_export.h"
-#include "oribi/observe/status.h"
-#include "oribi/observe/view.h"
+#include "observe/status.h"
+#include "observe/state.h"
 
 #include "oribi/base/escape.h"
 #include "oribi/base/log.h"
@@ -104,9 +104,9 @@ void oribi__export_totals(struct oribi__observe *observe)
         return;
     oribi__status_totals(observe, &all);
     oribi__inherited_totals_write(&observe->inherited, &all);
-    observe->export_totals.expired = export_expired;
-    observe->export_totals.owner = observe;
-    oribi_dispatcher_arm(observe->dispatcher, &observe->export_totals, oribi_clock_ms() + ORIBI__TOTALS_MS);
+    observe->state->export_totals.expired = export_expired;
+    observe->state->export_totals.owner = observe;
+    oribi_dispatcher_arm(observe->dispatcher, &observe->state->export_totals, oribi_clock_ms() + ORIBI__TOTALS_MS);
 }
 
 static void sum(const struct oribi__observe *observe, struct oribi__totals *totals, struct oribi_slot *all)

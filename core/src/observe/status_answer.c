@@ -2,9 +2,9 @@
  * Pure but for its look at the server. */
 #include "observe/metrics.h"
 #include "observe/page.h"
-#include "oribi/observe/status_listener.h"
-#include "oribi/observe/status.h"
-#include "oribi/observe/view.h"
+#include "observe/status_listener.h"
+#include "observe/status.h"
+#include "observe/state.h"
 
 #include "oribi/base/clock.h"
 #include "oribi/base/error.h"
@@ -97,7 +97,7 @@ static bool may_ask(const struct oribi__observe *observe, const struct oribi_hea
         refuse(answer, 401, "this needs Authorization: Bearer and the text of status_token\n");
         return false;
     }
-    if (!token && !observe->status.side.is_unix && !names_no_other(head)) {
+    if (!token && !observe->state->status.side.is_unix && !names_no_other(head)) {
         refuse(answer, 421, "ask for this by an address in numbers or as localhost, or set status_token\n");
         return false;
     }
@@ -153,7 +153,7 @@ static void answer_stacks(struct oribi__observe *observe, struct answer *answer,
         *answer->asked = oribi__stacks_ask(observe);
     if (answer->later)
         return;
-    const struct oribi_buf *found = json ? &observe->stacks.json : &observe->stacks.text;
+    const struct oribi_buf *found = oribi__stacks_answer_to(observe, json);
     if (json)
         answer->type = "application/json";
     (void)oribi_buf_try_append(&answer->body, found->p, found->len); /* where memory is out it is empty */

@@ -1,7 +1,7 @@
 /* Connections of the status listener. What is answered is in status_answer.c. Reading order: client_ready, newcomer. */
-#include "oribi/observe/status_listener.h"
+#include "observe/status_listener.h"
 
-#include "oribi/observe/view.h"
+#include "observe/state.h"
 
 #include "oribi/base/clock.h"
 #include "oribi/base/error.h"
@@ -98,7 +98,7 @@ static void give_up(void *owner)
 void oribi__status_stacks(struct oribi__observe *observe)
 {
     for (uint32_t i = 0; i < ORIBI__STATUS_CLIENTS_MAX; i++) {
-        struct oribi__status_client *client = &observe->status.clients[i];
+        struct oribi__status_client *client = &observe->state->status.clients[i];
         if (client->fd < 0 || !client->asked)
             continue;
         try_answer(client);
@@ -136,8 +136,8 @@ static void newcomer(void *owner, uint8_t ready)
 {
     struct oribi__observe *observe = owner;
     int fd;
-    struct oribi__status_client *client = place_for_newcomer(&observe->status);
-    if (!client || !oribi__side_accept(&observe->status.side, &fd))
+    struct oribi__status_client *client = place_for_newcomer(&observe->state->status);
+    if (!client || !oribi__side_accept(&observe->state->status.side, &fd))
         return;
     *client = (struct oribi__status_client){
         .observe = observe,
@@ -163,7 +163,8 @@ int oribi__status_open(struct oribi__observe *observe, char *error)
     if (!observe->view.context->options->status)
         return 0;
     oribi__history_begin(observe);
-    return oribi__side_open(observe, &observe->status.side, observe->view.context->options->status, newcomer, error);
+    return oribi__side_open(observe, &observe->state->status.side, observe->view.context->options->status, newcomer,
+                            error);
 }
 
 void oribi__status_let_go(struct oribi__status_listener *status)
@@ -178,9 +179,7 @@ void oribi__status_let_go(struct oribi__status_listener *status)
 void oribi__status_close(struct oribi__observe *observe, bool unlink_path)
 {
     for (uint32_t i = 0; i < ORIBI__STATUS_CLIENTS_MAX; i++)
-        if (observe->status.clients[i].fd >= 0)
-            drop(&observe->status.clients[i]);
-    oribi__side_close(&observe->status.side, unlink_path);
-    oribi__history_end(observe);
-    oribi__footprints_end(observe);
+        if (observe->state->status.clients[i].fd >= 0)
+            drop(&observe->state->status.clients[i]);
+    oribi__side_close(&observe->state->status.side, unlink_path);
 }

@@ -1,8 +1,8 @@
 /* A snapshot of the server for `ctl top`, from the scoreboard and from small files of /proc. Nothing here waits for a
  * worker: it is as quick while all of them are stuck or stopped. */
 #include "oribi/observe/top_snapshot.h"
-#include "oribi/observe/status.h"
-#include "oribi/observe/view.h"
+#include "observe/status.h"
+#include "observe/state.h"
 
 #include "oribi/base/clock.h"
 #include "oribi/base/mem.h"

@@ -3,7 +3,6 @@
 #include "policy/policy_private.h"
 
 #include "oribi/base/log.h"
-#include "oribi/worker/deadline.h"
 
 #include <signal.h>
 #include <stdio.h>

@@ -90,159 +90,159 @@ void oribi__announce(struct oribi__process_context *context, uint32_t generation
 /* --- in the supervisor --- */
 
 /* Listeners that only the generation in question has brought along; it comes to nothing. */
-static void drop_adopted(struct oribi_supervisor *supervisor)
+static void drop_adopted(struct oribi__context *context)
 {
-    struct oribi_listeners *listeners = supervisor->context.listeners;
-    while (listeners->count > supervisor->announced.adopted_from)
+    struct oribi_listeners *listeners = context->process.listeners;
+    while (listeners->count > context->announced.adopted_from)
         oribi_listener_close(&listeners->items[--listeners->count], true);
 }
 
-static void begin(struct oribi_supervisor *supervisor, int32_t pid)
+static void begin(struct oribi__context *context, int32_t pid)
 {
-    if (supervisor->announced.mold == pid)
+    if (context->announced.mold == pid)
         return;
-    oribi__announced_drop(supervisor); /* what an earlier mold has announced is void */
-    supervisor->announced.mold = pid;
+    oribi__announced_drop(context); /* what an earlier mold has announced is void */
+    context->announced.mold = pid;
 }
 
-void oribi__announced_drop(struct oribi_supervisor *supervisor)
+void oribi__announced_drop(struct oribi__context *context)
 {
-    drop_adopted(supervisor);
-    supervisor->announced.mold = 0;
-    supervisor->announced.error[0] = '\0';
-    supervisor->announced.has_config = false;
-    supervisor->announced.has_restart_file = false;
-    supervisor->announced.has_local = false;
-    oribi_buf_deinit(&supervisor->announced.local);
-    supervisor->announced.named_count = 0;
-    oribi__boot_log_drop(supervisor);
-    supervisor->announced.adopted_from = supervisor->context.listeners->count;
+    drop_adopted(context);
+    context->announced.mold = 0;
+    context->announced.error[0] = '\0';
+    context->announced.has_config = false;
+    context->announced.has_restart_file = false;
+    context->announced.has_local = false;
+    oribi_buf_deinit(&context->announced.local);
+    context->announced.named_count = 0;
+    oribi__boot_log_drop(context);
+    context->announced.adopted_from = context->process.listeners->count;
 }
 
-static void keep_options(struct oribi_supervisor *supervisor, const char *text)
+static void keep_options(struct oribi__context *context, const char *text)
 {
-    struct oribi_options options = *supervisor->context.options;
+    struct oribi_options options = *context->process.options;
     oribi_options_take_over(&options, text);
-    oribi__supervisor_config(&options, supervisor->policy.config.workers_max, supervisor->context.prefork,
-                             &supervisor->announced.config);
-    supervisor->announced.config.no_reopen = supervisor->context.usr1_foreign;
-    supervisor->announced.log_level = oribi__log_level(&options);
-    supervisor->announced.has_config = true;
+    oribi__supervisor_config(&options, context->policy.config.workers_max, context->process.prefork,
+                             &context->announced.config);
+    context->announced.config.no_reopen = context->process.usr1_foreign;
+    context->announced.log_level = oribi__log_level(&options);
+    context->announced.has_config = true;
 }
 
-static void keep_restart_file(struct oribi_supervisor *supervisor, const char *path)
+static void keep_restart_file(struct oribi__context *context, const char *path)
 {
-    int n = snprintf(supervisor->announced.restart_file, ORIBI__RESTART_PATH_CAP, "%s", path);
-    supervisor->announced.has_restart_file = n < ORIBI__RESTART_PATH_CAP && (path[0] == '/' || path[0] == '\0');
+    int n = snprintf(context->announced.restart_file, ORIBI__RESTART_PATH_CAP, "%s", path);
+    context->announced.has_restart_file = n < ORIBI__RESTART_PATH_CAP && (path[0] == '/' || path[0] == '\0');
 }
 
 /* Takes the descriptor. */
-static void keep_local(struct oribi_supervisor *supervisor, int fd)
+static void keep_local(struct oribi__context *context, int fd)
 {
-    struct oribi_buf *local = &supervisor->announced.local;
+    struct oribi_buf *local = &context->announced.local;
     local->len = 0;
-    supervisor->announced.has_local = fd >= 0 && oribi__frontend_text_read(fd, local) == 0;
+    context->announced.has_local = fd >= 0 && oribi__frontend_text_read(fd, local) == 0;
     oribi_os_close(fd);
 }
 
 /* Frontends have the addresses that they were started with. */
-static void check_frontend(struct oribi_supervisor *supervisor, const char *spec, uint32_t kind)
+static void check_frontend(struct oribi__context *context, const char *spec, uint32_t kind)
 {
-    const struct oribi_listeners *listeners = supervisor->context.listeners;
+    const struct oribi_listeners *listeners = context->process.listeners;
     uint32_t now = 0;
-    for (uint32_t i = 0; i < supervisor->announced.adopted_from; i++)
+    for (uint32_t i = 0; i < context->announced.adopted_from; i++)
         if (strcmp(listeners->items[i].spec, spec) == 0)
             now = kind_of(&listeners->items[i]);
     bool tls = kind & KIND_TLS && strncmp(spec, "tcp://", 6) == 0;
     if (now != kind)
         (void)snprintf(
-            supervisor->announced.error, sizeof(supervisor->announced.error),
+            context->announced.error, sizeof(context->announced.error),
             "%s%.100s: what a frontend listens on (tls://, ?frontend=on) is changed by an upgrade (USR2), not by a "
             "reload",
             tls ? "tls://" : "", spec + (tls ? 6 : 0));
 }
 
-static void keep_listener(struct oribi_supervisor *supervisor, const char *spec, uint32_t kind, int passed)
+static void keep_listener(struct oribi__context *context, const char *spec, uint32_t kind, int passed)
 {
     char error[ORIBI_ERROR_TEXT_CAP];
-    check_frontend(supervisor, spec, kind);
-    if (supervisor->announced.named_count < ORIBI_LISTENERS_MAX)
-        (void)snprintf(supervisor->announced.named[supervisor->announced.named_count++], ORIBI_ADDRESS_TEXT_CAP, "%.*s",
+    check_frontend(context, spec, kind);
+    if (context->announced.named_count < ORIBI_LISTENERS_MAX)
+        (void)snprintf(context->announced.named[context->announced.named_count++], ORIBI_ADDRESS_TEXT_CAP, "%.*s",
                        ORIBI_ADDRESS_TEXT_CAP - 1, spec);
-    if (passed >= 0 && oribi_listeners_adopt(supervisor->context.listeners, passed, ORIBI_ORIGIN_OWN, spec, error) < 0)
-        (void)snprintf(supervisor->announced.error, sizeof(supervisor->announced.error), "%s", error);
+    if (passed >= 0 && oribi_listeners_adopt(context->process.listeners, passed, ORIBI_ORIGIN_OWN, spec, error) < 0)
+        (void)snprintf(context->announced.error, sizeof(context->announced.error), "%s", error);
 }
 
-void oribi__announced_message(struct oribi_supervisor *supervisor, const struct oribi_message *message, int passed)
+void oribi__announced_message(struct oribi__context *context, const struct oribi_message *message, int passed)
 {
-    if (!supervisor->policy.next_generation || message->generation != supervisor->policy.next_generation) {
+    if (!context->policy.next_generation || message->generation != context->policy.next_generation) {
         oribi_os_close(passed);
         return; /* the current one's mold was replaced: what is in force stays in force */
     }
-    begin(supervisor, message->pid);
+    begin(context, message->pid);
     if (message->kind == ORIBI_MESSAGE_MOLD_OPTIONS) {
-        keep_options(supervisor, message->text);
+        keep_options(context, message->text);
         oribi_os_close(passed);
     } else if (message->kind == ORIBI_MESSAGE_MOLD_DIFFERING) {
-        oribi__boot_log_hear(supervisor, message->text, strnlen(message->text, message->text_len));
+        oribi__boot_log_hear(context, message->text, strnlen(message->text, message->text_len));
         oribi_os_close(passed);
     } else if (message->kind == ORIBI_MESSAGE_MOLD_RESTART_FILE) {
-        keep_restart_file(supervisor, message->text);
+        keep_restart_file(context, message->text);
         oribi_os_close(passed);
     } else if (message->kind == ORIBI_MESSAGE_MOLD_LOCAL) {
-        keep_local(supervisor, passed);
+        keep_local(context, passed);
     } else {
-        keep_listener(supervisor, message->text, message->slot, passed);
+        keep_listener(context, message->text, message->slot, passed);
     }
 }
 
-void oribi__announced_ready(struct oribi_supervisor *supervisor, struct oribi_policy_event *event)
+void oribi__announced_ready(struct oribi__context *context, struct oribi_policy_event *event)
 {
-    if (supervisor->announced.mold != event->pid)
+    if (context->announced.mold != event->pid)
         return;
-    if (supervisor->announced.error[0]) {
+    if (context->announced.error[0]) {
         event->type = ORIBI_EVENT_MOLD_FAILED;
         event->refused = true;
-        event->text = supervisor->announced.error;
-        oribi__mold_socket_close(supervisor, event->pid); /* it believes itself to be wanted, and is to leave */
-    } else if (supervisor->announced.has_config) {
-        event->config = &supervisor->announced.config;
+        event->text = context->announced.error;
+        oribi__mold_socket_close(context, event->pid); /* it believes itself to be wanted, and is to leave */
+    } else if (context->announced.has_config) {
+        event->config = &context->announced.config;
     }
 }
 
-static bool is_named(const struct oribi_supervisor *supervisor, const struct oribi_listener *item)
+static bool is_named(const struct oribi__context *context, const struct oribi_listener *item)
 {
-    for (uint32_t i = 0; i < supervisor->announced.named_count; i++)
-        if (strcmp(supervisor->announced.named[i], item->spec) == 0)
+    for (uint32_t i = 0; i < context->announced.named_count; i++)
+        if (strcmp(context->announced.named[i], item->spec) == 0)
             return true;
     return false;
 }
 
 /* Addresses that the new configuration does not have any more are closed here; workers of the old generation serve
  * theirs until they go. */
-void oribi__announced_commit(struct oribi_supervisor *supervisor)
+void oribi__announced_commit(struct oribi__context *context)
 {
-    struct oribi_listeners *listeners = supervisor->context.listeners;
+    struct oribi_listeners *listeners = context->process.listeners;
     uint32_t kept = 0;
-    if (supervisor->announced.has_config)
-        oribi_log_set_level(supervisor->announced.log_level);
-    if (supervisor->announced.has_restart_file)
-        oribi__restart_watch(&supervisor->restart_file, supervisor->announced.restart_file);
-    if (supervisor->announced.has_local)
-        oribi__frontends_local(supervisor, &supervisor->announced.local);
-    oribi__boot_log_commit(supervisor);
+    if (context->announced.has_config)
+        oribi_log_set_level(context->announced.log_level);
+    if (context->announced.has_restart_file)
+        oribi__restart_watch(&context->restart_file, context->announced.restart_file);
+    if (context->announced.has_local)
+        oribi__frontends_local(context, &context->announced.local);
+    oribi__boot_log_commit(context);
     for (uint32_t i = 0; i < listeners->count; i++) {
         struct oribi_listener *item = &listeners->items[i];
-        if (supervisor->announced.named_count > 0 && !is_named(supervisor, item)) {
+        if (context->announced.named_count > 0 && !is_named(context, item)) {
             oribi_log(ORIBI_LOG_INFO, "no longer listening on %s", oribi_listener_shown(item));
             oribi_listener_close(item, true);
             continue;
         }
-        if (i >= supervisor->announced.adopted_from)
+        if (i >= context->announced.adopted_from)
             oribi_log(ORIBI_LOG_INFO, "listening on %s as well", oribi_listener_shown(item));
         listeners->items[kept++] = *item;
     }
     listeners->count = kept;
-    supervisor->announced.adopted_from = kept;
-    oribi__announced_drop(supervisor); /* what was announced is in force: forget it */
+    context->announced.adopted_from = kept;
+    oribi__announced_drop(context); /* what was announced is in force: forget it */
 }

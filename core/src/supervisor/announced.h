@@ -19,7 +19,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct oribi_supervisor;
+struct oribi__context;
 struct oribi__process_context;
 
 struct oribi__announced {
@@ -42,16 +42,16 @@ void oribi__announce(struct oribi__process_context *context, uint32_t generation
 
 /* In the supervisor. Takes `passed` (-1: none), the descriptor that came with the record. A record that is not of the
  * generation being loaded is dropped: the mold of the current one was replaced. */
-void oribi__announced_message(struct oribi_supervisor *supervisor, const struct oribi_message *message, int passed);
+void oribi__announced_message(struct oribi__context *context, const struct oribi_message *message, int passed);
 
 /* The mold of `event` (MOLD_READY) is ready: adds the configuration that it has announced. Makes the event MOLD_FAILED
  * where the supervisor cannot take the announced listeners over. */
-void oribi__announced_ready(struct oribi_supervisor *supervisor, struct oribi_policy_event *event);
+void oribi__announced_ready(struct oribi__context *context, struct oribi_policy_event *event);
 
 /* The generation is the current one: its listeners are in force, addresses that it does not name are closed. */
-void oribi__announced_commit(struct oribi_supervisor *supervisor);
+void oribi__announced_commit(struct oribi__context *context);
 
 /* The generation comes to nothing: closes the listeners that it brought along and forgets the rest. */
-void oribi__announced_drop(struct oribi_supervisor *supervisor);
+void oribi__announced_drop(struct oribi__context *context);
 
 #endif

@@ -27,18 +27,18 @@ static struct oribi_slice members_of(const struct oribi_buf *json)
     return oribi_slice(json->p, json->len);
 }
 
-void oribi__boot_log_begin(struct oribi_supervisor *supervisor)
+void oribi__boot_log_begin(struct oribi__context *context)
 {
-    oribi_options_differing(supervisor->context.options, &supervisor->boot_log.options);
+    oribi_options_differing(context->process.options, &context->boot_log.options);
 }
 
-void oribi__boot_log_say(struct oribi_supervisor *supervisor)
+void oribi__boot_log_say(struct oribi__context *context)
 {
-    struct oribi__boot_log *log = &supervisor->boot_log;
+    struct oribi__boot_log *log = &context->boot_log;
     if (log->said || !log->version[0])
         return;
     log->said = true;
-    const struct oribi_options *options = supervisor->context.options;
+    const struct oribi_options *options = context->process.options;
     struct oribi_buf shown = {0};
     struct oribi_buf json = {0};
     struct oribi_buf values = {0};
@@ -51,20 +51,20 @@ void oribi__boot_log_say(struct oribi_supervisor *supervisor)
     oribi_buf_print(&json, "}");
     bool any = shown.len > 0;
     oribi_log_with(ORIBI_LOG_INFO, members_of(&json), "%s %s (%s), environment %s, pid %d%s%s",
-                   supervisor->context.program, log->version, log->language, options->env ? options->env : "(none)",
-                   supervisor->pid, any ? ": " : "", any ? text_of(&shown) : "");
+                   context->process.program, log->version, log->language, options->env ? options->env : "(none)",
+                   context->pid, any ? ": " : "", any ? text_of(&shown) : "");
     oribi_buf_deinit(&shown);
     oribi_buf_deinit(&json);
     oribi_buf_deinit(&values);
 }
 
-void oribi__boot_log_up(struct oribi_supervisor *supervisor, const char *line)
+void oribi__boot_log_up(struct oribi__context *context, const char *line)
 {
     struct oribi_buf json = {0};
     char threads[32] = "";
-    uint32_t workers = supervisor->policy.target;
-    uint32_t per_worker = supervisor->context.options->threads;
-    const struct oribi_listeners *listeners = supervisor->context.listeners;
+    uint32_t workers = context->policy.target;
+    uint32_t per_worker = context->process.options->threads;
+    const struct oribi_listeners *listeners = context->process.listeners;
     oribi_buf_print(&json, "\"addresses\":[");
     for (uint32_t i = 0; i < listeners->count; i++) {
         const char *text = oribi_listener_shown(&listeners->items[i]);
@@ -75,29 +75,29 @@ void oribi__boot_log_up(struct oribi_supervisor *supervisor, const char *line)
     if (per_worker > 1)
         (void)snprintf(threads, sizeof(threads), " × %u threads", per_worker);
     oribi_log_with(ORIBI_LOG_INFO, members_of(&json), "%s, %u worker%s%s, pid %d", listeners->count ? line : "started",
-                   workers, oribi_log_plural(workers), threads, supervisor->pid);
+                   workers, oribi_log_plural(workers), threads, context->pid);
     oribi_buf_deinit(&json);
 }
 
 /* --- reload --- */
 
-void oribi__boot_log_hear(struct oribi_supervisor *supervisor, const char *text, size_t n)
+void oribi__boot_log_hear(struct oribi__context *context, const char *text, size_t n)
 {
-    struct oribi_buf *next = &supervisor->boot_log.next_options;
-    supervisor->boot_log.next_told = true;
+    struct oribi_buf *next = &context->boot_log.next_options;
+    context->boot_log.next_told = true;
     if (next->len + n <= OPTIONS_BYTES_MAX)
         (void)oribi_buf_try_append(next, text, n); /* else the log says less */
 }
 
-void oribi__boot_log_drop(struct oribi_supervisor *supervisor)
+void oribi__boot_log_drop(struct oribi__context *context)
 {
-    supervisor->boot_log.next_options.len = 0;
-    supervisor->boot_log.next_told = false;
+    context->boot_log.next_options.len = 0;
+    context->boot_log.next_told = false;
 }
 
-void oribi__boot_log_commit(struct oribi_supervisor *supervisor)
+void oribi__boot_log_commit(struct oribi__context *context)
 {
-    struct oribi__boot_log *log = &supervisor->boot_log;
+    struct oribi__boot_log *log = &context->boot_log;
     struct oribi_buf shown = {0};
     struct oribi_buf json = {0};
     struct oribi_buf before = log->options;

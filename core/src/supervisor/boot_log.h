@@ -7,7 +7,7 @@
 #include "oribi/policy/policy.h"
 
 struct oribi_options;
-struct oribi_supervisor;
+struct oribi__context;
 
 enum { ORIBI__VERSION_CAP = 32, ORIBI__LANGUAGE_CAP = 64 };
 
@@ -22,19 +22,19 @@ struct oribi__boot_log {
 };
 
 /* The server begins, in the process that will be the supervisor. */
-void oribi__boot_log_begin(struct oribi_supervisor *supervisor);
+void oribi__boot_log_begin(struct oribi__context *context);
 
 /* Says once what server this is. With the first line that is no error, so that a start that fails at once has one line:
  * why. */
-void oribi__boot_log_say(struct oribi_supervisor *supervisor);
+void oribi__boot_log_say(struct oribi__context *context);
 
 /* The server is up: its addresses (borrows `line`), workers and pid. */
-void oribi__boot_log_up(struct oribi_supervisor *supervisor, const char *line);
+void oribi__boot_log_up(struct oribi__context *context, const char *line);
 
 /* A part of what the next generation's mold tells of its options; they come to nothing; they are in force. */
-void oribi__boot_log_hear(struct oribi_supervisor *supervisor, const char *text, size_t n);
-void oribi__boot_log_drop(struct oribi_supervisor *supervisor);
-void oribi__boot_log_commit(struct oribi_supervisor *supervisor);
+void oribi__boot_log_hear(struct oribi__context *context, const char *text, size_t n);
+void oribi__boot_log_drop(struct oribi__context *context);
+void oribi__boot_log_commit(struct oribi__context *context);
 
 /* Members of JSON for a line that the policy has said; "" for none. NUL-terminated, cut at cap. */
 void oribi__boot_log_members(const struct oribi_policy_action *action, char *dst, size_t cap);

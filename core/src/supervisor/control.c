@@ -2,7 +2,6 @@
  * it is done, and a good one to a reload or an upgrade is deferred until no old worker accepts connections any more.
  * Reading order: opening, replies, commands, turns. The client's side is control_client.c. */
 #include "oribi/supervisor/control.h"
-#include "oribi/observe/top_snapshot.h"
 #include "oribi/supervisor/control_client.h"
 #include "supervisor/supervisor_private.h"
 
@@ -45,9 +44,9 @@ static int clear_path(const char *path, bool replace, char *error)
     return code < 0 ? complain(path, code == ORIBI_ELIMIT ? "belongs to a running server" : why, error) : 0;
 }
 
-int oribi__control_open(struct oribi_supervisor *supervisor, bool replace, char *error)
+int oribi__control_open(struct oribi__context *context, bool replace, char *error)
 {
-    struct oribi__control *control = &supervisor->control;
+    struct oribi__control *control = &context->control;
     const char *path = control->path;
     struct sockaddr_un where;
     struct oribi_socket_file file;
@@ -66,45 +65,45 @@ int oribi__control_open(struct oribi_supervisor *supervisor, bool replace, char 
 }
 
 /* Servers that nobody gave a place serve without one as well: no /tmp, or none that can be written. */
-static void begin_in_folder(struct oribi_supervisor *supervisor, bool is_successor)
+static void begin_in_folder(struct oribi__context *context, bool is_successor)
 {
-    struct oribi__control *control = &supervisor->control;
+    struct oribi__control *control = &context->control;
     char error[ORIBI_ERROR_TEXT_CAP];
     const char *inherited = is_successor ? getenv("ORIBI_CONTROL_PATH") : NULL;
     int code = 0;
     if (inherited && *inherited)
         (void)snprintf(control->path, sizeof(control->path), "%s", inherited); /* the predecessor's own text */
     else
-        code = oribi__control_place(ORIBI__CONTROL_ROOT, supervisor->context.options, control->path);
+        code = oribi__control_place(ORIBI__CONTROL_ROOT, context->process.options, control->path);
     if (code < 0)
         (void)snprintf(error, sizeof(error), "%s", oribi_os_error_text());
     else
-        code = oribi__control_open(supervisor, is_successor, error);
+        code = oribi__control_open(context, is_successor, error);
     if (code < 0) {
         oribi_log(ORIBI_LOG_DEBUG, "ctl cannot find this server by its folder: %s", error);
         control->path[0] = '\0';
     }
 }
 
-int oribi__control_begin(struct oribi_supervisor *supervisor, char *error)
+int oribi__control_begin(struct oribi__context *context, char *error)
 {
-    struct oribi__control *control = &supervisor->control;
-    const char *path = supervisor->context.options->control;
-    bool is_successor = supervisor->upgrade.predecessor_fd >= 0;
-    if (!path && !supervisor->context.prefork)
-        begin_in_folder(supervisor, is_successor);
+    struct oribi__control *control = &context->control;
+    const char *path = context->process.options->control;
+    bool is_successor = context->upgrade.predecessor_fd >= 0;
+    if (!path && !context->process.prefork)
+        begin_in_folder(context, is_successor);
     (void)unsetenv("ORIBI_CONTROL_PATH"); /* fails for names with `=` only */
     if (!path || strcmp(path, "none") == 0)
         return 0;
     if (strlen(path) >= sizeof(control->path))
         return complain(path, "too long for a socket", error);
     (void)snprintf(control->path, sizeof(control->path), "%s", path); /* fits */
-    return oribi__control_open(supervisor, is_successor, error);
+    return oribi__control_open(context, is_successor, error);
 }
 
-void oribi__control_close(struct oribi_supervisor *supervisor, bool unlink_path)
+void oribi__control_close(struct oribi__context *context, bool unlink_path)
 {
-    struct oribi__control *control = &supervisor->control;
+    struct oribi__control *control = &context->control;
     if (control->fd >= 0 && unlink_path)
         oribi_listen_unlink(control->path, &control->file);
     oribi_os_close(control->fd);
@@ -147,40 +146,40 @@ static void answer(struct oribi__client *client, bool done, const char *text)
     drop(client);
 }
 
-static void answer_those(struct oribi_supervisor *supervisor, enum oribi__command command, bool first, bool later,
-                         int code, const char *text)
+static void answer_those(struct oribi__context *context, enum oribi__command command, bool first, bool later, int code,
+                         const char *text)
 {
     for (uint32_t i = 0; i < ORIBI__CLIENTS_MAX; i++) {
-        struct oribi__client *client = &supervisor->control.clients[i];
+        struct oribi__client *client = &context->control.clients[i];
         if (client->fd >= 0 && client->command == command && (client->later ? later : first))
             answer(client, code == 0, text ? text : "");
     }
 }
 
-void oribi__control_answer(struct oribi_supervisor *supervisor, enum oribi__command command, int code, const char *text)
+void oribi__control_answer(struct oribi__context *context, enum oribi__command command, int code, const char *text)
 {
-    answer_those(supervisor, command, true, true, code, text);
+    answer_those(context, command, true, true, code, text);
 }
 
 /* Replies to the clients that asked before the command began; the next one is for the others. */
-void oribi__control_answer_first(struct oribi_supervisor *supervisor, enum oribi__command command, int code,
+void oribi__control_answer_first(struct oribi__context *context, enum oribi__command command, int code,
                                  const char *text)
 {
-    answer_those(supervisor, command, true, false, code, text);
+    answer_those(context, command, true, false, code, text);
     for (uint32_t i = 0; i < ORIBI__CLIENTS_MAX; i++)
-        if (supervisor->control.clients[i].command == command)
-            supervisor->control.clients[i].later = false;
+        if (context->control.clients[i].command == command)
+            context->control.clients[i].later = false;
 }
 
 /* --- deferred replies --- */
 
 /* A worker that is to drain accepts connections until it has seen so. After an upgrade all workers are old. */
-static bool old_worker_accepts(const struct oribi_supervisor *supervisor)
+static bool old_worker_accepts(const struct oribi__context *context)
 {
-    bool upgrade = supervisor->control.deferred.command == ORIBI__COMMAND_UPGRADE;
-    for (uint32_t i = 0; i < supervisor->policy.slot_count; i++) {
-        uint32_t state = atomic_load_explicit(&supervisor->context.board.slots[i].state, memory_order_acquire);
-        enum oribi_worker_record_state record = supervisor->policy.records[i].state;
+    bool upgrade = context->control.deferred.command == ORIBI__COMMAND_UPGRADE;
+    for (uint32_t i = 0; i < context->policy.slot_count; i++) {
+        uint32_t state = atomic_load_explicit(&context->process.board.slots[i].state, memory_order_acquire);
+        enum oribi_worker_record_state record = context->policy.records[i].state;
         bool old = record == ORIBI_RECORD_STOPPING || (record == ORIBI_RECORD_SERVING && upgrade);
         if (old && (state == ORIBI_SLOT_IDLE || state == ORIBI_SLOT_BUSY))
             return true;
@@ -188,79 +187,79 @@ static bool old_worker_accepts(const struct oribi_supervisor *supervisor)
     return false;
 }
 
-static void answer_deferred(struct oribi_supervisor *supervisor)
+static void answer_deferred(struct oribi__context *context)
 {
-    struct oribi__deferred_reply *deferred = &supervisor->control.deferred;
+    struct oribi__deferred_reply *deferred = &context->control.deferred;
     enum oribi__command command = deferred->command;
     deferred->command = ORIBI__COMMAND_NONE;
     if (command != ORIBI__COMMAND_NONE)
-        oribi__control_answer(supervisor, command, 0, deferred->text);
+        oribi__control_answer(context, command, 0, deferred->text);
 }
 
 /* The client may connect with the reply in hand, and is to find the new code. The workers of a manager accept no
  * connections of ours, so its replies are not put off. */
-static void defer(struct oribi_supervisor *supervisor, enum oribi__command command, const char *text)
+static void defer(struct oribi__context *context, enum oribi__command command, const char *text)
 {
-    struct oribi__deferred_reply *deferred = &supervisor->control.deferred;
-    answer_deferred(supervisor);
+    struct oribi__deferred_reply *deferred = &context->control.deferred;
+    answer_deferred(context);
     deferred->command = command;
     (void)snprintf(deferred->text, sizeof(deferred->text), "%s", text); /* fits */
     deferred->look_at = oribi_clock_ms();                               /* the first look follows in this turn */
-    deferred->until = deferred->look_at + (supervisor->context.prefork ? 0 : DEFERRED_MS_MAX);
+    deferred->until = deferred->look_at + (context->process.prefork ? 0 : DEFERRED_MS_MAX);
 }
 
-void oribi__control_deferred_turn(struct oribi_supervisor *supervisor)
+void oribi__control_deferred_turn(struct oribi__context *context)
 {
-    struct oribi__deferred_reply *deferred = &supervisor->control.deferred;
+    struct oribi__deferred_reply *deferred = &context->control.deferred;
     int64_t now_ms = oribi_clock_ms();
     if (deferred->command == ORIBI__COMMAND_NONE || now_ms < deferred->look_at)
         return;
-    if (now_ms < deferred->until && old_worker_accepts(supervisor))
+    if (now_ms < deferred->until && old_worker_accepts(context))
         deferred->look_at = now_ms + DEFERRED_LOOK_MS;
     else
-        answer_deferred(supervisor);
+        answer_deferred(context);
 }
 
 /* Another reload may have begun already: a client that asked during this one waits for that. */
-void oribi__control_reloaded(struct oribi_supervisor *supervisor, int code, const char *text)
+void oribi__control_reloaded(struct oribi__context *context, int code, const char *text)
 {
-    answer_deferred(supervisor);
-    if (supervisor->policy.next_generation)
-        oribi__control_answer_first(supervisor, ORIBI__COMMAND_RELOAD, code, text);
+    answer_deferred(context);
+    if (context->policy.next_generation)
+        oribi__control_answer_first(context, ORIBI__COMMAND_RELOAD, code, text);
     else if (code)
-        oribi__control_answer(supervisor, ORIBI__COMMAND_RELOAD, code, text);
+        oribi__control_answer(context, ORIBI__COMMAND_RELOAD, code, text);
     else
-        defer(supervisor, ORIBI__COMMAND_RELOAD, text);
+        defer(context, ORIBI__COMMAND_RELOAD, text);
 }
 
-void oribi__control_upgraded(struct oribi_supervisor *supervisor, int code, const char *text)
+void oribi__control_upgraded(struct oribi__context *context, int code, const char *text)
 {
     if (code)
-        oribi__control_answer(supervisor, ORIBI__COMMAND_UPGRADE, code, text);
+        oribi__control_answer(context, ORIBI__COMMAND_UPGRADE, code, text);
     else
-        defer(supervisor, ORIBI__COMMAND_UPGRADE, text);
+        defer(context, ORIBI__COMMAND_UPGRADE, text);
 }
 
 /* The reply is for clients that have asked too soon or too late, not for one that waits for an upgrade under way. */
-void oribi__control_upgrade_refused(struct oribi_supervisor *supervisor, const char *text)
+void oribi__control_upgrade_refused(struct oribi__context *context, const char *text)
 {
-    answer_those(supervisor, ORIBI__COMMAND_UPGRADE, !supervisor->policy.upgrade_pid, true, 1, text);
+    answer_those(context, ORIBI__COMMAND_UPGRADE, !context->policy.upgrade_pid, true, 1, text);
 }
 
-void oribi__control_stopping(struct oribi_supervisor *supervisor)
+void oribi__control_stopping(struct oribi__context *context)
 {
-    if (supervisor->control.deferred.command == ORIBI__COMMAND_RELOAD)
-        answer_deferred(supervisor);
-    oribi__control_answer(supervisor, ORIBI__COMMAND_RELOAD, 1, "the server stops");
-    oribi__control_answer(supervisor, ORIBI__COMMAND_CERTIFICATES, 1, "the server stops");
-    if (supervisor->control.deferred.command == ORIBI__COMMAND_NONE)
-        oribi__control_answer(supervisor, ORIBI__COMMAND_UPGRADE, 1, "the server stops");
+    if (context->control.deferred.command == ORIBI__COMMAND_RELOAD)
+        answer_deferred(context);
+    oribi__control_answer(context, ORIBI__COMMAND_RELOAD, 1, "the server stops");
+    oribi__control_answer(context, ORIBI__COMMAND_CERTIFICATES, 1, "the server stops");
+    if (context->control.deferred.command == ORIBI__COMMAND_NONE)
+        oribi__control_answer(context, ORIBI__COMMAND_UPGRADE, 1, "the server stops");
 }
 
-void oribi__control_stopped(struct oribi_supervisor *supervisor)
+void oribi__control_stopped(struct oribi__context *context)
 {
-    answer_deferred(supervisor);
-    oribi__control_answer(supervisor, ORIBI__COMMAND_STOP, 0, "stopped");
+    answer_deferred(context);
+    oribi__control_answer(context, ORIBI__COMMAND_STOP, 0, "stopped");
 }
 
 /* --- commands --- */
@@ -272,42 +271,42 @@ static void answer_long(struct oribi__client *client, const struct oribi_buf *te
     drop(client);
 }
 
-static void answer_status(struct oribi_supervisor *supervisor, struct oribi__client *client, const char *line)
+static void answer_status(struct oribi__context *context, struct oribi__client *client, const char *line)
 {
     struct oribi_buf out = {0};
     if (strcmp(line, "top") == 0)
-        oribi__top_answer(&supervisor->observe, &out);
+        oribi__top_answer(&context->observe, &out);
     else if (strcmp(line, "status json") == 0)
-        oribi__status_json(&supervisor->observe, &out, false);
+        oribi__status_json(&context->observe, &out, false);
     else
-        oribi__status_text(&supervisor->observe, &out);
+        oribi__status_text(&context->observe, &out);
     answer_long(client, &out);
     oribi_buf_deinit(&out);
 }
 
 /* The line says "stacks" or "stacks json". */
-void oribi__control_stacks(struct oribi_supervisor *supervisor)
+void oribi__control_stacks(struct oribi__context *context)
 {
     for (uint32_t i = 0; i < ORIBI__CLIENTS_MAX; i++) {
-        struct oribi__client *client = &supervisor->control.clients[i];
+        struct oribi__client *client = &context->control.clients[i];
         if (client->fd >= 0 && client->command == ORIBI__COMMAND_STACKS)
-            answer_long(client, client->line[6] ? &supervisor->observe.stacks.json : &supervisor->observe.stacks.text);
+            answer_long(client, oribi__stacks_answer_to(&context->observe, client->line[6] != 0));
     }
 }
 
 /* "+2", "-1" are changes, "4" is the number itself. */
-static bool resize(struct oribi_supervisor *supervisor, struct oribi__client *client, const char *text,
+static bool resize(struct oribi__context *context, struct oribi__client *client, const char *text,
                    struct oribi_policy_event *event)
 {
     char *end;
     long number = strtol(text, &end, 10);
-    uint32_t most = supervisor->policy.config.workers_max;
+    uint32_t most = context->policy.config.workers_max;
     bool relative = *text == '+' || *text == '-';
     if (end == text || *end || number > ORIBI_WORKERS_MAX || number < -ORIBI_WORKERS_MAX) {
         answer(client, false, "workers takes +N, -N or N");
         return false;
     }
-    long target = relative ? (long)supervisor->policy.target + number : number;
+    long target = relative ? (long)context->policy.target + number : number;
     if (target < 1 || target > (long)most) {
         char line[80];
         (void)snprintf(line, sizeof(line), "workers: from 1 to %u", most); /* fits */
@@ -316,23 +315,23 @@ static bool resize(struct oribi_supervisor *supervisor, struct oribi__client *cl
     }
     char line[64];
     (void)snprintf(line, sizeof(line), "%ld worker%s, were %u", target, oribi_log_plural((uint64_t)target),
-                   supervisor->policy.target); /* fits */
+                   context->policy.target); /* fits */
     *event = (struct oribi_policy_event){.type = ORIBI_EVENT_RESIZE,
-                                         .delta = (int32_t)(target - (long)supervisor->policy.target)};
+                                         .delta = (int32_t)(target - (long)context->policy.target)};
     answer(client, true, line);
     return event->delta != 0;
 }
 
 /* The hook of a first certificate comes before TLS, and must not fail then. False: no event follows. */
-static bool renew_certificates(struct oribi_supervisor *supervisor, struct oribi__client *client)
+static bool renew_certificates(struct oribi__context *context, struct oribi__client *client)
 {
-    if (supervisor->frontends.set.count == 0) {
+    if (context->frontends.set.count == 0) {
         answer(client, true, "no address speaks TLS: no certificate is read");
         return false;
     }
     client->command = ORIBI__COMMAND_CERTIFICATES;
-    client->later = supervisor->frontends.renewing != ORIBI__RENEWAL_NONE;
-    oribi__frontends_certificates(supervisor);
+    client->later = context->frontends.renewing != ORIBI__RENEWAL_NONE;
+    oribi__frontends_certificates(context);
     return false;
 }
 
@@ -345,44 +344,44 @@ static bool set_command(struct oribi__client *client, enum oribi__command what, 
     return true;
 }
 
-static bool command(struct oribi_supervisor *supervisor, struct oribi__client *client, struct oribi_policy_event *event)
+static bool command(struct oribi__context *context, struct oribi__client *client, struct oribi_policy_event *event)
 {
     const char *line = client->line;
     if (strcmp(line, "status") == 0 || strcmp(line, "status json") == 0 || strcmp(line, "top") == 0) {
-        answer_status(supervisor, client, line);
+        answer_status(context, client, line);
         return false;
     }
     if (strcmp(line, "stacks") == 0 || strcmp(line, "stacks json") == 0) {
         client->command = ORIBI__COMMAND_STACKS;
-        (void)oribi__stacks_ask(&supervisor->observe); /* one that is open is answered to all */
+        (void)oribi__stacks_ask(&context->observe); /* one that is open is answered to all */
         return false;
     }
-    if (supervisor->policy.stopping && strncmp(line, "stop", 4) != 0) {
+    if (context->policy.stopping && strncmp(line, "stop", 4) != 0) {
         answer(client, false, "the server stops");
         return false;
     }
     if (strcmp(line, "reload") == 0) {
-        answer_deferred(supervisor); /* the deferred reply is for earlier clients, not for this one */
-        return set_command(client, ORIBI__COMMAND_RELOAD,
-                           supervisor->policy.next_generation || supervisor->policy.rolling, ORIBI_EVENT_RELOAD, event);
+        answer_deferred(context); /* the deferred reply is for earlier clients, not for this one */
+        return set_command(client, ORIBI__COMMAND_RELOAD, context->policy.next_generation || context->policy.rolling,
+                           ORIBI_EVENT_RELOAD, event);
     }
     if (strcmp(line, "upgrade") == 0)
-        return set_command(client, ORIBI__COMMAND_UPGRADE, supervisor->policy.upgrade_pid != 0, ORIBI_EVENT_UPGRADE,
+        return set_command(client, ORIBI__COMMAND_UPGRADE, context->policy.upgrade_pid != 0, ORIBI_EVENT_UPGRADE,
                            event);
-    if (strcmp(line, "stop") == 0 && oribi__upgrade_hand_stop(supervisor, false)) {
+    if (strcmp(line, "stop") == 0 && oribi__upgrade_hand_stop(context, false)) {
         client->command = ORIBI__COMMAND_STOP; /* the predecessor tells this server to stop */
         return false;
     }
     if (strcmp(line, "stop") == 0)
         return set_command(client, ORIBI__COMMAND_STOP, false, ORIBI_EVENT_STOP, event);
     if (strcmp(line, "stop now") == 0) {
-        (void)oribi__upgrade_hand_stop(supervisor, true);
+        (void)oribi__upgrade_hand_stop(context, true);
         return set_command(client, ORIBI__COMMAND_STOP, false, ORIBI_EVENT_STOP_NOW, event);
     }
     if (strncmp(line, "workers ", 8) == 0)
-        return resize(supervisor, client, line + 8, event);
+        return resize(context, client, line + 8, event);
     if (strcmp(line, "certificates") == 0)
-        return renew_certificates(supervisor, client);
+        return renew_certificates(context, client);
     if (strcmp(line, "reopen") == 0) {
         *event = (struct oribi_policy_event){.type = ORIBI_EVENT_REOPEN};
         answer(client, true, "log files are reopened");
@@ -396,12 +395,12 @@ static bool command(struct oribi_supervisor *supervisor, struct oribi__client *c
 
 /* --- turns --- */
 
-static void accept_one(struct oribi_supervisor *supervisor, int fd)
+static void accept_one(struct oribi__context *context, int fd)
 {
     struct oribi_peer peer;
     bool allowed = oribi_os_peer(fd, &peer) == 0 && (peer.uid == 0 || peer.uid == geteuid());
     for (uint32_t i = 0; allowed && i < ORIBI__CLIENTS_MAX; i++) {
-        struct oribi__client *client = &supervisor->control.clients[i];
+        struct oribi__client *client = &context->control.clients[i];
         if (client->fd >= 0)
             continue;
         *client = (struct oribi__client){.fd = fd, .until = oribi_clock_ms() + PATIENCE_MS};
@@ -438,17 +437,17 @@ static bool read_line(struct oribi__client *client)
     return false;
 }
 
-bool oribi__control_turn(struct oribi_supervisor *supervisor, struct oribi_policy_event *event)
+bool oribi__control_turn(struct oribi__context *context, struct oribi_policy_event *event)
 {
-    struct oribi__control *control = &supervisor->control;
+    struct oribi__control *control = &context->control;
     int fd;
     while (control->fd >= 0 && oribi_os_accept(control->fd, &fd, NULL, NULL) == 0)
-        accept_one(supervisor, fd);
+        accept_one(context, fd);
     for (uint32_t i = 0; i < ORIBI__CLIENTS_MAX; i++) {
         struct oribi__client *client = &control->clients[i];
         if (client->fd < 0)
             continue;
-        if (read_line(client) && command(supervisor, client, event))
+        if (read_line(client) && command(context, client, event))
             return true;
         if (client->fd >= 0 && client->command == ORIBI__COMMAND_NONE && oribi_clock_ms() >= client->until)
             drop(client);
@@ -456,21 +455,21 @@ bool oribi__control_turn(struct oribi_supervisor *supervisor, struct oribi_polic
     return false;
 }
 
-size_t oribi__control_fds(const struct oribi_supervisor *supervisor, int *fds)
+size_t oribi__control_fds(const struct oribi__context *context, int *fds)
 {
     size_t count = 0;
-    fds[count++] = supervisor->control.fd;
+    fds[count++] = context->control.fd;
     for (uint32_t i = 0; i < ORIBI__CLIENTS_MAX; i++)
-        fds[count++] = supervisor->control.clients[i].fd;
+        fds[count++] = context->control.clients[i].fd;
     return count;
 }
 
-int64_t oribi__control_deadline(const struct oribi_supervisor *supervisor)
+int64_t oribi__control_deadline(const struct oribi__context *context)
 {
-    const struct oribi__deferred_reply *deferred = &supervisor->control.deferred;
+    const struct oribi__deferred_reply *deferred = &context->control.deferred;
     int64_t at = deferred->command != ORIBI__COMMAND_NONE ? deferred->look_at : INT64_MAX;
     for (uint32_t i = 0; i < ORIBI__CLIENTS_MAX; i++) {
-        const struct oribi__client *client = &supervisor->control.clients[i];
+        const struct oribi__client *client = &context->control.clients[i];
         if (client->fd >= 0 && client->command == ORIBI__COMMAND_NONE && client->until < at)
             at = client->until;
     }

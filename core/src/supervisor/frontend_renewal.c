@@ -45,12 +45,12 @@ static bool any_owes(const struct oribi__frontends *frontends)
 
 /* Reads the files, and tells the frontends of them. 0: their answers are waited for; ORIBI_AGAIN: for a password; or a
  * code with one line in `error`. */
-static int read_and_give(struct oribi_supervisor *supervisor, char *error)
+static int read_and_give(struct oribi__context *context, char *error)
 {
-    struct oribi__frontends *frontends = &supervisor->frontends;
+    struct oribi__frontends *frontends = &context->frontends;
     struct oribi_buf text = {0};
     oribi__frontend_files_free(&frontends->renewed, false);
-    int code = oribi__frontend_text_certificates(supervisor->context.options, supervisor->context.listeners, NULL,
+    int code = oribi__frontend_text_certificates(context->process.options, context->process.listeners, NULL,
                                                  &frontends->renewed, frontends->passwords, &text, error);
     for (uint32_t i = 0; i < frontends->set.count && code == 0; i++) {
         struct oribi__frontend *frontend = &frontends->items[i];
@@ -63,9 +63,9 @@ static int read_and_give(struct oribi_supervisor *supervisor, char *error)
     return code;
 }
 
-static void end_renewal(struct oribi_supervisor *supervisor, int code, const char *error)
+static void end_renewal(struct oribi__context *context, int code, const char *error)
 {
-    struct oribi__frontends *frontends = &supervisor->frontends;
+    struct oribi__frontends *frontends = &context->frontends;
     char line[ORIBI_ERROR_TEXT_CAP + 64];
     if (code == 0 && frontends->taken > 0)
         oribi__frontend_files_move(&frontends->kept, &frontends->renewed);
@@ -84,31 +84,31 @@ static void end_renewal(struct oribi_supervisor *supervisor, int code, const cha
                               : "",
                    code < 0 ? "" : error); /* fits */
     if (frontends->renew_again)
-        oribi__control_answer_first(supervisor, ORIBI__COMMAND_CERTIFICATES, code, line);
+        oribi__control_answer_first(context, ORIBI__COMMAND_CERTIFICATES, code, line);
     else
-        oribi__control_answer(supervisor, ORIBI__COMMAND_CERTIFICATES, code, line);
+        oribi__control_answer(context, ORIBI__COMMAND_CERTIFICATES, code, line);
     if (!frontends->renew_again)
         return;
     frontends->renew_again = false;
-    oribi__frontends_certificates(supervisor);
+    oribi__frontends_certificates(context);
 }
 
-static void renew(struct oribi_supervisor *supervisor)
+static void renew(struct oribi__context *context)
 {
-    struct oribi__frontends *frontends = &supervisor->frontends;
+    struct oribi__frontends *frontends = &context->frontends;
     char error[ORIBI_ERROR_TEXT_CAP] = "";
-    int code = read_and_give(supervisor, error);
+    int code = read_and_give(context, error);
     if (code < 0 && code != ORIBI_AGAIN) {
-        end_renewal(supervisor, code, error);
+        end_renewal(context, code, error);
         return;
     }
     frontends->renewing = code == ORIBI_AGAIN ? ORIBI__RENEWAL_READS : ORIBI__RENEWAL_WAITS;
     frontends->renewal_until = oribi_clock_ms() + CERTIFICATES_MS;
 }
 
-void oribi__frontends_certificates(struct oribi_supervisor *supervisor)
+void oribi__frontends_certificates(struct oribi__context *context)
 {
-    struct oribi__frontends *frontends = &supervisor->frontends;
+    struct oribi__frontends *frontends = &context->frontends;
     if (frontends->renewing != ORIBI__RENEWAL_NONE) {
         frontends->renew_again = true;
         return;
@@ -116,15 +116,15 @@ void oribi__frontends_certificates(struct oribi_supervisor *supervisor)
     frontends->refusal[0] = frontends->warning[0] = '\0';
     frontends->taken = 0;
     frontends->passwords = oribi_mem_alloc(1, sizeof(*frontends->passwords));
-    renew(supervisor);
+    renew(context);
 }
 
 /* A frontend that dies owes no answer. */
-void oribi__frontends_renewal_turn(struct oribi_supervisor *supervisor, int64_t now_ms)
+void oribi__frontends_renewal_turn(struct oribi__context *context, int64_t now_ms)
 {
-    struct oribi__frontends *frontends = &supervisor->frontends;
+    struct oribi__frontends *frontends = &context->frontends;
     if (frontends->renewing == ORIBI__RENEWAL_READS && oribi__passwords_turn(frontends->passwords)) {
-        renew(supervisor);
+        renew(context);
         return;
     }
     if (frontends->renewing != ORIBI__RENEWAL_WAITS)
@@ -133,8 +133,7 @@ void oribi__frontends_renewal_turn(struct oribi_supervisor *supervisor, int64_t 
     if (late && now_ms < frontends->renewal_until)
         return;
     if (frontends->refusal[0] || late)
-        end_renewal(supervisor, ORIBI_EINVAL,
-                    frontends->refusal[0] ? frontends->refusal : "a frontend does not answer");
+        end_renewal(context, ORIBI_EINVAL, frontends->refusal[0] ? frontends->refusal : "a frontend does not answer");
     else
-        end_renewal(supervisor, 0, frontends->taken > 0 ? frontends->warning : "no frontend serves now");
+        end_renewal(context, 0, frontends->taken > 0 ? frontends->warning : "no frontend serves now");
 }

@@ -13,9 +13,9 @@
 #include <stdio.h>
 #include <string.h>
 
-int oribi__frontends_access_log_fd(const struct oribi_supervisor *supervisor)
+int oribi__frontends_access_log_fd(const struct oribi__context *context)
 {
-    return supervisor->context.access_log ? oribi_access_log_fd(supervisor->context.access_log) : -1;
+    return context->process.access_log ? oribi_access_log_fd(context->process.access_log) : -1;
 }
 
 void oribi__frontends_end_reading(struct oribi__passwords **passwords, bool in_child)
@@ -27,22 +27,22 @@ void oribi__frontends_end_reading(struct oribi__passwords **passwords, bool in_c
     *passwords = NULL;
 }
 
-static int start_program(struct oribi_supervisor *supervisor, uint32_t i, int text, int control, pid_t *pid)
+static int start_program(struct oribi__context *context, uint32_t i, int text, int control, pid_t *pid)
 {
-    struct oribi__frontends *frontends = &supervisor->frontends;
-    const struct oribi__process_context *context = &supervisor->context;
+    struct oribi__frontends *frontends = &context->frontends;
+    const struct oribi__process_context *process = &context->process;
     char *argv[] = {frontends->program, NULL};
-    struct oribi_start start = {.argv = argv, .environ = supervisor->start.environ, .dir = supervisor->start.dir};
+    struct oribi_start start = {.argv = argv, .environ = context->start.environ, .dir = context->start.dir};
     char env[192];
     int log_fd = oribi_log_fd();
-    int access_fd = oribi__frontends_access_log_fd(supervisor);
+    int access_fd = oribi__frontends_access_log_fd(context);
     int keep[ORIBI_LISTENERS_MAX + 9] = {
-        text, control, context->board.fd, context->handoff.take_fd, context->handoff.give_fd, log_fd};
+        text, control, process->board.fd, process->handoff.take_fd, process->handoff.give_fd, log_fd};
     size_t count = 6;
     uint32_t share = ORIBI_CHANNELS_MAX / ORIBI_FRONTENDS_MAX;
     (void)snprintf(env, sizeof(env), "ORIBI_FRONTEND=%d %d %d %d %u %d %d %d %d %d %u %u %d %u",
-                   ORIBI_FRONTEND_PROTOCOL, text, control, context->board.fd, context->board.count,
-                   context->handoff.take_fd, context->handoff.give_fd,
+                   ORIBI_FRONTEND_PROTOCOL, text, control, process->board.fd, process->board.count,
+                   process->handoff.take_fd, process->handoff.give_fd,
                    /* numbers fit */
                    frontends->tickets_fd, log_fd, access_fd, 1 + i * share, share, frontends->slots_fd, i);
     if (frontends->tickets_fd >= 0)
@@ -51,9 +51,9 @@ static int start_program(struct oribi_supervisor *supervisor, uint32_t i, int te
         keep[count++] = frontends->slots_fd;
     if (access_fd >= 0)
         keep[count++] = access_fd;
-    for (uint32_t k = 0; k < context->listeners->count; k++)
-        if (context->listeners->items[k].frontend)
-            keep[count++] = context->listeners->items[k].fd;
+    for (uint32_t k = 0; k < process->listeners->count; k++)
+        if (process->listeners->items[k].frontend)
+            keep[count++] = process->listeners->items[k].fd;
     char *extra[] = {env, (char *)"ORIBI_MOLD=", (char *)"ORIBI_UPGRADE=", NULL};
     oribi__children_ours(true);
     int code = oribi_start_again(&start, extra, keep, count, pid);
@@ -62,28 +62,28 @@ static int start_program(struct oribi_supervisor *supervisor, uint32_t i, int te
 }
 
 /* Also that none has expired: that is no reason for not starting, but those that served last are better then. */
-static int write_new(struct oribi_supervisor *supervisor, struct oribi__frontend *frontend, struct oribi_buf *text,
+static int write_new(struct oribi__context *context, struct oribi__frontend *frontend, struct oribi_buf *text,
                      char *error)
 {
-    bool again = supervisor->frontends.kept.len > 0;
+    bool again = context->frontends.kept.len > 0;
     int code = again ? oribi__frontend_add(text, "strict", "", 0) : 0;
     if (code < 0)
         (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "out of memory");
     else
-        code = oribi__frontend_text_certificates(supervisor->context.options, supervisor->context.listeners, NULL,
-                                                 &frontend->files, supervisor->frontends.of_start, text, error);
+        code = oribi__frontend_text_certificates(context->process.options, context->process.listeners, NULL,
+                                                 &frontend->files, context->frontends.of_start, text, error);
     return code;
 }
 
 /* Certificates, from their files, or those that served last. */
-static int write_certificates(struct oribi_supervisor *supervisor, uint32_t i, struct oribi_buf *text, char *error)
+static int write_certificates(struct oribi__context *context, uint32_t i, struct oribi_buf *text, char *error)
 {
-    struct oribi__frontends *frontends = &supervisor->frontends;
+    struct oribi__frontends *frontends = &context->frontends;
     struct oribi__frontend *frontend = &frontends->items[i];
     size_t before = text->len;
     oribi__frontend_files_free(&frontend->files, false);
     if (!frontend->refused[0]) {
-        int code = write_new(supervisor, frontend, text, error);
+        int code = write_new(context, frontend, text, error);
         if (code == 0 || code == ORIBI_AGAIN || frontends->kept.len == 0)
             return code;
         (void)snprintf(frontend->refused, sizeof(frontend->refused), "%.*s", (int)sizeof(frontend->refused) - 1, error);
@@ -94,27 +94,27 @@ static int write_certificates(struct oribi_supervisor *supervisor, uint32_t i, s
     oribi_log(ORIBI_LOG_WARN, "frontend %u gets the certificates that served last: %s", i, frontend->refused);
     frontend->refused[0] = '\0';
     error[0] = '\0';
-    return oribi__frontend_text_certificates(supervisor->context.options, supervisor->context.listeners,
-                                             &frontends->kept, NULL, NULL, text, error);
+    return oribi__frontend_text_certificates(context->process.options, context->process.listeners, &frontends->kept,
+                                             NULL, NULL, text, error);
 }
 
-int oribi__frontend_start(struct oribi_supervisor *supervisor, uint32_t i, char *error)
+int oribi__frontend_start(struct oribi__context *context, uint32_t i, char *error)
 {
-    struct oribi__frontend *frontend = &supervisor->frontends.items[i];
+    struct oribi__frontend *frontend = &context->frontends.items[i];
     struct oribi_buf text = {0};
     int fds[2];
-    if (!supervisor->frontends.of_start)
-        supervisor->frontends.of_start = oribi_mem_alloc(1, sizeof(*supervisor->frontends.of_start));
-    supervisor->frontends.starting = i;
-    const struct oribi_buf *local = &supervisor->frontends.local;
-    int code = oribi__frontend_text(supervisor->context.options, oribi_slice(local->p, local->len),
-                                    supervisor->context.listeners, &text);
+    if (!context->frontends.of_start)
+        context->frontends.of_start = oribi_mem_alloc(1, sizeof(*context->frontends.of_start));
+    context->frontends.starting = i;
+    const struct oribi_buf *local = &context->frontends.local;
+    int code = oribi__frontend_text(context->process.options, oribi_slice(local->p, local->len),
+                                    context->process.listeners, &text);
     if (code < 0)
         (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "out of memory");
     else
-        code = write_certificates(supervisor, i, &text, error);
+        code = write_certificates(context, i, &text, error);
     if (code != ORIBI_AGAIN)
-        oribi__frontends_end_reading(&supervisor->frontends.of_start, false);
+        oribi__frontends_end_reading(&context->frontends.of_start, false);
     int text_memory = code < 0 ? code : oribi__frontend_text_fd(&text, error);
     oribi__frontend_wipe(&text);
     if (text_memory < 0)
@@ -125,7 +125,7 @@ int oribi__frontend_start(struct oribi_supervisor *supervisor, uint32_t i, char 
         return ORIBI_ESYS;
     }
     (void)oribi_os_set_nonblock(fds[0], true); /* it is open: cannot fail */
-    code = start_program(supervisor, i, text_memory, fds[1], &frontend->process.pid);
+    code = start_program(context, i, text_memory, fds[1], &frontend->process.pid);
     oribi_os_close(text_memory);
     oribi_os_close(fds[1]);
     if (code < 0) {

@@ -49,9 +49,9 @@ static bool is_last(uint32_t *owed)
 }
 
 /* One message. False: there is none. */
-static bool hear(struct oribi_supervisor *supervisor, struct oribi__frontend *frontend)
+static bool hear(struct oribi__context *context, struct oribi__frontend *frontend)
 {
-    struct oribi__frontends *frontends = &supervisor->frontends;
+    struct oribi__frontends *frontends = &context->frontends;
     char line[ORIBI_ERROR_TEXT_CAP + 2];
     if (frontend->control_fd < 0)
         return false;
@@ -97,9 +97,9 @@ static bool hear(struct oribi_supervisor *supervisor, struct oribi__frontend *fr
 }
 
 /* Messages that are there. A frontend that writes without an end, which none of ours does, holds up nobody. */
-static void hear_some(struct oribi_supervisor *supervisor, struct oribi__frontend *frontend)
+static void hear_some(struct oribi__context *context, struct oribi__frontend *frontend)
 {
-    for (int i = 0; i < HEARD_MAX && hear(supervisor, frontend); i++)
+    for (int i = 0; i < HEARD_MAX && hear(context, frontend); i++)
         continue;
 }
 
@@ -138,12 +138,12 @@ int oribi__frontends_check_user(const struct oribi_options *options, char *error
     return code;
 }
 
-int oribi__frontends_begin(struct oribi_supervisor *supervisor, char *error)
+int oribi__frontends_begin(struct oribi__context *context, char *error)
 {
-    struct oribi__frontends *frontends = &supervisor->frontends;
-    const struct oribi_options *options = supervisor->context.options;
-    oribi__frontends_warn_of_unused(options, supervisor->context.listeners);
-    if (!oribi__frontends_wanted(supervisor->context.listeners) || supervisor->context.prefork)
+    struct oribi__frontends *frontends = &context->frontends;
+    const struct oribi_options *options = context->process.options;
+    oribi__frontends_warn_of_unused(options, context->process.listeners);
+    if (!oribi__frontends_wanted(context->process.listeners) || context->process.prefork)
         return 0;
     if (!oribi__frontend_program(frontends->program, sizeof(frontends->program)))
         return refuse(error, "tls:// and ?frontend=on need " ORIBI__FRONTEND_NEEDS);
@@ -158,7 +158,7 @@ int oribi__frontends_begin(struct oribi_supervisor *supervisor, char *error)
         (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "out of memory");
     frontends->beginning = code == 0;
     if (code < 0)
-        oribi__frontends_close(supervisor, false);
+        oribi__frontends_close(context, false);
     return code;
 }
 
@@ -168,19 +168,19 @@ static bool may_start(const struct oribi__frontends *frontends, uint32_t i)
     return !frontends->of_start || (frontends->starting == i && oribi__passwords_turn(frontends->of_start));
 }
 
-static int begin_turn(struct oribi_supervisor *supervisor, char *error)
+static int begin_turn(struct oribi__context *context, char *error)
 {
-    struct oribi__frontends *frontends = &supervisor->frontends;
+    struct oribi__frontends *frontends = &context->frontends;
     while (frontends->begun < frontends->set.count) {
         if (!may_start(frontends, frontends->begun))
             return ORIBI_AGAIN;
-        int code = oribi__frontend_start(supervisor, frontends->begun, error);
+        int code = oribi__frontend_start(context, frontends->begun, error);
         if (code < 0)
             return code;
         frontends->begun++;
     }
     for (uint32_t i = 0; i < frontends->set.count; i++)
-        hear_some(supervisor, &frontends->items[i]);
+        hear_some(context, &frontends->items[i]);
     if (frontends->error[0])
         return refuse(error, frontends->error);
     if (!all_open(frontends))
@@ -191,14 +191,14 @@ static int begin_turn(struct oribi_supervisor *supervisor, char *error)
                                                            : refuse(error, "oribi-frontend is not ready in time");
 }
 
-int oribi__frontends_begin_turn(struct oribi_supervisor *supervisor, char *error)
+int oribi__frontends_begin_turn(struct oribi__context *context, char *error)
 {
-    int code = begin_turn(supervisor, error);
+    int code = begin_turn(context, error);
     if (code == ORIBI_AGAIN)
         return code;
-    supervisor->frontends.beginning = false;
+    context->frontends.beginning = false;
     if (code < 0)
-        oribi__frontends_close(supervisor, false);
+        oribi__frontends_close(context, false);
     return code;
 }
 
@@ -214,16 +214,16 @@ static bool locals_wait(const struct oribi__frontends *frontends)
     return false;
 }
 
-bool oribi__frontends_settle(const struct oribi_supervisor *supervisor)
+bool oribi__frontends_settle(const struct oribi__context *context)
 {
-    const struct oribi__frontends *frontends = &supervisor->frontends;
+    const struct oribi__frontends *frontends = &context->frontends;
     return frontends->renewing != ORIBI__RENEWAL_NONE ||
            (frontends->locals_until && oribi_clock_ms() < frontends->locals_until && locals_wait(frontends));
 }
 
-void oribi__frontends_local(struct oribi_supervisor *supervisor, const struct oribi_buf *local)
+void oribi__frontends_local(struct oribi__context *context, const struct oribi_buf *local)
 {
-    struct oribi__frontends *frontends = &supervisor->frontends;
+    struct oribi__frontends *frontends = &context->frontends;
     struct oribi_buf *own = &frontends->local;
     char error[ORIBI_ERROR_TEXT_CAP];
     if (frontends->set.count == 0)
@@ -266,16 +266,16 @@ static bool command_ended(struct oribi__passwords *passwords, pid_t pid, int sta
     return passwords && passwords->runs && oribi_os_command_ended(&passwords->command, pid, status);
 }
 
-bool oribi__frontends_ended(struct oribi_supervisor *supervisor, pid_t pid, int status)
+bool oribi__frontends_ended(struct oribi__context *context, pid_t pid, int status)
 {
-    struct oribi__frontends *frontends = &supervisor->frontends;
+    struct oribi__frontends *frontends = &context->frontends;
     if (command_ended(frontends->passwords, pid, status) || command_ended(frontends->of_start, pid, status))
         return true;
     for (uint32_t i = 0; i < frontends->set.count; i++) {
         struct oribi__frontend *frontend = &frontends->items[i];
         if (frontend->process.pid != pid)
             continue;
-        hear_some(supervisor, frontend);
+        hear_some(context, frontend);
         oribi__close(&frontend->control_fd);
         frontend->process.pid = 0;
         frontend->owed = frontend->locals_owed = 0;
@@ -288,7 +288,7 @@ bool oribi__frontends_ended(struct oribi_supervisor *supervisor, pid_t pid, int 
             oribi_frontend_slot_ended(&frontends->set.slots[i]);
         if (frontends->ending || frontends->beginning)
             return true;
-        supervisor->observe.totals.frontend_exits++;
+        context->observe.totals.frontend_exits++;
         oribi_log(ORIBI_LOG_ERROR, "frontend %u (pid %d) ended: %s %d%s%s", i, (int)pid,
                   WIFSIGNALED(status) ? "signal" : "exit code",
                   WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status), frontends->error[0] ? ": " : "",
@@ -300,13 +300,13 @@ bool oribi__frontends_ended(struct oribi_supervisor *supervisor, pid_t pid, int 
     return false;
 }
 
-static void look_at(struct oribi_supervisor *supervisor, uint32_t i, int64_t now_ms)
+static void look_at(struct oribi__context *context, uint32_t i, int64_t now_ms)
 {
-    struct oribi__frontends *frontends = &supervisor->frontends;
+    struct oribi__frontends *frontends = &context->frontends;
     struct oribi__frontend *frontend = &frontends->items[i];
     char error[ORIBI_ERROR_TEXT_CAP];
     bool was_ready = frontend->process.ready;
-    hear_some(supervisor, frontend);
+    hear_some(context, frontend);
     if (!was_ready && frontend->process.ready)
         oribi_log(ORIBI_LOG_INFO, "frontend %u (pid %d) serves again", i, (int)frontend->process.pid);
     if (frontend->process.pid && !frontend->process.ready && now_ms >= frontend->ready_by && !frontends->ending) {
@@ -317,23 +317,23 @@ static void look_at(struct oribi_supervisor *supervisor, uint32_t i, int64_t now
     if (frontend->process.pid || frontends->ending || !frontend->start_at || now_ms < frontend->start_at ||
         !may_start(frontends, i))
         return;
-    int code = oribi__frontend_start(supervisor, i, error);
+    int code = oribi__frontend_start(context, i, error);
     if (code < 0 && code != ORIBI_AGAIN) {
         oribi_log(ORIBI_LOG_ERROR, "frontend %u cannot be started: %s", i, error);
         plan_start(frontend, now_ms);
     }
 }
 
-void oribi__frontends_turn(struct oribi_supervisor *supervisor)
+void oribi__frontends_turn(struct oribi__context *context)
 {
-    struct oribi__frontends *frontends = &supervisor->frontends;
+    struct oribi__frontends *frontends = &context->frontends;
     int64_t now_ms = oribi_clock_ms();
     for (uint32_t i = 0; i < frontends->set.count; i++)
-        look_at(supervisor, i, now_ms);
-    oribi__frontends_renewal_turn(supervisor, now_ms);
+        look_at(context, i, now_ms);
+    oribi__frontends_renewal_turn(context, now_ms);
     if (now_ms >= frontends->locals_until)
         frontends->locals_until = 0;
-    oribi__frontends_note_sole(frontends, supervisor->upgrade.predecessor_fd < 0 && !supervisor->policy.upgrade_pid);
+    oribi__frontends_note_sole(frontends, context->upgrade.predecessor_fd < 0 && !context->policy.upgrade_pid);
     if (frontends->tickets && now_ms >= frontends->tickets_at)
         oribi__frontends_turn_tickets(frontends, now_ms);
 }
@@ -346,9 +346,9 @@ static int64_t passwords_deadline(const struct oribi__passwords *passwords)
     return oribi_earlier(look_at, passwords->command.until_ms);
 }
 
-int64_t oribi__frontends_deadline(const struct oribi_supervisor *supervisor)
+int64_t oribi__frontends_deadline(const struct oribi__context *context)
 {
-    const struct oribi__frontends *frontends = &supervisor->frontends;
+    const struct oribi__frontends *frontends = &context->frontends;
     int64_t at = frontends->tickets ? frontends->tickets_at : INT64_MAX;
     at = oribi_earlier(at, passwords_deadline(frontends->passwords));
     at = oribi_earlier(at, passwords_deadline(frontends->of_start));
@@ -369,9 +369,9 @@ int64_t oribi__frontends_deadline(const struct oribi_supervisor *supervisor)
     return at;
 }
 
-size_t oribi__frontends_fds(const struct oribi_supervisor *supervisor, int *fds)
+size_t oribi__frontends_fds(const struct oribi__context *context, int *fds)
 {
-    const struct oribi__frontends *frontends = &supervisor->frontends;
+    const struct oribi__frontends *frontends = &context->frontends;
     for (uint32_t i = 0; i < frontends->set.count; i++)
         fds[i] = frontends->items[i].control_fd;
     fds[frontends->set.count] =
@@ -390,10 +390,10 @@ static void tell_all(struct oribi__frontends *frontends, char kind)
             (void)send(frontends->items[i].control_fd, &kind, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-void oribi__frontends_reopen(struct oribi_supervisor *supervisor)
+void oribi__frontends_reopen(struct oribi__context *context)
 {
-    struct oribi__frontends *frontends = &supervisor->frontends;
-    int access_fd = oribi__frontends_access_log_fd(supervisor);
+    struct oribi__frontends *frontends = &context->frontends;
+    int access_fd = oribi__frontends_access_log_fd(context);
     for (uint32_t i = 0; i < frontends->set.count; i++)
         if (frontends->items[i].control_fd >= 0 &&
             (oribi__frontend_text_send(frontends->items[i].control_fd, ORIBI_FRONTEND_TOLD_REOPEN, oribi_log_fd()) <
@@ -403,36 +403,36 @@ void oribi__frontends_reopen(struct oribi_supervisor *supervisor)
             oribi_log(ORIBI_LOG_WARN, "frontend %u goes on with the old log: %s", i, oribi_os_error_text());
 }
 
-void oribi__frontends_end(struct oribi_supervisor *supervisor, bool handed_over)
+void oribi__frontends_end(struct oribi__context *context, bool handed_over)
 {
-    struct oribi__frontends *frontends = &supervisor->frontends;
+    struct oribi__frontends *frontends = &context->frontends;
     if (frontends->ending || frontends->set.count == 0)
         return;
     frontends->ending = true;
     frontends->renewing = ORIBI__RENEWAL_NONE;
     oribi__frontends_end_reading(&frontends->passwords, false);
     oribi__frontends_end_reading(&frontends->of_start, false);
-    bool shared = handed_over || supervisor->upgrade.predecessor_fd >= 0;
+    bool shared = handed_over || context->upgrade.predecessor_fd >= 0;
     tell_all(frontends, shared ? ORIBI_FRONTEND_TOLD_DRAIN : ORIBI_FRONTEND_TOLD_STOP);
 }
 
-void oribi__frontends_give_up(struct oribi_supervisor *supervisor)
+void oribi__frontends_give_up(struct oribi__context *context)
 {
-    tell_all(&supervisor->frontends, ORIBI_FRONTEND_TOLD_GIVE_UP);
+    tell_all(&context->frontends, ORIBI_FRONTEND_TOLD_GIVE_UP);
 }
 
-bool oribi__frontends_left(const struct oribi_supervisor *supervisor)
+bool oribi__frontends_left(const struct oribi__context *context)
 {
-    const struct oribi__frontends *frontends = &supervisor->frontends;
+    const struct oribi__frontends *frontends = &context->frontends;
     for (uint32_t i = 0; i < frontends->set.count; i++)
         if (frontends->items[i].process.pid)
             return true;
     return false;
 }
 
-void oribi__frontends_close(struct oribi_supervisor *supervisor, bool in_child)
+void oribi__frontends_close(struct oribi__context *context, bool in_child)
 {
-    struct oribi__frontends *frontends = &supervisor->frontends;
+    struct oribi__frontends *frontends = &context->frontends;
     for (uint32_t i = 0; i < frontends->set.count; i++) {
         struct oribi__frontend *frontend = &frontends->items[i];
         oribi__close(&frontend->control_fd);

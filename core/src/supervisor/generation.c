@@ -22,17 +22,17 @@
 
 /* --- starting --- */
 
-struct oribi__mold_socket *oribi__mold_socket_of(struct oribi_supervisor *supervisor, int32_t pid)
+struct oribi__mold_socket *oribi__mold_socket_of(struct oribi__context *context, int32_t pid)
 {
     for (uint32_t i = 0; i < ORIBI_MOLDS_MAX; i++)
-        if (supervisor->molds[i].fd >= 0 && supervisor->molds[i].pid == pid)
-            return &supervisor->molds[i];
+        if (context->molds[i].fd >= 0 && context->molds[i].pid == pid)
+            return &context->molds[i];
     return NULL;
 }
 
-void oribi__mold_socket_close(struct oribi_supervisor *supervisor, int32_t pid)
+void oribi__mold_socket_close(struct oribi__context *context, int32_t pid)
 {
-    struct oribi__mold_socket *mold = oribi__mold_socket_of(supervisor, pid);
+    struct oribi__mold_socket *mold = oribi__mold_socket_of(context, pid);
     if (!mold)
         return;
     oribi_os_close(mold->fd);
@@ -46,23 +46,23 @@ static struct oribi_policy_event mold_started(uint32_t generation, pid_t pid, co
 }
 
 /* Takes fd. There is always room: the policy keeps no more molds than this array. */
-static void keep_socket(struct oribi_supervisor *supervisor, int32_t pid, int fd)
+static void keep_socket(struct oribi__context *context, int32_t pid, int fd)
 {
     for (uint32_t i = 0; i < ORIBI_MOLDS_MAX; i++) {
-        if (supervisor->molds[i].fd >= 0)
+        if (context->molds[i].fd >= 0)
             continue;
-        supervisor->molds[i] = (struct oribi__mold_socket){.pid = pid, .fd = fd};
+        context->molds[i] = (struct oribi__mold_socket){.pid = pid, .fd = fd};
         return;
     }
     oribi_os_close(fd); /* the mold takes it for the order to leave */
 }
 
-struct oribi_policy_event oribi__mold_started(struct oribi_supervisor *supervisor, pid_t pid)
+struct oribi_policy_event oribi__mold_started(struct oribi__context *context, pid_t pid)
 {
-    struct oribi__next_mold *next = &supervisor->next_mold;
+    struct oribi__next_mold *next = &context->next_mold;
     const char *text = pid < 0 ? oribi_os_error_text() : NULL;
     if (pid >= 0)
-        keep_socket(supervisor, pid, next->fds[0]);
+        keep_socket(context, pid, next->fds[0]);
     else
         oribi_os_close(next->fds[0]);
     oribi_os_close(next->fds[1]);
@@ -71,39 +71,39 @@ struct oribi_policy_event oribi__mold_started(struct oribi_supervisor *superviso
 }
 
 /* ORIBI_LISTEN names the listeners of service managers too, so the callers empty the variables of those. */
-size_t oribi__listeners_to_keep(struct oribi_supervisor *supervisor, char *listen, size_t cap, int *keep)
+size_t oribi__listeners_to_keep(struct oribi__context *context, char *listen, size_t cap, int *keep)
 {
     int n = snprintf(listen, cap, "ORIBI_LISTEN=");
-    (void)oribi_inherited_format(supervisor->context.listeners, listen + n, cap - (size_t)n);
+    (void)oribi_inherited_format(context->process.listeners, listen + n, cap - (size_t)n);
     size_t count = 0;
-    for (uint32_t i = 0; i < supervisor->context.listeners->count; i++)
-        keep[count++] = supervisor->context.listeners->items[i].fd;
+    for (uint32_t i = 0; i < context->process.listeners->count; i++)
+        keep[count++] = context->process.listeners->items[i].fd;
     return count;
 }
 
-static int exec_mold(struct oribi_supervisor *supervisor, pid_t *pid)
+static int exec_mold(struct oribi__context *context, pid_t *pid)
 {
     char listen[ORIBI_INHERITED_TEXT_CAP + 16];
     char mold[160];
     char handoff[24];
     char metrics[ORIBI__APP_STORE_TEXT_CAP];
     int keep[ORIBI_LISTENERS_MAX + 7];
-    size_t count = oribi__listeners_to_keep(supervisor, listen, sizeof(listen), keep);
-    oribi_handoff_export(&supervisor->context.handoff, handoff, sizeof(handoff));
+    size_t count = oribi__listeners_to_keep(context, listen, sizeof(listen), keep);
+    oribi_handoff_export(&context->process.handoff, handoff, sizeof(handoff));
     (void)snprintf(mold, sizeof(mold), "ORIBI_MOLD=%u %u %d %d %d %d %u %ld %s", (unsigned)ORIBI__LAYOUT,
-                   supervisor->next_mold.generation, supervisor->next_mold.fds[1], supervisor->context.message_fd,
-                   supervisor->context.life_fd,
+                   context->next_mold.generation, context->next_mold.fds[1], context->process.message_fd,
+                   context->process.life_fd,
                    /* ten numbers fit */
-                   supervisor->context.board.fd, supervisor->context.board.count, (long)supervisor->pid, handoff);
-    keep[count++] = supervisor->next_mold.fds[1];
-    keep[count++] = supervisor->context.message_fd;
-    keep[count++] = supervisor->context.life_fd;
-    keep[count++] = supervisor->context.board.fd;
-    keep[count++] = supervisor->context.handoff.take_fd;
-    keep[count++] = supervisor->context.handoff.give_fd;
-    if (supervisor->context.app.fd >= 0)
-        keep[count++] = supervisor->context.app.fd;
-    oribi__app_store_text(&supervisor->context.app, metrics);
+                   context->process.board.fd, context->process.board.count, (long)context->pid, handoff);
+    keep[count++] = context->next_mold.fds[1];
+    keep[count++] = context->process.message_fd;
+    keep[count++] = context->process.life_fd;
+    keep[count++] = context->process.board.fd;
+    keep[count++] = context->process.handoff.take_fd;
+    keep[count++] = context->process.handoff.give_fd;
+    if (context->process.app.fd >= 0)
+        keep[count++] = context->process.app.fd;
+    oribi__app_store_text(&context->process.app, metrics);
     char *extra[] = {mold,
                      listen,
                      metrics,
@@ -116,39 +116,39 @@ static int exec_mold(struct oribi_supervisor *supervisor, pid_t *pid)
                      (char *)"ORIBI_CONTROL_PATH=",
                      NULL};
     oribi__children_ours(true);
-    int code = oribi_start_again(&supervisor->start, extra, keep, count, pid);
+    int code = oribi_start_again(&context->start, extra, keep, count, pid);
     oribi__children_ours(false);
     return code;
 }
 
 /* A manager is its own mold: nothing is to be forked or loaded. Every other first mold is forked by the language; a
  * fresh one is started by exec. */
-bool oribi__start_mold(struct oribi_supervisor *supervisor, uint32_t generation, bool fresh,
+bool oribi__start_mold(struct oribi__context *context, uint32_t generation, bool fresh,
                        struct oribi_policy_event *event)
 {
     pid_t pid = -1;
-    supervisor->next_mold.generation = generation;
-    if (!fresh && supervisor->context.prefork) {
-        *event = mold_started(generation, supervisor->pid, NULL);
+    context->next_mold.generation = generation;
+    if (!fresh && context->process.prefork) {
+        *event = mold_started(generation, context->pid, NULL);
         return true;
     }
-    if (oribi_message_pair(supervisor->next_mold.fds) < 0) {
-        supervisor->next_mold.fds[0] = supervisor->next_mold.fds[1] = -1;
+    if (oribi_message_pair(context->next_mold.fds) < 0) {
+        context->next_mold.fds[0] = context->next_mold.fds[1] = -1;
         *event = mold_started(generation, -1, oribi_os_error_text());
         return true;
     }
     if (!fresh) {
-        supervisor->action = (struct oribi_supervisor_action){.type = ORIBI_SUPERVISOR_FORK_MOLD};
+        context->action = (struct oribi_supervisor_action){.type = ORIBI_SUPERVISOR_FORK_MOLD};
         return false;
     }
-    *event = oribi__mold_started(supervisor, exec_mold(supervisor, &pid) < 0 ? -1 : pid);
+    *event = oribi__mold_started(context, exec_mold(context, &pid) < 0 ? -1 : pid);
     return true;
 }
 
-bool oribi__mold_promoted(struct oribi_supervisor *supervisor, const struct oribi_message *message, int passed)
+bool oribi__mold_promoted(struct oribi__context *context, const struct oribi_message *message, int passed)
 {
     if (passed < 0)
         return false;
-    keep_socket(supervisor, message->pid, passed);
+    keep_socket(context, message->pid, passed);
     return true;
 }

@@ -27,18 +27,18 @@ static bool end_one(struct oribi_listener *item, bool held)
     return true;
 }
 
-void oribi__listening_turn(struct oribi_supervisor *supervisor)
+void oribi__listening_turn(struct oribi__context *context)
 {
-    struct oribi_listeners *listeners = supervisor->context.listeners;
+    struct oribi_listeners *listeners = context->process.listeners;
     int64_t now_ms = oribi_clock_ms();
     uint32_t left = 0;
     bool more = false;
-    if (!supervisor->shutdown.look_at || now_ms < supervisor->shutdown.look_at)
+    if (!context->shutdown.look_at || now_ms < context->shutdown.look_at)
         return;
     for (uint32_t i = 0; i < listeners->count; i++) {
         struct oribi_listener *item = &listeners->items[i];
-        bool ends = item->frontend || !supervisor->shutdown.frontends_only;
-        if (ends && end_one(item, now_ms < supervisor->shutdown.held_until)) {
+        bool ends = item->frontend || !context->shutdown.frontends_only;
+        if (ends && end_one(item, now_ms < context->shutdown.held_until)) {
             oribi_os_close(item->fd);
             continue;
         }
@@ -46,7 +46,7 @@ void oribi__listening_turn(struct oribi_supervisor *supervisor)
         listeners->items[left++] = *item;
     }
     listeners->count = left;
-    supervisor->shutdown.look_at = more ? now_ms + LOOK_MS : 0;
+    context->shutdown.look_at = more ? now_ms + LOOK_MS : 0;
 }
 
 /* The others are closed here. */
@@ -64,42 +64,42 @@ static void keep_own(struct oribi_listeners *listeners)
 }
 
 /* True when there is nothing more to end. */
-static bool begin(struct oribi_supervisor *supervisor, bool handed_over)
+static bool begin(struct oribi__context *context, bool handed_over)
 {
-    struct oribi_listeners *listeners = supervisor->context.listeners;
-    if (handed_over || supervisor->upgrade.predecessor_fd >= 0) {
-        oribi__close_listeners(supervisor, !handed_over);
+    struct oribi_listeners *listeners = context->process.listeners;
+    if (handed_over || context->upgrade.predecessor_fd >= 0) {
+        oribi__close_listeners(context, !handed_over);
         return true;
     }
     keep_own(listeners);
     oribi_listeners_unlink(listeners);
-    supervisor->shutdown.look_at = oribi_clock_ms();
-    if (!supervisor->shutdown.held_until)
-        supervisor->shutdown.held_until = supervisor->shutdown.look_at + HELD_MS;
+    context->shutdown.look_at = oribi_clock_ms();
+    if (!context->shutdown.held_until)
+        context->shutdown.held_until = context->shutdown.look_at + HELD_MS;
     return false;
 }
 
 /* A unix socket whose file is gone lets nobody in: it is shut down when its workers are told to stop, who find out by
  * that that its queue stays empty. */
-void oribi__end_newcomers(struct oribi_supervisor *supervisor, bool handed_over)
+void oribi__end_newcomers(struct oribi__context *context, bool handed_over)
 {
-    struct oribi_listeners *listeners = supervisor->context.listeners;
-    if (begin(supervisor, handed_over))
+    struct oribi_listeners *listeners = context->process.listeners;
+    if (begin(context, handed_over))
         return;
-    supervisor->shutdown.frontends_only = true;
+    context->shutdown.frontends_only = true;
     for (uint32_t i = 0; i < listeners->count; i++)
         if (listeners->items[i].frontend || !listeners->items[i].is_unix)
             oribi_os_listen_stop_accepting(listeners->items[i].fd);
 }
 
-void oribi__end_listening(struct oribi_supervisor *supervisor, bool handed_over)
+void oribi__end_listening(struct oribi__context *context, bool handed_over)
 {
-    struct oribi_listeners *listeners = supervisor->context.listeners;
-    if (begin(supervisor, handed_over))
+    struct oribi_listeners *listeners = context->process.listeners;
+    if (begin(context, handed_over))
         return;
-    supervisor->shutdown.frontends_only = false;
+    context->shutdown.frontends_only = false;
     for (uint32_t i = 0; i < listeners->count; i++)
         oribi_os_listen_stop_accepting(listeners->items[i].fd);
-    for (uint32_t i = 0; i < supervisor->context.board.count; i++)
-        atomic_store(&supervisor->context.board.slots[i].stop_soon, ORIBI_STOP_LAST);
+    for (uint32_t i = 0; i < context->process.board.count; i++)
+        atomic_store(&context->process.board.slots[i].stop_soon, ORIBI_STOP_LAST);
 } /* the first look follows in the same turn, oribi_supervisor_take() */

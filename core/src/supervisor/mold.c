@@ -110,10 +110,11 @@ static int settle(struct oribi_mold *mold, pid_t parent, char *error)
 int oribi_mold_enter(struct oribi_supervisor *supervisor, struct oribi_mold **out, char *error)
 {
     struct oribi_mold *mold = oribi_mem_alloc(1, sizeof(*mold));
-    pid_t parent = supervisor->pid;
-    mold->context = supervisor->context;
-    mold->generation = supervisor->next_mold.generation;
-    mold->socket_fd = supervisor->next_mold.fds[1];
+    struct oribi__context *context = &supervisor->context;
+    pid_t parent = context->pid;
+    mold->context = context->process;
+    mold->generation = context->next_mold.generation;
+    mold->socket_fd = context->next_mold.fds[1];
     oribi__supervisor_forget(supervisor, mold->socket_fd);
     int code = settle(mold, parent, error);
     if (code == 0)

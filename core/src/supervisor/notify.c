@@ -34,9 +34,9 @@ static int send_notice(enum oribi__notice notice, const char *status)
     return 0;
 }
 
-void oribi__notify(struct oribi_supervisor *supervisor, enum oribi__notice notice, const char *status)
+void oribi__notify(struct oribi__context *context, enum oribi__notice notice, const char *status)
 {
-    struct oribi__waiting_notice *waiting = &supervisor->waiting_notice;
+    struct oribi__waiting_notice *waiting = &context->waiting_notice;
     waiting->notice = ORIBI__NO_NOTICE;
     if (send_notice(notice, status) != ORIBI_AGAIN)
         return;
@@ -47,9 +47,9 @@ void oribi__notify(struct oribi_supervisor *supervisor, enum oribi__notice notic
               ORIBI__NOTICE_RETRY_MS);
 }
 
-void oribi__notify_turn(struct oribi_supervisor *supervisor)
+void oribi__notify_turn(struct oribi__context *context)
 {
-    struct oribi__waiting_notice *waiting = &supervisor->waiting_notice;
+    struct oribi__waiting_notice *waiting = &context->waiting_notice;
     enum oribi__notice notice = waiting->notice;
     if (notice == ORIBI__NO_NOTICE || oribi_clock_ms() < waiting->at)
         return;

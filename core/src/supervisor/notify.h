@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-struct oribi_supervisor;
+struct oribi__context;
 
 enum oribi__notice { ORIBI__NO_NOTICE, ORIBI__READY_NOTICE, ORIBI__RELOADING_NOTICE, ORIBI__STOPPING_NOTICE };
 
@@ -20,9 +20,9 @@ struct oribi__waiting_notice {
 };
 
 /* Borrows `status`, one line for people with READY; NULL: none. Nothing happens where no service manager listens. */
-void oribi__notify(struct oribi_supervisor *supervisor, enum oribi__notice notice, const char *status);
+void oribi__notify(struct oribi__context *context, enum oribi__notice notice, const char *status);
 
 /* Sends the waiting notice when its time has come. */
-void oribi__notify_turn(struct oribi_supervisor *supervisor);
+void oribi__notify_turn(struct oribi__context *context);
 
 #endif

@@ -109,29 +109,29 @@ void oribi_prefork_leave(struct oribi_prefork *prefork, int number)
         prefork->left |= (uint64_t)1 << (number - 1);
 }
 
-static const struct oribi_trap *trap_of(const struct oribi_supervisor *supervisor, int number)
+static const struct oribi_trap *trap_of(const struct oribi__context *context, int number)
 {
-    for (uint32_t i = 0; i < supervisor->manager.prefork.trap_count; i++)
-        if (supervisor->manager.prefork.traps[i].signal == number)
-            return &supervisor->manager.prefork.traps[i];
+    for (uint32_t i = 0; i < context->manager.prefork.trap_count; i++)
+        if (context->manager.prefork.traps[i].signal == number)
+            return &context->manager.prefork.traps[i];
     return NULL;
 }
 
 /* A program that has a handler of its own for a signal keeps it, unless it traps the signal. */
-void oribi__prefork_begin(struct oribi_supervisor *supervisor, const struct oribi_prefork *prefork)
+void oribi__prefork_begin(struct oribi__context *context, const struct oribi_prefork *prefork)
 {
     int ours[ORIBI__SIGNALS_MAX];
     int numbers[ORIBI__SIGNALS_MAX + ORIBI_TRAPS_MAX];
     size_t our_count = oribi__signals_handled(ORIBI__IN_MANAGER, ours);
     size_t count = 0;
-    supervisor->manager.prefork = *prefork;
+    context->manager.prefork = *prefork;
     for (size_t i = 0; i < our_count; i++)
         if (!(prefork->left & (uint64_t)1 << (ours[i] - 1)))
             numbers[count++] = ours[i];
     for (uint32_t i = 0; i < prefork->trap_count; i++)
         numbers[count++] = prefork->traps[i].signal;
     oribi_signals_choose(numbers, count);
-    supervisor->context.usr1_foreign = prefork->left & (uint64_t)1 << (SIGUSR1 - 1) || trap_of(supervisor, SIGUSR1);
+    context->process.usr1_foreign = prefork->left & (uint64_t)1 << (SIGUSR1 - 1) || trap_of(context, SIGUSR1);
 }
 
 static bool ends(int number)
@@ -140,23 +140,22 @@ static bool ends(int number)
     return effect == ORIBI__STOPS || effect == ORIBI__STOPS_AT_ONCE;
 }
 
-static bool trapped(struct oribi_supervisor *supervisor, const struct oribi_trap *trap,
-                    struct oribi_policy_event *event)
+static bool trapped(struct oribi__context *context, const struct oribi_trap *trap, struct oribi_policy_event *event)
 {
-    supervisor->manager.trapped = trap->signal;
-    supervisor->manager.paused = true;
-    supervisor->manager.ending = ends(trap->signal);
-    if (supervisor->manager.ending)
-        oribi__notify(supervisor, ORIBI__STOPPING_NOTICE, NULL);
+    context->manager.trapped = trap->signal;
+    context->manager.paused = true;
+    context->manager.ending = ends(trap->signal);
+    if (context->manager.ending)
+        oribi__notify(context, ORIBI__STOPPING_NOTICE, NULL);
     *event = (struct oribi_policy_event){.type = ORIBI_EVENT_PAUSE, .status = trap->send, .bytes = trap->interval_ms};
     return true;
 }
 
 /* A signal that is not trapped and asks for an end stops the workers first. It is raised again after that, so that the
  * program ends as it would have without us. */
-static bool not_trapped(struct oribi_supervisor *supervisor, int number, struct oribi_policy_event *event)
+static bool not_trapped(struct oribi__context *context, int number, struct oribi_policy_event *event)
 {
-    struct oribi__manager *manager = &supervisor->manager;
+    struct oribi__manager *manager = &context->manager;
     if (!oribi__signal_event(oribi__signal_effect(number, ORIBI__IN_MANAGER), event))
         return false;
     if (event->type == ORIBI_EVENT_RELOAD)
@@ -167,43 +166,42 @@ static bool not_trapped(struct oribi_supervisor *supervisor, int number, struct 
     return true;
 }
 
-bool oribi__prefork_signal(struct oribi_supervisor *supervisor, int number, struct oribi_policy_event *event)
+bool oribi__prefork_signal(struct oribi__context *context, int number, struct oribi_policy_event *event)
 {
-    const struct oribi_trap *trap = trap_of(supervisor, number);
+    const struct oribi_trap *trap = trap_of(context, number);
     *event = (struct oribi_policy_event){.type = ORIBI_EVENT_TICK};
-    if (ends(number) && (supervisor->policy.stopping || (supervisor->manager.paused && supervisor->manager.ending))) {
+    if (ends(number) && (context->policy.stopping || (context->manager.paused && context->manager.ending))) {
         event->type = ORIBI_EVENT_STOP_NOW; /* the second one */
         return true;
     }
     if (!trap)
-        return not_trapped(supervisor, number, event);
-    if (!supervisor->manager.paused)
-        return trapped(supervisor, trap, event);
-    if (!supervisor->manager.pending || ends(number))
-        supervisor->manager.pending = number; /* for the next start */
+        return not_trapped(context, number, event);
+    if (!context->manager.paused)
+        return trapped(context, trap, event);
+    if (!context->manager.pending || ends(number))
+        context->manager.pending = number; /* for the next start */
     return false;
 }
 
 /* A client's command is the signal that means the same, so that a program hears of it as of the signal. */
-bool oribi__prefork_command(struct oribi_supervisor *supervisor, struct oribi_policy_event *event)
+bool oribi__prefork_command(struct oribi__context *context, struct oribi_policy_event *event)
 {
     switch (event->type) {
     case ORIBI_EVENT_STOP:
-        return oribi__prefork_signal(supervisor, SIGTERM, event);
+        return oribi__prefork_signal(context, SIGTERM, event);
     case ORIBI_EVENT_STOP_NOW:
-        if (!trap_of(supervisor, SIGINT))
-            return oribi__prefork_signal(supervisor, SIGINT, event);
+        if (!trap_of(context, SIGINT))
+            return oribi__prefork_signal(context, SIGINT, event);
         return true;
     case ORIBI_EVENT_RELOAD:
-        if (!trap_of(supervisor, SIGHUP) && supervisor->manager.paused)
-            oribi__control_answer(supervisor, ORIBI__COMMAND_RELOAD, 1, "the program does something else just now");
-        if (!trap_of(supervisor, SIGHUP))
-            return !supervisor->manager.paused;
-        oribi__control_answer(supervisor, ORIBI__COMMAND_RELOAD, 0, "the program was told, as by HUP");
-        return oribi__prefork_signal(supervisor, SIGHUP, event);
+        if (!trap_of(context, SIGHUP) && context->manager.paused)
+            oribi__control_answer(context, ORIBI__COMMAND_RELOAD, 1, "the program does something else just now");
+        if (!trap_of(context, SIGHUP))
+            return !context->manager.paused;
+        oribi__control_answer(context, ORIBI__COMMAND_RELOAD, 0, "the program was told, as by HUP");
+        return oribi__prefork_signal(context, SIGHUP, event);
     case ORIBI_EVENT_UPGRADE:
-        oribi__control_answer(supervisor, ORIBI__COMMAND_UPGRADE, 1,
-                              "this is no server: reload it, or start another one");
+        oribi__control_answer(context, ORIBI__COMMAND_UPGRADE, 1, "this is no server: reload it, or start another one");
         return false;
     default:
         return true;
@@ -212,15 +210,15 @@ bool oribi__prefork_command(struct oribi_supervisor *supervisor, struct oribi_po
 
 /* A signal that was trapped while the program was busy elsewhere comes first: a stop must not be forgotten because of a
  * new start. */
-bool oribi__prefork_resume(struct oribi_supervisor *supervisor, struct oribi_policy_event *event)
+bool oribi__prefork_resume(struct oribi__context *context, struct oribi_policy_event *event)
 {
-    supervisor->manager.resume_asked = false;
-    if (supervisor->manager.pending) {
-        const struct oribi_trap *trap = trap_of(supervisor, supervisor->manager.pending);
-        supervisor->manager.pending = 0;
-        return trapped(supervisor, trap, event);
+    context->manager.resume_asked = false;
+    if (context->manager.pending) {
+        const struct oribi_trap *trap = trap_of(context, context->manager.pending);
+        context->manager.pending = 0;
+        return trapped(context, trap, event);
     }
-    supervisor->manager.paused = supervisor->manager.ending = false;
+    context->manager.paused = context->manager.ending = false;
     *event = (struct oribi_policy_event){.type = ORIBI_EVENT_RESUME};
     return true;
 }
@@ -229,45 +227,51 @@ bool oribi__prefork_resume(struct oribi_supervisor *supervisor, struct oribi_pol
 
 void oribi_supervisor_resume(struct oribi_supervisor *supervisor)
 {
-    supervisor->manager.resume_asked = supervisor->manager.paused;
+    struct oribi__context *context = &supervisor->context;
+    context->manager.resume_asked = context->manager.paused;
 }
 
 void oribi_supervisor_configure(struct oribi_supervisor *supervisor)
 {
-    struct oribi_policy *policy = &supervisor->policy;
+    struct oribi__context *context = &supervisor->context;
+    struct oribi_policy *policy = &context->policy;
     uint32_t before = policy->config.workers;
     uint32_t most = policy->config.workers_max;
-    oribi__supervisor_config(supervisor->context.options, most, true, &policy->config);
-    policy->config.no_reopen = supervisor->context.usr1_foreign;
-    oribi__footprints_configured(&supervisor->observe);
+    oribi__supervisor_config(context->process.options, most, true, &policy->config);
+    policy->config.no_reopen = context->process.usr1_foreign;
+    oribi__observe_configured(&context->observe);
     if (policy->config.workers != before)
         policy->target = policy->config.workers;
 }
 
 uint32_t oribi_supervisor_workers(const struct oribi_supervisor *supervisor)
 {
-    return oribi_policy_alive(&supervisor->policy);
+    const struct oribi__context *context = &supervisor->context;
+    return oribi_policy_alive(&context->policy);
 }
 
 void oribi_supervisor_release_molds(struct oribi_supervisor *supervisor)
 {
-    supervisor->manager.release_asked = true;
+    struct oribi__context *context = &supervisor->context;
+    context->manager.release_asked = true;
 }
 
 uint32_t oribi_supervisor_processes(const struct oribi_supervisor *supervisor)
 {
-    return oribi_policy_alive(&supervisor->policy) + oribi_policy_molds_beside(&supervisor->policy, supervisor->pid);
+    const struct oribi__context *context = &supervisor->context;
+    return oribi_policy_alive(&context->policy) + oribi_policy_molds_beside(&context->policy, context->pid);
 }
 
 uint32_t oribi_supervisor_signal_all(struct oribi_supervisor *supervisor, int number)
 {
+    struct oribi__context *context = &supervisor->context;
     uint32_t count = 0;
-    for (uint32_t i = 0; i < supervisor->policy.slot_count; i++) {
-        const struct oribi_worker_record *record = &supervisor->policy.records[i];
-        if (!oribi_policy_has_process(&supervisor->policy, i) || !oribi_process_is_below(record->pid) ||
+    for (uint32_t i = 0; i < context->policy.slot_count; i++) {
+        const struct oribi_worker_record *record = &context->policy.records[i];
+        if (!oribi_policy_has_process(&context->policy, i) || !oribi_process_is_below(record->pid) ||
             kill(record->pid, number) < 0)
             continue;
-        oribi_policy_signalled(&supervisor->policy, i, number, oribi_clock_ms());
+        oribi_policy_signalled(&context->policy, i, number, oribi_clock_ms());
         count++;
     }
     return count;
@@ -275,21 +279,23 @@ uint32_t oribi_supervisor_signal_all(struct oribi_supervisor *supervisor, int nu
 
 void oribi_supervisor_before_fork(struct oribi_supervisor *supervisor)
 {
-    supervisor->manager.can_outlive_thread = !oribi_os_is_main_thread();
+    struct oribi__context *context = &supervisor->context;
+    context->manager.can_outlive_thread = !oribi_os_is_main_thread();
     oribi__children_ours(true);
     oribi_signals_hold();
 }
 
 void oribi_supervisor_worker_forked(struct oribi_supervisor *supervisor, pid_t pid)
 {
+    struct oribi__context *context = &supervisor->context;
     if (pid < 0)
         (void)oribi_os_fail(); /* keeps the reason's words */
     oribi__children_ours(false);
     oribi_signals_release();
-    oribi__follow(supervisor, &(struct oribi_policy_event){.type = ORIBI_EVENT_WORKER_FORKED,
-                                                           .generation = supervisor->manager.spawn.generation,
-                                                           .slot = supervisor->manager.spawn.slot,
-                                                           .ticket = supervisor->manager.spawn.ticket,
-                                                           .pid = pid < 0 ? -1 : pid,
-                                                           .text = pid < 0 ? oribi_os_error_text() : NULL});
+    oribi__follow(context, &(struct oribi_policy_event){.type = ORIBI_EVENT_WORKER_FORKED,
+                                                        .generation = context->manager.spawn.generation,
+                                                        .slot = context->manager.spawn.slot,
+                                                        .ticket = context->manager.spawn.ticket,
+                                                        .pid = pid < 0 ? -1 : pid,
+                                                        .text = pid < 0 ? oribi_os_error_text() : NULL});
 }

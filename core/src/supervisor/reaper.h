@@ -25,17 +25,17 @@ void oribi__reapers_add(struct oribi__reapers *reapers, pid_t pid);
 void oribi__reapers_free(struct oribi__reapers *reapers);
 
 /* In the supervisor: the report as an event. False: no process of this system sends one. */
-bool oribi__reaper_reported(struct oribi_supervisor *supervisor, const struct oribi_message *message,
+bool oribi__reaper_reported(struct oribi__context *context, const struct oribi_message *message,
                             struct oribi_policy_event *event);
 
 /* A process that has gone without a report, looked for once a second; 0: none. It may have been reported since. */
-pid_t oribi__reaper_missing(struct oribi_supervisor *supervisor);
+pid_t oribi__reaper_missing(struct oribi__context *context);
 
 /* At the supervisor's end, when all workers have ended: waits until their reapers, which have told it of that, have
  * ended as well; not for long. */
-void oribi__reapers_await(struct oribi_supervisor *supervisor);
+void oribi__reapers_await(struct oribi__context *context);
 
 /* When to look next, by oribi_clock_ms(); INT64_MAX: never. */
-int64_t oribi__reaper_deadline(const struct oribi_supervisor *supervisor);
+int64_t oribi__reaper_deadline(const struct oribi__context *context);
 
 #endif

@@ -34,7 +34,7 @@ enum { RELOAD_MS = 1500 }; /* in development; idle connections are given a secon
 void oribi__single_signal(struct oribi_single *single, int number)
 {
     if (atomic_load(&single->attended))
-        oribi__supervisor_signal(single->supervisor, number);
+        oribi__supervisor_signal(single->context, number);
     else if (number == SIGTERM || number == SIGQUIT || number == SIGINT)
         atomic_store(&single->stopped_lately, true);
 }
@@ -55,7 +55,7 @@ static void let_go(void *owner)
 {
     struct oribi_single *single = owner;
     oribi__link_let_go(single->link);
-    oribi__supervisor_let_go(single->supervisor);
+    oribi__supervisor_let_go(single->context);
 }
 
 /* --- the end without the language --- */
@@ -69,14 +69,13 @@ static void enter_folder(const char *folder)
 
 static void remove_files(struct oribi_single *single)
 {
-    struct oribi_supervisor *supervisor = single->supervisor;
+    struct oribi__context *context = single->context;
     enter_folder(single->folder);
-    oribi_listeners_unlink(supervisor->context.listeners);
-    oribi__control_stopped(supervisor);
-    oribi__control_close(supervisor, true);
-    oribi__agent_close(&supervisor->observe, true);
-    oribi__status_close(&supervisor->observe, true);
-    oribi_pid_file_remove(&supervisor->pid_file);
+    oribi_listeners_unlink(context->process.listeners);
+    oribi__control_stopped(context);
+    oribi__control_close(context, true);
+    oribi__observe_close(&context->observe, true);
+    oribi_pid_file_remove(&context->pid_file);
 }
 
 /* As a supervisor ends after it has killed its workers. */
@@ -98,30 +97,30 @@ void oribi__single_drain(struct oribi_single *single, enum oribi_stop_word word)
         left_ms = RELOAD_MS;
     atomic_store(&oribi__single_slot(single)->stop_soon, word);
     single->drain_until = oribi__single_in_ms(left_ms);
-    single->supervisor->policy.records[0].state = ORIBI_RECORD_STOPPING;
+    single->context->policy.records[0].state = ORIBI_RECORD_STOPPING;
     oribi_link_signal(single->link, SIGTERM);
 }
 
 static void stop(struct oribi_single *single)
 {
-    struct oribi_supervisor *supervisor = single->supervisor;
-    supervisor->policy.stop_at = 0;
-    supervisor->policy.stopping = true;
+    struct oribi__context *context = single->context;
+    context->policy.stop_at = 0;
+    context->policy.stopping = true;
     atomic_store(&single->restarts, false);
     oribi__single_end_trial(single);
-    oribi__notify(supervisor, ORIBI__STOPPING_NOTICE, NULL);
-    oribi__control_stopping(supervisor);
-    if (!supervisor->policy.up)
+    oribi__notify(context, ORIBI__STOPPING_NOTICE, NULL);
+    oribi__control_stopping(context);
+    if (!context->policy.up)
         cut(single, 0);
-    oribi__end_listening(supervisor, false);
+    oribi__end_listening(context, false);
     oribi__single_drain(single, ORIBI_STOP_LAST);
 }
 
 /* With drain_delay it is announced first. */
 static void stop_soon(struct oribi_single *single, int64_t hurry_ms)
 {
-    struct oribi_supervisor *supervisor = single->supervisor;
-    struct oribi_policy *policy = &supervisor->policy;
+    struct oribi__context *context = single->context;
+    struct oribi_policy *policy = &context->policy;
     int64_t delay_ms = oribi__single_options(single)->drain_delay_ms;
     if (policy->stopping || policy->stop_at) {
         oribi_log(ORIBI_LOG_INFO, "stopping now");
@@ -136,7 +135,7 @@ static void stop_soon(struct oribi_single *single, int64_t hurry_ms)
     }
     policy->stop_at = oribi_clock_ms() + delay_ms;
     atomic_store(&oribi__single_slot(single)->stop_soon, ORIBI_STOP_SOON);
-    oribi__notify(supervisor, ORIBI__STOPPING_NOTICE, NULL);
+    oribi__notify(context, ORIBI__STOPPING_NOTICE, NULL);
 }
 
 static void happened(struct oribi_single *single, const struct oribi_policy_event *event)
@@ -167,12 +166,12 @@ static void happened(struct oribi_single *single, const struct oribi_policy_even
 
 static void up(struct oribi_single *single)
 {
-    struct oribi_supervisor *supervisor = single->supervisor;
+    struct oribi__context *context = single->context;
     single->boot_until = INT64_MAX;
-    supervisor->policy.up = true;
-    supervisor->policy.records[0].state = ORIBI_RECORD_SERVING;
-    supervisor->policy.records[0].ready_at = oribi_clock_ms();
-    oribi__supervisor_up(supervisor);
+    context->policy.up = true;
+    context->policy.records[0].state = ORIBI_RECORD_SERVING;
+    context->policy.records[0].ready_at = oribi_clock_ms();
+    oribi__supervisor_up(context);
     if (single->posted)
         oribi__single_reload(single);
     (void)pthread_mutex_lock(&single->lock); /* of the default kind, and not held by this thread: cannot fail */
@@ -194,16 +193,16 @@ static void fail(struct oribi_single *single, const char *why)
 {
     char text[ORIBI_FAILURE_TEXT_MAX + 64];
     (void)snprintf(text, sizeof(text), "the application did not load: %s", why); /* fits */
-    oribi__log_text(single->supervisor, ORIBI_LOG_ERROR, text);
+    oribi__log_text(single->context, ORIBI_LOG_ERROR, text);
 }
 
 static void hear(struct oribi_single *single, const struct oribi_message *message, int passed)
 {
     struct oribi__trial *trial = &single->trial;
-    bool ours = message->pid == single->supervisor->pid;
+    bool ours = message->pid == single->context->pid;
     bool tried = trial->pid && message->pid == trial->pid;
     if (message->kind == ORIBI_MESSAGE_FILES) {
-        oribi__watch_message(single->supervisor, passed);
+        oribi__watch_message(single->context, passed);
         return;
     }
     oribi_os_close(passed);
@@ -223,17 +222,17 @@ static void hear_all(struct oribi_single *single)
     struct oribi_message message;
     int passed;
     int got;
-    while ((got = oribi_message_receive(single->supervisor->message_fd, &message, &passed)) == 1 || got == ORIBI_EBAD)
+    while ((got = oribi_message_receive(single->context->message_fd, &message, &passed)) == 1 || got == ORIBI_EBAD)
         if (got == 1)
             hear(single, &message, passed);
 }
 
 static void deadlines(struct oribi_single *single)
 {
-    struct oribi_policy *policy = &single->supervisor->policy;
+    struct oribi_policy *policy = &single->context->policy;
     int64_t now_ms = oribi_clock_ms();
     if (now_ms >= single->boot_until) {
-        oribi__log_text(single->supervisor, ORIBI_LOG_ERROR,
+        oribi__log_text(single->context, ORIBI_LOG_ERROR,
                         "the application has not loaded within boot_timeout: giving up");
         cut(single, 1);
     }
@@ -251,19 +250,19 @@ static void deadlines(struct oribi_single *single)
 
 static void turn(struct oribi_single *single)
 {
-    struct oribi_supervisor *supervisor = single->supervisor;
+    struct oribi__context *context = single->context;
     struct oribi_policy_event event;
     hear_all(single);
-    while (oribi__supervisor_signalled(supervisor, &event))
+    while (oribi__supervisor_signalled(context, &event))
         happened(single, &event);
     oribi__single_trial_turn(single);
-    if (oribi__watch_event(supervisor, &event) || oribi__restart_event(supervisor, &event))
+    if (oribi__watch_event(context, &event) || oribi__restart_event(context, &event))
         happened(single, &event);
-    while (oribi__control_turn(supervisor, &event))
+    while (oribi__control_turn(context, &event))
         happened(single, &event);
-    (void)oribi_dispatcher_next(&supervisor->dispatcher); /* the wait ends at once while there are more */
+    (void)oribi_dispatcher_next(&context->dispatcher); /* the wait ends at once while there are more */
     deadlines(single);
-    oribi__supervisor_turns(supervisor);
+    oribi__supervisor_turns(context);
 }
 
 /* With the signals held back, so that handlers run in the program's threads. */
@@ -291,7 +290,7 @@ static void *attend(void *self)
 /* For the status: one worker, of this process. */
 static void describe(struct oribi_single *single)
 {
-    struct oribi_policy *policy = &single->supervisor->policy;
+    struct oribi_policy *policy = &single->context->policy;
     policy->started = true;
     policy->target = 1;
     policy->config.watch = false;
@@ -299,7 +298,7 @@ static void describe(struct oribi_single *single)
     policy->config.workers_max = 1;
     policy->generation = single->generation;
     policy->records[0] = (struct oribi_worker_record){
-        .state = ORIBI_RECORD_BOOTING, .generation = single->generation, .ticket = 1, .pid = single->supervisor->pid};
+        .state = ORIBI_RECORD_BOOTING, .generation = single->generation, .ticket = 1, .pid = single->context->pid};
     atomic_store(&oribi__single_slot(single)->generation, single->generation);
     atomic_store(&oribi__single_slot(single)->state, ORIBI_SLOT_STARTING);
 }
@@ -340,17 +339,19 @@ int oribi__single_begin(const struct oribi_supervisor_setup *setup, const struct
     if (code < 0)
         return code;
     struct oribi_single *single = oribi_mem_alloc(1, sizeof(*single));
-    struct oribi__process_context context = supervisor->context;
-    context.single = true;
+    struct oribi__context *context = oribi__supervisor_context(supervisor);
+    struct oribi__process_context process = context->process;
+    process.single = true;
     *single = (struct oribi_single){.supervisor = supervisor,
+                                    .context = context,
                                     .generation = arrival->generation ? arrival->generation : 1,
                                     .drain_until = INT64_MAX,
                                     .folder = oribi_process_dir()};
     (void)pthread_mutex_init(&single->lock, NULL); /* these cannot fail with the C libraries that we know */
     (void)pthread_cond_init(&single->came_up, NULL);
     single->boot_until = oribi__single_in_ms(setup->options->boot_timeout_ms);
-    code = oribi__supervisor_begin_alone(supervisor, error);
-    if (code == 0 && (code = duplicate(single, &context)) < 0)
+    code = oribi__supervisor_begin_alone(context, error);
+    if (code == 0 && (code = duplicate(single, &process)) < 0)
         (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "cannot duplicate descriptors: %s", oribi_os_error_text());
     if (code < 0) {
         oribi_supervisor_destroy(supervisor);
@@ -362,7 +363,7 @@ int oribi__single_begin(const struct oribi_supervisor_setup *setup, const struct
     (void)sigfillset(&all);
     (void)pthread_sigmask(SIG_SETMASK, &all, &before); /* until the handler is ours */
     oribi_signals_hold();                              /* it releases them, as after a fork */
-    single->link = oribi__link_new(&context, 0, 1, single->generation);
+    single->link = oribi__link_new(&process, 0, 1, single->generation);
     oribi__children_let_go(let_go, single);
     atomic_store(&single->attended, true);
     oribi_signals_install(on_signal, single, 0);
@@ -391,7 +392,7 @@ int oribi__single_leave(struct oribi_single *single, bool failed)
     (void)pthread_join(single->housekeeping, NULL);
     atomic_store(&single->attended, false);
     oribi_link_leave(single->link);
-    single->supervisor->action.exit_code = failed;
+    single->context->action.exit_code = failed;
     return failed;
 }
 
@@ -401,8 +402,8 @@ void oribi__single_end(struct oribi_single *single)
     bool failed = atomic_load(&single->failed);
     bool restarts = atomic_load(&single->restarts) && !failed && !atomic_load(&single->stopped_lately);
     if (restarts) {
-        if (single->supervisor->context.access_log)
-            oribi_access_log_drain(single->supervisor->context.access_log, ORIBI_LOG_DRAIN_MS);
+        if (single->context->process.access_log)
+            oribi_access_log_drain(single->context->process.access_log, ORIBI_LOG_DRAIN_MS);
         oribi__single_become(single);
         cut(single, 1);
     }

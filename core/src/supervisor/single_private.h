@@ -22,6 +22,7 @@ struct oribi__trial {
 
 struct oribi_single {
     struct oribi_supervisor *supervisor;
+    struct oribi__context *context; /* of the supervisor */
     struct oribi_link *link;
     struct oribi_listeners listeners; /* the worker's descriptors of them */
     struct oribi_handoff handoff;     /* likewise */
@@ -50,12 +51,12 @@ static inline int64_t oribi__single_in_ms(int64_t ms)
 
 static inline const struct oribi_options *oribi__single_options(const struct oribi_single *single)
 {
-    return single->supervisor->context.options;
+    return single->context->process.options;
 }
 
 static inline struct oribi_slot *oribi__single_slot(const struct oribi_single *single)
 {
-    return &single->supervisor->context.board.slots[0];
+    return &single->context->process.board.slots[0];
 }
 
 /* Has the worker finish its calls. TOLD: for a new program; LAST: the listeners end too. */

@@ -31,47 +31,47 @@ void oribi__single_end_trial(struct oribi_single *single)
         return;
     (void)kill(single->trial.pid, SIGKILL);
     (void)oribi_process_reap(single->trial.pid, true, &status); /* fails where the application has reaped it */
-    oribi__mold_socket_close(single->supervisor, single->trial.pid);
+    oribi__mold_socket_close(single->context, single->trial.pid);
     single->trial.pid = 0;
-    single->supervisor->policy.next_generation = 0;
+    single->context->policy.next_generation = 0;
 }
 
 static void tell_reloaded(struct oribi_single *single, int code, const char *text)
 {
-    oribi__control_answer(single->supervisor, ORIBI__COMMAND_RELOAD, code, text);
-    oribi__control_answer(single->supervisor, ORIBI__COMMAND_UPGRADE, code, text);
+    oribi__control_answer(single->context, ORIBI__COMMAND_RELOAD, code, text);
+    oribi__control_answer(single->context, ORIBI__COMMAND_UPGRADE, code, text);
 }
 
 static void reload_failed(struct oribi_single *single, const char *why)
 {
     char text[sizeof(single->trial.why) + 32];
-    struct oribi_supervisor *supervisor = single->supervisor;
+    struct oribi__context *context = single->context;
     (void)snprintf(text, sizeof(text), "reload failed: %.*s", (int)strcspn(why, "\n"), why); /* cut: a line */
-    supervisor->policy.next_generation = 0;
-    oribi__totals_reloaded(&supervisor->observe.totals, true, oribi_clock_ms());
+    context->policy.next_generation = 0;
+    oribi__totals_reloaded(&context->observe.totals, true, oribi_clock_ms());
     oribi_log(ORIBI_LOG_ERROR, "%s; generation %u goes on", text, single->generation);
     tell_reloaded(single, 1, text + strlen("reload failed: "));
-    oribi__notify(supervisor, ORIBI__READY_NOTICE, NULL);
+    oribi__notify(context, ORIBI__READY_NOTICE, NULL);
 }
 
 void oribi__single_reload(struct oribi_single *single)
 {
-    struct oribi_supervisor *supervisor = single->supervisor;
+    struct oribi__context *context = single->context;
     struct oribi_policy_event event;
-    bool booting = !supervisor->policy.up;
-    if (supervisor->policy.stopping || supervisor->policy.stop_at || atomic_load(&single->restarts))
+    bool booting = !context->policy.up;
+    if (context->policy.stopping || context->policy.stop_at || atomic_load(&single->restarts))
         return; /* what comes next is new already */
     if (booting || single->trial.pid) {
         single->posted = true;
         return;
     }
     single->posted = false;
-    oribi__totals_reloading(&supervisor->observe.totals, oribi_clock_ms());
-    oribi__notify(supervisor, ORIBI__RELOADING_NOTICE, NULL);
+    oribi__totals_reloading(&context->observe.totals, oribi_clock_ms());
+    oribi__notify(context, ORIBI__RELOADING_NOTICE, NULL);
     oribi_log(ORIBI_LOG_INFO, "reload: generation %u is tried in a process of its own", single->generation + 1);
     single->trial = (struct oribi__trial){.until = oribi__single_in_ms(oribi__single_options(single)->boot_timeout_ms)};
-    supervisor->policy.next_generation = single->generation + 1;
-    (void)oribi__start_mold(supervisor, single->generation + 1, true, &event);
+    context->policy.next_generation = single->generation + 1;
+    (void)oribi__start_mold(context, single->generation + 1, true, &event);
     if (event.pid > 0)
         single->trial.pid = event.pid;
     else
@@ -81,13 +81,13 @@ void oribi__single_reload(struct oribi_single *single)
 void oribi__single_trial_turn(struct oribi_single *single)
 {
     struct oribi__trial *trial = &single->trial;
-    struct oribi_supervisor *supervisor = single->supervisor;
+    struct oribi__context *context = single->context;
     char text[96];
     int status;
     if (!trial->pid)
         return;
-    if (trial->ready && oribi__mold_socket_of(supervisor, trial->pid)) {
-        oribi__mold_socket_close(supervisor, trial->pid); /* its order to leave */
+    if (trial->ready && oribi__mold_socket_of(context, trial->pid)) {
+        oribi__mold_socket_close(context, trial->pid); /* its order to leave */
         trial->until = oribi__single_in_ms(ORIBI_MOLD_STOP_MS);
     }
     if (oribi_clock_ms() >= trial->until) {
@@ -97,9 +97,9 @@ void oribi__single_trial_turn(struct oribi_single *single)
     }
     if (oribi_process_reap(trial->pid, false, &status) == 0)
         return;
-    oribi__mold_socket_close(supervisor, trial->pid);
+    oribi__mold_socket_close(context, trial->pid);
     trial->pid = 0;
-    supervisor->policy.next_generation = 0;
+    context->policy.next_generation = 0;
     if (!trial->ready) {
         reload_failed(single, trial->late     ? "boot_timeout has passed"
                               : trial->why[0] ? trial->why
@@ -108,7 +108,7 @@ void oribi__single_trial_turn(struct oribi_single *single)
             oribi__single_reload(single);
         return;
     }
-    (void)snprintf(text, sizeof(text), "generation %u, pid %ld", single->generation + 1, (long)supervisor->pid);
+    (void)snprintf(text, sizeof(text), "generation %u, pid %ld", single->generation + 1, (long)context->pid);
     oribi_log(ORIBI_LOG_INFO, "reload: it loads; this process finishes its requests and becomes generation %u",
               single->generation + 1);
     tell_reloaded(single, 0, text);
@@ -124,7 +124,7 @@ static int export_watch(struct oribi_single *single)
 {
     struct oribi_buf files = {0};
     int fd = -1;
-    oribi__watch_export(&single->supervisor->watch, &files);
+    oribi__watch_export(&single->context->watch, &files);
     if (files.len > 0 && oribi_process_shared_memory(files.len, &fd) == 0 &&
         pwrite(fd, files.p, files.len, 0) != (ssize_t)files.len) {
         oribi_os_close(fd);
@@ -145,13 +145,13 @@ static void reap_all(void)
 /* Returns where it cannot be started. */
 void oribi__single_become(struct oribi_single *single)
 {
-    struct oribi_supervisor *supervisor = single->supervisor;
+    struct oribi__context *context = single->context;
     char listen[ORIBI_INHERITED_TEXT_CAP + 16];
     char generation[32];
     int keep[ORIBI_LISTENERS_MAX + 1];
     int watched = export_watch(single);
     sigset_t all;
-    size_t count = oribi__listeners_to_keep(supervisor, listen, sizeof(listen), keep);
+    size_t count = oribi__listeners_to_keep(context, listen, sizeof(listen), keep);
     (void)snprintf(generation, sizeof(generation), "ORIBI_SINGLE=%u %d", single->generation + 1, watched); /* fits */
     if (watched >= 0)
         keep[count++] = watched;
@@ -169,12 +169,11 @@ void oribi__single_become(struct oribi_single *single)
     (void)sigfillset(&all);
     (void)pthread_sigmask(SIG_SETMASK, &all, NULL);
     reap_all();
-    oribi__control_close(supervisor, true);
-    oribi__agent_close(&supervisor->observe, true);
-    oribi__status_close(&supervisor->observe, true);
-    oribi_pid_file_forget(&supervisor->pid_file);
+    oribi__control_close(context, true);
+    oribi__observe_close(&context->observe, true);
+    oribi_pid_file_forget(&context->pid_file);
     oribi_log_drain(ORIBI_LOG_DRAIN_MS);
-    oribi_start_become(&supervisor->start, extra, keep, count, held, HELD);
+    oribi_start_become(&context->start, extra, keep, count, held, HELD);
     oribi_log(ORIBI_LOG_ERROR, "the program cannot be started anew: %s", oribi_os_error_text());
 }
 
@@ -208,6 +207,6 @@ void oribi__single_import_watch(struct oribi_single *single, int fd)
     if (fd >= 0 && oribi_process_shared_memory_size(fd, &bytes) == 0 && bytes <= ORIBI__WATCH_LIST_BYTES_MAX)
         files = oribi_mem_try_alloc(bytes ? bytes : 1, 1);
     if (files && pread(fd, files, bytes, 0) == (ssize_t)bytes)
-        oribi__watch_import(&single->supervisor->watch, files, bytes);
+        oribi__watch_import(&single->context->watch, files, bytes);
     oribi_mem_free(files);
 }

@@ -82,7 +82,7 @@ void oribi__reopen_logs(struct oribi__process_context *context)
         oribi_log(ORIBI_LOG_ERROR, "%s, going on with the old file", error);
 }
 
-void oribi__log_text(struct oribi_supervisor *supervisor, enum oribi_log_level level, const char *text)
+void oribi__log_text(struct oribi__context *context, enum oribi_log_level level, const char *text)
 {
     const char *newline = strchr(text, '\n');
     if (newline) {
@@ -93,25 +93,25 @@ void oribi__log_text(struct oribi_supervisor *supervisor, enum oribi_log_level l
         oribi_log(level, "%s", text);
     }
     if (level == ORIBI_LOG_ERROR)
-        oribi__upgrade_tell(supervisor, text);
+        oribi__upgrade_tell(context, text);
     /* The starter shows why the daemon did not come up, wherever the log goes. */
-    if (supervisor->starter.fds[1] >= 0 && level == ORIBI_LOG_ERROR) {
-        (void)oribi_os_write(supervisor->starter.fds[1], text,
+    if (context->starter.fds[1] >= 0 && level == ORIBI_LOG_ERROR) {
+        (void)oribi_os_write(context->starter.fds[1], text,
                              strnlen(text, DAEMON_TEXT_CAP / 4)); /* the starter may be gone */
-        (void)oribi_os_write(supervisor->starter.fds[1], "\n", 1);
+        (void)oribi_os_write(context->starter.fds[1], "\n", 1);
     }
 }
 
 /* --- daemon --- */
 
-void oribi__release_starter(struct oribi_supervisor *supervisor, int code)
+void oribi__release_starter(struct oribi__context *context, int code)
 {
-    if (supervisor->starter.fds[1] < 0)
+    if (context->starter.fds[1] < 0)
         return;
     const char last[2] = {'\0', (char)code};
-    (void)oribi_os_write(supervisor->starter.fds[1], last, sizeof(last)); /* it may have been killed meanwhile */
-    oribi_os_close(supervisor->starter.fds[1]);
-    supervisor->starter.fds[1] = -1;
+    (void)oribi_os_write(context->starter.fds[1], last, sizeof(last)); /* it may have been killed meanwhile */
+    oribi_os_close(context->starter.fds[1]);
+    context->starter.fds[1] = -1;
 }
 
 static void point_at_null(int fd, int flags)
@@ -124,12 +124,12 @@ static void point_at_null(int fd, int flags)
 }
 
 /* The logs' copies of the streams let go of the terminal as well. */
-static void logs_follow_streams(struct oribi_supervisor *supervisor)
+static void logs_follow_streams(struct oribi__context *context)
 {
     char error[ORIBI_ERROR_TEXT_CAP];
-    if (!is_file(supervisor->context.options->error_log))
-        oribi_log_init(STDERR_FILENO, oribi__log_level(supervisor->context.options));
-    if (oribi_access_log_follow_stdout(supervisor->context.access_log, error) < 0)
+    if (!is_file(context->process.options->error_log))
+        oribi_log_init(STDERR_FILENO, oribi__log_level(context->process.options));
+    if (oribi_access_log_follow_stdout(context->process.access_log, error) < 0)
         oribi_log(ORIBI_LOG_WARN, "%s", error);
 }
 
@@ -137,96 +137,101 @@ static void logs_follow_streams(struct oribi_supervisor *supervisor)
  * goes through the pipe. */
 void oribi_supervisor_daemon_enter(struct oribi_supervisor *supervisor)
 {
+    struct oribi__context *context = &supervisor->context;
     oribi__children_ours(false);
-    supervisor->pid = getpid();
-    supervisor->context.supervisor = supervisor->pid;
-    oribi_os_close(supervisor->starter.fds[0]);
-    supervisor->starter.fds[0] = -1;
-    oribi_signals_install(oribi__supervisor_signal, supervisor, 1);
+    context->pid = getpid();
+    context->process.supervisor = context->pid;
+    oribi_os_close(context->starter.fds[0]);
+    context->starter.fds[0] = -1;
+    oribi_signals_install(oribi__supervisor_signal, context, 1);
     (void)setsid(); /* fails only for a group leader, which a fresh child is not */
     point_at_null(STDIN_FILENO, O_RDONLY);
-    if (is_file(supervisor->context.options->error_log)) {
+    if (is_file(context->process.options->error_log)) {
         (void)dup2(STDERR_FILENO, STDOUT_FILENO); /* both are open: it cannot fail */
     } else {
         point_at_null(STDOUT_FILENO, O_WRONLY);
         point_at_null(STDERR_FILENO, O_WRONLY);
     }
-    logs_follow_streams(supervisor);
+    logs_follow_streams(context);
 }
 
 /* The daemon tells its first lines, a NUL and its exit code; nothing more when it died. INT and TERM end the starter as
  * any command. */
 void oribi__starter_enter(struct oribi_supervisor *supervisor, pid_t pid)
 {
+    struct oribi__context *context = &supervisor->context;
     oribi_signals_uninstall();
     oribi__children_ours(false);
-    oribi_os_close(supervisor->starter.fds[1]);
-    supervisor->starter.fds[1] = -1;
-    supervisor->starter.text = oribi_mem_alloc(1, DAEMON_TEXT_CAP); /* lives as long as the process */
+    oribi_os_close(context->starter.fds[1]);
+    context->starter.fds[1] = -1;
+    context->starter.text = oribi_mem_alloc(1, DAEMON_TEXT_CAP); /* lives as long as the process */
     if (pid < 0) {
         (void)oribi_os_fail();
-        supervisor->starter.len =
-            (size_t)snprintf(supervisor->starter.text, DAEMON_TEXT_CAP, "cannot fork: %s", oribi_os_error_text());
-        supervisor->starter.heard = true;
+        context->starter.len =
+            (size_t)snprintf(context->starter.text, DAEMON_TEXT_CAP, "cannot fork: %s", oribi_os_error_text());
+        context->starter.heard = true;
     }
 }
 
 void oribi__starter_wait(const struct oribi_supervisor *supervisor, int64_t ms)
 {
-    oribi_process_poll(&supervisor->starter.fds[0], 1, ms);
+    const struct oribi__context *context = &supervisor->context;
+    oribi_process_poll(&context->starter.fds[0], 1, ms);
 }
 
 /* Line by line, as other errors are printed. */
-static void print_lines(const struct oribi_supervisor *supervisor, size_t said)
+static void print_lines(const struct oribi__context *context, size_t said)
 {
     for (size_t at = 0; at < said;) {
         size_t end = at;
-        while (end < said && supervisor->starter.text[end] != '\n')
+        while (end < said && context->starter.text[end] != '\n')
             end++;
-        (void)dprintf(STDERR_FILENO, "%s: %.*s\n", supervisor->context.program, (int)(end - at),
-                      supervisor->starter.text + at);
+        (void)dprintf(STDERR_FILENO, "%s: %.*s\n", context->process.program, (int)(end - at),
+                      context->starter.text + at);
         at = end + 1;
     }
 }
 
 int oribi__starter_take(struct oribi_supervisor *supervisor)
 {
+    struct oribi__context *context = &supervisor->context;
     ssize_t n = 1;
-    while (n > 0 && !supervisor->starter.heard && supervisor->starter.len < DAEMON_TEXT_CAP) {
-        n = oribi_os_read(supervisor->starter.fds[0], supervisor->starter.text + supervisor->starter.len,
-                          DAEMON_TEXT_CAP - supervisor->starter.len);
-        supervisor->starter.len += n > 0 ? (size_t)n : 0;
-        supervisor->starter.heard =
-            supervisor->starter.len >= 2 && supervisor->starter.text[supervisor->starter.len - 2] == '\0';
+    while (n > 0 && !context->starter.heard && context->starter.len < DAEMON_TEXT_CAP) {
+        n = oribi_os_read(context->starter.fds[0], context->starter.text + context->starter.len,
+                          DAEMON_TEXT_CAP - context->starter.len);
+        context->starter.len += n > 0 ? (size_t)n : 0;
+        context->starter.heard = context->starter.len >= 2 && context->starter.text[context->starter.len - 2] == '\0';
     }
     if (n == ORIBI_AGAIN)
         return -1;
-    size_t said = strnlen(supervisor->starter.text, supervisor->starter.len);
-    print_lines(supervisor, said);
-    return said + 1 < supervisor->starter.len ? (unsigned char)supervisor->starter.text[said + 1] : 1;
+    size_t said = strnlen(context->starter.text, context->starter.len);
+    print_lines(context, said);
+    return said + 1 < context->starter.len ? (unsigned char)context->starter.text[said + 1] : 1;
 }
 
 /* --- life --- */
 
-static void no_descriptors(struct oribi_supervisor *supervisor)
+static void no_descriptors(struct oribi__context *context)
 {
-    supervisor->context.handoff = (struct oribi_handoff){-1, -1};
-    supervisor->context.message_fd = supervisor->context.life_fd = supervisor->context.board.fd =
-        supervisor->message_fd = supervisor->life_write_fd = -1;
-    supervisor->signal_fds[0] = supervisor->signal_fds[1] = supervisor->starter.fds[0] = supervisor->starter.fds[1] =
-        -1;
-    supervisor->next_mold.fds[0] = supervisor->next_mold.fds[1] = supervisor->pid_file.fd = -1;
-    supervisor->upgrade.predecessor_fd = supervisor->upgrade.successor_fd = supervisor->control.fd = -1;
-    supervisor->watch.os.fd = supervisor->restart_file.watch.os.fd = -1;
+    context->process.handoff = (struct oribi_handoff){-1, -1};
+    context->process.message_fd = context->process.life_fd = context->process.board.fd = context->message_fd =
+        context->life_write_fd = -1;
+    context->signal_fds[0] = context->signal_fds[1] = context->starter.fds[0] = context->starter.fds[1] = -1;
+    context->next_mold.fds[0] = context->next_mold.fds[1] = context->pid_file.fd = -1;
+    context->upgrade.predecessor_fd = context->upgrade.successor_fd = context->control.fd = -1;
+    context->watch.os.fd = context->restart_file.watch.os.fd = -1;
     for (uint32_t i = 0; i < ORIBI_MOLDS_MAX; i++)
-        supervisor->molds[i].fd = -1;
+        context->molds[i].fd = -1;
     for (uint32_t i = 0; i < ORIBI__CLIENTS_MAX; i++)
-        supervisor->control.clients[i].fd = -1;
-    supervisor->observe.inherited.to_fd = -1;
-    supervisor->context.app.fd = -1;
-    oribi__frontends_init(&supervisor->frontends);
-    oribi__status_init(&supervisor->observe.status);
-    oribi__agent_init(&supervisor->observe.agent);
+        context->control.clients[i].fd = -1;
+    context->process.app.fd = -1;
+    oribi__frontends_init(&context->frontends);
+    oribi__observe_init(&context->observe);
+}
+
+struct oribi__context *oribi__supervisor_context(struct oribi_supervisor *supervisor)
+{
+    return &supervisor->context;
 }
 
 static void report(void *owner, const struct oribi_policy_event *event)
@@ -239,96 +244,94 @@ static void stacks_found(void *owner)
     oribi__control_stacks(owner);
 }
 
-void oribi__supervisor_show(struct oribi_supervisor *supervisor)
+void oribi__supervisor_show(struct oribi__context *context)
 {
-    supervisor->observe.dispatcher = &supervisor->dispatcher;
-    supervisor->observe.owner = supervisor;
-    supervisor->observe.report = report;
-    supervisor->observe.stacks_found = stacks_found;
-    supervisor->observe.view = (struct oribi__view){
-        .context = &supervisor->context,
-        .policy = &supervisor->policy,
-        .frontends = &supervisor->frontends.set,
-        .predecessor_fd = &supervisor->upgrade.predecessor_fd,
-        .version = supervisor->boot_log.version,
-        .restart_file = supervisor->restart_file.path,
+    context->observe.dispatcher = &context->dispatcher;
+    context->observe.owner = context;
+    context->observe.report = report;
+    context->observe.stacks_found = stacks_found;
+    context->observe.view = (struct oribi__view){
+        .context = &context->process,
+        .policy = &context->policy,
+        .frontends = &context->frontends.set,
+        .predecessor_fd = &context->upgrade.predecessor_fd,
+        .version = context->boot_log.version,
+        .restart_file = context->restart_file.path,
     };
 }
 
-static void close_own(struct oribi_supervisor *supervisor, int keep_fd)
+static void close_own(struct oribi__context *context, int keep_fd)
 {
-    const int fds[] = {
-        supervisor->message_fd,           supervisor->life_write_fd,    supervisor->signal_fds[0],
-        supervisor->signal_fds[1],        supervisor->starter.fds[0],   supervisor->starter.fds[1],
-        supervisor->next_mold.fds[0],     supervisor->next_mold.fds[1], supervisor->upgrade.predecessor_fd,
-        supervisor->upgrade.successor_fd, supervisor->watch.os.fd,      supervisor->restart_file.watch.os.fd};
+    const int fds[] = {context->message_fd,           context->life_write_fd,    context->signal_fds[0],
+                       context->signal_fds[1],        context->starter.fds[0],   context->starter.fds[1],
+                       context->next_mold.fds[0],     context->next_mold.fds[1], context->upgrade.predecessor_fd,
+                       context->upgrade.successor_fd, context->watch.os.fd,      context->restart_file.watch.os.fd};
     for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++)
         if (fds[i] != keep_fd)
             oribi_os_close(fds[i]);
     for (uint32_t i = 0; i < ORIBI_MOLDS_MAX; i++)
-        oribi_os_close(supervisor->molds[i].fd);
-    oribi_start_free(&supervisor->start);
-    oribi_mem_free(supervisor->pid_path);
-    supervisor->pid_path = NULL;
-    oribi_buf_deinit(&supervisor->boot_log.options);
-    oribi_buf_deinit(&supervisor->boot_log.next_options);
+        oribi_os_close(context->molds[i].fd);
+    oribi_start_free(&context->start);
+    oribi_mem_free(context->pid_path);
+    context->pid_path = NULL;
+    oribi_buf_deinit(&context->boot_log.options);
+    oribi_buf_deinit(&context->boot_log.next_options);
 }
 
 /* In a child of a hook, or of a manager's own code. */
 void oribi__supervisor_let_go(void *owner)
 {
-    struct oribi_supervisor *supervisor = owner;
-    int *fds[] = {&supervisor->message_fd,
-                  &supervisor->life_write_fd,
-                  &supervisor->signal_fds[0],
-                  &supervisor->signal_fds[1],
-                  &supervisor->starter.fds[0],
-                  &supervisor->starter.fds[1],
-                  &supervisor->upgrade.predecessor_fd,
-                  &supervisor->upgrade.successor_fd,
-                  &supervisor->watch.os.fd,
-                  &supervisor->restart_file.watch.os.fd,
-                  &supervisor->pid_file.fd};
-    oribi__process_context_close(&supervisor->context, true);
+    struct oribi__context *context = owner;
+    int *fds[] = {&context->message_fd,
+                  &context->life_write_fd,
+                  &context->signal_fds[0],
+                  &context->signal_fds[1],
+                  &context->starter.fds[0],
+                  &context->starter.fds[1],
+                  &context->upgrade.predecessor_fd,
+                  &context->upgrade.successor_fd,
+                  &context->watch.os.fd,
+                  &context->restart_file.watch.os.fd,
+                  &context->pid_file.fd};
+    oribi__process_context_close(&context->process, true);
     for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++)
         oribi__close(fds[i]);
     for (uint32_t i = 0; i < ORIBI_MOLDS_MAX; i++)
-        oribi__close(&supervisor->molds[i].fd);
-    oribi__frontends_close(supervisor, true);
-    oribi__control_close(supervisor, false);
-    oribi__agent_let_go(&supervisor->observe.agent);
-    oribi__status_let_go(&supervisor->observe.status);
+        oribi__close(&context->molds[i].fd);
+    oribi__frontends_close(context, true);
+    oribi__control_close(context, false);
+    oribi__observe_let_go(&context->observe);
 }
 
 void oribi__supervisor_forget(struct oribi_supervisor *supervisor, int keep_fd)
 {
+    struct oribi__context *context = &supervisor->context;
     oribi__children_let_go(NULL, NULL);
-    close_own(supervisor, keep_fd);
-    oribi__frontends_close(supervisor, true);
-    oribi__control_close(supervisor, false);
-    oribi__agent_close(&supervisor->observe, false);
-    oribi__status_close(&supervisor->observe, false);
-    oribi__stacks_close(&supervisor->observe);
-    oribi_pid_file_forget(&supervisor->pid_file);
-    oribi_dispatcher_deinit(&supervisor->dispatcher);
-    if (supervisor->context.listeners != &supervisor->no_listeners)
+    close_own(context, keep_fd);
+    oribi__frontends_close(context, true);
+    oribi__control_close(context, false);
+    oribi__observe_close(&context->observe, false);
+    oribi__observe_deinit(&context->observe);
+    oribi_pid_file_forget(&context->pid_file);
+    oribi_dispatcher_deinit(&context->dispatcher);
+    if (context->process.listeners != &context->no_listeners)
         oribi_mem_free(supervisor); /* else the mold goes on using the empty list in it */
 }
 
-static int open_pipes(struct oribi_supervisor *supervisor)
+static int open_pipes(struct oribi__context *context)
 {
     int fds[2];
     if (oribi_message_pair(fds) < 0)
         return ORIBI_ESYS;
-    supervisor->message_fd = fds[0];
-    supervisor->context.message_fd = fds[1];
+    context->message_fd = fds[0];
+    context->process.message_fd = fds[1];
     if (oribi_os_pipe(fds) < 0)
         return ORIBI_ESYS;
-    supervisor->context.life_fd = fds[0];
-    supervisor->life_write_fd = fds[1];
-    if (oribi_os_pipe(supervisor->signal_fds) < 0)
+    context->process.life_fd = fds[0];
+    context->life_write_fd = fds[1];
+    if (oribi_os_pipe(context->signal_fds) < 0)
         return ORIBI_ESYS;
-    if (supervisor->daemonize && oribi_os_pipe(supervisor->starter.fds) < 0)
+    if (context->daemonize && oribi_os_pipe(context->starter.fds) < 0)
         return ORIBI_ESYS;
     return 0;
 }
@@ -366,10 +369,10 @@ void oribi__supervisor_config(const struct oribi_options *options, uint32_t work
 
 /* A successor that never served leaves the socket files to its predecessor, who goes on, but for those that it has
  * opened itself. */
-void oribi__close_listeners(struct oribi_supervisor *supervisor, bool unlink_paths)
+void oribi__close_listeners(struct oribi__context *context, bool unlink_paths)
 {
-    struct oribi_listeners *listeners = supervisor->context.listeners;
-    for (uint32_t i = 0; supervisor->upgrade.predecessor_fd >= 0 && i < listeners->count; i++) {
+    struct oribi_listeners *listeners = context->process.listeners;
+    for (uint32_t i = 0; context->upgrade.predecessor_fd >= 0 && i < listeners->count; i++) {
         if (listeners->items[i].fresh)
             continue;
         oribi_mem_free(listeners->items[i].path);
@@ -380,55 +383,54 @@ void oribi__close_listeners(struct oribi_supervisor *supervisor, bool unlink_pat
 
 static int fail(struct oribi_supervisor *supervisor, int code, const char *what, char *error)
 {
+    struct oribi__context *context = &supervisor->context;
     if (what)
         (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "%s: %s", what, oribi_os_error_text());
-    oribi__upgrade_tell(supervisor, error);
-    oribi__close_listeners(supervisor, true);
-    oribi__inherited_totals_close(&supervisor->observe.inherited);
-    close_own(supervisor, -1);
-    oribi_os_close(supervisor->context.message_fd);
-    oribi_os_close(supervisor->context.life_fd);
-    oribi_handoff_close(&supervisor->context.handoff);
-    oribi__frontends_close(supervisor, false);
-    oribi__control_close(supervisor, true);
-    oribi__agent_close(&supervisor->observe, true);
-    oribi__status_close(&supervisor->observe, true);
-    oribi_pid_file_remove(&supervisor->pid_file);
-    if (supervisor->context.access_log)
-        oribi_access_log_close(supervisor->context.access_log);
-    oribi_dispatcher_deinit(&supervisor->dispatcher);
-    oribi_scoreboard_destroy(&supervisor->context.board);
-    oribi__app_store_destroy(&supervisor->context.app);
+    oribi__upgrade_tell(context, error);
+    oribi__close_listeners(context, true);
+    oribi__inherited_totals_close(&context->observe.inherited);
+    close_own(context, -1);
+    oribi_os_close(context->process.message_fd);
+    oribi_os_close(context->process.life_fd);
+    oribi_handoff_close(&context->process.handoff);
+    oribi__frontends_close(context, false);
+    oribi__control_close(context, true);
+    oribi__observe_close(&context->observe, true);
+    oribi__observe_deinit(&context->observe);
+    oribi_pid_file_remove(&context->pid_file);
+    if (context->process.access_log)
+        oribi_access_log_close(context->process.access_log);
+    oribi_dispatcher_deinit(&context->dispatcher);
+    oribi_scoreboard_destroy(&context->process.board);
+    oribi__app_store_destroy(&context->process.app);
     oribi_mem_free(supervisor);
     return code;
 }
 
 /* Opens files and addresses that the operator may have wrong, in the order in which it does the least harm. */
-static int open_named(struct oribi_supervisor *supervisor, char *error)
+static int open_named(struct oribi__context *context, char *error)
 {
-    const struct oribi_options *options = supervisor->context.options;
+    const struct oribi_options *options = context->process.options;
     int code = oribi_process_check_user(options->user, options->group, error);
     if (code == 0)
         code = oribi__frontends_check_user(options, error);
     if (code == 0)
         code = oribi_options_check_files(options, error);
     if (code == 0 && options->pid_file) {
-        code = oribi_pid_file_lock(&supervisor->pid_file, options->pid_file, error);
+        code = oribi_pid_file_lock(&context->pid_file, options->pid_file, error);
         if (code == 0) {
-            const char *name = oribi_pid_file_name(&supervisor->pid_file);
+            const char *name = oribi_pid_file_name(&context->pid_file);
             size_t n = strlen(name) + 1;
-            supervisor->pid_path = oribi_mem_alloc(n, 1);
-            memcpy(supervisor->pid_path, name, n);
+            context->pid_path = oribi_mem_alloc(n, 1);
+            memcpy(context->pid_path, name, n);
         }
     }
     if (code == 0)
-        code = oribi__control_begin(supervisor, error);
+        code = oribi__control_begin(context, error);
     if (code == 0)
-        code = oribi__open_logs(&supervisor->context, error);
+        code = oribi__open_logs(&context->process, error);
     if (code == 0)
-        code = oribi__status_open(&supervisor->observe, error);
-    if (code == 0)
-        code = oribi__agent_open(&supervisor->observe, error);
+        code = oribi__observe_open(&context->observe, error);
     if (code == 0)
         oribi_options_warn_of_files(options);
     return code;
@@ -437,66 +439,67 @@ static int open_named(struct oribi_supervisor *supervisor, char *error)
 int oribi_supervisor_create(const struct oribi_supervisor_setup *setup, struct oribi_supervisor **out, char *error)
 {
     struct oribi_supervisor *supervisor = oribi_mem_alloc(1, sizeof(*supervisor));
+    struct oribi__context *context = &supervisor->context;
     const struct oribi_options *options = setup->options;
-    no_descriptors(supervisor);
-    oribi__supervisor_show(supervisor);
-    if (oribi_dispatcher_init(&supervisor->dispatcher) < 0)
+    no_descriptors(context);
+    oribi__supervisor_show(context);
+    if (oribi_dispatcher_init(&context->dispatcher) < 0)
         return fail(supervisor, ORIBI_ENOMEM, "cannot make an event loop", error);
-    supervisor->pid = getpid();
-    supervisor->observe.started_ms = oribi_clock_ms();
-    supervisor->observe.started_wall_ms = oribi_clock_wall_ms();
-    supervisor->daemonize = options->daemonize;
-    supervisor->context.options = options;
-    supervisor->context.listeners = setup->listeners ? setup->listeners : &supervisor->no_listeners;
-    supervisor->context.program = setup->program;
+    context->pid = getpid();
+    context->observe.started_ms = oribi_clock_ms();
+    context->observe.started_wall_ms = oribi_clock_wall_ms();
+    context->daemonize = options->daemonize;
+    context->process.options = options;
+    context->process.listeners = setup->listeners ? setup->listeners : &context->no_listeners;
+    context->process.program = setup->program;
     if (setup->version && setup->language && !setup->prefork) {
-        (void)snprintf(supervisor->boot_log.version, ORIBI__VERSION_CAP, "%s", setup->version);
-        (void)snprintf(supervisor->boot_log.language, ORIBI__LANGUAGE_CAP, "%s", setup->language);
+        (void)snprintf(context->boot_log.version, ORIBI__VERSION_CAP, "%s", setup->version);
+        (void)snprintf(context->boot_log.language, ORIBI__LANGUAGE_CAP, "%s", setup->language);
     }
-    supervisor->context.supervisor = supervisor->pid;
-    supervisor->context.prefork = setup->prefork != NULL;
-    supervisor->announced.adopted_from = supervisor->context.listeners->count;
-    supervisor->watchdog_ms = oribi_sd_watchdog_ms();
-    oribi__upgrade_inherit(supervisor);
-    if (oribi_start_record(&supervisor->start, setup->argv, setup->environ_is_known, options->start_dir) < 0)
+    context->process.supervisor = context->pid;
+    context->process.prefork = setup->prefork != NULL;
+    context->announced.adopted_from = context->process.listeners->count;
+    context->watchdog_ms = oribi_sd_watchdog_ms();
+    oribi__upgrade_inherit(context);
+    if (oribi_start_record(&context->start, setup->argv, setup->environ_is_known, options->start_dir) < 0)
         return fail(supervisor, ORIBI_ESYS, "cannot read from /proc how this process was started", error);
     if (setup->environ)
-        oribi_start_set_environ(&supervisor->start, setup->environ);
-    int code = open_named(supervisor, error);
+        oribi_start_set_environ(&context->start, setup->environ);
+    int code = open_named(context, error);
     if (code < 0)
         return fail(supervisor, code, NULL, error);
-    if (open_pipes(supervisor) < 0 || oribi_handoff_create(&supervisor->context.handoff) < 0)
+    if (open_pipes(context) < 0 || oribi_handoff_create(&context->process.handoff) < 0)
         return fail(supervisor, ORIBI_ESYS, "cannot make pipes", error);
     uint32_t workers_max = setup->prefork ? ORIBI_WORKERS_MAX : workers_ceiling(options);
     /* those who leave and those who come */
-    if (oribi_scoreboard_create_named(&supervisor->context.board, 2 * workers_max) < 0)
+    if (oribi_scoreboard_create_named(&context->process.board, 2 * workers_max) < 0)
         return fail(supervisor, ORIBI_ENOMEM, "cannot map the scoreboard", error);
-    for (uint32_t i = 0; i < supervisor->context.board.count; i++)
+    for (uint32_t i = 0; i < context->process.board.count; i++)
         /* none is there */
-        oribi_scoreboard_skip(&supervisor->context.board, &supervisor->context.board.slots[i], true);
-    if (oribi__app_store_create(&supervisor->context.app, options->metrics_max) < 0)
+        oribi_scoreboard_skip(&context->process.board, &context->process.board.slots[i], true);
+    if (oribi__app_store_create(&context->process.app, options->metrics_max) < 0)
         return fail(supervisor, ORIBI_ENOMEM, "cannot map the application's metrics", error);
-    oribi_app_metrics_enter(&supervisor->context.app.view, 1, ORIBI_METRIC_NOBODY); /* the first mold inherits it */
+    oribi_app_metrics_enter(&context->process.app.view, 1, ORIBI_METRIC_NOBODY); /* the first mold inherits it */
     if (setup->prefork)
-        oribi__prefork_begin(supervisor, setup->prefork);
+        oribi__prefork_begin(context, setup->prefork);
     struct oribi_policy_config config;
-    oribi__supervisor_config(options, workers_max, supervisor->context.prefork, &config);
-    config.no_reopen = supervisor->context.usr1_foreign;
-    oribi_policy_init(&supervisor->policy, &config, supervisor->context.board.slots, supervisor->context.board.count);
-    oribi__footprints_configured(&supervisor->observe);
-    if (oribi_policy_keep_workers(&supervisor->policy, supervisor->upgrade.workers, supervisor->upgrade.workers_before))
-        oribi_log(ORIBI_LOG_INFO, ORIBI_POLICY_WORKERS_KEPT, supervisor->policy.target, config.workers);
-    oribi_signals_install(oribi__supervisor_signal, supervisor, 1);
-    oribi__children_let_go(oribi__supervisor_let_go, supervisor);
+    oribi__supervisor_config(options, workers_max, context->process.prefork, &config);
+    config.no_reopen = context->process.usr1_foreign;
+    oribi_policy_init(&context->policy, &config, context->process.board.slots, context->process.board.count);
+    oribi__observe_configured(&context->observe);
+    if (oribi_policy_keep_workers(&context->policy, context->upgrade.workers, context->upgrade.workers_before))
+        oribi_log(ORIBI_LOG_INFO, ORIBI_POLICY_WORKERS_KEPT, context->policy.target, config.workers);
+    oribi_signals_install(oribi__supervisor_signal, context, 1);
+    oribi__children_let_go(oribi__supervisor_let_go, context);
     *out = supervisor;
     return 0;
 }
 
 /* A library's program goes on, and what it did before with signals counts again. */
-static void leave_signals(const struct oribi_supervisor *supervisor)
+static void leave_signals(const struct oribi__context *context)
 {
-    if (!supervisor->context.prefork) {
-        oribi_signals_end(supervisor->action.exit_code);
+    if (!context->process.prefork) {
+        oribi_signals_end(context->action.exit_code);
         return;
     }
     oribi_signals_uninstall();
@@ -505,31 +508,31 @@ static void leave_signals(const struct oribi_supervisor *supervisor)
 
 void oribi_supervisor_destroy(struct oribi_supervisor *supervisor)
 {
-    leave_signals(supervisor);
+    struct oribi__context *context = &supervisor->context;
+    leave_signals(context);
     oribi_app_metrics_leave();
     oribi__children_let_go(NULL, NULL);
-    oribi__release_starter(supervisor, 1);
-    oribi__control_stopped(supervisor);
-    oribi__export_totals(&supervisor->observe);
-    oribi__inherited_totals_close(&supervisor->observe.inherited);
-    oribi__frontends_close(supervisor, false);
-    oribi__control_close(supervisor, true);
-    oribi__agent_close(&supervisor->observe, true);
-    oribi__status_close(&supervisor->observe, true);
-    oribi__stacks_close(&supervisor->observe);
-    oribi__watch_end(&supervisor->watch);
-    oribi__restart_end(&supervisor->restart_file);
-    oribi__close_listeners(supervisor, true);
-    close_own(supervisor, -1);
-    oribi_os_close(supervisor->context.message_fd);
-    oribi_os_close(supervisor->context.life_fd);
-    oribi_handoff_close(&supervisor->context.handoff);
-    oribi_pid_file_remove(&supervisor->pid_file);
-    if (supervisor->context.access_log)
-        oribi_access_log_close(supervisor->context.access_log);
-    oribi_dispatcher_deinit(&supervisor->dispatcher);
-    oribi_scoreboard_destroy(&supervisor->context.board);
-    oribi__app_store_destroy(&supervisor->context.app);
+    oribi__release_starter(context, 1);
+    oribi__control_stopped(context);
+    oribi__export_totals(&context->observe);
+    oribi__inherited_totals_close(&context->observe.inherited);
+    oribi__frontends_close(context, false);
+    oribi__control_close(context, true);
+    oribi__observe_close(&context->observe, true);
+    oribi__observe_deinit(&context->observe);
+    oribi__watch_end(&context->watch);
+    oribi__restart_end(&context->restart_file);
+    oribi__close_listeners(context, true);
+    close_own(context, -1);
+    oribi_os_close(context->process.message_fd);
+    oribi_os_close(context->process.life_fd);
+    oribi_handoff_close(&context->process.handoff);
+    oribi_pid_file_remove(&context->pid_file);
+    if (context->process.access_log)
+        oribi_access_log_close(context->process.access_log);
+    oribi_dispatcher_deinit(&context->dispatcher);
+    oribi_scoreboard_destroy(&context->process.board);
+    oribi__app_store_destroy(&context->process.app);
     oribi_mem_free(supervisor);
     oribi_log_drain(ORIBI_LOG_DRAIN_MS);
 }

@@ -28,58 +28,58 @@ static void clear_slot(const struct oribi_scoreboard *board, struct oribi_slot *
 
 /* No process writes to the slot now: its last worker was reaped, the next is not forked. A manager is its own mold, so
  * that its language forks the worker. */
-static void spawn(struct oribi_supervisor *supervisor, const struct oribi_policy_action *action)
+static void spawn(struct oribi__context *context, const struct oribi_policy_action *action)
 {
-    struct oribi_slot *slot = &supervisor->context.board.slots[action->slot];
-    clear_slot(&supervisor->context.board, slot);
+    struct oribi_slot *slot = &context->process.board.slots[action->slot];
+    clear_slot(&context->process.board, slot);
     atomic_store(&slot->generation, action->generation);
     atomic_store(&slot->state, ORIBI_SLOT_STARTING);
-    atomic_store(&slot->stop_soon, supervisor->policy.frontends_end  ? ORIBI_STOP_FRONTENDS
-                                   : supervisor->policy.stop_at != 0 ? ORIBI_STOP_SOON
-                                                                     : ORIBI_STOP_NONE);
-    if (action->pid == supervisor->pid) {
-        supervisor->manager.spawn = *action;
-        supervisor->action = (struct oribi_supervisor_action){.type = ORIBI_SUPERVISOR_FORK_WORKER};
+    atomic_store(&slot->stop_soon, context->policy.frontends_end  ? ORIBI_STOP_FRONTENDS
+                                   : context->policy.stop_at != 0 ? ORIBI_STOP_SOON
+                                                                  : ORIBI_STOP_NONE);
+    if (action->pid == context->pid) {
+        context->manager.spawn = *action;
+        context->action = (struct oribi_supervisor_action){.type = ORIBI_SUPERVISOR_FORK_WORKER};
         return;
     }
     struct oribi_message message = {
         .kind = ORIBI_MESSAGE_SPAWN, .generation = action->generation, .slot = action->slot, .ticket = action->ticket};
-    struct oribi__mold_socket *mold = oribi__mold_socket_of(supervisor, action->pid);
+    struct oribi__mold_socket *mold = oribi__mold_socket_of(context, action->pid);
     if (!mold || oribi_message_send(mold->fd, &message, 0) < 0)
         oribi_log(ORIBI_LOG_DEBUG, "mold (pid %d) takes no commands",
                   action->pid); /* its end or boot_timeout settles it */
 }
 
 /* A manager is its own mold, which ends without a process ending. */
-static bool stop_mold(struct oribi_supervisor *supervisor, int32_t pid, struct oribi_policy_event *event)
+static bool stop_mold(struct oribi__context *context, int32_t pid, struct oribi_policy_event *event)
 {
-    oribi__mold_socket_close(supervisor, pid);
+    oribi__mold_socket_close(context, pid);
     *event = (struct oribi_policy_event){.type = ORIBI_EVENT_EXITED, .pid = pid};
-    return pid == supervisor->pid;
+    return pid == context->pid;
 }
 
-static void hook(struct oribi_supervisor *supervisor, const char *name, const struct oribi_policy_action *action)
+static void hook(struct oribi__context *context, const char *name, const struct oribi_policy_action *action)
 {
     /* reasons are short */
-    (void)snprintf(supervisor->reason, sizeof(supervisor->reason), "%s", action->text ? action->text : "");
-    supervisor->action = (struct oribi_supervisor_action){.type = ORIBI_SUPERVISOR_HOOK,
-                                                          .hook = name,
-                                                          .reason = supervisor->reason,
-                                                          .pid = action->pid,
-                                                          .status = action->status,
-                                                          .index = action->slot};
+    (void)snprintf(context->reason, sizeof(context->reason), "%s", action->text ? action->text : "");
+    context->action = (struct oribi_supervisor_action){.type = ORIBI_SUPERVISOR_HOOK,
+                                                       .hook = name,
+                                                       .reason = context->reason,
+                                                       .pid = action->pid,
+                                                       .status = action->status,
+                                                       .index = action->slot};
 }
 
-static void worker_exited(struct oribi_supervisor *supervisor, const struct oribi_policy_action *action)
+static void worker_exited(struct oribi__context *context, const struct oribi_policy_action *action)
 {
-    struct oribi_slot *slot = &supervisor->context.board.slots[action->slot];
-    oribi__totals_exit(&supervisor->observe.totals, slot, action->text ? action->text : "");
-    oribi_scoreboard_forget_idle_waiter(&supervisor->context.board, slot);
-    oribi_metric_store_worker_ended(&supervisor->context.app.view,
-                                    oribi_metric_store_worker(&supervisor->context.app.view, (int32_t)action->slot));
-    clear_slot(&supervisor->context.board, slot); /* siblings must not see an idle worker there */
-    oribi_handoff_notify(&supervisor->context.handoff);
-    hook(supervisor, "on_worker_exit", action);
+    struct oribi_slot *slot = &context->process.board.slots[action->slot];
+    oribi__totals_exit(&context->observe.totals, slot, action->text ? action->text : "");
+    oribi_scoreboard_forget_idle_waiter(&context->process.board, slot);
+    oribi_metric_store_worker_ended(&context->process.app.view,
+                                    oribi_metric_store_worker(&context->process.app.view, (int32_t)action->slot));
+    clear_slot(&context->process.board, slot); /* siblings must not see an idle worker there */
+    oribi_handoff_notify(&context->process.handoff);
+    hook(context, "on_worker_exit", action);
 }
 
 static size_t name_listener(const struct oribi_listener *item, bool more, char *dst, size_t cap)
@@ -90,16 +90,16 @@ static size_t name_listener(const struct oribi_listener *item, bool more, char *
                             item->frontend && !is_tls ? " (frontend)" : "");
 }
 
-static void log_start_line(struct oribi_supervisor *supervisor)
+static void log_start_line(struct oribi__context *context)
 {
     char line[1024] = "";
     size_t n = 0;
-    const struct oribi_listeners *listeners = supervisor->context.listeners;
+    const struct oribi_listeners *listeners = context->process.listeners;
     for (uint32_t i = 0; i < listeners->count && n < sizeof(line); i++)
         n += name_listener(&listeners->items[i], i > 0, line + n, sizeof(line) - n);
-    oribi__boot_log_say(supervisor);
-    oribi__boot_log_up(supervisor, line);
-    oribi__notify(supervisor, ORIBI__READY_NOTICE, line);
+    oribi__boot_log_say(context);
+    oribi__boot_log_up(context, line);
+    oribi__notify(context, ORIBI__READY_NOTICE, line);
 }
 
 /* Unicorn's and Pitchfork's timeout is the application's, Rhebok's and ours the client's: a user who has
@@ -117,123 +117,122 @@ static void log_timeout_hint(const struct oribi_options *options)
               value);
 }
 
-void oribi__supervisor_up(struct oribi_supervisor *supervisor)
+void oribi__supervisor_up(struct oribi__context *context)
 {
-    log_start_line(supervisor);
-    log_timeout_hint(supervisor->context.options);
-    oribi__terminal_up(supervisor->context.options, supervisor->context.listeners);
+    log_start_line(context);
+    log_timeout_hint(context->process.options);
+    oribi__terminal_up(context->process.options, context->process.listeners);
 }
 
-static void up(struct oribi_supervisor *supervisor, const struct oribi_policy_action *action)
+static void up(struct oribi__context *context, const struct oribi_policy_action *action)
 {
-    oribi__supervisor_up(supervisor);
-    oribi__release_starter(supervisor, 0);
-    hook(supervisor, "server_ready", action);
+    oribi__supervisor_up(context);
+    oribi__release_starter(context, 0);
+    hook(context, "server_ready", action);
 }
 
-static void reloaded(struct oribi_supervisor *supervisor, const struct oribi_policy_action *action)
+static void reloaded(struct oribi__context *context, const struct oribi_policy_action *action)
 {
-    char text[sizeof(supervisor->reload_text)];
-    oribi__reload_turn(supervisor, true);
-    oribi__totals_reloaded(&supervisor->observe.totals, action->code != 0, oribi_clock_ms());
-    oribi__announced_drop(supervisor); /* no generation is being loaded any more, whichever way this one ended */
+    char text[sizeof(context->reload_text)];
+    oribi__reload_turn(context, true);
+    oribi__totals_reloaded(&context->observe.totals, action->code != 0, oribi_clock_ms());
+    oribi__announced_drop(context); /* no generation is being loaded any more, whichever way this one ended */
     (void)snprintf(text, sizeof(text), "generation %u, %u worker%s", action->generation,
-                   oribi_policy_serving(&supervisor->policy),
-                   oribi_log_plural(oribi_policy_serving(&supervisor->policy))); /* fits */
-    if (supervisor->policy.up && !supervisor->policy.stopping)
-        oribi__notify(supervisor, ORIBI__READY_NOTICE, text);
+                   oribi_policy_serving(&context->policy),
+                   oribi_log_plural(oribi_policy_serving(&context->policy))); /* fits */
+    if (context->policy.up && !context->policy.stopping)
+        oribi__notify(context, ORIBI__READY_NOTICE, text);
     if (action->code) {
-        oribi__control_reloaded(supervisor, action->code, action->text);
+        oribi__control_reloaded(context, action->code, action->text);
         return;
     }
-    supervisor->reload_told_late = true;
-    memcpy(supervisor->reload_text, text, sizeof(text));
-    oribi__reload_turn(supervisor, false);
+    context->reload_told_late = true;
+    memcpy(context->reload_text, text, sizeof(text));
+    oribi__reload_turn(context, false);
 }
 
 /* A bad pair keeps nothing from going on, and is named in the answer. */
-void oribi__reload_turn(struct oribi_supervisor *supervisor, bool now)
+void oribi__reload_turn(struct oribi__context *context, bool now)
 {
-    char text[ORIBI_ERROR_TEXT_CAP + sizeof(supervisor->reload_text) + 64];
-    char *renewal = supervisor->frontends.renewal;
+    char text[ORIBI_ERROR_TEXT_CAP + sizeof(context->reload_text) + 64];
+    char *renewal = context->frontends.renewal;
     bool refused = renewal[0];
-    if (!supervisor->reload_told_late || (!now && oribi__frontends_settle(supervisor)))
+    if (!context->reload_told_late || (!now && oribi__frontends_settle(context)))
         return;
-    supervisor->reload_told_late = false;
-    (void)snprintf(text, sizeof(text), "%s%s%s%s", supervisor->reload_text, refused ? "; certificates: " : "", renewal,
+    context->reload_told_late = false;
+    (void)snprintf(text, sizeof(text), "%s%s%s%s", context->reload_text, refused ? "; certificates: " : "", renewal,
                    refused ? ": those that serve go on" : ""); /* fits */
-    oribi__control_reloaded(supervisor, refused, text);
+    oribi__control_reloaded(context, refused, text);
     renewal[0] = '\0';
 }
 
-static void upgraded(struct oribi_supervisor *supervisor, const struct oribi_policy_action *action)
+static void upgraded(struct oribi__context *context, const struct oribi_policy_action *action)
 {
-    char text[sizeof(supervisor->upgrade.why) + 128];
+    char text[sizeof(context->upgrade.why) + 128];
     if (action->code) {
-        oribi__upgrade_failed(supervisor);
-        oribi__inherited_totals_drop(&supervisor->observe.inherited);
-        const char *why = supervisor->upgrade.why;
+        oribi__upgrade_failed(context);
+        oribi__inherited_totals_drop(&context->observe.inherited);
+        const char *why = context->upgrade.why;
         /* cut when longer: a hint */
         (void)snprintf(text, sizeof(text), "%.120s%s%s", action->text, why[0] ? ": " : "", why);
     } else {
         (void)snprintf(text, sizeof(text), "pid %d serves", action->pid); /* fits */
         (void)oribi_sd_main_pid(action->pid);
     }
-    oribi__control_upgraded(supervisor, action->code, text);
+    oribi__control_upgraded(context, action->code, text);
 }
 
-static void stop_soon(struct oribi_supervisor *supervisor)
+static void stop_soon(struct oribi__context *context)
 {
-    for (uint32_t i = 0; i < supervisor->context.board.count; i++)
-        atomic_store(&supervisor->context.board.slots[i].stop_soon, ORIBI_STOP_SOON);
-    oribi__notify(supervisor, ORIBI__STOPPING_NOTICE, NULL);
+    for (uint32_t i = 0; i < context->process.board.count; i++)
+        atomic_store(&context->process.board.slots[i].stop_soon, ORIBI_STOP_SOON);
+    oribi__notify(context, ORIBI__STOPPING_NOTICE, NULL);
 }
 
 /* The begin of a stop, once. */
-static void leave(struct oribi_supervisor *supervisor, bool handed_over)
+static void leave(struct oribi__context *context, bool handed_over)
 {
     if (!handed_over)
-        oribi__notify(supervisor, ORIBI__STOPPING_NOTICE, NULL); /* else the successor is the service */
+        oribi__notify(context, ORIBI__STOPPING_NOTICE, NULL); /* else the successor is the service */
     if (handed_over) {
-        oribi__export_totals(&supervisor->observe);
-        oribi__agent_close(&supervisor->observe, true);
-        oribi__status_close(&supervisor->observe, true); /* the successor waits for the address */
+        oribi__export_totals(&context->observe);
+        oribi__observe_close(&context->observe, true); /* the successor waits for the address */
     }
-    oribi__reload_turn(supervisor, true);
-    oribi__control_stopping(supervisor);
+    oribi__reload_turn(context, true);
+    oribi__control_stopping(context);
 }
 
 /* Workers stay, and are replaced, for what frontends have. Their signal may come before the supervisor's, as it goes to
  * a whole group: the word keeps them. */
-static void frontends_end(struct oribi_supervisor *supervisor, bool handed_over)
+static void frontends_end(struct oribi__context *context, bool handed_over)
 {
-    for (uint32_t i = 0; i < supervisor->context.board.count; i++)
-        atomic_store(&supervisor->context.board.slots[i].stop_soon, ORIBI_STOP_FRONTENDS);
-    oribi__end_newcomers(supervisor, handed_over);
-    oribi__frontends_end(supervisor, handed_over);
-    leave(supervisor, handed_over);
+    for (uint32_t i = 0; i < context->process.board.count; i++)
+        atomic_store(&context->process.board.slots[i].stop_soon, ORIBI_STOP_FRONTENDS);
+    oribi__end_newcomers(context, handed_over);
+    oribi__frontends_end(context, handed_over);
+    leave(context, handed_over);
 }
 
-static void stopping(struct oribi_supervisor *supervisor, bool handed_over)
+static void stopping(struct oribi__context *context, bool handed_over)
 {
-    bool begun = supervisor->frontends.ending;
+    bool begun = context->frontends.ending;
     if (!begun)
-        oribi__frontends_end(supervisor, handed_over);
-    oribi__frontends_give_up(supervisor);
-    oribi__end_listening(supervisor, handed_over);
+        oribi__frontends_end(context, handed_over);
+    oribi__frontends_give_up(context);
+    oribi__end_listening(context, handed_over);
     if (!begun)
-        leave(supervisor, handed_over);
+        leave(context, handed_over);
 }
 
-static void log_memory(struct oribi_supervisor *supervisor, const char *when)
+static void log_memory(struct oribi__context *context, const char *when)
 {
     int64_t private_sum = 0;
     int64_t shared_sum = 0;
     uint32_t count = 0;
-    for (uint32_t i = 0; i < supervisor->policy.slot_count; i++) {
+    for (uint32_t i = 0; i < context->policy.slot_count; i++) {
         struct oribi_process_shares shares;
-        if (supervisor->policy.records[i].state != ORIBI_RECORD_SERVING ||
-            !oribi_process_shares(supervisor->policy.records[i].pid, &shares))
+        if (context->policy.records[i].state != ORIBI_RECORD_SERVING ||
+            !oribi_process_shares(context->policy.records[i].pid, &shares))
             continue;
         private_sum += shares.own_bytes;
         shared_sum += shares.shared_bytes;
@@ -244,20 +243,20 @@ static void log_memory(struct oribi_supervisor *supervisor, const char *when)
                   (long long)(private_sum / count / 1024), (long long)(shared_sum / count / 1024), count);
 }
 
-static void finish(struct oribi_supervisor *supervisor, const struct oribi_policy_action *action)
+static void finish(struct oribi__context *context, const struct oribi_policy_action *action)
 {
     if (action->text)
-        oribi__log_text(supervisor, ORIBI_LOG_ERROR, action->text);
-    oribi__release_starter(supervisor, action->code);
-    oribi__control_stopped(supervisor);
-    oribi__reapers_await(supervisor);
+        oribi__log_text(context, ORIBI_LOG_ERROR, action->text);
+    oribi__release_starter(context, action->code);
+    oribi__control_stopped(context);
+    oribi__reapers_await(context);
     uint32_t refused =
-        oribi_handoff_refuse(&supervisor->context.handoff); /* of workers that were killed before they could empty it */
+        oribi_handoff_refuse(&context->process.handoff); /* of workers that were killed before they could empty it */
     if (refused)
         oribi_log(ORIBI_LOG_WARN,
                   "%u connections in the hand-off queue were answered 503: no worker was left to take them", refused);
-    supervisor->action = (struct oribi_supervisor_action){
-        .type = ORIBI_SUPERVISOR_EXIT, .exit_code = action->code, .signal = supervisor->manager.reraise};
+    context->action = (struct oribi_supervisor_action){
+        .type = ORIBI_SUPERVISOR_EXIT, .exit_code = action->code, .signal = context->manager.reraise};
 }
 
 /* A child that is not reaped still has its pid. But the pid comes from a worker's report, and a worker that has given
@@ -272,22 +271,22 @@ static void signal_process(pid_t pid, int number)
 }
 
 /* Before the signal: a worker that a signal stops waits until its slot says what the supervisor wants. */
-static void stop_alone(struct oribi_supervisor *supervisor, const struct oribi_policy_action *action)
+static void stop_alone(struct oribi__context *context, const struct oribi_policy_action *action)
 {
     if (action->signal != SIGTERM && action->signal != SIGQUIT)
         return;
-    for (uint32_t i = 0; i < supervisor->policy.slot_count; i++) {
-        _Atomic uint32_t *word = &supervisor->context.board.slots[i].stop_soon;
-        if (supervisor->policy.records[i].pid == action->pid && atomic_load(word) < ORIBI_STOP_TOLD)
+    for (uint32_t i = 0; i < context->policy.slot_count; i++) {
+        _Atomic uint32_t *word = &context->process.board.slots[i].stop_soon;
+        if (context->policy.records[i].pid == action->pid && atomic_load(word) < ORIBI_STOP_TOLD)
             atomic_store(word, ORIBI_STOP_TOLD); /* we alone write it */
     }
 }
 
-static void log_action(struct oribi_supervisor *supervisor, const struct oribi_policy_action *action)
+static void log_action(struct oribi__context *context, const struct oribi_policy_action *action)
 {
     const char *id = action->request_id;
     if (action->level == ORIBI_LOG_INFO)
-        oribi__boot_log_say(supervisor);
+        oribi__boot_log_say(context);
     if (action->of_worker)
         oribi_log_identify((int)action->slot, action->generation);
     if (id)
@@ -297,83 +296,83 @@ static void log_action(struct oribi_supervisor *supervisor, const struct oribi_p
     if (members[0])
         oribi_log_with(action->level, oribi_slice(members, strlen(members)), "%s", action->text);
     else
-        oribi__log_text(supervisor, action->level, action->text);
+        oribi__log_text(context, action->level, action->text);
     oribi_log_about(oribi_slice(NULL, 0), oribi_slice(NULL, 0));
-    oribi_log_identify(-1, supervisor->policy.generation);
+    oribi_log_identify(-1, context->policy.generation);
 }
 
-bool oribi__carry_out(struct oribi_supervisor *supervisor, const struct oribi_policy_action *action,
+bool oribi__carry_out(struct oribi__context *context, const struct oribi_policy_action *action,
                       struct oribi_policy_event *event)
 {
     switch (action->type) {
     case ORIBI_ACTION_LOG:
-        log_action(supervisor, action);
+        log_action(context, action);
         return false;
     case ORIBI_ACTION_START_MOLD:
-        return oribi__start_mold(supervisor, action->generation, action->fresh, event);
+        return oribi__start_mold(context, action->generation, action->fresh, event);
     case ORIBI_ACTION_STOP_MOLD:
-        return stop_mold(supervisor, action->pid, event);
+        return stop_mold(context, action->pid, event);
     case ORIBI_ACTION_SPAWN:
-        spawn(supervisor, action);
+        spawn(context, action);
         return false;
     case ORIBI_ACTION_SIGNAL:
-        stop_alone(supervisor, action);
-        if (action->pid != supervisor->pid) /* a manager is its own mold, and needs no signal of its own */
+        stop_alone(context, action);
+        if (action->pid != context->pid) /* a manager is its own mold, and needs no signal of its own */
             signal_process(action->pid, action->signal);
         return false;
     case ORIBI_ACTION_UP:
-        up(supervisor, action);
+        up(context, action);
         return false;
     case ORIBI_ACTION_WORKER_EXIT:
-        worker_exited(supervisor, action);
+        worker_exited(context, action);
         return false;
     case ORIBI_ACTION_REOPEN:
-        oribi__reopen_logs(&supervisor->context);
-        oribi__frontends_reopen(supervisor);
+        oribi__reopen_logs(&context->process);
+        oribi__frontends_reopen(context);
         return false;
     case ORIBI_ACTION_STOP_SOON:
-        stop_soon(supervisor);
+        stop_soon(context);
         return false;
     case ORIBI_ACTION_FRONTENDS_END:
-        frontends_end(supervisor, action->code != 0);
+        frontends_end(context, action->code != 0);
         return false;
     case ORIBI_ACTION_STOPPING:
-        stopping(supervisor, action->code != 0);
+        stopping(context, action->code != 0);
         return false;
     case ORIBI_ACTION_RELOADING:
-        oribi__totals_reloading(&supervisor->observe.totals, oribi_clock_ms());
-        oribi__notify(supervisor, ORIBI__RELOADING_NOTICE, NULL);
-        hook(supervisor, "before_reload", action);
+        oribi__totals_reloading(&context->observe.totals, oribi_clock_ms());
+        oribi__notify(context, ORIBI__RELOADING_NOTICE, NULL);
+        hook(context, "before_reload", action);
         return false;
     case ORIBI_ACTION_COMMITTED:
         oribi_log_identify(-1, action->generation);
-        oribi__announced_commit(supervisor);
-        oribi__footprints_configured(&supervisor->observe);
-        supervisor->frontends.renewal[0] = '\0';
-        if (supervisor->frontends.set.count > 0) /* a reload has them read anew as well */
-            oribi__frontends_certificates(supervisor);
+        oribi__announced_commit(context);
+        oribi__observe_configured(&context->observe);
+        context->frontends.renewal[0] = '\0';
+        if (context->frontends.set.count > 0) /* a reload has them read anew as well */
+            oribi__frontends_certificates(context);
         return false;
     case ORIBI_ACTION_RELOADED:
-        reloaded(supervisor, action);
+        reloaded(context, action);
         return false;
     case ORIBI_ACTION_START_UPGRADE:
-        oribi__frontends_note_sole(&supervisor->frontends, false);
-        *event = oribi__upgrade_start(supervisor);
+        oribi__frontends_note_sole(&context->frontends, false);
+        *event = oribi__upgrade_start(context);
         return true;
     case ORIBI_ACTION_UPGRADED:
-        upgraded(supervisor, action);
+        upgraded(context, action);
         return false;
     case ORIBI_ACTION_UPGRADE_REFUSED:
-        oribi__control_upgrade_refused(supervisor, action->text);
+        oribi__control_upgrade_refused(context, action->text);
         return false;
     case ORIBI_ACTION_REFORK:
-        log_memory(supervisor, "before the");
+        log_memory(context, "before the");
         return false;
     case ORIBI_ACTION_REFORKED:
-        log_memory(supervisor, "after the");
+        log_memory(context, "after the");
         return false;
     case ORIBI_ACTION_EXIT:
-        finish(supervisor, action);
+        finish(context, action);
         return false;
     }
     return false;

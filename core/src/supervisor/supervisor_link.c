@@ -119,9 +119,9 @@ struct oribi_link *oribi_link_enter(struct oribi_mold *mold)
 
 struct oribi_link *oribi_link_enter_managed(struct oribi_supervisor *supervisor, char *error)
 {
-    struct oribi_policy_action spawn = supervisor->manager.spawn;
-    bool dies_with_parent = !supervisor->manager.can_outlive_thread;
-    struct oribi__process_context context = supervisor->context;
+    struct oribi_policy_action spawn = supervisor->context.manager.spawn;
+    bool dies_with_parent = !supervisor->context.manager.can_outlive_thread;
+    struct oribi__process_context context = supervisor->context.process;
     oribi__supervisor_forget(supervisor, -1);
     struct oribi_link *child = oribi__link_new(&context, spawn.slot, spawn.ticket, spawn.generation);
     if (oribi_process_switch_user(context.options->user, context.options->group, error) < 0) {

@@ -28,8 +28,7 @@
 #include "supervisor/boot_log.h"
 #include "oribi/supervisor/frontends.h"
 #include "oribi/observe/context.h"
-#include "oribi/observe/status.h"
-#include "oribi/observe/view.h"
+#include "oribi/observe/observe.h"
 #include "oribi/policy/events.h"
 #include "supervisor/notify.h"
 #include "supervisor/supervisor.h"
@@ -124,8 +123,9 @@ struct oribi__manager {
     int reraise; /* signal that is not trapped, and is raised again when all workers have ended; 0: none */
 };
 
-struct oribi_supervisor {
-    struct oribi__process_context context;
+/* Context of the supervisor's modules. */
+struct oribi__context {
+    struct oribi__process_context process;
     pid_t pid;
     struct oribi_start start;
     struct oribi_policy policy;
@@ -136,7 +136,7 @@ struct oribi_supervisor {
     /* deadlines and descriptors that turns look at, until they have handlers of their own */
     struct oribi_timer asked_at;
     struct oribi_watcher asked[ORIBI_POLL_MAX];
-    int message_fd;        /* our end of context.message_fd */
+    int message_fd;        /* our end of process.message_fd */
     int life_write_fd;     /* the last copy goes with us */
     int signal_fds[2];     /* one byte per signal, 0 to wake */
     _Atomic bool wakes_up; /* a byte that only wakes is in there; set by the handler, taken back by the turn */
@@ -163,10 +163,14 @@ struct oribi_supervisor {
     /* what take returned */
     struct oribi_supervisor_action action;
     char reason[256];
-    char title[160];
     /* a reload that is done, until its frontends have what it has changed */
     bool reload_told_late;
     char reload_text[192];
+};
+
+struct oribi_supervisor {
+    struct oribi__context context;
+    char title[160];
 };
 
 /* fork_handlers.c. From now on a child that the application forks calls all(owner) first; NULL: nothing is to be let
@@ -182,41 +186,44 @@ void oribi__process_context_close(struct oribi__process_context *context, bool l
 /* For a server of one process (single.h), which has no policy. Begin alone: pid file, watched files, 0 or a code with
  * `error`. Signalled: the next event that signals have made. Turns: what a supervisor does in each turn beside its
  * processes. Up: the lines of a server that is up. Let go: in a child that the application forks. */
-int oribi__supervisor_begin_alone(struct oribi_supervisor *supervisor, char *error);
-bool oribi__supervisor_signalled(struct oribi_supervisor *supervisor, struct oribi_policy_event *event);
-void oribi__supervisor_turns(struct oribi_supervisor *supervisor);
-void oribi__supervisor_up(struct oribi_supervisor *supervisor);
-void oribi__supervisor_let_go(void *supervisor);
+int oribi__supervisor_begin_alone(struct oribi__context *context, char *error);
+bool oribi__supervisor_signalled(struct oribi__context *context, struct oribi_policy_event *event);
+void oribi__supervisor_turns(struct oribi__context *context);
+void oribi__supervisor_up(struct oribi__context *context);
+void oribi__supervisor_let_go(void *context);
+
+/* The one that `supervisor` begins with. */
+struct oribi__context *oribi__supervisor_context(struct oribi_supervisor *supervisor);
 
 /* supervisor.c. An event of the supervisor's own, which the policy hears of next. There is room (events.h). */
-void oribi__follow(struct oribi_supervisor *supervisor, const struct oribi_policy_event *event);
+void oribi__follow(struct oribi__context *context, const struct oribi_policy_event *event);
 
 /* supervisor_actions.c. True when an event follows at once, which is in `event`. What only the language can do is in
  * supervisor->action then, whose type is else left as it was. */
-bool oribi__carry_out(struct oribi_supervisor *supervisor, const struct oribi_policy_action *action,
+bool oribi__carry_out(struct oribi__context *context, const struct oribi_policy_action *action,
                       struct oribi_policy_event *event);
 
 /* start.c. The view that observe has of this supervisor. */
-void oribi__supervisor_show(struct oribi_supervisor *supervisor);
+void oribi__supervisor_show(struct oribi__context *context);
 
 /* start.c: logs */
 enum oribi_log_level oribi__log_level(const struct oribi_options *options);
 int oribi__open_logs(struct oribi__process_context *context,
                      char *error); /* level and error log as the options say; 0 or a code with `error` */
 void oribi__reopen_logs(struct oribi__process_context *context);
-void oribi__log_text(struct oribi_supervisor *supervisor, enum oribi_log_level level, const char *text);
-void oribi__close_listeners(struct oribi_supervisor *supervisor, bool unlink_paths);
-void oribi__release_starter(struct oribi_supervisor *supervisor, int code);
+void oribi__log_text(struct oribi__context *context, enum oribi_log_level level, const char *text);
+void oribi__close_listeners(struct oribi__context *context, bool unlink_paths);
+void oribi__release_starter(struct oribi__context *context, int code);
 void oribi__supervisor_signal(void *self, int number); /* the handler */
 
 /* supervisor_actions.c. The reply to a reload that has waited for frontends; `now`: whatever they do. */
-void oribi__reload_turn(struct oribi_supervisor *supervisor, bool now);
+void oribi__reload_turn(struct oribi__context *context, bool now);
 
 /* listener_shutdown.c: the end of the listeners, at once or, while connections wait there, turn by turn. End newcomers:
  * those of frontends end, and no other lets anybody in whom the kernel has not yet; workers serve on. */
-void oribi__end_newcomers(struct oribi_supervisor *supervisor, bool handed_over);
-void oribi__end_listening(struct oribi_supervisor *supervisor, bool handed_over);
-void oribi__listening_turn(struct oribi_supervisor *supervisor);
+void oribi__end_newcomers(struct oribi__context *context, bool handed_over);
+void oribi__end_listening(struct oribi__context *context, bool handed_over);
+void oribi__listening_turn(struct oribi__context *context);
 
 /* Copies title to dst unless it is what `last` (of `last_cap` bytes) holds; remembers it there. */
 size_t oribi__title_changed(const char *title, char *last, size_t last_cap, char *dst, size_t cap);
@@ -235,27 +242,27 @@ enum {
                     (int)sizeof(struct oribi_message),
 };
 
-struct oribi__mold_socket *oribi__mold_socket_of(struct oribi_supervisor *supervisor, int32_t pid);
-void oribi__mold_socket_close(struct oribi_supervisor *supervisor, int32_t pid);
+struct oribi__mold_socket *oribi__mold_socket_of(struct oribi__context *context, int32_t pid);
+void oribi__mold_socket_close(struct oribi__context *context, int32_t pid);
 /* True: MOLD_STARTED follows at once, in `event`. False: the language is to fork, and oribi__mold_started() gives the
  * event after that. */
-bool oribi__start_mold(struct oribi_supervisor *supervisor, uint32_t generation, bool fresh,
+bool oribi__start_mold(struct oribi__context *context, uint32_t generation, bool fresh,
                        struct oribi_policy_event *event);
 /* pid < 0: the system's words for the reason are in oribi_os_error_text(). */
-struct oribi_policy_event oribi__mold_started(struct oribi_supervisor *supervisor, pid_t pid);
+struct oribi_policy_event oribi__mold_started(struct oribi__context *context, pid_t pid);
 /* takes passed */
-bool oribi__mold_promoted(struct oribi_supervisor *supervisor, const struct oribi_message *message, int passed);
+bool oribi__mold_promoted(struct oribi__context *context, const struct oribi_message *message, int passed);
 /* ORIBI_LISTEN and its descriptors (room for ORIBI_LISTENERS_MAX), which are counted. */
-size_t oribi__listeners_to_keep(struct oribi_supervisor *supervisor, char *listen, size_t cap, int *keep);
+size_t oribi__listeners_to_keep(struct oribi__context *context, char *listen, size_t cap, int *keep);
 
 /* prefork.c */
-void oribi__prefork_begin(struct oribi_supervisor *supervisor, const struct oribi_prefork *prefork);
+void oribi__prefork_begin(struct oribi__context *context, const struct oribi_prefork *prefork);
 /* true: feed it */
-bool oribi__prefork_signal(struct oribi_supervisor *supervisor, int number, struct oribi_policy_event *event);
+bool oribi__prefork_signal(struct oribi__context *context, int number, struct oribi_policy_event *event);
 /* what a client of the control socket wants; likewise */
-bool oribi__prefork_command(struct oribi_supervisor *supervisor, struct oribi_policy_event *event);
+bool oribi__prefork_command(struct oribi__context *context, struct oribi_policy_event *event);
 /* likewise */
-bool oribi__prefork_resume(struct oribi_supervisor *supervisor, struct oribi_policy_event *event);
+bool oribi__prefork_resume(struct oribi__context *context, struct oribi_policy_event *event);
 
 /* mold.c, in a mold that was started by exec */
 struct oribi__handed_down {
@@ -274,7 +281,7 @@ int oribi__handed_down_read(struct oribi__handed_down *from, char *error);
 bool oribi__mold_start_failed(const char *text);
 
 /* control.c */
-int oribi__control_open(struct oribi_supervisor *supervisor, bool replace, char *error);
+int oribi__control_open(struct oribi__context *context, bool replace, char *error);
 
 /* supervisor_link.c. New: the child of a worker that this process is now, with a worker's signal handlers; the signals
  * are held back before (signals.h). Copies `context`. Let go: what a child that the application forks does first. */
@@ -285,42 +292,41 @@ void oribi__link_let_go(void *child);
 const struct oribi__process_context *oribi__link_context(const struct oribi_link *child);
 
 /* watch_event.c. Takes the descriptor with the paths that an application was loaded from. */
-void oribi__watch_message(struct oribi_supervisor *supervisor, int fd);
+void oribi__watch_message(struct oribi__context *context, int fd);
 
 /* True when a file has changed: the event is a reload. */
-bool oribi__watch_event(struct oribi_supervisor *supervisor, struct oribi_policy_event *event);
+bool oribi__watch_event(struct oribi__context *context, struct oribi_policy_event *event);
 
 /* True when restart_file was touched: the event is a reload. */
-bool oribi__restart_event(struct oribi_supervisor *supervisor, struct oribi_policy_event *event);
+bool oribi__restart_event(struct oribi__context *context, struct oribi_policy_event *event);
 
 /* When to look at restart_file at the latest, on oribi_clock_ms(), and the descriptor that is readable before;
  * INT64_MAX and -1 while the supervisor does not look. */
-int64_t oribi__restart_deadline(const struct oribi_supervisor *supervisor);
-int oribi__restart_fd(const struct oribi_supervisor *supervisor);
+int64_t oribi__restart_deadline(const struct oribi__context *context);
+int oribi__restart_fd(const struct oribi__context *context);
 
 /* At the start: where the option says; else where ctl finds it from the folder, and a failure is not told then but in
  * verbose lines. ORIBI_CONTROL_PATH in a successor's environment is the place of its predecessor's. */
-int oribi__control_begin(struct oribi_supervisor *supervisor, char *error);
-bool oribi__control_turn(struct oribi_supervisor *supervisor, struct oribi_policy_event *event); /* true: feed it */
+int oribi__control_begin(struct oribi__context *context, char *error);
+bool oribi__control_turn(struct oribi__context *context, struct oribi_policy_event *event); /* true: feed it */
 /* To every client that waits for this command. */
-void oribi__control_answer(struct oribi_supervisor *supervisor, enum oribi__command command, int code,
-                           const char *text);
+void oribi__control_answer(struct oribi__context *context, enum oribi__command command, int code, const char *text);
 /* A reload has ended, for the clients that wait for it; `code` 0: it is done. */
-void oribi__control_reloaded(struct oribi_supervisor *supervisor, int code, const char *text);
+void oribi__control_reloaded(struct oribi__context *context, int code, const char *text);
 /* To those who asked before it began: the next one is for the others. */
-void oribi__control_answer_first(struct oribi_supervisor *supervisor, enum oribi__command command, int code,
+void oribi__control_answer_first(struct oribi__context *context, enum oribi__command command, int code,
                                  const char *text);
-void oribi__control_upgraded(struct oribi_supervisor *supervisor, int code, const char *text);
-void oribi__control_upgrade_refused(struct oribi_supervisor *supervisor, const char *text);
-void oribi__control_stopping(struct oribi_supervisor *supervisor);
-void oribi__control_stopped(struct oribi_supervisor *supervisor);
+void oribi__control_upgraded(struct oribi__context *context, int code, const char *text);
+void oribi__control_upgrade_refused(struct oribi__context *context, const char *text);
+void oribi__control_stopping(struct oribi__context *context);
+void oribi__control_stopped(struct oribi__context *context);
 /* Where the calls stand, for the clients that wait for it. */
-void oribi__control_stacks(struct oribi_supervisor *supervisor);
+void oribi__control_stacks(struct oribi__context *context);
 /* Sends a deferred reply whose time has come. */
-void oribi__control_deferred_turn(struct oribi_supervisor *supervisor);
-size_t oribi__control_fds(const struct oribi_supervisor *supervisor, int *fds);
-int64_t oribi__control_deadline(const struct oribi_supervisor *supervisor);
-void oribi__control_close(struct oribi_supervisor *supervisor, bool unlink_path);
+void oribi__control_deferred_turn(struct oribi__context *context);
+size_t oribi__control_fds(const struct oribi__context *context, int *fds);
+int64_t oribi__control_deadline(const struct oribi__context *context);
+void oribi__control_close(struct oribi__context *context, bool unlink_path);
 
 /* Processes of reaper.h that a mold has forked. */
 struct oribi__reapers {

@@ -52,15 +52,15 @@ size_t oribi__title_changed(const char *title, char *last, size_t last_cap, char
 size_t oribi_supervisor_title(struct oribi_supervisor *supervisor, char *dst, size_t cap)
 {
     char title[sizeof(supervisor->title)];
-    const struct oribi_policy *policy = &supervisor->policy;
+    const struct oribi_policy *policy = &supervisor->context.policy;
     const char *doing = policy->stopping          ? ", stopping"
                         : policy->stop_at         ? ", about to stop"
                         : policy->next_generation ? ", loading the next generation"
                         : policy->rolling         ? ", replacing workers"
                         : policy->upgrade_pid     ? ", starting a successor"
                                                   : "";
-    (void)snprintf(title, sizeof(title), "%s supervisor, generation %u, %u worker%s%s", supervisor->context.program,
-                   policy->generation, oribi_policy_serving(policy), oribi_log_plural(oribi_policy_serving(policy)),
-                   doing); /* cut when longer: still a title */
+    (void)snprintf(title, sizeof(title), "%s supervisor, generation %u, %u worker%s%s",
+                   supervisor->context.process.program, policy->generation, oribi_policy_serving(policy),
+                   oribi_log_plural(oribi_policy_serving(policy)), doing); /* cut when longer: still a title */
     return oribi__title_changed(title, supervisor->title, sizeof(supervisor->title), dst, cap);
 }

@@ -19,16 +19,16 @@
 /* --- in the predecessor --- */
 
 /* Our own predecessor may still have the first name, while it answers what it had begun. */
-static void step_aside(struct oribi_supervisor *supervisor)
+static void step_aside(struct oribi__context *context)
 {
     char path[4096];
     char error[ORIBI_ERROR_TEXT_CAP];
-    if (supervisor->pid_file.fd < 0)
+    if (context->pid_file.fd < 0)
         return;
-    (void)snprintf(path, sizeof(path), "%s.old", supervisor->pid_path); /* a path of the file system fits */
+    (void)snprintf(path, sizeof(path), "%s.old", context->pid_path); /* a path of the file system fits */
     if (oribi_pid_file_look(path, error) == ORIBI_ELIMIT)
-        (void)snprintf(path, sizeof(path), "%s.old.%ld", supervisor->pid_path, (long)supervisor->pid);
-    if (oribi_pid_file_rename(&supervisor->pid_file, path) < 0)
+        (void)snprintf(path, sizeof(path), "%s.old.%ld", context->pid_path, (long)context->pid);
+    if (oribi_pid_file_rename(&context->pid_file, path) < 0)
         oribi_log(ORIBI_LOG_WARN, "pid_file: cannot be renamed: %s", oribi_os_error_text());
 }
 
@@ -37,7 +37,7 @@ static struct oribi_policy_event started(pid_t pid, const char *text)
     return (struct oribi_policy_event){.type = ORIBI_EVENT_UPGRADE_STARTED, .pid = pid, .text = text};
 }
 
-struct oribi_policy_event oribi__upgrade_start(struct oribi_supervisor *supervisor)
+struct oribi_policy_event oribi__upgrade_start(struct oribi__context *context)
 {
     char listen[ORIBI_INHERITED_TEXT_CAP + 16];
     char fd_text[48];
@@ -48,13 +48,13 @@ struct oribi_policy_event oribi__upgrade_start(struct oribi_supervisor *supervis
     int keep[ORIBI_LISTENERS_MAX + 3];
     int fds[2];
     pid_t pid = -1;
-    size_t count = oribi__listeners_to_keep(supervisor, listen, sizeof(listen), keep);
+    size_t count = oribi__listeners_to_keep(context, listen, sizeof(listen), keep);
     if (oribi_os_pipe(fds) < 0)
         return started(-1, oribi_os_error_text());
-    (void)snprintf(fd_text, sizeof(fd_text), "ORIBI_UPGRADE=%d", fds[1]);                                  /* fits */
-    (void)snprintf(control_text, sizeof(control_text), "ORIBI_CONTROL_PATH=%s", supervisor->control.path); /* fits */
-    oribi__app_store_text(&supervisor->context.app, metrics);
-    const struct oribi_policy *policy = &supervisor->policy;
+    (void)snprintf(fd_text, sizeof(fd_text), "ORIBI_UPGRADE=%d", fds[1]);                               /* fits */
+    (void)snprintf(control_text, sizeof(control_text), "ORIBI_CONTROL_PATH=%s", context->control.path); /* fits */
+    oribi__app_store_text(&context->process.app, metrics);
+    const struct oribi_policy *policy = &context->policy;
     if (policy->target > 0 && policy->target != policy->config.workers)
         (void)snprintf(workers_text, sizeof(workers_text), "ORIBI_UPGRADE_WORKERS=%u %u", policy->target,
                        policy->config.workers); /* fits */
@@ -72,32 +72,32 @@ struct oribi_policy_event oribi__upgrade_start(struct oribi_supervisor *supervis
                      (char *)"ORIBI_UPGRADE_WHY=2",
                      NULL};
     keep[count++] = fds[1];
-    if (supervisor->context.app.fd >= 0)
-        keep[count++] = supervisor->context.app.fd;
-    if (oribi__inherited_totals_make(&supervisor->observe.inherited) < 0) {
+    if (context->process.app.fd >= 0)
+        keep[count++] = context->process.app.fd;
+    if (oribi__inherited_totals_make(&context->observe.inherited) < 0) {
         oribi_log(ORIBI_LOG_WARN, "counters cannot be handed over to the successor: %s", oribi_os_error_text());
     } else {
         (void)snprintf(totals_text, sizeof(totals_text), "ORIBI_TOTALS=%d",
-                       supervisor->observe.inherited.to_fd); /* fits */
-        keep[count++] = supervisor->observe.inherited.to_fd;
-        oribi__export_totals(&supervisor->observe);
+                       context->observe.inherited.to_fd); /* fits */
+        keep[count++] = context->observe.inherited.to_fd;
+        oribi__export_totals(&context->observe);
     }
-    supervisor->upgrade.why[0] = '\0';
-    supervisor->upgrade.why_len = 0;
-    supervisor->upgrade.why_known = false;
-    supervisor->upgrade.failure_follows = false;
-    supervisor->upgrade.stop = 0;
-    step_aside(supervisor);
+    context->upgrade.why[0] = '\0';
+    context->upgrade.why_len = 0;
+    context->upgrade.why_known = false;
+    context->upgrade.failure_follows = false;
+    context->upgrade.stop = 0;
+    step_aside(context);
     oribi__children_ours(true);
-    int code = oribi_start_again(&supervisor->start, extra, keep, count, &pid);
+    int code = oribi_start_again(&context->start, extra, keep, count, &pid);
     oribi__children_ours(false);
-    oribi__inherited_totals_given(&supervisor->observe.inherited);
+    oribi__inherited_totals_given(&context->observe.inherited);
     oribi_os_close(fds[1]);
     if (code < 0) {
         oribi_os_close(fds[0]);
         return started(-1, oribi_os_error_text());
     }
-    supervisor->upgrade.successor_fd = fds[0];
+    context->upgrade.successor_fd = fds[0];
     return started(pid, NULL);
 }
 
@@ -114,106 +114,106 @@ static void keep_why(struct oribi__upgrade *upgrade, char byte)
 }
 
 /* The successor's death closes the pipe as well; waitpid(2) reports it. */
-bool oribi__upgrade_ready(struct oribi_supervisor *supervisor)
+bool oribi__upgrade_ready(struct oribi__context *context)
 {
     char byte;
-    if (supervisor->upgrade.successor_fd < 0)
+    if (context->upgrade.successor_fd < 0)
         return false;
     ssize_t n;
-    while ((n = oribi_os_read(supervisor->upgrade.successor_fd, &byte, 1)) == 1) {
-        if (supervisor->upgrade.failure_follows)
-            keep_why(&supervisor->upgrade, byte);
+    while ((n = oribi_os_read(context->upgrade.successor_fd, &byte, 1)) == 1) {
+        if (context->upgrade.failure_follows)
+            keep_why(&context->upgrade, byte);
         else if (byte == 'E')
-            supervisor->upgrade.failure_follows = true;
+            context->upgrade.failure_follows = true;
         else if (byte == 'S' || byte == 'N')
-            supervisor->upgrade.stop = byte;
+            context->upgrade.stop = byte;
         else
             break;
     }
     if (n == ORIBI_AGAIN)
         return false;
-    oribi_os_close(supervisor->upgrade.successor_fd);
-    supervisor->upgrade.successor_fd = -1;
+    oribi_os_close(context->upgrade.successor_fd);
+    context->upgrade.successor_fd = -1;
     return n == 1;
 }
 
-bool oribi__upgrade_stop(struct oribi_supervisor *supervisor, struct oribi_policy_event *event)
+bool oribi__upgrade_stop(struct oribi__context *context, struct oribi_policy_event *event)
 {
-    char stop = supervisor->upgrade.stop;
-    supervisor->upgrade.stop = 0;
+    char stop = context->upgrade.stop;
+    context->upgrade.stop = 0;
     *event = (struct oribi_policy_event){.type = stop == 'N' ? ORIBI_EVENT_STOP_NOW : ORIBI_EVENT_STOP};
     return stop != 0;
 }
 
-void oribi__upgrade_failed(struct oribi_supervisor *supervisor)
+void oribi__upgrade_failed(struct oribi__context *context)
 {
     char error[ORIBI_ERROR_TEXT_CAP];
-    (void)oribi__upgrade_ready(supervisor);
-    oribi_os_close(supervisor->upgrade.successor_fd);
-    supervisor->upgrade.successor_fd = -1;
-    if (supervisor->pid_file.fd >= 0 && oribi_pid_file_rename(&supervisor->pid_file, supervisor->pid_path) < 0)
+    (void)oribi__upgrade_ready(context);
+    oribi_os_close(context->upgrade.successor_fd);
+    context->upgrade.successor_fd = -1;
+    if (context->pid_file.fd >= 0 && oribi_pid_file_rename(&context->pid_file, context->pid_path) < 0)
         oribi_log(ORIBI_LOG_WARN, "pid_file: cannot be renamed back: %s", oribi_os_error_text());
-    if (supervisor->control.path[0] && oribi__control_open(supervisor, true, error) < 0)
+    if (context->control.path[0] && oribi__control_open(context, true, error) < 0)
         oribi_log(ORIBI_LOG_ERROR, "%s", error);
 }
 
 /* --- in the successor --- */
 
 /* A successor is in the background already. */
-void oribi__upgrade_inherit(struct oribi_supervisor *supervisor)
+void oribi__upgrade_inherit(struct oribi__context *context)
 {
     const char *text = getenv("ORIBI_UPGRADE");
     char *end = NULL;
     long fd = text && *text ? strtol(text, &end, 10) : -1;
     const char *why = getenv("ORIBI_UPGRADE_WHY");
-    supervisor->upgrade.predecessor_asks_why = why && *why;
-    supervisor->upgrade.predecessor_stops = why && *why == '2';
+    context->upgrade.predecessor_asks_why = why && *why;
+    context->upgrade.predecessor_stops = why && *why == '2';
     const char *workers = getenv("ORIBI_UPGRADE_WORKERS");
-    struct oribi__upgrade *upgrade = &supervisor->upgrade;
+    struct oribi__upgrade *upgrade = &context->upgrade;
     if (!workers || sscanf(workers, "%u %u", &upgrade->workers, &upgrade->workers_before) != 2)
         upgrade->workers = upgrade->workers_before = 0;
     (void)unsetenv("ORIBI_UPGRADE_WORKERS"); /* fails for names with `=` only */
-    oribi__inherited_totals_take(&supervisor->observe.inherited);
+    oribi__inherited_totals_take(&context->observe.inherited);
     (void)unsetenv("ORIBI_UPGRADE"); /* fails for names with `=` only */
     (void)unsetenv("ORIBI_UPGRADE_WHY");
     if (fd < 0 || fd > INT_MAX || *end || oribi_os_set_cloexec((int)fd, true) < 0)
         return;
     upgrade->predecessor_fd = (int)fd;
-    supervisor->daemonize = false;
+    context->daemonize = false;
 }
 
 /* In one write, so that the predecessor reads the whole line. */
 static void tell_predecessor(int fd, const char *text)
 {
-    char line[sizeof(((struct oribi_supervisor *)0)->upgrade.why) + 2];
+    char line[sizeof(((struct oribi__context *)0)->upgrade.why) + 2];
     int n = snprintf(line, sizeof(line), "E%.*s", (int)strcspn(text, "\n"), text); /* cut when longer: a hint */
     if (n > 0)
         (void)oribi_os_write(fd, line, (size_t)n < sizeof(line) ? (size_t)n + 1 : sizeof(line)); /* it may be gone */
 }
 
-void oribi__upgrade_tell(struct oribi_supervisor *supervisor, const char *text)
+void oribi__upgrade_tell(struct oribi__context *context, const char *text)
 {
-    if (supervisor->upgrade.predecessor_fd >= 0 && supervisor->upgrade.predecessor_asks_why)
-        tell_predecessor(supervisor->upgrade.predecessor_fd, text);
+    if (context->upgrade.predecessor_fd >= 0 && context->upgrade.predecessor_asks_why)
+        tell_predecessor(context->upgrade.predecessor_fd, text);
 }
 
-bool oribi__upgrade_hand_stop(struct oribi_supervisor *supervisor, bool now)
+bool oribi__upgrade_hand_stop(struct oribi__context *context, bool now)
 {
-    if (supervisor->upgrade.predecessor_fd < 0 || !supervisor->upgrade.predecessor_stops ||
-        oribi_os_write(supervisor->upgrade.predecessor_fd, now ? "N" : "S", 1) != 1)
+    if (context->upgrade.predecessor_fd < 0 || !context->upgrade.predecessor_stops ||
+        oribi_os_write(context->upgrade.predecessor_fd, now ? "N" : "S", 1) != 1)
         return false;
-    return supervisor->upgrade.stop_handed = true;
+    return context->upgrade.stop_handed = true;
 }
 
-void oribi__upgrade_relieve(struct oribi_supervisor *supervisor)
+void oribi__upgrade_relieve(struct oribi__context *context)
 {
-    if (supervisor->upgrade.predecessor_fd < 0 || !supervisor->policy.up || supervisor->policy.stopping ||
-        supervisor->policy.stop_at || supervisor->upgrade.stop_handed ||
-        oribi_policy_serving(&supervisor->policy) < supervisor->policy.target)
+    if (context->upgrade.predecessor_fd < 0 || !context->policy.up || context->policy.stopping ||
+        context->policy.stop_at || context->upgrade.stop_handed ||
+        oribi_policy_serving(&context->policy) < context->policy.target)
         return;
-    (void)oribi_os_write(supervisor->upgrade.predecessor_fd, "1", 1); /* a predecessor that is gone needs no word */
-    oribi_os_close(supervisor->upgrade.predecessor_fd);
-    supervisor->upgrade.predecessor_fd = -1;
+    (void)oribi_os_write(context->upgrade.predecessor_fd, "1", 1); /* a predecessor that is gone needs no word */
+    oribi_os_close(context->upgrade.predecessor_fd);
+    context->upgrade.predecessor_fd = -1;
 }
 
 /* The environment tells as long as no supervisor or mold of ours has taken it over. */

@@ -7,7 +7,7 @@
  *   ORIBI_UPGRADE_WORKERS  "asked configured": workers asked for by ctl or a signal, and by the configuration
  *   ORIBI_CONTROL_PATH  where the control socket is that the predecessor's options do not name
  *
- * Counters go to the successor by inherited_totals.h. */
+ * Counters go to the successor by totals.h. */
 #ifndef ORIBI_SUPERVISOR_UPGRADE_H
 #define ORIBI_SUPERVISOR_UPGRADE_H
 
@@ -17,7 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct oribi_supervisor;
+struct oribi__context;
 
 struct oribi__upgrade {
     /* in a successor */
@@ -38,30 +38,30 @@ struct oribi__upgrade {
 };
 
 /* Starts the successor, and gives UPGRADE_STARTED: its pid, or -1 and why not. The pid file is renamed to make room. */
-struct oribi_policy_event oribi__upgrade_start(struct oribi_supervisor *supervisor);
+struct oribi_policy_event oribi__upgrade_start(struct oribi__context *context);
 
 /* Reads what the successor has written. True when its workers serve. */
-bool oribi__upgrade_ready(struct oribi_supervisor *supervisor);
+bool oribi__upgrade_ready(struct oribi__context *context);
 
 /* The successor has failed: reads what it has written before its end, so that `upgrade.why` is complete, and takes pid
  * file and control socket back. */
-void oribi__upgrade_failed(struct oribi_supervisor *supervisor);
+void oribi__upgrade_failed(struct oribi__context *context);
 
 /* In a starting supervisor: finds out whether it is a successor, and clears the environment of that. */
-void oribi__upgrade_inherit(struct oribi_supervisor *supervisor);
+void oribi__upgrade_inherit(struct oribi__context *context);
 
 /* In a successor, else nothing: tells the predecessor why this start may fail (borrows text). */
-void oribi__upgrade_tell(struct oribi_supervisor *supervisor, const char *text);
+void oribi__upgrade_tell(struct oribi__context *context, const char *text);
 
 /* In a successor: hands a command of `ctl stop` on to the predecessor, which still serves and would go on without a
  * successor; it stops, and this successor with it. False where there is none, or it is one that does not know this. */
-bool oribi__upgrade_hand_stop(struct oribi_supervisor *supervisor, bool now);
+bool oribi__upgrade_hand_stop(struct oribi__context *context, bool now);
 
 /* In a predecessor: true when such a command has come, which is in `event`. Behind oribi__upgrade_ready(). */
-bool oribi__upgrade_stop(struct oribi_supervisor *supervisor, struct oribi_policy_event *event);
+bool oribi__upgrade_stop(struct oribi__context *context, struct oribi_policy_event *event);
 
 /* In a successor that does not stop, else nothing: tells the predecessor to leave once all workers serve. One of
  * several would take more capacity away than it brings. */
-void oribi__upgrade_relieve(struct oribi_supervisor *supervisor);
+void oribi__upgrade_relieve(struct oribi__context *context);
 
 #endif

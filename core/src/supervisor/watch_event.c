@@ -23,14 +23,14 @@ static ssize_t read_all(int fd, char *list, size_t bytes)
     return (ssize_t)len;
 }
 
-void oribi__watch_message(struct oribi_supervisor *supervisor, int fd)
+void oribi__watch_message(struct oribi__context *context, int fd)
 {
     size_t bytes;
     char *list = NULL;
     if (fd >= 0 && oribi_process_shared_memory_size(fd, &bytes) == 0 && bytes <= ORIBI__WATCH_LIST_BYTES_MAX)
         list = oribi_mem_try_alloc(bytes ? bytes : 1, 1);
     if (list)
-        oribi__watch_files(&supervisor->watch, list, (size_t)read_all(fd, list, bytes));
+        oribi__watch_files(&context->watch, list, (size_t)read_all(fd, list, bytes));
     oribi_mem_free(list);
     oribi_os_close(fd);
 }
@@ -43,16 +43,16 @@ static const char *short_path(const char *path)
     return n > 1 && strncmp(path, here, n) == 0 && path[n] == '/' ? path + n + 1 : path;
 }
 
-bool oribi__watch_event(struct oribi_supervisor *supervisor, struct oribi_policy_event *event)
+bool oribi__watch_event(struct oribi__context *context, struct oribi_policy_event *event)
 {
     char more[48] = "";
-    if (!supervisor->watch.on || !supervisor->policy.up || supervisor->policy.stopping)
+    if (!context->watch.on || !context->policy.up || context->policy.stopping)
         return false;
-    const char *path = oribi__watch_turn(&supervisor->watch, oribi_clock_ms());
+    const char *path = oribi__watch_turn(&context->watch, oribi_clock_ms());
     if (!path)
         return false;
-    if (supervisor->watch.changed_count > 1)
-        (void)snprintf(more, sizeof(more), " and %zu more", supervisor->watch.changed_count - 1); /* fits */
+    if (context->watch.changed_count > 1)
+        (void)snprintf(more, sizeof(more), " and %zu more", context->watch.changed_count - 1); /* fits */
     oribi_log(ORIBI_LOG_INFO, "%s%s changed: loading the application anew", short_path(path), more);
     *event = (struct oribi_policy_event){.type = ORIBI_EVENT_RELOAD};
     return true;
@@ -60,30 +60,30 @@ bool oribi__watch_event(struct oribi_supervisor *supervisor, struct oribi_policy
 
 /* --- restart_file --- */
 
-static bool looks_at_restart_file(const struct oribi_supervisor *supervisor)
+static bool looks_at_restart_file(const struct oribi__context *context)
 {
-    const struct oribi_policy *policy = &supervisor->policy;
-    return supervisor->restart_file.watch.on && policy->up && !policy->stopping && !policy->stop_at &&
+    const struct oribi_policy *policy = &context->policy;
+    return context->restart_file.watch.on && policy->up && !policy->stopping && !policy->stop_at &&
            !policy->next_generation && !policy->rolling && !policy->upgrade_pid;
 }
 
-bool oribi__restart_event(struct oribi_supervisor *supervisor, struct oribi_policy_event *event)
+bool oribi__restart_event(struct oribi__context *context, struct oribi_policy_event *event)
 {
-    if (!looks_at_restart_file(supervisor) || !oribi__watch_turn(&supervisor->restart_file.watch, oribi_clock_ms()))
+    if (!looks_at_restart_file(context) || !oribi__watch_turn(&context->restart_file.watch, oribi_clock_ms()))
         return false;
-    oribi_log(ORIBI_LOG_INFO, "%s was touched: reloading", supervisor->restart_file.path);
+    oribi_log(ORIBI_LOG_INFO, "%s was touched: reloading", context->restart_file.path);
     *event = (struct oribi_policy_event){.type = ORIBI_EVENT_RELOAD};
     return true;
 }
 
-int64_t oribi__restart_deadline(const struct oribi_supervisor *supervisor)
+int64_t oribi__restart_deadline(const struct oribi__context *context)
 {
-    return looks_at_restart_file(supervisor) ? oribi__watch_deadline(&supervisor->restart_file.watch) : INT64_MAX;
+    return looks_at_restart_file(context) ? oribi__watch_deadline(&context->restart_file.watch) : INT64_MAX;
 }
 
-int oribi__restart_fd(const struct oribi_supervisor *supervisor)
+int oribi__restart_fd(const struct oribi__context *context)
 {
-    return looks_at_restart_file(supervisor) ? oribi__watch_fd(&supervisor->restart_file.watch) : -1;
+    return looks_at_restart_file(context) ? oribi__watch_fd(&context->restart_file.watch) : -1;
 }
 
 /* --- in a mold or a worker --- */

@@ -3,7 +3,7 @@
 #include "supervisor/process_private.h"
 
 #include "oribi/supervisor/jobs.h"
-#include "oribi/worker/warmup.h"
+#include "oribi/worker/worker.h"
 
 void oribi_process_worker_setup(struct oribi_process *p, struct oribi_worker_setup *setup)
 {

@@ -7,10 +7,9 @@
  * long as the application has asked for, whatever happens meanwhile. The clock is written by the thread of the call,
  * and an extension by any thread of the application; the helper, the supervisor and the handler of the deadline's
  * signal read it at any time (deadline.c). */
-#include "worker/call_clock.h"
-
-#include "worker/worker_private.h"
+#include "worker/call.h"
 #include "worker/placement/ownership.h"
+#include "worker/worker_private.h"
 
 #include "oribi/base/clock.h"
 #include "oribi/base/error.h"

@@ -13,8 +13,7 @@
  * and does not close half of it; and a client whose request was to keep the connection has changed its mind. One that
  * said `Connection: close`, or speaks HTTP/1.0, may have closed half its connection because it has said all, and gets
  * its answer. */
-#include "worker/client_abort.h"
-
+#include "worker/call.h"
 #include "worker/exchange.h"
 #include "worker/placement/ownership.h"
 #include "worker/reply.h"

@@ -1,9 +1,8 @@
 /* Answers of the application, compressed on their way out. Reading order: plan, oribi__compress_reply,
  * oribi__compress_begin and what follows it; then coders, options. */
 #include "worker/compress.h"
-
 #include "worker/burst.h"
-#include "worker/call_clock.h"
+#include "worker/call.h"
 #include "worker/exchange.h"
 #include "worker/placement/ownership.h"
 #include "worker/reply.h"

@@ -4,16 +4,14 @@
  * give_up() runs in a signal handler, in the middle of whatever the application was doing: it may hold any lock of
  * the C library's. What matters to clients comes first and takes no lock and no memory; the log lines come last, and
  * should they hang, the supervisor kills. */
-#include "oribi/worker/deadline.h"
+#include "worker/call.h"
+#include "worker/logs/exchange_log.h"
+#include "worker/placement/ownership.h"
 
 #include "oribi/base/clock.h"
 #include "oribi/base/os/os.h"
 #include "oribi/http/date.h"
 #include "oribi/http/response.h"
-#include "worker/deadline_private.h"
-#include "worker/logs/exchange_log.h"
-#include "worker/client_abort.h"
-#include "worker/placement/ownership.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -23,6 +21,63 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+/* --- the post-mortem ---
+ *
+ * Where a call stands that nothing could end: the frames of its language, which a binding reads from the runtime's
+ * memory, then the innermost native ones. The process ends right after; whatever else goes wrong here ends it a moment
+ * sooner, when its clients have been answered. */
+
+enum {
+    TRIES = 3, /* to read the call: the helper may be taking a sample, for a moment */
+    TRY_MS = 5 /* between two tries */
+};
+
+static const int faults[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT};
+
+static void on_fault(int number)
+{
+    _exit(ORIBI_EXIT_CALL_DEADLINE);
+}
+
+/* The runtime may have been stopped in the middle of anything, and what is read here be half done. */
+static void guard(void)
+{
+    struct sigaction action = {.sa_handler = on_fault};
+    sigset_t mask;
+    (void)sigemptyset(&mask);
+    (void)sigemptyset(&action.sa_mask);
+    for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++) {
+        (void)sigaction(faults[i], &action, NULL); /* valid numbers */
+        (void)sigaddset(&mask, faults[i]);
+    }
+    (void)pthread_sigmask(SIG_UNBLOCK, &mask, NULL);
+}
+
+void oribi_worker_show_frames(struct oribi_worker *w, oribi_frames_fn fn, void *self)
+{
+    w->deadline.frames = fn;
+    w->deadline.frames_self = self;
+}
+
+/* Logs where the thread's call stands; `interrupted` when this is the call's own thread, else NULL. */
+static void post_mortem(const struct oribi_thread *thread, bool own_thread, const void *interrupted)
+{
+    struct oribi__stand stand = {.thread = thread, .own_thread = own_thread, .interrupted = interrupted};
+    guard();
+    for (int i = 0; i < TRIES && stand.len == 0; i++) {
+        if (i > 0)
+            (void)poll(NULL, 0, TRY_MS);
+        oribi__stand_read(&stand, true);
+    }
+    oribi__stand_name(&stand);
+    if (stand.len > 0)
+        oribi_log_block(ORIBI_LOG_ERROR, "call deadline: where the call stands, innermost first", stand.text,
+                        (uint32_t)stand.len);
+    else
+        oribi_log(ORIBI_LOG_ERROR,
+                  "call deadline: the thread of the call takes no signals: where the call stands is not known");
+}
 
 enum {
     QUEUE_WAIT_MS = 500, /* for room in a full hand-off queue, all in all */
@@ -163,7 +218,7 @@ static _Noreturn void give_up(struct oribi_thread *thread, struct outcome *outco
                 oribi__log_access(w->threads.list[i].exchange, w->threads.list[i].exchange->status, oribi_clock_us());
         oribi_access_log_flush(w->setup.access_log);
     }
-    oribi__post_mortem(thread, interrupted != NULL, interrupted);
+    post_mortem(thread, interrupted != NULL, interrupted);
     _exit(ORIBI_EXIT_CALL_DEADLINE);
 }
 

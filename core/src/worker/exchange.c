@@ -1,17 +1,15 @@
 /* The begin of a call, which fills in what the application is told of its request, and the end, which counts and logs
  * it. Between them lie reply.c and stream.c. Reading order: oribi__exchange_begin, oribi__exchange_end. */
 #include "worker/exchange.h"
-
-#include "worker/call_clock.h"
+#include "worker/call.h"
 #include "worker/compress.h"
-#include "worker/framed.h"
-#include "worker/client_abort.h"
 #include "worker/logs/exchange_log.h"
-#include "worker/placement/overload.h"
+#include "worker/placement/accept.h"
 #include "worker/placement/ownership.h"
+#include "worker/reply.h"
 
 #include "oribi/base/clock.h"
-#include "oribi/worker/logs/note_line.h"
+#include "oribi/worker/logs/request_log.h"
 
 #include <pthread.h>
 #include <stdio.h>

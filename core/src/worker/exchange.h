@@ -4,8 +4,9 @@
 #define ORIBI_WORKER_EXCHANGE_H
 
 #include "oribi/event/conn.h"
+#include "oribi/worker/logs/request_log.h"
 #include "oribi/worker/req.h"
-#include "oribi/worker/logs/request_id.h"
+
 #include "worker/worker_private.h"
 
 #include <stdbool.h>

@@ -1,7 +1,5 @@
 /* Answers whose body the application has framed itself. The application's strings are not ours to write to, so what is
  * decoded in place is a copy. */
-#include "worker/framed.h"
-
 #include "worker/exchange.h"
 #include "worker/reply.h"
 

@@ -1,6 +1,6 @@
 /* Pieces of an answer, gathered into few vectors. A gathering is written field by field, because clearing its vector
  * would cost each answer 4 KiB. */
-#include "worker/gather.h"
+#include "worker/reply.h"
 
 #include <string.h>
 

@@ -1,20 +1,16 @@
 /* Whole answers: head and body leave in one sendmsg; what the socket does not take is kept by the connection. */
 #include "worker/reply.h"
-#include "worker/unstored.h"
-
-#include "worker/call_clock.h"
+#include "worker/call.h"
 #include "worker/compress.h"
 #include "worker/logs/exchange_log.h"
-#include "worker/framed.h"
-#include "worker/gather.h"
 #include "worker/placement/ownership.h"
 
 #include "oribi/base/clock.h"
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
 #include "oribi/base/os/os.h"
-#include "oribi/http/syntax.h"
 #include "oribi/http/status.h"
+#include "oribi/http/syntax.h"
 
 #include <assert.h>
 #include <stdarg.h>

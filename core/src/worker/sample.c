@@ -5,10 +5,9 @@
  *
  * The signal's handler has SA_RESTART, but some system calls end at any signal (signal(7)): a thread that waits in one
  * of those gets none. A thread that runs may come to such a call between our look and the signal. */
-#include "worker/sample.h"
-
-#include "worker/placement/ownership.h"
+#include "worker/call.h"
 #include "worker/exchange.h"
+#include "worker/placement/ownership.h"
 
 #include "oribi/base/clock.h"
 #include "oribi/base/fault.h"

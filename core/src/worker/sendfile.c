@@ -1,11 +1,8 @@
 /* Files named in a header of the application's answer; see the header. Reading order: oribi_reply_named, answer,
  * open_named, describe. */
-#include "worker/sendfile.h"
-
 #include "worker/exchange.h"
 #include "worker/placement/ownership.h"
 #include "worker/reply.h"
-#include "worker/reply_file.h"
 
 #include "oribi/base/error.h"
 #include "oribi/base/log.h"

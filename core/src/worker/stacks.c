@@ -1,6 +1,5 @@
 /* Answers where the calls of this worker stand, by the helper. */
-#include "worker/stacks_private.h"
-
+#include "worker/call.h"
 #include "worker/worker_private.h"
 
 #include "oribi/base/clock.h"

@@ -1,19 +1,16 @@
 /* Streamed answers and sockets that leave the core. The head waits for the first body bytes, so that a short stream
  * is one packet. */
-#include "worker/call_clock.h"
+#include "worker/call.h"
 #include "worker/compress.h"
 #include "worker/exchange.h"
-#include "worker/framed.h"
-#include "worker/gather.h"
+#include "worker/placement/helper.h"
 #include "worker/placement/ownership.h"
 #include "worker/placement/placement.h"
 #include "worker/reply.h"
-#include "worker/unstored.h"
 
 #include "oribi/base/clock.h"
 #include "oribi/base/error.h"
 #include "oribi/http/chunked.h"
-#include "oribi/worker/placement/helper.h"
 
 #include <assert.h>
 #include <poll.h>

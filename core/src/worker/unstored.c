@@ -1,10 +1,9 @@
 /* Output of calls on its way to a file. Whoever has the reactor looks at what the writer has ended: the waiting thread
  * does it too, since there may be no helper. */
-#include "worker/unstored.h"
-
-#include "worker/call_clock.h"
+#include "worker/call.h"
 #include "worker/exchange.h"
 #include "worker/placement/ownership.h"
+#include "worker/reply.h"
 
 #include <poll.h>
 

@@ -1,11 +1,11 @@
 /* Warm-up requests: a worker without listeners on one end of socket pairs, a thread that never touches the language
  * on the other. The requests lie in the sockets before the worker's first turn, so no thread has to write while the
  * worker's thread is inside the application. */
-#include "oribi/worker/warmup.h"
+#include "worker/worker_private.h"
 
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
-#include "worker/worker_private.h"
+#include "oribi/worker/worker.h"
 
 #include <poll.h>
 #include <pthread.h>

@@ -1,14 +1,14 @@
 /* The pull interface. Reading order: oribi_worker_take, oribi__turn, on_other, prepare, oribi__exchange_end. How a
  * worker begins and ends: worker_life.c. */
 #include "worker/exchange.h"
-#include "worker/placement/overload.h"
+#include "worker/placement/accept.h"
 #include "worker/placement/ownership.h"
-#include "oribi/worker/logs/refused.h"
-#include "worker/unstored.h"
+#include "worker/reply.h"
 
 #include "oribi/base/clock.h"
 #include "oribi/base/error.h"
 #include "oribi/base/signals.h"
+#include "oribi/worker/logs/request_log.h"
 
 /* --- what the reactor tells us --- */
 

@@ -1,13 +1,16 @@
 /* How a worker begins, forks and ends. Reading order: oribi_worker_create, watch_all, the fork handlers,
  * oribi_worker_destroy. */
+#include "worker/call.h"
+#include "worker/compress.h"
 #include "worker/exchange.h"
+#include "worker/logs/exchange_log.h"
+#include "worker/placement/helper.h"
 #include "worker/placement/ownership.h"
+#include "worker/reply.h"
 
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
 #include "oribi/base/signals.h"
-#include "oribi/worker/deadline.h"
-#include "oribi/worker/placement/helper.h"
 
 #include <pthread.h>
 #include <signal.h>

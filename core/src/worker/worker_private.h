@@ -7,26 +7,25 @@
 #include "oribi/base/os/os.h"
 #include "oribi/config/trust.h"
 #include "oribi/event/reactor.h"
-#include "oribi/worker/worker.h"
-#include "worker/placement/accept.h"
-#include "worker/burst.h"
-#include "worker/compress.h"
-#include "worker/deadline_private.h"
-#include "worker/placement/helper_private.h"
-#include "worker/placement/overload.h"
 #include "oribi/worker/fd_guard.h"
+#include "oribi/worker/logs/request_log.h"
 #include "oribi/worker/server_answers.h"
-#include "worker/placement/placement.h"
-#include "oribi/worker/logs/request_id.h"
-#include "worker/sample.h"
-#include "worker/sendfile.h"
+#include "oribi/worker/worker.h"
+
+#include "worker/burst.h"
+#include "worker/call.h"
 #include "worker/local/local.h"
-#include "worker/stacks_private.h"
+#include "worker/placement/accept.h"
+#include "worker/placement/helper.h"
+#include "worker/placement/placement.h"
 #include "worker/placement/threads_private.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+
+struct oribi__compression;
+struct oribi__sendfile;
 
 /* The owner of the reactor, which alone may touch it and everything that hangs on it; drawn in
  * doc/internals/placement.md. */

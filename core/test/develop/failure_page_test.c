@@ -83,7 +83,8 @@ static void test_hidden_characters_are_shown_by_their_number_in_each_form(void)
     const char *accepts[] = {"text/html", "text/plain", "application/json"};
     for (size_t i = 0; i < sizeof(accepts) / sizeof(accepts[0]); i++) {
         fill(facts, accepts[i]);
-        facts[2].value = text_of("Key\xe2\x80\xae" "Error");
+        facts[2].value = text_of("Key\xe2\x80\xae"
+                                 "Error");
         facts[3].value = text_of("a\xc2\x9b"
                                  "31m \xe2\x80\xa8 \xe2\x80\xae"
                                  "b \xd8\x9c \xc3\xa9");

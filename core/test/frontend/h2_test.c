@@ -1,5 +1,5 @@
 /* Answers, maxima, memory and reentrancy of a session; what frames of a client do is in spec/http2. */
-#include "frontend/h2_priority.c"
+#include "frontend/h2_private.h"
 
 #include "h2_frame.h"
 #include "h2_lab.h"

@@ -1,7 +1,7 @@
-/* The agent over real sockets, moved on by hand: a supervisor with slots and no processes. */
+/* The agent over real sockets, moved on by hand. */
 #include "observe/agent.c"
 
-#include "supervisor/supervisor_private.h"
+#include "observe_world.h"
 #include "tap.h"
 
 #include "oribi/base/mem.h"
@@ -12,50 +12,30 @@
 
 enum { WORKERS = 2, SLOTS = 4 };
 
-static struct oribi_supervisor *supervisor;
-static struct oribi_options options;
-
 static void begin(void)
 {
     char error[ORIBI_ERROR_TEXT_CAP] = "";
-    struct oribi_policy_config config = {.workers = WORKERS, .workers_max = WORKERS};
-    supervisor = oribi_mem_alloc(1, sizeof(*supervisor));
-    ok_eq(oribi_dispatcher_init(&supervisor->dispatcher), 0);
-    oribi__supervisor_show(supervisor);
-    oribi__agent_init(&supervisor->observe.agent);
-    oribi_options_init(&options);
-    ok_eq(oribi_options_set(&options, "agent", "127.0.0.1:0", error), 0);
-    supervisor->context.options = &options;
-    supervisor->context.listeners = &supervisor->no_listeners;
-    supervisor->upgrade.predecessor_fd = -1;
-    ok_eq(oribi_scoreboard_create(&supervisor->context.board, SLOTS), 0);
-    oribi_policy_init(&supervisor->policy, &config, supervisor->context.board.slots, SLOTS);
-    ok_eq(oribi__agent_open(&supervisor->observe, error), 0);
+    (void)world_begin(WORKERS, SLOTS);
+    ok_eq(oribi_options_set(&world->options, "agent", "127.0.0.1:0", error), 0);
+    ok_eq(oribi__agent_open(&world->observe, error), 0);
     is_str(error, "");
 }
 
 static void end(void)
 {
-    oribi__agent_close(&supervisor->observe, true);
-    ok_eq(supervisor->dispatcher.timers.len, 0); /* nothing is left behind */
-    oribi_dispatcher_deinit(&supervisor->dispatcher);
-    oribi_scoreboard_destroy(&supervisor->context.board);
-    oribi_options_deinit(&options);
-    oribi_mem_free(supervisor);
+    world_end(world);
 }
 
-/* All handlers that there is something for. */
 static void turn(void)
 {
-    while (oribi_dispatcher_next(&supervisor->dispatcher))
-        continue;
+    world_turn(world);
 }
 
 static uint32_t clients(void)
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < ORIBI__AGENT_CLIENTS_MAX; i++)
-        count += supervisor->observe.agent.clients[i].fd >= 0;
+        count += world->observe.state->agent.clients[i].fd >= 0;
     return count;
 }
 
@@ -63,7 +43,7 @@ static int dial(void)
 {
     struct sockaddr_in where;
     socklen_t n = sizeof(where);
-    (void)getsockname(supervisor->observe.agent.side.fd, (struct sockaddr *)&where, &n);
+    (void)getsockname(world->observe.state->agent.side.fd, (struct sockaddr *)&where, &n);
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     ok_eq(connect(fd, (struct sockaddr *)&where, n), 0);
     return fd;
@@ -93,9 +73,9 @@ static const char *ask(void)
 
 static void serve(bool serves)
 {
-    supervisor->policy.up = serves;
-    supervisor->policy.records[0].state = serves ? ORIBI_RECORD_SERVING : ORIBI_RECORD_FREE;
-    supervisor->policy.records[0].pid = serves ? getpid() : 0;
+    world->policy.up = serves;
+    world->policy.records[0].state = serves ? ORIBI_RECORD_SERVING : ORIBI_RECORD_FREE;
+    world->policy.records[0].pid = serves ? getpid() : 0;
 }
 
 static void test_each_state_has_its_line(void)
@@ -104,10 +84,10 @@ static void test_each_state_has_its_line(void)
     is_str(ask(), "maint\n");
     serve(true);
     is_str(ask(), "up ready 100%\n");
-    supervisor->policy.stop_at = 1;
+    world->policy.stop_at = 1;
     is_str(ask(), "drain\n");
-    supervisor->policy.stop_at = 0;
-    supervisor->policy.stopping = true;
+    world->policy.stop_at = 0;
+    world->policy.stopping = true;
     is_str(ask(), "drain\n");
     ok_eq(clients(), 0);
     serve(false);
@@ -144,11 +124,10 @@ static void test_clients_that_stay_are_few_and_end(void)
     }
     ok_eq(clients(), ORIBI__AGENT_CLIENTS_MAX);
     for (uint32_t i = 0; i < ORIBI__AGENT_CLIENTS_MAX; i++) {
-        struct oribi_timer *until = &supervisor->observe.agent.clients[i].until;
+        struct oribi_timer *until = &world->observe.state->agent.clients[i].until;
         ok(oribi_timer_at(until) <= oribi_clock_ms() + ORIBI__AGENT_MS);
-        oribi_dispatcher_arm(&supervisor->dispatcher, until, 1);
+        world_expire(world, until);
     }
-    turn();
     ok_eq(clients(), 0);
     for (int i = 0; i <= ORIBI__AGENT_CLIENTS_MAX; i++)
         close(fds[i]);

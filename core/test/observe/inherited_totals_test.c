@@ -1,7 +1,11 @@
 /* Counters that outlive the supervisor. */
-#include "observe/inherited_totals.c"
+#include "observe/totals.c"
 
+#include "observe_world.h"
 #include "tap.h"
+
+#include "oribi/base/clock.h"
+#include "observe/status.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -181,6 +185,27 @@ static void test_another_successor_gets_another_mapping(void)
     end();
 }
 
+/* Until the successor has failed. */
+static void test_the_totals_are_written_again_and_again(void)
+{
+    (void)world_begin(1, 2);
+    struct oribi__observe *observe = &world->observe;
+    uint32_t at = FRONTEND_AT(handshakes);
+    oribi__export_totals(observe); /* there is no successor */
+    ok_eq(oribi_timer_at(&observe->state->export_totals), INT64_MAX);
+    ok_eq(oribi__inherited_totals_make(&observe->inherited), 0);
+    oribi__export_totals(observe);
+    ok_eq(atomic_load(&observe->inherited.to->counters[at]), 0);
+    counters_of(&observe->totals)[at] = 7;
+    world_expire(world, &observe->state->export_totals);
+    ok_eq(atomic_load(&observe->inherited.to->counters[at]), 7);
+    ok(oribi_timer_at(&observe->state->export_totals) <= oribi_clock_ms() + ORIBI__TOTALS_MS);
+    oribi__inherited_totals_drop(&observe->inherited);
+    world_expire(world, &observe->state->export_totals);
+    ok_eq(oribi_timer_at(&observe->state->export_totals), INT64_MAX);
+    world_end(world);
+}
+
 int main(void)
 {
     oribi_log_init(open("/dev/null", O_WRONLY | O_CLOEXEC), ORIBI_LOG_WARN);
@@ -190,5 +215,6 @@ int main(void)
     test_a_directory_that_lies_reads_nothing_beyond_the_page();
     test_what_is_no_such_mapping_is_left_alone();
     test_another_successor_gets_another_mapping();
+    test_the_totals_are_written_again_and_again();
     return done_testing();
 }

@@ -2,7 +2,7 @@
 #include "observe/metrics.c"
 
 #include "system.h"
-#include "supervisor/supervisor_private.h"
+#include "observe_world.h"
 #include "tap.h"
 
 #include "oribi/base/clock.h"
@@ -15,56 +15,38 @@
 
 enum { WORKERS = 64, SLOTS = 2 * WORKERS };
 
-static struct oribi_supervisor *supervisor;
 static struct oribi_buf text;
-
-static struct oribi_policy_event told; /* the last event that was reported; of type ORIBI_EVENT_START: none */
-
-static void keep_event(void *owner, const struct oribi_policy_event *event)
-{
-    *(struct oribi_policy_event *)owner = *event;
-}
 
 /* Has the next worker measured, if any is. True when the policy has heard of it. */
 static bool measure_now(void)
 {
-    told = (struct oribi_policy_event){.type = ORIBI_EVENT_START};
-    if (oribi_timer_at(&supervisor->observe.footprints.measure) != INT64_MAX)
-        oribi_dispatcher_arm(&supervisor->dispatcher, &supervisor->observe.footprints.measure, 1);
-    (void)oribi_dispatcher_next(&supervisor->dispatcher);
-    return told.type != ORIBI_EVENT_START;
+    struct oribi_timer *measure = &world->observe.state->footprints.measure;
+    uint32_t before = world->reports;
+    if (oribi_timer_at(measure) != INT64_MAX)
+        oribi_dispatcher_arm(&world->dispatcher, measure, 1);
+    (void)oribi_dispatcher_next(&world->dispatcher); /* that one alone */
+    return world->reports > before;
 }
 
 static void begin(void)
 {
-    struct oribi_policy_config config = {.workers = WORKERS, .workers_max = WORKERS};
-    supervisor = oribi_mem_alloc(1, sizeof(*supervisor));
-    ok_eq(oribi_dispatcher_init(&supervisor->dispatcher), 0);
-    oribi__supervisor_show(supervisor);
-    supervisor->observe.owner = &told;
-    supervisor->observe.report = keep_event;
-    oribi__frontends_init(&supervisor->frontends);
-    ok_eq(oribi_scoreboard_create(&supervisor->context.board, SLOTS), 0);
-    oribi_policy_init(&supervisor->policy, &config, supervisor->context.board.slots, SLOTS);
+    (void)world_begin(WORKERS, SLOTS);
     for (uint32_t i = 0; i < WORKERS; i++) {
-        supervisor->policy.records[i].state = ORIBI_RECORD_SERVING;
-        supervisor->policy.records[i].pid = getpid();
+        world->policy.records[i].state = ORIBI_RECORD_SERVING;
+        world->policy.records[i].pid = getpid();
     }
 }
 
 static void end(void)
 {
-    oribi_scoreboard_destroy(&supervisor->context.board);
-    oribi__footprints_end(&supervisor->observe);
-    oribi_dispatcher_deinit(&supervisor->dispatcher);
-    oribi_mem_free(supervisor);
+    world_end(world);
     oribi_buf_deinit(&text);
 }
 
 static void scrape(bool open_metrics)
 {
     text.len = 0;
-    oribi__metrics(&supervisor->observe, &text, open_metrics);
+    oribi__metrics(&world->observe, &text, open_metrics);
     *oribi_buf_reserve(&text, 1) = '\0';
 }
 
@@ -85,7 +67,7 @@ static bool has(const char *words)
 static void test_counters_of_the_living_and_the_dead_are_one_number(void)
 {
     begin();
-    struct oribi_slot *slots = supervisor->context.board.slots;
+    struct oribi_slot *slots = world->context.board.slots;
     slots[0].request_count = 5;
     slots[63].request_count = 7;
     slots[64].request_count = 1000; /* no worker is there */
@@ -93,7 +75,7 @@ static void test_counters_of_the_living_and_the_dead_are_one_number(void)
     slots[1].status_class[0] = 2;
     slots[1].refusals[ORIBI_REFUSAL_WORKER_END] = 4;
     slots[1].timeouts[ORIBI_TIMEOUT_HEAD] = 6;
-    oribi__totals_exit(&supervisor->observe.totals, &slots[0], "signal 9");
+    oribi__totals_exit(&world->observe.totals, &slots[0], "signal 9");
     memset(&slots[0], 0, offsetof(struct oribi_slot, is_idle_waiter)); /* as the supervisor does then */
     scrape(false);
     ok_eq(sample("oribi_calls_total"), 12);
@@ -110,7 +92,7 @@ static void test_counters_of_the_living_and_the_dead_are_one_number(void)
 static void test_histograms_have_buckets_that_grow(void)
 {
     begin();
-    struct oribi_slot *slot = supervisor->context.board.slots;
+    struct oribi_slot *slot = world->context.board.slots;
     oribi_histogram_count(&slot->call_time, 900);
     oribi_histogram_count(&slot->call_time, 80000);
     oribi_histogram_count(&slot->call_time, (int64_t)3600 * 1000000);
@@ -128,7 +110,7 @@ static void test_histograms_have_buckets_that_grow(void)
 static void test_what_waits_now(void)
 {
     begin();
-    struct oribi_slot *slots = supervisor->context.board.slots;
+    struct oribi_slot *slots = world->context.board.slots;
     slots[2].queue_len = 3;
     slots[2].queue_oldest_us = oribi_clock_us() - 7000000;
     slots[3].queue_len = 1;
@@ -155,7 +137,7 @@ static void test_what_waits_now(void)
 static void test_connections_by_what_they_do(void)
 {
     begin();
-    struct oribi_slot *slots = supervisor->context.board.slots;
+    struct oribi_slot *slots = world->context.board.slots;
     for (int c = ORIBI_TIMEOUT_FIRST; c < ORIBI_TIMEOUT_CLASSES; c++)
         slots[2].armed[c] = 1U << c;
     slots[2].queue_len = 3;
@@ -179,28 +161,27 @@ static void test_a_limit_of_memory_has_workers_measured(void)
     if (!only_on_linux("memory of other processes is not known"))
         return;
     begin();
-    struct oribi__footprints *footprints = &supervisor->observe.footprints;
+    struct oribi__footprints *footprints = &world->observe.state->footprints;
     for (uint32_t i = 0; i < WORKERS; i++)
-        supervisor->context.board.slots[i].state = ORIBI_SLOT_IDLE;
-    supervisor->policy.config.memory_max = 1 << 30;
-    oribi__footprints_configured(&supervisor->observe);
+        world->context.board.slots[i].state = ORIBI_SLOT_IDLE;
+    world->policy.config.memory_max = 1 << 30;
+    oribi__footprints_configured(&world->observe);
     ok(oribi_timer_at(&footprints->measure) <= oribi_clock_ms());
     ok(measure_now());
-    ok_eq(told.type, ORIBI_EVENT_MEASURED);
-    ok_eq(told.slot, 0);
-    ok_eq(told.ticket, supervisor->policy.records[0].ticket);
-    ok(told.bytes > 10000 && told.bytes == footprints->workers[0].shares.proportional_bytes);
+    ok_eq(world->report.type, ORIBI_EVENT_MEASURED);
+    ok_eq(world->report.slot, 0);
+    ok_eq(world->report.ticket, world->policy.records[0].ticket);
+    ok(world->report.bytes > 10000 && world->report.bytes == footprints->workers[0].shares.proportional_bytes);
     ok(oribi_timer_at(&footprints->measure) >= footprints->workers[0].at_ms + ORIBI__FOOTPRINT_PAUSE_MS);
     for (uint32_t i = 2; i < WORKERS; i++) {
-        supervisor->policy.records[i].state = ORIBI_RECORD_STOPPING;
-        footprints->workers[i] =
-            (struct oribi__footprint){supervisor->policy.records[i].pid, .at_ms = oribi_clock_ms()};
+        world->policy.records[i].state = ORIBI_RECORD_STOPPING;
+        footprints->workers[i] = (struct oribi__footprint){world->policy.records[i].pid, .at_ms = oribi_clock_ms()};
     }
     footprints->workers[1] = footprints->workers[2]; /* fresh, as all are but the first */
     footprints->workers[0].at_ms -= 2 * ORIBI__FOOTPRINT_FEW_MS;
     ok(measure_now());
-    ok_eq(told.slot, 0);
-    supervisor->policy.stopping = true;
+    ok_eq(world->report.slot, 0);
+    world->policy.stopping = true;
     ok(!measure_now());
     ok_eq(oribi_timer_at(&footprints->measure), INT64_MAX);
     end();
@@ -212,12 +193,12 @@ static void test_what_is_slow_to_measure_is_measured_in_turn(void)
     if (!only_on_linux("memory of other processes is not known"))
         return;
     begin();
-    struct oribi__footprints *footprints = &supervisor->observe.footprints;
+    struct oribi__footprints *footprints = &world->observe.state->footprints;
     for (uint32_t i = 0; i < WORKERS; i++)
-        supervisor->context.board.slots[i].state = ORIBI_SLOT_IDLE;
-    oribi__footprints_configured(&supervisor->observe);
+        world->context.board.slots[i].state = ORIBI_SLOT_IDLE;
+    oribi__footprints_configured(&world->observe);
     ok(!footprints->workers && oribi_timer_at(&footprints->measure) == INT64_MAX);
-    oribi__footprints_ask(&supervisor->observe);
+    oribi__footprints_ask(&world->observe);
     scrape(false);
     ok_eq(sample("oribi_worker_proportional_memory_bytes{worker=\"0\"}"), -1);
     ok_eq(sample("oribi_worker_measured_age_seconds{worker=\"0\"}"), -1);
@@ -237,19 +218,19 @@ static void test_what_is_slow_to_measure_is_measured_in_turn(void)
     scrape(false);
     ok(sample("oribi_worker_descriptors{worker=\"63\"}") >= 3);
     footprints->workers[5].at_ms -= ORIBI__FOOTPRINT_AGE_MS; /* old, but in a call */
-    supervisor->context.board.slots[5].state = ORIBI_SLOT_BUSY;
+    world->context.board.slots[5].state = ORIBI_SLOT_BUSY;
     footprints->workers[7].at_ms -= ORIBI__FOOTPRINT_AGE_MS;
     int64_t old_ms = footprints->workers[5].at_ms;
     ok(!measure_now());
     ok(oribi_clock_ms() - footprints->workers[7].at_ms < ORIBI__FOOTPRINT_AGE_MS);
     ok_eq(footprints->workers[5].at_ms, old_ms);
-    supervisor->policy.records[7].pid = getppid(); /* another process has its place */
+    world->policy.records[7].pid = getppid(); /* another process has its place */
     scrape(false);
     ok_eq(sample("oribi_worker_descriptors{worker=\"7\"}"), -1);
     footprints->asked_ms -= ORIBI__FOOTPRINT_ASKED_MS;
     ok(!measure_now());
     ok_eq(oribi_timer_at(&footprints->measure), INT64_MAX);
-    oribi__footprints_ask(&supervisor->observe);
+    oribi__footprints_ask(&world->observe);
     ok(oribi_timer_at(&footprints->measure) <= oribi_clock_ms());
     end();
 }
@@ -258,7 +239,7 @@ static void test_what_is_slow_to_measure_is_measured_in_turn(void)
 static void test_what_the_collector_has_done(void)
 {
     begin();
-    struct oribi_slot *slots = supervisor->context.board.slots;
+    struct oribi_slot *slots = world->context.board.slots;
     for (uint32_t i = 0; i < 2; i++) {
         slots[i].gc_count = 2;
         slots[i].gc_us = 1500;
@@ -271,7 +252,7 @@ static void test_what_the_collector_has_done(void)
     ok_eq(sample("oribi_worker_live_objects{worker=\"0\"}"), 30000);
     ok_eq(sample("oribi_worker_heap_pages{worker=\"1\"}"), 70);
     ok_eq(sample("oribi_worker_live_objects{worker=\"2\"}"), -1); /* has not told */
-    oribi__totals_exit(&supervisor->observe.totals, &slots[0], "signal 9");
+    oribi__totals_exit(&world->observe.totals, &slots[0], "signal 9");
     memset(&slots[0], 0, offsetof(struct oribi_slot, is_idle_waiter));
     scrape(false);
     ok_eq(sample("oribi_gc_runs_total"), 4);
@@ -292,9 +273,9 @@ static void test_stopped_workers_and_empty_places(void)
             (void)pause();
     ok_eq(kill(child, SIGSTOP), 0);
     ok_eq(waitpid(child, &status, WUNTRACED), child);
-    supervisor->policy.records[0].pid = child;
-    supervisor->policy.records[1].state = ORIBI_RECORD_FREE;
-    supervisor->policy.records[2].state = ORIBI_RECORD_HELD;
+    world->policy.records[0].pid = child;
+    world->policy.records[1].state = ORIBI_RECORD_FREE;
+    world->policy.records[2].state = ORIBI_RECORD_HELD;
     scrape(false);
     ok_eq(sample("oribi_workers{state=\"stopped\"}"), 1);
     ok_eq(sample("oribi_workers{state=\"empty\"}"), 2);
@@ -310,17 +291,16 @@ static void test_frontends(void)
 {
     begin();
     static struct oribi_frontend_slot slots[2];
-    struct oribi__frontends *frontends = &supervisor->frontends;
-    supervisor->context.board.slots[0].request_count = 5;
-    supervisor->context.board.slots[0].status_class[2] = 5;
-    supervisor->context.board.slots[0].connections_open = 1;
+    static struct oribi__frontend_process processes[2] = {{.ready = false}, {.ready = true}};
+    world->context.board.slots[0].request_count = 5;
+    world->context.board.slots[0].status_class[2] = 5;
+    world->context.board.slots[0].connections_open = 1;
     scrape(false);
     ok_eq(sample("oribi_frontend_calls_total"), 0);
     ok_eq(sample("oribi_frontend_certificate_expires_timestamp_seconds"), -1);
     ok_eq(sample("oribi_frontends{state=\"serving\"}"), 0);
-    frontends->set.slots = slots;
-    frontends->set.count = 2;
-    frontends->items[1].process.ready = true;
+    world->frontends =
+        (struct oribi__frontend_set){.count = 2, .processes = {&processes[0], &processes[1]}, .slots = slots};
     slots[0].status_class[2] = 3;
     slots[0].uncalled_count = slots[0].local_count = 3;
     slots[1].method_count[ORIBI_SLOT_GET] = 3;
@@ -337,7 +317,7 @@ static void test_frontends(void)
     slots[1].expires_s = 1800000000;
     slots[1].queue_len = 6;
     slots[1].queue_oldest_us = oribi_clock_us() - 7000000;
-    supervisor->observe.totals.frontend_exits = 9;
+    world->observe.totals.frontend_exits = 9;
     scrape(false);
     ok_eq(sample("oribi_calls_total"), 5);
     ok_eq(sample("oribi_requests_uncalled_total"), 3);
@@ -369,13 +349,13 @@ static void test_both_formats(void)
     if (!only_on_linux("memory of other processes is not known"))
         return;
     begin();
-    supervisor->context.board.slots[0].live_objects = supervisor->context.board.slots[0].heap_pages = 1;
+    world->context.board.slots[0].live_objects = world->context.board.slots[0].heap_pages = 1;
     static struct oribi_frontend_slot frontend = {.expires_s = 1};
-    supervisor->frontends.set.slots = &frontend;
-    supervisor->frontends.set.count = 1;
-    oribi__footprints_ask(&supervisor->observe);
+    static const struct oribi__frontend_process process;
+    world->frontends = (struct oribi__frontend_set){.count = 1, .processes = {&process}, .slots = &frontend};
+    oribi__footprints_ask(&world->observe);
     for (uint32_t i = 0; i < WORKERS; i++)
-        supervisor->context.board.slots[i].state = ORIBI_SLOT_IDLE;
+        world->context.board.slots[i].state = ORIBI_SLOT_IDLE;
     ok(!measure_now());
     scrape(false);
     ok(has("# TYPE oribi_requests_total counter\n") && has("# HELP oribi_requests_total "));
@@ -404,7 +384,7 @@ static void test_the_size_hangs_on_the_number_of_workers_alone(void)
     for (const char *p = text.p; (p = strchr(p, '\n')) != NULL; p++)
         lines++;
     for (int i = 0; i < 10000; i++)
-        oribi__totals_exit(&supervisor->observe.totals, &supervisor->context.board.slots[i % WORKERS], "exit code 0");
+        oribi__totals_exit(&world->observe.totals, &world->context.board.slots[i % WORKERS], "exit code 0");
     int64_t began_us = oribi_clock_us();
     scrape(false);
     diag("a scrape of %d workers took %lld us and has %zu bytes", WORKERS, (long long)(oribi_clock_us() - began_us),

@@ -2,50 +2,35 @@
 #include "observe/stacks.c"
 
 #include "system.h"
-#include "supervisor/supervisor_private.h"
+#include "observe_world.h"
 #include "tap.h"
 
 #include <unistd.h>
 
 enum { SLOTS = 2 };
 
-static struct oribi_supervisor *supervisor;
-
 static void open_world(void)
 {
-    struct oribi_policy_config config = {.workers = 1, .workers_max = 1};
-    supervisor = oribi_mem_alloc(1, sizeof(*supervisor));
-    ok_eq(oribi_dispatcher_init(&supervisor->dispatcher), 0);
-    oribi__supervisor_show(supervisor);
-    oribi__status_init(&supervisor->observe.status);
-    for (uint32_t i = 0; i < ORIBI__CLIENTS_MAX; i++)
-        supervisor->control.clients[i].fd = -1;
-    ok_eq(oribi_scoreboard_create(&supervisor->context.board, SLOTS), 0);
-    oribi_policy_init(&supervisor->policy, &config, supervisor->context.board.slots, SLOTS);
-    supervisor->policy.records[0].state = ORIBI_RECORD_SERVING;
-    supervisor->policy.records[0].pid = getpid();
-    atomic_store(&supervisor->context.board.slots[0].state, ORIBI_SLOT_BUSY);
-}
-
-static void look_now(void)
-{
-    oribi_dispatcher_arm(&supervisor->dispatcher, &supervisor->observe.stacks.look, 1);
-    while (oribi_dispatcher_next(&supervisor->dispatcher))
-        continue;
+    (void)world_begin(1, SLOTS);
+    world->policy.records[0].state = ORIBI_RECORD_SERVING;
+    world->policy.records[0].pid = getpid();
+    atomic_store(&world->context.board.slots[0].state, ORIBI_SLOT_BUSY);
 }
 
 static void close_world(void)
 {
-    oribi__stacks_close(&supervisor->observe);
-    oribi_dispatcher_deinit(&supervisor->dispatcher);
-    oribi_scoreboard_destroy(&supervisor->context.board);
-    oribi_mem_free(supervisor);
+    world_end(world);
+}
+
+static void look_now(void)
+{
+    world_expire(world, &world->observe.state->stacks.look);
 }
 
 /* One call in the worker's part, as its helper writes it. */
 static struct oribi_stack *write_call(const char *line, const char *frames)
 {
-    struct oribi_stacks *shared = stacks_of(&supervisor->observe, 0);
+    struct oribi_stacks *shared = stacks_of(&world->observe, 0);
     struct oribi_stack stack = {.state = 'S', .age_us = 1500000, .frames_len = (uint32_t)strlen(frames)};
     (void)snprintf(stack.line, sizeof(stack.line), "%s", line);
     stack.size = (uint32_t)(sizeof(stack) + stack.frames_len + 7) & ~7U;
@@ -57,13 +42,13 @@ static struct oribi_stack *write_call(const char *line, const char *frames)
 
 static const char *answer_text(void)
 {
-    (void)oribi__stacks_ask(&supervisor->observe);
-    atomic_store(&stacks_of(&supervisor->observe, 0)->answered, supervisor->observe.stacks.number);
+    (void)oribi__stacks_ask(&world->observe);
+    atomic_store(&stacks_of(&world->observe, 0)->answered, world->observe.state->stacks.number);
     look_now();
-    ok(!supervisor->observe.stacks.open);
-    (void)oribi_buf_try_append(&supervisor->observe.stacks.text, "", 1);
-    (void)oribi_buf_try_append(&supervisor->observe.stacks.json, "", 1);
-    return supervisor->observe.stacks.text.p;
+    ok(!world->observe.state->stacks.open);
+    (void)oribi_buf_try_append(&world->observe.state->stacks.text, "", 1);
+    (void)oribi_buf_try_append(&world->observe.state->stacks.json, "", 1);
+    return world->observe.state->stacks.text.p;
 }
 
 static void test_a_call_and_its_frames(void)
@@ -75,7 +60,7 @@ static void test_a_call_and_its_frames(void)
                    "worker 0 (pid %d): GET /x, 1.500 s, waiting\n    /app.rb:7:in `x'\n    C: recv (libc.so.6)\n",
                    (int)getpid());
     is_str(answer_text(), expected);
-    ok(strstr(supervisor->observe.stacks.json.p,
+    ok(strstr(world->observe.state->stacks.json.p,
               "\"call\":\"GET /x\",\"request_id\":\"\",\"system_call\":\"\",\"frames\":["
               "\"/app.rb:7:in `x'\",\"C: recv (libc.so.6)\"]}]"));
     close_world();
@@ -86,8 +71,8 @@ static void test_nothing_speaks_to_the_terminal(void)
     open_world();
     (void)write_call("GET /\x1b[2J", "a\x1b]0;b\x07\xc2\x9bm\xff \xc3\xa9\n");
     ok(strstr(answer_text(), "GET /?[2J, "));
-    ok(strstr(supervisor->observe.stacks.text.p, "    a?]0;b??m? \xc3\xa9\n"));
-    ok(strstr(supervisor->observe.stacks.json.p, "\\u001b"));
+    ok(strstr(world->observe.state->stacks.text.p, "    a?]0;b??m? \xc3\xa9\n"));
+    ok(strstr(world->observe.state->stacks.json.p, "\\u001b"));
     close_world();
 }
 
@@ -115,7 +100,7 @@ static void test_lies_about_sizes_are_no_calls(void)
         stack->size = lies[i].size;
         stack->frames_len = lies[i].frames_len;
         stack->id_len = lies[i].id_len;
-        atomic_store(&stacks_of(&supervisor->observe, 0)->len, lies[i].len);
+        atomic_store(&stacks_of(&world->observe, 0)->len, lies[i].len);
         ok_named(strstr(answer_text(), "): no call\n"), "lie %zu", i);
         close_world();
     }
@@ -123,7 +108,7 @@ static void test_lies_about_sizes_are_no_calls(void)
     struct oribi_stack *stack = write_call("GET /x", "frame\n");
     memset(stack->line, 'x', sizeof(stack->line)); /* without an end */
     memset(stack->call, 'y', sizeof(stack->call));
-    atomic_store(&stacks_of(&supervisor->observe, 0)->len, UINT32_MAX);
+    atomic_store(&stacks_of(&world->observe, 0)->len, UINT32_MAX);
     ok(strstr(answer_text(), "yyyy\n    frame\n"));
     close_world();
 }
@@ -133,23 +118,24 @@ static void test_a_worker_that_says_nothing_is_not_waited_for(void)
     if (!only_on_linux("what a thread waits in is not known"))
         return;
     open_world();
-    struct oribi_slot *slot = &supervisor->context.board.slots[0];
+    struct oribi_slot *slot = &world->context.board.slots[0];
     atomic_store(&slot->call_started_us, oribi_clock_us());
     memcpy(slot->line, "GET /stuck", 11);
-    atomic_store(&stacks_of(&supervisor->observe, 0)->helper_tid, INT32_MAX); /* there is no such thread */
-    uint32_t number = oribi__stacks_ask(&supervisor->observe);
-    ok_eq(oribi__stacks_ask(&supervisor->observe), number); /* those who ask meanwhile share the answer */
-    ok(!oribi__stacks_answered(&supervisor->observe, number));
+    atomic_store(&stacks_of(&world->observe, 0)->helper_tid, INT32_MAX); /* there is no such thread */
+    uint32_t number = oribi__stacks_ask(&world->observe);
+    ok_eq(oribi__stacks_ask(&world->observe), number); /* those who ask meanwhile share the answer */
+    ok(!oribi__stacks_answered(&world->observe, number));
     look_now(); /* too early */
-    ok(!oribi__stacks_answered(&supervisor->observe, number));
-    ok(oribi_timer_at(&supervisor->observe.stacks.look) <= oribi_clock_ms() + ORIBI__STACKS_LOOK_MS);
-    supervisor->observe.stacks.until = 0;
+    ok(!oribi__stacks_answered(&world->observe, number));
+    ok(oribi_timer_at(&world->observe.state->stacks.look) <= oribi_clock_ms() + ORIBI__STACKS_LOOK_MS);
+    world->observe.state->stacks.until = 0;
     look_now();
-    ok(oribi__stacks_answered(&supervisor->observe, number));
-    ok_eq(oribi_timer_at(&supervisor->observe.stacks.look), INT64_MAX);
-    (void)oribi_buf_try_append(&supervisor->observe.stacks.text, "", 1);
-    ok(strstr(supervisor->observe.stacks.text.p, "does not answer; its first thread is running"));
-    ok(strstr(supervisor->observe.stacks.text.p, "; its call: GET /stuck, 0."));
+    ok(oribi__stacks_answered(&world->observe, number));
+    ok_eq(world->stacks_found, 1);
+    ok_eq(oribi_timer_at(&world->observe.state->stacks.look), INT64_MAX);
+    (void)oribi_buf_try_append(&world->observe.state->stacks.text, "", 1);
+    ok(strstr(world->observe.state->stacks.text.p, "does not answer; its first thread is running"));
+    ok(strstr(world->observe.state->stacks.text.p, "; its call: GET /stuck, 0."));
     close_world();
 }
 

@@ -1,8 +1,8 @@
-/* The status listener over real sockets, moved on by hand: a supervisor with slots and no processes. */
+/* The status listener over real sockets, moved on by hand. */
 #include "observe/status_listener.c"
 
 #include "system.h"
-#include "supervisor/supervisor_private.h"
+#include "observe_world.h"
 #include "tap.h"
 #include "words.h"
 
@@ -16,55 +16,34 @@
 
 enum { WORKERS = 64, SLOTS = 2 * WORKERS, FLOOD = 1000, ANSWER_CAP = 1 << 20 };
 
-static struct oribi_supervisor *supervisor;
-static struct oribi_options options;
 static char answer[ANSWER_CAP];
 
 static void open_listener(const char *address, const char *token)
 {
     char error[ORIBI_ERROR_TEXT_CAP] = "";
-    struct oribi_policy_config config = {.workers = WORKERS, .workers_max = WORKERS};
-    supervisor = oribi_mem_alloc(1, sizeof(*supervisor));
-    ok_eq(oribi_dispatcher_init(&supervisor->dispatcher), 0);
-    oribi__supervisor_show(supervisor);
-    oribi__status_init(&supervisor->observe.status);
-    oribi_options_init(&options);
-    ok_eq(oribi_options_set(&options, "status", address, error), 0);
+    (void)world_begin(WORKERS, SLOTS);
+    ok_eq(oribi_options_set(&world->options, "status", address, error), 0);
     if (token)
-        ok_eq(oribi_options_set(&options, "status_token", token, error), 0);
-    supervisor->context.options = &options;
-    supervisor->context.listeners = &supervisor->no_listeners;
-    supervisor->context.program = "test";
-    supervisor->upgrade.predecessor_fd = -1;
-    ok_eq(oribi_scoreboard_create(&supervisor->context.board, SLOTS), 0);
-    oribi_policy_init(&supervisor->policy, &config, supervisor->context.board.slots, SLOTS);
-    ok_eq(oribi__status_open(&supervisor->observe, error), 0);
+        ok_eq(oribi_options_set(&world->options, "status_token", token, error), 0);
+    ok_eq(oribi__status_open(&world->observe, error), 0);
     is_str(error, "");
 }
 
 static void close_listener(void)
 {
-    oribi__status_close(&supervisor->observe, true);
-    oribi__stacks_close(&supervisor->observe);
-    ok_eq(supervisor->dispatcher.timers.len, 0); /* nothing is left behind */
-    oribi_dispatcher_deinit(&supervisor->dispatcher);
-    oribi_scoreboard_destroy(&supervisor->context.board);
-    oribi_options_deinit(&options);
-    oribi_mem_free(supervisor);
+    world_end(world);
 }
 
-/* All handlers that there is something for. */
 static void turn(void)
 {
-    while (oribi_dispatcher_next(&supervisor->dispatcher))
-        continue;
+    world_turn(world);
 }
 
 static uint32_t clients(void)
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < ORIBI__STATUS_CLIENTS_MAX; i++)
-        count += supervisor->observe.status.clients[i].fd >= 0;
+        count += world->observe.state->status.clients[i].fd >= 0;
     return count;
 }
 
@@ -73,7 +52,7 @@ static int dial_with(int room)
 {
     struct sockaddr_storage where = {0};
     socklen_t n = sizeof(where);
-    (void)getsockname(supervisor->observe.status.side.fd, (struct sockaddr *)&where, &n);
+    (void)getsockname(world->observe.state->status.side.fd, (struct sockaddr *)&where, &n);
     int fd = socket(where.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (room)
         (void)setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &room, sizeof(room));
@@ -147,24 +126,23 @@ static void test_paths_and_methods(void)
 static void test_the_history_is_kept_while_the_listener_is_open(void)
 {
     open_listener("127.0.0.1:0", NULL);
-    struct oribi_timer *timer = &supervisor->observe.history.reading;
+    struct oribi_timer *timer = &world->observe.state->history.reading;
     ok(oribi_timer_at(timer) <= oribi_clock_ms()); /* the first reading is taken at once */
-    supervisor->policy.records[0].state = ORIBI_RECORD_SERVING;
-    supervisor->policy.records[0].pid = getpid();
+    world->policy.records[0].state = ORIBI_RECORD_SERVING;
+    world->policy.records[0].pid = getpid();
     turn();
     int64_t next_ms = oribi_timer_at(timer);
     ok(next_ms > oribi_clock_ms() && next_ms <= oribi_clock_ms() + ORIBI__HISTORY_MS);
     turn(); /* too early */
     ok_eq(oribi_timer_at(timer), next_ms);
     ok(begins(ask(GET("/history.json")), "HTTP/1.1 200 OK\r\n") && strstr(answer, "\"samples\":[]"));
-    supervisor->context.board.slots[0].status_class[2] = 5;
-    supervisor->observe.history.history->last_ms -= ORIBI__HISTORY_MS; /* time passes */
-    supervisor->observe.history.next_ms = 1;
-    oribi_dispatcher_arm(&supervisor->dispatcher, timer, 1);
-    turn();
+    world->context.board.slots[0].status_class[2] = 5;
+    world->observe.state->history.history->last_ms -= ORIBI__HISTORY_MS; /* time passes */
+    world->observe.state->history.next_ms = 1;
+    world_expire(world, timer);
     ok(oribi_timer_at(timer) > oribi_clock_ms()); /* what was missed is not made up for */
     ok(strstr(ask(GET("/history.json?since=0")), ",0,0,5,0,0,0,") != NULL);
-    const struct oribi__history_sample *sample = &supervisor->observe.history.history->samples[0];
+    const struct oribi__history_sample *sample = &world->observe.state->history.history->samples[0];
     ok_eq(sample->values[ORIBI__HISTORY_WORKERS], 1);
     ok_eq(sample->values[ORIBI__HISTORY_THREADS], 1);
     ok_eq(sample->values[ORIBI__HISTORY_MEMORY] > 0, oribi_os_adopts_orphans());
@@ -173,7 +151,7 @@ static void test_the_history_is_kept_while_the_listener_is_open(void)
     ok(begins(ask(GET("/history.json?since=-1")), "HTTP/1.1 400 "));
     ok(begins(ask(GET("/history.json?since=99999999999999999999")), "HTTP/1.1 400 "));
     ok(begins(ask(GET("/history.json?since=999999999999999999")), "HTTP/1.1 200 "));
-    oribi__status_close(&supervisor->observe, false);
+    oribi__observe_close(&world->observe, false);
     ok_eq(oribi_timer_at(timer), INT64_MAX);
     close_listener();
 }
@@ -181,10 +159,10 @@ static void test_the_history_is_kept_while_the_listener_is_open(void)
 static void test_ready_is_what_the_policy_says(void)
 {
     open_listener("127.0.0.1:0", NULL);
-    supervisor->policy.up = true;
-    supervisor->policy.records[0].state = ORIBI_RECORD_SERVING;
+    world->policy.up = true;
+    world->policy.records[0].state = ORIBI_RECORD_SERVING;
     ok(begins(ask(GET("/ready")), "HTTP/1.1 200 "));
-    supervisor->policy.stop_at = 1;
+    world->policy.stop_at = 1;
     ok(begins(ask(GET("/ready")), "HTTP/1.1 503 "));
     close_listener();
 }
@@ -272,9 +250,9 @@ static void test_the_page_may_run_its_own_script_alone(void)
 static void test_lines_of_calls_are_valid_json(void)
 {
     open_listener("127.0.0.1:0", NULL);
-    struct oribi_slot *slot = &supervisor->context.board.slots[0];
-    supervisor->policy.records[0].state = ORIBI_RECORD_SERVING;
-    supervisor->policy.records[0].pid = getpid();
+    struct oribi_slot *slot = &world->context.board.slots[0];
+    world->policy.records[0].state = ORIBI_RECORD_SERVING;
+    world->policy.records[0].pid = getpid();
     slot->call_started_us = 1;
     slot->call_deadline_us = 2;
     memset(slot->line, '\\', sizeof(slot->line)); /* torn: without an end */
@@ -323,9 +301,8 @@ static void test_hanging_clients_keep_no_other_away(void)
 static void expire(void)
 {
     for (uint32_t i = 0; i < ORIBI__STATUS_CLIENTS_MAX; i++)
-        if (supervisor->observe.status.clients[i].fd >= 0)
-            oribi_dispatcher_arm(&supervisor->dispatcher, &supervisor->observe.status.clients[i].until, 1);
-    turn();
+        if (world->observe.state->status.clients[i].fd >= 0)
+            world_expire(world, &world->observe.state->status.clients[i].until);
 }
 
 static void test_a_silent_client_is_closed_in_time(void)
@@ -334,7 +311,7 @@ static void test_a_silent_client_is_closed_in_time(void)
     int fd = dial();
     turn();
     ok_eq(clients(), 1);
-    int64_t until = oribi_timer_at(&supervisor->observe.status.clients[0].until);
+    int64_t until = oribi_timer_at(&world->observe.state->status.clients[0].until);
     ok(until > oribi_clock_ms() && until <= oribi_clock_ms() + ORIBI__STATUS_MS);
     expire();
     ok_eq(clients(), 0);
@@ -350,7 +327,7 @@ static void test_each_place_is_taken_before_the_oldest_goes(void)
     for (int i = 0; i < ORIBI__STATUS_CLIENTS_MAX; i++) {
         fds[i] = dial();
         turn();
-        oribi_dispatcher_arm(&supervisor->dispatcher, &supervisor->observe.status.clients[i].until,
+        oribi_dispatcher_arm(&world->dispatcher, &world->observe.state->status.clients[i].until,
                              oribi_clock_ms() + ORIBI__STATUS_MS + i); /* however quick this is */
     }
     ok_eq(clients(), ORIBI__STATUS_CLIENTS_MAX);
@@ -380,7 +357,7 @@ static void test_the_oldest_is_answered_before_it_goes(void)
     for (int i = 0; i < ORIBI__STATUS_CLIENTS_MAX; i++)
         say(fds[i], GET("/healthz"));
     fds[ORIBI__STATUS_CLIENTS_MAX] = dial();
-    newcomer(&supervisor->observe, ORIBI_READ); /* before any other handler */
+    newcomer(&world->observe, ORIBI_READ); /* before any other handler */
     for (int i = 0; i < ORIBI__STATUS_CLIENTS_MAX; i++) {
         ok(hear(fds[i]) > 0 && begins(answer, "HTTP/1.1 200 "));
         oribi_os_close(fds[i]);
@@ -395,7 +372,7 @@ static void test_a_client_may_close_at_every_step(void)
     static const char request[] = GET("/metrics");
     int small = 1;
     open_listener("127.0.0.1:0", NULL);
-    (void)setsockopt(supervisor->observe.status.side.fd, SOL_SOCKET, SO_SNDBUF, &small, sizeof(small));
+    (void)setsockopt(world->observe.state->status.side.fd, SOL_SOCKET, SO_SNDBUF, &small, sizeof(small));
     for (size_t n = 0; n < sizeof(request); n++) {
         int fd = dial_with(1);
         ok_eq(write(fd, request, n), n);
@@ -421,11 +398,11 @@ static void test_a_client_that_never_reads_is_closed_in_time(void)
 {
     int small = 1;
     open_listener("127.0.0.1:0", NULL);
-    (void)setsockopt(supervisor->observe.status.side.fd, SOL_SOCKET, SO_SNDBUF, &small, sizeof(small));
+    (void)setsockopt(world->observe.state->status.side.fd, SOL_SOCKET, SO_SNDBUF, &small, sizeof(small));
     int fd = dial_with(1);
     say(fd, GET("/metrics"));
     turn();
-    ok(supervisor->observe.status.clients[0].out.len > 0);
+    ok(world->observe.state->status.clients[0].out.len > 0);
     ok(begins(ask(GET("/healthz")), "HTTP/1.1 200 "));
     ok_eq(clients(), 1);
     expire();
@@ -483,7 +460,7 @@ static void test_one_answer_a_handler_and_none_is_forgotten(void)
         say(fds[i], GET("/metrics"));
     }
     while (clients() == 0)
-        ok(oribi_dispatcher_next(&supervisor->dispatcher));
+        ok(oribi_dispatcher_next(&world->dispatcher));
     ok_eq(clients(), 1);
     for (int i = 0; i < ORIBI__STATUS_CLIENTS_MAX; i++) {
         ok(hear(fds[i]) > 0 && begins(answer, "HTTP/1.1 200 "));
@@ -502,13 +479,13 @@ static void test_without_descriptors_the_listener_pauses(void)
     ok_eq(getrlimit(RLIMIT_NOFILE, &before), 0);
     none.rlim_max = before.rlim_max;
     ok_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
-    newcomer(&supervisor->observe, ORIBI_READ);
-    newcomer(&supervisor->observe, ORIBI_READ);
+    newcomer(&world->observe, ORIBI_READ);
+    newcomer(&world->observe, ORIBI_READ);
     ok_eq(setrlimit(RLIMIT_NOFILE, &before), 0);
     ok_eq(clients(), 0);
-    ok(oribi_timer_at(&supervisor->observe.status.side.retry) <= oribi_clock_ms() + ORIBI__SIDE_RETRY_MS);
+    ok(oribi_timer_at(&world->observe.state->status.side.retry) <= oribi_clock_ms() + ORIBI__SIDE_RETRY_MS);
     turn(); /* ends: nothing is ready */
-    oribi_dispatcher_arm(&supervisor->dispatcher, &supervisor->observe.status.side.retry, 1);
+    world_expire(world, &world->observe.state->status.side.retry);
     say(fd, GET("/healthz"));
     ok(hear(fd) > 0 && begins(answer, "HTTP/1.1 200 "));
     oribi_os_close(fd);
@@ -520,75 +497,56 @@ static void test_an_answer_longer_than_the_socket_takes_is_sent_in_parts(void)
 {
     int small = 1;
     open_listener("127.0.0.1:0", NULL);
-    (void)setsockopt(supervisor->observe.status.side.fd, SOL_SOCKET, SO_SNDBUF, &small, sizeof(small));
+    (void)setsockopt(world->observe.state->status.side.fd, SOL_SOCKET, SO_SNDBUF, &small, sizeof(small));
     for (uint32_t i = 0; i < SLOTS; i++) {
-        supervisor->policy.records[i].state = ORIBI_RECORD_SERVING;
-        supervisor->policy.records[i].pid = getpid();
+        world->policy.records[i].state = ORIBI_RECORD_SERVING;
+        world->policy.records[i].pid = getpid();
     }
     int fd = dial_with(1);
     say(fd, GET("/status.json"));
     turn();
-    ok_eq(supervisor->observe.status.clients[0].watcher.watch.interest, ORIBI_WRITE);
+    ok_eq(world->observe.state->status.clients[0].watcher.watch.interest, ORIBI_WRITE);
     size_t n = hear(fd);
     ok(n > 20000 && strcmp(answer + n - 3, "}}\n") == 0);
     oribi_os_close(fd);
     close_listener();
 }
 
-static void retry_now(struct oribi_supervisor *successor)
-{
-    oribi_dispatcher_arm(&successor->dispatcher, &successor->observe.status.side.retry, 1);
-    while (oribi_dispatcher_next(&successor->dispatcher))
-        continue;
-}
-
 static void test_an_address_in_use_is_refused_and_tried_again_by_a_successor(void)
 {
     char error[ORIBI_ERROR_TEXT_CAP] = "";
-    struct oribi_supervisor *first;
     char address[64];
-    open_listener("127.0.0.1:0", NULL);
-    first = supervisor;
     struct sockaddr_in where;
     socklen_t n = sizeof(where);
-    (void)getsockname(first->observe.status.side.fd, (struct sockaddr *)&where, &n);
+    open_listener("127.0.0.1:0", NULL);
+    struct world *first = world;
+    (void)getsockname(first->observe.state->status.side.fd, (struct sockaddr *)&where, &n);
     (void)snprintf(address, sizeof(address), "127.0.0.1:%d", ntohs(where.sin_port));
-    struct oribi_supervisor *second = oribi_mem_alloc(1, sizeof(*second));
-    struct oribi_options others;
-    ok_eq(oribi_dispatcher_init(&second->dispatcher), 0);
-    oribi__supervisor_show(second);
-    oribi_options_init(&others);
-    ok_eq(oribi_options_set(&others, "status", address, error), 0);
-    oribi__status_init(&second->observe.status);
-    second->context.options = &others;
-    second->upgrade.predecessor_fd = -1;
+    struct world *second = world_begin(1, 2);
+    struct oribi__side_listener *side = &second->observe.state->status.side;
+    ok_eq(oribi_options_set(&second->options, "status", address, error), 0);
     ok_eq(oribi__status_open(&second->observe, error), ORIBI_ESYS);
-    oribi__history_end(&second->observe);
     ok(strstr(error, words_of(EADDRINUSE)) != NULL);
-    second->upgrade.predecessor_fd = 0; /* it runs */
+    second->predecessor_fd = 0; /* it runs */
     ok_eq(oribi__status_open(&second->observe, error), 0);
-    oribi__history_end(&second->observe);
-    struct oribi_timer *retry = &second->observe.status.side.retry;
-    ok(oribi_timer_at(retry) <= oribi_clock_ms() + ORIBI__SIDE_RETRY_MS);
-    retry_now(second); /* too early: the predecessor has not been told to end */
-    ok_eq(second->observe.status.side.tries, 0);
-    second->upgrade.predecessor_fd = -1; /* the first server was told to end */
-    retry_now(second);
-    ok_eq(second->observe.status.side.fd, -1);
-    ok_eq(second->observe.status.side.tries, 1);
+    ok(oribi_timer_at(&side->retry) <= oribi_clock_ms() + ORIBI__SIDE_RETRY_MS);
+    world_expire(second, &side->retry); /* too early: the predecessor has not been told to end */
+    ok_eq(side->tries, 0);
+    second->predecessor_fd = -1; /* the first server was told to end */
+    world_expire(second, &side->retry);
+    ok_eq(side->fd, -1);
+    ok_eq(side->tries, 1);
     oribi__status_close(&first->observe, true); /* the first server leaves */
-    retry_now(second);
-    ok(second->observe.status.side.fd >= 0);
-    ok_eq(oribi_timer_at(retry), INT64_MAX);
-    oribi__status_close(&second->observe, true);
-    oribi_dispatcher_deinit(&second->dispatcher);
-    oribi_options_deinit(&others);
-    oribi_mem_free(second);
-    close_listener();
+    world_expire(second, &side->retry);
+    ok(side->fd >= 0);
+    ok_eq(oribi_timer_at(&side->retry), INT64_MAX);
+    world_end(second);
+    world_end(first);
 }
 
 static void test_addresses_that_others_reach_need_a_token(void)
 {
+    static struct oribi_options options;
     static const struct {
         const char *address;
         bool alone; /* without a token */

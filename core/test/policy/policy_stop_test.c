@@ -1,7 +1,6 @@
 /* Stops, logs and calls over their deadline: against a fake clock. */
 #include "policy/policy_steps.c"
 
-#include "oribi/worker/deadline.h"
 #include "policy/policy_world.h"
 
 /* --- stopping --- */

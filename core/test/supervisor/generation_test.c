@@ -298,12 +298,12 @@ static void test_an_old_worker_that_does_not_hear_is_waited_for_before_an_upgrad
 /* A listener that the supervisor cannot hold would be lost with the mold that opened it. */
 static void test_a_generation_with_a_listener_too_many_fails(void)
 {
-    static struct oribi_supervisor supervisor;
+    static struct oribi__context supervisor;
     static struct oribi_listeners listeners;
     static struct oribi_options options;
     oribi_options_init(&options);
-    supervisor.context.options = &options;
-    supervisor.context.listeners = &listeners;
+    supervisor.process.options = &options;
+    supervisor.process.listeners = &listeners;
     for (uint32_t i = 0; i < ORIBI_MOLDS_MAX; i++)
         supervisor.molds[i].fd = -1;
     listeners.count = supervisor.announced.adopted_from = ORIBI_LISTENERS_MAX - 1;

@@ -11,7 +11,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-static struct oribi_supervisor supervisor;
+static struct oribi__context supervisor;
 static int manager_fd;
 
 static void begin(void)

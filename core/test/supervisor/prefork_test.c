@@ -90,15 +90,16 @@ static void test_only_signals_that_exist_are_left(void)
 
 /* --- what signals mean: a manager without processes --- */
 
-static struct oribi_supervisor *fake(const struct oribi_trap *traps, uint32_t count)
+static struct oribi_supervisor whole;
+
+static struct oribi__context *fake(const struct oribi_trap *traps, uint32_t count)
 {
-    static struct oribi_supervisor supervisor;
-    memset(&supervisor, 0, sizeof(supervisor));
+    memset(&whole, 0, sizeof(whole));
     for (size_t i = 0; i < ORIBI__CLIENTS_MAX; i++)
-        supervisor.control.clients[i].fd = -1;
-    memcpy(supervisor.manager.prefork.traps, traps, count * sizeof(*traps));
-    supervisor.manager.prefork.trap_count = count;
-    return &supervisor;
+        whole.context.control.clients[i].fd = -1;
+    memcpy(whole.context.manager.prefork.traps, traps, count * sizeof(*traps));
+    whole.context.manager.prefork.trap_count = count;
+    return &whole.context;
 }
 
 static const struct oribi_trap usual[] = {{SIGTERM, SIGTERM, 500}, {SIGUSR2, 0, 0}};
@@ -106,7 +107,7 @@ static const struct oribi_trap usual[] = {{SIGTERM, SIGTERM, 500}, {SIGUSR2, 0, 
 static void test_a_trapped_signal_pauses_and_says_what_the_workers_get(void)
 {
     struct oribi_policy_event event;
-    struct oribi_supervisor *supervisor = fake(usual, 2);
+    struct oribi__context *supervisor = fake(usual, 2);
     ok(oribi__prefork_signal(supervisor, SIGTERM, &event));
     ok(event.type == ORIBI_EVENT_PAUSE && event.status == SIGTERM && event.bytes == 500);
     ok(supervisor->manager.paused && supervisor->manager.ending && supervisor->manager.trapped == SIGTERM);
@@ -121,11 +122,11 @@ static void test_a_trapped_signal_pauses_and_says_what_the_workers_get(void)
 static void test_what_is_trapped_meanwhile_is_what_the_next_start_ends_with(void)
 {
     struct oribi_policy_event event;
-    struct oribi_supervisor *supervisor = fake(usual, 2);
+    struct oribi__context *supervisor = fake(usual, 2);
     ok(oribi__prefork_signal(supervisor, SIGUSR2, &event));
     ok(!oribi__prefork_signal(supervisor, SIGTERM, &event));
     ok(!oribi__prefork_signal(supervisor, SIGUSR2, &event)); /* which is no reason to forget the end */
-    oribi_supervisor_resume(supervisor);
+    oribi_supervisor_resume(&whole);
     ok(supervisor->manager.resume_asked);
     ok(oribi__prefork_resume(supervisor, &event));
     ok(event.type == ORIBI_EVENT_PAUSE && supervisor->manager.trapped == SIGTERM && supervisor->manager.ending);
@@ -136,7 +137,7 @@ static void test_what_is_trapped_meanwhile_is_what_the_next_start_ends_with(void
 static void test_what_is_not_trapped(void)
 {
     struct oribi_policy_event event;
-    struct oribi_supervisor *supervisor = fake(usual, 0);
+    struct oribi__context *supervisor = fake(usual, 0);
     ok(oribi__prefork_signal(supervisor, SIGTTIN, &event) && event.type == ORIBI_EVENT_RESIZE && event.delta == 1);
     ok(oribi__prefork_signal(supervisor, SIGTTOU, &event) && event.delta == -1);
     ok(oribi__prefork_signal(supervisor, SIGUSR1, &event) && event.type == ORIBI_EVENT_REOPEN);
@@ -150,7 +151,7 @@ static void test_what_is_not_trapped(void)
 static void test_commands_of_clients_are_signals(void)
 {
     struct oribi_policy_event event = {.type = ORIBI_EVENT_STOP};
-    struct oribi_supervisor *supervisor = fake(usual, 2);
+    struct oribi__context *supervisor = fake(usual, 2);
     ok(oribi__prefork_command(supervisor, &event) && event.type == ORIBI_EVENT_PAUSE &&
        supervisor->manager.trapped == SIGTERM);
     supervisor = fake(usual, 2);

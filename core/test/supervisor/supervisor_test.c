@@ -8,7 +8,7 @@
 /* A manager may look at its signals once a day, and children end all the time. */
 static void test_ends_of_children_leave_room_for_a_stop(void)
 {
-    static struct oribi_supervisor supervisor;
+    static struct oribi__context supervisor;
     ok_eq(pipe2(supervisor.signal_fds, O_CLOEXEC | O_NONBLOCK), 0);
     for (int i = 0; i < 100000; i++)
         oribi__supervisor_signal(&supervisor, i % 2 ? SIGCHLD : 0);
@@ -25,22 +25,23 @@ static void test_ends_of_children_leave_room_for_a_stop(void)
 /* Sinatra's own handler of TERM calls it, too. */
 static void test_a_stop_that_is_asked_for_once_is_no_second_one(void)
 {
-    static struct oribi_supervisor supervisor;
-    if (!ok(pipe2(supervisor.signal_fds, O_NONBLOCK | O_CLOEXEC) == 0))
+    static struct oribi_supervisor whole;
+    struct oribi__context *context = &whole.context;
+    if (!ok(pipe2(context->signal_fds, O_NONBLOCK | O_CLOEXEC) == 0))
         return;
-    oribi_supervisor_stop(&supervisor);
-    oribi_supervisor_stop(&supervisor);
+    oribi_supervisor_stop(&whole);
+    oribi_supervisor_stop(&whole);
     struct oribi_policy_event event;
     char byte = 0;
-    ok(read(supervisor.signal_fds[0], &byte, 1) == 1 && signal_event(&supervisor, byte, &event));
+    ok(read(context->signal_fds[0], &byte, 1) == 1 && signal_event(context, byte, &event));
     ok_eq(event.type, ORIBI_EVENT_STOP);
-    supervisor.policy.stopping = true;
-    ok(read(supervisor.signal_fds[0], &byte, 1) == 1 && !signal_event(&supervisor, byte, &event));
-    supervisor.policy.stopping = false;
-    supervisor.policy.stop_at = 1;
-    ok(!signal_event(&supervisor, byte, &event));
-    (void)close(supervisor.signal_fds[0]);
-    (void)close(supervisor.signal_fds[1]);
+    context->policy.stopping = true;
+    ok(read(context->signal_fds[0], &byte, 1) == 1 && !signal_event(context, byte, &event));
+    context->policy.stopping = false;
+    context->policy.stop_at = 1;
+    ok(!signal_event(context, byte, &event));
+    (void)close(context->signal_fds[0]);
+    (void)close(context->signal_fds[1]);
 }
 
 static void test_starts_and_stops_in_order(void)
@@ -433,7 +434,7 @@ static void test_random_kills_leave_nothing_behind(void)
 /* kill(2) with such a number would signal a group, all processes, init or the supervisor itself. */
 static void test_what_is_no_single_other_process_is_believed_by_nobody(void)
 {
-    struct oribi_supervisor supervisor = {.pid = getpid()};
+    struct oribi__context supervisor = {.pid = getpid()};
     const int32_t lies[] = {0, 1, -1, -2, INT32_MIN, getpid()};
     struct oribi_message message = {.kind = ORIBI_MESSAGE_WORKER_READY};
     for (size_t i = 0; i < sizeof(lies) / sizeof(lies[0]); i++) {

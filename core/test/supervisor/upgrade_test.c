@@ -5,16 +5,16 @@
 
 #include <signal.h>
 
-static struct oribi_supervisor old_server;
-static struct oribi_supervisor new_server;
+static struct oribi__context old_server;
+static struct oribi__context new_server;
 
 static void begin(void)
 {
     int fds[2];
     if (pipe2(fds, O_CLOEXEC | O_NONBLOCK) < 0)
         exit(1);
-    old_server = (struct oribi_supervisor){.upgrade = {.predecessor_fd = -1, .successor_fd = fds[0]}};
-    new_server = (struct oribi_supervisor){
+    old_server = (struct oribi__context){.upgrade = {.predecessor_fd = -1, .successor_fd = fds[0]}};
+    new_server = (struct oribi__context){
         .upgrade = {.predecessor_fd = fds[1], .predecessor_asks_why = true, .predecessor_stops = true}};
     new_server.policy.up = true; /* all of its 0 workers serve */
 }

@@ -5,7 +5,7 @@
 
 #include "worker/client.h"
 
-#include "oribi/worker/placement/helper.h"
+#include "worker/placement/helper.h"
 
 #include <pthread.h>
 #include <sched.h>

@@ -1,5 +1,5 @@
 /* Conditions and ranges of files that the application answers with, and what it may say to be left alone. */
-#include "worker/byteranges.h"
+#include "worker/reply.h"
 #include "worker/client.h"
 
 #include <stdarg.h>

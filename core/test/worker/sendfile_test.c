@@ -1,7 +1,7 @@
 /* Files that the application names in a header: sent from where the operator allows it, and from nowhere else. */
 #include "worker/client.h"
 
-#include "worker/sendfile.h"
+#include "worker/reply.h"
 
 #include <sys/stat.h>
 

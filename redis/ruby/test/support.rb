@@ -6,10 +6,11 @@ require "socket"
 require "timeout"
 require "tmpdir"
 require "oribi/redis"
+require_relative "../../../e2e/support/waiting"
 
 # What the tests of the client share: a redis-server of each test's own, and servers that follow a script.
 module Support
-  DEADLINE_S = 20
+  DEADLINE_S = 20 * E2E.patience
 
   # A redis-server on a unix socket and a port, in a folder that goes with it.
   class Server

@@ -20,10 +20,9 @@
 #include "oribi/worker/placement/threads.h"
 #include "oribi/supervisor/process.h"
 #include "oribi/supervisor/title.h"
-#include "oribi/worker/warmup.h"
-#include "oribi/worker/shape.h"
 #include "oribi/worker/worker.h"
 #include "oribi/worker/req.h"
+#include "oribi/worker/shape.h"
 
 enum {
     EXT_PORTS = 256, /* clients' ports whose text is kept; a power of two */

@@ -22,8 +22,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct oribi__observe;
-
 struct oribi__top_worker {
     uint64_t worker; /* number of its slot */
     uint64_t pid;
@@ -89,9 +87,6 @@ struct oribi__top_snapshot {
 };
 
 void oribi__top_deinit(struct oribi__top_snapshot *snapshot);
-
-/* top_answer.c: appends the lines of a snapshot. Where memory is out the rest is missing. */
-void oribi__top_answer(const struct oribi__observe *observe, struct oribi_buf *out);
 
 /* top_text.c: appends the lines of this snapshot. */
 void oribi__top_write(const struct oribi__top_snapshot *snapshot, struct oribi_buf *out);

@@ -13,7 +13,7 @@
 #include "oribi/base/error.h"
 #include "oribi/config/listener.h"
 #include "oribi/config/options.h"
-#include "oribi/observe/frontend_set.h"
+#include "oribi/observe/observe.h"
 #include "oribi/worker/frontend_protocol.h"
 #include "oribi/worker/frontend_slot.h"
 
@@ -22,7 +22,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-struct oribi_supervisor;
+struct oribi__context;
 struct oribi__passwords; /* frontend_passwords.h */
 
 enum { ORIBI__FRONTEND_READY_MS = 30 * 1000 }; /* from the start of a frontend until it serves */
@@ -89,60 +89,60 @@ int oribi__frontends_check_user(const struct oribi_options *options, char *error
 
 /* Begins to start them. 0 also where none are wanted; or a code with one line in `error`. Turn: 0, all are ready;
  * ORIBI_AGAIN: not yet; or a code with one line in `error`. Nothing of a frontend is left with a code. */
-int oribi__frontends_begin(struct oribi_supervisor *supervisor, char *error);
-int oribi__frontends_begin_turn(struct oribi_supervisor *supervisor, char *error);
+int oribi__frontends_begin(struct oribi__context *context, char *error);
+int oribi__frontends_begin_turn(struct oribi__context *context, char *error);
 
 /* Reads the files of the certificates and gives them to all frontends. Its end is logged, and told to the clients of
  * the control socket that wait for it (frontend_renewal.c). One that is under way is followed by another. */
-void oribi__frontends_certificates(struct oribi_supervisor *supervisor);
+void oribi__frontends_certificates(struct oribi__context *context);
 
 /* For each turn of the supervisor. */
-void oribi__frontends_renewal_turn(struct oribi_supervisor *supervisor, int64_t now_ms);
+void oribi__frontends_renewal_turn(struct oribi__context *context, int64_t now_ms);
 
 /* Is a renewal under way, or have frontends still to take a reload's local content? */
-bool oribi__frontends_settle(const struct oribi_supervisor *supervisor);
+bool oribi__frontends_settle(const struct oribi__context *context);
 
 /* Hears the messages of frontends, starts again those that have died, and turns ticket keys. */
-void oribi__frontends_turn(struct oribi_supervisor *supervisor);
-int64_t oribi__frontends_deadline(const struct oribi_supervisor *supervisor);
-size_t oribi__frontends_fds(const struct oribi_supervisor *supervisor, int *fds); /* at most ORIBI_FRONTENDS_MAX + 2 */
+void oribi__frontends_turn(struct oribi__context *context);
+int64_t oribi__frontends_deadline(const struct oribi__context *context);
+size_t oribi__frontends_fds(const struct oribi__context *context, int *fds); /* at most ORIBI_FRONTENDS_MAX + 2 */
 
 /* A child has ended: was it a frontend, or a command that prints a password? */
-bool oribi__frontends_ended(struct oribi_supervisor *supervisor, pid_t pid, int status);
+bool oribi__frontends_ended(struct oribi__context *context, pid_t pid, int status);
 
 /* A new generation is in force, and this is its text of oribi__frontend_text_local(): frontends get it, and read anew
  * what it names. Borrows the text. */
-void oribi__frontends_local(struct oribi_supervisor *supervisor, const struct oribi_buf *local);
+void oribi__frontends_local(struct oribi__context *context, const struct oribi_buf *local);
 
 /* Tells them to end: they answer what has begun and those who have connected; `handed_over`: others serve their
  * addresses. */
-void oribi__frontends_end(struct oribi_supervisor *supervisor, bool handed_over);
+void oribi__frontends_end(struct oribi__context *context, bool handed_over);
 
 /* Tells them that no worker takes anything any more. */
-void oribi__frontends_give_up(struct oribi_supervisor *supervisor);
+void oribi__frontends_give_up(struct oribi__context *context);
 
 /* Notes for a supervisor's death whether this server alone has the addresses (frontend_slot.h). */
 void oribi__frontends_note_sole(struct oribi__frontends *frontends, bool sole);
 
 /* Is there a process of a frontend? */
-bool oribi__frontends_left(const struct oribi_supervisor *supervisor);
+bool oribi__frontends_left(const struct oribi__context *context);
 
-void oribi__frontends_reopen(struct oribi_supervisor *supervisor); /* logs */
+void oribi__frontends_reopen(struct oribi__context *context); /* logs */
 
 /* Closes what is open and ends what still runs. `in_child`: only closes. */
-void oribi__frontends_close(struct oribi_supervisor *supervisor, bool in_child);
+void oribi__frontends_close(struct oribi__context *context, bool in_child);
 
 /* --- frontend_start.c --- */
 
 /* Starts frontend i. One that is started again gets the certificates that served last, where the files have none that
  * are good. 0; ORIBI_AGAIN: a password is asked for; or a code with one line in `error`. */
-int oribi__frontend_start(struct oribi_supervisor *supervisor, uint32_t i, char *error);
+int oribi__frontend_start(struct oribi__context *context, uint32_t i, char *error);
 
 /* Frees the passwords of a reading, NULL then. */
 void oribi__frontends_end_reading(struct oribi__passwords **passwords, bool in_child);
 
 /* The descriptor of the access log, -1: there is none. */
-int oribi__frontends_access_log_fd(const struct oribi_supervisor *supervisor);
+int oribi__frontends_access_log_fd(const struct oribi__context *context);
 
 /* --- frontend_files.c --- */
 

@@ -27,7 +27,7 @@
  *               if (run_hook(step) raised and step->fatal)
  *                   oribi_process_failed(p, text, len);
  *               break;
- *           case ORIBI_STEP_LOAD:                             // the application; in a mold its warm-up too (warmup.h)
+ *           case ORIBI_STEP_LOAD:                             // the application; in a mold its warm-up too (worker.h)
  *               if (load(&app) raised)
  *                   oribi_process_failed(p, text, len);
  *               break;
@@ -146,7 +146,7 @@
 struct oribi_process;
 struct oribi_prefork; /* prefork.h */
 struct oribi_title;   /* title.h */
-struct oribi_warmup;  /* warmup.h */
+struct oribi_warmup;  /* worker.h */
 
 enum { ORIBI_FAILURE_TEXT_MAX = 3072 }; /* longer reasons are cut */
 
@@ -281,7 +281,7 @@ void oribi_process_destroy(struct oribi_process *p);
 
 /* Fills in everything oribi_worker_create() wants but deadline_signal. All of it lives until the process ends. From
  * here on the worker closes listeners and hand-off queue in children that the application forks. In a mold: for the
- * worker that its warm-up goes through (warmup.h). */
+ * worker that its warm-up goes through (worker.h). */
 void oribi_process_worker_setup(struct oribi_process *p, struct oribi_worker_setup *setup);
 
 /* The answer to OPEN: ties the worker to the signals, and tells the supervisor that it serves. A stop that came

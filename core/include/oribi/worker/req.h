@@ -18,9 +18,9 @@
 #ifndef ORIBI_WORKER_REQ_H
 #define ORIBI_WORKER_REQ_H
 
-#include "oribi/http/proxy.h"
 #include "oribi/http/fields.h"
 #include "oribi/http/head.h"
+#include "oribi/http/proxy.h"
 #include "oribi/http/response.h"
 
 #include <stdbool.h>
@@ -60,7 +60,7 @@ struct oribi_req {
     /* private to the core: src/worker/exchange.h */
 };
 
-/* Variables of the environment about a client that a frontend holds (client_variables.c): SERVER_PROTOCOL where it is
+/* Variables of the environment about a client that a frontend holds (req.c): SERVER_PROTOCOL where it is
  * not HTTP/1.1 (which the request on the channel is), HTTPS, and SSL_PROTOCOL, SSL_CIPHER, SSL_TLS_SNI, SSL_CLIENT_*
  * as Apache's mod_ssl names and writes them. Fills in those that there are, and returns their number; 0 for a client of
  * the worker's own. Values live as long as the request. */
@@ -72,7 +72,7 @@ enum { ORIBI_CLIENT_VARIABLES_MAX = 12 };
 uint32_t oribi_req_client_variables(const struct oribi_req *req,
                                     struct oribi_variable variables[ORIBI_CLIENT_VARIABLES_MAX]);
 
-/* --- a body that was taken apart (req_body.c) --- */
+/* --- a body that was taken apart (req.c) --- */
 
 /* The piece of this number, from 0 on, see event/body.h; false: there are no more. They
  * live until the request ends or is joined. */
@@ -121,7 +121,7 @@ void oribi_reply_failure(struct oribi_req *req, int status, const char *type, st
 
 /* As oribi_reply; the body is [offset, offset+len) of a regular file. Borrows fd (duplicated if the rest must wait for
  * the peer). An answer of 200 becomes 206, 304, 412 or 416 where the request asks for that and the application has not
- * said otherwise: src/worker/reply_file.h. 1: the application has framed the file's content (Transfer-Encoding:
+ * said otherwise: src/worker/reply.h. 1: the application has framed the file's content (Transfer-Encoding:
  * chunked), so that it must be read; nothing has happened. */
 int oribi_reply_file(struct oribi_req *req, int status, const struct oribi_header *headers, uint32_t header_count,
                      int fd, int64_t offset, int64_t len);

@@ -1,7 +1,6 @@
 /* Files of mounts. Reading order: oribi__local_answer_file, answer_from, look_up, send_file. */
 #include "worker/local/local_private.h"
-
-#include "worker/byteranges.h"
+#include "worker/reply.h"
 
 #include "oribi/base/escape.h"
 #include "oribi/http/compress.h"

@@ -1,11 +1,8 @@
-/* Declarations that the sources of a worker's local content share: local.c (which part answers a request),
- * local_files.c (files of mounts), local_fixed.c (fixed answers), local_https.c (requests that should have come by
- * HTTPS), local_send.c (an answer's bytes, its line in the access log). */
+/* Declarations that the sources of a worker's local content share: local.c (which part answers a request,
+ * requests that should have come by HTTPS, an answer's bytes and its line in the access log), local_files.c (files of
+ * mounts), local_fixed.c (fixed answers). */
 #ifndef ORIBI_WORKER_LOCAL_LOCAL_PRIVATE_H
 #define ORIBI_WORKER_LOCAL_LOCAL_PRIVATE_H
-
-#include "worker/logs/exchange_log.h"
-#include "worker/local/local.h"
 
 #include "oribi/files/cache.h"
 #include "oribi/files/fixed.h"
@@ -13,6 +10,9 @@
 #include "oribi/files/root.h"
 #include "oribi/files/types.h"
 #include "oribi/http/conditions.h"
+
+#include "worker/local/local.h"
+#include "worker/logs/exchange_log.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -51,7 +51,7 @@ struct oribi__local_answer {
     struct oribi_header headers[ORIBI__LOCAL_HEADERS_MAX + ORIBI_MOUNT_HEADERS_MAX];
 };
 
-/* --- local_send.c --- */
+/* --- local.c --- */
 
 void oribi__local_add(struct oribi__local_answer *answer, const char *name, const char *value, size_t n);
 void oribi__local_add_text(struct oribi__local_answer *answer, const char *name, const char *value);
@@ -84,14 +84,6 @@ void oribi__local_send_error(struct oribi__local_answer *answer, int status);
 
 /* Answers with the fixed answer of the request's path. */
 void oribi__local_answer_fixed(struct oribi__local_answer *answer, const struct oribi_fixed *fixed);
-
-/* --- local_https.c --- */
-
-/* Did the request come by HTTP, where it should not? Sets the exchange's peer and local->path. */
-bool oribi__local_wants_https(struct oribi_worker *w, struct oribi_conn *c);
-
-/* Sends the client to the same address by HTTPS. */
-void oribi__local_send_https(struct oribi__local_answer *answer);
 
 /* --- local_files.c --- */
 

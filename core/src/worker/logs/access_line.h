@@ -38,7 +38,4 @@ void oribi__line_style_deinit(struct oribi__line_style *style);
 /* Writes the line at dst, which has room for bytes_max; returns its end. */
 char *oribi__access_line(struct oribi__line_style *style, char *dst, const struct oribi_access_entry *entry);
 
-/* Writes a line of ORIBI__LINE_DEV as oribi__access_line(), without its newline: access_line_dev.c. */
-char *oribi__access_line_dev(const struct oribi__line_style *style, char *dst, const struct oribi_access_entry *entry);
-
 #endif

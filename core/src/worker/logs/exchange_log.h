@@ -1,9 +1,10 @@
-/* exchange_log - an exchange in the logs: its line in the access log (exchange_log.c), and its id in lines of the error
- * log (request_id.c). */
+/* exchange_log - an exchange in the logs: its line in the access log (exchange_log.c), its id in lines of the error log
+ * (request_id.c), and the lines of a call that is slow (slow_log.c). */
 #ifndef ORIBI_WORKER_LOGS_EXCHANGE_LOG_H
 #define ORIBI_WORKER_LOGS_EXCHANGE_LOG_H
 
 #include "oribi/worker/logs/access_log.h"
+
 #include "worker/exchange.h"
 
 #include <stdbool.h>
@@ -39,5 +40,22 @@ void oribi__log_about(struct oribi__exchange *exchange);
 
 /* One line of the access log. */
 void oribi__log_access(struct oribi__exchange *exchange, int status, int64_t now_us);
+
+/* --- slow_log.c ---
+ *
+ * Calls that take longer than the option slow_log are logged: where they stand while they run, and how long they took
+ * at their end. Time counts until the answer begins: streams, taken sockets and code that runs after the answer are
+ * long by nature, and are not looked at. */
+
+enum {
+    ORIBI__SLOW_LOOKS_MAX = 8, /* samples of one call: at slow_log, at twice, four times that and so on */
+    ORIBI__SLOW_BURST = 20,    /* samples that are logged, each 10 s */
+};
+
+/* By the helper, without the reactor: logs what is due. Returns in how many ms the next may be. */
+int64_t oribi__slow_look(struct oribi_worker *worker, int64_t now_us);
+
+/* At the end of a call that was longer than ORIBI_LONG_US, by its thread, with the reactor. */
+void oribi__slow_end(const struct oribi__exchange *exchange, int status, int64_t now_us);
 
 #endif

@@ -6,15 +6,12 @@
  *
  * Of field lines the name alone is shown, and the value where it frames or routes (struct oribi_fault): others can
  * be secrets. */
-#include "oribi/worker/logs/refused.h"
-
 #include "worker/logs/exchange_log.h"
-
-#include "oribi/worker/logs/note_line.h"
 
 #include "oribi/base/clock.h"
 #include "oribi/base/error.h"
 #include "oribi/base/escape.h"
+#include "oribi/worker/logs/request_log.h"
 
 #include <stdio.h>
 

@@ -1,13 +1,12 @@
 /* Request ids; see the header. The generator is xoshiro256** (Blackman, Vigna): ids must not meet, they are no
  * secrets. */
-#include "oribi/worker/logs/request_id.h"
-
 #include "worker/logs/exchange_log.h"
 
 #include "oribi/base/clock.h"
 #include "oribi/base/os/os.h"
 #include "oribi/config/trust.h"
 #include "oribi/http/fields.h"
+#include "oribi/worker/logs/request_log.h"
 
 #include <string.h>
 #include <unistd.h>

@@ -1,8 +1,6 @@
 /* The log of slow calls; see the header. */
-#include "worker/logs/slow_log.h"
-
-#include "worker/exchange.h"
-#include "worker/sample.h"
+#include "worker/call.h"
+#include "worker/logs/exchange_log.h"
 
 #include "oribi/base/clock.h"
 

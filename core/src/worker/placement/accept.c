@@ -4,8 +4,6 @@
  * every sibling is busy too, it accepts in each turn, between two calls, and its helper does in long calls: kept-alive
  * clients who saturate the workers cannot starve newcomers, whose requests wait in the order of all others. */
 #include "worker/placement/accept.h"
-
-#include "worker/placement/overload.h"
 #include "worker/worker_private.h"
 
 #include "oribi/base/clock.h"

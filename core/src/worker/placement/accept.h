@@ -1,15 +1,19 @@
 /* accept - the listeners of a worker: when it watches them, how many connections it takes, what it does when
- * connections_max or descriptors are used up, and how it leaves a listener that ends. */
+ * connections_max or descriptors are used up, and how it leaves a listener that ends; and the requests that are refused
+ * because too many wait (overload.c). */
 #ifndef ORIBI_WORKER_PLACEMENT_ACCEPT_H
 #define ORIBI_WORKER_PLACEMENT_ACCEPT_H
 
 #include "oribi/config/listener.h"
+#include "oribi/config/options.h"
 #include "oribi/event/loop.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
 struct oribi_worker;
+struct oribi__exchange;
+struct oribi_head;
 
 struct oribi__listener_watch {
     struct oribi_watch watch; /* first: its handler has no other pointer */
@@ -70,5 +74,29 @@ bool oribi__make_room(struct oribi_worker *worker);
 
 /* In how many ms the worker must look at its listeners again although no event comes; -1: not before an event. */
 int64_t oribi__accept_wait_ms(const struct oribi_worker *worker);
+
+/* --- overload.c ---
+ *
+ * Requests that are refused at once because too many wait, or because they have waited too long, and
+ * requests whose client has gone. */
+
+enum { ORIBI__RETRY_AFTER_S = 1 }; /* what 503 for overload says */
+
+/* True with queue_max or queue_time_max: requests are refused that wait too long or are too many. */
+static inline bool oribi__limits_waiting(const struct oribi_options *options)
+{
+    return options->queue_max > 0 || options->queue_time_max_ms > 0;
+}
+
+/* Answers 503 to the newest requests beyond queue_max and to the oldest beyond queue_time_max. */
+void oribi__shed(struct oribi_worker *worker);
+
+/* Looks at a request just popped: false when it was refused (it has waited too long) or dropped (its client has
+ * gone), and is over. Sets queue_us. */
+bool oribi__admit(struct oribi_worker *worker, struct oribi__exchange *exchange, int64_t now_us);
+
+/* How long the proxy in front had a request by its X-Request-Start, until it was complete here, at this time of the
+ * wall clock; -1 when no field says so. */
+int64_t oribi__upstream_us(const struct oribi_head *head, int64_t complete_wall_us);
 
 #endif

@@ -1,8 +1,7 @@
 /* Where all workers share one processor; see the header. Whether calls compute is told by the kernel's count of how
  * often the thread has waited: a call that asks a database waits once at least. Waiting for requests counts too, so
  * that only a worker which is hardly ever idle can be found to compute: others need not make way. */
-#include "worker/placement/make_way.h"
-
+#include "worker/placement/placement.h"
 #include "worker/worker_private.h"
 
 #include "oribi/base/os/os.h"

@@ -1,8 +1,7 @@
 /* More requests than can be called in time: some are refused at once, so that the rest is still worth answering.
  * Requests whose client has gone are dropped. */
-#include "worker/placement/overload.h"
-
 #include "worker/logs/exchange_log.h"
+#include "worker/placement/accept.h"
 
 #include "oribi/base/clock.h"
 

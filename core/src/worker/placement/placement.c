@@ -1,8 +1,7 @@
 /* Placement rules: which connections go into the hand-off queue, when to take some out, and what a busy worker does
  * not watch. Needs no memory of its own, because at the hard deadline of a call it runs in a signal handler. */
 #include "worker/placement/placement.h"
-
-#include "worker/placement/overload.h"
+#include "worker/placement/accept.h"
 #include "worker/worker_private.h"
 
 #include "oribi/base/error.h"

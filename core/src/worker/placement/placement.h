@@ -1,4 +1,5 @@
-/* placement - which worker has a connection: what goes into the hand-off queue and when some is taken out of it. The
+/* placement - which worker has a connection: what goes into the hand-off queue and when some is taken out of it; what a
+ * worker knows of its siblings (siblings.c), and when it leaves the connections to one of them (make_way.c). The
  * rules are told in doc/internals/placement.md. Nothing here allocates memory, because at the hard deadline of a
  * call it runs in a signal handler. */
 #ifndef ORIBI_WORKER_PLACEMENT_PLACEMENT_H
@@ -7,8 +8,6 @@
 #include "oribi/event/conn.h"
 #include "oribi/event/loop.h"
 #include "oribi/worker/placement/handoff.h"
-#include "worker/placement/make_way.h"
-#include "worker/placement/siblings.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -20,6 +19,27 @@ enum {
     ORIBI_HANDOFF_BUF_BYTES = ORIBI_HANDOFF_BYTES_MAX + 2048,
     ORIBI__STARVED_LOOK_MS = 1000, /* between two looks whether there are descriptors again */
 };
+
+/* --- make_way.c ---
+ *
+ * Where all workers share one processor and calls compute, the connections gather at one of them: a sibling adds
+ * nothing then, and each change between two processes costs both what their caches and those of their libraries hold.
+ * doc/internals/placement.md tells the rule. */
+
+enum { ORIBI__AWAY_MS = 10 }; /* how long a worker that has made way leaves the hand-off queue alone */
+
+/* A member of struct oribi__placement; of the reactor's owner. */
+struct oribi__way {
+    bool one_cpu;  /* several workers, and one processor for them; else nothing of this happens */
+    bool computes; /* calls are short here, and have not waited for anything lately */
+    int64_t looked_us;
+    int64_t away_until_us;  /* 0: the hand-off queue is watched */
+    int64_t waits;          /* of the thread, at the last look */
+    uint64_t calls;         /* at the last look */
+    uint64_t sibling_calls; /* calls, at the last look, of the sibling for which way would be made */
+};
+
+/* --- placement.c --- */
 
 /* A member of struct oribi_worker; touched with the reactor. */
 struct oribi__placement {
@@ -107,5 +127,59 @@ void oribi__handoff_watch(struct oribi_worker *worker, bool on);
  * long call; and puts them back. */
 void oribi__accept_sources_close(struct oribi_worker *worker);
 void oribi__accept_sources_open(struct oribi_worker *worker);
+
+/* --- siblings.c ---
+ *
+ * A worker's knowledge of the others, from the scoreboard: who is idle, who serves, who holds how many connections; and
+ * sleeping until one of them is idle. Nothing here allocates memory. */
+
+/* Siblings that sleep in their event loop; of those with several threads, how many are free there beyond our own
+ * free ones. Counts no further than `wanted`, and reads the slots of those only that are not passed by. */
+uint32_t oribi__idle_siblings(const struct oribi_worker *worker, uint32_t wanted);
+
+/* Lets siblings pass by our slot while we are in a call that is expected to be long, or is. Short calls leave it as it
+ * is: a store at each begin and end would take the line from all others that have their byte there, for nothing. With
+ * the reactor. */
+void oribi__skip(struct oribi_worker *worker, bool skip);
+
+/* True while another worker serves and will go on to. */
+bool oribi__has_siblings(const struct oribi_worker *worker);
+
+/* True if this worker holds more connections than the others do on average times eighths / 8, and one more, while one
+ * of them is idle. */
+bool oribi__holds_more_than(const struct oribi_worker *worker, uint32_t eighths);
+
+/* True if an idle sibling may hold one more connection. */
+bool oribi__has_room_elsewhere(const struct oribi_worker *worker);
+
+/* oribi__idle_waiter_sleep(): a helper that has no sibling to give to sleeps until one may be idle, for timeout_ms at
+ * most. oribi__idle_waiter_wake(): a worker that becomes idle wakes one such helper; that helper wakes the next when
+ * it needs no sibling. A wake-up that is lost costs the time-out. */
+void oribi__idle_waiter_sleep(struct oribi_worker *worker, int timeout_ms);
+void oribi__idle_waiter_wake(const struct oribi_worker *worker);
+
+/* How many more so many requests, which wait here, are than wait at a sibling on average and some more: one for each
+ * sibling at most. */
+uint32_t oribi__queue_surplus(const struct oribi_worker *worker, uint32_t waiting);
+
+/* Since when the oldest request waits that siblings have; 0: none. Reads every slot. */
+int64_t oribi__oldest_elsewhere_us(const struct oribi_worker *worker);
+
+/* True where requests stay with the worker that has accepted them, though it has siblings, and more wait here than
+ * there: then newcomers come one at a time. */
+bool oribi__holds_newcomers_back(const struct oribi_worker *worker);
+
+/* All are busy: how many of so many requests that wait here are to go to siblings where fewer wait, none while as many
+ * are on their way. What was passed on in vain comes back at the end of the call, as the oldest. */
+uint32_t oribi__evened_out(struct oribi_worker *worker, uint32_t waiting);
+
+/* --- make_way.c --- */
+
+/* Finds out whether this worker may ever have to make way. For its beginning. */
+void oribi__way_init(struct oribi_worker *worker);
+
+/* Looks every 50 ms, in a turn: a worker whose calls compute passes all that it can to a sibling before it whose calls
+ * do so too and that gets on with them. */
+void oribi__make_way(struct oribi_worker *worker);
 
 #endif

@@ -1,7 +1,6 @@
 /* Siblings, as the scoreboard shows them. Needs no memory of its own, because at the hard deadline of a call it runs in
  * a signal handler. */
-#include "worker/placement/siblings.h"
-
+#include "worker/placement/placement.h"
 #include "worker/worker_private.h"
 
 #include "oribi/base/os/os.h"

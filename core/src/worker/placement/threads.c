@@ -5,14 +5,14 @@
  * own wake. So at any moment every free thread sees the same queue, and one rule is enough: a thread that leaves
  * the reactor with something to do for others wakes one of them, or leaves that to a helper that is awake. */
 #include "oribi/worker/placement/threads.h"
+#include "worker/exchange.h"
+#include "worker/placement/helper.h"
+#include "worker/placement/ownership.h"
+#include "worker/placement/threads_private.h"
 
 #include "oribi/base/clock.h"
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
-#include "oribi/worker/placement/helper.h"
-#include "worker/exchange.h"
-#include "worker/placement/ownership.h"
-#include "worker/placement/threads_private.h"
 
 #include <assert.h>
 #include <poll.h>

@@ -8,7 +8,6 @@
 #include "oribi/worker/logs/access_log.h"
 #include "oribi/worker/placement/scoreboard.h"
 #include "oribi/worker/placement/threads.h"
-#include "worker/logs/slow_log.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -16,6 +15,14 @@
 #include <stdint.h>
 
 struct oribi__exchange;
+
+/* Calls that take longer than the option slow_log. Of a thread; the helper's, but for `said`. */
+struct oribi__slow {
+    int64_t started_us; /* of the call that the rest is about */
+    int64_t next_us;    /* when it is looked at again; INT64_MAX: not */
+    uint32_t looks;
+    _Atomic int64_t said_us; /* started_us of a call that was logged, whose end is to be logged; read at that end */
+};
 
 /* One thread that makes calls. A worker of one thread has one thread, whose times and line are those of its slot on
  * the scoreboard. */

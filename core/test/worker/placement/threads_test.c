@@ -2,7 +2,7 @@
  * under ThreadSanitizer too (make tsan). */
 #include "worker/placement/threads.c"
 
-#include "oribi/worker/deadline.h"
+#include "worker/call.h"
 #include "worker/talk.h"
 
 #include <signal.h>
