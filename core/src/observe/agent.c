@@ -117,6 +117,8 @@ static void newcomer(void *owner, uint8_t ready)
 
 /* --- beginning and end --- */
 
+/* Alike on purpose with status_listener.c: the clients of both have nothing else in common. */
+
 void oribi__agent_init(struct oribi__agent *agent)
 {
     oribi__side_init(&agent->side, "agent");
