@@ -6,8 +6,11 @@
 #include "policy/policy_private.h"
 #include "oribi/base/clock.h"
 
+#include "oribi/policy/policy.h"
+
 #include <assert.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 
 void oribi_policy_init(struct oribi_policy *policy, const struct oribi_policy_config *config,
@@ -230,4 +233,29 @@ uint32_t oribi_policy_molds_beside(const struct oribi_policy *policy, int32_t pi
 bool oribi_policy_has_process(const struct oribi_policy *policy, uint32_t slot)
 {
     return slot < policy->slot_count && oribi__has_process(policy->records[slot].state);
+}
+
+/* --- the supervisor's own events --- */
+
+bool oribi__events_push(struct oribi__events *events, const struct oribi_policy_event *event)
+{
+    if (events->count == ORIBI__EVENTS_MAX)
+        return false;
+    uint32_t at = (events->first + events->count++) % ORIBI__EVENTS_MAX;
+    events->items[at] = *event;
+    if (!event->text)
+        return true;
+    (void)snprintf(events->texts[at], ORIBI__EVENT_TEXT_CAP, "%.*s", ORIBI__EVENT_TEXT_CAP - 1, event->text);
+    events->items[at].text = events->texts[at];
+    return true;
+}
+
+bool oribi__events_pop(struct oribi__events *events, struct oribi_policy_event *event)
+{
+    if (events->count == 0)
+        return false;
+    *event = events->items[events->first];
+    events->first = (events->first + 1) % ORIBI__EVENTS_MAX;
+    events->count--;
+    return true;
 }

@@ -14,7 +14,7 @@
 #include "oribi/config/listener.h"
 #include "oribi/supervisor/message.h"
 #include "oribi/policy/policy.h"
-#include "oribi/develop/restart_file.h"
+#include "oribi/develop/watch.h"
 
 #include <stdbool.h>
 #include <stdint.h>

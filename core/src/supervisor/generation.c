@@ -2,7 +2,7 @@
  * started by exec finds its process context in its environment:
  *
  *   ORIBI_MOLD     "layout generation socket message life board board_count parent take give": it is to become a mold
- *   ORIBI_METRICS  the application's metrics (app_store.h)
+ *   ORIBI_METRICS  the application's metrics (context.h)
  *   ORIBI_LISTEN   the listening sockets, for a successor too (listener.h, upgrade.h)
  *
  * Reading order: oribi__start_mold, oribi__mold_started; mold.c goes on in the new process. */

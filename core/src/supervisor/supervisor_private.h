@@ -29,11 +29,10 @@
 #include "oribi/supervisor/frontends.h"
 #include "oribi/observe/context.h"
 #include "oribi/observe/observe.h"
-#include "oribi/policy/events.h"
+#include "oribi/policy/policy.h"
 #include "supervisor/notify.h"
 #include "supervisor/supervisor.h"
 #include "supervisor/upgrade.h"
-#include "oribi/develop/restart_file.h"
 #include "oribi/develop/watch.h"
 #include "oribi/supervisor/control_place.h"
 #include "oribi/supervisor/message.h"
@@ -41,7 +40,6 @@
 #include "oribi/base/os/os_process.h"
 #include "oribi/worker/app_metrics.h"
 #include "oribi/worker/placement/scoreboard.h"
-#include "oribi/policy/policy.h"
 #include "oribi/worker/fd_guard.h"
 
 #include <stdatomic.h>
