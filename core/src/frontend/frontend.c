@@ -251,11 +251,6 @@ static void take_order(struct oribi__frontend *frontend)
 
 /* --- turns --- */
 
-static int64_t earlier(int64_t a_ms, int64_t b_ms)
-{
-    return a_ms < b_ms ? a_ms : b_ms;
-}
-
 /* How long nothing is to be done without an event, -1: for ever. The reactor adds its own timeouts. */
 static int64_t wait_ms(const struct oribi__frontend *frontend)
 {
@@ -264,9 +259,9 @@ static int64_t wait_ms(const struct oribi__frontend *frontend)
     int64_t now_ms = frontend->reactor.now_ms;
     int64_t at_ms = oribi_timers_next_at(&frontend->timers);
     if (frontend->dispatch->first)
-        at_ms = earlier(at_ms, now_ms + (frontend->calls_out ? BUSY_LOOK_MS : RETRY_MS));
+        at_ms = oribi_earlier(at_ms, now_ms + (frontend->calls_out ? BUSY_LOOK_MS : RETRY_MS));
     if (oribi_log_waits() || oribi_access_log_waits(frontend->answers->access_log))
-        at_ms = earlier(at_ms, now_ms + ORIBI_LOG_RETRY_MS);
+        at_ms = oribi_earlier(at_ms, now_ms + ORIBI_LOG_RETRY_MS);
     return at_ms == INT64_MAX ? -1 : at_ms > now_ms ? at_ms - now_ms : 0;
 }
 

@@ -8,6 +8,7 @@
 #include "oribi/base/clock.h"
 #include "oribi/base/error.h"
 #include "oribi/base/log.h"
+#include "oribi/config/listen.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -38,18 +39,9 @@ static int complain(const char *path, const char *what, char *error)
 /* A socket file behind which no server answers is stale; `replace` takes over from a predecessor that does answer. */
 static int clear_path(const char *path, bool replace, char *error)
 {
-    struct stat entry;
-    if (lstat(path, &entry) < 0)
-        return 0; /* bind() will say what is wrong, if anything */
-    if (!S_ISSOCK(entry.st_mode))
-        return complain(path, "there is a file that is not a socket", error);
-    int answers = replace ? 0 : oribi_os_unix_answers(path);
-    if (answers < 0)
-        return complain(path, oribi_os_error_text(), error);
-    if (answers)
-        return complain(path, "belongs to a running server", error);
-    (void)unlink(path); /* bind() will say what is wrong, if anything */
-    return 0;
+    const char *why = NULL;
+    int code = oribi_listen_clear(path, replace, &why);
+    return code < 0 ? complain(path, code == ORIBI_ELIMIT ? "belongs to a running server" : why, error) : 0;
 }
 
 int oribi__control_open(struct oribi__context *context, bool replace, char *error)
@@ -57,27 +49,18 @@ int oribi__control_open(struct oribi__context *context, bool replace, char *erro
     struct oribi__control *control = &context->control;
     const char *path = control->path;
     struct sockaddr_un where;
-    struct stat entry;
+    struct oribi_socket_file file;
     if (!oribi__control_address(path, &where))
         return complain(path, "too long for a socket", error);
     int code = clear_path(path, replace, error);
     if (code < 0)
         return code;
-    int fd = oribi_os_socket(AF_UNIX, SOCK_STREAM, true);
-    mode_t saved = umask(0177); /* of the whole process: no threads yet that create files */
-    bool failed = fd < 0 || bind(fd, (struct sockaddr *)&where, sizeof(where)) < 0;
-    (void)umask(saved);
-    failed = failed || listen(fd, BACKLOG) < 0 || lstat(path, &entry) < 0;
-    if (failed) {
-        (void)oribi_os_fail();
-        code = complain(path, oribi_os_error_text(), error);
-        oribi_os_close(fd);
-        return code;
-    }
+    int fd = oribi_listen_unix(path, 0177, BACKLOG, &file);
+    if (fd < 0)
+        return complain(path, oribi_os_error_text(), error);
     oribi_os_close(control->fd);
     control->fd = fd;
-    control->device = (uint64_t)entry.st_dev;
-    control->inode = (uint64_t)entry.st_ino;
+    control->file = file;
     return 0;
 }
 
@@ -121,11 +104,8 @@ int oribi__control_begin(struct oribi__context *context, char *error)
 void oribi__control_close(struct oribi__context *context, bool unlink_path)
 {
     struct oribi__control *control = &context->control;
-    struct stat entry;
-    const char *path = control->path;
-    if (control->fd >= 0 && unlink_path && lstat(path, &entry) == 0 && (uint64_t)entry.st_dev == control->device &&
-        (uint64_t)entry.st_ino == control->inode)
-        (void)unlink(path); /* one that is left is stale, and replaced by the next start */
+    if (control->fd >= 0 && unlink_path)
+        oribi_listen_unlink(control->path, &control->file);
     oribi_os_close(control->fd);
     control->fd = -1;
     for (uint32_t i = 0; i < ORIBI__CLIENTS_MAX; i++) {

@@ -338,29 +338,24 @@ void oribi__frontends_turn(struct oribi__context *context)
         oribi__frontends_turn_tickets(frontends, now_ms);
 }
 
-static int64_t earlier(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 static int64_t passwords_deadline(const struct oribi__passwords *passwords)
 {
     if (!passwords || !passwords->runs)
         return INT64_MAX;
     int64_t look_at = passwords->command.output_fd < 0 ? oribi_clock_ms() + ENDED_LOOK_MS : INT64_MAX;
-    return earlier(look_at, passwords->command.until_ms);
+    return oribi_earlier(look_at, passwords->command.until_ms);
 }
 
 int64_t oribi__frontends_deadline(const struct oribi__context *context)
 {
     const struct oribi__frontends *frontends = &context->frontends;
     int64_t at = frontends->tickets ? frontends->tickets_at : INT64_MAX;
-    at = earlier(at, passwords_deadline(frontends->passwords));
-    at = earlier(at, passwords_deadline(frontends->of_start));
+    at = oribi_earlier(at, passwords_deadline(frontends->passwords));
+    at = oribi_earlier(at, passwords_deadline(frontends->of_start));
     if (frontends->renewing == ORIBI__RENEWAL_WAITS)
-        at = earlier(at, frontends->renewal_until);
+        at = oribi_earlier(at, frontends->renewal_until);
     if (frontends->locals_until && locals_wait(frontends))
-        at = earlier(at, frontends->locals_until);
+        at = oribi_earlier(at, frontends->locals_until);
     for (uint32_t i = 0; i < frontends->set.count; i++) {
         const struct oribi__frontend *frontend = &frontends->items[i];
         if (frontends->of_start && !frontend->process.pid)

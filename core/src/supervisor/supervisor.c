@@ -415,11 +415,6 @@ const struct oribi_supervisor_action *oribi_supervisor_take(struct oribi_supervi
     return &context->action;
 }
 
-static int64_t earlier(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 /* Turns look at these, however the wait ended. */
 static void asked(void *owner, uint8_t ready)
 {
@@ -446,23 +441,23 @@ void oribi_supervisor_wait_for(struct oribi_supervisor *supervisor, int64_t ms)
 {
     struct oribi__context *context = &supervisor->context;
     int64_t now_ms = oribi_clock_ms();
-    int64_t at = earlier(oribi_policy_deadline(&context->policy, now_ms), oribi__control_deadline(context));
-    at = earlier(at, oribi__frontends_deadline(context));
-    at = earlier(at, oribi__reaper_deadline(context));
+    int64_t at = oribi_earlier(oribi_policy_deadline(&context->policy, now_ms), oribi__control_deadline(context));
+    at = oribi_earlier(at, oribi__frontends_deadline(context));
+    at = oribi_earlier(at, oribi__reaper_deadline(context));
     bool watches = context->policy.up && !context->policy.stopping; /* else the turn would not look */
     if (watches)
-        at = earlier(at, oribi__watch_deadline(&context->watch));
-    at = earlier(at, oribi__restart_deadline(context));
+        at = oribi_earlier(at, oribi__watch_deadline(&context->watch));
+    at = oribi_earlier(at, oribi__restart_deadline(context));
     if (context->watchdog_ms)
-        at = earlier(at, context->watchdog_at);
+        at = oribi_earlier(at, context->watchdog_at);
     if (context->shutdown.look_at)
-        at = earlier(at, context->shutdown.look_at);
+        at = oribi_earlier(at, context->shutdown.look_at);
     if (context->waiting_notice.notice != ORIBI__NO_NOTICE)
-        at = earlier(at, context->waiting_notice.at);
+        at = oribi_earlier(at, context->waiting_notice.at);
     if (ms >= 0)
-        at = earlier(at, now_ms + ms);
+        at = oribi_earlier(at, now_ms + ms);
     if (oribi_log_waits())
-        at = earlier(at, now_ms + ORIBI_LOG_RETRY_MS);
+        at = oribi_earlier(at, now_ms + ORIBI_LOG_RETRY_MS);
     int fds[ORIBI_POLL_MAX] = {context->signal_fds[0], context->message_fd, context->upgrade.successor_fd,
                                watches ? oribi__watch_fd(&context->watch) : -1, oribi__restart_fd(context)};
     size_t count = 5 + oribi__control_fds(context, fds + 5);

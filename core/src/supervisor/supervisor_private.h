@@ -82,8 +82,7 @@ struct oribi__deferred_reply {
 struct oribi__control {
     int fd;                             /* listens; -1: none */
     char path[ORIBI__CONTROL_PATH_CAP]; /* of its file; "": none */
-    uint64_t device;                    /* of its file, so that a successor's under the same name stays */
-    uint64_t inode;
+    struct oribi_socket_file file;      /* so that a successor's under the same name stays */
     struct oribi__client clients[ORIBI__CLIENTS_MAX];
     struct oribi__deferred_reply deferred; /* control.c's alone */
 };

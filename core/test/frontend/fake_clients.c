@@ -323,6 +323,14 @@ int fake_h2(void)
     return client;
 }
 
+int fake_h2_settled(void)
+{
+    int client = fake_h2();
+    fake_settle();
+    (void)fake_frames(client);
+    return client;
+}
+
 void fake_sends_raw(int client, const char *p, size_t n)
 {
     oribi_buf_append(&clients[client].unsent, p, n);
