@@ -315,7 +315,7 @@ static void test_the_first_deadline_may_be_the_newest_stream_s(void)
     fake_begin((struct fake_setup){0});
     fake_options()->body_timeout_ms = 10 * SECOND;
     fake_options()->body_rate_min = 0;
-    int client = connect_one();
+    int client = fake_h2_settled();
     int32_t first = fake_asks(client, upload);
     fake_asks(client, upload);
     fake_settle();

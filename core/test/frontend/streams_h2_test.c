@@ -317,7 +317,7 @@ static void test_an_answer_whose_fields_cannot_be_passed_on_fails(void)
 {
     int far;
     fake_begin((struct fake_setup){0});
-    int client = connect_one();
+    int client = fake_h2_settled();
     int32_t id = ask(client, get, &far);
     struct oribi__upstream_request *call = fake_stream(client, id)->call;
     struct oribi_header header = {.name = "x", .value = "a\nb", .name_len = 1, .value_len = 3};
