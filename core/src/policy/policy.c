@@ -4,6 +4,7 @@
  * list, so it cannot go stale; only what an event causes once (log lines, a worker's exit report) waits in a small
  * queue. */
 #include "policy/policy_private.h"
+#include "oribi/base/clock.h"
 
 #include "oribi/policy/policy.h"
 
@@ -156,14 +157,9 @@ bool oribi_policy_next(struct oribi_policy *policy, int64_t now_ms, struct oribi
     return true;
 }
 
-static int64_t earlier(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 static int64_t earlier_set(int64_t a, int64_t b)
 {
-    return b ? earlier(a, b) : a;
+    return b ? oribi_earlier(a, b) : a;
 }
 
 int64_t oribi_policy_deadline(const struct oribi_policy *policy, int64_t now_ms)
@@ -187,7 +183,7 @@ int64_t oribi_policy_deadline(const struct oribi_policy *policy, int64_t now_ms)
         if (policy->molds[i].state == ORIBI_MOLD_IS_LOADING)
             at = earlier_set(at, policy->molds[i].tell_at);
     if (alive && policy->config.watch)
-        at = earlier(at, policy->watched_at + ORIBI_WATCH_MS);
+        at = oribi_earlier(at, policy->watched_at + ORIBI_WATCH_MS);
     if (!policy->stopping)
         at = earlier_set(at, policy->stop_at);
     if (!policy->stopping_now)
@@ -196,11 +192,11 @@ int64_t oribi_policy_deadline(const struct oribi_policy *policy, int64_t now_ms)
         at = earlier_set(at, policy->stop_until);
     at = earlier_set(earlier_set(at, policy->upgrade_until), policy->refork_until);
     if (oribi__policy_tally(policy).current < oribi__policy_wanted(policy) && policy->mold_not_before > now_ms)
-        at = earlier(at, policy->mold_not_before);
+        at = oribi_earlier(at, policy->mold_not_before);
     if (policy->send_signal && policy->send_at > now_ms)
-        at = earlier(at, policy->send_at);
+        at = oribi_earlier(at, policy->send_at);
     if (policy->spawned_at >= 0 && !oribi__policy_spawn_paced(policy, now_ms))
-        at = earlier(at, policy->spawned_at + policy->config.spawn_interval_ms);
+        at = oribi_earlier(at, policy->spawned_at + policy->config.spawn_interval_ms);
     return at > now_ms ? at : now_ms;
 }
 

@@ -16,6 +16,7 @@
 #include "oribi/base/error.h"
 #include "oribi/base/log.h"
 #include "oribi/base/os/os.h"
+#include "oribi/config/listen.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -63,8 +64,7 @@ struct oribi__control {
     int fd; /* listens; -1: none */
     struct oribi_watcher watcher;
     char path[ORIBI__CONTROL_PATH_CAP]; /* of its file; "": none */
-    uint64_t device;                    /* of its file, so that a successor's under the same name stays */
-    uint64_t inode;
+    struct oribi_socket_file file;      /* so that a successor's under the same name stays */
     struct client clients[ORIBI__CONTROL_CLIENTS_MAX];
     struct deferred deferred;
 };
@@ -80,18 +80,9 @@ static int complain(const char *path, const char *what, char *error)
 /* A socket file behind which no server answers is stale; `replace` takes over from a predecessor that does answer. */
 static int clear_path(const char *path, bool replace, char *error)
 {
-    struct stat entry;
-    if (lstat(path, &entry) < 0)
-        return 0; /* bind() will say what is wrong, if anything */
-    if (!S_ISSOCK(entry.st_mode))
-        return complain(path, "there is a file that is not a socket", error);
-    int answers = replace ? 0 : oribi_os_unix_answers(path);
-    if (answers < 0)
-        return complain(path, oribi_os_error_text(), error);
-    if (answers)
-        return complain(path, "belongs to a running server", error);
-    (void)unlink(path); /* bind() will say what is wrong, if anything */
-    return 0;
+    const char *why = NULL;
+    int code = oribi_listen_clear(path, replace, &why);
+    return code < 0 ? complain(path, code == ORIBI_ELIMIT ? "belongs to a running server" : why, error) : 0;
 }
 
 int oribi__control_open(struct oribi__context *context, bool replace, char *error)
@@ -99,7 +90,7 @@ int oribi__control_open(struct oribi__context *context, bool replace, char *erro
     struct oribi__control *control = context->control;
     const char *path = control->path;
     struct sockaddr_un where;
-    struct stat entry;
+    struct oribi_socket_file file;
     if (!path[0])
         return 0;
     if (!oribi__control_address(path, &where))
@@ -107,24 +98,15 @@ int oribi__control_open(struct oribi__context *context, bool replace, char *erro
     int code = clear_path(path, replace, error);
     if (code < 0)
         return code;
-    int fd = oribi_os_socket(AF_UNIX, SOCK_STREAM, true);
-    mode_t saved = umask(0177); /* of the whole process: no threads yet that create files */
-    bool failed = fd < 0 || bind(fd, (struct sockaddr *)&where, sizeof(where)) < 0;
-    (void)umask(saved);
-    failed = failed || listen(fd, BACKLOG) < 0 || lstat(path, &entry) < 0;
-    if (failed) {
-        (void)oribi_os_fail();
-        code = complain(path, oribi_os_error_text(), error);
-        oribi_os_close(fd);
-        return code;
-    }
+    int fd = oribi_listen_unix(path, 0177, BACKLOG, &file);
+    if (fd < 0)
+        return complain(path, oribi_os_error_text(), error);
     oribi_dispatcher_forget(&context->dispatcher, &control->watcher);
     oribi_os_close(control->fd);
     control->fd = fd;
     if (oribi_dispatcher_watch(&context->dispatcher, &control->watcher, fd, ORIBI_READ) < 0)
         return complain(path, oribi_os_error_text(), error);
-    control->device = (uint64_t)entry.st_dev;
-    control->inode = (uint64_t)entry.st_ino;
+    control->file = file;
     return 0;
 }
 
@@ -560,11 +542,8 @@ static void init(struct oribi__context *context)
 void oribi__control_close(struct oribi__context *context, bool unlink_path)
 {
     struct oribi__control *control = context->control;
-    struct stat entry;
-    const char *path = control->path;
-    if (control->fd >= 0 && unlink_path && lstat(path, &entry) == 0 && (uint64_t)entry.st_dev == control->device &&
-        (uint64_t)entry.st_ino == control->inode)
-        (void)unlink(path); /* one that is left is stale, and replaced by the next start */
+    if (control->fd >= 0 && unlink_path)
+        oribi_listen_unlink(control->path, &control->file);
     oribi_dispatcher_forget(&context->dispatcher, &control->watcher);
     oribi__close(&control->fd);
     oribi_dispatcher_arm(&context->dispatcher, &control->deferred.look, INT64_MAX);

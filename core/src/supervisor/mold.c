@@ -278,7 +278,7 @@ static void remove_fresh_files(struct oribi_listeners *listeners)
     for (uint32_t i = 0; i < listeners->count; i++) {
         struct oribi_listener *item = &listeners->items[i];
         if (item->fresh && item->path)
-            (void)unlink(item->path); /* one that is left is stale, and replaced by the next start */
+            oribi_listen_unlink(item->path, &item->file);
     }
 }
 

@@ -110,18 +110,13 @@ const struct oribi_supervisor_action *oribi_supervisor_take(struct oribi_supervi
     return &context->action;
 }
 
-static int64_t earlier(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 void oribi_supervisor_wait_for(struct oribi_supervisor *supervisor, int64_t ms)
 {
     struct oribi__context *context = &supervisor->context;
     int64_t now_ms = oribi_clock_ms();
     int64_t at = oribi_policy_deadline(&context->policy, now_ms);
     if (ms >= 0)
-        at = earlier(at, now_ms + ms);
+        at = oribi_earlier(at, now_ms + ms);
     oribi_dispatcher_wait(&context->dispatcher, at == INT64_MAX ? -1 : at > now_ms ? at - now_ms : 0);
 }
 

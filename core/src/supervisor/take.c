@@ -387,12 +387,6 @@ const struct oribi_step *oribi_process_take(struct oribi_process *p)
 
 /* --- waiting --- */
 
-/* Of two bounds, each < 0 for none, the shorter one. */
-static int64_t shorter(int64_t a_ms, int64_t b_ms)
-{
-    return a_ms < 0 || (b_ms >= 0 && b_ms < a_ms) ? b_ms : a_ms;
-}
-
 static int64_t awaited_ms(const struct oribi_process *p)
 {
     if (!p->awaits || p->await_until_ms == INT64_MAX)
@@ -404,7 +398,7 @@ static int64_t awaited_ms(const struct oribi_process *p)
 void oribi_process_wait(struct oribi_process *p, int64_t ms)
 {
     if (p->role == ORIBI_ROLE_SUPERVISOR)
-        oribi_supervisor_wait_for(p->supervisor, shorter(ms, awaited_ms(p)));
+        oribi_supervisor_wait_for(p->supervisor, oribi_shorter(ms, awaited_ms(p)));
     else if (p->role == ORIBI_ROLE_STARTER)
         oribi__starter_wait(p->supervisor, ms);
     else if (p->role == ORIBI_ROLE_MOLD && p->mold)

@@ -158,13 +158,19 @@ static void test_a_load_failure_is_told_and_ends_with_1(void)
     until(lab_alone());
 }
 
+/* A server that ends with 1 before it serves, and says why. */
+static void begins_in_vain(const char *said)
+{
+    pid_t pid = lab_start();
+    ok_eq(lab_ended(pid), 1 << 8);
+    ok(lab_logged(said));
+}
+
 static void test_a_mold_that_dies_loading_ends_with_1(void)
 {
     lab_prepare(2);
     atomic_store(&lab->load_fails, 2);
-    pid_t pid = lab_start();
-    ok_eq(lab_ended(pid), 1 << 8);
-    ok(lab_logged("ended while it loaded the application: signal 9"));
+    begins_in_vain("ended while it loaded the application: signal 9");
     until(lab_alone());
 }
 
@@ -173,9 +179,7 @@ static void test_a_load_that_never_ends_is_cut_by_boot_timeout(void)
     lab_prepare(1);
     lab->boot_timeout_ms = 100;
     atomic_store(&lab->load_fails, 3);
-    pid_t pid = lab_start();
-    ok_eq(lab_ended(pid), 1 << 8);
-    ok(lab_logged("did not load within boot_timeout"));
+    begins_in_vain("did not load within boot_timeout");
     until(lab_alone());
 }
 
@@ -183,9 +187,7 @@ static void test_workers_that_never_come_up_end_with_1(void)
 {
     lab_prepare(1);
     atomic_store(&lab->workers_fail, 100);
-    pid_t pid = lab_start();
-    ok_eq(lab_ended(pid), 1 << 8);
-    ok(lab_logged("could not start: no database"));
+    begins_in_vain("could not start: no database");
     ok(lab_logged("giving up: no worker came up, 3 attempts"));
     until(lab_alone());
 }
@@ -195,9 +197,7 @@ static void test_a_worker_stuck_in_its_start_is_cut_by_boot_timeout(void)
     lab_prepare(1);
     lab->boot_timeout_ms = 100;
     atomic_store(&lab->slow_boot, 1);
-    pid_t pid = lab_start();
-    ok_eq(lab_ended(pid), 1 << 8);
-    ok(lab_logged("was not ready within boot_timeout: killed"));
+    begins_in_vain("was not ready within boot_timeout: killed");
     until(lab_alone());
 }
 
