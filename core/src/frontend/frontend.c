@@ -104,7 +104,7 @@ static struct oribi__frontend *make(struct oribi_frontend_config *config)
     return frontend;
 }
 
-static int begin(struct oribi__frontend *frontend, char *error)
+static int open_modules(struct oribi__frontend *frontend, char *error)
 {
     struct whole *whole = whole_of(frontend);
     const struct oribi_frontend_config *config = frontend->config;
@@ -141,7 +141,7 @@ static int begin(struct oribi__frontend *frontend, char *error)
 struct oribi__frontend *oribi__frontend_create(struct oribi_frontend_config *config, char *error)
 {
     struct oribi__frontend *frontend = make(config);
-    return begin(frontend, error) == 0 ? frontend : NULL; /* the process ends */
+    return open_modules(frontend, error) == 0 ? frontend : NULL; /* the process ends */
 }
 
 void oribi__frontend_destroy(struct oribi__frontend *frontend)

@@ -118,10 +118,11 @@ static void test_a_connection_that_ends_takes_its_streams_along(void)
     fake_settle();
     far = fake_take(0);
     (void)fake_asked(far);
-    fake_asks(client, upload);
+    fake_asks(client, (struct fake_ask){.method = "POST", .body = "x", .open = true});
     fake_asks(client, get);
     fake_asks(client, get);
     fake_settle();
+    ok(fake_gauge(FAKE_MEMORY) > 0);
     ok_eq(fake_gauge(FAKE_STREAMS), 4);
     ok_eq(fake_gauge(FAKE_OUT), 2);
     ok_eq(fake_gauge(FAKE_QUEUED), 1);
@@ -309,6 +310,23 @@ static void test_the_first_deadline_of_a_connection_counts(void)
     fake_end();
 }
 
+static void test_the_first_deadline_may_be_the_newest_stream_s(void)
+{
+    fake_begin((struct fake_setup){0});
+    fake_options()->body_timeout_ms = 10 * SECOND;
+    fake_options()->body_rate_min = 0;
+    int client = connect_one();
+    int32_t first = fake_asks(client, upload);
+    fake_asks(client, upload);
+    fake_settle();
+    passes(3 * SECOND);
+    fake_more_body(client, first, "x", 1, false);
+    fake_settle();
+    int64_t now_ms = fake_now_us() / 1000;
+    ok_eq(oribi__streams_deadline(fake_client_of(client), now_ms), now_ms + 7 * SECOND);
+    fake_end();
+}
+
 static void test_a_timeout_may_be_switched_off(void)
 {
     fake_begin((struct fake_setup){0});
@@ -337,6 +355,7 @@ int main(void)
     test_a_body_has_to_be_as_fast_as_the_minimum_rate();
     test_a_whole_body_has_no_deadline();
     test_the_first_deadline_of_a_connection_counts();
+    test_the_first_deadline_may_be_the_newest_stream_s();
     test_a_timeout_may_be_switched_off();
     return done_testing();
 }

@@ -1,6 +1,7 @@
 /* Streams of HTTP/2: their requests on their way to workers, and the answers, resets and failures that come back. */
 #include "frontend/streams_h2.c"
 
+#include "fake_stream.h"
 #include "fakes.h"
 
 #define LENGTH  "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n"
@@ -311,6 +312,25 @@ static void test_an_answer_that_cannot_be_passed_on_fails(void)
     fake_end();
 }
 
+/* Its fields pass the reader of heads, and not HTTP/2's. */
+static void test_an_answer_whose_fields_cannot_be_passed_on_fails(void)
+{
+    int far;
+    fake_begin((struct fake_setup){0});
+    int client = connect_one();
+    int32_t id = ask(client, get, &far);
+    struct oribi__upstream_request *call = fake_stream(client, id)->call;
+    struct oribi_header header = {.name = "x", .value = "a\nb", .name_len = 1, .value_len = 3};
+    struct oribi_answer answer = {.status = 200, .count = 1, .headers = &header, .content_length = -1};
+    call->begun = true;
+    begin(call, &answer, ORIBI_SLICE("hello"), false);
+    fake_settle();
+    is_str(fake_frames(client), "H1=502,content-type=text/plain,content-length=16 D1+16 E1 ");
+    ok_eq(fake_counters()->uncalled_count, 1);
+    ok_eq(fake_counters()->reset_count, 0);
+    fake_end();
+}
+
 static void test_a_request_that_is_none_is_reset_or_refused(void)
 {
     fake_begin((struct fake_setup){0});
@@ -469,6 +489,7 @@ int main(void)
     test_a_full_queue_asks_to_come_again();
     test_a_failure_within_the_answer_is_a_reset();
     test_an_answer_that_cannot_be_passed_on_fails();
+    test_an_answer_whose_fields_cannot_be_passed_on_fails();
     test_a_request_that_is_none_is_reset_or_refused();
     test_a_body_over_its_maximum_is_refused();
     test_a_body_that_no_file_has_room_for_is_refused();

@@ -378,6 +378,13 @@ void oribi__accept_turn(struct oribi_worker *w)
         rotate(w);
     if (!w->acceptor.open)
         return;
+    bool any = false;
+    for (uint32_t i = 0; i < w->acceptor.watch_count; i++)
+        any |= w->acceptor.watches[i].ready;
+    if (!any) {
+        w->acceptor.ready_us = 0;
+        return;
+    }
     uint32_t budget = UINT32_MAX; /* found out only when a connection waits */
     for (uint32_t i = 0; i < w->acceptor.watch_count && w->acceptor.open; i++) {
         struct oribi__listener_watch *listener_watch = &w->acceptor.watches[i];
