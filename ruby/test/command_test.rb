@@ -273,7 +273,7 @@ class CommandTest < BindingTest
   def test_rackup_help
     output, status = Open3.capture2(*rackup, "-s", "oribi", "--help")
     assert status.success?
-    assert_match(/-O IdleTimeout=TIME\s+how long a connection may rest/, output)
+    assert_match(/-O IdleTimeout=TIME\s+time that a connection may rest/, output)
   end
 
   def test_rackup_keeps_its_pid_file_until_the_end
