@@ -210,8 +210,8 @@ fuzz-all:
 	@tools/fuzz-report $(if $(W),--write) $(BUILD)/fuzz/fuzz/*.log $(BUILD)/redis-fuzz/fuzz/*.log
 	@echo "fuzz-all: every target ran for $(ALL_S) s and found nothing"
 
-ci: lint all
-	@script/test
+ci:
+	@.ci/run
 
 clean:
 	@rm -rf $(BUILD)/core $(BUILD)/ruby $(BUILD)/asan $(BUILD)/tsan $(BUILD)/fuzz $(BUILD)/bench ruby/lib/oribi/*.so ruby/lib/oribi/*.bundle

@@ -74,6 +74,27 @@ E2E.suite("supervisor_waits", transports: %i[tcp]) do
     [renewal, reload].each { |thread| thread&.join }
   end
 
+  # The status listener answers, ctl does, and another worker that dies is replaced, before any of the three goes on.
+  def test_a_frontend_a_password_and_a_worker_that_answer_nothing_hold_up_nobody
+    FrontendServers.certificate(@dir, "site", password: PASSWORD)
+    status = "127.0.0.1:#{E2E.free_port}"
+    serve("--certificate-password-command", command, "--workers", "3", "--status", status)
+    wait_until("three workers") { ctl("status").first.scan(WORKER).size == 3 }
+    renewal, go_on = slow { ctl("certificates") }
+    stopped = [frontend, ctl("status").first[WORKER, 1].to_i]
+    Process.kill(:STOP, *stopped)
+    wait_until("two workers that run") { ctl("status").first.scan(WORKER).size == 2 }
+    client = E2E::Client.new(status.split(":"))
+    assert_equal 200, client.get("/healthz").status
+    assert_goes_on
+    assert renewal.alive?, "the command was not waited for"
+  ensure
+    client&.close
+    Process.kill(:CONT, *stopped) if stopped
+    go_on&.call
+    renewal&.join
+  end
+
   # A frontend that starts needs the password as well.
   def test_a_frontend_that_is_started_again_waits_for_its_password_alone
     serve_with_password

@@ -77,7 +77,7 @@ class Request
   end
 
   def suite(name, commands)
-    Suite.new(name, slower: slower, width: Parts::WIDTHS.fetch(name, 1), computes: !Parts::WAITING.include?(name), &commands)
+    Suite.new(name, slower: slower, width: Parts::WIDTHS.fetch(name, 1), kind: Parts::KINDS.fetch(name, :compute), &commands)
   end
 
   # One suite for all files, so that they run in the order in which they were named.

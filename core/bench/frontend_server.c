@@ -12,6 +12,7 @@
 #include "oribi/base/mem.h"
 #include "oribi/base/os/os.h"
 #include "oribi/worker/worker.h"
+#include "oribi/worker/req.h"
 
 #include <signal.h>
 #include <stdio.h>

@@ -4,6 +4,7 @@
  *     hello_server 127.0.0.1:9292 [BYTES [OPTION=VALUE]...]     ends with SIGTERM */
 #include "oribi/base/error.h"
 #include "oribi/worker/worker.h"
+#include "oribi/worker/req.h"
 
 #include <signal.h>
 #include <stdio.h>

@@ -7,6 +7,7 @@
 #include "oribi/base/clock.h"
 #include "oribi/base/error.h"
 #include "oribi/worker/worker.h"
+#include "oribi/worker/req.h"
 
 #include <math.h>
 #include <poll.h>

@@ -111,7 +111,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 #include "oribi/base/error.h"
 #include "oribi/config/listener.h"
-#include "supervisor/supervisor_private.h"
+#include "oribi/worker/placement/handoff.h"
+#include "supervisor/mold.h"
 
 #include <stdio.h>
 

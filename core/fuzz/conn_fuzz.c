@@ -12,6 +12,7 @@
 
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
+#include "oribi/worker/req.h"
 
 #include <fcntl.h>
 #include <stdio.h>

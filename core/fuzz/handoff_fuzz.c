@@ -9,6 +9,7 @@
 #include "ours.h"
 
 #include "worker/worker_private.h"
+#include "oribi/worker/req.h"
 
 #include <sys/un.h>
 

@@ -98,7 +98,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 #include "ours.h"
 
 #include "supervisor/mold.h"
-#include "supervisor/supervisor_private.h"
 
 enum { FDS = 3, FITS = 4, WANTED = 8 };
 
@@ -280,7 +279,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 #include "base/clock_ahead.h"
 #include "base/mem_counted.h"
 #include "supervisor/process_private.h"
-#include "supervisor/supervisor_private.h"
+#include "oribi/observe/context.h"
+#include "oribi/supervisor/message.h"
+#include "supervisor/signals.h"
+#include "supervisor/start.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -419,7 +421,7 @@ static void record(struct bytes *in)
     uint8_t fd_count = next_byte(in) % OURS_FDS_MAX;
     const int fds[] = {null_fd, null_fd, null_fd, null_fd};
     struct bytes part = next_bytes(in, next_byte(in));
-    (void)send_raw(process->supervisor->context.process.message_fd, part.p, part.n, fds,
+    (void)send_raw(oribi__supervisor_process(process->supervisor)->message_fd, part.p, part.n, fds,
                    fd_count); /* a full socket takes no more */
 }
 
@@ -435,9 +437,9 @@ static void message(struct bytes *in)
     struct bytes text = next_bytes(in, choice / 4);
     oribi_message_set_text(&lie, (const char *)text.p, text.n);
     if (fd >= 0)
-        (void)oribi_message_send_fd(process->supervisor->context.process.message_fd, &lie, fd);
+        (void)oribi_message_send_fd(oribi__supervisor_process(process->supervisor)->message_fd, &lie, fd);
     else
-        (void)oribi_message_send(process->supervisor->context.process.message_fd, &lie, 0);
+        (void)oribi_message_send(oribi__supervisor_process(process->supervisor)->message_fd, &lie, 0);
     if (fd >= 0)
         close(fd);
 }
@@ -446,8 +448,8 @@ static void signal_comes(struct bytes *in)
 {
     static const int numbers[] = {SIGTERM, SIGQUIT,  SIGINT, SIGTTIN, SIGTTOU, SIGUSR1,
                                   SIGUSR2, SIGWINCH, SIGHUP, SIGCHLD, 0};
-    oribi__supervisor_signal(&process->supervisor->context,
-                             numbers[next_byte(in) % (sizeof(numbers) / sizeof(numbers[0]))]);
+    oribi__signals_send(oribi__supervisor_context(process->supervisor),
+                        numbers[next_byte(in) % (sizeof(numbers) / sizeof(numbers[0]))]);
 }
 
 static void control_line(struct bytes *in)

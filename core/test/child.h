@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* The child's wait status; its exit code is what `body` returns. A child that takes longer than 20 s is ended by its
+/* The child's wait status; its exit code is what `body` returns. A child that takes longer than 1000 s is ended by its
  * own alarm. */
 __attribute__((unused)) static int run_child(int (*body)(void *), void *data)
 {
@@ -16,7 +16,7 @@ __attribute__((unused)) static int run_child(int (*body)(void *), void *data)
     fflush(stderr);
     pid_t pid = fork();
     if (pid == 0) {
-        alarm(20);
+        alarm(1000);
         _exit(body(data));
     }
     if (pid < 0 || waitpid(pid, &status, 0) != pid) {

@@ -75,8 +75,13 @@ module E2E
         end
       end
 
+      # What a client sends may take long on a busy machine.
+      PATIENT = { "--head-timeout" => "10m", "--body-timeout" => "10m" }.freeze
+
+      def patient_options = PATIENT.reject { |name, _| @options.include?(name) }.flatten
+
       def start_server
-        server = Server.new(transport: @transport, options: @options, env: @env).start
+        server = Server.new(transport: @transport, options: [*patient_options, *@options], env: @env).start
         @worker = server.worker_pid
         3.times { server.get("/") }
         long_call(server)

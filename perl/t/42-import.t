@@ -8,8 +8,8 @@ use OribiServer;
 use Cwd ();
 use Test::More;
 
-# Command lines and ini files of other servers as people have them, and what is printed for them: t/import.cases has each
-# file behind a line "==== NAME", and behind "---- printed" the configuration that it becomes.
+# Command lines and ini files of other servers as people have them, and what is printed for them: t/import.cases has
+# each file behind a line "==== NAME", and behind "---- printed" the configuration that it becomes.
 
 my $here = Cwd::getcwd();
 my $dir = File::Temp->newdir;

@@ -32,6 +32,7 @@
 #include "oribi/supervisor/process.h"
 #include "oribi/supervisor/title.h"
 #include "oribi/worker/worker.h"
+#include "oribi/worker/req.h"
 #include "oribi/worker/shape.h"
 
 #include "xs/env_keys.h"

@@ -223,8 +223,9 @@ module Parts
 
   # suite => how many of its commands run at a time, if more than one.
   WIDTHS = { "core" => 2, "core-asan" => 2, "core-portable" => 2, "core-bsd" => 2, "fuzz" => 2, "e2e-oribi" => 99, "e2e-psgi" => 99 }.freeze
-  # Suites that wait for most of their time.
-  WAITING = %w[e2e-oribi e2e-psgi perl ruby redis-perl redis-ruby portable browser].freeze
+  # suite => which slots begin with it, as Schedule::ORDERS has it; the others compute.
+  KINDS = { "e2e-oribi" => :servers, "e2e-psgi" => :servers, "portable" => :servers, "browser" => :servers,
+            **%w[perl ruby redis-perl redis-ruby].to_h { |name| [name, :serial] } }.freeze
 
   # Which file => [part, its commands]. Of whole servers there are two to run it against.
   FILES = {

@@ -4,10 +4,13 @@ require "etc"
 require_relative "progress"
 require_relative "suite"
 
-# Runs the commands of several suites at once. A slot takes the next command of the first suite that may run one more;
-# every third slot begins with suites that compute, the others with those that wait most of their time.
+# Runs the commands of several suites at once. A slot takes the next command of the first suite that may run one more.
+# Slots differ in what they begin with: suites that compute, suites whose commands run one after the other, or whole
+# servers, which wait most of their time.
 class Schedule
   SLOTS_PER_PROCESSOR = 3
+  ORDERS = [%i[compute serial servers], %i[servers serial compute], %i[servers compute serial],
+            %i[serial compute servers], %i[servers serial compute], %i[servers compute serial]].freeze
 
   def self.slots = SLOTS_PER_PROCESSOR * Etc.nprocessors
 
@@ -28,7 +31,7 @@ class Schedule
 
   private
 
-  def own_order(slot) = @suites.partition { |suite| suite.computes? == (slot % SLOTS_PER_PROCESSOR).zero? }.flatten
+  def own_order(slot) = ORDERS[slot % ORDERS.size].flat_map { |kind| @suites.select { |suite| suite.kind == kind } }
 
   def work(suites)
     while (suite, step = take(suites))

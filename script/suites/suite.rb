@@ -38,21 +38,19 @@ class Suite
 
   def self.ending? = @ending
 
-  attr_reader :name, :tally, :failures, :seconds_of, :slow
+  attr_reader :name, :kind, :tally, :failures, :seconds_of, :slow
 
   # The block gives the commands, and may build what they need first. slower: how many times as long they may take.
-  # told: all they print is shown too. width: how many commands at a time. computes: they compute more than they wait.
-  def initialize(name, slower: 1, told: false, width: 1, computes: true, &commands)
+  # told: all they print is shown too. width: how many commands at a time. kind: of Schedule::ORDERS.
+  def initialize(name, slower: 1, told: false, width: 1, kind: :serial, &commands)
     @name = name
     @commands = commands
     @seconds_max = SECONDS * slower
     @told = told
     @width = width
-    @computes = computes
+    @kind = kind
     forget({})
   end
-
-  def computes? = @computes
 
   # The same again, with nothing counted. times: seconds that commands took before.
   def fresh(times) = dup.tap { |suite| suite.forget(times) }

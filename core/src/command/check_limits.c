@@ -1,5 +1,5 @@
 /* Limits of the machine, of its processes and control groups, compared with what the options ask for. Only numbers:
- * check_machine.c gathers them. */
+ * oribi_check_machine() gathers them. */
 #include "command/check_private.h"
 
 #include "oribi/config/address.h"

@@ -1,4 +1,4 @@
-/* Shared by the sources of `check`: check.c (the list and the report), check_machine.c (in which order one looks),
+/* Shared by the sources of `check`: check.c (the list, the report, in which order one looks),
  * check_limits.c (numbers), check_settings.c (options), check_places.c (folders and files), check_ports.c (addresses),
  * check_tls.c (certificates).
  * The first two judges get what they judge as data, so that tests reach each bound. */

@@ -1,7 +1,7 @@
 /* Findings of `check` and --check about tls:// addresses. oribi-frontend judges certificates and keys, since OpenSSL is
  * in that program alone. */
 #include "command/check_private.h"
-#include "oribi/supervisor/frontends.h"
+#include "oribi/supervisor/frontend_text.h"
 
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"

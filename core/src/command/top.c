@@ -4,7 +4,6 @@
  * A line of the header drops whole parts at its end where the screen is too narrow. A low screen drops lines of the
  * header, from the last on, until half of it is left for workers. */
 #include "command/top.h"
-#include "command/top_format.h"
 #include "command/top_screen.h"
 
 #include "oribi/base/log.h"

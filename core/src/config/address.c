@@ -3,8 +3,10 @@
 
 #include "oribi/base/error.h"
 #include "oribi/config/options.h"
+#include "oribi/http/syntax.h"
 
 #include <arpa/inet.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -293,4 +295,33 @@ size_t oribi_address_format_tcp(const char *host, uint16_t port, char *dst, size
     if (n < 0)
         return 0;
     return (size_t)n < cap ? (size_t)n : cap - 1;
+}
+
+bool oribi_address_numbers(const struct sockaddr *address, socklen_t n, char host[ORIBI_ADDRESS_HOST_MAX + 1],
+                           uint16_t *port)
+{
+    char digits[8];
+    if (getnameinfo(address, n, host, ORIBI_ADDRESS_HOST_MAX + 1, digits, sizeof(digits),
+                    NI_NUMERICHOST | NI_NUMERICSERV) != 0)
+        return false;
+    *port = (uint16_t)strtoul(digits, NULL, 10);
+    return true;
+}
+
+void oribi_address_of_client(const struct sockaddr_storage *from, char *addr, uint8_t *addr_len, char *port,
+                             uint8_t *port_len)
+{
+    uint16_t number;
+    if (from->ss_family == AF_INET) {
+        const struct sockaddr_in *in = (const struct sockaddr_in *)from;
+        *addr_len = (uint8_t)put_ipv4(addr, (const uint8_t *)&in->sin_addr);
+        number = ntohs(in->sin_port);
+    } else if (from->ss_family == AF_INET6) {
+        const struct sockaddr_in6 *in = (const struct sockaddr_in6 *)from;
+        *addr_len = (uint8_t)put_ipv6(addr, in->sin6_addr.s6_addr);
+        number = ntohs(in->sin6_port);
+    } else {
+        return;
+    }
+    *port_len = (uint8_t)put_digits(port, number);
 }

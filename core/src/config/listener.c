@@ -12,7 +12,6 @@
 
 #include <arpa/inet.h>
 #include <assert.h>
-#include <errno.h>
 #include <limits.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -21,7 +20,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -39,12 +37,11 @@ static bool describe_tcp(struct oribi_listener *item, const struct sockaddr_stor
                          const char *asked_host)
 {
     char host[ORIBI_ADDRESS_HOST_MAX + 1];
-    char port[sizeof(item->port)];
-    if (getnameinfo((const struct sockaddr *)bound, len, host, sizeof(host), port, sizeof(port),
-                    NI_NUMERICHOST | NI_NUMERICSERV) != 0)
+    uint16_t port;
+    if (!oribi_address_numbers((const struct sockaddr *)bound, len, host, &port))
         return false;
-    copy_text(item->port, sizeof(item->port), port);
-    (void)oribi_address_format_tcp(host, (uint16_t)strtoul(port, NULL, 10), item->text, sizeof(item->text));
+    (void)snprintf(item->port, sizeof(item->port), "%u", port);
+    (void)oribi_address_format_tcp(host, port, item->text, sizeof(item->text));
     if (asked_host && strspn(asked_host, "0123456789.") != strlen(asked_host) && !strchr(asked_host, ':')) {
         copy_text(item->host, sizeof(item->host), asked_host);
         return true;
@@ -91,8 +88,10 @@ static bool own_file(struct oribi_listener *item)
 {
     const char *path = item->text + strlen("unix://");
     char whole[PATH_MAX];
-    struct stat file;
-    if (!*path || lstat(path, &file) < 0 || !S_ISSOCK(file.st_mode))
+    if (!*path)
+        return true;
+    oribi_listen_file(path, &item->file);
+    if (!item->file.inode)
         return true;
     if (oribi_os_absolute_path(path, whole, sizeof(whole)) == 0)
         path = whole;
@@ -101,8 +100,6 @@ static bool own_file(struct oribi_listener *item)
     if (!item->path)
         return false;
     memcpy(item->path, path, n);
-    item->file_device = (uint64_t)file.st_dev;
-    item->file_inode = (uint64_t)file.st_ino;
     return true;
 }
 
@@ -177,10 +174,8 @@ int oribi_listeners_adopt(struct oribi_listeners *listeners, int fd, enum oribi_
 
 static void unlink_file(struct oribi_listener *item)
 {
-    struct stat file;
-    if (item->path && lstat(item->path, &file) == 0 && (uint64_t)file.st_dev == item->file_device &&
-        (uint64_t)file.st_ino == item->file_inode)
-        (void)unlink(item->path); /* a file that is left is stale, and replaced by the next start */
+    if (item->path)
+        oribi_listen_unlink(item->path, &item->file);
     oribi_mem_free(item->path);
     item->path = NULL;
 }
@@ -221,11 +216,10 @@ struct opening {
     char *error;
 };
 
-/* For a system call that has just failed. */
-static int refuse_system(char *error, const char *address)
+/* For a call of the system that has failed with this code. */
+static int refuse_system(char *error, const char *address, int code)
 {
-    bool forbidden = errno == EACCES;
-    int code = oribi_os_fail();
+    bool forbidden = oribi_os_forbidden();
     (void)oribi__refuse(error, "cannot listen on %s: %s%s", address, oribi_os_error_text(),
                         forbidden && address[0] != '/' && strncmp(address, "unix:", 5) != 0
                             ? "; ports below 1024 need root, or AmbientCapabilities=CAP_NET_BIND_SERVICE in systemd"
@@ -289,41 +283,18 @@ static uint32_t backlog_of(const struct opening *opening, const struct oribi_add
     return opening->options->backlog ? opening->options->backlog : oribi_os_backlog_max();
 }
 
-static int set_option(int fd, int level, int name, int value)
-{
-    return setsockopt(fd, level, name, &value, sizeof(value));
-}
-
 /* Opens one resolved address. `port` other than 0 replaces its port: all addresses of one name share the first
  * one's. */
 static int open_tcp_one(struct opening *opening, const struct oribi_address *address, const struct addrinfo *info,
                         uint16_t port)
 {
-    struct sockaddr_storage where = {0};
     struct oribi_listener item = {.origin = ORIBI_ORIGIN_OWN, .fresh = true};
-    memcpy(&where, info->ai_addr, info->ai_addrlen);
-    if (info->ai_family == AF_INET6)
-        ((struct sockaddr_in6 *)&where)->sin6_port = htons(port);
-    else
-        ((struct sockaddr_in *)&where)->sin_port = htons(port);
-
-    item.fd = oribi_os_socket(info->ai_family, SOCK_STREAM, true);
     char shown[ORIBI_ADDRESS_TEXT_CAP];
-    const char *text = oribi_address_shown(address->text, address->tls, shown);
+    unsigned how =
+        ORIBI_BIND_IPV6_ALONE | (opening->options->reuse_port ? ORIBI_BIND_REUSE_PORT : 0); /* open_every() */
+    item.fd = oribi_listen_tcp(info->ai_addr, info->ai_addrlen, port, how, backlog_of(opening, address));
     if (item.fd < 0)
-        return refuse_system(opening->error, text);
-    bool failed = set_option(item.fd, SOL_SOCKET, SO_REUSEADDR, 1) < 0;
-    if (opening->options->reuse_port)
-        failed = failed || set_option(item.fd, SOL_SOCKET, SO_REUSEPORT, 1) < 0;
-    if (info->ai_family == AF_INET6)
-        failed = failed || set_option(item.fd, IPPROTO_IPV6, IPV6_V6ONLY, 1) < 0; /* see open_every() */
-    failed = failed || bind(item.fd, (struct sockaddr *)&where, info->ai_addrlen) < 0;
-    failed = failed || listen(item.fd, (int)backlog_of(opening, address)) < 0;
-    if (failed) {
-        int code = refuse_system(opening->error, text);
-        oribi_os_close(item.fd);
-        return code;
-    }
+        return refuse_system(opening->error, oribi_address_shown(address->text, address->tls, shown), item.fd);
     return listener_add(opening->listeners, &item, address->text, address->name, opening->error);
 }
 
@@ -333,7 +304,8 @@ static int open_tcp_resolved(struct opening *opening, const struct oribi_address
 {
     char host[ORIBI_ADDRESS_HOST_MAX + 1];
     char numeric[ORIBI_ADDRESS_TEXT_CAP];
-    if (port && getnameinfo(info->ai_addr, info->ai_addrlen, host, sizeof(host), NULL, 0, NI_NUMERICHOST) == 0) {
+    uint16_t ignored;
+    if (port && oribi_address_numbers(info->ai_addr, info->ai_addrlen, host, &ignored)) {
         (void)oribi_address_format_tcp(host, port, numeric, sizeof(numeric));
         int taken = take_matching(opening, numeric);
         if (taken != 0)
@@ -373,49 +345,19 @@ static int open_tcp(struct opening *opening, const struct oribi_address *address
     return any ? 0 : code;
 }
 
-/* Removes a socket file on which no server answers. Between the look and the unlink another may have put a live
- * one there: only the file that was looked at goes. */
-static int clear_stale(const struct oribi_address *address, char *error)
-{
-    struct stat before;
-    struct stat now;
-    if (lstat(address->name, &before) < 0)
-        return 0; /* bind() will say what is wrong, if anything */
-    if (!S_ISSOCK(before.st_mode))
-        return oribi__refuse(error, "cannot listen on %s: there is a file that is not a socket", address->text);
-    int answers = oribi_os_unix_answers(address->name);
-    if (answers < 0)
-        return oribi__refuse(error, "cannot listen on %s: %s", address->text, oribi_os_error_text());
-    if (answers)
-        return oribi__refuse(error, "cannot listen on %s: address already in use", address->text);
-    if (lstat(address->name, &now) == 0 && now.st_ino == before.st_ino && now.st_dev == before.st_dev &&
-        unlink(address->name) < 0)
-        return refuse_system(error, address->text);
-    return 0;
-}
-
 static int open_unix(struct opening *opening, const struct oribi_address *address)
 {
-    struct sockaddr_un where = {.sun_family = AF_UNIX};
     struct oribi_listener item = {.origin = ORIBI_ORIGIN_OWN, .fresh = true};
-    int code = clear_stale(address, opening->error);
-    if (code < 0)
-        return code;
-    memcpy(where.sun_path, address->name, strlen(address->name));
-    item.fd = oribi_os_socket(AF_UNIX, SOCK_STREAM, true);
+    const char *why = NULL;
+    if (oribi_listen_clear(address->name, false, &why) < 0)
+        return oribi__refuse(opening->error, "cannot listen on %s: %s", address->text, why);
+    item.fd = oribi_listen_unix(address->name, (mode_t)address->umask, backlog_of(opening, address), &item.file);
     if (item.fd < 0)
-        return refuse_system(opening->error, address->text);
-    mode_t saved = umask((mode_t)address->umask); /* of the whole process: no threads yet that create files */
-    bool bound = bind(item.fd, (struct sockaddr *)&where, sizeof(where)) == 0;
-    (void)umask(saved);
-    if (bound && listen(item.fd, (int)backlog_of(opening, address)) == 0) {
-        code = listener_add(opening->listeners, &item, address->text, NULL, opening->error);
-    } else {
-        code = refuse_system(opening->error, address->text);
-        oribi_os_close(item.fd);
-    }
-    if (code < 0 && bound)
-        (void)unlink(address->name); /* no client knows of it yet; one that is left is stale */
+        return refuse_system(opening->error, address->text, item.fd);
+    struct oribi_socket_file file = item.file;
+    int code = listener_add(opening->listeners, &item, address->text, NULL, opening->error);
+    if (code < 0)
+        oribi_listen_unlink(address->name, &file); /* no client knows of it yet */
     return code;
 }
 

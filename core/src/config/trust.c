@@ -5,6 +5,7 @@
 #include "oribi/base/os/os.h"
 #include "oribi/config/options.h"
 #include "oribi/config/options_names.h"
+#include "oribi/http/syntax.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -140,8 +141,7 @@ static struct oribi_slice unmapped(struct oribi_slice text, const uint8_t addr[1
 {
     if (is_v4 || memcmp(addr, mapped, sizeof(mapped)) != 0)
         return text;
-    (void)inet_ntop(AF_INET, addr + 12, room, ORIBI_TRUST_CLIENT_CAP); /* cannot fail: family and room are right */
-    return oribi_slice(room, strnlen(room, ORIBI_TRUST_CLIENT_CAP));
+    return oribi_slice(room, put_ipv4(room, addr + 12));
 }
 
 struct oribi_slice oribi_trust_client(const struct oribi_trust *trust, struct oribi_slice forwarded_for,

@@ -1,5 +1,5 @@
-/* Shared by the sources of the failure page: failure_page.c (facts, plain text, JSON), failure_html.c,
- * failure_secrets.c (what is not shown) and failure_source.c (the lines around a mistake). */
+/* Shared by the sources of the failure page: failure_page.c (facts, plain text, JSON, the lines
+ * around a mistake), failure_html.c and failure_secrets.c (what is not shown). */
 #ifndef ORIBI_DEVELOP_FAILURE_PRIVATE_H
 #define ORIBI_DEVELOP_FAILURE_PRIVATE_H
 
@@ -60,7 +60,7 @@ void oribi__failure_html(const struct oribi__failure *failure, struct oribi_buf 
 bool oribi__failure_is_secret(struct oribi_slice name);
 void oribi__failure_show(struct oribi_slice name, struct oribi_slice value, struct oribi_buf *out);
 
-/* failure_source.c: lines around one of them. */
+/* Lines around one of them. */
 enum { ORIBI__SOURCE_AROUND = 5, ORIBI__SOURCE_LINES = 2 * ORIBI__SOURCE_AROUND + 1 };
 
 struct oribi__failure_source {

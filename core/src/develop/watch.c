@@ -1,14 +1,17 @@
-/* Which of an application's files have changed. Reading order: oribi__watch_turn, look; then adding files; patterns
- * are in watch_patterns.c. */
+/* Which of an application's files have changed. Reading order: oribi__watch_turn, look; then adding files.
+ * At the end a file whose touch is a reload: its path, and its watch. */
 #include "oribi/develop/watch.h"
-#include "develop/watch_private.h"
 
 #include "oribi/base/buf.h"
 #include "oribi/base/error.h"
 #include "oribi/base/log.h"
 #include "oribi/base/mem.h"
 #include "oribi/base/os/os.h"
+#include "oribi/base/os/os_process.h"
 
+#include <dirent.h>
+#include <fnmatch.h>
+#include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +23,8 @@ static char *copy_of(const char *text)
     return memcpy(oribi_mem_alloc(n, 1), text, n);
 }
 
-bool oribi__watched_state(const char *path, struct oribi__watched_state *state)
+/* State of the file that is there now; false, and all 0: there is none. Of folders only which one. */
+static bool state_of(const char *path, struct oribi__watched_state *state)
 {
     struct stat info;
     *state = (struct oribi__watched_state){0};
@@ -40,6 +44,56 @@ static bool is_same(const struct oribi__watched_state *a, const struct oribi__wa
 }
 
 /* --- folders --- */
+
+enum { PATH_CAP = 1024, DEPTH_MAX = 32 };
+
+#define NO_FOLDER UINT32_MAX
+
+static bool is_folder(const char *path)
+{
+    struct stat info;
+    return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+static bool join(const char *folder, const char *name, char path[PATH_CAP])
+{
+    int n = snprintf(path, PATH_CAP, "%s/%s", folder, name);
+    return n > 0 && n < PATH_CAP;
+}
+
+static uint64_t mix(uint64_t h, const void *p, size_t n)
+{
+    for (const unsigned char *at = p; n > 0; n--, at++)
+        h = (h ^ *at) * 0x100000001b3u;
+    return h;
+}
+
+/* A sum over names and states of what counts in the folder, whatever the order in which the kernel gives the names.
+ * `newest` (1024 bytes, or NULL): path of the file in it that was changed last. */
+static uint64_t listing_of(const struct oribi__watched_folder *folder, char *newest)
+{
+    char path[PATH_CAP];
+    struct oribi__watched_state state;
+    int64_t newest_ns = -1;
+    uint64_t sum = 0;
+    if (newest)
+        (void)snprintf(newest, PATH_CAP, "%s", folder->path); /* cut when longer: for the log */
+    DIR *entries = folder->pattern ? opendir(folder->path) : NULL;
+    const struct dirent *entry;
+    while (entries && (entry = readdir(entries))) {
+        if (entry->d_name[0] == '.' || !join(folder->path, entry->d_name, path) || !state_of(path, &state) ||
+            (fnmatch(folder->pattern, entry->d_name, FNM_PERIOD) != 0 && !(folder->is_deep && is_folder(path))))
+            continue;
+        sum += mix(mix(0xcbf29ce484222325u, entry->d_name, strlen(entry->d_name)), &state, sizeof(state));
+        if (newest && state.mtime_ns > newest_ns) {
+            newest_ns = state.mtime_ns;
+            memcpy(newest, path, strlen(path) + 1);
+        }
+    }
+    if (entries)
+        (void)closedir(entries);
+    return sum;
+}
 
 static void poll_from_now_on(struct oribi__watch *watch, const char *why)
 {
@@ -73,7 +127,7 @@ static void watch_folder(struct oribi__watch *watch, struct oribi__watched_folde
     int number = oribi_os_watch_add(&watch->os, folder->path);
     if (number > 0)
         folder->number = number;
-    else if (oribi__watched_state(folder->path, &state))
+    else if (state_of(folder->path, &state))
         poll_from_now_on(watch, oribi_os_error_text());
 }
 
@@ -84,7 +138,7 @@ static void count_lost(struct oribi__watch *watch)
         watch->lost_count += watch->folders[i].number == 0;
 }
 
-uint32_t oribi__watch_folder(struct oribi__watch *watch, const char *path, const char *pattern, bool is_deep)
+static uint32_t add_folder(struct oribi__watch *watch, const char *path, const char *pattern, bool is_deep)
 {
     for (size_t i = 0; i < watch->folder_count; i++)
         if (strcmp(watch->folders[i].path, path) == 0 &&
@@ -92,14 +146,87 @@ uint32_t oribi__watch_folder(struct oribi__watch *watch, const char *path, const
             return (uint32_t)i;
     if (watch->folder_count == ORIBI__WATCH_FOLDERS_MAX) {
         tell_of_maximum(watch, "folders", ORIBI__WATCH_FOLDERS_MAX);
-        return ORIBI__WATCH_NO_FOLDER;
+        return NO_FOLDER;
     }
     struct oribi__watched_folder *folder = &watch->folders[watch->folder_count];
     *folder = (struct oribi__watched_folder){
         .path = copy_of(path), .pattern = pattern ? copy_of(pattern) : NULL, .is_deep = is_deep};
     watch_folder(watch, folder);
-    folder->listing = oribi__watch_listing(folder, NULL);
+    folder->listing = listing_of(folder, NULL);
     return (uint32_t)watch->folder_count++;
+}
+
+/* --- patterns --- */
+
+static void add_below(struct oribi__watch *watch, const char *path, const char *pattern, int depth)
+{
+    char below[PATH_CAP];
+    DIR *entries = depth < DEPTH_MAX ? opendir(path) : NULL;
+    const struct dirent *entry;
+    while (entries && (entry = readdir(entries))) {
+        if (entry->d_name[0] == '.' || strcmp(entry->d_name, "node_modules") == 0 ||
+            (entry->d_type != DT_DIR && entry->d_type != DT_UNKNOWN && entry->d_type != DT_LNK) ||
+            !join(path, entry->d_name, below) || !is_folder(below))
+            continue;
+        if (add_folder(watch, below, pattern, true) != NO_FOLDER)
+            add_below(watch, below, pattern, depth + 1);
+    }
+    if (entries)
+        (void)closedir(entries);
+}
+
+/* Adds the folders below that folder, but hidden ones and node_modules. */
+static void add_folders_below(struct oribi__watch *watch, const char *path, const char *pattern)
+{
+    add_below(watch, path, pattern, 0);
+}
+
+static void add_deep(struct oribi__watch *watch, const char *path, const char *pattern)
+{
+    (void)add_folder(watch, path, pattern, true);
+    add_folders_below(watch, path, pattern);
+}
+
+/* The last part of a pattern is for names; what stands before it are folders, which are looked up once. */
+static void add_names(struct oribi__watch *watch, const char *text)
+{
+    char folders[PATH_CAP];
+    const char *slash = strrchr(text, '/');
+    glob_t found;
+    size_t n = slash ? (size_t)(slash - text) : 0;
+    if (!slash || n == 0 || n >= sizeof(folders)) {
+        (void)add_folder(watch, slash ? "/" : ".", slash ? slash + 1 : text, false);
+        return;
+    }
+    memcpy(folders, text, n);
+    folders[n] = '\0';
+    if (glob(folders, GLOB_NOCHECK, NULL, &found) != 0)
+        return; /* out of memory, or a folder that cannot be read */
+    for (size_t i = 0; i < found.gl_pathc; i++)
+        (void)add_folder(watch, found.gl_pathv[i], slash + 1, false);
+    globfree(&found);
+}
+
+static void add_pattern(struct oribi__watch *watch, const char *text)
+{
+    char base[PATH_CAP];
+    const char *deep = strstr(text, "**");
+    const char *slash = strrchr(text, '/');
+    size_t n = deep ? (size_t)(deep - text) : 0;
+    if (is_folder(text)) {
+        n = strlen(text);
+        while (n > 1 && text[n - 1] == '/')
+            n--;
+        (void)snprintf(base, sizeof(base), "%.*s", (int)n, text); /* an option's text is shorter */
+        add_deep(watch, base, "*");
+    } else if (deep && n < sizeof(base)) {
+        while (n > 1 && text[n - 1] == '/')
+            n--;
+        (void)snprintf(base, sizeof(base), "%.*s", n ? (int)n : 1, n ? text : "."); /* fits */
+        add_deep(watch, base, slash && slash > deep ? slash + 1 : "*");
+    } else {
+        add_names(watch, text);
+    }
 }
 
 /* --- files --- */
@@ -116,15 +243,15 @@ static uint32_t folder_of(struct oribi__watch *watch, const char *path)
     const char *slash = strrchr(path, '/');
     size_t n = slash ? (size_t)(slash - path) : 0;
     if (n >= sizeof(folder))
-        return ORIBI__WATCH_NO_FOLDER;
+        return NO_FOLDER;
     if (!slash || n == 0)
-        return oribi__watch_folder(watch, slash ? "/" : ".", NULL, false);
+        return add_folder(watch, slash ? "/" : ".", NULL, false);
     memcpy(folder, path, n);
     folder[n] = '\0';
     struct oribi__watched_state state;
-    if (!watch->touches && !oribi__watched_state(folder, &state))
-        return ORIBI__WATCH_NO_FOLDER; /* such as config/ where there is no configuration: not worth a look a second */
-    return oribi__watch_folder(watch, folder, NULL, false);
+    if (!watch->touches && !state_of(folder, &state))
+        return NO_FOLDER; /* such as config/ where there is no configuration: not worth a look a second */
+    return add_folder(watch, folder, NULL, false);
 }
 
 static bool has_room(struct oribi__watch *watch)
@@ -147,12 +274,12 @@ static bool has_room(struct oribi__watch *watch)
 /* Behind those that are sorted. */
 static void append(struct oribi__watch *watch, const char *path)
 {
-    uint32_t folder = has_room(watch) ? folder_of(watch, path) : ORIBI__WATCH_NO_FOLDER;
-    if (folder == ORIBI__WATCH_NO_FOLDER)
+    uint32_t folder = has_room(watch) ? folder_of(watch, path) : NO_FOLDER;
+    if (folder == NO_FOLDER)
         return;
     struct oribi__watched_file *file = &watch->files[watch->count++];
     *file = (struct oribi__watched_file){.path = copy_of(path), .folder = folder};
-    (void)oribi__watched_state(path, &file->state); /* one that is not there yet may come */
+    (void)state_of(path, &file->state); /* one that is not there yet may come */
 }
 
 /* A path may stand twice in one list. */
@@ -251,7 +378,7 @@ static void look_at_files(struct oribi__watch *watch)
         struct oribi__watched_file *file = &watch->files[i];
         if (!watch->folders[file->folder].dirty)
             continue;
-        (void)oribi__watched_state(file->path, &state);
+        (void)state_of(file->path, &state);
         if (is_same(&state, &file->state) || (watch->touches && !is_touched(&state, &file->state)))
             continue;
         file->state = state;
@@ -267,13 +394,13 @@ static void look_at_listings(struct oribi__watch *watch)
         struct oribi__watched_folder *folder = &watch->folders[i];
         if (!folder->dirty || !folder->pattern)
             continue;
-        uint64_t listing = oribi__watch_listing(folder, newest);
+        uint64_t listing = listing_of(folder, newest);
         if (listing == folder->listing)
             continue;
         folder->listing = listing;
         change(watch, newest);
         if (folder->is_deep)
-            oribi__watch_below(watch, folder->path, folder->pattern);
+            add_folders_below(watch, folder->path, folder->pattern);
     }
 }
 
@@ -384,7 +511,7 @@ void oribi__watch_begin(struct oribi__watch *watch, const struct oribi_text_list
 {
     begin(watch, ORIBI__WATCH_FOLDERS_MAX);
     for (size_t i = 0; i < patterns->count; i++)
-        oribi__watch_pattern(watch, patterns->items[i]);
+        add_pattern(watch, patterns->items[i]);
     count_lost(watch);
 }
 
@@ -402,4 +529,43 @@ void oribi__watch_end(struct oribi__watch *watch)
     oribi_mem_free(watch->files);
     oribi_mem_free(watch->folders);
     *watch = (struct oribi__watch){.os = {-1}};
+}
+
+/* --- restart_file --- */
+
+void oribi__restart_path(const struct oribi_options *options, char path[ORIBI__RESTART_PATH_CAP])
+{
+    const char *file = options->restart_file;
+    const char *below = options->chdir && options->start_dir ? options->chdir : "";
+    path[0] = '\0';
+    if (!file || !*file)
+        return;
+    char *here = below[0] || file[0] == '/' ? NULL : oribi_process_dir();
+    const char *start = here ? here : options->start_dir;
+    int n = file[0] == '/'    ? snprintf(path, ORIBI__RESTART_PATH_CAP, "%s", file)
+            : below[0] == '/' ? snprintf(path, ORIBI__RESTART_PATH_CAP, "%s/%s", below, file)
+            : below[0]        ? snprintf(path, ORIBI__RESTART_PATH_CAP, "%s/%s/%s", start, below, file)
+                              : snprintf(path, ORIBI__RESTART_PATH_CAP, "%s/%s", start, file);
+    oribi_mem_free(here);
+    if (n >= 0 && n < ORIBI__RESTART_PATH_CAP)
+        return;
+    path[0] = '\0';
+    oribi_log(ORIBI_LOG_WARN, "restart_file: the absolute path is longer than %d bytes; it is not watched",
+              ORIBI__RESTART_PATH_CAP - 1);
+}
+
+void oribi__restart_watch(struct oribi__restart_file *restart, const char *path)
+{
+    if (strcmp(restart->path, path) == 0)
+        return;
+    oribi__restart_end(restart);
+    (void)snprintf(restart->path, sizeof(restart->path), "%s", path); /* fits */
+    if (restart->path[0])
+        oribi__watch_begin_touch(&restart->watch, restart->path);
+}
+
+void oribi__restart_end(struct oribi__restart_file *restart)
+{
+    oribi__watch_end(&restart->watch);
+    restart->path[0] = '\0';
 }

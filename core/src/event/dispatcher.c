@@ -103,7 +103,7 @@ static int64_t left_ms(const struct oribi_dispatcher *dispatcher, int64_t max_ms
     int64_t ms = at_ms - oribi_clock_ms();
     if (ms < 0)
         ms = 0;
-    return max_ms >= 0 && max_ms < ms ? max_ms : ms;
+    return oribi_shorter(max_ms, ms);
 }
 
 void oribi_dispatcher_wait(struct oribi_dispatcher *dispatcher, int64_t max_ms)

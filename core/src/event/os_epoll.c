@@ -110,7 +110,10 @@ static int deliver(const struct epoll_event *native, int count, struct oribi_eve
     return found;
 }
 
-/* EBADF: the descriptor is closed; EINVAL: it is another file. Neither ends by itself: a caller that took it for a
+/* Alike on purpose with os_kqueue.c: a build has one of the two, and what they shared would be called through pointers
+ * in each turn.
+ *
+ * EBADF: the descriptor is closed; EINVAL: it is another file. Neither ends by itself: a caller that took it for a
  * time-out would call again at once, for ever. */
 static int wait_events(struct oribi_loop *loop, struct epoll_event *native, int max, int timeout_ms)
 {

@@ -5,6 +5,7 @@
 #include "oribi/base/mem.h"
 #include "oribi/base/os/os.h"
 #include "oribi/files/types.h"
+#include "oribi/http/status.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -134,4 +135,16 @@ struct oribi_slice oribi_error_page_find(const struct oribi_error_pages *pages, 
         return oribi_slice(NULL, 0);
     *type = oribi_slice(page->type, strlen(page->type));
     return oribi_slice(page->text, page->n);
+}
+
+struct oribi_slice oribi_error_page_or_text(const struct oribi_error_pages *pages, int status,
+                                            char text[ORIBI_ERROR_TEXT_LINE_CAP], struct oribi_slice *type)
+{
+    struct oribi_slice page = oribi_error_page_find(pages, status, type);
+    if (page.p)
+        return page;
+    struct oribi_slice reason = oribi_status_reason(status);
+    *type = ORIBI_SLICE("text/plain");
+    int n = snprintf(text, ORIBI_ERROR_TEXT_LINE_CAP, "%d %.*s\n", status, (int)reason.n, reason.p); /* it fits */
+    return oribi_slice(text, (size_t)n);
 }

@@ -10,7 +10,6 @@
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
 #include "oribi/http/head.h"
-#include "oribi/http/status.h"
 #include "oribi/worker/logs/request_log.h"
 
 #include <stdio.h>
@@ -75,13 +74,7 @@ struct oribi_slice oribi__answer_page_of(void *self, int status, struct oribi_sl
 struct oribi_slice oribi__answer_text(struct oribi__frontend *frontend, int status, char text[ORIBI__OWN_TEXT_CAP],
                                       struct oribi_slice *type)
 {
-    struct oribi_slice page = oribi__answer_page_of(frontend, status, type);
-    if (page.p)
-        return page;
-    struct oribi_slice reason = oribi_status_reason(status);
-    *type = ORIBI_SLICE("text/plain");
-    int n = snprintf(text, ORIBI__OWN_TEXT_CAP, "%d %.*s\n", status, (int)reason.n, reason.p); /* it fits */
-    return oribi_slice(text, (size_t)n);
+    return oribi_error_page_or_text(frontend->answers->pages, status, text, type);
 }
 
 uint32_t oribi__answer_fields(const struct oribi__frontend *frontend, struct oribi_field *fields, uint32_t room)

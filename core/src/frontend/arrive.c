@@ -9,11 +9,10 @@
 #include "frontend/frontend.h"
 #include "frontend/peer.h"
 
-#include "oribi/http/syntax.h"
-
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
 #include "oribi/base/os/os.h"
+#include "oribi/config/address.h"
 #include "oribi/http/head.h"
 #include "oribi/http/proxy.h"
 #include "oribi/http/status.h"
@@ -360,25 +359,6 @@ static void on_ready(void *self, struct oribi_watch *watch)
 
 /* --- who has connected --- */
 
-static void set_address(struct oribi__peer *peer, const struct sockaddr_storage *from)
-{
-    char text[PUT_ADDRESS_CAP];
-    uint16_t port = 0;
-    if (from->ss_family == AF_INET) {
-        const struct sockaddr_in *in = (const struct sockaddr_in *)from;
-        peer->addr_len = (uint8_t)put_ipv4(text, (const uint8_t *)&in->sin_addr);
-        port = ntohs(in->sin_port);
-    } else if (from->ss_family == AF_INET6) {
-        const struct sockaddr_in6 *in = (const struct sockaddr_in6 *)from;
-        peer->addr_len = (uint8_t)put_ipv6(text, in->sin6_addr.s6_addr);
-        port = ntohs(in->sin6_port);
-    } else {
-        return;
-    }
-    memcpy(peer->addr, text, peer->addr_len);
-    peer->port_len = (uint8_t)put_digits(peer->port, port);
-}
-
 void oribi__arrive(struct oribi__frontend *frontend, uint32_t index, int fd, const struct sockaddr_storage *from)
 {
     const struct oribi_frontend_listener *listener = &frontend->config->listeners[index];
@@ -392,7 +372,8 @@ void oribi__arrive(struct oribi__frontend *frontend, uint32_t index, int fd, con
     arrival->frontend = frontend;
     arrival->peer = (struct oribi__peer){.fd = fd, .listener = index};
     arrival->watch.handler = on_ready;
-    set_address(&arrival->peer, from);
+    oribi_address_of_client(from, arrival->peer.addr, &arrival->peer.addr_len, arrival->peer.port,
+                            &arrival->peer.port_len);
     arrival->timer = (struct oribi_timer){.expired = on_deadline, .owner = arrival};
     arrival->proxy_awaited = (listener->listener.proxy || options->proxy_protocol) &&
                              oribi_trust_has(&frontend->trust, oribi_slice(arrival->peer.addr, arrival->peer.addr_len));

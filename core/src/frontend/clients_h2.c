@@ -7,6 +7,7 @@
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
 #include "oribi/base/os/os.h"
+#include "oribi/base/clock.h"
 
 #include <string.h>
 #include <sys/socket.h>
@@ -186,11 +187,6 @@ static bool send_client(struct oribi__client *client)
     return true;
 }
 
-static int64_t earlier(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 /* Everything is sent, and its end. What the client had sent before it read that would have the kernel reset the
  * connection and the client lose what it has not read yet (RFC 9112 9.6); so it is read first. */
 static void linger(struct oribi__client *client)
@@ -222,8 +218,8 @@ static void drop_rest(struct oribi__client *client)
             return;
         }
         client->linger_left -= (uint32_t)n;
-        client->linger_until_ms = earlier(frontend->reactor.now_ms + ORIBI_LINGER_SILENCE_MS_MAX,
-                                          client->linger_since_ms + ORIBI_LINGER_MS_MAX);
+        client->linger_until_ms = oribi_earlier(frontend->reactor.now_ms + ORIBI_LINGER_SILENCE_MS_MAX,
+                                                client->linger_since_ms + ORIBI_LINGER_MS_MAX);
     }
 }
 
@@ -290,15 +286,15 @@ static int64_t next_deadline(struct oribi__client *client)
     if (client->lingers)
         return client->linger_until_ms;
     int64_t deadline_ms = oribi__streams_deadline(client, now_ms);
-    deadline_ms = earlier(deadline_ms, oribi_h2_deadline(client->h2));
+    deadline_ms = oribi_earlier(deadline_ms, oribi_h2_deadline(client->h2));
     if (client->stuck_since_ms && options->write_timeout_ms)
-        deadline_ms = earlier(deadline_ms, client->stuck_since_ms + options->write_timeout_ms);
+        deadline_ms = oribi_earlier(deadline_ms, client->stuck_since_ms + options->write_timeout_ms);
     if (client->streams)
         return deadline_ms;
     if (options->idle_timeout_ms)
-        deadline_ms = earlier(deadline_ms, client->idle_since_ms + options->idle_timeout_ms);
+        deadline_ms = oribi_earlier(deadline_ms, client->idle_since_ms + options->idle_timeout_ms);
     if (!client->asleep)
-        deadline_ms = earlier(deadline_ms, client->idle_since_ms + ASLEEP_AFTER_MS);
+        deadline_ms = oribi_earlier(deadline_ms, client->idle_since_ms + ASLEEP_AFTER_MS);
     return deadline_ms;
 }
 

@@ -71,14 +71,8 @@ static void set(_Atomic uint32_t *gauge, uint32_t value)
  * call, but for those of which each request waits for a worker: a connection of HTTP/2 may have many. */
 static void put_states(const struct oribi__frontend *frontend)
 {
-    struct oribi_slot as_worker;
     uint64_t sums[ORIBI_SLOT_CONN_STATES] = {0};
-    memset(&as_worker, 0, offsetof(struct oribi_slot, request_count));
-    as_worker.connections_open = frontend->reactor.conn_count;
-    as_worker.queue_len = frontend->waiting_h1;
-    for (int c = 0; c < ORIBI_TIMEOUT_CLASSES; c++)
-        as_worker.armed[c] = frontend->reactor.timeouts.armed[c];
-    oribi_slot_add_connections(sums, &as_worker);
+    oribi_slot_add_counted(sums, frontend->reactor.conn_count, frontend->waiting_h1, frontend->reactor.timeouts.armed);
     sums[ORIBI_SLOT_CONN_READING] += frontend->arrival_count;
     sums[ORIBI_SLOT_CONN_IDLE] += frontend->resting_count;
     sums[ORIBI_SLOT_CONN_WAITING] += frontend->waiting_h2;

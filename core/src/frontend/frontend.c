@@ -104,7 +104,7 @@ static struct oribi__frontend *make(struct oribi_frontend_config *config)
     return frontend;
 }
 
-static int begin(struct oribi__frontend *frontend, char *error)
+static int open_modules(struct oribi__frontend *frontend, char *error)
 {
     struct whole *whole = whole_of(frontend);
     const struct oribi_frontend_config *config = frontend->config;
@@ -141,7 +141,7 @@ static int begin(struct oribi__frontend *frontend, char *error)
 struct oribi__frontend *oribi__frontend_create(struct oribi_frontend_config *config, char *error)
 {
     struct oribi__frontend *frontend = make(config);
-    return begin(frontend, error) == 0 ? frontend : NULL; /* the process ends */
+    return open_modules(frontend, error) == 0 ? frontend : NULL; /* the process ends */
 }
 
 void oribi__frontend_destroy(struct oribi__frontend *frontend)
@@ -251,11 +251,6 @@ static void take_order(struct oribi__frontend *frontend)
 
 /* --- turns --- */
 
-static int64_t earlier(int64_t a_ms, int64_t b_ms)
-{
-    return a_ms < b_ms ? a_ms : b_ms;
-}
-
 /* How long nothing is to be done without an event, -1: for ever. The reactor adds its own timeouts. */
 static int64_t wait_ms(const struct oribi__frontend *frontend)
 {
@@ -264,9 +259,9 @@ static int64_t wait_ms(const struct oribi__frontend *frontend)
     int64_t now_ms = frontend->reactor.now_ms;
     int64_t at_ms = oribi_timers_next_at(&frontend->timers);
     if (frontend->dispatch->first)
-        at_ms = earlier(at_ms, now_ms + (frontend->calls_out ? BUSY_LOOK_MS : RETRY_MS));
+        at_ms = oribi_earlier(at_ms, now_ms + (frontend->calls_out ? BUSY_LOOK_MS : RETRY_MS));
     if (oribi_log_waits() || oribi_access_log_waits(frontend->answers->access_log))
-        at_ms = earlier(at_ms, now_ms + ORIBI_LOG_RETRY_MS);
+        at_ms = oribi_earlier(at_ms, now_ms + ORIBI_LOG_RETRY_MS);
     return at_ms == INT64_MAX ? -1 : at_ms > now_ms ? at_ms - now_ms : 0;
 }
 

@@ -4,6 +4,7 @@
 #include "frontend/h2_private.h"
 
 #include "oribi/base/mem.h"
+#include "oribi/base/clock.h"
 
 #include <assert.h>
 
@@ -252,11 +253,6 @@ void oribi_h2_fail(struct oribi_h2 *h2, uint32_t code)
 
 /* --- deadlines --- */
 
-static int64_t earlier(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 static int64_t due(int64_t since_ms, int64_t timeout_ms)
 {
     return since_ms && timeout_ms ? since_ms + timeout_ms : INT64_MAX;
@@ -265,22 +261,22 @@ static int64_t due(int64_t since_ms, int64_t timeout_ms)
 static int64_t input_due(const struct oribi_h2 *h2)
 {
     int64_t timeout = h2->limits->head_timeout_ms;
-    return earlier(due(h2->frame_ms, timeout), due(h2->block.since_ms, timeout));
+    return oribi_earlier(due(h2->frame_ms, timeout), due(h2->block.since_ms, timeout));
 }
 
 int64_t oribi_h2_deadline(const struct oribi_h2 *h2)
 {
     if (h2->over)
         return INT64_MAX;
-    int64_t at = earlier(input_due(h2), h2->goaway_ms ? h2->goaway_ms : INT64_MAX);
-    at = earlier(at, due(h2->blocked_ms, h2->limits->write_timeout_ms));
-    at = earlier(at, h2->slow_until_ms ? h2->slow_until_ms : INT64_MAX);
+    int64_t at = oribi_earlier(input_due(h2), h2->goaway_ms ? h2->goaway_ms : INT64_MAX);
+    at = oribi_earlier(at, due(h2->blocked_ms, h2->limits->write_timeout_ms));
+    at = oribi_earlier(at, h2->slow_until_ms ? h2->slow_until_ms : INT64_MAX);
     for (uint32_t i = 0; i < h2->stream_count; i++) {
         const struct h2_stream *stream = h2->streams[i];
         if (stream->closed)
             continue;
-        at = earlier(at, due(stream->blocked_ms, h2->limits->write_timeout_ms));
-        at = earlier(at, due(stream->linger_ms, ORIBI_LINGER_SILENCE_MS_MAX));
+        at = oribi_earlier(at, due(stream->blocked_ms, h2->limits->write_timeout_ms));
+        at = oribi_earlier(at, due(stream->linger_ms, ORIBI_LINGER_SILENCE_MS_MAX));
     }
     return at;
 }

@@ -19,9 +19,7 @@ static char *put(char *dst, struct oribi_slice text)
 
 static char *put_hex(char *dst, uint64_t value)
 {
-    int shift = 60;
-    while (shift && !(value >> shift))
-        shift -= 4;
+    int shift = (63 - __builtin_clzll(value | 1)) & ~3; /* of the first digit that is not 0 */
     for (; shift >= 0; shift -= 4)
         *dst++ = "0123456789abcdef"[value >> shift & 15];
     return dst;

@@ -120,6 +120,9 @@ SCAN_DEFINE_REST(sse42, SCAN_SSE42)
 
 /* ---- AVX2 ---- */
 
+/* Alike on purpose with scan_x86.c: each instruction set has its own types and instructions, and a function that is
+ * inlined has to be compiled for the set of its caller. */
+
 SCAN_AVX2 SCAN_INLINE __m256i class32(__m256i bytes, const uint8_t *columns, const uint8_t *rows)
 {
     __m256i column_table = _mm256_broadcastsi128_si256(_mm_load_si128((const __m128i *)columns));

@@ -6,6 +6,7 @@
 
 #include "oribi/base/clock.h"
 #include "oribi/base/error.h"
+#include "oribi/base/os/os.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -115,6 +116,8 @@ static void newcomer(void *owner, uint8_t ready)
 }
 
 /* --- beginning and end --- */
+
+/* Alike on purpose with status_listener.c: the clients of both have nothing else in common. */
 
 void oribi__agent_init(struct oribi__agent *agent)
 {

@@ -3,7 +3,7 @@
  *
  * The store is written by every process of the application, whose C code may also destroy it. So each number from there
  * is checked, and what a family is comes from a copy. */
-#include "observe/app_export.h"
+#include "observe/status.h"
 
 #include "oribi/base/error.h"
 #include "oribi/base/escape.h"

@@ -1,5 +1,5 @@
 /* The memory of the application's metrics. */
-#include "oribi/observe/app_store.h"
+#include "oribi/observe/context.h"
 
 #include "oribi/base/error.h"
 #include "oribi/base/log.h"

@@ -96,7 +96,7 @@ void oribi__history_put(const struct oribi__history *history, uint64_t since, in
 
 struct oribi__observe;
 
-/* history_readings.c: takes the supervisor's readings. All-zero: no readings are taken. */
+/* Takes the supervisor's readings. All-zero: no readings are taken. */
 struct oribi__history_readings {
     struct oribi__history *history; /* NULL: none is kept */
     int64_t next_ms;                /* when `reading` expires, or has */

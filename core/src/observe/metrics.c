@@ -1,15 +1,44 @@
 /* One table names every metric with its kind, its unit and its place in the slot, or the function that writes it.
  * Reading order: the table, oribi__metrics at the end. */
-#include "observe/metrics.h"
+#include "observe/status.h"
 
-#include "observe/app_export.h"
-#include "observe/metrics_private.h"
-
+#include "observe/state.h"
 #include "oribi/base/clock.h"
 #include "oribi/base/os/os.h"
 
 #include <stdio.h>
 #include <string.h>
+
+enum oribi__metric_kind { ORIBI__COUNTER, ORIBI__GAUGE, ORIBI__HISTOGRAM };
+
+struct oribi__metric;
+
+/* State of one scrape. */
+struct oribi__scrape {
+    const struct oribi__observe *observe;
+    struct oribi_buf *out;
+    bool open_metrics;
+    struct oribi__totals totals;                      /* of the server since its start */
+    struct oribi_slot all;                            /* the totals of its workers by their names */
+    struct oribi_frontend_slot frontends;             /* the totals of its frontends by their names */
+    struct oribi_process_look looks[ORIBI_SLOTS_MAX]; /* one for each worker there is */
+};
+
+struct oribi__metric {
+    const char *name; /* a counter's samples have _total behind it */
+    const char *unit; /* also the end of the name; NULL: none */
+    const char *help;
+    const char *label; /* of the samples; NULL: one sample without */
+    enum oribi__metric_kind kind;
+    uint32_t count;                                     /* of counters behind each other in the slot */
+    size_t offset;                                      /* of the first */
+    bool of_frontends;                                  /* in a frontend's slot */
+    const char *(*value_of)(uint32_t i, char text[16]); /* the label's value; NULL: this one is not shown */
+    void (*put)(struct oribi__scrape *, const struct oribi__metric *); /* in the place of all three */
+    /* In the place of all three, too: the number of worker i, in us where the unit is seconds; below 0: not known, and
+     * not shown */
+    int64_t (*of_worker)(const struct oribi__scrape *, uint32_t i);
+};
 
 /* --- text --- */
 
@@ -18,7 +47,8 @@ static const char *suffix_of(const struct oribi__metric *metric)
     return metric->kind == ORIBI__COUNTER ? "_total" : "";
 }
 
-void oribi__put_count(struct oribi__scrape *scrape, const struct oribi__metric *metric, const char *value, uint64_t n)
+/* A sample without a label's value (NULL), or with it. */
+static void put_count(struct oribi__scrape *scrape, const struct oribi__metric *metric, const char *value, uint64_t n)
 {
     if (value)
         oribi_buf_print(scrape->out, "%s%s{%s=\"%s\"} %llu\n", metric->name, suffix_of(metric), metric->label, value,
@@ -27,7 +57,7 @@ void oribi__put_count(struct oribi__scrape *scrape, const struct oribi__metric *
         oribi_buf_print(scrape->out, "%s%s %llu\n", metric->name, suffix_of(metric), (unsigned long long)n);
 }
 
-void oribi__put_seconds(struct oribi__scrape *scrape, const struct oribi__metric *metric, const char *value, int64_t us)
+static void put_seconds(struct oribi__scrape *scrape, const struct oribi__metric *metric, const char *value, int64_t us)
 {
     long long whole = us / 1000000;
     int rest = (int)(us % 1000000);
@@ -68,7 +98,7 @@ static void put_counters(struct oribi__scrape *scrape, const struct oribi__metri
         char text[16];
         const char *value = metric->value_of ? metric->value_of(i, text) : NULL;
         if (value || !metric->value_of)
-            oribi__put_count(scrape, metric, value, counters[i]);
+            put_count(scrape, metric, value, counters[i]);
     }
 }
 
@@ -85,7 +115,7 @@ static void put_refusals(struct oribi__scrape *scrape, const struct oribi__metri
 
 static void put_gc_time(struct oribi__scrape *scrape, const struct oribi__metric *metric)
 {
-    oribi__put_seconds(scrape, metric, NULL, (int64_t)scrape->all.gc_us);
+    put_seconds(scrape, metric, NULL, (int64_t)scrape->all.gc_us);
 }
 
 static void put_histogram(struct oribi__scrape *scrape, const struct oribi__metric *metric)
@@ -115,28 +145,28 @@ static void put_histogram(struct oribi__scrape *scrape, const struct oribi__metr
 static void put_exits(struct oribi__scrape *scrape, const struct oribi__metric *metric)
 {
     for (uint32_t i = 0; i < ORIBI__EXIT_REASONS; i++)
-        oribi__put_count(scrape, metric, oribi__exit_reason_name(i), scrape->totals.exits[i]);
+        put_count(scrape, metric, oribi__exit_reason_name(i), scrape->totals.exits[i]);
 }
 
 static void put_reloads(struct oribi__scrape *scrape, const struct oribi__metric *metric)
 {
-    oribi__put_count(scrape, metric, "done", scrape->totals.reloads_done);
-    oribi__put_count(scrape, metric, "failed", scrape->totals.reloads_failed);
+    put_count(scrape, metric, "done", scrape->totals.reloads_done);
+    put_count(scrape, metric, "failed", scrape->totals.reloads_failed);
 }
 
 static void put_reload_time(struct oribi__scrape *scrape, const struct oribi__metric *metric)
 {
-    oribi__put_seconds(scrape, metric, NULL, scrape->observe->totals.reload_ms * 1000);
+    put_seconds(scrape, metric, NULL, scrape->observe->totals.reload_ms * 1000);
 }
 
 static void put_generation(struct oribi__scrape *scrape, const struct oribi__metric *metric)
 {
-    oribi__put_count(scrape, metric, NULL, scrape->observe->view.policy->generation);
+    put_count(scrape, metric, NULL, scrape->observe->view.policy->generation);
 }
 
 static void put_start(struct oribi__scrape *scrape, const struct oribi__metric *metric)
 {
-    oribi__put_seconds(scrape, metric, NULL, scrape->observe->started_wall_ms * 1000);
+    put_seconds(scrape, metric, NULL, scrape->observe->started_wall_ms * 1000);
 }
 
 /* --- of frontends --- */
@@ -153,12 +183,12 @@ static void put_frontends(struct oribi__scrape *scrape, const struct oribi__metr
             counts[k] += strcmp(state, states[k]) == 0;
     }
     for (size_t k = 0; k < STATES; k++)
-        oribi__put_count(scrape, metric, states[k], counts[k]);
+        put_count(scrape, metric, states[k], counts[k]);
 }
 
 static void put_frontend_exits(struct oribi__scrape *scrape, const struct oribi__metric *metric)
 {
-    oribi__put_count(scrape, metric, NULL, scrape->totals.frontend_exits);
+    put_count(scrape, metric, NULL, scrape->totals.frontend_exits);
 }
 
 static uint64_t frontend_sum(const struct oribi__scrape *scrape, size_t offset)
@@ -177,13 +207,13 @@ static void put_frontend_clients(struct oribi__scrape *scrape, const struct orib
 {
     static const char *const names[ORIBI_FRONTEND_CLIENTS] = {"arriving", "http1", "http2", "tunnel"};
     for (uint32_t i = 0; i < ORIBI_FRONTEND_CLIENTS; i++)
-        oribi__put_count(scrape, metric, names[i],
-                         frontend_sum(scrape, offsetof(struct oribi_frontend_slot, clients) + i * sizeof(uint32_t)));
+        put_count(scrape, metric, names[i],
+                  frontend_sum(scrape, offsetof(struct oribi_frontend_slot, clients) + i * sizeof(uint32_t)));
 }
 
 static void put_frontend_gauge(struct oribi__scrape *scrape, const struct oribi__metric *metric)
 {
-    oribi__put_count(scrape, metric, NULL, frontend_sum(scrape, metric->offset));
+    put_count(scrape, metric, NULL, frontend_sum(scrape, metric->offset));
 }
 
 /* The first of all frontends' certificates to expire; without a certificate no sample. */
@@ -198,7 +228,7 @@ static void put_expiry(struct oribi__scrape *scrape, const struct oribi__metric 
             first_s = expires_s;
     }
     if (first_s != INT64_MAX)
-        oribi__put_count(scrape, metric, NULL, (uint64_t)(first_s > 0 ? first_s : 0));
+        put_count(scrape, metric, NULL, (uint64_t)(first_s > 0 ? first_s : 0));
 }
 
 static void put_handshakes(struct oribi__scrape *scrape, const struct oribi__metric *metric)
@@ -236,27 +266,27 @@ static void put_app_series(struct oribi__scrape *scrape, const struct oribi__met
 {
     struct oribi_metric_counts counts;
     app_counts(scrape, &counts);
-    oribi__put_count(scrape, metric, NULL, counts.series);
+    put_count(scrape, metric, NULL, counts.series);
 }
 
 static void put_app_series_max(struct oribi__scrape *scrape, const struct oribi__metric *metric)
 {
-    oribi__put_count(scrape, metric, NULL, scrape->observe->view.context->app.view.max);
+    put_count(scrape, metric, NULL, scrape->observe->view.context->app.view.max);
 }
 
 static void put_app_series_lost(struct oribi__scrape *scrape, const struct oribi__metric *metric)
 {
     struct oribi_metric_counts counts;
     app_counts(scrape, &counts);
-    oribi__put_count(scrape, metric, NULL, counts.lost);
+    put_count(scrape, metric, NULL, counts.lost);
 }
 
 static void put_app_dropped(struct oribi__scrape *scrape, const struct oribi__metric *metric)
 {
     struct oribi_metric_counts counts;
     app_counts(scrape, &counts);
-    oribi__put_count(scrape, metric, "no_room", counts.dropped[ORIBI_METRIC_NO_ROOM]);
-    oribi__put_count(scrape, metric, "too_long", counts.dropped[ORIBI_METRIC_TOO_LONG]);
+    put_count(scrape, metric, "no_room", counts.dropped[ORIBI_METRIC_NO_ROOM]);
+    put_count(scrape, metric, "too_long", counts.dropped[ORIBI_METRIC_TOO_LONG]);
 }
 
 /* --- the table --- */
@@ -268,6 +298,214 @@ static void put_app_dropped(struct oribi__scrape *scrape, const struct oribi__me
 #define FRONTEND(field, n)      .of_frontends = true, .count = (n), FRONTEND_AT(field)
 #define NOW(field)              .kind = ORIBI__GAUGE, .put = put_frontend_gauge, FRONTEND_AT(field)
 #define TIMES(field)            .kind = ORIBI__HISTOGRAM, .unit = "seconds", OF(field)
+
+/* --- workers --- */
+
+static const struct oribi_slot *slot_of(const struct oribi__scrape *scrape, uint32_t i)
+{
+    return &scrape->observe->view.context->board.slots[i];
+}
+
+static bool lives(const struct oribi__scrape *scrape, uint32_t i)
+{
+    return oribi_policy_has_process(scrape->observe->view.policy, i);
+}
+
+/* Looks at the process of each worker, once a scrape. */
+static void scrape_look(struct oribi__scrape *scrape)
+{
+    for (uint32_t i = 0; i < scrape->observe->view.policy->slot_count; i++)
+        if (lives(scrape, i))
+            oribi_process_look(scrape->observe->view.policy->records[i].pid, &scrape->looks[i]);
+}
+
+static void put_workers(struct oribi__scrape *scrape, const struct oribi__metric *metric)
+{
+    static const char *const states[] = {"starting", "idle", "busy", "draining", "stopped", "killed", "held"};
+    const struct oribi_policy *policy = scrape->observe->view.policy;
+    for (size_t k = 0; k < sizeof(states) / sizeof(states[0]); k++) {
+        uint64_t count = 0;
+        for (uint32_t i = 0; i < policy->slot_count; i++) {
+            const char *state = oribi__worker_shown(&policy->records[i], slot_of(scrape, i), &scrape->looks[i]);
+            count += state && strcmp(state, states[k]) == 0;
+        }
+        put_count(scrape, metric, states[k], count);
+    }
+    put_count(scrape, metric, "empty", oribi__workers_missing(policy));
+}
+
+static void put_wanted(struct oribi__scrape *scrape, const struct oribi__metric *metric)
+{
+    put_count(scrape, metric, NULL, scrape->observe->view.policy->target);
+}
+
+static void put_threads(struct oribi__scrape *scrape, const struct oribi__metric *metric)
+{
+    uint64_t sums[2] = {0};
+    for (uint32_t i = 0; i < scrape->observe->view.policy->slot_count; i++) {
+        uint32_t busy;
+        uint32_t threads;
+        if (scrape->observe->view.policy->records[i].state != ORIBI_RECORD_SERVING)
+            continue;
+        oribi__worker_threads(slot_of(scrape, i), &busy, &threads);
+        sums[0] += busy < threads ? threads - busy : 0;
+        sums[1] += busy;
+    }
+    put_count(scrape, metric, "idle", sums[0]);
+    put_count(scrape, metric, "busy", sums[1]);
+}
+
+static void put_open(struct oribi__scrape *scrape, const struct oribi__metric *metric)
+{
+    uint64_t sum = oribi__frontends_open(scrape->observe->view.frontends);
+    for (uint32_t i = 0; i < scrape->observe->view.policy->slot_count; i++)
+        if (lives(scrape, i))
+            sum += atomic_load_explicit(&slot_of(scrape, i)->connections_open, memory_order_relaxed);
+    put_count(scrape, metric, NULL, sum);
+}
+
+static void put_temp_file_files(struct oribi__scrape *scrape, const struct oribi__metric *metric)
+{
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < scrape->observe->view.policy->slot_count; i++)
+        if (lives(scrape, i))
+            sum += atomic_load_explicit(&slot_of(scrape, i)->temp_file_open, memory_order_relaxed);
+    put_count(scrape, metric, NULL, sum);
+}
+
+static void put_temp_file_bytes(struct oribi__scrape *scrape, const struct oribi__metric *metric)
+{
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < scrape->observe->view.policy->slot_count; i++)
+        if (lives(scrape, i))
+            sum += (uint64_t)atomic_load_explicit(&slot_of(scrape, i)->temp_file_bytes, memory_order_relaxed);
+    put_count(scrape, metric, NULL, sum);
+}
+
+static void put_connections(struct oribi__scrape *scrape, const struct oribi__metric *metric)
+{
+    uint64_t sums[ORIBI_SLOT_CONN_STATES] = {0};
+    for (uint32_t i = 0; i < scrape->observe->view.policy->slot_count; i++)
+        if (lives(scrape, i))
+            oribi_slot_add_connections(sums, slot_of(scrape, i));
+    oribi__frontends_add_connections(scrape->observe->view.frontends, sums);
+    int64_t oldest_us;
+    sums[ORIBI_SLOT_CONN_WAITING] += oribi__handed_off(scrape->observe, &oldest_us);
+    for (uint32_t k = 0; k < ORIBI_SLOT_CONN_STATES; k++)
+        put_count(scrape, metric, oribi_slot_connections_name(k), sums[k]);
+}
+
+static void put_waiting(struct oribi__scrape *scrape, const struct oribi__metric *metric)
+{
+    int64_t oldest_us;
+    uint64_t sum = oribi__waiting(scrape->observe, &oldest_us);
+    for (uint32_t i = 0; i < scrape->observe->view.policy->slot_count; i++)
+        if (lives(scrape, i))
+            sum += atomic_load_explicit(&slot_of(scrape, i)->queue_len, memory_order_relaxed);
+    put_count(scrape, metric, NULL, sum);
+}
+
+static void put_oldest(struct oribi__scrape *scrape, const struct oribi__metric *metric)
+{
+    int64_t now_us = oribi_clock_us();
+    int64_t oldest_us;
+    (void)oribi__waiting(scrape->observe, &oldest_us);
+    int64_t longest_us = oldest_us && oldest_us < now_us ? now_us - oldest_us : 0;
+    for (uint32_t i = 0; i < scrape->observe->view.policy->slot_count; i++) {
+        int64_t since_us = atomic_load_explicit(&slot_of(scrape, i)->queue_oldest_us, memory_order_relaxed);
+        if (lives(scrape, i) && since_us && now_us - since_us > longest_us)
+            longest_us = now_us - since_us;
+    }
+    put_seconds(scrape, metric, NULL, longest_us);
+}
+
+static void put_each(struct oribi__scrape *scrape, const struct oribi__metric *metric)
+{
+    for (uint32_t i = 0; i < scrape->observe->view.policy->slot_count; i++) {
+        char text[16];
+        int64_t n = lives(scrape, i) ? metric->of_worker(scrape, i) : -1;
+        if (n < 0)
+            continue;
+        (void)snprintf(text, sizeof(text), "%u", i); /* fits */
+        if (metric->unit && strcmp(metric->unit, "seconds") == 0)
+            put_seconds(scrape, metric, text, n);
+        else
+            put_count(scrape, metric, text, (uint64_t)n);
+    }
+}
+
+static int64_t call_us_of(const struct oribi__scrape *scrape, uint32_t i)
+{
+    int64_t started_us = atomic_load_explicit(&slot_of(scrape, i)->call_started_us, memory_order_relaxed);
+    int64_t now_us = oribi_clock_us();
+    return started_us && now_us > started_us ? now_us - started_us : 0;
+}
+
+static int64_t cpu_us_of(const struct oribi__scrape *scrape, uint32_t i)
+{
+    return scrape->looks[i].cpu_ms * 1000;
+}
+
+static int64_t resident_of(const struct oribi__scrape *scrape, uint32_t i)
+{
+    return scrape->looks[i].resident_bytes;
+}
+
+static int64_t system_threads_of(const struct oribi__scrape *scrape, uint32_t i)
+{
+    return scrape->looks[i].threads;
+}
+
+static const struct oribi_process_shares *shares_of(const struct oribi__scrape *scrape, uint32_t i)
+{
+    static const struct oribi_process_shares unknown = {-1, -1, -1};
+    const struct oribi__footprint *footprint = oribi__footprint_of(scrape->observe, i);
+    return footprint && footprint->shares_known ? &footprint->shares : &unknown;
+}
+
+static int64_t proportional_of(const struct oribi__scrape *scrape, uint32_t i)
+{
+    return shares_of(scrape, i)->proportional_bytes;
+}
+
+static int64_t own_of(const struct oribi__scrape *scrape, uint32_t i)
+{
+    return shares_of(scrape, i)->own_bytes;
+}
+
+static int64_t shared_of(const struct oribi__scrape *scrape, uint32_t i)
+{
+    return shares_of(scrape, i)->shared_bytes;
+}
+
+static int64_t descriptors_of(const struct oribi__scrape *scrape, uint32_t i)
+{
+    const struct oribi__footprint *footprint = oribi__footprint_of(scrape->observe, i);
+    return footprint ? footprint->descriptors : -1;
+}
+
+static int64_t measured_age_us_of(const struct oribi__scrape *scrape, uint32_t i)
+{
+    const struct oribi__footprint *footprint = oribi__footprint_of(scrape->observe, i);
+    return footprint ? (oribi_clock_ms() - footprint->at_ms) * 1000 : -1;
+}
+
+/* 0 stands for what a worker has not told: Perl's never do. */
+static int64_t told(const _Atomic uint64_t *number)
+{
+    uint64_t n = atomic_load_explicit(number, memory_order_relaxed);
+    return n ? (int64_t)n : -1;
+}
+
+static int64_t live_objects_of(const struct oribi__scrape *scrape, uint32_t i)
+{
+    return told(&slot_of(scrape, i)->live_objects);
+}
+
+static int64_t heap_pages_of(const struct oribi__scrape *scrape, uint32_t i)
+{
+    return told(&slot_of(scrape, i)->heap_pages);
+}
 
 static const struct oribi__metric table[] = {
     {"oribi_requests", LABEL("method", method_of), SLOT(method_count, ORIBI_SLOT_METHODS),
@@ -291,13 +529,13 @@ static const struct oribi__metric table[] = {
      .help = "what a request waits for its call, from the proxy on where X-Request-Start tells"},
     {"oribi_call_seconds", TIMES(call_time), .help = "time inside the application"},
     {"oribi_request_seconds", TIMES(total_time), .help = "from the whole request to the end of its call"},
-    {"oribi_requests_waiting", .kind = ORIBI__GAUGE, .put = oribi__put_waiting,
+    {"oribi_requests_waiting", .kind = ORIBI__GAUGE, .put = put_waiting,
      .help = "whole requests that wait for a call now"},
-    {"oribi_oldest_wait_seconds", .unit = "seconds", .kind = ORIBI__GAUGE, .put = oribi__put_oldest,
+    {"oribi_oldest_wait_seconds", .unit = "seconds", .kind = ORIBI__GAUGE, .put = put_oldest,
      .help = "how long the oldest of them has waited"},
     {"oribi_connections", SLOT(connection_count, 1), .help = "connections accepted"},
-    {"oribi_connections_open", .kind = ORIBI__GAUGE, .put = oribi__put_open, .help = "connections open now"},
-    {"oribi_connections_by_state", LABEL("state", NULL), .kind = ORIBI__GAUGE, .put = oribi__put_connections,
+    {"oribi_connections_open", .kind = ORIBI__GAUGE, .put = put_open, .help = "connections open now"},
+    {"oribi_connections_by_state", LABEL("state", NULL), .kind = ORIBI__GAUGE, .put = put_connections,
      .help = "the same by what they do; closing: answered, and what the client still sends is dropped"},
     {"oribi_connections_evicted", SLOT(evicted_count, 1), .help = "connections closed for new ones (connections_max)"},
     {"oribi_connections_lost", SLOT(lost_count, 1),
@@ -313,42 +551,41 @@ static const struct oribi__metric table[] = {
     {"oribi_temp_files", SLOT(temp_file_count, 1), .help = "bodies and answers too large for memory, kept in a file"},
     {"oribi_temp_file_written_bytes", .unit = "bytes", SLOT(temp_file_written_bytes, 1),
      .help = "bytes that went to such files"},
-    {"oribi_temp_files_open", .kind = ORIBI__GAUGE, .put = oribi__put_temp_file_files, .help = "such files open now"},
-    {"oribi_temp_file_open_bytes", .unit = "bytes", .kind = ORIBI__GAUGE, .put = oribi__put_temp_file_bytes,
+    {"oribi_temp_files_open", .kind = ORIBI__GAUGE, .put = put_temp_file_files, .help = "such files open now"},
+    {"oribi_temp_file_open_bytes", .unit = "bytes", .kind = ORIBI__GAUGE, .put = put_temp_file_bytes,
      .help = "bytes in them"},
     {"oribi_log_lines_dropped", SLOT(unlogged_count, 1),
      .help = "lines of workers that the logs had no room for, because they were not read or the disk was full"},
-    {"oribi_workers", LABEL("state", NULL), .kind = ORIBI__GAUGE, .put = oribi__put_workers,
+    {"oribi_workers", LABEL("state", NULL), .kind = ORIBI__GAUGE, .put = put_workers,
      .help = "workers by what they do; stopped: by a signal; empty: places without a process, which is to come"},
-    {"oribi_workers_wanted", .kind = ORIBI__GAUGE, .put = oribi__put_wanted, .help = "workers that there should be"},
-    {"oribi_threads", LABEL("state", NULL), .kind = ORIBI__GAUGE, .put = oribi__put_threads,
+    {"oribi_workers_wanted", .kind = ORIBI__GAUGE, .put = put_wanted, .help = "workers that there should be"},
+    {"oribi_threads", LABEL("state", NULL), .kind = ORIBI__GAUGE, .put = put_threads,
      .help = "calls that workers could make now, and calls that they make now"},
     {"oribi_worker_call_seconds", LABEL("worker", NULL), .unit = "seconds", .kind = ORIBI__GAUGE,
-     .of_worker = oribi__call_us_of, .help = "age of the worker's call under way; 0: none"},
+     .of_worker = call_us_of, .help = "age of the worker's call under way; 0: none"},
     {"oribi_worker_resident_memory_bytes", LABEL("worker", NULL), .unit = "bytes", .kind = ORIBI__GAUGE,
-     .of_worker = oribi__resident_of,
-     .help = "memory of the worker that is resident, what it shares with others included"},
+     .of_worker = resident_of, .help = "memory of the worker that is resident, what it shares with others included"},
     {"oribi_worker_proportional_memory_bytes", LABEL("worker", NULL), .unit = "bytes", .kind = ORIBI__GAUGE,
-     .of_worker = oribi__proportional_of,
+     .of_worker = proportional_of,
      .help =
          "the same with each page divided by the number of processes that share it (PSS); their sum is what all use"},
-    {"oribi_worker_own_memory_bytes", LABEL("worker", NULL), .unit = "bytes", .kind = ORIBI__GAUGE,
-     .of_worker = oribi__own_of, .help = "memory that no other process shares"},
+    {"oribi_worker_own_memory_bytes", LABEL("worker", NULL), .unit = "bytes", .kind = ORIBI__GAUGE, .of_worker = own_of,
+     .help = "memory that no other process shares"},
     {"oribi_worker_shared_memory_bytes", LABEL("worker", NULL), .unit = "bytes", .kind = ORIBI__GAUGE,
-     .of_worker = oribi__shared_of, .help = "memory that other processes share: what forking has saved"},
-    {"oribi_worker_descriptors", LABEL("worker", NULL), .kind = ORIBI__GAUGE, .of_worker = oribi__descriptors_of,
+     .of_worker = shared_of, .help = "memory that other processes share: what forking has saved"},
+    {"oribi_worker_descriptors", LABEL("worker", NULL), .kind = ORIBI__GAUGE, .of_worker = descriptors_of,
      .help = "descriptors that the worker has open"},
     {"oribi_worker_measured_age_seconds", LABEL("worker", NULL), .unit = "seconds", .kind = ORIBI__GAUGE,
-     .of_worker = oribi__measured_age_us_of, .help = "how long ago the last four were measured"},
-    {"oribi_worker_system_threads", LABEL("worker", NULL), .kind = ORIBI__GAUGE, .of_worker = oribi__system_threads_of,
+     .of_worker = measured_age_us_of, .help = "how long ago the last four were measured"},
+    {"oribi_worker_system_threads", LABEL("worker", NULL), .kind = ORIBI__GAUGE, .of_worker = system_threads_of,
      .help = "threads of the worker that the kernel knows, those of the server and of the language included"},
-    {"oribi_worker_cpu_seconds", LABEL("worker", NULL), .unit = "seconds", .of_worker = oribi__cpu_us_of,
+    {"oribi_worker_cpu_seconds", LABEL("worker", NULL), .unit = "seconds", .of_worker = cpu_us_of,
      .help = "processor time of the worker; begins at 0 with each new process"},
     {"oribi_gc_runs", SLOT(gc_count, 1), .help = "runs of Ruby's garbage collector in workers"},
     {"oribi_gc_seconds", .unit = "seconds", .put = put_gc_time, .help = "the time that they took"},
-    {"oribi_worker_live_objects", LABEL("worker", NULL), .kind = ORIBI__GAUGE, .of_worker = oribi__live_objects_of,
+    {"oribi_worker_live_objects", LABEL("worker", NULL), .kind = ORIBI__GAUGE, .of_worker = live_objects_of,
      .help = "Ruby objects of the worker, those included that the next collection frees"},
-    {"oribi_worker_heap_pages", LABEL("worker", NULL), .kind = ORIBI__GAUGE, .of_worker = oribi__heap_pages_of,
+    {"oribi_worker_heap_pages", LABEL("worker", NULL), .kind = ORIBI__GAUGE, .of_worker = heap_pages_of,
      .help = "pages of memory in which Ruby keeps them"},
     {"oribi_frontends", LABEL("state", NULL), .kind = ORIBI__GAUGE, .put = put_frontends,
      .help = "processes that hold the clients of tls:// addresses and of those with frontend=on, by what they do"},
@@ -414,7 +651,7 @@ static void put_family(struct oribi__scrape *scrape, const struct oribi__metric 
     if (metric->put)
         metric->put(scrape, metric);
     else if (metric->of_worker)
-        oribi__put_each(scrape, metric);
+        put_each(scrape, metric);
     else if (metric->kind == ORIBI__HISTOGRAM)
         put_histogram(scrape, metric);
     else
@@ -427,7 +664,7 @@ void oribi__metrics(const struct oribi__observe *observe, struct oribi_buf *out,
     oribi__status_totals(observe, &scrape.totals);
     oribi_slot_unfold(scrape.totals.ended, &scrape.all);
     oribi_frontend_slot_unfold(scrape.totals.frontends, &scrape.frontends);
-    oribi__scrape_look(&scrape);
+    scrape_look(&scrape);
     for (size_t i = 0; i < METRICS; i++)
         put_family(&scrape, &table[i]);
     oribi__app_export_text(&observe->view.context->app.view, observe->view.policy->generation, open_metrics, out);

@@ -1,6 +1,6 @@
 /* page.html in the binary. The Makefile writes its bytes as a list of numbers, so that the build needs od(1) and sed(1)
  * alone. */
-#include "observe/page.h"
+#include "observe/status.h"
 
 #include "oribi/base/error.h"
 #include "oribi/base/os/os.h"

@@ -8,15 +8,14 @@
 #include "oribi/base/error.h"
 #include "oribi/base/log.h"
 #include "oribi/config/address.h"
+#include "oribi/base/os/os.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
-#include <unistd.h>
+#include <sys/types.h>
 
 enum {
     BACKLOG = 64,
@@ -41,73 +40,30 @@ static socklen_t fill_tcp(const struct oribi_address *address, struct sockaddr_s
     struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)where;
     if (inet_pton(AF_INET, host, &v4->sin_addr) == 1) {
         v4->sin_family = AF_INET;
-        v4->sin_port = htons(address->port);
         return sizeof(*v4);
     }
     (void)inet_pton(AF_INET6, host, &v6->sin6_addr); /* oribi_options_finish() has looked at it */
     v6->sin6_family = AF_INET6;
-    v6->sin6_port = htons(address->port);
     return sizeof(*v6);
-}
-
-static socklen_t fill_unix(const struct oribi_address *address, struct sockaddr_storage *where)
-{
-    struct sockaddr_un *un = (struct sockaddr_un *)where;
-    un->sun_family = AF_UNIX;
-    memcpy(un->sun_path, address->name, strlen(address->name)); /* at most ORIBI_ADDRESS_PATH_MAX */
-    return sizeof(*un);
-}
-
-/* A socket file on which no server answers is stale. */
-static int clear_path(const char *option, const struct oribi_address *address, char *error)
-{
-    struct stat entry;
-    if (lstat(address->name, &entry) < 0)
-        return 0; /* bind() will say what is wrong, if anything */
-    if (!S_ISSOCK(entry.st_mode))
-        return complain(option, address->text, "there is a file that is not a socket", error);
-    int answers = oribi_os_unix_answers(address->name);
-    if (answers < 0)
-        return complain(option, address->text, oribi_os_error_text(), error);
-    if (answers)
-        return complain(option, address->text, "address already in use", error);
-    (void)unlink(address->name); /* bind() will say what is wrong, if anything */
-    return 0;
-}
-
-static bool bind_with_umask(int fd, const struct sockaddr_storage *where, socklen_t n, mode_t mask)
-{
-    mode_t saved = umask(mask); /* of the whole process: no threads yet that create files */
-    bool bound = bind(fd, (const struct sockaddr *)where, n) == 0;
-    (void)umask(saved);
-    return bound;
 }
 
 static int open_parsed(struct oribi__side_listener *side, const struct oribi_address *address, bool umask_given,
                        char *error)
 {
     struct sockaddr_storage where = {0};
-    struct stat entry = {0};
-    int on = 1;
-    bool is_unix = address->type == ORIBI_ADDRESS_UNIX;
-    socklen_t n = is_unix ? fill_unix(address, &where) : fill_tcp(address, &where);
-    int code = is_unix ? clear_path(side->option, address, error) : 0;
-    if (code < 0)
-        return code;
-    int fd = oribi_os_socket(where.ss_family, SOCK_STREAM, true);
-    bool failed = fd < 0 || (!is_unix && setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) < 0) ||
-                  !bind_with_umask(fd, &where, n, umask_given ? (mode_t)address->umask : OWNER_ALONE) ||
-                  listen(fd, BACKLOG) < 0 || (is_unix && lstat(address->name, &entry) < 0);
-    if (failed) {
-        (void)oribi_os_fail();
-        code = complain(side->option, address->text, oribi_os_error_text(), error);
-        oribi_os_close(fd);
-        return code;
-    }
+    mode_t mask = umask_given ? (mode_t)address->umask : OWNER_ALONE;
+    const char *why = NULL;
+    int fd;
+    side->is_unix = address->type == ORIBI_ADDRESS_UNIX;
+    if (side->is_unix && oribi_listen_clear(address->name, false, &why) < 0)
+        return complain(side->option, address->text, why, error);
+    if (side->is_unix)
+        fd = oribi_listen_unix(address->name, mask, BACKLOG, &side->file);
+    else
+        fd = oribi_listen_tcp((struct sockaddr *)&where, fill_tcp(address, &where), address->port, 0, BACKLOG);
+    if (fd < 0)
+        return complain(side->option, address->text, oribi_os_error_text(), error);
     side->fd = fd;
-    side->is_unix = is_unix;
-    side->device = (uint64_t)entry.st_dev;
-    side->inode = (uint64_t)entry.st_ino;
     return 0;
 }
 
@@ -116,13 +72,13 @@ static void log_opened(const struct oribi__side_listener *side, const struct ori
 {
     struct sockaddr_storage bound = {0};
     socklen_t n = sizeof(bound);
+    char host[ORIBI_ADDRESS_HOST_MAX + 1];
+    uint16_t port;
     char text[ORIBI_ADDRESS_TEXT_CAP];
     (void)snprintf(text, sizeof(text), "%s", address->text);
-    if (address->port == 0 && !side->is_unix && getsockname(side->fd, (struct sockaddr *)&bound, &n) == 0) {
-        in_port_t port = bound.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&bound)->sin6_port
-                                                     : ((struct sockaddr_in *)&bound)->sin_port;
-        (void)oribi_address_format_tcp(address->name, ntohs(port), text, sizeof(text));
-    }
+    if (address->port == 0 && !side->is_unix && getsockname(side->fd, (struct sockaddr *)&bound, &n) == 0 &&
+        oribi_address_numbers((struct sockaddr *)&bound, n, host, &port))
+        (void)oribi_address_format_tcp(address->name, port, text, sizeof(text));
     oribi_log(ORIBI_LOG_INFO, "%s on %s", side->option, text);
 }
 
@@ -198,12 +154,9 @@ void oribi__side_let_go(struct oribi__side_listener *side)
 void oribi__side_close(struct oribi__side_listener *side, bool unlink_path)
 {
     struct oribi_address address;
-    struct stat entry;
     char error[ORIBI_ERROR_TEXT_CAP];
-    if (side->fd >= 0 && side->is_unix && unlink_path && oribi_address_parse(side->address, &address, error) == 0 &&
-        lstat(address.name, &entry) == 0 && (uint64_t)entry.st_dev == side->device &&
-        (uint64_t)entry.st_ino == side->inode)
-        (void)unlink(address.name); /* gone is what it is to be */
+    if (side->fd >= 0 && side->is_unix && unlink_path && oribi_address_parse(side->address, &address, error) == 0)
+        oribi_listen_unlink(address.name, &side->file);
     if (side->observe) {
         oribi_dispatcher_forget(side->observe->dispatcher, &side->watcher);
         oribi_dispatcher_arm(side->observe->dispatcher, &side->retry, INT64_MAX);

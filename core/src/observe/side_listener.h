@@ -3,6 +3,7 @@
 #ifndef ORIBI_OBSERVE_SIDE_LISTENER_H
 #define ORIBI_OBSERVE_SIDE_LISTENER_H
 
+#include "oribi/config/listen.h"
 #include "oribi/event/dispatcher.h"
 
 #include <stdbool.h>
@@ -21,9 +22,8 @@ struct oribi__side_listener {
     const char *option;  /* its name, for log lines; static storage */
     const char *address; /* as the option gives it; borrowed */
     int fd;              /* -1: none */
-    bool is_unix;        /* then device and inode are those of its file */
-    uint64_t device;     /* of the file, so that another's under the same name stays */
-    uint64_t inode;
+    bool is_unix;
+    struct oribi_socket_file file; /* where is_unix */
     uint32_t tries;
     struct oribi_watcher watcher; /* newcomers */
     struct oribi_timer retry;     /* to open the address, or to accept again */

@@ -8,6 +8,7 @@
 #include "oribi/base/escape.h"
 #include "oribi/base/mem.h"
 #include "oribi/base/os/os_process.h"
+#include "oribi/base/os/os.h"
 
 #include <string.h>
 

@@ -1,5 +1,4 @@
 /* Status of the server, as a table for people and as JSON for programs, from the scoreboard. */
-#include "observe/app_export.h"
 #include "observe/status.h"
 #include "observe/state.h"
 

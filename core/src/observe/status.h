@@ -1,8 +1,10 @@
-/* State of the server and of a worker, and sums of counters, which status, metrics, history and `top` show. */
+/* Status of the server: state and sums of counters, which all others show too; and the texts that are made of it and of
+ * the application's metrics. status.c, metrics.c, app_export.c, page.c. */
 #ifndef ORIBI_OBSERVE_STATUS_H
 #define ORIBI_OBSERVE_STATUS_H
 
 #include "oribi/base/buf.h"
+#include "oribi/base/metric.h"
 #include "oribi/base/os/os_process.h"
 #include "oribi/observe/totals.h"
 #include "oribi/policy/policy.h"
@@ -35,5 +37,38 @@ uint32_t oribi__waiting(const struct oribi__observe *observe, int64_t *oldest_us
 void oribi__status_totals(const struct oribi__observe *observe, struct oribi__totals *all);
 /* The workers' part of them. */
 void oribi__status_sum(const struct oribi__observe *observe, uint64_t sums[ORIBI_SLOT_COUNTERS]);
+
+/* --- metrics as text for Prometheus and its like: doc/monitoring.md has the table of them --- */
+
+/* Appends all metrics, in OpenMetrics 1.0 or in Prometheus' text format 0.0.4. Reads the scoreboard, and of each worker
+ * one small file of /proc. The size depends on the number of workers alone. Where memory is out the rest is missing. */
+void oribi__metrics(const struct oribi__observe *observe, struct oribi_buf *out, bool open_metrics);
+
+/* Whether a client with this Accept field prefers OpenMetrics; without the field it does not. */
+bool oribi__metrics_open_wanted(struct oribi_slice accept);
+
+/* Appends the rows of the table in doc/monitoring.md. */
+void oribi__metrics_doc(struct oribi_buf *out);
+
+/* --- the application's own metrics, out of the store that it shares with the supervisor --- */
+
+/* Appends the families that are shown while the application's `generation` serves, in OpenMetrics 1.0 (without the
+ * line # EOF) or in Prometheus' text format 0.0.4. Where memory is out the rest is missing. */
+void oribi__app_export_text(const struct oribi_metric_store *store, uint32_t generation, bool open_metrics,
+                            struct oribi_buf *out);
+
+/* Appends them as an object of JSON. */
+void oribi__app_export_json(const struct oribi_metric_store *store, uint32_t generation, struct oribi_buf *out);
+
+/* --- page.html, which is part of the binary: it holds no data, and asks for /status.json and /history.json --- */
+
+enum { ORIBI__PAGE_NONCE_CAP = 33 };
+
+/* Makes a nonce of 128 random bits, in hexadecimal and NUL-terminated: with it the page's own script and style may run,
+ * and no other (Content Security Policy 3, section 7.1). 0, or ORIBI_ESYS. */
+int oribi__page_nonce(char nonce[ORIBI__PAGE_NONCE_CAP]);
+
+/* Appends the page with this nonce. Where memory is out the rest is missing. */
+void oribi__page(const char *nonce, struct oribi_buf *out);
 
 #endif

@@ -1,9 +1,7 @@
 /* Answers of the status listener: one request in, one answer out, with the parser and the writer that workers have.
  * Pure but for its look at the server. */
-#include "observe/metrics.h"
-#include "observe/page.h"
-#include "observe/status_listener.h"
 #include "observe/status.h"
+#include "observe/status_listener.h"
 #include "observe/state.h"
 
 #include "oribi/base/clock.h"

@@ -5,6 +5,7 @@
 
 #include "oribi/base/clock.h"
 #include "oribi/base/error.h"
+#include "oribi/base/os/os.h"
 
 #include <sys/socket.h>
 

@@ -7,7 +7,7 @@
 #include "oribi/base/log.h"
 #include "oribi/base/os/os.h"
 #include "oribi/base/os/os_process.h"
-#include "oribi/policy/causes.h"
+#include "oribi/policy/policy.h"
 
 #include <limits.h>
 #include <stdlib.h>

@@ -4,9 +4,13 @@
  * list, so it cannot go stale; only what an event causes once (log lines, a worker's exit report) waits in a small
  * queue. */
 #include "policy/policy_private.h"
+#include "oribi/base/clock.h"
+
+#include "oribi/policy/policy.h"
 
 #include <assert.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 
 void oribi_policy_init(struct oribi_policy *policy, const struct oribi_policy_config *config,
@@ -153,14 +157,9 @@ bool oribi_policy_next(struct oribi_policy *policy, int64_t now_ms, struct oribi
     return true;
 }
 
-static int64_t earlier(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 static int64_t earlier_set(int64_t a, int64_t b)
 {
-    return b ? earlier(a, b) : a;
+    return b ? oribi_earlier(a, b) : a;
 }
 
 int64_t oribi_policy_deadline(const struct oribi_policy *policy, int64_t now_ms)
@@ -184,7 +183,7 @@ int64_t oribi_policy_deadline(const struct oribi_policy *policy, int64_t now_ms)
         if (policy->molds[i].state == ORIBI_MOLD_IS_LOADING)
             at = earlier_set(at, policy->molds[i].tell_at);
     if (alive && policy->config.watch)
-        at = earlier(at, policy->watched_at + ORIBI_WATCH_MS);
+        at = oribi_earlier(at, policy->watched_at + ORIBI_WATCH_MS);
     if (!policy->stopping)
         at = earlier_set(at, policy->stop_at);
     if (!policy->stopping_now)
@@ -193,11 +192,11 @@ int64_t oribi_policy_deadline(const struct oribi_policy *policy, int64_t now_ms)
         at = earlier_set(at, policy->stop_until);
     at = earlier_set(earlier_set(at, policy->upgrade_until), policy->refork_until);
     if (oribi__policy_tally(policy).current < oribi__policy_wanted(policy) && policy->mold_not_before > now_ms)
-        at = earlier(at, policy->mold_not_before);
+        at = oribi_earlier(at, policy->mold_not_before);
     if (policy->send_signal && policy->send_at > now_ms)
-        at = earlier(at, policy->send_at);
+        at = oribi_earlier(at, policy->send_at);
     if (policy->spawned_at >= 0 && !oribi__policy_spawn_paced(policy, now_ms))
-        at = earlier(at, policy->spawned_at + policy->config.spawn_interval_ms);
+        at = oribi_earlier(at, policy->spawned_at + policy->config.spawn_interval_ms);
     return at > now_ms ? at : now_ms;
 }
 
@@ -234,4 +233,29 @@ uint32_t oribi_policy_molds_beside(const struct oribi_policy *policy, int32_t pi
 bool oribi_policy_has_process(const struct oribi_policy *policy, uint32_t slot)
 {
     return slot < policy->slot_count && oribi__has_process(policy->records[slot].state);
+}
+
+/* --- the supervisor's own events --- */
+
+bool oribi__events_push(struct oribi__events *events, const struct oribi_policy_event *event)
+{
+    if (events->count == ORIBI__EVENTS_MAX)
+        return false;
+    uint32_t at = (events->first + events->count++) % ORIBI__EVENTS_MAX;
+    events->items[at] = *event;
+    if (!event->text)
+        return true;
+    (void)snprintf(events->texts[at], ORIBI__EVENT_TEXT_CAP, "%.*s", ORIBI__EVENT_TEXT_CAP - 1, event->text);
+    events->items[at].text = events->texts[at];
+    return true;
+}
+
+bool oribi__events_pop(struct oribi__events *events, struct oribi_policy_event *event)
+{
+    if (events->count == 0)
+        return false;
+    *event = events->items[events->first];
+    events->first = (events->first + 1) % ORIBI__EVENTS_MAX;
+    events->count--;
+    return true;
 }

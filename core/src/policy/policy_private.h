@@ -10,7 +10,6 @@
 #ifndef ORIBI_POLICY_POLICY_PRIVATE_H
 #define ORIBI_POLICY_POLICY_PRIVATE_H
 
-#include "oribi/policy/causes.h"
 #include "oribi/policy/policy.h"
 
 /* queue and texts */

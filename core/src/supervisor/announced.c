@@ -1,16 +1,43 @@
 /* Announced configuration. Reading order: the mold's side, then the supervisor's in the order of announced.h. */
 #include "supervisor/announced.h"
 
-#include "supervisor/supervisor_private.h"
+#include "supervisor/boot_log.h"
+#include "supervisor/context.h"
+#include "supervisor/frontends.h"
+#include "supervisor/generation.h"
+#include "supervisor/logs.h"
+#include "supervisor/manager.h"
+#include "supervisor/start.h"
+#include "supervisor/watched.h"
+#include "oribi/develop/watch.h"
+#include "oribi/supervisor/frontend_text.h"
+#include "oribi/supervisor/message.h"
 
+#include "oribi/base/buf.h"
 #include "oribi/base/error.h"
 #include "oribi/base/log.h"
+#include "oribi/base/os/os.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 _Static_assert((int)ORIBI_OPTIONS_ANNOUNCED_CAP <= (int)ORIBI_MESSAGE_TEXT_MAX, "one message tells all options");
+
+struct oribi__announced {
+    int32_t mold;                     /* pid of the mold that announces; 0: none does */
+    char error[ORIBI_ERROR_TEXT_CAP]; /* why its generation cannot be the next one, though it is ready; "": it can */
+    bool has_config;
+    struct oribi_policy_config config;
+    enum oribi_log_level log_level;
+    bool has_restart_file;
+    char restart_file[ORIBI__RESTART_PATH_CAP];
+    bool has_local;
+    struct oribi_buf local; /* oribi__frontend_text_local() */
+    uint32_t named_count;
+    char named[ORIBI_LISTENERS_MAX][ORIBI_ADDRESS_TEXT_CAP]; /* specs of its listeners */
+    uint32_t adopted_from; /* from this index on the supervisor's listeners are those that the generation has opened */
+};
 
 /* --- in the mold --- */
 
@@ -93,55 +120,53 @@ void oribi__announce(struct oribi__process_context *context, uint32_t generation
 static void drop_adopted(struct oribi__context *context)
 {
     struct oribi_listeners *listeners = context->process.listeners;
-    while (listeners->count > context->announced.adopted_from)
+    while (listeners->count > context->announced->adopted_from)
         oribi_listener_close(&listeners->items[--listeners->count], true);
 }
 
 static void begin(struct oribi__context *context, int32_t pid)
 {
-    if (context->announced.mold == pid)
+    if (context->announced->mold == pid)
         return;
     oribi__announced_drop(context); /* what an earlier mold has announced is void */
-    context->announced.mold = pid;
+    context->announced->mold = pid;
 }
 
 void oribi__announced_drop(struct oribi__context *context)
 {
     drop_adopted(context);
-    context->announced.mold = 0;
-    context->announced.error[0] = '\0';
-    context->announced.has_config = false;
-    context->announced.has_restart_file = false;
-    context->announced.has_local = false;
-    oribi_buf_deinit(&context->announced.local);
-    context->announced.named_count = 0;
+    context->announced->mold = 0;
+    context->announced->error[0] = '\0';
+    context->announced->has_config = false;
+    context->announced->has_restart_file = false;
+    context->announced->has_local = false;
+    oribi_buf_deinit(&context->announced->local);
+    context->announced->named_count = 0;
     oribi__boot_log_drop(context);
-    context->announced.adopted_from = context->process.listeners->count;
+    context->announced->adopted_from = context->process.listeners->count;
 }
 
 static void keep_options(struct oribi__context *context, const char *text)
 {
     struct oribi_options options = *context->process.options;
     oribi_options_take_over(&options, text);
-    oribi__supervisor_config(&options, context->policy.config.workers_max, context->process.prefork,
-                             &context->announced.config);
-    context->announced.config.no_reopen = context->process.usr1_foreign;
-    context->announced.log_level = oribi__log_level(&options);
-    context->announced.has_config = true;
+    oribi__policy_config(context, &options, context->policy.config.workers_max, &context->announced->config);
+    context->announced->log_level = oribi__log_level(&options);
+    context->announced->has_config = true;
 }
 
 static void keep_restart_file(struct oribi__context *context, const char *path)
 {
-    int n = snprintf(context->announced.restart_file, ORIBI__RESTART_PATH_CAP, "%s", path);
-    context->announced.has_restart_file = n < ORIBI__RESTART_PATH_CAP && (path[0] == '/' || path[0] == '\0');
+    int n = snprintf(context->announced->restart_file, ORIBI__RESTART_PATH_CAP, "%s", path);
+    context->announced->has_restart_file = n < ORIBI__RESTART_PATH_CAP && (path[0] == '/' || path[0] == '\0');
 }
 
 /* Takes the descriptor. */
 static void keep_local(struct oribi__context *context, int fd)
 {
-    struct oribi_buf *local = &context->announced.local;
+    struct oribi_buf *local = &context->announced->local;
     local->len = 0;
-    context->announced.has_local = fd >= 0 && oribi__frontend_text_read(fd, local) == 0;
+    context->announced->has_local = fd >= 0 && oribi__frontend_text_read(fd, local) == 0;
     oribi_os_close(fd);
 }
 
@@ -150,13 +175,13 @@ static void check_frontend(struct oribi__context *context, const char *spec, uin
 {
     const struct oribi_listeners *listeners = context->process.listeners;
     uint32_t now = 0;
-    for (uint32_t i = 0; i < context->announced.adopted_from; i++)
+    for (uint32_t i = 0; i < context->announced->adopted_from; i++)
         if (strcmp(listeners->items[i].spec, spec) == 0)
             now = kind_of(&listeners->items[i]);
     bool tls = kind & KIND_TLS && strncmp(spec, "tcp://", 6) == 0;
     if (now != kind)
         (void)snprintf(
-            context->announced.error, sizeof(context->announced.error),
+            context->announced->error, sizeof(context->announced->error),
             "%s%.100s: what a frontend listens on (tls://, ?frontend=on) is changed by an upgrade (USR2), not by a "
             "reload",
             tls ? "tls://" : "", spec + (tls ? 6 : 0));
@@ -166,11 +191,11 @@ static void keep_listener(struct oribi__context *context, const char *spec, uint
 {
     char error[ORIBI_ERROR_TEXT_CAP];
     check_frontend(context, spec, kind);
-    if (context->announced.named_count < ORIBI_LISTENERS_MAX)
-        (void)snprintf(context->announced.named[context->announced.named_count++], ORIBI_ADDRESS_TEXT_CAP, "%.*s",
+    if (context->announced->named_count < ORIBI_LISTENERS_MAX)
+        (void)snprintf(context->announced->named[context->announced->named_count++], ORIBI_ADDRESS_TEXT_CAP, "%.*s",
                        ORIBI_ADDRESS_TEXT_CAP - 1, spec);
     if (passed >= 0 && oribi_listeners_adopt(context->process.listeners, passed, ORIBI_ORIGIN_OWN, spec, error) < 0)
-        (void)snprintf(context->announced.error, sizeof(context->announced.error), "%s", error);
+        (void)snprintf(context->announced->error, sizeof(context->announced->error), "%s", error);
 }
 
 void oribi__announced_message(struct oribi__context *context, const struct oribi_message *message, int passed)
@@ -198,22 +223,22 @@ void oribi__announced_message(struct oribi__context *context, const struct oribi
 
 void oribi__announced_ready(struct oribi__context *context, struct oribi_policy_event *event)
 {
-    if (context->announced.mold != event->pid)
+    if (context->announced->mold != event->pid)
         return;
-    if (context->announced.error[0]) {
+    if (context->announced->error[0]) {
         event->type = ORIBI_EVENT_MOLD_FAILED;
         event->refused = true;
-        event->text = context->announced.error;
+        event->text = context->announced->error;
         oribi__mold_socket_close(context, event->pid); /* it believes itself to be wanted, and is to leave */
-    } else if (context->announced.has_config) {
-        event->config = &context->announced.config;
+    } else if (context->announced->has_config) {
+        event->config = &context->announced->config;
     }
 }
 
 static bool is_named(const struct oribi__context *context, const struct oribi_listener *item)
 {
-    for (uint32_t i = 0; i < context->announced.named_count; i++)
-        if (strcmp(context->announced.named[i], item->spec) == 0)
+    for (uint32_t i = 0; i < context->announced->named_count; i++)
+        if (strcmp(context->announced->named[i], item->spec) == 0)
             return true;
     return false;
 }
@@ -224,25 +249,45 @@ void oribi__announced_commit(struct oribi__context *context)
 {
     struct oribi_listeners *listeners = context->process.listeners;
     uint32_t kept = 0;
-    if (context->announced.has_config)
-        oribi_log_set_level(context->announced.log_level);
-    if (context->announced.has_restart_file)
-        oribi__restart_watch(&context->restart_file, context->announced.restart_file);
-    if (context->announced.has_local)
-        oribi__frontends_local(context, &context->announced.local);
+    if (context->announced->has_config)
+        oribi_log_set_level(context->announced->log_level);
+    if (context->announced->has_restart_file)
+        oribi__restart_file_watch(context, context->announced->restart_file);
+    if (context->announced->has_local)
+        oribi__frontends_local(context, &context->announced->local);
     oribi__boot_log_commit(context);
     for (uint32_t i = 0; i < listeners->count; i++) {
         struct oribi_listener *item = &listeners->items[i];
-        if (context->announced.named_count > 0 && !is_named(context, item)) {
+        if (context->announced->named_count > 0 && !is_named(context, item)) {
             oribi_log(ORIBI_LOG_INFO, "no longer listening on %s", oribi_listener_shown(item));
             oribi_listener_close(item, true);
             continue;
         }
-        if (i >= context->announced.adopted_from)
+        if (i >= context->announced->adopted_from)
             oribi_log(ORIBI_LOG_INFO, "listening on %s as well", oribi_listener_shown(item));
         listeners->items[kept++] = *item;
     }
     listeners->count = kept;
-    context->announced.adopted_from = kept;
+    context->announced->adopted_from = kept;
     oribi__announced_drop(context); /* what was announced is in force: forget it */
 }
+
+/* --- the module --- */
+
+static int begin_module(struct oribi__context *context, char *error)
+{
+    context->announced->adopted_from = context->process.listeners->count;
+    return 0;
+}
+
+static void forget(struct oribi__context *context)
+{
+    oribi_buf_deinit(&context->announced->local);
+}
+
+const struct oribi__module oribi__announced_module = {
+    .bytes = sizeof(struct oribi__announced),
+    .begin = begin_module,
+    .forget = forget,
+    .end = forget,
+};

@@ -9,33 +9,12 @@
 #ifndef ORIBI_SUPERVISOR_ANNOUNCED_H
 #define ORIBI_SUPERVISOR_ANNOUNCED_H
 
-#include "oribi/base/buf.h"
-#include "oribi/base/log.h"
-#include "oribi/config/listener.h"
-#include "oribi/supervisor/message.h"
-#include "oribi/policy/policy.h"
-#include "oribi/develop/restart_file.h"
-
-#include <stdbool.h>
 #include <stdint.h>
 
 struct oribi__context;
 struct oribi__process_context;
-
-struct oribi__announced {
-    int32_t mold;                     /* pid of the mold that announces; 0: none does */
-    char error[ORIBI_ERROR_TEXT_CAP]; /* why its generation cannot be the next one, though it is ready; "": it can */
-    bool has_config;
-    struct oribi_policy_config config;
-    enum oribi_log_level log_level;
-    bool has_restart_file;
-    char restart_file[ORIBI__RESTART_PATH_CAP];
-    bool has_local;
-    struct oribi_buf local; /* frontends.h */
-    uint32_t named_count;
-    char named[ORIBI_LISTENERS_MAX][ORIBI_ADDRESS_TEXT_CAP]; /* specs of its listeners */
-    uint32_t adopted_from; /* from this index on the supervisor's listeners are those that the generation has opened */
-};
+struct oribi_message;
+struct oribi_policy_event;
 
 /* In a mold that was started by exec: tells the supervisor the generation's options and listeners. */
 void oribi__announce(struct oribi__process_context *context, uint32_t generation);

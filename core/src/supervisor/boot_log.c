@@ -1,13 +1,41 @@
 /* Lines of the log about a start and about a reload; see the header. */
-#include "supervisor/supervisor_private.h"
+#include "supervisor/boot_log.h"
+
+#include "supervisor/context.h"
 
 #include "oribi/base/escape.h"
+#include "oribi/base/buf.h"
 #include "oribi/base/log.h"
+#include "oribi/config/listener.h"
+#include "oribi/config/options.h"
 
 #include <stdio.h>
 #include <string.h>
 
 enum { OPTIONS_BYTES_MAX = 16 * 1024 }; /* of a generation's differing options; more cannot be */
+
+enum { VERSION_CAP = 32, LANGUAGE_CAP = 64 };
+
+/* A member of struct oribi_supervisor. */
+struct oribi__boot_log {
+    char version[VERSION_CAP];   /* "" when the program has not told it */
+    char language[LANGUAGE_CAP]; /* "ruby 3.3.8" */
+    bool said;
+    struct oribi_buf options;      /* in force; lines of oribi_options_differing() */
+    struct oribi_buf next_options; /* of the generation that loads, as far as it has told them */
+    bool next_told;                /* the generation that loads has begun to tell its options */
+};
+
+void oribi__boot_log_name(struct oribi__context *context, const char *version, const char *language)
+{
+    (void)snprintf(context->boot_log->version, VERSION_CAP, "%s", version);
+    (void)snprintf(context->boot_log->language, LANGUAGE_CAP, "%s", language);
+}
+
+const char *oribi__boot_log_version(const struct oribi__context *context)
+{
+    return context->boot_log->version;
+}
 
 static void put_json(struct oribi_buf *out, const char *key, const char *text)
 {
@@ -29,12 +57,12 @@ static struct oribi_slice members_of(const struct oribi_buf *json)
 
 void oribi__boot_log_begin(struct oribi__context *context)
 {
-    oribi_options_differing(context->process.options, &context->boot_log.options);
+    oribi_options_differing(context->process.options, &context->boot_log->options);
 }
 
 void oribi__boot_log_say(struct oribi__context *context)
 {
-    struct oribi__boot_log *log = &context->boot_log;
+    struct oribi__boot_log *log = context->boot_log;
     if (log->said || !log->version[0])
         return;
     log->said = true;
@@ -83,21 +111,21 @@ void oribi__boot_log_up(struct oribi__context *context, const char *line)
 
 void oribi__boot_log_hear(struct oribi__context *context, const char *text, size_t n)
 {
-    struct oribi_buf *next = &context->boot_log.next_options;
-    context->boot_log.next_told = true;
+    struct oribi_buf *next = &context->boot_log->next_options;
+    context->boot_log->next_told = true;
     if (next->len + n <= OPTIONS_BYTES_MAX)
         (void)oribi_buf_try_append(next, text, n); /* else the log says less */
 }
 
 void oribi__boot_log_drop(struct oribi__context *context)
 {
-    context->boot_log.next_options.len = 0;
-    context->boot_log.next_told = false;
+    context->boot_log->next_options.len = 0;
+    context->boot_log->next_told = false;
 }
 
 void oribi__boot_log_commit(struct oribi__context *context)
 {
-    struct oribi__boot_log *log = &context->boot_log;
+    struct oribi__boot_log *log = context->boot_log;
     struct oribi_buf shown = {0};
     struct oribi_buf json = {0};
     struct oribi_buf before = log->options;
@@ -127,3 +155,15 @@ void oribi__boot_log_members(const struct oribi_policy_action *action, char *dst
     if (action->loaded)
         (void)snprintf(dst, cap, "\"load_ms\":%lld", (long long)action->loaded_ms);
 }
+
+static void forget(struct oribi__context *context)
+{
+    oribi_buf_deinit(&context->boot_log->options);
+    oribi_buf_deinit(&context->boot_log->next_options);
+}
+
+const struct oribi__module oribi__boot_log_module = {
+    .bytes = sizeof(struct oribi__boot_log),
+    .forget = forget,
+    .end = forget,
+};

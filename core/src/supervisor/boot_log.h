@@ -3,23 +3,16 @@
 #ifndef ORIBI_SUPERVISOR_BOOT_LOG_H
 #define ORIBI_SUPERVISOR_BOOT_LOG_H
 
-#include "oribi/base/buf.h"
-#include "oribi/policy/policy.h"
+#include <stddef.h>
 
-struct oribi_options;
+struct oribi_policy_action;
 struct oribi__context;
 
-enum { ORIBI__VERSION_CAP = 32, ORIBI__LANGUAGE_CAP = 64 };
+/* Version and language, where the program tells them; borrowed during the call. */
+void oribi__boot_log_name(struct oribi__context *context, const char *version, const char *language);
 
-/* A member of struct oribi_supervisor. */
-struct oribi__boot_log {
-    char version[ORIBI__VERSION_CAP];   /* "" when the program has not told it */
-    char language[ORIBI__LANGUAGE_CAP]; /* "ruby 3.3.8" */
-    bool said;
-    struct oribi_buf options;      /* in force; lines of oribi_options_differing() */
-    struct oribi_buf next_options; /* of the generation that loads, as far as it has told them */
-    bool next_told;                /* the generation that loads has begun to tell its options */
-};
+/* The version, "" when the program has not told it. */
+const char *oribi__boot_log_version(const struct oribi__context *context);
 
 /* The server begins, in the process that will be the supervisor. */
 void oribi__boot_log_begin(struct oribi__context *context);

@@ -5,6 +5,7 @@
 #include "oribi/base/mem.h"
 #include "oribi/base/os/os.h"
 #include "oribi/base/os/os_process.h"
+#include "oribi/config/listen.h"
 
 #include <dirent.h>
 #include <limits.h>
@@ -87,9 +88,11 @@ static bool join(const char *dir, const char *name, char path[ORIBI__CONTROL_PAT
 static void remove_stale(const char *path)
 {
     struct stat info;
+    struct oribi_socket_file file;
+    oribi_listen_file(path, &file);
     if (lstat(path, &info) == 0 && S_ISSOCK(info.st_mode) && info.st_mtime < time(NULL) - STALE_SECONDS &&
         oribi_os_unix_answers(path) == 0)
-        (void)unlink(path); /* one that stays is looked at by the next start */
+        oribi_listen_unlink(path, &file); /* one that stays is looked at by the next start */
 }
 
 static void sweep(const char *dir)

@@ -1,6 +1,6 @@
 /* How a process gets its role: by being created, or by a fork of another. */
 #include "supervisor/process_private.h"
-#include "supervisor/supervisor_private.h"
+#include "supervisor/supervisor.h"
 
 #include "oribi/base/log.h"
 #include "oribi/base/mem.h"
@@ -36,6 +36,7 @@ int oribi_process_create(const struct oribi_process_setup *setup, struct oribi_p
     bool single = !mold && !setup->manager && setup->options->single;
     p->pid = getpid();
     p->manager = setup->manager != NULL;
+    p->life = single ? &oribi__life_alone : &oribi__life_forked;
     p->role = mold ? ORIBI_ROLE_MOLD : single ? ORIBI_ROLE_WORKER : ORIBI_ROLE_SUPERVISOR;
     p->stage = mold || single ? ORIBI__BEGIN : ORIBI__SERVING;
     struct oribi__arrival arrival = oribi__single_arrive();
@@ -53,13 +54,8 @@ int oribi_process_create(const struct oribi_process_setup *setup, struct oribi_p
 /* The handlers of a worker look at its child until the process is gone, and its language may still ask. */
 void oribi_process_destroy(struct oribi_process *p)
 {
-    if (getpid() == p->pid && p->single)
-        oribi__single_end(p->single);
-    if (getpid() != p->pid || p->role == ORIBI_ROLE_WORKER)
-        return;
-    if (p->role == ORIBI_ROLE_SUPERVISOR && p->supervisor)
-        oribi_supervisor_destroy(p->supervisor);
-    oribi_mem_free(p);
+    if (getpid() == p->pid)
+        p->life->destroy(p);
 }
 
 /* An intermediate holds them back already. */

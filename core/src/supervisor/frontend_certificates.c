@@ -4,6 +4,8 @@
 
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
+#include "oribi/config/listener.h"
+#include "oribi/config/options.h"
 #include "oribi/base/os/os.h"
 #include "oribi/config/address.h"
 

@@ -1,6 +1,6 @@
 /* Files of certificates and keys, kept for frontends that are started again, in memory that the system keeps to this
  * process as far as it can (oribi_os_seclude()). */
-#include "oribi/supervisor/frontends.h"
+#include "oribi/supervisor/frontend_text.h"
 
 #include "oribi/base/os/os.h"
 

@@ -2,6 +2,8 @@
 #include "supervisor/frontend_passwords.h"
 
 #include "oribi/base/clock.h"
+#include "oribi/config/listener.h"
+#include "oribi/config/options.h"
 #include "oribi/base/os/os_process.h"
 
 #include <stdio.h>

@@ -8,7 +8,7 @@
 
 #include "oribi/base/error.h"
 #include "oribi/base/os/os_process.h"
-#include "oribi/supervisor/frontends.h"
+#include "oribi/supervisor/frontend_text.h"
 
 enum {
     ORIBI__PASSWORD_WORDS_MAX = 16, /* of the command */

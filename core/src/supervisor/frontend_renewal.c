@@ -1,20 +1,16 @@
-/* New certificates on their way to frontends, while the server serves:
- *
- *   asked for ─► the files are read, and passwords printed ─► each frontend is told ─► all have answered, or time is
- * over
- *
- * Reading order: oribi__frontends_certificates, read_and_give, oribi__frontends_renewal_turn, end_renewal. */
-#include "supervisor/frontend_passwords.h"
-#include "supervisor/supervisor_private.h"
+/* New certificates on their way to frontends, while the server serves. Reading order: oribi__frontends_certificates,
+ * oribi__frontends_renew, read_and_give, oribi__frontends_look_at_renewal, end_renewal. */
+#include "supervisor/frontends_private.h"
+
+#include "supervisor/actions.h"
+#include "supervisor/control_socket.h"
 
 #include "oribi/base/clock.h"
 #include "oribi/base/error.h"
 #include "oribi/base/log.h"
-#include "oribi/base/mem.h"
 #include "oribi/base/os/os.h"
 
 #include <stdio.h>
-#include <string.h>
 
 enum { CERTIFICATES_MS = 10 * 1000 }; /* until a frontend has taken new ones */
 
@@ -47,11 +43,12 @@ static bool any_owes(const struct oribi__frontends *frontends)
  * code with one line in `error`. */
 static int read_and_give(struct oribi__context *context, char *error)
 {
-    struct oribi__frontends *frontends = &context->frontends;
+    struct oribi__frontends *frontends = context->frontends;
     struct oribi_buf text = {0};
     oribi__frontend_files_free(&frontends->renewed, false);
     int code = oribi__frontend_text_certificates(context->process.options, context->process.listeners, NULL,
-                                                 &frontends->renewed, frontends->passwords, &text, error);
+                                                 &frontends->renewed, oribi__reading_begin(&frontends->of_renewal),
+                                                 &text, error);
     for (uint32_t i = 0; i < frontends->set.count && code == 0; i++) {
         struct oribi__frontend *frontend = &frontends->items[i];
         if (!frontend->process.ready || frontend->control_fd < 0)
@@ -65,13 +62,14 @@ static int read_and_give(struct oribi__context *context, char *error)
 
 static void end_renewal(struct oribi__context *context, int code, const char *error)
 {
-    struct oribi__frontends *frontends = &context->frontends;
+    struct oribi__frontends *frontends = context->frontends;
     char line[ORIBI_ERROR_TEXT_CAP + 64];
     if (code == 0 && frontends->taken > 0)
         oribi__frontend_files_move(&frontends->kept, &frontends->renewed);
     oribi__frontend_files_free(&frontends->renewed, false);
-    oribi__frontends_end_reading(&frontends->passwords, false);
+    oribi__reading_end(&frontends->of_renewal, false);
     frontends->renewing = ORIBI__RENEWAL_NONE;
+    oribi_dispatcher_arm(&context->dispatcher, &frontends->renewal_late, INT64_MAX);
     if (code < 0)
         oribi_log(ORIBI_LOG_ERROR, "certificates: %s: those that serve go on", error);
     else if (error[0])
@@ -87,15 +85,35 @@ static void end_renewal(struct oribi__context *context, int code, const char *er
         oribi__control_answer_first(context, ORIBI__COMMAND_CERTIFICATES, code, line);
     else
         oribi__control_answer(context, ORIBI__COMMAND_CERTIFICATES, code, line);
-    if (!frontends->renew_again)
-        return;
-    frontends->renew_again = false;
-    oribi__frontends_certificates(context);
+    if (frontends->renew_again) {
+        frontends->renew_again = false;
+        oribi__frontends_certificates(context);
+    }
+    oribi__reload_settled(context);
 }
 
-static void renew(struct oribi__context *context)
+/* A frontend that dies owes no answer. */
+void oribi__frontends_look_at_renewal(struct oribi__context *context)
 {
-    struct oribi__frontends *frontends = &context->frontends;
+    struct oribi__frontends *frontends = context->frontends;
+    if (frontends->renewing != ORIBI__RENEWAL_WAITS || any_owes(frontends))
+        return;
+    if (frontends->refusal[0])
+        end_renewal(context, ORIBI_EINVAL, frontends->refusal);
+    else
+        end_renewal(context, 0, frontends->taken > 0 ? frontends->warning : "no frontend serves now");
+}
+
+void oribi__frontends_renewal_late(void *owner)
+{
+    struct oribi__context *context = owner;
+    const char *refusal = context->frontends->refusal;
+    end_renewal(context, ORIBI_EINVAL, refusal[0] ? refusal : "a frontend does not answer");
+}
+
+void oribi__frontends_renew(struct oribi__context *context)
+{
+    struct oribi__frontends *frontends = context->frontends;
     char error[ORIBI_ERROR_TEXT_CAP] = "";
     int code = read_and_give(context, error);
     if (code < 0 && code != ORIBI_AGAIN) {
@@ -103,37 +121,37 @@ static void renew(struct oribi__context *context)
         return;
     }
     frontends->renewing = code == ORIBI_AGAIN ? ORIBI__RENEWAL_READS : ORIBI__RENEWAL_WAITS;
-    frontends->renewal_until = oribi_clock_ms() + CERTIFICATES_MS;
+    if (code == ORIBI_AGAIN) {
+        oribi__reading_await(&frontends->of_renewal);
+        return;
+    }
+    oribi_dispatcher_arm(&context->dispatcher, &frontends->renewal_late, oribi_clock_ms() + CERTIFICATES_MS);
+    oribi__frontends_look_at_renewal(context);
 }
 
 void oribi__frontends_certificates(struct oribi__context *context)
 {
-    struct oribi__frontends *frontends = &context->frontends;
+    struct oribi__frontends *frontends = context->frontends;
     if (frontends->renewing != ORIBI__RENEWAL_NONE) {
         frontends->renew_again = true;
         return;
     }
     frontends->refusal[0] = frontends->warning[0] = '\0';
     frontends->taken = 0;
-    frontends->passwords = oribi_mem_alloc(1, sizeof(*frontends->passwords));
-    renew(context);
+    oribi__frontends_renew(context);
 }
 
-/* A frontend that dies owes no answer. */
-void oribi__frontends_renewal_turn(struct oribi__context *context, int64_t now_ms)
+bool oribi__frontends_renewing(const struct oribi__context *context)
 {
-    struct oribi__frontends *frontends = &context->frontends;
-    if (frontends->renewing == ORIBI__RENEWAL_READS && oribi__passwords_turn(frontends->passwords)) {
-        renew(context);
-        return;
-    }
-    if (frontends->renewing != ORIBI__RENEWAL_WAITS)
-        return;
-    bool late = any_owes(frontends);
-    if (late && now_ms < frontends->renewal_until)
-        return;
-    if (frontends->refusal[0] || late)
-        end_renewal(context, ORIBI_EINVAL, frontends->refusal[0] ? frontends->refusal : "a frontend does not answer");
-    else
-        end_renewal(context, 0, frontends->taken > 0 ? frontends->warning : "no frontend serves now");
+    return context->frontends->renewing != ORIBI__RENEWAL_NONE;
+}
+
+const char *oribi__frontends_refusal(const struct oribi__context *context)
+{
+    return context->frontends->renewal;
+}
+
+void oribi__frontends_forget_refusal(struct oribi__context *context)
+{
+    context->frontends->renewal[0] = '\0';
 }

@@ -1,10 +1,13 @@
-/* Text of records that a frontend is started with (frontend_protocol.h). */
-#include "oribi/supervisor/frontends.h"
+/* Text of records that a frontend is started with (frontend_protocol.h), and options that are set for none. */
+#include "oribi/supervisor/frontend_text.h"
 
 #include "oribi/base/error.h"
+#include "oribi/base/log.h"
 #include "oribi/base/mem.h"
 #include "oribi/base/os/os.h"
 #include "oribi/base/os/os_process.h"
+#include "oribi/config/listener.h"
+#include "oribi/config/options.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -68,6 +71,17 @@ bool oribi__frontend_program(char *dst, size_t cap)
     *slash = '\0';
     int n = snprintf(dst, cap, "%s/oribi-frontend", path);
     return n > 0 && (size_t)n < cap && access(dst, X_OK) == 0;
+}
+
+/* The reason begins with "user", the option of workers; this one is frontend_user. */
+int oribi__frontends_check_user(const struct oribi_options *options, char *error)
+{
+    char reason[ORIBI_ERROR_TEXT_CAP];
+    int code = options->frontend_user ? oribi_process_check_user(options->frontend_user, NULL, reason) : 0;
+    if (code < 0)
+        (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "frontend_%.*s", ORIBI_ERROR_TEXT_CAP - (int)sizeof("frontend_"),
+                       reason);
+    return code;
 }
 
 bool oribi__frontends_wanted(const struct oribi_listeners *listeners)
@@ -212,4 +226,45 @@ int oribi__frontend_text_send(int control_fd, char kind, int fd)
     head->cmsg_len = CMSG_LEN(sizeof(int));
     memcpy(CMSG_DATA(head), &fd, sizeof(int));
     return sendmsg(control_fd, &message, MSG_NOSIGNAL) < 0 ? oribi_os_fail() : 0;
+}
+
+/* --- options that do nothing, since no address has what they are for --- */
+
+/* Those whose absence could be taken for a protection are errors (config/listener.c). */
+static const struct {
+    const char *name;
+    bool of_tls; /* else of any frontend */
+} unused[] = {{"hsts", true},
+              {"tls_min", true},
+              {"http2", true},
+              {"certificate_password_command", true},
+              {"frontends", false},
+              {"frontend_user", false},
+              {"frontend_sandbox", false}};
+
+bool oribi__frontend_unused(const struct oribi_options *options, bool tls, bool frontend, size_t *at, char *line)
+{
+    while (*at < sizeof(unused) / sizeof(unused[0])) {
+        const char *name = unused[*at].name;
+        bool of_tls = unused[(*at)++].of_tls;
+        if ((of_tls ? tls : frontend) || oribi_options_source(options, oribi_options_find(name)) == ORIBI_FROM_DEFAULT)
+            continue;
+        (void)snprintf(line, ORIBI_ERROR_TEXT_CAP, "%s is set, and no address %s", name,
+                       of_tls ? "begins with tls://" : "has a frontend (tls://, ?frontend=on)"); /* fits */
+        return true;
+    }
+    return false;
+}
+
+void oribi__frontends_warn_of_unused(const struct oribi_options *options, const struct oribi_listeners *listeners)
+{
+    char line[ORIBI_ERROR_TEXT_CAP];
+    size_t at = 0;
+    bool tls = false;
+    for (uint32_t i = 0; i < listeners->count; i++)
+        tls |= listeners->items[i].tls;
+    while (oribi__frontend_unused(options, tls, oribi__frontends_wanted(listeners), &at, line))
+        oribi_log(ORIBI_LOG_WARN, "%s", line);
+    if (options->https_redirect && !tls && options->trusted_proxies.count == 0)
+        oribi_log(ORIBI_LOG_WARN, "https_redirect is set, and nothing here is known to speak HTTPS");
 }

@@ -1,43 +1,82 @@
-/* Hearing and ending frontends, and starting them again. */
-#include "supervisor/frontend_passwords.h"
-#include "supervisor/supervisor_private.h"
+/* Frontends from their messages to their end. Reading order: local content, hearing, death, the end, the module. */
+#include "supervisor/frontends_private.h"
+
+#include "supervisor/actions.h"
+#include "supervisor/frontend_memory.h"
+#include "supervisor/start.h"
+#include "supervisor/upgrade.h"
+#include "oribi/observe/observe.h"
 
 #include "oribi/base/clock.h"
 #include "oribi/base/error.h"
 #include "oribi/base/log.h"
-#include "oribi/base/mem.h"
 #include "oribi/base/os/os.h"
 #include "oribi/base/os/os_process.h"
 
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <unistd.h>
+#include <sys/wait.h>
 
 enum {
-    ENDED_LOOK_MS = 5,          /* a command's output is closed just before its end */
-    KILLED_MS = 1000,           /* until a frontend that was killed has ended */
-    LOCAL_MS = 2 * 1000,        /* until it answers by what a reload says */
-    BACKOFF_MS = 100,           /* doubled with each failure */
-    BACKOFF_MS_MAX = 10 * 1000, /* it is not doubled beyond this */
-    CPUS_PER_FRONTEND = 4,
-    HEARD_MAX = 16, /* messages of a frontend at a time: it has one or two to say */
+    KILLED_MS = 1000,    /* until a frontend that was killed has ended */
+    LOCAL_MS = 2 * 1000, /* until it answers by what a reload says */
+    HEARD_MAX = 16,      /* messages of a frontend at a time: it has one or two to say */
 };
 
-/* --- what it is started with --- */
+/* --- what is answered without the application --- */
 
-void oribi__frontends_init(struct oribi__frontends *frontends)
+/* A reload has ended when what it has changed is seen. A frontend whose disk stands still takes the local content
+ * later. */
+static bool locals_wait(const struct oribi__frontends *frontends)
 {
-    frontends->tickets_fd = -1;
-    frontends->slots_fd = -1;
-    frontends->starting = ORIBI_FRONTENDS_MAX;
-    for (uint32_t i = 0; i < ORIBI_FRONTENDS_MAX; i++)
-        frontends->items[i].control_fd = -1;
-    for (uint32_t i = 0; i < ORIBI_FRONTENDS_MAX; i++)
-        frontends->set.processes[i] = &frontends->items[i].process;
+    for (uint32_t i = 0; i < frontends->set.count; i++)
+        if (frontends->items[i].process.ready && frontends->items[i].locals_owed)
+            return true;
+    return false;
+}
+
+bool oribi__frontends_settle(const struct oribi__context *context)
+{
+    const struct oribi__frontends *frontends = context->frontends;
+    return frontends->renewing != ORIBI__RENEWAL_NONE ||
+           (oribi_timer_at(&frontends->locals_late) != INT64_MAX && locals_wait(frontends));
+}
+
+static void locals_late(void *owner)
+{
+    oribi__reload_settled(owner);
+}
+
+void oribi__frontends_local(struct oribi__context *context, const struct oribi_buf *local)
+{
+    struct oribi__frontends *frontends = context->frontends;
+    struct oribi_buf *own = &frontends->local;
+    char error[ORIBI_ERROR_TEXT_CAP];
+    if (frontends->set.count == 0)
+        return;
+    own->len = 0;
+    int fd = ORIBI_ENOMEM;
+    if (oribi_buf_try_append(own, local->p, local->len) == 0)
+        fd = oribi__frontend_text_fd(local, error);
+    if (fd < 0) {
+        oribi_log(ORIBI_LOG_ERROR, "out of memory: frontends go on with the local content of the generation before");
+        return;
+    }
+    for (uint32_t i = 0; i < frontends->set.count; i++) {
+        struct oribi__frontend *frontend = &frontends->items[i];
+        if (frontend->control_fd < 0)
+            continue; /* it gets the text when it starts */
+        if (oribi__frontend_text_send(frontend->control_fd, ORIBI_FRONTEND_TOLD_LOCAL, fd) == 0)
+            frontend->locals_owed++;
+        else
+            oribi_log(ORIBI_LOG_ERROR,
+                      "frontend %u takes no messages: it goes on with the local content of the generation before", i);
+    }
+    oribi_os_close(fd);
+    oribi_dispatcher_arm(&context->dispatcher, &frontends->locals_late, oribi_clock_ms() + LOCAL_MS);
 }
 
 /* --- hearing --- */
@@ -48,28 +87,40 @@ static bool is_last(uint32_t *owed)
     return *owed > 0 && --*owed == 0;
 }
 
-/* One message. False: there is none. */
-static bool hear(struct oribi__context *context, struct oribi__frontend *frontend)
+static void shut(struct oribi__frontend *frontend)
 {
-    struct oribi__frontends *frontends = &context->frontends;
+    oribi_dispatcher_forget(&frontend->context->dispatcher, &frontend->watcher);
+    oribi__close(&frontend->control_fd);
+    frontend->owed = frontend->locals_owed = 0;
+}
+
+static void is_up(struct oribi__frontends *frontends, struct oribi__frontend *frontend)
+{
+    if (!frontends->beginning && !frontend->process.ready)
+        oribi_log(ORIBI_LOG_INFO, "frontend %u (pid %d) serves again", frontend->number, (int)frontend->process.pid);
+    frontend->process.ready = true;
+    frontend->failures = 0;
+    oribi_dispatcher_arm(&frontend->context->dispatcher, &frontend->until, INT64_MAX);
+    if (frontend->files.len > 0)
+        oribi__frontend_files_move(&frontends->kept, &frontend->files);
+}
+
+/* One message. False: there is none. */
+static bool hear(struct oribi__frontends *frontends, struct oribi__frontend *frontend)
+{
     char line[ORIBI_ERROR_TEXT_CAP + 2];
     if (frontend->control_fd < 0)
         return false;
     ssize_t n = oribi_os_read(frontend->control_fd, line, sizeof(line) - 1);
     if (n <= 0) {
-        if (n != ORIBI_AGAIN) {
-            oribi__close(&frontend->control_fd); /* its death is told by waitpid(2) */
-            frontend->owed = frontend->locals_owed = 0;
-        }
+        if (n != ORIBI_AGAIN)
+            shut(frontend); /* its death is told by waitpid(2) */
         return false;
     }
     line[n] = '\0';
     switch (line[0]) {
     case ORIBI_FRONTEND_SAYS_READY:
-        frontend->process.ready = true;
-        frontend->failures = 0;
-        if (frontend->files.len > 0)
-            oribi__frontend_files_move(&frontends->kept, &frontend->files);
+        is_up(frontends, frontend);
         break;
     case ORIBI_FRONTEND_SAYS_TAKEN:
         if (!is_last(&frontend->owed))
@@ -97,293 +148,67 @@ static bool hear(struct oribi__context *context, struct oribi__frontend *fronten
 }
 
 /* Messages that are there. A frontend that writes without an end, which none of ours does, holds up nobody. */
-static void hear_some(struct oribi__context *context, struct oribi__frontend *frontend)
+static void hear_some(struct oribi__frontend *frontend)
 {
-    for (int i = 0; i < HEARD_MAX && hear(context, frontend); i++)
+    for (int i = 0; i < HEARD_MAX && hear(frontend->context->frontends, frontend); i++)
         continue;
 }
 
-static uint32_t count_ready(const struct oribi__frontends *frontends)
+/* Looks at all that waits for a message or a death of a frontend. */
+static void look_at_waits(struct oribi__context *context)
 {
-    uint32_t ready = 0;
-    for (uint32_t i = 0; i < frontends->set.count; i++)
-        ready += frontends->items[i].process.ready;
-    return ready;
+    if (context->frontends->beginning)
+        oribi__frontends_look_at_begin(context);
+    oribi__frontends_look_at_renewal(context);
+    oribi__reload_settled(context);
 }
 
-static bool all_open(const struct oribi__frontends *frontends)
+static void says(void *owner, uint8_t ready)
 {
-    for (uint32_t i = 0; i < frontends->set.count; i++)
-        if (frontends->items[i].control_fd < 0)
-            return false;
-    return true;
+    struct oribi__frontend *frontend = owner;
+    hear_some(frontend);
+    look_at_waits(frontend->context);
 }
 
-/* --- the begin --- */
-
-static int refuse(char *error, const char *text)
+static void died(struct oribi__context *context, struct oribi__frontend *frontend, int status)
 {
-    (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "%s", text);
-    return ORIBI_EINVAL;
-}
-
-/* The reason begins with "user", the option of workers; this one is frontend_user. */
-int oribi__frontends_check_user(const struct oribi_options *options, char *error)
-{
-    char reason[ORIBI_ERROR_TEXT_CAP];
-    int code = options->frontend_user ? oribi_process_check_user(options->frontend_user, NULL, reason) : 0;
-    if (code < 0)
-        (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "frontend_%.*s", ORIBI_ERROR_TEXT_CAP - (int)sizeof("frontend_"),
-                       reason);
-    return code;
-}
-
-int oribi__frontends_begin(struct oribi__context *context, char *error)
-{
-    struct oribi__frontends *frontends = &context->frontends;
-    const struct oribi_options *options = context->process.options;
-    oribi__frontends_warn_of_unused(options, context->process.listeners);
-    if (!oribi__frontends_wanted(context->process.listeners) || context->process.prefork)
-        return 0;
-    if (!oribi__frontend_program(frontends->program, sizeof(frontends->program)))
-        return refuse(error, "tls:// and ?frontend=on need " ORIBI__FRONTEND_NEEDS);
-    oribi__frontends_make_tickets(frontends);
-    oribi__frontends_make_slots(frontends);
-    uint32_t cpus = oribi_os_cpu_count();
-    frontends->set.count = options->frontends ? options->frontends : (cpus + CPUS_PER_FRONTEND - 1) / CPUS_PER_FRONTEND;
-    if (frontends->set.count > ORIBI_FRONTENDS_MAX)
-        frontends->set.count = ORIBI_FRONTENDS_MAX;
-    int code = oribi__frontend_text_local(options, &frontends->local);
-    if (code < 0)
-        (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "out of memory");
-    frontends->beginning = code == 0;
-    if (code < 0)
-        oribi__frontends_close(context, false);
-    return code;
-}
-
-/* One reads certificates at a time. */
-static bool may_start(const struct oribi__frontends *frontends, uint32_t i)
-{
-    return !frontends->of_start || (frontends->starting == i && oribi__passwords_turn(frontends->of_start));
-}
-
-static int begin_turn(struct oribi__context *context, char *error)
-{
-    struct oribi__frontends *frontends = &context->frontends;
-    while (frontends->begun < frontends->set.count) {
-        if (!may_start(frontends, frontends->begun))
-            return ORIBI_AGAIN;
-        int code = oribi__frontend_start(context, frontends->begun, error);
-        if (code < 0)
-            return code;
-        frontends->begun++;
-    }
-    for (uint32_t i = 0; i < frontends->set.count; i++)
-        hear_some(context, &frontends->items[i]);
-    if (frontends->error[0])
-        return refuse(error, frontends->error);
-    if (!all_open(frontends))
-        return refuse(error, "oribi-frontend has ended at its start");
-    if (count_ready(frontends) == frontends->set.count)
-        return 0;
-    return oribi_clock_ms() < frontends->items[0].ready_by ? ORIBI_AGAIN
-                                                           : refuse(error, "oribi-frontend is not ready in time");
-}
-
-int oribi__frontends_begin_turn(struct oribi__context *context, char *error)
-{
-    int code = begin_turn(context, error);
-    if (code == ORIBI_AGAIN)
-        return code;
-    context->frontends.beginning = false;
-    if (code < 0)
-        oribi__frontends_close(context, false);
-    return code;
-}
-
-/* --- what is answered without the application --- */
-
-/* A reload has ended when what it has changed is seen. A frontend whose disk stands still takes the local content
- * later. */
-static bool locals_wait(const struct oribi__frontends *frontends)
-{
-    for (uint32_t i = 0; i < frontends->set.count; i++)
-        if (frontends->items[i].process.ready && frontends->items[i].locals_owed)
-            return true;
-    return false;
-}
-
-bool oribi__frontends_settle(const struct oribi__context *context)
-{
-    const struct oribi__frontends *frontends = &context->frontends;
-    return frontends->renewing != ORIBI__RENEWAL_NONE ||
-           (frontends->locals_until && oribi_clock_ms() < frontends->locals_until && locals_wait(frontends));
-}
-
-void oribi__frontends_local(struct oribi__context *context, const struct oribi_buf *local)
-{
-    struct oribi__frontends *frontends = &context->frontends;
-    struct oribi_buf *own = &frontends->local;
-    char error[ORIBI_ERROR_TEXT_CAP];
-    if (frontends->set.count == 0)
+    struct oribi__frontends *frontends = context->frontends;
+    pid_t pid = frontend->process.pid;
+    hear_some(frontend);
+    shut(frontend);
+    oribi_dispatcher_arm(&context->dispatcher, &frontend->until, INT64_MAX);
+    frontend->process.pid = 0;
+    if (!frontend->process.ready && frontend->files.len > 0) /* it was to have new ones */
+        (void)snprintf(frontend->refused, sizeof(frontend->refused), "%.*s", (int)sizeof(frontend->refused) - 1,
+                       frontends->error);
+    oribi__frontend_files_free(&frontend->files, false);
+    frontend->process.ready = false;
+    if (frontends->set.slots)
+        oribi_frontend_slot_ended(&frontends->set.slots[frontend->number]);
+    if (frontends->ending || frontends->beginning)
         return;
-    own->len = 0;
-    int fd = ORIBI_ENOMEM;
-    if (oribi_buf_try_append(own, local->p, local->len) == 0)
-        fd = oribi__frontend_text_fd(local, error);
-    if (fd < 0) {
-        oribi_log(ORIBI_LOG_ERROR, "out of memory: frontends go on with the local content of the generation before");
-        return;
-    }
-    for (uint32_t i = 0; i < frontends->set.count; i++) {
-        struct oribi__frontend *frontend = &frontends->items[i];
-        if (frontend->control_fd < 0)
-            continue; /* it gets the text when it starts */
-        if (oribi__frontend_text_send(frontend->control_fd, ORIBI_FRONTEND_TOLD_LOCAL, fd) == 0)
-            frontend->locals_owed++;
-        else
-            oribi_log(ORIBI_LOG_ERROR,
-                      "frontend %u takes no messages: it goes on with the local content of the generation before", i);
-    }
-    oribi_os_close(fd);
-    frontends->locals_until = oribi_clock_ms() + LOCAL_MS;
-}
-
-/* --- life --- */
-
-static void plan_start(struct oribi__frontend *frontend, int64_t now_ms)
-{
-    int64_t wait_ms = BACKOFF_MS;
-    for (uint32_t i = 0; i < frontend->failures && wait_ms < BACKOFF_MS_MAX; i++)
-        wait_ms *= 2;
-    frontend->failures++;
-    frontend->start_at = now_ms + (wait_ms < BACKOFF_MS_MAX ? wait_ms : BACKOFF_MS_MAX);
-}
-
-static bool command_ended(struct oribi__passwords *passwords, pid_t pid, int status)
-{
-    return passwords && passwords->runs && oribi_os_command_ended(&passwords->command, pid, status);
+    context->observe->totals.frontend_exits++;
+    oribi_log(ORIBI_LOG_ERROR, "frontend %u (pid %d) ended: %s %d%s%s", frontend->number, (int)pid,
+              WIFSIGNALED(status) ? "signal" : "exit code",
+              WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status), frontends->error[0] ? ": " : "",
+              frontends->error);
+    frontends->error[0] = '\0';
+    oribi__frontend_plan_start(frontend, oribi_clock_ms());
 }
 
 bool oribi__frontends_ended(struct oribi__context *context, pid_t pid, int status)
 {
-    struct oribi__frontends *frontends = &context->frontends;
-    if (command_ended(frontends->passwords, pid, status) || command_ended(frontends->of_start, pid, status))
+    struct oribi__frontends *frontends = context->frontends;
+    if (oribi__reading_ended(&frontends->of_renewal, pid, status) ||
+        oribi__reading_ended(&frontends->of_start, pid, status))
         return true;
-    for (uint32_t i = 0; i < frontends->set.count; i++) {
-        struct oribi__frontend *frontend = &frontends->items[i];
-        if (frontend->process.pid != pid)
-            continue;
-        hear_some(context, frontend);
-        oribi__close(&frontend->control_fd);
-        frontend->process.pid = 0;
-        frontend->owed = frontend->locals_owed = 0;
-        if (!frontend->process.ready && frontend->files.len > 0) /* it was to have new ones */
-            (void)snprintf(frontend->refused, sizeof(frontend->refused), "%.*s", (int)sizeof(frontend->refused) - 1,
-                           frontends->error);
-        oribi__frontend_files_free(&frontend->files, false);
-        frontend->process.ready = false;
-        if (frontends->set.slots)
-            oribi_frontend_slot_ended(&frontends->set.slots[i]);
-        if (frontends->ending || frontends->beginning)
+    for (uint32_t i = 0; i < frontends->set.count; i++)
+        if (frontends->items[i].process.pid == pid) {
+            died(context, &frontends->items[i], status);
+            look_at_waits(context);
             return true;
-        context->observe.totals.frontend_exits++;
-        oribi_log(ORIBI_LOG_ERROR, "frontend %u (pid %d) ended: %s %d%s%s", i, (int)pid,
-                  WIFSIGNALED(status) ? "signal" : "exit code",
-                  WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status), frontends->error[0] ? ": " : "",
-                  frontends->error);
-        frontends->error[0] = '\0';
-        plan_start(frontend, oribi_clock_ms());
-        return true;
-    }
+        }
     return false;
-}
-
-static void look_at(struct oribi__context *context, uint32_t i, int64_t now_ms)
-{
-    struct oribi__frontends *frontends = &context->frontends;
-    struct oribi__frontend *frontend = &frontends->items[i];
-    char error[ORIBI_ERROR_TEXT_CAP];
-    bool was_ready = frontend->process.ready;
-    hear_some(context, frontend);
-    if (!was_ready && frontend->process.ready)
-        oribi_log(ORIBI_LOG_INFO, "frontend %u (pid %d) serves again", i, (int)frontend->process.pid);
-    if (frontend->process.pid && !frontend->process.ready && now_ms >= frontend->ready_by && !frontends->ending) {
-        oribi_log(ORIBI_LOG_ERROR, "frontend %u (pid %d) is not ready in time: killed", i, (int)frontend->process.pid);
-        frontend->ready_by = INT64_MAX;
-        (void)kill(frontend->process.pid, SIGKILL);
-    }
-    if (frontend->process.pid || frontends->ending || !frontend->start_at || now_ms < frontend->start_at ||
-        !may_start(frontends, i))
-        return;
-    int code = oribi__frontend_start(context, i, error);
-    if (code < 0 && code != ORIBI_AGAIN) {
-        oribi_log(ORIBI_LOG_ERROR, "frontend %u cannot be started: %s", i, error);
-        plan_start(frontend, now_ms);
-    }
-}
-
-void oribi__frontends_turn(struct oribi__context *context)
-{
-    struct oribi__frontends *frontends = &context->frontends;
-    int64_t now_ms = oribi_clock_ms();
-    for (uint32_t i = 0; i < frontends->set.count; i++)
-        look_at(context, i, now_ms);
-    oribi__frontends_renewal_turn(context, now_ms);
-    if (now_ms >= frontends->locals_until)
-        frontends->locals_until = 0;
-    oribi__frontends_note_sole(frontends, context->upgrade.predecessor_fd < 0 && !context->policy.upgrade_pid);
-    if (frontends->tickets && now_ms >= frontends->tickets_at)
-        oribi__frontends_turn_tickets(frontends, now_ms);
-}
-
-static int64_t earlier(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-static int64_t passwords_deadline(const struct oribi__passwords *passwords)
-{
-    if (!passwords || !passwords->runs)
-        return INT64_MAX;
-    int64_t look_at = passwords->command.output_fd < 0 ? oribi_clock_ms() + ENDED_LOOK_MS : INT64_MAX;
-    return earlier(look_at, passwords->command.until_ms);
-}
-
-int64_t oribi__frontends_deadline(const struct oribi__context *context)
-{
-    const struct oribi__frontends *frontends = &context->frontends;
-    int64_t at = frontends->tickets ? frontends->tickets_at : INT64_MAX;
-    at = earlier(at, passwords_deadline(frontends->passwords));
-    at = earlier(at, passwords_deadline(frontends->of_start));
-    if (frontends->renewing == ORIBI__RENEWAL_WAITS)
-        at = earlier(at, frontends->renewal_until);
-    if (frontends->locals_until && locals_wait(frontends))
-        at = earlier(at, frontends->locals_until);
-    for (uint32_t i = 0; i < frontends->set.count; i++) {
-        const struct oribi__frontend *frontend = &frontends->items[i];
-        if (frontends->of_start && !frontend->process.pid)
-            continue; /* the reading of certificates tells when */
-        int64_t own = frontend->process.pid == 0 && frontend->start_at ? frontend->start_at
-                      : frontend->process.ready                        ? INT64_MAX
-                                                                       : frontend->ready_by;
-        if (!frontends->ending && own < at)
-            at = own;
-    }
-    return at;
-}
-
-size_t oribi__frontends_fds(const struct oribi__context *context, int *fds)
-{
-    const struct oribi__frontends *frontends = &context->frontends;
-    for (uint32_t i = 0; i < frontends->set.count; i++)
-        fds[i] = frontends->items[i].control_fd;
-    fds[frontends->set.count] =
-        frontends->passwords && frontends->passwords->runs ? frontends->passwords->command.output_fd : -1;
-    fds[frontends->set.count + 1] =
-        frontends->of_start && frontends->of_start->runs ? frontends->of_start->command.output_fd : -1;
-    return frontends->set.count + 2;
 }
 
 /* --- the end --- */
@@ -397,7 +222,7 @@ static void tell_all(struct oribi__frontends *frontends, char kind)
 
 void oribi__frontends_reopen(struct oribi__context *context)
 {
-    struct oribi__frontends *frontends = &context->frontends;
+    struct oribi__frontends *frontends = context->frontends;
     int access_fd = oribi__frontends_access_log_fd(context);
     for (uint32_t i = 0; i < frontends->set.count; i++)
         if (frontends->items[i].control_fd >= 0 &&
@@ -408,59 +233,157 @@ void oribi__frontends_reopen(struct oribi__context *context)
             oribi_log(ORIBI_LOG_WARN, "frontend %u goes on with the old log: %s", i, oribi_os_error_text());
 }
 
-void oribi__frontends_end(struct oribi__context *context, bool handed_over)
+bool oribi__frontends_end(struct oribi__context *context, bool handed_over)
 {
-    struct oribi__frontends *frontends = &context->frontends;
-    if (frontends->ending || frontends->set.count == 0)
-        return;
+    struct oribi__frontends *frontends = context->frontends;
+    if (frontends->ending)
+        return false;
+    if (frontends->set.count == 0)
+        return true;
     frontends->ending = true;
     frontends->renewing = ORIBI__RENEWAL_NONE;
-    oribi__frontends_end_reading(&frontends->passwords, false);
-    oribi__frontends_end_reading(&frontends->of_start, false);
-    bool shared = handed_over || context->upgrade.predecessor_fd >= 0;
+    oribi_dispatcher_arm(&context->dispatcher, &frontends->renewal_late, INT64_MAX);
+    oribi__reading_end(&frontends->of_renewal, false);
+    oribi__reading_end(&frontends->of_start, false);
+    bool shared = handed_over || oribi__upgrade_is_successor(context);
     tell_all(frontends, shared ? ORIBI_FRONTEND_TOLD_DRAIN : ORIBI_FRONTEND_TOLD_STOP);
+    return true;
 }
 
 void oribi__frontends_give_up(struct oribi__context *context)
 {
-    tell_all(&context->frontends, ORIBI_FRONTEND_TOLD_GIVE_UP);
+    tell_all(context->frontends, ORIBI_FRONTEND_TOLD_GIVE_UP);
 }
 
-bool oribi__frontends_left(const struct oribi__context *context)
+static bool any_left(const struct oribi__frontends *frontends)
 {
-    const struct oribi__frontends *frontends = &context->frontends;
     for (uint32_t i = 0; i < frontends->set.count; i++)
         if (frontends->items[i].process.pid)
             return true;
     return false;
 }
 
-void oribi__frontends_close(struct oribi__context *context, bool in_child)
+void oribi__frontends_note_sole(struct oribi__context *context, bool sole)
 {
-    struct oribi__frontends *frontends = &context->frontends;
+    struct oribi__frontends *frontends = context->frontends;
+    for (uint32_t i = 0; frontends->set.slots && i < frontends->set.count; i++)
+        atomic_store_explicit(&frontends->set.slots[i].sole, sole, memory_order_relaxed);
+}
+
+const struct oribi__frontend_set *oribi__frontends_set(const struct oribi__context *context)
+{
+    return &context->frontends->set;
+}
+
+bool oribi__frontends_any(const struct oribi__context *context)
+{
+    return context->frontends->set.count > 0;
+}
+
+/* --- the module --- */
+
+static void turn_tickets(void *owner)
+{
+    struct oribi__context *context = owner;
+    oribi__frontend_tickets_turn(context->frontends->tickets);
+    oribi_dispatcher_arm(&context->dispatcher, &context->frontends->tickets_turn, oribi_clock_ms() + ORIBI__TICKETS_MS);
+}
+
+static void init(struct oribi__context *context)
+{
+    struct oribi__frontends *frontends = context->frontends;
+    frontends->tickets_fd = -1;
+    frontends->slots_fd = -1;
+    frontends->tickets_turn = (struct oribi_timer){.expired = turn_tickets, .owner = context};
+    frontends->begin_late = (struct oribi_timer){.expired = oribi__frontends_begin_late, .owner = context};
+    frontends->renewal_late = (struct oribi_timer){.expired = oribi__frontends_renewal_late, .owner = context};
+    frontends->locals_late = (struct oribi_timer){.expired = locals_late, .owner = context};
+    oribi__reading_init(context, &frontends->of_renewal, oribi__frontends_renew);
+    oribi__reading_init(context, &frontends->of_start, oribi__frontends_password_known);
+    for (uint32_t i = 0; i < ORIBI_FRONTENDS_MAX; i++) {
+        struct oribi__frontend *frontend = &frontends->items[i];
+        frontend->context = context;
+        frontend->number = i;
+        frontend->control_fd = -1;
+        frontend->watcher = (struct oribi_watcher){.ready = says, .owner = frontend};
+        frontend->until = (struct oribi_timer){.expired = oribi__frontend_time_is_over, .owner = frontend};
+        frontends->set.processes[i] = &frontend->process;
+    }
+}
+
+/* A stop of a server that is not up yet ends it here: its policy has begun nothing. */
+static void settle(struct oribi__context *context)
+{
+    struct oribi__frontends *frontends = context->frontends;
+    if (frontends->beginning && context->policy.stopping)
+        oribi__serve_not(context, NULL);
+    if (frontends->set.count > 0)
+        oribi__frontends_note_sole(context, !oribi__upgrade_is_successor(context) && !context->policy.upgrade_pid);
+    if (context->policy.frontends_end && !any_left(frontends))
+        oribi__happened(context, &(struct oribi_policy_event){.type = ORIBI_EVENT_FRONTENDS_ENDED});
+}
+
+static void let_go(struct oribi__context *context)
+{
+    struct oribi__frontends *frontends = context->frontends;
+    for (uint32_t i = 0; i < frontends->set.count; i++)
+        oribi__close(&frontends->items[i].control_fd);
+    oribi__close(&frontends->tickets_fd);
+    oribi__close(&frontends->slots_fd);
+}
+
+/* Keys of ours are wiped by their owner; a child may not have them (oribi_os_seclude()). */
+static void release(struct oribi__context *context, bool in_child)
+{
+    struct oribi__frontends *frontends = context->frontends;
+    for (uint32_t i = 0; i < frontends->set.count; i++)
+        oribi__frontend_files_free(&frontends->items[i].files, in_child);
+    oribi__reading_end(&frontends->of_renewal, in_child);
+    oribi__reading_end(&frontends->of_start, in_child);
+    oribi__frontend_files_free(&frontends->renewed, in_child);
+    oribi__frontend_files_free(&frontends->kept, in_child);
+    if (frontends->tickets)
+        (void)munmap(frontends->tickets, sizeof(*frontends->tickets)); /* ours: cannot fail */
+    frontends->tickets = NULL;
+    if (frontends->set.slots)
+        (void)munmap(frontends->set.slots, ORIBI_FRONTENDS_MAX * sizeof(*frontends->set.slots)); /* as the other */
+    frontends->set.slots = NULL;
+    oribi_buf_deinit(&frontends->local);
+}
+
+static void forget(struct oribi__context *context)
+{
+    release(context, true);
+}
+
+void oribi__frontends_close(struct oribi__context *context)
+{
+    struct oribi__frontends *frontends = context->frontends;
+    struct oribi_timer *timers[] = {&frontends->tickets_turn, &frontends->begin_late, &frontends->renewal_late,
+                                    &frontends->locals_late};
+    for (size_t i = 0; i < sizeof(timers) / sizeof(timers[0]); i++)
+        oribi_dispatcher_arm(&context->dispatcher, timers[i], INT64_MAX);
     for (uint32_t i = 0; i < frontends->set.count; i++) {
         struct oribi__frontend *frontend = &frontends->items[i];
-        oribi__close(&frontend->control_fd);
-        if (frontend->process.pid && !in_child) {
+        shut(frontend);
+        oribi_dispatcher_arm(&context->dispatcher, &frontend->until, INT64_MAX);
+        if (frontend->process.pid) {
             (void)kill(frontend->process.pid, SIGKILL); /* what has begun had its time */
             (void)oribi_process_reap_within(frontend->process.pid, KILLED_MS);
         }
         frontend->process.pid = 0;
         frontend->process.ready = false;
-        oribi__frontend_files_free(&frontend->files, in_child);
     }
-    oribi__frontends_end_reading(&frontends->passwords, in_child);
-    oribi__frontends_end_reading(&frontends->of_start, in_child);
-    oribi__frontend_files_free(&frontends->renewed, in_child);
-    oribi__frontend_files_free(&frontends->kept, in_child);
-    oribi__close(&frontends->tickets_fd);
-    if (frontends->tickets)
-        (void)munmap(frontends->tickets, sizeof(*frontends->tickets)); /* ours: cannot fail */
-    frontends->tickets = NULL;
-    oribi__close(&frontends->slots_fd);
-    if (frontends->set.slots)
-        (void)munmap(frontends->set.slots, ORIBI_FRONTENDS_MAX * sizeof(*frontends->set.slots)); /* as the other */
-    frontends->set.slots = NULL;
+    let_go(context);
+    release(context, false);
     frontends->set.count = 0;
-    oribi_buf_deinit(&frontends->local);
 }
+
+const struct oribi__module oribi__frontends_module = {
+    .bytes = sizeof(struct oribi__frontends),
+    .init = init,
+    .settle = settle,
+    .let_go = let_go,
+    .forget = forget,
+    .end = oribi__frontends_close,
+};

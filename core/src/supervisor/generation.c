@@ -2,11 +2,15 @@
  * started by exec finds its process context in its environment:
  *
  *   ORIBI_MOLD     "layout generation socket message life board board_count parent take give": it is to become a mold
- *   ORIBI_METRICS  the application's metrics (app_store.h)
+ *   ORIBI_METRICS  the application's metrics (context.h)
  *   ORIBI_LISTEN   the listening sockets, for a successor too (listener.h, upgrade.h)
  *
  * Reading order: oribi__start_mold, oribi__mold_started; mold.c goes on in the new process. */
-#include "supervisor/supervisor_private.h"
+#include "supervisor/generation.h"
+
+#include "supervisor/context.h"
+#include "supervisor/fork_handlers.h"
+#include "supervisor/manager.h"
 
 #include "oribi/base/error.h"
 #include "oribi/base/log.h"
@@ -20,24 +24,53 @@
 #include <string.h>
 #include <unistd.h>
 
-/* --- starting --- */
+struct mold {
+    int32_t pid;
+    int fd; /* our end of its command socket; -1: no mold */
+};
 
-struct oribi__mold_socket *oribi__mold_socket_of(struct oribi__context *context, int32_t pid)
+/* A mold that is being started: from the action to oribi__mold_started(). */
+struct next {
+    int fds[2]; /* its command socket, our end first; -1: none is being started */
+    uint32_t generation;
+};
+
+struct oribi__molds {
+    struct mold items[ORIBI_MOLDS_MAX];
+    struct next next;
+};
+
+/* --- command sockets --- */
+
+static struct mold *mold_of(struct oribi__context *context, int32_t pid)
 {
     for (uint32_t i = 0; i < ORIBI_MOLDS_MAX; i++)
-        if (context->molds[i].fd >= 0 && context->molds[i].pid == pid)
-            return &context->molds[i];
+        if (context->molds->items[i].fd >= 0 && context->molds->items[i].pid == pid)
+            return &context->molds->items[i];
     return NULL;
 }
 
 void oribi__mold_socket_close(struct oribi__context *context, int32_t pid)
 {
-    struct oribi__mold_socket *mold = oribi__mold_socket_of(context, pid);
+    struct mold *mold = mold_of(context, pid);
     if (!mold)
         return;
     oribi_os_close(mold->fd);
-    *mold = (struct oribi__mold_socket){.fd = -1};
+    *mold = (struct mold){.fd = -1};
 }
+
+bool oribi__mold_has_socket(struct oribi__context *context, int32_t pid)
+{
+    return mold_of(context, pid) != NULL;
+}
+
+bool oribi__mold_send(struct oribi__context *context, int32_t pid, struct oribi_message *message)
+{
+    const struct mold *mold = mold_of(context, pid);
+    return mold && oribi_message_send(mold->fd, message, 0) == 0;
+}
+
+/* --- starting --- */
 
 static struct oribi_policy_event mold_started(uint32_t generation, pid_t pid, const char *text)
 {
@@ -49,9 +82,9 @@ static struct oribi_policy_event mold_started(uint32_t generation, pid_t pid, co
 static void keep_socket(struct oribi__context *context, int32_t pid, int fd)
 {
     for (uint32_t i = 0; i < ORIBI_MOLDS_MAX; i++) {
-        if (context->molds[i].fd >= 0)
+        if (context->molds->items[i].fd >= 0)
             continue;
-        context->molds[i] = (struct oribi__mold_socket){.pid = pid, .fd = fd};
+        context->molds->items[i] = (struct mold){.pid = pid, .fd = fd};
         return;
     }
     oribi_os_close(fd); /* the mold takes it for the order to leave */
@@ -59,7 +92,7 @@ static void keep_socket(struct oribi__context *context, int32_t pid, int fd)
 
 struct oribi_policy_event oribi__mold_started(struct oribi__context *context, pid_t pid)
 {
-    struct oribi__next_mold *next = &context->next_mold;
+    struct next *next = &context->molds->next;
     const char *text = pid < 0 ? oribi_os_error_text() : NULL;
     if (pid >= 0)
         keep_socket(context, pid, next->fds[0]);
@@ -91,11 +124,11 @@ static int exec_mold(struct oribi__context *context, pid_t *pid)
     size_t count = oribi__listeners_to_keep(context, listen, sizeof(listen), keep);
     oribi_handoff_export(&context->process.handoff, handoff, sizeof(handoff));
     (void)snprintf(mold, sizeof(mold), "ORIBI_MOLD=%u %u %d %d %d %d %u %ld %s", (unsigned)ORIBI__LAYOUT,
-                   context->next_mold.generation, context->next_mold.fds[1], context->process.message_fd,
+                   context->molds->next.generation, context->molds->next.fds[1], context->process.message_fd,
                    context->process.life_fd,
                    /* ten numbers fit */
                    context->process.board.fd, context->process.board.count, (long)context->pid, handoff);
-    keep[count++] = context->next_mold.fds[1];
+    keep[count++] = context->molds->next.fds[1];
     keep[count++] = context->process.message_fd;
     keep[count++] = context->process.life_fd;
     keep[count++] = context->process.board.fd;
@@ -127,13 +160,13 @@ bool oribi__start_mold(struct oribi__context *context, uint32_t generation, bool
                        struct oribi_policy_event *event)
 {
     pid_t pid = -1;
-    context->next_mold.generation = generation;
-    if (!fresh && context->process.prefork) {
+    context->molds->next.generation = generation;
+    if (!fresh && context->kind->is_own_mold) {
         *event = mold_started(generation, context->pid, NULL);
         return true;
     }
-    if (oribi_message_pair(context->next_mold.fds) < 0) {
-        context->next_mold.fds[0] = context->next_mold.fds[1] = -1;
+    if (oribi_message_pair(context->molds->next.fds) < 0) {
+        context->molds->next.fds[0] = context->molds->next.fds[1] = -1;
         *event = mold_started(generation, -1, oribi_os_error_text());
         return true;
     }
@@ -152,3 +185,40 @@ bool oribi__mold_promoted(struct oribi__context *context, const struct oribi_mes
     keep_socket(context, message->pid, passed);
     return true;
 }
+
+bool oribi__mold_is_starting(const struct oribi__context *context)
+{
+    return context->molds->next.fds[0] >= 0;
+}
+
+int oribi__mold_take_over(struct oribi__context *context, uint32_t *generation)
+{
+    int fd = context->molds->next.fds[1];
+    *generation = context->molds->next.generation;
+    context->molds->next.fds[1] = -1;
+    return fd;
+}
+
+/* --- the module --- */
+
+static void init(struct oribi__context *context)
+{
+    context->molds->next.fds[0] = context->molds->next.fds[1] = -1;
+    for (uint32_t i = 0; i < ORIBI_MOLDS_MAX; i++)
+        context->molds->items[i].fd = -1;
+}
+
+static void let_go(struct oribi__context *context)
+{
+    oribi__close(&context->molds->next.fds[0]);
+    oribi__close(&context->molds->next.fds[1]);
+    for (uint32_t i = 0; i < ORIBI_MOLDS_MAX; i++)
+        oribi__close(&context->molds->items[i].fd);
+}
+
+const struct oribi__module oribi__molds_module = {
+    .bytes = sizeof(struct oribi__molds),
+    .init = init,
+    .let_go = let_go,
+    .end = let_go,
+};

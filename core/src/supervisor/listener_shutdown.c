@@ -9,9 +9,15 @@
  * new clients connect into a queue that no worker serves. shutdown(2) ends a socket for all processes, but resets
  * connections that wait to be accepted. Sockets that were handed down, or that a successor or predecessor of
  * ours serves, are only closed. */
-#include "supervisor/supervisor_private.h"
+#include "supervisor/listener_shutdown.h"
+
+#include "supervisor/context.h"
+#include "supervisor/upgrade.h"
+#include "oribi/config/listener.h"
 
 #include "oribi/base/clock.h"
+#include "oribi/base/mem.h"
+#include "oribi/base/os/os.h"
 
 /* The kernel holds a connection back for a second until its client has sent something (listener.c), counted by a
  * timer of its own that a busy machine runs late. The rest of this time is for that: a connection that comes out of
@@ -27,18 +33,24 @@ static bool end_one(struct oribi_listener *item, bool held)
     return true;
 }
 
-void oribi__listening_turn(struct oribi__context *context)
+struct oribi__shutdown {
+    struct oribi_timer look;
+    int64_t held_until;  /* until then connections that the kernel holds back are waited for */
+    bool frontends_only; /* those of frontends end, and those of workers only let nobody in */
+};
+
+static void look(void *owner)
 {
+    struct oribi__context *context = owner;
+    struct oribi__shutdown *shutdown = context->shutdown;
     struct oribi_listeners *listeners = context->process.listeners;
     int64_t now_ms = oribi_clock_ms();
     uint32_t left = 0;
     bool more = false;
-    if (!context->shutdown.look_at || now_ms < context->shutdown.look_at)
-        return;
     for (uint32_t i = 0; i < listeners->count; i++) {
         struct oribi_listener *item = &listeners->items[i];
-        bool ends = item->frontend || !context->shutdown.frontends_only;
-        if (ends && end_one(item, now_ms < context->shutdown.held_until)) {
+        bool ends = item->frontend || !shutdown->frontends_only;
+        if (ends && end_one(item, now_ms < shutdown->held_until)) {
             oribi_os_close(item->fd);
             continue;
         }
@@ -46,7 +58,22 @@ void oribi__listening_turn(struct oribi__context *context)
         listeners->items[left++] = *item;
     }
     listeners->count = left;
-    context->shutdown.look_at = more ? now_ms + LOOK_MS : 0;
+    if (more)
+        oribi_dispatcher_arm(&context->dispatcher, &shutdown->look, now_ms + LOOK_MS);
+}
+
+/* A successor that never served leaves the socket files to its predecessor, which goes on, but for those that it has
+ * opened itself. */
+void oribi__close_listeners(struct oribi__context *context, bool unlink_paths)
+{
+    struct oribi_listeners *listeners = context->process.listeners;
+    for (uint32_t i = 0; oribi__upgrade_is_successor(context) && i < listeners->count; i++) {
+        if (listeners->items[i].fresh)
+            continue;
+        oribi_mem_free(listeners->items[i].path);
+        listeners->items[i].path = NULL;
+    }
+    oribi_listeners_close(listeners, unlink_paths);
 }
 
 /* The others are closed here. */
@@ -64,18 +91,18 @@ static void keep_own(struct oribi_listeners *listeners)
 }
 
 /* True when there is nothing more to end. */
-static bool begin(struct oribi__context *context, bool handed_over)
+static bool begin_end(struct oribi__context *context, bool handed_over)
 {
     struct oribi_listeners *listeners = context->process.listeners;
-    if (handed_over || context->upgrade.predecessor_fd >= 0) {
+    if (handed_over || oribi__upgrade_is_successor(context)) {
         oribi__close_listeners(context, !handed_over);
         return true;
     }
     keep_own(listeners);
     oribi_listeners_unlink(listeners);
-    context->shutdown.look_at = oribi_clock_ms();
-    if (!context->shutdown.held_until)
-        context->shutdown.held_until = context->shutdown.look_at + HELD_MS;
+    if (!context->shutdown->held_until)
+        context->shutdown->held_until = oribi_clock_ms() + HELD_MS;
+    oribi_dispatcher_arm(&context->dispatcher, &context->shutdown->look, 0);
     return false;
 }
 
@@ -84,9 +111,9 @@ static bool begin(struct oribi__context *context, bool handed_over)
 void oribi__end_newcomers(struct oribi__context *context, bool handed_over)
 {
     struct oribi_listeners *listeners = context->process.listeners;
-    if (begin(context, handed_over))
+    if (begin_end(context, handed_over))
         return;
-    context->shutdown.frontends_only = true;
+    context->shutdown->frontends_only = true;
     for (uint32_t i = 0; i < listeners->count; i++)
         if (listeners->items[i].frontend || !listeners->items[i].is_unix)
             oribi_os_listen_stop_accepting(listeners->items[i].fd);
@@ -95,11 +122,29 @@ void oribi__end_newcomers(struct oribi__context *context, bool handed_over)
 void oribi__end_listening(struct oribi__context *context, bool handed_over)
 {
     struct oribi_listeners *listeners = context->process.listeners;
-    if (begin(context, handed_over))
+    if (begin_end(context, handed_over))
         return;
-    context->shutdown.frontends_only = false;
+    context->shutdown->frontends_only = false;
     for (uint32_t i = 0; i < listeners->count; i++)
         oribi_os_listen_stop_accepting(listeners->items[i].fd);
     for (uint32_t i = 0; i < context->process.board.count; i++)
         atomic_store(&context->process.board.slots[i].stop_soon, ORIBI_STOP_LAST);
-} /* the first look follows in the same turn, oribi_supervisor_take() */
+}
+
+/* --- the module --- */
+
+static void init(struct oribi__context *context)
+{
+    context->shutdown->look = (struct oribi_timer){.expired = look, .owner = context};
+}
+
+static void end(struct oribi__context *context)
+{
+    oribi_dispatcher_arm(&context->dispatcher, &context->shutdown->look, INT64_MAX);
+}
+
+const struct oribi__module oribi__shutdown_module = {
+    .bytes = sizeof(struct oribi__shutdown),
+    .init = init,
+    .end = end,
+};

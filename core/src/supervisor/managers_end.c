@@ -4,6 +4,9 @@
 #include "oribi/base/clock.h"
 #include "oribi/base/error.h"
 #include "oribi/base/log.h"
+#include "oribi/base/os/os.h"
+#include "oribi/base/os/os_process.h"
+#include "oribi/observe/context.h"
 
 #include <pthread.h>
 #include <signal.h>

@@ -3,7 +3,7 @@
 #ifndef ORIBI_SUPERVISOR_MANAGERS_END_H
 #define ORIBI_SUPERVISOR_MANAGERS_END_H
 
-#include "supervisor/supervisor_private.h"
+struct oribi__process_context;
 
 /* In a worker that has just begun. May wait until the process between it and the manager is gone. Where nothing can be
  * arranged, oribi_link_stopping() still tells. */

@@ -3,11 +3,22 @@
 
 #include "supervisor/reaper.h"
 #include "oribi/policy/signal_table.h"
-#include "supervisor/supervisor_private.h"
+#include "supervisor/announced.h"
+#include "supervisor/fork_handlers.h"
+#include "supervisor/generation.h"
+#include "supervisor/logs.h"
+#include "supervisor/module.h"
+#include "supervisor/start.h"
+#include "supervisor/supervisor.h"
+#include "oribi/config/options.h"
+#include "oribi/supervisor/message.h"
+#include "oribi/supervisor/title.h"
 
 #include "oribi/base/error.h"
 #include "oribi/base/log.h"
 #include "oribi/base/mem.h"
+#include "oribi/base/os/os_process.h"
+#include "oribi/worker/app_metrics.h"
 #include "oribi/base/signals.h"
 
 #include <signal.h>
@@ -110,12 +121,11 @@ static int settle(struct oribi_mold *mold, pid_t parent, char *error)
 int oribi_mold_enter(struct oribi_supervisor *supervisor, struct oribi_mold **out, char *error)
 {
     struct oribi_mold *mold = oribi_mem_alloc(1, sizeof(*mold));
-    struct oribi__context *context = &supervisor->context;
-    pid_t parent = context->pid;
-    mold->context = context->process;
-    mold->generation = context->next_mold.generation;
-    mold->socket_fd = context->next_mold.fds[1];
-    oribi__supervisor_forget(supervisor, mold->socket_fd);
+    struct oribi__context *context = oribi__supervisor_context(supervisor);
+    mold->context = *oribi__supervisor_process(supervisor);
+    pid_t parent = mold->context.supervisor;
+    mold->socket_fd = oribi__mold_take_over(context, &mold->generation);
+    oribi__supervisor_forget(supervisor);
     int code = settle(mold, parent, error);
     if (code == 0)
         *out = mold;
@@ -268,7 +278,7 @@ static void remove_fresh_files(struct oribi_listeners *listeners)
     for (uint32_t i = 0; i < listeners->count; i++) {
         struct oribi_listener *item = &listeners->items[i];
         if (item->fresh && item->path)
-            (void)unlink(item->path); /* one that is left is stale, and replaced by the next start */
+            oribi_listen_unlink(item->path, &item->file);
     }
 }
 

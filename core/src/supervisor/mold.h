@@ -11,14 +11,41 @@
 #include "oribi/supervisor/process.h"
 #include "oribi/worker/placement/scoreboard.h"
 #include "oribi/worker/worker.h"
-#include "supervisor/supervisor.h"
+#include "oribi/base/os/os.h"
+#include "oribi/observe/context.h"
+#include "oribi/worker/fd_guard.h"
+#include "supervisor/reaper.h"
+
+#include <stdatomic.h>
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
-struct oribi_mold;
+struct oribi_supervisor;
+struct oribi_supervisor_setup;
+
+struct oribi_mold {
+    struct oribi__process_context context;
+    pid_t pid;
+    uint32_t generation;
+    bool started_by_exec;
+    int socket_fd; /* commands from the supervisor */
+    struct oribi_wake wake;
+    struct oribi__fd_guard fd_guard; /* what the application must have left open when it is loaded */
+    _Atomic bool loaded;             /* read by the signal handler */
+    char frameworks[160];            /* that the application has loaded: "rack 3.1.8, rails 8.0.1"; or "" */
+    _Atomic bool exit_asked;         /* set by the signal handler */
+    _Atomic bool reopen_asked;       /* likewise */
+    struct oribi__reapers reapers;
+    uint32_t slot; /* of the spawn being carried out */
+    uint32_t ticket;
+    char title[160];
+};
+
+/* Makes the calling process this mold, with its pid, its signals and a descriptor to be woken by. 0 or ORIBI_ESYS. */
+int oribi__mold_take_post(struct oribi_mold *mold);
 
 /* In the child forked at ORIBI_SUPERVISOR_FORK_MOLD: takes supervisor, closes what belongs to the supervisor alone,
  * switches user and group if asked for. Gives the mold. 0, or ORIBI_ESYS / ORIBI_EINVAL with one line in `error`,
@@ -31,6 +58,22 @@ bool oribi_mold_inherited(void);
 /* In such a command: the same for it; only later failures are reported to the supervisor, so print `error`. Clears the
  * environment variable, so that what the application starts knows nothing of it. */
 int oribi_mold_inherit(const struct oribi_supervisor_setup *setup, struct oribi_mold **out, char *error);
+
+/* In a mold that was started by exec. */
+struct oribi__handed_down {
+    uint32_t generation;
+    int socket_fd;
+    int message_fd;
+    int life_fd;
+    int board_fd;
+    struct oribi_handoff handoff;
+    uint32_t board_count;
+    pid_t parent;
+};
+/* Takes what ORIBI_MOLD says and clears it; 0 or ORIBI_EINVAL with `error`. */
+int oribi__handed_down_read(struct oribi__handed_down *from, char *error);
+/* In a command that is to become a mold, and ends before: tells the supervisor why. */
+bool oribi__mold_start_failed(const char *text);
 
 const struct oribi_options *oribi_mold_options(const struct oribi_mold *mold);
 struct oribi_listeners *oribi_mold_listeners(struct oribi_mold *mold);
@@ -76,6 +119,16 @@ void oribi_mold_destroy(struct oribi_mold *mold);
 /* --- supervisor link: a worker's slot on the scoreboard and its connection to the supervisor --- */
 
 struct oribi_link;
+
+/* New: the child of a worker that this process is now, with a worker's signal handlers; the signals are held back
+ * before (signals.h). Copies `context`. Let go: what a child that the application forks does first. */
+struct oribi_link *oribi__link_new(const struct oribi__process_context *context, uint32_t index, uint32_t ticket,
+                                   uint32_t generation);
+void oribi__link_let_go(void *child);
+
+/* The process is the whole server (single.h). */
+void oribi__link_alone(struct oribi_link *child);
+const struct oribi__process_context *oribi__link_context(const struct oribi_link *child);
 
 /* In the grandchild: takes mold, installs a worker's signal handlers. Never fails. */
 struct oribi_link *oribi_link_enter(struct oribi_mold *mold);

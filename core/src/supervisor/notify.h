@@ -1,28 +1,16 @@
 /* Messages of the supervisor to the service manager (sd_notify.h). Its socket may be full for a moment; without READY a
  * start counts as failed, and without STOPPING a stop as a crash. So such a message is sent once more, and the log says
- * so. A newer message replaces one that waits. */
+ * so. A newer message replaces one that waits. The watchdog hears of the supervisor as long as its loop turns. */
 #ifndef ORIBI_SUPERVISOR_NOTIFY_H
 #define ORIBI_SUPERVISOR_NOTIFY_H
-
-#include <stdint.h>
-#include <sys/types.h>
 
 struct oribi__context;
 
 enum oribi__notice { ORIBI__NO_NOTICE, ORIBI__READY_NOTICE, ORIBI__RELOADING_NOTICE, ORIBI__STOPPING_NOTICE };
 
-enum { ORIBI__NOTICE_STATUS_CAP = 512, ORIBI__NOTICE_RETRY_MS = 100 };
-
-struct oribi__waiting_notice {
-    enum oribi__notice notice; /* NO_NOTICE: none waits */
-    int64_t at;                /* when it is sent once more */
-    char status[ORIBI__NOTICE_STATUS_CAP];
-};
+enum { ORIBI__NOTICE_RETRY_MS = 100 };
 
 /* Borrows `status`, one line for people with READY; NULL: none. Nothing happens where no service manager listens. */
 void oribi__notify(struct oribi__context *context, enum oribi__notice notice, const char *status);
-
-/* Sends the waiting notice when its time has come. */
-void oribi__notify_turn(struct oribi__context *context);
 
 #endif

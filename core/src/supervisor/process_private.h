@@ -25,11 +25,28 @@ enum oribi__stage {
     ORIBI__LEFT,
 };
 
+/* Differences between a process that was forked, or supervises, and one that serves alone (single.h). */
+struct oribi__life {
+    const struct oribi_step *(*begins)(struct oribi_process *p); /* a worker's first step */
+    /* A worker is open, before after_worker_ready: NULL, or a step. */
+    const struct oribi_step *(*opened)(struct oribi_process *p);
+    const struct oribi_step *(*ran)(struct oribi_process *p); /* RUN is over */
+    const struct oribi_step *(*exit)(struct oribi_process *p);
+    const struct oribi_step *(*failed)(struct oribi_process *p);
+    void (*signal)(struct oribi_process *p, int number);
+    void (*stop)(struct oribi_process *p);
+    void (*destroy)(struct oribi_process *p);
+};
+
+extern const struct oribi__life oribi__life_forked;
+extern const struct oribi__life oribi__life_alone;
+
 struct oribi_process {
     struct oribi_link *link;             /* of a worker; first, because the worker's loop reads it in each round */
     struct oribi_supervisor *supervisor; /* of a supervisor and its starter */
     struct oribi_mold *mold;             /* of a mold and its intermediate */
     struct oribi_single *single;         /* of a server of one process, whose role is that of a worker; NULL: others */
+    const struct oribi__life *life;
     enum oribi_role role;
     enum oribi__stage stage;
     pid_t pid;
@@ -51,7 +68,7 @@ struct oribi_process {
 /* As the step FORK: the signals are held back, and the fork handler leaves the descriptors alone. */
 void oribi__process_hold(struct oribi_process *p, enum oribi_fork_kind kind);
 
-/* start.c: the process that --daemonize was given to. A failed fork (pid < 0) is printed there and then. */
+/* supervisor.c: the process that --daemonize was given to. A failed fork (pid < 0) is printed there and then. */
 void oribi__starter_enter(struct oribi_supervisor *supervisor, pid_t pid);
 void oribi__starter_wait(const struct oribi_supervisor *supervisor, int64_t ms);
 

@@ -1,9 +1,9 @@
 /* Parents of workers that the supervisor cannot have for its children. */
 #include "supervisor/reaper.h"
 
-#include "oribi/base/clock.h"
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
+#include "oribi/base/os/os.h"
 #include "oribi/base/os/os_process.h"
 #include "oribi/supervisor/message.h"
 
@@ -12,8 +12,6 @@
 
 enum {
     DESCRIPTORS_MAX = 1024, /* what an application has opened above stays open until the worker ends */
-    LOOK_MS = 1000,
-    PATIENCE_MS = 1000,
 };
 
 /* --- the reaper --- */
@@ -69,50 +67,4 @@ void oribi__reapers_free(struct oribi__reapers *reapers)
 {
     oribi_mem_free(reapers->pids);
     *reapers = (struct oribi__reapers){0};
-}
-
-/* --- the supervisor --- */
-
-bool oribi__reaper_reported(struct oribi__context *context, const struct oribi_message *message,
-                            struct oribi_policy_event *event)
-{
-    if (oribi_os_adopts_orphans())
-        return false;
-    oribi__mold_socket_close(context, message->pid);
-    *event =
-        (struct oribi_policy_event){.type = ORIBI_EVENT_EXITED, .pid = message->pid, .status = (int)message->ticket};
-    return true;
-}
-
-pid_t oribi__reaper_missing(struct oribi__context *context)
-{
-    int64_t now_ms = oribi_clock_ms();
-    const struct oribi_policy *policy = &context->policy;
-    if (oribi_os_adopts_orphans() || now_ms < context->reapers_look_at)
-        return 0;
-    for (uint32_t i = 0; i < policy->slot_count; i++)
-        if (oribi_policy_has_process(policy, i) && oribi_process_is_gone(policy->records[i].pid))
-            return policy->records[i].pid;
-    context->reapers_look_at = now_ms + LOOK_MS;
-    return 0;
-}
-
-/* The end of the socket that all of them report to is theirs. */
-void oribi__reapers_await(struct oribi__context *context)
-{
-    struct oribi_message message;
-    int64_t end_ms = oribi_clock_ms() + PATIENCE_MS;
-    int64_t left_ms = PATIENCE_MS;
-    if (oribi_os_adopts_orphans())
-        return;
-    oribi__close(&context->process.message_fd);
-    while (left_ms > 0 && oribi_message_receive(context->message_fd, &message, NULL) != ORIBI_ECLOSED) {
-        oribi_process_poll(&context->message_fd, 1, left_ms);
-        left_ms = end_ms - oribi_clock_ms();
-    }
-}
-
-int64_t oribi__reaper_deadline(const struct oribi__context *context)
-{
-    return oribi_os_adopts_orphans() ? INT64_MAX : context->reapers_look_at;
 }

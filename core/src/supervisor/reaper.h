@@ -13,7 +13,16 @@
 #ifndef ORIBI_SUPERVISOR_REAPER_H
 #define ORIBI_SUPERVISOR_REAPER_H
 
-#include "supervisor/supervisor_private.h"
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* Processes of this kind that a mold has forked. */
+struct oribi__reapers {
+    pid_t *pids;
+    uint32_t count;
+    uint32_t cap;
+};
 
 /* In the intermediate, whose signals are held back: closes all descriptors but message_fd, with the null device
  * for standard streams; waits for the end of its
@@ -23,19 +32,5 @@ void oribi__reaper_keep(int message_fd, pid_t pid);
 /* In the mold: notes one more, and reaps those that have ended. */
 void oribi__reapers_add(struct oribi__reapers *reapers, pid_t pid);
 void oribi__reapers_free(struct oribi__reapers *reapers);
-
-/* In the supervisor: the report as an event. False: no process of this system sends one. */
-bool oribi__reaper_reported(struct oribi__context *context, const struct oribi_message *message,
-                            struct oribi_policy_event *event);
-
-/* A process that has gone without a report, looked for once a second; 0: none. It may have been reported since. */
-pid_t oribi__reaper_missing(struct oribi__context *context);
-
-/* At the supervisor's end, when all workers have ended: waits until their reapers, which have told it of that, have
- * ended as well; not for long. */
-void oribi__reapers_await(struct oribi__context *context);
-
-/* When to look next, by oribi_clock_ms(); INT64_MAX: never. */
-int64_t oribi__reaper_deadline(const struct oribi__context *context);
 
 #endif

@@ -4,14 +4,13 @@
 #ifndef ORIBI_SUPERVISOR_SUPERVISOR_H
 #define ORIBI_SUPERVISOR_SUPERVISOR_H
 
-#include "oribi/config/listener.h"
-#include "oribi/config/options.h"
-#include "oribi/supervisor/prefork.h"
-
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
+struct oribi_listeners;
+struct oribi_options;
+struct oribi_prefork;
 struct oribi_supervisor;
 
 struct oribi_supervisor_setup {

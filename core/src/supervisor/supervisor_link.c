@@ -4,12 +4,19 @@
 #include "supervisor/mold.h"
 #include "supervisor/process_private.h"
 #include "oribi/policy/signal_table.h"
-#include "supervisor/supervisor_private.h"
+#include "supervisor/fork_handlers.h"
+#include "supervisor/logs.h"
+#include "supervisor/manager.h"
+#include "supervisor/module.h"
+#include "supervisor/start.h"
+#include "oribi/supervisor/message.h"
 
 #include "oribi/base/clock.h"
 #include "oribi/base/error.h"
 #include "oribi/base/log.h"
 #include "oribi/base/mem.h"
+#include "oribi/base/os/os_process.h"
+#include "oribi/worker/app_metrics.h"
 #include "oribi/supervisor/prefork.h"
 
 #include <signal.h>
@@ -19,7 +26,18 @@
 
 enum { REOPEN = 1, MOLD = 2 };
 
+/* Requests of a server's worker, or jobs of a manager's (prefork.h). */
+struct work {
+    enum oribi__signalled column; /* of the table of signals */
+    enum oribi__effect early;     /* of a stop before the worker serves */
+    bool at_terminal;             /* Ctrl-C may go to all processes */
+    const char *begins;           /* state in the title */
+    const char *unit;
+    void (*choose_signals)(bool usr1_foreign);
+};
+
 struct oribi_link {
+    const struct work *work;
     struct oribi__process_context context;
     pid_t pid;
     uint32_t index;
@@ -39,6 +57,7 @@ struct oribi_link {
     int64_t titled_ms;        /* oribi_link_job_title */
     bool titled_busy;
     bool leaving_reported;
+    bool alone;                    /* this process is the whole server */
     bool worker_has_sockets;       /* listeners and hand-off socket: its own fork handler closes them (worker_life.c) */
     struct oribi_listeners *spare; /* duplicates for a mold made of this worker, while it is forked */
     struct oribi_handoff spare_handoff; /* likewise */
@@ -48,15 +67,14 @@ struct oribi_link {
 static void on_signal(void *self, int number)
 {
     struct oribi_link *child = self;
-    bool job_worker = child->context.prefork;
-    enum oribi__effect effect = oribi__signal_effect(number, job_worker ? ORIBI__IN_JOB_WORKER : ORIBI__IN_WORKER);
+    enum oribi__effect effect = oribi__signal_effect(number, child->work->column);
     struct oribi_worker *worker = atomic_load(&child->worker);
     if (number == SIGINT && child->at_terminal && !atomic_exchange(&child->interrupted, true))
         effect = ORIBI__DRAINS;
     if (effect == ORIBI__DRAINS && atomic_load(&child->left))
         return; /* sent twice, as by a signal to the whole process group and then by the supervisor */
     if (effect == ORIBI__DRAINS && !atomic_load(&child->serving))
-        effect = job_worker ? ORIBI__RAISES : ORIBI__ENDS;
+        effect = child->work->early;
     switch (effect) {
     case ORIBI__RAISES:
         oribi_signals_yield(number);
@@ -119,10 +137,10 @@ struct oribi_link *oribi_link_enter(struct oribi_mold *mold)
 
 struct oribi_link *oribi_link_enter_managed(struct oribi_supervisor *supervisor, char *error)
 {
-    struct oribi_policy_action spawn = supervisor->context.manager.spawn;
-    bool dies_with_parent = !supervisor->context.manager.can_outlive_thread;
-    struct oribi__process_context context = supervisor->context.process;
-    oribi__supervisor_forget(supervisor, -1);
+    struct oribi_policy_action spawn;
+    bool dies_with_parent = oribi__prefork_spawned(oribi__supervisor_context(supervisor), &spawn);
+    struct oribi__process_context context = *oribi__supervisor_process(supervisor);
+    oribi__supervisor_forget(supervisor);
     struct oribi_link *child = oribi__link_new(&context, spawn.slot, spawn.ticket, spawn.generation);
     if (oribi_process_switch_user(context.options->user, context.options->group, error) < 0) {
         oribi_link_failed(child, error, strlen(error));
@@ -146,6 +164,23 @@ static void choose_signals(bool usr1_foreign)
     oribi_signals_choose(numbers, count);
 }
 
+static void choose_all(bool usr1_foreign)
+{
+    (void)usr1_foreign;
+}
+
+static const struct work requests = {.column = ORIBI__IN_WORKER,
+                                     .early = ORIBI__ENDS,
+                                     .at_terminal = true,
+                                     .begins = "starting",
+                                     .unit = "requests",
+                                     .choose_signals = choose_all};
+static const struct work jobs = {.column = ORIBI__IN_JOB_WORKER,
+                                 .early = ORIBI__RAISES,
+                                 .begins = "running",
+                                 .unit = "jobs",
+                                 .choose_signals = choose_signals};
+
 struct oribi_link *oribi__link_new(const struct oribi__process_context *context, uint32_t index, uint32_t ticket,
                                    uint32_t generation)
 {
@@ -156,9 +191,9 @@ struct oribi_link *oribi__link_new(const struct oribi__process_context *context,
     child->index = index;
     child->ticket = ticket;
     child->generation = generation;
-    child->at_terminal = !context->prefork && oribi_options_at_terminal(context->options);
-    if (context->prefork)
-        choose_signals(context->usr1_foreign);
+    child->work = context->prefork ? &jobs : &requests;
+    child->at_terminal = child->work->at_terminal && oribi_options_at_terminal(context->options);
+    child->work->choose_signals(context->usr1_foreign);
     struct oribi_slot *slot = oribi_link_slot(child);
     atomic_store(&slot->pid, child->pid);
     atomic_store(&slot->generation, child->generation);
@@ -177,6 +212,11 @@ struct oribi_link *oribi__link_new(const struct oribi__process_context *context,
     return child;
 }
 
+void oribi__link_alone(struct oribi_link *child)
+{
+    child->alone = true;
+}
+
 void oribi_link_setup(struct oribi_link *child, struct oribi_worker_setup *setup)
 {
     *setup = (struct oribi_worker_setup){
@@ -188,7 +228,7 @@ void oribi_link_setup(struct oribi_link *child, struct oribi_worker_setup *setup
         .access_log = child->context.access_log,
         .report_fd = child->context.message_fd,
         .life_fd = child->context.life_fd,
-        .shares_heap = child->context.single,
+        .shares_heap = child->alone,
     };
     child->worker_has_sockets = true;
 }
@@ -380,16 +420,16 @@ int oribi_link_wake_fd(struct oribi_link *child)
 }
 
 /* Between two calls a worker that has more to do does not say that it is idle. */
-static const char *state_text(const struct oribi_slot *slot, bool prefork)
+static const char *state_text(const struct oribi_slot *slot, const struct work *work)
 {
-    if (prefork && atomic_load(&slot->state) == ORIBI_SLOT_STARTING)
-        return "running";
     switch (atomic_load(&slot->state)) {
     case ORIBI_SLOT_IDLE:
     case ORIBI_SLOT_BUSY:
         return atomic_load(&slot->call_started_us) ? "busy" : "idle";
     case ORIBI_SLOT_DRAINING:
         return "draining";
+    case ORIBI_SLOT_STARTING:
+        return work->begins;
     default:
         return "starting";
     }
@@ -400,12 +440,12 @@ size_t oribi_link_title(struct oribi_link *child, char *dst, size_t cap)
     char title[sizeof(child->title)];
     struct oribi_slot *slot = oribi_link_slot(child);
     char role[24] = "single";
-    if (!child->context.single)
+    if (!child->alone)
         (void)snprintf(role, sizeof(role), "worker %u", child->index); /* fits */
     (void)snprintf(title, sizeof(title), "%s %s, generation %u, %s, %llu %s", child->context.program, role,
-                   child->generation, state_text(slot, child->context.prefork),
+                   child->generation, state_text(slot, child->work),
                    (unsigned long long)atomic_load(&slot->request_count),
-                   child->context.prefork ? "jobs" : "requests"); /* cut when longer: still a title */
+                   child->work->unit); /* cut when longer: still a title */
     return oribi__title_changed(title, child->title, sizeof(child->title), dst, cap);
 }
 

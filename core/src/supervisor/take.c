@@ -3,7 +3,7 @@
  * take_supervisor, take_mold, take_intermediate, take_worker. */
 #include "supervisor/reaper.h"
 #include "supervisor/process_private.h"
-#include "supervisor/supervisor_private.h"
+#include "supervisor/supervisor.h"
 
 #include "oribi/base/clock.h"
 #include "oribi/base/mem.h"
@@ -199,17 +199,17 @@ static const struct oribi_step *take_intermediate(struct oribi_process *p)
 
 /* --- worker --- */
 
-/* Nothing was forked, so there is no hook about that. */
 static const struct oribi_step *worker_begins(struct oribi_process *p)
 {
-    if (p->single) {
-        p->stage = ORIBI__LOADED;
-        return give_type(p, ORIBI_STEP_LOAD);
-    }
     p->stage = ORIBI__HOOKED;
     (void)hook(p, "after_fork");
     p->step.fatal = true;
     return &p->step;
+}
+
+static const struct oribi_step *worker_opened(struct oribi_process *p)
+{
+    return NULL;
 }
 
 /* RUN is over: because a mold is to be made of this worker, or because it has served. */
@@ -221,6 +221,65 @@ static const struct oribi_step *worker_ran(struct oribi_process *p)
     return hook(p, name);
 }
 
+static const struct oribi_step *worker_exit(struct oribi_process *p)
+{
+    oribi_link_leave(p->link);
+    return leave(p, 0, false);
+}
+
+static const struct oribi_step *worker_failed(struct oribi_process *p)
+{
+    return leave(p, 1, true);
+}
+
+static void worker_signal(struct oribi_process *p, int number)
+{
+    if (p->link)
+        oribi_link_signal(p->link, number);
+}
+
+static void supervisor_stop(struct oribi_process *p)
+{
+    if (p->role == ORIBI_ROLE_SUPERVISOR && p->supervisor && !p->over)
+        oribi_supervisor_stop(p->supervisor);
+}
+
+static void destroy(struct oribi_process *p)
+{
+    if (p->role == ORIBI_ROLE_WORKER)
+        return;
+    if (p->role == ORIBI_ROLE_SUPERVISOR && p->supervisor)
+        oribi_supervisor_destroy(p->supervisor);
+    oribi_mem_free(p);
+}
+
+const struct oribi__life oribi__life_forked = {
+    .begins = worker_begins,
+    .opened = worker_opened,
+    .ran = worker_ran,
+    .exit = worker_exit,
+    .failed = worker_failed,
+    .signal = worker_signal,
+    .stop = supervisor_stop,
+    .destroy = destroy,
+};
+
+/* --- alone --- */
+
+/* Nothing was forked, so there is no hook about that. */
+static const struct oribi_step *single_begins(struct oribi_process *p)
+{
+    p->stage = ORIBI__LOADED;
+    return give_type(p, ORIBI_STEP_LOAD);
+}
+
+static const struct oribi_step *single_opened(struct oribi_process *p)
+{
+    p->stage = ORIBI__UP;
+    oribi__single_await_up(p->single);
+    return hook(p, "server_ready");
+}
+
 static const struct oribi_step *single_ran(struct oribi_process *p)
 {
     bool restarts = p->stage == ORIBI__SERVING && oribi__single_restarts(p->single);
@@ -228,23 +287,47 @@ static const struct oribi_step *single_ran(struct oribi_process *p)
     return hook(p, restarts ? "before_reload" : "before_worker_exit");
 }
 
-static const struct oribi_step *worker_exit(struct oribi_process *p)
+static const struct oribi_step *single_exit(struct oribi_process *p)
 {
-    if (p->single)
-        return leave(p, oribi__single_leave(p->single, p->failed), false);
-    oribi_link_leave(p->link);
-    return leave(p, 0, false);
+    return leave(p, oribi__single_leave(p->single, p->failed), false);
 }
+
+static void single_signal(struct oribi_process *p, int number)
+{
+    oribi__single_signal(p->single, number);
+}
+
+static void single_stop(struct oribi_process *p)
+{
+    oribi__single_stop(p->single);
+}
+
+static void single_destroy(struct oribi_process *p)
+{
+    oribi__single_end(p->single);
+}
+
+const struct oribi__life oribi__life_alone = {
+    .begins = single_begins,
+    .opened = single_opened,
+    .ran = single_ran,
+    .exit = single_exit,
+    .failed = single_exit,
+    .signal = single_signal,
+    .stop = single_stop,
+    .destroy = single_destroy,
+};
 
 static const struct oribi_step *take_worker(struct oribi_process *p)
 {
     if (p->failed)
-        return p->single ? worker_exit(p) : leave(p, 1, true);
+        return p->life->failed(p);
     if (p->manager)
         return give_type(p, ORIBI_STEP_RUN);
+    const struct oribi_step *step;
     switch (p->stage) {
     case ORIBI__BEGIN:
-        return worker_begins(p);
+        return p->life->begins(p);
     case ORIBI__HOOKED:
         p->stage = ORIBI__LOADED;
         if (!p->loaded)
@@ -255,11 +338,9 @@ static const struct oribi_step *take_worker(struct oribi_process *p)
         p->stage = ORIBI__OPENED;
         return give_type(p, ORIBI_STEP_OPEN);
     case ORIBI__OPENED:
-        if (p->single) {
-            p->stage = ORIBI__UP;
-            oribi__single_await_up(p->single);
-            return hook(p, "server_ready");
-        }
+        step = p->life->opened(p);
+        if (step)
+            return step;
         /* fall through */
     case ORIBI__UP:
         p->stage = ORIBI__READY;
@@ -269,14 +350,14 @@ static const struct oribi_step *take_worker(struct oribi_process *p)
         return give_type(p, ORIBI_STEP_RUN);
     case ORIBI__SERVING:
     case ORIBI__RESTARTS:
-        return p->single ? single_ran(p) : worker_ran(p);
+        return p->life->ran(p);
     case ORIBI__REFORK:
         p->stage = ORIBI__READY;
         return ask_for_fork(p, ORIBI_FORK_INTERMEDIATE);
     case ORIBI__LEFT:
         break;
     }
-    return worker_exit(p);
+    return p->life->exit(p);
 }
 
 /* A child that the application has forked comes back here when it has nothing of its own to end with. */
@@ -306,12 +387,6 @@ const struct oribi_step *oribi_process_take(struct oribi_process *p)
 
 /* --- waiting --- */
 
-/* Of two bounds, each < 0 for none, the shorter one. */
-static int64_t shorter(int64_t a_ms, int64_t b_ms)
-{
-    return a_ms < 0 || (b_ms >= 0 && b_ms < a_ms) ? b_ms : a_ms;
-}
-
 static int64_t awaited_ms(const struct oribi_process *p)
 {
     if (!p->awaits || p->await_until_ms == INT64_MAX)
@@ -323,7 +398,7 @@ static int64_t awaited_ms(const struct oribi_process *p)
 void oribi_process_wait(struct oribi_process *p, int64_t ms)
 {
     if (p->role == ORIBI_ROLE_SUPERVISOR)
-        oribi_supervisor_wait_for(p->supervisor, shorter(ms, awaited_ms(p)));
+        oribi_supervisor_wait_for(p->supervisor, oribi_shorter(ms, awaited_ms(p)));
     else if (p->role == ORIBI_ROLE_STARTER)
         oribi__starter_wait(p->supervisor, ms);
     else if (p->role == ORIBI_ROLE_MOLD && p->mold)

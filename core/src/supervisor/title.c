@@ -1,8 +1,7 @@
-/* Titles: the supervisor's, and the times at which a worker's is set anew. */
+/* Titles of processes, and the times at which a worker's is set anew. */
 #include "oribi/supervisor/title.h"
 
 #include "oribi/base/clock.h"
-#include "supervisor/supervisor_private.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -38,8 +37,6 @@ size_t oribi_title_text(struct oribi_title *title, char *dst, size_t cap)
     return oribi_process_title(title->process, dst, cap);
 }
 
-/* --- the supervisor's --- */
-
 size_t oribi__title_changed(const char *title, char *last, size_t last_cap, char *dst, size_t cap)
 {
     if (strncmp(title, last, last_cap) == 0)
@@ -47,20 +44,4 @@ size_t oribi__title_changed(const char *title, char *last, size_t last_cap, char
     (void)snprintf(last, last_cap, "%s", title);
     int n = snprintf(dst, cap, "%s", title);
     return n > 0 && (size_t)n < cap ? (size_t)n : cap - 1;
-}
-
-size_t oribi_supervisor_title(struct oribi_supervisor *supervisor, char *dst, size_t cap)
-{
-    char title[sizeof(supervisor->title)];
-    const struct oribi_policy *policy = &supervisor->context.policy;
-    const char *doing = policy->stopping          ? ", stopping"
-                        : policy->stop_at         ? ", about to stop"
-                        : policy->next_generation ? ", loading the next generation"
-                        : policy->rolling         ? ", replacing workers"
-                        : policy->upgrade_pid     ? ", starting a successor"
-                                                  : "";
-    (void)snprintf(title, sizeof(title), "%s supervisor, generation %u, %u worker%s%s",
-                   supervisor->context.process.program, policy->generation, oribi_policy_serving(policy),
-                   oribi_log_plural(oribi_policy_serving(policy)), doing); /* cut when longer: still a title */
-    return oribi__title_changed(title, supervisor->title, sizeof(supervisor->title), dst, cap);
 }

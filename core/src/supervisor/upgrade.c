@@ -2,10 +2,17 @@
  * successor's. */
 #include "supervisor/upgrade.h"
 
-#include "supervisor/supervisor_private.h"
+#include "supervisor/context.h"
+#include "supervisor/control_socket.h"
+#include "supervisor/fork_handlers.h"
+#include "supervisor/generation.h"
+#include "supervisor/server_pid.h"
+#include "oribi/observe/observe.h"
+#include "oribi/supervisor/control_place.h"
 
 #include "oribi/base/error.h"
 #include "oribi/base/log.h"
+#include "oribi/base/os/os.h"
 #include "oribi/config/listener.h"
 #include "supervisor/mold.h"
 
@@ -16,21 +23,26 @@
 #include <string.h>
 #include <unistd.h>
 
-/* --- in the predecessor --- */
+struct oribi__upgrade {
+    /* in a successor */
+    int predecessor_fd;        /* write end of the pipe; -1: no successor, or the predecessor knows */
+    bool predecessor_asks_why; /* a line about a failure is welcome there */
+    bool predecessor_stops;    /* a command to stop is welcome there, too */
+    /* workers that an operator has asked the predecessor for, and those of its configuration; 0: nothing was asked */
+    uint32_t workers;
+    uint32_t workers_before;
+    bool stop_handed; /* one was handed on: the predecessor must not leave its listeners to this server */
+    /* in a predecessor */
+    int successor_fd;     /* read end of the pipe; -1: no successor is starting */
+    char stop;            /* 'S', 'N': a command to stop came by the successor; 0: none did */
+    bool failure_follows; /* what comes now is the line about the failure */
+    char why[256];        /* that line; "": none came */
+    size_t why_len;
+    bool why_known; /* the line is complete: later failures follow from the first */
+    struct oribi_watcher watcher;
+};
 
-/* Our own predecessor may still have the first name, while it answers what it had begun. */
-static void step_aside(struct oribi__context *context)
-{
-    char path[4096];
-    char error[ORIBI_ERROR_TEXT_CAP];
-    if (context->pid_file.fd < 0)
-        return;
-    (void)snprintf(path, sizeof(path), "%s.old", context->pid_path); /* a path of the file system fits */
-    if (oribi_pid_file_look(path, error) == ORIBI_ELIMIT)
-        (void)snprintf(path, sizeof(path), "%s.old.%ld", context->pid_path, (long)context->pid);
-    if (oribi_pid_file_rename(&context->pid_file, path) < 0)
-        oribi_log(ORIBI_LOG_WARN, "pid_file: cannot be renamed: %s", oribi_os_error_text());
-}
+/* --- in the predecessor --- */
 
 static struct oribi_policy_event started(pid_t pid, const char *text)
 {
@@ -51,8 +63,9 @@ struct oribi_policy_event oribi__upgrade_start(struct oribi__context *context)
     size_t count = oribi__listeners_to_keep(context, listen, sizeof(listen), keep);
     if (oribi_os_pipe(fds) < 0)
         return started(-1, oribi_os_error_text());
-    (void)snprintf(fd_text, sizeof(fd_text), "ORIBI_UPGRADE=%d", fds[1]);                               /* fits */
-    (void)snprintf(control_text, sizeof(control_text), "ORIBI_CONTROL_PATH=%s", context->control.path); /* fits */
+    (void)snprintf(fd_text, sizeof(fd_text), "ORIBI_UPGRADE=%d", fds[1]); /* fits */
+    (void)snprintf(control_text, sizeof(control_text), "ORIBI_CONTROL_PATH=%s",
+                   oribi__control_path(context)); /* fits */
     oribi__app_store_text(&context->process.app, metrics);
     const struct oribi_policy *policy = &context->policy;
     if (policy->target > 0 && policy->target != policy->config.workers)
@@ -74,30 +87,31 @@ struct oribi_policy_event oribi__upgrade_start(struct oribi__context *context)
     keep[count++] = fds[1];
     if (context->process.app.fd >= 0)
         keep[count++] = context->process.app.fd;
-    if (oribi__inherited_totals_make(&context->observe.inherited) < 0) {
+    if (oribi__inherited_totals_make(&context->observe->inherited) < 0) {
         oribi_log(ORIBI_LOG_WARN, "counters cannot be handed over to the successor: %s", oribi_os_error_text());
     } else {
         (void)snprintf(totals_text, sizeof(totals_text), "ORIBI_TOTALS=%d",
-                       context->observe.inherited.to_fd); /* fits */
-        keep[count++] = context->observe.inherited.to_fd;
-        oribi__export_totals(&context->observe);
+                       context->observe->inherited.to_fd); /* fits */
+        keep[count++] = context->observe->inherited.to_fd;
+        oribi__export_totals(context->observe);
     }
-    context->upgrade.why[0] = '\0';
-    context->upgrade.why_len = 0;
-    context->upgrade.why_known = false;
-    context->upgrade.failure_follows = false;
-    context->upgrade.stop = 0;
-    step_aside(context);
+    context->upgrade->why[0] = '\0';
+    context->upgrade->why_len = 0;
+    context->upgrade->why_known = false;
+    context->upgrade->failure_follows = false;
+    context->upgrade->stop = 0;
+    oribi__server_pid_step_aside(context);
     oribi__children_ours(true);
     int code = oribi_start_again(&context->start, extra, keep, count, &pid);
     oribi__children_ours(false);
-    oribi__inherited_totals_given(&context->observe.inherited);
+    oribi__inherited_totals_given(&context->observe->inherited);
     oribi_os_close(fds[1]);
     if (code < 0) {
         oribi_os_close(fds[0]);
         return started(-1, oribi_os_error_text());
     }
-    context->upgrade.successor_fd = fds[0];
+    context->upgrade->successor_fd = fds[0];
+    (void)oribi_dispatcher_watch(&context->dispatcher, &context->upgrade->watcher, fds[0], ORIBI_READ);
     return started(pid, NULL);
 }
 
@@ -113,79 +127,75 @@ static void keep_why(struct oribi__upgrade *upgrade, char byte)
     }
 }
 
-/* The successor's death closes the pipe as well; waitpid(2) reports it. */
-bool oribi__upgrade_ready(struct oribi__context *context)
+/* Reads what the successor has written; true when its workers serve. The successor's death closes the pipe as well;
+ * waitpid(2) reports it. */
+static bool is_relieved(struct oribi__context *context)
 {
+    struct oribi__upgrade *upgrade = context->upgrade;
     char byte;
-    if (context->upgrade.successor_fd < 0)
-        return false;
     ssize_t n;
-    while ((n = oribi_os_read(context->upgrade.successor_fd, &byte, 1)) == 1) {
-        if (context->upgrade.failure_follows)
-            keep_why(&context->upgrade, byte);
+    if (upgrade->successor_fd < 0)
+        return false;
+    while ((n = oribi_os_read(upgrade->successor_fd, &byte, 1)) == 1) {
+        if (upgrade->failure_follows)
+            keep_why(upgrade, byte);
         else if (byte == 'E')
-            context->upgrade.failure_follows = true;
+            upgrade->failure_follows = true;
         else if (byte == 'S' || byte == 'N')
-            context->upgrade.stop = byte;
+            upgrade->stop = byte;
         else
             break;
     }
     if (n == ORIBI_AGAIN)
         return false;
-    oribi_os_close(context->upgrade.successor_fd);
-    context->upgrade.successor_fd = -1;
+    oribi_dispatcher_forget(&context->dispatcher, &upgrade->watcher);
+    oribi__close(&upgrade->successor_fd);
     return n == 1;
 }
 
-bool oribi__upgrade_stop(struct oribi__context *context, struct oribi_policy_event *event)
+static bool is_told_to_stop(struct oribi__upgrade *upgrade, struct oribi_policy_event *event)
 {
-    char stop = context->upgrade.stop;
-    context->upgrade.stop = 0;
+    char stop = upgrade->stop;
+    upgrade->stop = 0;
     *event = (struct oribi_policy_event){.type = stop == 'N' ? ORIBI_EVENT_STOP_NOW : ORIBI_EVENT_STOP};
     return stop != 0;
+}
+
+static void successor_says(void *owner, uint8_t ready)
+{
+    struct oribi__context *context = owner;
+    struct oribi_policy_event event;
+    if (is_relieved(context))
+        oribi__happened(context, &(struct oribi_policy_event){.type = ORIBI_EVENT_UPGRADE_READY});
+    if (is_told_to_stop(context->upgrade, &event))
+        oribi__happened(context, &event);
+}
+
+const char *oribi__upgrade_why(const struct oribi__context *context)
+{
+    return context->upgrade->why;
 }
 
 void oribi__upgrade_failed(struct oribi__context *context)
 {
     char error[ORIBI_ERROR_TEXT_CAP];
-    (void)oribi__upgrade_ready(context);
-    oribi_os_close(context->upgrade.successor_fd);
-    context->upgrade.successor_fd = -1;
-    if (context->pid_file.fd >= 0 && oribi_pid_file_rename(&context->pid_file, context->pid_path) < 0)
-        oribi_log(ORIBI_LOG_WARN, "pid_file: cannot be renamed back: %s", oribi_os_error_text());
-    if (context->control.path[0] && oribi__control_open(context, true, error) < 0)
+    struct oribi_policy_event event;
+    (void)is_relieved(context);
+    if (is_told_to_stop(context->upgrade, &event))
+        oribi__happened(context, &event);
+    oribi_dispatcher_forget(&context->dispatcher, &context->upgrade->watcher);
+    oribi__close(&context->upgrade->successor_fd);
+    oribi__server_pid_take_back(context);
+    if (oribi__control_open(context, true, error) < 0)
         oribi_log(ORIBI_LOG_ERROR, "%s", error);
 }
 
 /* --- in the successor --- */
 
-/* A successor is in the background already. */
-void oribi__upgrade_inherit(struct oribi__context *context)
-{
-    const char *text = getenv("ORIBI_UPGRADE");
-    char *end = NULL;
-    long fd = text && *text ? strtol(text, &end, 10) : -1;
-    const char *why = getenv("ORIBI_UPGRADE_WHY");
-    context->upgrade.predecessor_asks_why = why && *why;
-    context->upgrade.predecessor_stops = why && *why == '2';
-    const char *workers = getenv("ORIBI_UPGRADE_WORKERS");
-    struct oribi__upgrade *upgrade = &context->upgrade;
-    if (!workers || sscanf(workers, "%u %u", &upgrade->workers, &upgrade->workers_before) != 2)
-        upgrade->workers = upgrade->workers_before = 0;
-    (void)unsetenv("ORIBI_UPGRADE_WORKERS"); /* fails for names with `=` only */
-    oribi__inherited_totals_take(&context->observe.inherited);
-    (void)unsetenv("ORIBI_UPGRADE"); /* fails for names with `=` only */
-    (void)unsetenv("ORIBI_UPGRADE_WHY");
-    if (fd < 0 || fd > INT_MAX || *end || oribi_os_set_cloexec((int)fd, true) < 0)
-        return;
-    upgrade->predecessor_fd = (int)fd;
-    context->daemonize = false;
-}
-
 /* In one write, so that the predecessor reads the whole line. */
 static void tell_predecessor(int fd, const char *text)
 {
-    char line[sizeof(((struct oribi__context *)0)->upgrade.why) + 2];
+    char line[sizeof(((struct oribi__upgrade *)0)->why) + 2];
     int n = snprintf(line, sizeof(line), "E%.*s", (int)strcspn(text, "\n"), text); /* cut when longer: a hint */
     if (n > 0)
         (void)oribi_os_write(fd, line, (size_t)n < sizeof(line) ? (size_t)n + 1 : sizeof(line)); /* it may be gone */
@@ -193,27 +203,42 @@ static void tell_predecessor(int fd, const char *text)
 
 void oribi__upgrade_tell(struct oribi__context *context, const char *text)
 {
-    if (context->upgrade.predecessor_fd >= 0 && context->upgrade.predecessor_asks_why)
-        tell_predecessor(context->upgrade.predecessor_fd, text);
+    if (context->upgrade->predecessor_fd >= 0 && context->upgrade->predecessor_asks_why)
+        tell_predecessor(context->upgrade->predecessor_fd, text);
 }
 
 bool oribi__upgrade_hand_stop(struct oribi__context *context, bool now)
 {
-    if (context->upgrade.predecessor_fd < 0 || !context->upgrade.predecessor_stops ||
-        oribi_os_write(context->upgrade.predecessor_fd, now ? "N" : "S", 1) != 1)
+    if (context->upgrade->predecessor_fd < 0 || !context->upgrade->predecessor_stops ||
+        oribi_os_write(context->upgrade->predecessor_fd, now ? "N" : "S", 1) != 1)
         return false;
-    return context->upgrade.stop_handed = true;
+    return context->upgrade->stop_handed = true;
 }
 
-void oribi__upgrade_relieve(struct oribi__context *context)
+bool oribi__upgrade_is_successor(const struct oribi__context *context)
 {
-    if (context->upgrade.predecessor_fd < 0 || !context->policy.up || context->policy.stopping ||
-        context->policy.stop_at || context->upgrade.stop_handed ||
-        oribi_policy_serving(&context->policy) < context->policy.target)
+    return context->upgrade->predecessor_fd >= 0;
+}
+
+const int *oribi__upgrade_predecessor_fd(const struct oribi__context *context)
+{
+    return &context->upgrade->predecessor_fd;
+}
+
+void oribi__upgrade_workers(const struct oribi__context *context, uint32_t *workers, uint32_t *before)
+{
+    *workers = context->upgrade->workers;
+    *before = context->upgrade->workers_before;
+}
+
+static void relieve(struct oribi__context *context)
+{
+    struct oribi__upgrade *upgrade = context->upgrade;
+    if (upgrade->predecessor_fd < 0 || !context->policy.up || context->policy.stopping || context->policy.stop_at ||
+        upgrade->stop_handed || oribi_policy_serving(&context->policy) < context->policy.target)
         return;
-    (void)oribi_os_write(context->upgrade.predecessor_fd, "1", 1); /* a predecessor that is gone needs no word */
-    oribi_os_close(context->upgrade.predecessor_fd);
-    context->upgrade.predecessor_fd = -1;
+    (void)oribi_os_write(upgrade->predecessor_fd, "1", 1); /* a predecessor that is gone needs no word */
+    oribi__close(&upgrade->predecessor_fd);
 }
 
 /* The environment tells as long as no supervisor or mold of ours has taken it over. */
@@ -227,3 +252,54 @@ bool oribi_start_failed(const char *text)
         tell_predecessor((int)strtol(fd, NULL, 10), text);
     return false;
 }
+
+/* --- the module --- */
+
+static void init(struct oribi__context *context)
+{
+    context->upgrade->predecessor_fd = context->upgrade->successor_fd = -1;
+    context->upgrade->watcher = (struct oribi_watcher){.ready = successor_says, .owner = context};
+}
+
+/* Finds out whether this is a successor, and clears the environment of that. */
+static int begin(struct oribi__context *context, char *error)
+{
+    struct oribi__upgrade *upgrade = context->upgrade;
+    const char *text = getenv("ORIBI_UPGRADE");
+    char *end = NULL;
+    long fd = text && *text ? strtol(text, &end, 10) : -1;
+    const char *why = getenv("ORIBI_UPGRADE_WHY");
+    upgrade->predecessor_asks_why = why && *why;
+    upgrade->predecessor_stops = why && *why == '2';
+    const char *workers = getenv("ORIBI_UPGRADE_WORKERS");
+    if (!workers || sscanf(workers, "%u %u", &upgrade->workers, &upgrade->workers_before) != 2)
+        upgrade->workers = upgrade->workers_before = 0;
+    (void)unsetenv("ORIBI_UPGRADE_WORKERS"); /* fails for names with `=` only */
+    oribi__inherited_totals_take(&context->observe->inherited);
+    (void)unsetenv("ORIBI_UPGRADE"); /* fails for names with `=` only */
+    (void)unsetenv("ORIBI_UPGRADE_WHY");
+    if (fd >= 0 && fd <= INT_MAX && !*end && oribi_os_set_cloexec((int)fd, true) == 0)
+        upgrade->predecessor_fd = (int)fd;
+    return 0;
+}
+
+static void let_go(struct oribi__context *context)
+{
+    oribi__close(&context->upgrade->predecessor_fd);
+    oribi__close(&context->upgrade->successor_fd);
+}
+
+static void end(struct oribi__context *context)
+{
+    oribi_dispatcher_forget(&context->dispatcher, &context->upgrade->watcher);
+    let_go(context);
+}
+
+const struct oribi__module oribi__upgrade_module = {
+    .bytes = sizeof(struct oribi__upgrade),
+    .init = init,
+    .begin = begin,
+    .settle = relieve,
+    .let_go = let_go,
+    .end = end,
+};

@@ -40,18 +40,12 @@ bool oribi_process_stop_soon(const struct oribi_process *p)
 
 void oribi_process_signalled(struct oribi_process *p, int number)
 {
-    if (p->single)
-        oribi__single_signal(p->single, number);
-    else if (p->link)
-        oribi_link_signal(p->link, number);
+    p->life->signal(p, number);
 }
 
 void oribi_process_stop(struct oribi_process *p)
 {
-    if (p->single)
-        oribi__single_stop(p->single);
-    else if (p->role == ORIBI_ROLE_SUPERVISOR && p->supervisor && !p->over)
-        oribi_supervisor_stop(p->supervisor);
+    p->life->stop(p);
 }
 
 bool oribi_process_stopping(struct oribi_process *p)

@@ -124,7 +124,7 @@ static int64_t look_at(struct oribi_worker *w, struct oribi_thread *thread, int6
         return sleep_us;
     if (left_us <= 0)
         left_us = RETRY_US;
-    return left_us < sleep_us ? left_us : sleep_us;
+    return oribi_earlier(left_us, sleep_us);
 }
 
 int64_t oribi__bursts_look(struct oribi_worker *w, int64_t sleep_us, bool deaf)

@@ -13,6 +13,7 @@
 
 #include "oribi/base/clock.h"
 #include "oribi/base/error.h"
+#include "oribi/worker/req.h"
 
 static bool has_clock(const struct oribi_thread *thread)
 {

@@ -4,9 +4,6 @@
 #include "worker/worker_private.h"
 
 #include "oribi/base/mem.h"
-#include "oribi/http/status.h"
-
-#include <stdio.h>
 
 void oribi__server_answers_open(struct oribi__server_answers *own, const struct oribi_options *options)
 {
@@ -32,11 +29,5 @@ struct oribi_slice oribi__server_page(void *self, int status, struct oribi_slice
 
 struct oribi_slice oribi__server_body(struct oribi_worker *w, int status, char *text, struct oribi_slice *type)
 {
-    struct oribi_slice page = oribi__server_page(w, status, type);
-    if (page.p)
-        return page;
-    struct oribi_slice phrase = oribi_status_reason(status);
-    *type = ORIBI_SLICE("text/plain");
-    int n = snprintf(text, ORIBI__OWN_TEXT_CAP, "%d %.*s\n", status, (int)phrase.n, phrase.p); /* it fits */
-    return oribi_slice(text, (size_t)n);
+    return oribi_error_page_or_text(w->server_answers.pages, status, text, type);
 }

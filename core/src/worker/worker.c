@@ -332,12 +332,6 @@ struct oribi_req *oribi_worker_take(struct oribi_worker *w)
     return oribi__take_queued(w, &w->threads.single, now_us);
 }
 
-/* Of two bounds, of which the first may be none. */
-static int64_t sooner(int64_t bound_ms, int64_t ms)
-{
-    return bound_ms < 0 || bound_ms > ms ? ms : bound_ms;
-}
-
 int64_t oribi__wait_bound_ms(const struct oribi_worker *w)
 {
     if (w->acceptor.last_call || w->placement.queue_full)
@@ -347,13 +341,13 @@ int64_t oribi__wait_bound_ms(const struct oribi_worker *w)
         return ORIBI_DRAIN_GRACE_MS / 4;
     int64_t bound_ms = oribi__accept_wait_ms(w);
     if (w->own_due)
-        bound_ms = sooner(bound_ms, ORIBI__FD_GUARD_CHECK_US / 1000); /* the look after the last call */
+        bound_ms = oribi_shorter(bound_ms, ORIBI__FD_GUARD_CHECK_US / 1000); /* the look after the last call */
     if (w->placement.starved)
-        bound_ms = sooner(bound_ms, ORIBI__STARVED_LOOK_MS);
+        bound_ms = oribi_shorter(bound_ms, ORIBI__STARVED_LOOK_MS);
     if (w->placement.way.away_until_us)
-        bound_ms = sooner(bound_ms, ORIBI__AWAY_MS);
+        bound_ms = oribi_shorter(bound_ms, ORIBI__AWAY_MS);
     if (oribi_log_waits() || oribi_access_log_waits(w->setup.access_log))
-        bound_ms = sooner(bound_ms, ORIBI_LOG_RETRY_MS);
+        bound_ms = oribi_shorter(bound_ms, ORIBI_LOG_RETRY_MS);
     return bound_ms;
 }
 

@@ -1,5 +1,5 @@
 /* Which file restart_file is: by the names of the application's folder. */
-#include "develop/restart_file.c"
+#include "develop/watch.c"
 
 #include "tap.h"
 

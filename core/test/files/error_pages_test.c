@@ -89,6 +89,15 @@ static void test_files_that_cannot_be_pages(void)
     fails(line_of("500", "e.html"), "larger than 64 KiB");
 }
 
+static void test_a_status_without_a_page_has_a_line_of_text(void)
+{
+    char text[ORIBI_ERROR_TEXT_LINE_CAP];
+    struct oribi_slice type = {NULL, 0};
+    struct oribi_slice body = oribi_error_page_or_text(NULL, 431, text, &type);
+    is_slice(body, "431 Request Header Fields Too Large\n");
+    is_slice(type, "text/plain");
+}
+
 int main(void)
 {
     ok(mkdtemp(folder) != NULL);
@@ -98,5 +107,6 @@ int main(void)
     ok_eq(unlink(strchr(line_of("", "e.html"), '=') + 1), 0);
     ok_eq(unlink(strchr(line_of("", "e.txt"), '=') + 1), 0);
     ok_eq(rmdir(folder), 0);
+    test_a_status_without_a_page_has_a_line_of_text();
     return done_testing();
 }

@@ -11,7 +11,7 @@
 #define SWITCHES "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n"
 #define UPGRADES "GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n"
 
-enum { BIG = 2 * 1024 * 1024 };
+enum { BIG = 8 * 1024 * 1024 };
 
 /* The request of a new client, which worker 0 has. */
 static int ask(const char *request, int *far)
@@ -357,7 +357,7 @@ static void test_the_worker_of_an_answer_with_a_length_waits_for_nobody(void)
     fake_begin((struct fake_setup){0});
     int client = ask(GET, &far);
     fake_silent(client, true);
-    says(far, "HTTP/1.1 200 OK\r\nContent-Length: 2097152\r\n\r\n");
+    says(far, "HTTP/1.1 200 OK\r\nContent-Length: 8388608\r\n\r\n");
     size_t sent = 0;
     while (sent < BIG) {
         size_t n = fake_floods(far, BIG - sent);

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { HEAR_CAP = 4 * 1024 * 1024, BODIES_MAX = 256, READ_BYTES = 64 * 1024, SEND_BUFFER_BYTES = 1024 * 1024 };
+enum { HEAR_CAP = 16 * 1024 * 1024, BODIES_MAX = 256, READ_BYTES = 64 * 1024, SEND_BUFFER_BYTES = 1024 * 1024 };
 
 /* A request's body on its way, of which libnghttp2 pulls. */
 struct sent_body {
@@ -320,6 +320,14 @@ int fake_h2(void)
     oribi__h2_begin(fake_frontend(), &peer, oribi_slice("", 0));
     c->of = fake_frontend()->h2->first;
     (void)send_frames(c);
+    return client;
+}
+
+int fake_h2_settled(void)
+{
+    int client = fake_h2();
+    fake_settle();
+    (void)fake_frames(client);
     return client;
 }
 

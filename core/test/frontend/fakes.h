@@ -186,7 +186,8 @@ bool fake_is_reset(int client);               /* with a reset */
 void fake_shuts(int client);                  /* the client sends no more */
 void fake_hangs_up(int client);
 
-int fake_h2(void); /* HTTP/2, by libnghttp2 */
+int fake_h2(void);         /* HTTP/2, by libnghttp2 */
+int fake_h2_settled(void); /* one whose settings are exchanged, and with no frame to be read */
 struct fake_ask {
     const char *method;  /* NULL: GET */
     const char *path;    /* NULL: / */

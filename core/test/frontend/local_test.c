@@ -337,6 +337,43 @@ static void test_a_path_that_it_passes_is_not_asked_for_a_while(void)
     fake_end();
 }
 
+static void test_a_path_is_not_taken_for_another_that_it_passes(void)
+{
+    char other[32];
+    int i = 0;
+    do
+        (void)snprintf(other, sizeof(other), "/%d", i++);
+    while (((hash_of(oribi_slice(other, strlen(other))) ^ hash_of(ORIBI_SLICE("/a"))) & (PASSED_COUNT - 1)) != 0);
+    begin(1);
+    (void)ask(get, "/a");
+    fake_answers(last_far, PASSES);
+    fake_turn();
+    int call = fake_call(get);
+    ok(!may_answer(call, "/a") && may_answer(call, other));
+    fake_end();
+}
+
+static void test_a_request_that_it_passes_is_no_longer_its_own(void)
+{
+    for (int goes = 0; goes < 2; goes++) {
+        begin(1);
+        int call = ask(get, "/a");
+        fake_answers(last_far, PASSES);
+        fake_turn();
+        int far = fake_take(0);
+        fake_answers(far, "HTTP/1.1 200 OK\r\n\r\nhello");
+        fake_turn();
+        if (goes)
+            fake_goes(call);
+        else
+            fake_far_closes(far);
+        fake_turn();
+        is_str(fake_heard(call), goes ? "+ - begin 200 hello " : "+ - begin 200 hello more . ");
+        ok_eq(fake_counters()->local_count, 0);
+        fake_end();
+    }
+}
+
 static void test_a_request_that_it_passes_waits_where_workers_are_busy(void)
 {
     begin(1);
@@ -423,6 +460,7 @@ static void test_requests_behind_one_that_stands_go_to_workers(void)
     }
     fake_answers(far[2], LENGTH "he");
     fake_turn();
+    fake_passes_ms(1);
     threads[0].busy_us = fake_now_us();
     threads[0].busy_number = threads[0].numbers[0];
     fake_passes_ms(STUCK_US / 1000);
@@ -619,6 +657,8 @@ int main(void)
     test_a_channel_that_the_thread_closes_rests_no_more();
     test_a_request_that_it_passes_goes_to_a_worker();
     test_a_path_that_it_passes_is_not_asked_for_a_while();
+    test_a_path_is_not_taken_for_another_that_it_passes();
+    test_a_request_that_it_passes_is_no_longer_its_own();
     test_a_request_that_it_passes_waits_where_workers_are_busy();
     test_a_client_goes_while_it_is_asked();
     test_a_channel_that_ends_without_an_answer_sends_the_request_to_a_worker();

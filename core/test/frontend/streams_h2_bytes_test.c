@@ -233,11 +233,19 @@ static void test_memory_of_all_answers_has_a_maximum(void)
     ok(fake_gauge(FAKE_MEMORY) <= 50 * 1000 + 64 * 1024);
     ok(fake_gauge(FAKE_FILE) > 100 * 1000);
     ok_eq(fake_pending_of(client, id), 200 * 1000 - WINDOW);
-    fake_opens(client, id, 1024 * 1024);
+    fake_opens(client, id, 100 * 1000);
+    fake_settle();
+    ok_eq(fake_pending_of(client, id), 100 * 1000 - WINDOW);
+    ok_eq(fake_gauge(FAKE_MEMORY), 0); /* the rest is in the file */
+    fake_opens(client, id, 100 * 1000 - WINDOW);
     fake_settle();
     ok_eq(all_of(fake_frames(client), id), 200 * 1000);
     ok_eq(fake_gauge(FAKE_FILE), 0); /* a stream without an end keeps no file */
     ok_eq(floods(far, 10), 10);
+    ok_eq(fake_pending_of(client, id), 10);
+    ok_eq(fake_gauge(FAKE_FILE), 0);
+    fake_opens(client, id, 10);
+    fake_settle();
     ok_eq(all_of(fake_frames(client), id), 10);
     fake_end();
 }
@@ -251,6 +259,7 @@ static void test_a_worker_waits_where_no_file_has_room(void)
     int32_t id = ask(&client, &far);
     head(far, 2 * 1024 * 1024);
     size_t sent = 0;
+    int64_t most = 0;
     for (int i = 0; i < 128 && fake_gauge(FAKE_BLOCKED) == 0; i++)
         sent += floods(far, STEP);
     ok_eq(fake_gauge(FAKE_BLOCKED), 1);
@@ -260,7 +269,9 @@ static void test_a_worker_waits_where_no_file_has_room(void)
         fake_opens(client, id, 32 * 1024);
         fake_settle();
         sent += floods(far, sent < 2 * 1024 * 1024 ? 2 * 1024 * 1024 - sent : 0);
+        most = fake_gauge(FAKE_MEMORY) > most ? fake_gauge(FAKE_MEMORY) : most;
     }
+    ok(most < 4 * FAKE_HIGH); /* what the client has taken is not kept */
     ok_eq(fake_gauge(FAKE_OUT), 0);
     fake_opens(client, id, 4 * 1024 * 1024);
     fake_settle();
@@ -298,14 +309,18 @@ static void test_the_reason_of_a_full_disk_is_told_when_the_answer_breaks_off(vo
     int far;
     struct rlimit before;
     char words[256];
-    fake_begin((struct fake_setup){.memory_max = 30 * 1000});
+    fake_begin((struct fake_setup){.memory_max = 100 * 1000});
     ask(&client, &far);
     (void)fake_logged();
     ok(getrlimit(RLIMIT_FSIZE, &before) == 0 && signal(SIGXFSZ, SIG_IGN) != SIG_ERR);
-    struct rlimit small = {128 * 1024, before.rlim_max};
+    struct rlimit small = {64 * 1024, before.rlim_max};
     ok(setrlimit(RLIMIT_FSIZE, &small) == 0);
     head(far, 2 * 1024 * 1024);
-    (void)floods(far, 1024 * 1024);
+    for (int i = 0; i < 16; i++) {
+        char byte;
+        (void)floods(far, STEP);
+        ok_named(oribi_os_read(-1, &byte, 1) < 0, "another call fails, with words of its own");
+    }
     ok(setrlimit(RLIMIT_FSIZE, &before) == 0);
     (void)snprintf(words, sizeof(words), ": %s: the answer breaks off", words_of(EFBIG));
     const char *logged = fake_logged();

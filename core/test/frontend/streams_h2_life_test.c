@@ -11,14 +11,6 @@ enum { CANCEL = 8, SECOND = 1000 };
 static const struct fake_ask get;
 static const struct fake_ask upload = {.method = "POST", .open = true};
 
-static int connect_one(void)
-{
-    int client = fake_h2();
-    fake_settle();
-    (void)fake_frames(client);
-    return client;
-}
-
 static void says(int far, const char *text)
 {
     fake_answers(far, text);
@@ -36,7 +28,7 @@ static void passes(int64_t ms)
 static void test_a_stream_lives_until_its_answer_has_left(void)
 {
     fake_begin((struct fake_setup){0});
-    int client = connect_one();
+    int client = fake_h2_settled();
     fake_window(client, 3);
     fake_settle();
     int32_t id = fake_asks(client, get);
@@ -62,7 +54,7 @@ static void test_streams_end_in_any_order(void)
     for (int first = 0; first < 3; first++) {
         int far[3];
         fake_begin((struct fake_setup){.workers = 3});
-        int client = connect_one();
+        int client = fake_h2_settled();
         int32_t ids[3];
         for (int i = 0; i < 3; i++)
             ids[i] = fake_asks(client, get);
@@ -87,7 +79,7 @@ static void test_streams_that_end_in_one_turn(void)
 {
     int far[3];
     fake_begin((struct fake_setup){.workers = 3});
-    int client = connect_one();
+    int client = fake_h2_settled();
     for (int i = 0; i < 3; i++)
         fake_asks(client, get);
     fake_settle();
@@ -104,7 +96,7 @@ static void test_streams_that_end_in_one_turn(void)
 static void test_a_stream_ends_twice_as_once(void)
 {
     fake_begin((struct fake_setup){0});
-    int client = connect_one();
+    int client = fake_h2_settled();
     int32_t id = fake_asks(client, get);
     fake_settle();
     struct oribi__stream *stream = fake_stream(client, id);
@@ -121,15 +113,16 @@ static void test_a_connection_that_ends_takes_its_streams_along(void)
 {
     int far;
     fake_begin((struct fake_setup){.workers = 2});
-    int client = connect_one();
+    int client = fake_h2_settled();
     fake_asks(client, get);
     fake_settle();
     far = fake_take(0);
     (void)fake_asked(far);
-    fake_asks(client, upload);
+    fake_asks(client, (struct fake_ask){.method = "POST", .body = "x", .open = true});
     fake_asks(client, get);
     fake_asks(client, get);
     fake_settle();
+    ok(fake_gauge(FAKE_MEMORY) > 0);
     ok_eq(fake_gauge(FAKE_STREAMS), 4);
     ok_eq(fake_gauge(FAKE_OUT), 2);
     ok_eq(fake_gauge(FAKE_QUEUED), 1);
@@ -147,7 +140,7 @@ static void test_a_connection_that_ends_takes_its_streams_along(void)
 static void test_streams_have_a_maximum(void)
 {
     fake_begin((struct fake_setup){.streams_max = 2, .workers = 3});
-    int client = connect_one();
+    int client = fake_h2_settled();
     int32_t ids[3];
     for (int i = 0; i < 2; i++)
         ids[i] = fake_asks(client, get);
@@ -168,7 +161,7 @@ static void test_streams_have_a_maximum(void)
 static void test_a_stream_that_was_reset_counts_until_its_call_has_ended(void)
 {
     fake_begin((struct fake_setup){.workers = 2});
-    int client = connect_one();
+    int client = fake_h2_settled();
     int32_t ids[2] = {fake_asks(client, get), fake_asks(client, get)};
     fake_settle();
     int far[2] = {fake_take(0), fake_take(1)};
@@ -192,7 +185,7 @@ static void test_a_stream_that_was_reset_counts_until_its_call_has_ended(void)
 static void test_a_stream_that_no_worker_had_counts_no_longer(void)
 {
     fake_begin((struct fake_setup){0});
-    int client = connect_one();
+    int client = fake_h2_settled();
     int32_t id = fake_asks(client, get);
     fake_settle();
     ok_eq(fake_gauge(FAKE_OUT), 1);
@@ -208,7 +201,7 @@ static void test_resets_that_run_on_have_a_maximum(void)
 {
     int far = -1;
     fake_begin((struct fake_setup){.workers = 4, .left_max = 2});
-    int client = connect_one();
+    int client = fake_h2_settled();
     for (uint32_t i = 0; i < 2; i++) {
         int32_t id = fake_asks(client, get);
         fake_settle();
@@ -239,7 +232,7 @@ static void test_a_body_has_to_go_on(void)
     fake_begin((struct fake_setup){0});
     fake_options()->body_timeout_ms = 10 * SECOND;
     fake_options()->body_rate_min = 0;
-    int client = connect_one();
+    int client = fake_h2_settled();
     int32_t id = fake_asks(client, upload);
     fake_settle();
     passes(9 * SECOND);
@@ -261,7 +254,7 @@ static void test_a_body_has_to_be_as_fast_as_the_minimum_rate(void)
         fake_begin((struct fake_setup){0});
         fake_options()->body_timeout_ms = 10 * SECOND;
         fake_options()->body_rate_min = 100;
-        int client = connect_one();
+        int client = fake_h2_settled();
         int32_t id = fake_asks(client, upload);
         fake_settle();
         for (int i = 0; i < 12; i++) {
@@ -281,7 +274,7 @@ static void test_a_whole_body_has_no_deadline(void)
 {
     fake_begin((struct fake_setup){0});
     fake_options()->body_timeout_ms = 10 * SECOND;
-    int client = connect_one();
+    int client = fake_h2_settled();
     int32_t id = fake_asks(client, upload);
     fake_settle();
     ok_eq(oribi__streams_deadline(fake_stream(client, id)->client, fake_now_us() / 1000),
@@ -301,7 +294,7 @@ static void test_the_first_deadline_of_a_connection_counts(void)
     fake_begin((struct fake_setup){0});
     fake_options()->body_timeout_ms = 10 * SECOND;
     fake_options()->body_rate_min = 0;
-    int client = connect_one();
+    int client = fake_h2_settled();
     int32_t first = fake_asks(client, upload);
     fake_settle();
     passes(3 * SECOND);
@@ -317,11 +310,28 @@ static void test_the_first_deadline_of_a_connection_counts(void)
     fake_end();
 }
 
+static void test_the_first_deadline_may_be_the_newest_stream_s(void)
+{
+    fake_begin((struct fake_setup){0});
+    fake_options()->body_timeout_ms = 10 * SECOND;
+    fake_options()->body_rate_min = 0;
+    int client = fake_h2_settled();
+    int32_t first = fake_asks(client, upload);
+    fake_asks(client, upload);
+    fake_settle();
+    passes(3 * SECOND);
+    fake_more_body(client, first, "x", 1, false);
+    fake_settle();
+    int64_t now_ms = fake_now_us() / 1000;
+    ok_eq(oribi__streams_deadline(fake_client_of(client), now_ms), now_ms + 7 * SECOND);
+    fake_end();
+}
+
 static void test_a_timeout_may_be_switched_off(void)
 {
     fake_begin((struct fake_setup){0});
     fake_options()->body_timeout_ms = 0;
-    int client = connect_one();
+    int client = fake_h2_settled();
     int32_t id = fake_asks(client, upload);
     fake_settle();
     ok_eq(oribi__streams_deadline(fake_stream(client, id)->client, fake_now_us() / 1000), INT64_MAX);
@@ -345,6 +355,7 @@ int main(void)
     test_a_body_has_to_be_as_fast_as_the_minimum_rate();
     test_a_whole_body_has_no_deadline();
     test_the_first_deadline_of_a_connection_counts();
+    test_the_first_deadline_may_be_the_newest_stream_s();
     test_a_timeout_may_be_switched_off();
     return done_testing();
 }

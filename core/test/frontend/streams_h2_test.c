@@ -1,6 +1,7 @@
 /* Streams of HTTP/2: their requests on their way to workers, and the answers, resets and failures that come back. */
 #include "frontend/streams_h2.c"
 
+#include "fake_stream.h"
 #include "fakes.h"
 
 #define LENGTH  "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n"
@@ -10,14 +11,6 @@
 enum { CANCEL = 8, INTERNAL_ERROR = 2 };
 
 static const struct fake_ask get;
-
-static int connect_one(void)
-{
-    int client = fake_h2();
-    fake_settle();
-    (void)fake_frames(client);
-    return client;
-}
 
 /* A stream's request, which worker 0 has. */
 static int32_t ask(int client, struct fake_ask ask, int *far)
@@ -40,7 +33,7 @@ static void test_a_request_and_its_answer(void)
 {
     int far;
     fake_begin((struct fake_setup){0});
-    int client = connect_one();
+    int client = fake_h2_settled();
     ask(client, (struct fake_ask){.path = "/x?y"}, &far);
     is_str(fake_asked(far), "GET /x?y HTTP/1.1\r\nhost: a\r\n\r\n");
     ok_eq(fake_gauge(FAKE_STREAMS), 1);
@@ -57,7 +50,7 @@ static void test_a_request_and_its_answer(void)
 static void test_requests_of_a_connection_go_out_together(void)
 {
     fake_begin((struct fake_setup){.workers = 3});
-    int client = connect_one();
+    int client = fake_h2_settled();
     for (int i = 0; i < 3; i++)
         fake_asks(client, get);
     fake_settle();
@@ -73,7 +66,7 @@ static void test_a_body_makes_the_request_complete(void)
 {
     int far;
     fake_begin((struct fake_setup){0});
-    int client = connect_one();
+    int client = fake_h2_settled();
     int32_t id = fake_asks(client, (struct fake_ask){.method = "POST", .body = "he", .open = true});
     fake_settle();
     ok_eq(fake_gauge(FAKE_OUT), 0);
@@ -89,7 +82,7 @@ static void test_an_empty_body_is_announced_and_none_is_not(void)
 {
     int far;
     fake_begin((struct fake_setup){.workers = 2});
-    int client = connect_one();
+    int client = fake_h2_settled();
     int32_t id = fake_asks(client, (struct fake_ask){.method = "POST", .open = true});
     fake_settle();
     fake_more_body(client, id, NULL, 0, true);
@@ -104,7 +97,7 @@ static void test_trailers_make_a_body_chunked(void)
 {
     int far;
     fake_begin((struct fake_setup){.workers = 2});
-    int client = connect_one();
+    int client = fake_h2_settled();
     ask(client, (struct fake_ask){.method = "POST", .body = "abc", .trailer = "y"}, &far);
     is_str(fake_asked(far),
            "POST / HTTP/1.1\r\nhost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\nx: y\r\n\r\n");
@@ -116,7 +109,7 @@ static void test_trailers_make_a_body_chunked(void)
 static void test_trailers_stand_behind_a_body_in_a_file(void)
 {
     fake_begin((struct fake_setup){0});
-    int client = connect_one();
+    int client = fake_h2_settled();
     int32_t id = fake_asks(client, (struct fake_ask){.method = "POST", .open = true, .trailer = "y"});
     fake_more_body(client, id, NULL, 200 * 1000, true);
     fake_settle();
@@ -131,7 +124,7 @@ static void test_bodies_travel_whatever_holds_them(void)
     static const size_t sizes[] = {48 * 1024, 48 * 1024 + 1, 128 * 1024, 128 * 1024 + 1, 500 * 1000};
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
         fake_begin((struct fake_setup){0});
-        int client = connect_one();
+        int client = fake_h2_settled();
         int32_t id = fake_asks(client, (struct fake_ask){.method = "POST", .open = true});
         fake_more_body(client, id, NULL, sizes[i], true);
         fake_settle();
@@ -153,7 +146,7 @@ static void test_a_client_that_expects_100_gets_it_at_once(void)
 {
     int far;
     fake_begin((struct fake_setup){0});
-    int client = connect_one();
+    int client = fake_h2_settled();
     int32_t id =
         fake_asks(client, (struct fake_ask){.method = "POST", .open = true, .expects = "100-continue", .length = "1"});
     fake_settle();
@@ -170,9 +163,9 @@ static void test_a_connection_waits_when_each_of_its_requests_does(void)
 {
     int far;
     fake_begin((struct fake_setup){0});
-    int busy = connect_one();
+    int busy = fake_h2_settled();
     ask(busy, get, &far);
-    int client = connect_one();
+    int client = fake_h2_settled();
     int32_t id = fake_asks(client, (struct fake_ask){.method = "POST", .open = true});
     int32_t second = fake_asks(client, get);
     fake_settle();
@@ -221,7 +214,7 @@ static void test_answers_as_clients_read_them(void)
     for (size_t i = 0; i < sizeof(answers) / sizeof(answers[0]); i++) {
         int far;
         fake_begin((struct fake_setup){0});
-        int client = connect_one();
+        int client = fake_h2_settled();
         ask(client, (struct fake_ask){.method = answers[i].method}, &far);
         says(far, answers[i].answer);
         is_str(fake_frames(client), answers[i].frames);
@@ -235,7 +228,7 @@ static void test_an_answer_that_lasts_until_the_worker_closes(void)
 {
     int far;
     fake_begin((struct fake_setup){0});
-    int client = connect_one();
+    int client = fake_h2_settled();
     ask(client, get, &far);
     says(far, ENDLESS "he");
     is_str(fake_frames(client), "H1=200 D1+2 ");
@@ -254,7 +247,7 @@ static void test_a_failure_before_the_answer_has_an_answer(void)
 {
     int far;
     fake_begin((struct fake_setup){0});
-    int client = connect_one();
+    int client = fake_h2_settled();
     ask(client, (struct fake_ask){.method = "POST"}, &far);
     fake_far_dies(far);
     fake_settle();
@@ -268,7 +261,7 @@ static void test_a_failure_before_the_answer_has_an_answer(void)
 static void test_a_full_queue_asks_to_come_again(void)
 {
     fake_begin((struct fake_setup){.queue_max = 1});
-    int client = connect_one();
+    int client = fake_h2_settled();
     for (int i = 0; i < 3; i++) { /* the queue is full before anything is out */
         fake_asks(client, get);
     }
@@ -290,7 +283,7 @@ static void test_a_failure_within_the_answer_is_a_reset(void)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         int far;
         fake_begin((struct fake_setup){.workers = 2});
-        int client = connect_one();
+        int client = fake_h2_settled();
         ask(client, get, &far);
         says(far, cases[i].begun);
         fake_far_dies(far);
@@ -311,7 +304,7 @@ static void test_an_answer_that_cannot_be_passed_on_fails(void)
 {
     int far;
     fake_begin((struct fake_setup){0});
-    int client = connect_one();
+    int client = fake_h2_settled();
     ask(client, get, &far);
     says(far, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nx: a\x01\r\n\r\nhello");
     is_str(fake_frames(client), "H1=502,content-type=text/plain,content-length=16 D1+16 E1 ");
@@ -319,10 +312,29 @@ static void test_an_answer_that_cannot_be_passed_on_fails(void)
     fake_end();
 }
 
+/* Its fields pass the reader of heads, and not HTTP/2's. */
+static void test_an_answer_whose_fields_cannot_be_passed_on_fails(void)
+{
+    int far;
+    fake_begin((struct fake_setup){0});
+    int client = fake_h2_settled();
+    int32_t id = ask(client, get, &far);
+    struct oribi__upstream_request *call = fake_stream(client, id)->call;
+    struct oribi_header header = {.name = "x", .value = "a\nb", .name_len = 1, .value_len = 3};
+    struct oribi_answer answer = {.status = 200, .count = 1, .headers = &header, .content_length = -1};
+    call->begun = true;
+    begin(call, &answer, ORIBI_SLICE("hello"), false);
+    fake_settle();
+    is_str(fake_frames(client), "H1=502,content-type=text/plain,content-length=16 D1+16 E1 ");
+    ok_eq(fake_counters()->uncalled_count, 1);
+    ok_eq(fake_counters()->reset_count, 0);
+    fake_end();
+}
+
 static void test_a_request_that_is_none_is_reset_or_refused(void)
 {
     fake_begin((struct fake_setup){0});
-    int client = connect_one();
+    int client = fake_h2_settled();
     (void)fake_logged();
     fake_asks(client, (struct fake_ask){.method = "G(T"});
     fake_settle();
@@ -338,7 +350,7 @@ static void test_a_body_over_its_maximum_is_refused(void)
     for (int over = 0; over < 2; over++) {
         fake_begin((struct fake_setup){0});
         fake_body_max(1000);
-        int client = connect_one();
+        int client = fake_h2_settled();
         int32_t id = fake_asks(client, (struct fake_ask){.method = "POST", .open = true});
         fake_more_body(client, id, NULL, (size_t)(1000 + over), true);
         fake_settle();
@@ -354,7 +366,7 @@ static void test_a_body_that_no_file_has_room_for_is_refused(void)
 {
     for (int over = 0; over < 2; over++) {
         fake_begin((struct fake_setup){.file_max = 200 * 1000});
-        int client = connect_one();
+        int client = fake_h2_settled();
         int32_t id = fake_asks(client, (struct fake_ask){.method = "POST", .open = true});
         fake_more_body(client, id, NULL, (size_t)(200 * 1000 + over), true);
         fake_settle();
@@ -371,7 +383,7 @@ static void test_a_body_that_no_file_has_room_for_is_refused(void)
 static void test_a_body_beyond_memory_goes_to_a_file(void)
 {
     fake_begin((struct fake_setup){.memory_max = 10 * 1000});
-    int client = connect_one();
+    int client = fake_h2_settled();
     int32_t id = fake_asks(client, (struct fake_ask){.method = "POST", .open = true});
     fake_more_body(client, id, NULL, 40 * 1000, true);
     fake_settle();
@@ -386,7 +398,7 @@ static void test_a_body_beyond_memory_goes_to_a_file(void)
 static void test_a_client_resets_a_stream_before_its_body_is_whole(void)
 {
     fake_begin((struct fake_setup){0});
-    int client = connect_one();
+    int client = fake_h2_settled();
     int32_t id = fake_asks(client, (struct fake_ask){.method = "POST", .body = "x", .open = true});
     fake_settle();
     fake_resets(client, id, CANCEL);
@@ -402,7 +414,7 @@ static void test_a_client_resets_a_stream_that_waits(void)
 {
     int far;
     fake_begin((struct fake_setup){0});
-    int client = connect_one();
+    int client = fake_h2_settled();
     ask(client, get, &far);
     int32_t id = fake_asks(client, get);
     fake_settle();
@@ -421,7 +433,7 @@ static void test_a_client_resets_a_stream_that_a_worker_has(void)
     for (size_t i = 0; i < sizeof(begun) / sizeof(begun[0]); i++) {
         int far;
         fake_begin((struct fake_setup){0});
-        int client = connect_one();
+        int client = fake_h2_settled();
         int32_t id = ask(client, get, &far);
         (void)fake_asked(far);
         says(far, begun[i]);
@@ -444,7 +456,7 @@ static void test_a_client_resets_a_stream_that_is_answered(void)
 {
     int far;
     fake_begin((struct fake_setup){0});
-    int client = connect_one();
+    int client = fake_h2_settled();
     fake_window(client, 3);
     fake_settle();
     int32_t id = ask(client, get, &far);
@@ -477,6 +489,7 @@ int main(void)
     test_a_full_queue_asks_to_come_again();
     test_a_failure_within_the_answer_is_a_reset();
     test_an_answer_that_cannot_be_passed_on_fails();
+    test_an_answer_whose_fields_cannot_be_passed_on_fails();
     test_a_request_that_is_none_is_reset_or_refused();
     test_a_body_over_its_maximum_is_refused();
     test_a_body_that_no_file_has_room_for_is_refused();

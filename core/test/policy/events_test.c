@@ -1,5 +1,5 @@
 /* The supervisor's own events: their order, their texts, and a queue that is full. */
-#include "policy/events.c"
+#include "policy/policy.c"
 
 #include "tap.h"
 

@@ -1,6 +1,7 @@
 /* Reload, upgrade, recycling, refork and the control socket with real processes, and clients that must not notice. */
 #include "supervisor/generation.c"
 
+#include "supervisor/control_socket.h"
 #include "supervisor/lab.h"
 
 #include "oribi/supervisor/control.h"
@@ -293,43 +294,6 @@ static void test_an_old_worker_that_does_not_hear_is_waited_for_before_an_upgrad
     ok_eq(request("s"), 1);
     ok_eq(ask_quietly("stop"), 0);
     until(lab_alone());
-}
-
-/* A listener that the supervisor cannot hold would be lost with the mold that opened it. */
-static void test_a_generation_with_a_listener_too_many_fails(void)
-{
-    static struct oribi__context supervisor;
-    static struct oribi_listeners listeners;
-    static struct oribi_options options;
-    oribi_options_init(&options);
-    supervisor.process.options = &options;
-    supervisor.process.listeners = &listeners;
-    for (uint32_t i = 0; i < ORIBI_MOLDS_MAX; i++)
-        supervisor.molds[i].fd = -1;
-    listeners.count = supervisor.announced.adopted_from = ORIBI_LISTENERS_MAX - 1;
-    supervisor.policy.next_generation = 2;
-    supervisor.policy.config.workers_max = 8;
-    struct oribi_message message = {.kind = ORIBI_MESSAGE_MOLD_OPTIONS, .generation = 2, .pid = 4711};
-    struct oribi_policy_event event = {.type = ORIBI_EVENT_MOLD_READY, .pid = 4711};
-    oribi_message_set_text(&message, "workers=3\nuser=nobody\n", 22);
-    oribi__announced_message(&supervisor, &message, -1);
-    ok(options.user == NULL); /* the running options are not touched, whatever is announced */
-    message.kind = ORIBI_MESSAGE_MOLD_LISTENER;
-    for (int i = 0; i < 2; i++) {
-        oribi__announced_ready(&supervisor, &event);
-        ok(event.type == ORIBI_EVENT_MOLD_READY && event.config->workers == 3);
-        int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-        ok_eq(listen(fd, 1), 0);
-        oribi_message_set_text(&message, "tcp://localhost:0", 17);
-        oribi__announced_message(&supervisor, &message, fd);
-    }
-    oribi__announced_ready(&supervisor, &event);
-    ok_eq(event.type, ORIBI_EVENT_MOLD_FAILED);
-    is_str(event.text, "more than 64 listening sockets");
-    oribi__announced_drop(&supervisor);
-    ok_eq(listeners.count, ORIBI_LISTENERS_MAX - 1);
-    ok(supervisor.announced.error[0] == '\0' && !supervisor.announced.has_config);
-    oribi_options_deinit(&options);
 }
 
 static void test_a_failed_reload_leaves_no_socket_file(void)
@@ -660,21 +624,21 @@ static void test_control_is_not_hurt_by_bad_clients(void)
     prepare_listening(1);
     pid_t pid = lab_start();
     until(lab_logged("listening on"));
-    int silent[ORIBI__CLIENTS_MAX];
-    for (int i = 0; i < ORIBI__CLIENTS_MAX - 1; i++)
+    int silent[ORIBI__CONTROL_CLIENTS_MAX];
+    for (int i = 0; i < ORIBI__CONTROL_CLIENTS_MAX - 1; i++)
         ok((silent[i] = connect_control()) >= 0);
     ok_eq(ask_quietly("status"), 0);
-    silent[ORIBI__CLIENTS_MAX - 1] = connect_control();
-    until(full(&silent[ORIBI__CLIENTS_MAX - 1]));
+    silent[ORIBI__CONTROL_CLIENTS_MAX - 1] = connect_control();
+    until(full(&silent[ORIBI__CONTROL_CLIENTS_MAX - 1]));
     close(silent[0]);
     until(ask_quietly("status") == 0);
-    char text[ORIBI__COMMAND_CAP + 8];
+    char text[ORIBI__CONTROL_LINE_CAP + 8];
     char answer[64] = "";
     memset(text, 'x', sizeof(text));
     ok(write(silent[1], text, sizeof(text)) == sizeof(text));
     ok(read(silent[1], answer, sizeof(answer) - 1) > 0);
     is_str(answer, "error too long\n");
-    for (int i = 1; i < ORIBI__CLIENTS_MAX; i++)
+    for (int i = 1; i < ORIBI__CONTROL_CLIENTS_MAX; i++)
         close(silent[i]);
     stop_all(pid);
 }
@@ -756,7 +720,6 @@ int main(int argc, char **argv)
     test_a_first_worker_that_fails_changes_nothing();
     test_a_reload_takes_the_new_config();
     test_a_reload_names_each_address_that_comes_or_goes();
-    test_a_generation_with_a_listener_too_many_fails();
     test_who_asks_during_a_reload_hears_of_the_next_one();
     test_who_hears_that_a_reload_is_done_finds_the_new_code();
     test_an_old_worker_that_does_not_hear_is_waited_for_before_a_reload_is_done();

@@ -1,6 +1,8 @@
 /* A service manager whose socket is full for a moment, or for longer. */
 #include "supervisor/notify.c"
 
+#include "supervisor/modules.h"
+
 #include "base/clock_ahead.h"
 #include "tap.h"
 
@@ -11,10 +13,12 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-static struct oribi__context supervisor;
+static struct oribi_supervisor *supervisor;
+static struct oribi__context *context;
+static struct oribi_options options;
 static int manager_fd;
 
-static void begin(void)
+static void start(void)
 {
     char name[64];
     struct sockaddr_un where = {.sun_family = AF_UNIX};
@@ -24,7 +28,8 @@ static void begin(void)
     socklen_t len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(name));
     ok(bind(manager_fd, (struct sockaddr *)&where, len) == 0);
     setenv("NOTIFY_SOCKET", name, 1);
-    memset(&supervisor, 0, sizeof(supervisor));
+    supervisor = modules_create(&oribi__server, &options);
+    context = &supervisor->context;
 }
 
 static void fill(void)
@@ -48,43 +53,46 @@ static int heard(const char *words)
 
 static void test_a_message_that_does_not_fit_is_sent_once_more(void)
 {
-    begin();
+    start();
     fill();
-    oribi__notify(&supervisor, ORIBI__READY_NOTICE, "4 workers");
+    oribi__notify(context, ORIBI__READY_NOTICE, "4 workers");
     ok_eq(heard("READY"), 0);
-    oribi__notify_turn(&supervisor);
+    modules_run(context);
     ok_eq(heard("READY"), 0); /* it is not time yet */
     pass_ms(ORIBI__NOTICE_RETRY_MS);
-    oribi__notify_turn(&supervisor);
+    modules_run(context);
     ok_eq(heard("READY=1\nSTATUS=4 workers"), 1);
-    oribi__notify_turn(&supervisor);
+    modules_run(context);
     ok_eq(heard("READY"), 0);
+    modules_destroy(supervisor, &options);
     close(manager_fd);
 }
 
 static void test_a_socket_that_stays_full_is_given_up(void)
 {
-    begin();
+    start();
     fill();
-    oribi__notify(&supervisor, ORIBI__STOPPING_NOTICE, NULL);
-    ok_eq(supervisor.waiting_notice.notice, ORIBI__STOPPING_NOTICE);
+    oribi__notify(context, ORIBI__STOPPING_NOTICE, NULL);
+    ok_eq(context->notify->waiting, ORIBI__STOPPING_NOTICE);
     pass_ms(ORIBI__NOTICE_RETRY_MS);
-    oribi__notify_turn(&supervisor);
-    ok_eq(supervisor.waiting_notice.notice, ORIBI__NO_NOTICE);
+    modules_run(context);
+    ok_eq(context->notify->waiting, ORIBI__NO_NOTICE);
     ok_eq(heard("STOPPING"), 0);
+    modules_destroy(supervisor, &options);
     close(manager_fd);
 }
 
 static void test_a_newer_message_takes_the_place_of_one_that_waits(void)
 {
-    begin();
+    start();
     fill();
-    oribi__notify(&supervisor, ORIBI__READY_NOTICE, NULL);
+    oribi__notify(context, ORIBI__READY_NOTICE, NULL);
     ok_eq(heard("READY"), 0);
-    oribi__notify(&supervisor, ORIBI__STOPPING_NOTICE, NULL);
+    oribi__notify(context, ORIBI__STOPPING_NOTICE, NULL);
     pass_ms(ORIBI__NOTICE_RETRY_MS);
-    oribi__notify_turn(&supervisor);
+    modules_run(context);
     ok_eq(heard("STOPPING=1"), 1);
+    modules_destroy(supervisor, &options);
     close(manager_fd);
 }
 

@@ -3,6 +3,7 @@
 #include "supervisor/prefork.c"
 
 #include "supervisor/lab.h"
+#include "supervisor/modules.h"
 #include "system.h"
 
 #include <errno.h>
@@ -90,16 +91,24 @@ static void test_only_signals_that_exist_are_left(void)
 
 /* --- what signals mean: a manager without processes --- */
 
-static struct oribi_supervisor whole;
+static struct oribi_supervisor *whole;
+static struct oribi_options fake_options;
+
+static void end(void)
+{
+    if (whole)
+        modules_destroy(whole, &fake_options);
+    whole = NULL;
+}
 
 static struct oribi__context *fake(const struct oribi_trap *traps, uint32_t count)
 {
-    memset(&whole, 0, sizeof(whole));
-    for (size_t i = 0; i < ORIBI__CLIENTS_MAX; i++)
-        whole.context.control.clients[i].fd = -1;
-    memcpy(whole.context.manager.prefork.traps, traps, count * sizeof(*traps));
-    whole.context.manager.prefork.trap_count = count;
-    return &whole.context;
+    end();
+    whole = modules_create(&oribi__manager, &fake_options);
+    struct oribi__prefork *manager = whole->context.prefork;
+    memcpy(manager->prefork.traps, traps, count * sizeof(*traps));
+    manager->prefork.trap_count = count;
+    return &whole->context;
 }
 
 static const struct oribi_trap usual[] = {{SIGTERM, SIGTERM, 500}, {SIGUSR2, 0, 0}};
@@ -108,72 +117,65 @@ static void test_a_trapped_signal_pauses_and_says_what_the_workers_get(void)
 {
     struct oribi_policy_event event;
     struct oribi__context *supervisor = fake(usual, 2);
-    ok(oribi__prefork_signal(supervisor, SIGTERM, &event));
+    ok(prefork_signal(supervisor, SIGTERM, &event));
     ok(event.type == ORIBI_EVENT_PAUSE && event.status == SIGTERM && event.bytes == 500);
-    ok(supervisor->manager.paused && supervisor->manager.ending && supervisor->manager.trapped == SIGTERM);
-    ok(oribi__prefork_signal(supervisor, SIGTERM, &event));
+    ok(supervisor->prefork->paused && supervisor->prefork->ending && supervisor->prefork->trapped == SIGTERM);
+    ok(prefork_signal(supervisor, SIGTERM, &event));
     ok_eq(event.type, ORIBI_EVENT_STOP_NOW); /* the second one */
     supervisor = fake(usual, 2);
-    ok(oribi__prefork_signal(supervisor, SIGUSR2, &event));
+    ok(prefork_signal(supervisor, SIGUSR2, &event));
     ok(event.type == ORIBI_EVENT_PAUSE && event.status == 0);
-    ok(supervisor->manager.paused && !supervisor->manager.ending);
+    ok(supervisor->prefork->paused && !supervisor->prefork->ending);
 }
 
 static void test_what_is_trapped_meanwhile_is_what_the_next_start_ends_with(void)
 {
     struct oribi_policy_event event;
     struct oribi__context *supervisor = fake(usual, 2);
-    ok(oribi__prefork_signal(supervisor, SIGUSR2, &event));
-    ok(!oribi__prefork_signal(supervisor, SIGTERM, &event));
-    ok(!oribi__prefork_signal(supervisor, SIGUSR2, &event)); /* which is no reason to forget the end */
-    oribi_supervisor_resume(&whole);
-    ok(supervisor->manager.resume_asked);
-    ok(oribi__prefork_resume(supervisor, &event));
-    ok(event.type == ORIBI_EVENT_PAUSE && supervisor->manager.trapped == SIGTERM && supervisor->manager.ending);
-    ok(oribi__prefork_resume(supervisor, &event));
-    ok(event.type == ORIBI_EVENT_RESUME && !supervisor->manager.paused && !supervisor->manager.ending);
+    ok(prefork_signal(supervisor, SIGUSR2, &event));
+    ok(!prefork_signal(supervisor, SIGTERM, &event));
+    ok(!prefork_signal(supervisor, SIGUSR2, &event)); /* which is no reason to forget the end */
+    oribi_supervisor_resume(whole);
+    ok(supervisor->prefork->resume_asked);
+    ok(prefork_resume(supervisor, &event));
+    ok(event.type == ORIBI_EVENT_PAUSE && supervisor->prefork->trapped == SIGTERM && supervisor->prefork->ending);
+    ok(prefork_resume(supervisor, &event));
+    ok(event.type == ORIBI_EVENT_RESUME && !supervisor->prefork->paused && !supervisor->prefork->ending);
 }
 
 static void test_what_is_not_trapped(void)
 {
     struct oribi_policy_event event;
     struct oribi__context *supervisor = fake(usual, 0);
-    ok(oribi__prefork_signal(supervisor, SIGTTIN, &event) && event.type == ORIBI_EVENT_RESIZE && event.delta == 1);
-    ok(oribi__prefork_signal(supervisor, SIGTTOU, &event) && event.delta == -1);
-    ok(oribi__prefork_signal(supervisor, SIGUSR1, &event) && event.type == ORIBI_EVENT_REOPEN);
-    ok(!oribi__prefork_signal(supervisor, SIGCHLD, &event));
-    ok(!oribi__prefork_signal(supervisor, 0, &event)); /* oribi_supervisor_wake() */
-    ok(oribi__prefork_signal(supervisor, SIGQUIT, &event) && event.type == ORIBI_EVENT_STOP);
-    ok(oribi__prefork_signal(supervisor, SIGINT, &event) && event.type == ORIBI_EVENT_STOP_NOW);
-    ok_eq(supervisor->manager.reraise, SIGQUIT); /* the first one is what ended it */
+    ok(prefork_signal(supervisor, SIGTTIN, &event) && event.type == ORIBI_EVENT_RESIZE && event.delta == 1);
+    ok(prefork_signal(supervisor, SIGTTOU, &event) && event.delta == -1);
+    ok(prefork_signal(supervisor, SIGUSR1, &event) && event.type == ORIBI_EVENT_REOPEN);
+    ok(!prefork_signal(supervisor, SIGCHLD, &event));
+    ok(!prefork_signal(supervisor, 0, &event)); /* oribi_supervisor_wake() */
+    ok(prefork_signal(supervisor, SIGQUIT, &event) && event.type == ORIBI_EVENT_STOP);
+    ok(prefork_signal(supervisor, SIGINT, &event) && event.type == ORIBI_EVENT_STOP_NOW);
+    ok_eq(supervisor->prefork->reraise, SIGQUIT); /* the first one is what ended it */
 }
 
 static void test_commands_of_clients_are_signals(void)
 {
     struct oribi_policy_event event = {.type = ORIBI_EVENT_STOP};
     struct oribi__context *supervisor = fake(usual, 2);
-    ok(oribi__prefork_command(supervisor, &event) && event.type == ORIBI_EVENT_PAUSE &&
-       supervisor->manager.trapped == SIGTERM);
+    ok(prefork_command(supervisor, &event) && event.type == ORIBI_EVENT_PAUSE &&
+       supervisor->prefork->trapped == SIGTERM);
     supervisor = fake(usual, 2);
     event.type = ORIBI_EVENT_STOP_NOW;
-    ok(oribi__prefork_command(supervisor, &event) && event.type == ORIBI_EVENT_STOP_NOW &&
-       supervisor->manager.reraise == SIGINT);
+    ok(prefork_command(supervisor, &event) && event.type == ORIBI_EVENT_STOP_NOW &&
+       supervisor->prefork->reraise == SIGINT);
     event.type = ORIBI_EVENT_UPGRADE;
-    ok(!oribi__prefork_command(supervisor, &event));
+    ok(!prefork_command(supervisor, &event));
     event.type = ORIBI_EVENT_RELOAD;
-    ok(oribi__prefork_command(supervisor, &event) && event.type == ORIBI_EVENT_RELOAD);
-    supervisor->manager.paused = true; /* nobody would load the next generation, and the client hears that */
-    int fds[2];
-    char answer[64] = "";
-    ok_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds), 0);
-    supervisor->control.clients[1] = (struct oribi__client){.fd = fds[0], .command = ORIBI__COMMAND_RELOAD};
-    ok(!oribi__prefork_command(supervisor, &event));
-    ok(read(fds[1], answer, sizeof(answer) - 1) > 0);
-    is_str(answer, "error the program does something else just now\n");
-    close(fds[1]);
+    ok(prefork_command(supervisor, &event) && event.type == ORIBI_EVENT_RELOAD);
+    supervisor->prefork->paused = true; /* nobody would load the next generation */
+    ok(!prefork_command(supervisor, &event));
     const struct oribi_trap hup = {SIGHUP, SIGHUP, 0};
     supervisor = fake(&hup, 1);
-    ok(oribi__prefork_command(supervisor, &event) && event.type == ORIBI_EVENT_PAUSE && event.status == SIGHUP);
+    ok(prefork_command(supervisor, &event) && event.type == ORIBI_EVENT_PAUSE && event.status == SIGHUP);
 }
 
 /* --- managers with workers --- */

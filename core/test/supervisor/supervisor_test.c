@@ -5,45 +5,6 @@
 #include "supervisor/lab.h"
 #include "system.h"
 
-/* A manager may look at its signals once a day, and children end all the time. */
-static void test_ends_of_children_leave_room_for_a_stop(void)
-{
-    static struct oribi__context supervisor;
-    ok_eq(pipe2(supervisor.signal_fds, O_CLOEXEC | O_NONBLOCK), 0);
-    for (int i = 0; i < 100000; i++)
-        oribi__supervisor_signal(&supervisor, i % 2 ? SIGCHLD : 0);
-    oribi__supervisor_signal(&supervisor, SIGTERM);
-    supervisor.policy.started = supervisor.policy.up = true;
-    ok(next_signal(&supervisor) && supervisor.policy.stopping);
-    oribi__supervisor_signal(&supervisor, SIGCHLD); /* and the next one wakes us again */
-    char byte = 0;
-    ok(read(supervisor.signal_fds[0], &byte, 1) == 1 && byte == SIGCHLD);
-    close(supervisor.signal_fds[0]);
-    close(supervisor.signal_fds[1]);
-}
-
-/* Sinatra's own handler of TERM calls it, too. */
-static void test_a_stop_that_is_asked_for_once_is_no_second_one(void)
-{
-    static struct oribi_supervisor whole;
-    struct oribi__context *context = &whole.context;
-    if (!ok(pipe2(context->signal_fds, O_NONBLOCK | O_CLOEXEC) == 0))
-        return;
-    oribi_supervisor_stop(&whole);
-    oribi_supervisor_stop(&whole);
-    struct oribi_policy_event event;
-    char byte = 0;
-    ok(read(context->signal_fds[0], &byte, 1) == 1 && signal_event(context, byte, &event));
-    ok_eq(event.type, ORIBI_EVENT_STOP);
-    context->policy.stopping = true;
-    ok(read(context->signal_fds[0], &byte, 1) == 1 && !signal_event(context, byte, &event));
-    context->policy.stopping = false;
-    context->policy.stop_at = 1;
-    ok(!signal_event(context, byte, &event));
-    (void)close(context->signal_fds[0]);
-    (void)close(context->signal_fds[1]);
-}
-
 static void test_starts_and_stops_in_order(void)
 {
     lab_prepare(3);
@@ -197,13 +158,19 @@ static void test_a_load_failure_is_told_and_ends_with_1(void)
     until(lab_alone());
 }
 
+/* A server that ends with 1 before it serves, and says why. */
+static void begins_in_vain(const char *said)
+{
+    pid_t pid = lab_start();
+    ok_eq(lab_ended(pid), 1 << 8);
+    ok(lab_logged(said));
+}
+
 static void test_a_mold_that_dies_loading_ends_with_1(void)
 {
     lab_prepare(2);
     atomic_store(&lab->load_fails, 2);
-    pid_t pid = lab_start();
-    ok_eq(lab_ended(pid), 1 << 8);
-    ok(lab_logged("ended while it loaded the application: signal 9"));
+    begins_in_vain("ended while it loaded the application: signal 9");
     until(lab_alone());
 }
 
@@ -212,9 +179,7 @@ static void test_a_load_that_never_ends_is_cut_by_boot_timeout(void)
     lab_prepare(1);
     lab->boot_timeout_ms = 100;
     atomic_store(&lab->load_fails, 3);
-    pid_t pid = lab_start();
-    ok_eq(lab_ended(pid), 1 << 8);
-    ok(lab_logged("did not load within boot_timeout"));
+    begins_in_vain("did not load within boot_timeout");
     until(lab_alone());
 }
 
@@ -222,9 +187,7 @@ static void test_workers_that_never_come_up_end_with_1(void)
 {
     lab_prepare(1);
     atomic_store(&lab->workers_fail, 100);
-    pid_t pid = lab_start();
-    ok_eq(lab_ended(pid), 1 << 8);
-    ok(lab_logged("could not start: no database"));
+    begins_in_vain("could not start: no database");
     ok(lab_logged("giving up: no worker came up, 3 attempts"));
     until(lab_alone());
 }
@@ -234,9 +197,7 @@ static void test_a_worker_stuck_in_its_start_is_cut_by_boot_timeout(void)
     lab_prepare(1);
     lab->boot_timeout_ms = 100;
     atomic_store(&lab->slow_boot, 1);
-    pid_t pid = lab_start();
-    ok_eq(lab_ended(pid), 1 << 8);
-    ok(lab_logged("was not ready within boot_timeout: killed"));
+    begins_in_vain("was not ready within boot_timeout: killed");
     until(lab_alone());
 }
 
@@ -431,30 +392,9 @@ static void test_random_kills_leave_nothing_behind(void)
     until(lab_alone());
 }
 
-/* kill(2) with such a number would signal a group, all processes, init or the supervisor itself. */
-static void test_what_is_no_single_other_process_is_believed_by_nobody(void)
-{
-    struct oribi__context supervisor = {.pid = getpid()};
-    const int32_t lies[] = {0, 1, -1, -2, INT32_MIN, getpid()};
-    struct oribi_message message = {.kind = ORIBI_MESSAGE_WORKER_READY};
-    for (size_t i = 0; i < sizeof(lies) / sizeof(lies[0]); i++) {
-        message.pid = lies[i];
-        ok(!names_a_process(&supervisor, &message));
-    }
-    message.pid = 2;
-    ok(names_a_process(&supervisor, &message));
-    message.kind = ORIBI_MESSAGE_WORKER_FORKED;
-    message.pid = -1; /* the fork failed */
-    ok(names_a_process(&supervisor, &message));
-    message.pid = -2;
-    ok(!names_a_process(&supervisor, &message));
-}
-
 int main(int argc, char **argv)
 {
     lab_main(argc, argv);
-    test_ends_of_children_leave_room_for_a_stop();
-    test_a_stop_that_is_asked_for_once_is_no_second_one();
     test_starts_and_stops_in_order();
     test_a_killed_worker_is_replaced();
     test_a_call_that_ends_with_its_worker_counts_as_long();
@@ -481,6 +421,5 @@ int main(int argc, char **argv)
     test_an_unknown_user_is_one_line_and_1();
     test_workers_run_as_the_user_asked_for();
     test_random_kills_leave_nothing_behind();
-    test_what_is_no_single_other_process_is_believed_by_nobody();
     return done_testing();
 }

@@ -190,7 +190,7 @@ static void test_long_heads_count(void)
 int main(void)
 {
     quiet_log();
-    alarm(120);
+    alarm(1000);
     run_everywhere(test_memory_of_all_bodies);
     run_everywhere(test_bodies_that_hardly_begin_take_little);
     run_everywhere(test_files_of_all_bodies);

@@ -219,7 +219,7 @@ static _Noreturn void worker_main(struct world *world)
     (void)sigaction(SIGURG, &action, NULL);
     (void)dup2(world->log_fd, STDERR_FILENO);
     oribi_log_init(STDERR_FILENO, ORIBI_LOG_DEBUG);
-    alarm(60);
+    alarm(1000);
     if (oribi_worker_create(&setup, &w) < 0)
         _exit(1);
     oribi_worker_show_frames(w, show_frames, NULL);
@@ -649,7 +649,7 @@ static void test_what_applications_may_ask_for(void)
 int main(void)
 {
     quiet_log();
-    alarm(200);
+    alarm(1000);
     hang_counts = mmap(NULL, sizeof(*hang_counts), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (hang_counts == MAP_FAILED)
         return 2;

@@ -395,7 +395,7 @@ static void test_every_limit_of_the_table_holds_at_its_value_and_one_beyond(void
 int main(void)
 {
     quiet_log();
-    alarm(120);
+    alarm(1000);
     make_folder();
     run_everywhere(test_every_limit_of_the_table_holds_at_its_value_and_one_beyond);
     remove_folder();

@@ -356,7 +356,7 @@ static void test_what_siblings_pass_on_makes_room_too(void)
 int main(void)
 {
     quiet_log();
-    alarm(120);
+    alarm(1000);
     run_everywhere(test_at_the_limit_nobody_goes);
     run_everywhere(test_the_one_idle_longest_goes_for_one_more);
     run_everywhere(test_half_read_heads_go_after_the_idle_the_oldest_first);

@@ -190,7 +190,7 @@ static void test_newcomers_go_to_a_sibling_that_sleeps(void)
 int main(void)
 {
     quiet_log();
-    alarm(120);
+    alarm(1000);
     run_everywhere(test_the_pool_is_left_alone_without_descriptors);
     run_everywhere(test_what_nobody_takes_comes_back);
     run_everywhere(test_what_came_without_its_descriptor_is_counted);

@@ -2,6 +2,7 @@
 #include "worker/warmup.c"
 
 #include "tap.h"
+#include "oribi/worker/req.h"
 
 #include <stdlib.h>
 

@@ -483,7 +483,7 @@ static void answering_child_app(struct oribi_req *req)
     fflush(stdout);
     pid_t pid = fork();
     if (pid == 0) {
-        alarm(20);
+        alarm(1000);
         _exit(child_answers(req, begun));
     }
     (void)waitpid(pid, &child_status, 0);

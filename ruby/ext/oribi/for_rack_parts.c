@@ -6,6 +6,8 @@
 #include "for_rack.h"
 #include "oribi/form/cookie.h"
 #include "oribi/form/multipart.h"
+#include "oribi/base/os/os.h"
+#include "oribi/event/body.h"
 
 #include <unistd.h>
 

@@ -234,11 +234,6 @@ static VALUE worker_initialize(VALUE self, VALUE options, VALUE listeners, VALUE
 
 enum { FOR_EVER = -1 };
 
-static int64_t sooner(int64_t a_ms, int64_t b_ms)
-{
-    return a_ms == FOR_EVER || (b_ms != FOR_EVER && b_ms < a_ms) ? b_ms : a_ms;
-}
-
 /* How long until garbage is to be collected, 0 when it has been: new requests may have come meanwhile. */
 static int64_t collect(struct ext_worker *worker, uint64_t count, int64_t now_ms)
 {
@@ -266,7 +261,7 @@ int64_t ext_worker_rest(struct ext_worker *worker)
     int64_t title_ms = oribi_title_at_rest(&worker->title, now_ms);
     if (title_ms == 0)
         ext_process_show_title(worker);
-    return sooner(title_ms ? title_ms : FOR_EVER, collect(worker, count, now_ms));
+    return oribi_shorter(title_ms ? title_ms : FOR_EVER, collect(worker, count, now_ms));
 }
 
 /* nil at the end, :fork_mold when the supervisor wants a mold made of this worker. */

@@ -64,6 +64,16 @@ const char *oribi_address_shown(const char *text, bool tls, char room[ORIBI_ADDR
 /* Writes "tcp://host:port", with brackets around an IPv6 host, to dst. Returns the length, cut at cap. */
 size_t oribi_address_format_tcp(const char *host, uint16_t port, char *dst, size_t cap);
 
+/* The numbers of a TCP address that a socket is bound to or that a name stands for: the host, with the zone of one that
+ * has a zone, and the port. False: it is of another kind. */
+bool oribi_address_numbers(const struct sockaddr *address, socklen_t n, char host[ORIBI_ADDRESS_HOST_MAX + 1],
+                           uint16_t *port);
+
+/* A client's address as applications and logs have it: a mapped IPv4 address as the IPv4 address, no zone. Writes to
+ * `addr`, which has INET6_ADDRSTRLEN bytes, and to `port`, which has five. Nothing for a unix socket. */
+void oribi_address_of_client(const struct sockaddr_storage *from, char *addr, uint8_t *addr_len, char *port,
+                             uint8_t *port_len);
+
 /* Is the host of an address this machine's own, in numbers or as localhost? (options_status.c) */
 bool oribi__options_is_loopback(const char *host);
 

@@ -3,6 +3,7 @@
 #define ORIBI_CONFIG_LISTENER_H
 
 #include "oribi/config/address.h"
+#include "oribi/config/listen.h"
 #include "oribi/config/options.h"
 
 #include <stdbool.h>
@@ -42,9 +43,8 @@ struct oribi_listener {
     char port[8]; /* decimal; "" for unix */
     char *path;   /* unix: file to unlink by its owner at the end, else NULL */
     /* private */
-    bool fresh;           /* opened by this call, not taken over */
-    uint64_t file_device; /* which file `path` was, so that a successor's under the same name stays */
-    uint64_t file_inode;
+    bool fresh;                    /* opened by this call, not taken over */
+    struct oribi_socket_file file; /* that `path` was, so that a successor's under the same name stays */
 };
 
 /* Its address, for eyes. */

@@ -7,13 +7,13 @@
 #include "oribi/base/error.h"
 #include "oribi/base/limits.h"
 #include "oribi/base/buf.h"
-#include "oribi/files/fixed.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 struct oribi_buf;
+struct oribi_fixed_lines;
 struct oribi_compress_rules;
 
 enum oribi_option_type {

@@ -100,4 +100,9 @@ void oribi_error_pages_destroy(struct oribi_error_pages *pages);
 /* The page of a status, and the value of its Content-Type; p is NULL when there is none. Lives as long as the pages. */
 struct oribi_slice oribi_error_page_find(const struct oribi_error_pages *pages, int status, struct oribi_slice *type);
 
+/* The body of the server's own answer: the page of the status, or "404 Not Found" as a line of text, in `text`. */
+enum { ORIBI_ERROR_TEXT_LINE_CAP = 64 };
+struct oribi_slice oribi_error_page_or_text(const struct oribi_error_pages *pages, int status,
+                                            char text[ORIBI_ERROR_TEXT_LINE_CAP], struct oribi_slice *type);
+
 #endif

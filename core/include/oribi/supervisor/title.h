@@ -45,4 +45,7 @@ int64_t oribi_title_at_rest(const struct oribi_title *title, int64_t now_ms);
 /* As oribi_process_title(); the title counts as set. */
 size_t oribi_title_text(struct oribi_title *title, char *dst, size_t cap);
 
+/* Copies title to dst unless it is what `last` (of `last_cap` bytes) holds; remembers it there. */
+size_t oribi__title_changed(const char *title, char *last, size_t last_cap, char *dst, size_t cap);
+
 #endif

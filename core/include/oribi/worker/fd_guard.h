@@ -7,7 +7,7 @@
 #define ORIBI_WORKER_FD_GUARD_H
 
 #include "oribi/base/os/os.h"
-#include "oribi/worker/placement/threads.h"
+#include "oribi/base/limits.h"
 #include "oribi/config/listener.h"
 
 enum {

@@ -8,7 +8,7 @@
 #include "oribi/http/response.h"
 
 enum {
-    ORIBI__OWN_TEXT_CAP = 64,
+    ORIBI__OWN_TEXT_CAP = ORIBI_ERROR_TEXT_LINE_CAP,
     ORIBI__OWN_HEAD_CAP = 1024 + ORIBI_ADDED_BYTES_MAX, /* of oribi_response_own() */
 };
 

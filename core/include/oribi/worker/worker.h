@@ -18,11 +18,11 @@
 #include "oribi/worker/logs/access_log.h"
 #include "oribi/worker/placement/handoff.h"
 #include "oribi/worker/placement/scoreboard.h"
-#include "oribi/worker/req.h"
 
 #include <stdbool.h>
 
 struct oribi_worker;
+struct oribi_req;
 struct oribi_warmup;
 
 struct oribi_worker_setup {

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <sched.h>
 #include <stdarg.h>
@@ -90,6 +91,11 @@ void oribi_os_error_restore(struct oribi_os_error error)
 bool oribi_os_address_missing(void)
 {
     return last_errno == EADDRNOTAVAIL || last_errno == EAFNOSUPPORT;
+}
+
+bool oribi_os_forbidden(void)
+{
+    return last_errno == EACCES;
 }
 
 /* close(2) is not begun again after EINTR: on Linux the descriptor is gone then, and another thread may have got its
@@ -326,6 +332,36 @@ bool oribi_os_same_file(int fd, int other_fd)
     struct oribi_fd_mark mark;
     oribi_os_mark(fd, &mark);
     return oribi_os_is_marked(other_fd, &mark);
+}
+
+static bool set_on(int fd, int level, int name)
+{
+    int on = 1;
+    return setsockopt(fd, level, name, &on, sizeof(on)) == 0;
+}
+
+int oribi_os_bind_tcp(const struct sockaddr *address, size_t n, uint16_t port, unsigned how)
+{
+    struct sockaddr_storage where = {0};
+    assert(n <= sizeof(where));
+    memcpy(&where, address, n);
+    bool is_v6 = where.ss_family == AF_INET6;
+    if (is_v6)
+        ((struct sockaddr_in6 *)&where)->sin6_port = htons(port);
+    else if (where.ss_family == AF_INET)
+        ((struct sockaddr_in *)&where)->sin_port = htons(port);
+    int fd = oribi_os_socket(where.ss_family, SOCK_STREAM, true);
+    if (fd < 0)
+        return oribi_os_fail();
+    bool bound = set_on(fd, SOL_SOCKET, SO_REUSEADDR) &&
+                 (!(how & ORIBI_BIND_REUSE_PORT) || set_on(fd, SOL_SOCKET, SO_REUSEPORT)) &&
+                 (!(how & ORIBI_BIND_IPV6_ALONE) || !is_v6 || set_on(fd, IPPROTO_IPV6, IPV6_V6ONLY)) &&
+                 bind(fd, (const struct sockaddr *)&where, (socklen_t)n) == 0;
+    if (bound)
+        return fd;
+    int code = oribi_os_fail();
+    oribi_os_close(fd);
+    return code;
 }
 
 /* A full accept queue (EAGAIN) and a socket of another type (EPROTOTYPE) have an owner too, unix(7). */

@@ -31,6 +31,7 @@
 
 enum { SENDFILE_MAX = 0x7ffff000 }; /* what one call transfers at most, sendfile(2) */
 
+/* Alike on purpose with os_calls_portable.c: a build has one of the two, with the errors that its system has. */
 int oribi_os_accept(int listen_fd, int *fd, struct sockaddr_storage *peer, socklen_t *peer_len)
 {
     for (;;) {

@@ -121,12 +121,6 @@ int oribi_os_user_may(uid_t uid, gid_t gid, const char *path, int may)
 
 /* --- addresses --- */
 
-static int set_switch(int fd, int level, int name)
-{
-    const int on = 1;
-    return setsockopt(fd, level, name, &on, sizeof(on));
-}
-
 static bool is_up(const struct ifaddrs *one)
 {
     return one->ifa_addr && (one->ifa_flags & IFF_UP) && !(one->ifa_flags & IFF_LOOPBACK);
@@ -172,21 +166,10 @@ bool oribi_os_has_only_ipv6(void)
 /* Without listen(2) no client can connect; a port on which another process listens is refused all the same. */
 int oribi_os_may_bind(const struct addrinfo *info, uint16_t port, bool reuse_port)
 {
-    struct sockaddr_storage where = {0};
-    memcpy(&where, info->ai_addr, info->ai_addrlen);
-    if (info->ai_family == AF_INET6)
-        ((struct sockaddr_in6 *)&where)->sin6_port = htons(port);
-    else if (info->ai_family == AF_INET)
-        ((struct sockaddr_in *)&where)->sin_port = htons(port);
-    int fd = oribi_os_socket(info->ai_family, SOCK_STREAM, true);
+    unsigned how = ORIBI_BIND_IPV6_ALONE | (reuse_port ? ORIBI_BIND_REUSE_PORT : 0);
+    int fd = oribi_os_bind_tcp(info->ai_addr, info->ai_addrlen, port, how);
     if (fd < 0)
-        return oribi_os_fail();
-    bool failed = set_switch(fd, SOL_SOCKET, SO_REUSEADDR) < 0;
-    failed = failed || (reuse_port && set_switch(fd, SOL_SOCKET, SO_REUSEPORT) < 0);
-    failed = failed || (info->ai_family == AF_INET6 && set_switch(fd, IPPROTO_IPV6, IPV6_V6ONLY) < 0);
-    failed = failed || bind(fd, (struct sockaddr *)&where, info->ai_addrlen) < 0;
-    bool is_in_use = failed && errno == EADDRINUSE;
-    int code = failed ? oribi_os_fail() : 0;
+        return oribi_os_error_save().last == EADDRINUSE ? ORIBI_ELIMIT : ORIBI_ESYS;
     oribi_os_close(fd);
-    return is_in_use ? ORIBI_ELIMIT : code < 0 ? ORIBI_ESYS : 0;
+    return 0;
 }

@@ -16,6 +16,8 @@
 #include "oribi/base/mem.h"
 #include "oribi/config/address.h"
 #include "oribi/http/fields.h"
+#include "oribi/http/proxy.h"
+#include "oribi/http/head.h"
 #include "oribi/worker/logs/request_log.h"
 
 #include <stdio.h>

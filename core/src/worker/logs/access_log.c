@@ -10,6 +10,7 @@
 #include "oribi/base/os/os.h"
 #include "oribi/base/os/os_terminal.h"
 #include "worker/logs/access_line.h"
+#include "oribi/http/head.h"
 
 #include <limits.h>
 #include <poll.h>

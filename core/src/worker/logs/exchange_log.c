@@ -19,10 +19,8 @@ void oribi__logged_head(struct oribi__exchange *exchange, struct oribi_slice hea
     exchange->sent = oribi_slice(copy, n);
 }
 
-void oribi__logged_end(struct oribi__exchange *exchange)
+void oribi__logged_free(struct oribi__exchange *exchange)
 {
-    if (!exchange->sent.p)
-        return;
     oribi_mem_free((char *)exchange->sent.p);
     exchange->sent = oribi_slice(NULL, 0);
 }

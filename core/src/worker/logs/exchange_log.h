@@ -25,8 +25,13 @@ void oribi__logged_head(struct oribi__exchange *exchange, struct oribi_slice hea
  * caller's to add. */
 struct oribi_access_entry oribi__logged_entry(struct oribi__exchange *exchange, bool cut, int64_t now_us);
 
-/* Frees what was kept for the log. */
-void oribi__logged_end(struct oribi__exchange *exchange);
+/* Frees the head that was kept for the log, where there is one. */
+void oribi__logged_free(struct oribi__exchange *exchange);
+static inline void oribi__logged_end(struct oribi__exchange *exchange)
+{
+    if (__builtin_expect(exchange->sent.p != NULL, 0))
+        oribi__logged_free(exchange);
+}
 
 /* Do lines of the error log have the ids of their requests? */
 static inline bool oribi__logs_ids(const struct oribi_worker *w)

@@ -8,7 +8,7 @@
 
 #include "oribi/base/clock.h"
 #include "oribi/base/error.h"
-#include "oribi/http/syntax.h"
+#include "oribi/config/address.h"
 
 #include <netinet/in.h>
 #include <string.h>
@@ -69,25 +69,6 @@ void oribi__listener_watches_open(struct oribi_worker *w)
     }
 }
 
-static void set_address(struct oribi_conn *c, const struct sockaddr_storage *peer)
-{
-    char text[PUT_ADDRESS_CAP];
-    uint16_t port = 0;
-    if (peer->ss_family == AF_INET) {
-        const struct sockaddr_in *in = (const struct sockaddr_in *)peer;
-        c->addr_len = (uint8_t)put_ipv4(text, (const uint8_t *)&in->sin_addr);
-        port = ntohs(in->sin_port);
-    } else if (peer->ss_family == AF_INET6) {
-        const struct sockaddr_in6 *in = (const struct sockaddr_in6 *)peer;
-        c->addr_len = (uint8_t)put_ipv6(text, in->sin6_addr.s6_addr);
-        port = ntohs(in->sin6_port);
-    } else {
-        return;
-    }
-    memcpy(c->addr, text, c->addr_len);
-    c->port_len = (uint8_t)put_digits(c->port, port);
-}
-
 /* --- connections_max --- */
 
 /* As many connections as connections_max, or more. */
@@ -123,7 +104,7 @@ int64_t oribi__accept_wait_ms(const struct oribi_worker *w)
     int64_t room_ms = room_wait_ms(w);
     if (pause_ms <= 0)
         return room_ms;
-    return room_ms >= 0 && room_ms < pause_ms ? room_ms : pause_ms;
+    return oribi_shorter(room_ms, pause_ms);
 }
 
 bool oribi__make_room(struct oribi_worker *w)
@@ -203,7 +184,7 @@ static int accept_next(struct oribi_worker *w, struct oribi__listener_watch *lis
     if (!c)
         return 0;
     if (!listener_watch->listener->is_unix)
-        set_address(c, &peer);
+        oribi_address_of_client(&peer, c->addr, &c->addr_len, c->port, &c->port_len);
     c->proxy_awaited = (listener_watch->listener->proxy || w->options->proxy_protocol) &&
                        oribi_trust_has(&w->trust, oribi_slice(c->addr, c->addr_len));
     oribi__count(&w->slot->connection_count, 1);
@@ -397,6 +378,13 @@ void oribi__accept_turn(struct oribi_worker *w)
         rotate(w);
     if (!w->acceptor.open)
         return;
+    bool any = false;
+    for (uint32_t i = 0; i < w->acceptor.watch_count; i++)
+        any |= w->acceptor.watches[i].ready;
+    if (!any) {
+        w->acceptor.ready_us = 0;
+        return;
+    }
     uint32_t budget = UINT32_MAX; /* found out only when a connection waits */
     for (uint32_t i = 0; i < w->acceptor.watch_count && w->acceptor.open; i++) {
         struct oribi__listener_watch *listener_watch = &w->acceptor.watches[i];

@@ -39,7 +39,7 @@ struct message_head {
     uint8_t proxy_awaited;
     uint8_t proxy_tls;
     uint16_t channel;
-    char addr[ORIBI_CONN_ADDR_CAP];
+    char addr[INET6_ADDRSTRLEN];
     char port[6];
 };
 

@@ -201,16 +201,11 @@ static void mend_signals(struct oribi_helper *h, int64_t now_us)
     oribi_signals_mend(SIGQUIT, false);
 }
 
-static int64_t sooner(int64_t a_ms, int64_t b_ms)
-{
-    return a_ms < b_ms ? a_ms : b_ms;
-}
-
 /* Without the reactor. Returns for how many ms nothing is due for a call. */
 static int64_t look_at_calls(struct oribi_worker *w, int64_t now_us)
 {
-    int64_t due_ms = sooner(oribi_deadline_look(w, now_us), oribi__client_abort_look(w, now_us));
-    return sooner(due_ms, oribi__slow_look(w, now_us));
+    int64_t due_ms = oribi_earlier(oribi_deadline_look(w, now_us), oribi__client_abort_look(w, now_us));
+    return oribi_earlier(due_ms, oribi__slow_look(w, now_us));
 }
 
 /* The call is long. */

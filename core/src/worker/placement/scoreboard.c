@@ -143,22 +143,28 @@ void oribi_slot_count_refusal(struct oribi_slot *slot, enum oribi_refusal refusa
 }
 
 /* Those without a deadline wait or are in a call. */
-void oribi_slot_add_connections(uint64_t sums[ORIBI_SLOT_CONN_STATES], const struct oribi_slot *slot)
+void oribi_slot_add_counted(uint64_t sums[ORIBI_SLOT_CONN_STATES], uint32_t open, uint32_t waiting,
+                            const _Atomic uint32_t armed[ORIBI_TIMEOUT_CLASSES])
 {
     static const uint8_t states[ORIBI_TIMEOUT_CLASSES] = {
         [ORIBI_TIMEOUT_FIRST] = ORIBI_SLOT_CONN_IDLE,    [ORIBI_TIMEOUT_HEAD] = ORIBI_SLOT_CONN_READING,
         [ORIBI_TIMEOUT_BODY] = ORIBI_SLOT_CONN_READING,  [ORIBI_TIMEOUT_IDLE] = ORIBI_SLOT_CONN_IDLE,
         [ORIBI_TIMEOUT_WRITE] = ORIBI_SLOT_CONN_WRITING, [ORIBI_TIMEOUT_LINGER] = ORIBI_SLOT_CONN_CLOSING,
     };
-    uint64_t open = atomic_load_explicit(&slot->connections_open, memory_order_relaxed);
-    uint64_t elsewhere = atomic_load_explicit(&slot->queue_len, memory_order_relaxed);
-    sums[ORIBI_SLOT_CONN_WAITING] += elsewhere;
+    uint64_t elsewhere = waiting;
+    sums[ORIBI_SLOT_CONN_WAITING] += waiting;
     for (int c = ORIBI_TIMEOUT_NONE + 1; c < ORIBI_TIMEOUT_CLASSES; c++) {
-        uint32_t armed = atomic_load_explicit(&slot->armed[c], memory_order_relaxed);
-        sums[states[c]] += armed;
-        elsewhere += armed;
+        uint32_t count = atomic_load_explicit(&armed[c], memory_order_relaxed);
+        sums[states[c]] += count;
+        elsewhere += count;
     }
     sums[ORIBI_SLOT_CONN_CALLING] += open > elsewhere ? open - elsewhere : 0;
+}
+
+void oribi_slot_add_connections(uint64_t sums[ORIBI_SLOT_CONN_STATES], const struct oribi_slot *slot)
+{
+    oribi_slot_add_counted(sums, atomic_load_explicit(&slot->connections_open, memory_order_relaxed),
+                           atomic_load_explicit(&slot->queue_len, memory_order_relaxed), slot->armed);
 }
 
 const char *oribi_slot_connections_name(uint32_t i)

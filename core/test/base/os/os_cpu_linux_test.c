@@ -1,29 +1,12 @@
 /* How many CPUs a process may use: affinity, and control groups from files laid out as the kernel does. */
 #include "base/os/os_cpu_linux.c"
 
+#include "base/os/kernel_files.h"
 #include "child.h"
 #include "tap.h"
 
 #include <sys/stat.h>
 #include <sys/wait.h>
-
-static char root[] = "/tmp/oribi-cgroup-XXXXXX";
-
-static void put_file(const char *path, const char *text)
-{
-    char full[512];
-    snprintf(full, sizeof(full), "%s%s", root, path);
-    for (char *p = full + strlen(root) + 1; *p; p++) {
-        if (*p == '/') {
-            *p = '\0';
-            mkdir(full, 0700);
-            *p = '/';
-        }
-    }
-    FILE *file = fopen(full, "w");
-    fputs(text, file);
-    fclose(file);
-}
 
 static void remove_root(void)
 {

@@ -2,28 +2,11 @@
 #include "base/os/os_machine.c"
 #include "base/os/os_machine_linux.c"
 
+#include "base/os/kernel_files.h"
 #include "child.h"
 #include "tap.h"
 
 #include <arpa/inet.h>
-
-static char root[] = "/tmp/oribi-machine-XXXXXX";
-
-static void put_file(const char *path, const char *text)
-{
-    char full[512];
-    snprintf(full, sizeof(full), "%s%s", root, path);
-    for (char *p = full + strlen(root) + 1; *p; p++) {
-        if (*p == '/') {
-            *p = '\0';
-            mkdir(full, 0755);
-            *p = '/';
-        }
-    }
-    FILE *file = fopen(full, "w");
-    fputs(text, file);
-    fclose(file);
-}
 
 static void test_memory_of_version_2_is_the_least_on_the_way_up(void)
 {

@@ -279,7 +279,7 @@ static void test_supervisor_dies(int signal_number)
 int main(void)
 {
     quiet_log();
-    alarm(120); /* a process that waits for ever ends with a failure */
+    alarm(1000); /* a process that waits for ever ends with a failure */
     test_sender_dies("give: before sendmsg", false);
     test_sender_dies("give: after sendmsg", true);
     test_receiver_dies_after_taking();

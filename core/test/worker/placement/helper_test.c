@@ -655,7 +655,7 @@ static void test_many_durations_around_a_millisecond(void)
     stage_start(&stage);
     for (int i = 0; i < CLIENTS; i++)
         c[i] = client_open(&stage.site);
-    while (oribi_clock_ms() < end) {
+    while (oribi_clock_ms() < end || answers <= 100) {
         for (int i = 0; i < CLIENTS; i++) {
             struct answer answer;
             size_t len;
@@ -696,7 +696,7 @@ static void test_many_durations_around_a_millisecond(void)
 int main(void)
 {
     quiet_log();
-    alarm(getenv("ORIBI_SOAK") ? 900 : 240);
+    alarm(2000);
     test_fast_calls_need_no_thread_and_no_context_switch();
     run_everywhere(test_helper_off_stays_off);
     run_everywhere(test_long_calls_among_fast_ones_are_expected);

@@ -131,7 +131,7 @@ static void test_the_first_worker_keeps_what_it_has(void)
 int main(void)
 {
     quiet_log();
-    alarm(120);
+    alarm(1000);
     run_everywhere(test_a_worker_that_computes_makes_way);
     run_everywhere(test_nobody_makes_way_where_that_could_cost_a_wait);
     run_everywhere(test_the_first_worker_keeps_what_it_has);

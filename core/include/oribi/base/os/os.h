@@ -43,6 +43,9 @@ void oribi_os_error_restore(struct oribi_os_error error);
 /* Was the last failure on this thread that the machine lacks the address or its whole family? */
 bool oribi_os_address_missing(void);
 
+/* Was the last failure on this thread that the process lacks a right (EACCES)? */
+bool oribi_os_forbidden(void);
+
 /* Descriptors */
 
 void oribi_os_close(int fd); /* takes fd; -1 is allowed */
@@ -227,6 +230,12 @@ int oribi_os_defer_accept(int tcp_fd, int seconds);
 void oribi_os_listen_stop_accepting(int listen_fd);
 bool oribi_os_listen_awaits(int listen_fd, bool half_open);
 void oribi_os_listen_end(int listen_fd);
+
+/* Gives a stream socket that is bound to a TCP address, whose port `port` replaces: non-blocking, CLOEXEC, with
+ * SO_REUSEADDR and what `how` asks for, a sum of the words. A descriptor, or a code. */
+enum { ORIBI_BIND_REUSE_PORT = 1, ORIBI_BIND_IPV6_ALONE = 2 };
+struct sockaddr;
+int oribi_os_bind_tcp(const struct sockaddr *address, size_t n, uint16_t port, unsigned how);
 
 /* Does a process listen on the unix socket file at `path` (at most 107 bytes)? 1; 0: the file is stale or gone; or a
  * code. */

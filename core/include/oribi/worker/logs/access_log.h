@@ -6,8 +6,6 @@
 #include "oribi/base/log.h"
 #include "oribi/base/buf.h"
 #include "oribi/config/options.h"
-#include "oribi/http/proxy.h"
-#include "oribi/http/head.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -23,6 +21,8 @@ enum {
 };
 
 struct oribi_access_log;
+struct oribi_channel_head;
+struct oribi_head;
 
 /* Parts of an entry that its writer fills in only where the log wants them. Bits. */
 enum oribi_access_wants {

@@ -5,8 +5,8 @@
 #define ORIBI_WORKER_PLACEMENT_HANDOFF_H
 
 #include "oribi/base/buf.h"
-#include "oribi/event/conn.h"
 
+#include <netinet/in.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -38,7 +38,7 @@ struct oribi_handoff_item {
     uint32_t listener_hash;
     uint8_t addr_len;
     uint8_t port_len;
-    char addr[ORIBI_CONN_ADDR_CAP];
+    char addr[INET6_ADDRSTRLEN];
     char port[6];
     struct oribi_slice bytes; /* read and not answered */
 };

@@ -189,6 +189,11 @@ const char *oribi_slot_method_name(uint32_t i);
  * a connection on its way between two states may be missing or counted in both. */
 void oribi_slot_add_connections(uint64_t sums[ORIBI_SLOT_CONN_STATES], const struct oribi_slot *slot);
 
+/* Adds connections that no slot tells of: how many are open, how many of these wait for a call, and how many timers are
+ * armed in each class. */
+void oribi_slot_add_counted(uint64_t sums[ORIBI_SLOT_CONN_STATES], uint32_t open, uint32_t waiting,
+                            const _Atomic uint32_t armed[ORIBI_TIMEOUT_CLASSES]);
+
 /* The word for sums[i]: "idle", "reading". */
 const char *oribi_slot_connections_name(uint32_t i);
 
