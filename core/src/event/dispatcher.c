@@ -11,7 +11,12 @@ int oribi_dispatcher_init(struct oribi_dispatcher *dispatcher)
 {
     *dispatcher = (struct oribi_dispatcher){.now_ms = oribi_clock_ms()};
     oribi_timers_init(&dispatcher->timers);
-    return oribi_loop_create(ORIBI_LOOP_POLL, &dispatcher->loop);
+    int code = oribi_timers_try_reserve(&dispatcher->timers, ORIBI_DISPATCHER_TIMERS);
+    if (code == 0)
+        code = oribi_loop_create(ORIBI_LOOP_POLL, &dispatcher->loop);
+    if (code < 0)
+        oribi_timers_deinit(&dispatcher->timers);
+    return code;
 }
 
 void oribi_dispatcher_deinit(struct oribi_dispatcher *dispatcher)

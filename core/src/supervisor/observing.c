@@ -62,7 +62,6 @@ static void forget(struct oribi__context *context)
 
 static void end(struct oribi__context *context)
 {
-    oribi__export_totals(context->observe);
     oribi__inherited_totals_close(&context->observe->inherited);
     oribi__observe_close(context->observe, true);
     oribi__observe_deinit(context->observe);

@@ -257,6 +257,7 @@ static void close_process(struct oribi__process_context *process)
 static void release(struct oribi_supervisor *supervisor)
 {
     oribi__close_listeners(&supervisor->context, true);
+    oribi__export_totals(supervisor->context.observe); /* before the end of modules whose counters it reads */
     oribi__modules_end(&supervisor->context);
     oribi_start_free(&supervisor->context.start);
     close_process(&supervisor->context.process);

@@ -23,7 +23,10 @@ struct oribi_watcher {
     struct oribi_watch watch; /* private */
 };
 
-enum { ORIBI_DISPATCHER_EVENTS = 64 }; /* that one look at the descriptors can report */
+enum {
+    ORIBI_DISPATCHER_EVENTS = 64,  /* that one look at the descriptors can report */
+    ORIBI_DISPATCHER_TIMERS = 256, /* armed at once without a further allocation */
+};
 
 struct oribi_dispatcher {
     struct oribi_loop *loop;
@@ -35,7 +38,7 @@ struct oribi_dispatcher {
     int next;
 };
 
-/* Returns 0 or a code of base/os/os.h. */
+/* Returns 0, ORIBI_ENOMEM or a code of base/os/os.h; nothing is held then. */
 int oribi_dispatcher_init(struct oribi_dispatcher *dispatcher);
 
 /* Also in a forked child, which shares nothing with its parent. Closes no watched descriptor. */
