@@ -279,9 +279,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 #include "base/clock_ahead.h"
 #include "base/mem_counted.h"
 #include "supervisor/process_private.h"
+#include "oribi/base/os/os_process.h"
 #include "oribi/observe/context.h"
 #include "oribi/supervisor/message.h"
-#include "supervisor/signals.h"
+#include "supervisor/events.h"
 #include "supervisor/start.h"
 
 #include <signal.h>

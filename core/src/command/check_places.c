@@ -7,7 +7,7 @@
 #include "oribi/base/os/os_process.h"
 #include "oribi/config/address.h"
 #include "oribi/files/mount.h"
-#include "oribi/supervisor/control_place.h"
+#include "oribi/supervisor/control_client.h"
 #include "oribi/supervisor/pid_file.h"
 #include "oribi/config/options_names.h"
 

@@ -5,7 +5,7 @@
 #include "oribi/base/os/os.h"
 #include "oribi/supervisor/control.h"
 #include "oribi/config/options_names.h"
-#include "oribi/supervisor/control_place.h"
+#include "oribi/supervisor/control_client.h"
 #include "oribi/supervisor/control_words.h"
 #include "oribi/supervisor/packaged.h"
 #include "command/top.h"

@@ -3,18 +3,15 @@
 #include "supervisor/actions.h"
 
 #include "supervisor/announced.h"
-#include "supervisor/boot_log.h"
+#include "supervisor/logs.h"
 #include "supervisor/context.h"
 #include "supervisor/control_socket.h"
-#include "supervisor/daemon.h"
+#include "supervisor/start.h"
 #include "supervisor/frontends.h"
 #include "supervisor/generation.h"
-#include "supervisor/listener_shutdown.h"
-#include "supervisor/logs.h"
 #include "supervisor/manager.h"
 #include "supervisor/notify.h"
-#include "supervisor/messages.h"
-#include "supervisor/start.h"
+#include "supervisor/events.h"
 #include "supervisor/upgrade.h"
 #include "oribi/develop/terminal.h"
 #include "oribi/observe/observe.h"
@@ -23,7 +20,6 @@
 #include "oribi/base/error.h"
 #include "oribi/base/log.h"
 #include "oribi/base/os/os.h"
-#include "oribi/supervisor/sd_notify.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -205,7 +201,7 @@ static void upgraded(struct oribi__context *context, const struct oribi_policy_a
         (void)snprintf(text, sizeof(text), "%.120s%s%s", action->text, why[0] ? ": " : "", why);
     } else {
         (void)snprintf(text, sizeof(text), "pid %d serves", action->pid); /* fits */
-        (void)oribi_sd_main_pid(action->pid);
+        oribi__notify_main_pid(action->pid);
     }
     oribi__control_upgraded(context, action->code, text);
 }

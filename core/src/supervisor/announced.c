@@ -1,15 +1,13 @@
 /* Announced configuration. Reading order: the mold's side, then the supervisor's in the order of announced.h. */
 #include "supervisor/announced.h"
 
-#include "supervisor/boot_log.h"
+#include "supervisor/logs.h"
 #include "supervisor/context.h"
 #include "supervisor/frontends.h"
 #include "supervisor/generation.h"
-#include "supervisor/logs.h"
 #include "supervisor/manager.h"
 #include "supervisor/start.h"
 #include "supervisor/watched.h"
-#include "oribi/develop/watch.h"
 #include "oribi/supervisor/frontend_text.h"
 #include "oribi/supervisor/message.h"
 
@@ -31,7 +29,7 @@ struct oribi__announced {
     struct oribi_policy_config config;
     enum oribi_log_level log_level;
     bool has_restart_file;
-    char restart_file[ORIBI__RESTART_PATH_CAP];
+    char restart_file[ORIBI__WATCHED_PATH_CAP];
     bool has_local;
     struct oribi_buf local; /* oribi__frontend_text_local() */
     uint32_t named_count;
@@ -73,8 +71,8 @@ static void announce_differing(struct oribi__process_context *context, struct or
 
 static void announce_restart_file(struct oribi__process_context *context, struct oribi_message *message)
 {
-    char path[ORIBI__RESTART_PATH_CAP];
-    oribi__restart_path(context->options, path);
+    char path[ORIBI__WATCHED_PATH_CAP];
+    oribi__watched_restart_path(context->options, path);
     message->kind = ORIBI_MESSAGE_MOLD_RESTART_FILE;
     oribi_message_set_text(message, path, strlen(path));
     tell(context, message, -1);
@@ -157,8 +155,8 @@ static void keep_options(struct oribi__context *context, const char *text)
 
 static void keep_restart_file(struct oribi__context *context, const char *path)
 {
-    int n = snprintf(context->announced->restart_file, ORIBI__RESTART_PATH_CAP, "%s", path);
-    context->announced->has_restart_file = n < ORIBI__RESTART_PATH_CAP && (path[0] == '/' || path[0] == '\0');
+    int n = snprintf(context->announced->restart_file, ORIBI__WATCHED_PATH_CAP, "%s", path);
+    context->announced->has_restart_file = n < ORIBI__WATCHED_PATH_CAP && (path[0] == '/' || path[0] == '\0');
 }
 
 /* Takes the descriptor. */

@@ -1,5 +1,5 @@
 /* Lines of the log about a start and about a reload; see the header. */
-#include "supervisor/boot_log.h"
+#include "supervisor/logs.h"
 
 #include "supervisor/context.h"
 

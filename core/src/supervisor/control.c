@@ -5,12 +5,10 @@
 #include "supervisor/context.h"
 #include "supervisor/frontends.h"
 #include "supervisor/manager.h"
-#include "supervisor/messages.h"
-#include "supervisor/signals.h"
+#include "supervisor/events.h"
 #include "supervisor/upgrade.h"
 #include "oribi/observe/observe.h"
 #include "oribi/supervisor/control_client.h"
-#include "oribi/supervisor/control_place.h"
 
 #include "oribi/base/clock.h"
 #include "oribi/base/error.h"

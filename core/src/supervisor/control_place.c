@@ -1,5 +1,5 @@
 /* Where the control socket is that no option names: names made of folders, and the look through them. */
-#include "oribi/supervisor/control_place.h"
+#include "oribi/supervisor/control_client.h"
 
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"

@@ -1,10 +1,10 @@
 /* The daemon and its starter; see the header. */
-#include "supervisor/daemon.h"
+#include "supervisor/start.h"
 
 #include "supervisor/context.h"
-#include "supervisor/fork_handlers.h"
+#include "supervisor/module.h"
 #include "supervisor/logs.h"
-#include "supervisor/signals.h"
+#include "supervisor/events.h"
 #include "supervisor/upgrade.h"
 
 #include "oribi/base/error.h"

@@ -2,8 +2,6 @@
  * that is executed loses our descriptors by CLOEXEC; a plain fork would keep them, and with them an address that
  * no process serves any more. So the C library's fork handler (pthread_atfork(3)) closes them there. A flag of
  * the thread that forks marks forks of ours. */
-#include "supervisor/fork_handlers.h"
-
 #include "supervisor/module.h"
 
 #include "oribi/base/os/os.h"

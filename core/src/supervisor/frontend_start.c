@@ -2,7 +2,7 @@
  * program, of all when the server begins, of one that has died. */
 #include "supervisor/frontends_private.h"
 
-#include "supervisor/fork_handlers.h"
+#include "supervisor/module.h"
 #include "supervisor/frontend_memory.h"
 #include "supervisor/manager.h"
 #include "supervisor/start.h"

@@ -9,7 +9,7 @@
 #include "supervisor/generation.h"
 
 #include "supervisor/context.h"
-#include "supervisor/fork_handlers.h"
+#include "supervisor/module.h"
 #include "supervisor/manager.h"
 
 #include "oribi/base/error.h"

@@ -9,7 +9,7 @@
  * new clients connect into a queue that no worker serves. shutdown(2) ends a socket for all processes, but resets
  * connections that wait to be accepted. Sockets that were handed down, or that a successor or predecessor of
  * ours serves, are only closed. */
-#include "supervisor/listener_shutdown.h"
+#include "supervisor/actions.h"
 
 #include "supervisor/context.h"
 #include "supervisor/upgrade.h"

@@ -1,5 +1,5 @@
 /* Records and deaths of processes, as events. Reading order: heard, oribi__messages_take, event_of; then deaths. */
-#include "supervisor/messages.h"
+#include "supervisor/events.h"
 
 #include "supervisor/announced.h"
 #include "supervisor/context.h"
@@ -204,7 +204,7 @@ enum {
 
 struct oribi__deaths {
     bool looks;
-    struct oribi_timer missing; /* where no process but init adopts orphans (reaper.h) */
+    struct oribi_timer missing; /* where no process but init adopts orphans (reaper.c) */
 };
 
 /* False: no child has ended that the policy knows nothing of. */

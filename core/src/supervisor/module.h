@@ -10,6 +10,7 @@
 #include <stddef.h>
 
 struct oribi__context;
+struct oribi__process_context;
 
 /* In the order in which modules begin; they settle and end in the opposite order. */
 /* clang-format off */
@@ -62,5 +63,20 @@ void oribi__modules_end(struct oribi__context *context);
 
 /* Closes a descriptor and leaves -1 (fork_handlers.c). */
 void oribi__close(int *fd);
+
+/* --- fork_handlers.c ---
+ *
+ * Forks of the application and forks of ours: what a child must not keep. One owner a process: each role replaces the
+ * one before it. */
+
+/* From now on a child that the application forks calls all(owner) first; NULL: nothing is to be let go of any more. In
+ * the child, `all` closes descriptors and does nothing else. */
+void oribi__children_let_go(void (*all)(void *owner), void *owner);
+
+/* The next fork of the calling thread makes a process of ours, which keeps everything; false: no longer. */
+void oribi__children_ours(bool ours);
+
+/* In such a child; hand-off socket and listeners unless a worker has them. */
+void oribi__process_context_close(struct oribi__process_context *process, bool listeners);
 
 #endif

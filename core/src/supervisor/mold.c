@@ -1,13 +1,11 @@
 /* The mold forks workers at its supervisor's commands, until its command socket ends. */
 #include "supervisor/mold.h"
 
-#include "supervisor/reaper.h"
 #include "oribi/policy/signal_table.h"
 #include "supervisor/announced.h"
-#include "supervisor/fork_handlers.h"
+#include "supervisor/module.h"
 #include "supervisor/generation.h"
 #include "supervisor/logs.h"
-#include "supervisor/module.h"
 #include "supervisor/start.h"
 #include "supervisor/supervisor.h"
 #include "oribi/config/options.h"
@@ -19,6 +17,7 @@
 #include "oribi/base/mem.h"
 #include "oribi/base/os/os_process.h"
 #include "oribi/worker/app_metrics.h"
+#include "oribi/worker/logs/access_log.h"
 #include "oribi/base/signals.h"
 
 #include <signal.h>

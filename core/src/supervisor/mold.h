@@ -8,23 +8,28 @@
 #ifndef ORIBI_SUPERVISOR_MOLD_H
 #define ORIBI_SUPERVISOR_MOLD_H
 
-#include "oribi/supervisor/process.h"
-#include "oribi/worker/placement/scoreboard.h"
-#include "oribi/worker/worker.h"
 #include "oribi/base/os/os.h"
 #include "oribi/observe/context.h"
+#include "oribi/supervisor/process.h"
 #include "oribi/worker/fd_guard.h"
-#include "supervisor/reaper.h"
+#include "oribi/worker/placement/scoreboard.h"
 
 #include <stdatomic.h>
-
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
+struct oribi_link;
 struct oribi_supervisor;
 struct oribi_supervisor_setup;
+
+/* Reapers (reaper.c, below) that a mold has forked. */
+struct oribi__reapers {
+    pid_t *pids;
+    uint32_t count;
+    uint32_t cap;
+};
 
 struct oribi_mold {
     struct oribi__process_context context;
@@ -118,8 +123,6 @@ void oribi_mold_destroy(struct oribi_mold *mold);
 
 /* --- supervisor link: a worker's slot on the scoreboard and its connection to the supervisor --- */
 
-struct oribi_link;
-
 /* New: the child of a worker that this process is now, with a worker's signal handlers; the signals are held back
  * before (signals.h). Copies `context`. Let go: what a child that the application forks does first. */
 struct oribi_link *oribi__link_new(const struct oribi__process_context *context, uint32_t index, uint32_t ticket,
@@ -192,5 +195,29 @@ bool oribi_link_asked(struct oribi_link *child);
 void oribi_link_job_begin(struct oribi_link *child, const char *text, size_t len);
 void oribi_link_job_end(struct oribi_link *child);
 size_t oribi_link_job_title(struct oribi_link *child, bool rest, char *dst, size_t cap);
+
+/* --- reaper.c ---
+ *
+ * Where no process but init adopts orphans (oribi_os_adopts_orphans()), a worker cannot become its supervisor's child.
+ * Then the intermediate process between a mold and its worker stays, as the worker's parent: a reaper, which reports
+ * with which status its child has ended. Its title names the worker's pid. So it is with a mold that is made of a
+ * worker.
+ *
+ *   supervisor ──► mold ──FORK──► reaper ──FORK──► worker
+ *        ▲                           │ waits        │ ends
+ *        └──── ORIBI_MESSAGE_ENDED ◄─┘◄─────────────┘
+ *
+ * A reaper outlives its mold, as its worker does. It is the mold's child, and is reaped when the mold next forks.
+ * Should a reaper be killed, the supervisor finds its worker gone at a look once a second, and does not know how it
+ * has ended. */
+
+/* In the intermediate, whose signals are held back: closes all descriptors but message_fd, with the null device
+ * for standard streams; waits for the end of its
+ * child, and reports it. */
+void oribi__reaper_keep(int message_fd, pid_t pid);
+
+/* In the mold: notes one more, and reaps those that have ended. */
+void oribi__reapers_add(struct oribi__reapers *reapers, pid_t pid);
+void oribi__reapers_free(struct oribi__reapers *reapers);
 
 #endif

@@ -58,6 +58,11 @@ void oribi__notify(struct oribi__context *context, enum oribi__notice notice, co
               ORIBI__NOTICE_RETRY_MS);
 }
 
+void oribi__notify_main_pid(pid_t pid)
+{
+    (void)oribi_sd_main_pid(pid); /* a full socket: the service manager finds out by itself */
+}
+
 static void send_again(void *owner)
 {
     struct oribi__context *context = owner;

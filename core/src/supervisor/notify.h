@@ -4,6 +4,8 @@
 #ifndef ORIBI_SUPERVISOR_NOTIFY_H
 #define ORIBI_SUPERVISOR_NOTIFY_H
 
+#include <sys/types.h>
+
 struct oribi__context;
 
 enum oribi__notice { ORIBI__NO_NOTICE, ORIBI__READY_NOTICE, ORIBI__RELOADING_NOTICE, ORIBI__STOPPING_NOTICE };
@@ -12,5 +14,8 @@ enum { ORIBI__NOTICE_RETRY_MS = 100 };
 
 /* Borrows `status`, one line for people with READY; NULL: none. Nothing happens where no service manager listens. */
 void oribi__notify(struct oribi__context *context, enum oribi__notice notice, const char *status);
+
+/* Another process is the service now, after an upgrade. Sent once. */
+void oribi__notify_main_pid(pid_t pid);
 
 #endif

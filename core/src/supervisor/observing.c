@@ -1,6 +1,6 @@
 /* The room observe as a module: what the supervisor shows to it, and hears from it. */
 #include "supervisor/context.h"
-#include "supervisor/boot_log.h"
+#include "supervisor/logs.h"
 #include "supervisor/control_socket.h"
 #include "supervisor/frontends.h"
 #include "supervisor/upgrade.h"

@@ -4,7 +4,7 @@
 
 #include "supervisor/context.h"
 #include "supervisor/control_socket.h"
-#include "supervisor/fork_handlers.h"
+#include "supervisor/module.h"
 #include "supervisor/manager.h"
 #include "supervisor/notify.h"
 #include "supervisor/start.h"

@@ -1,5 +1,5 @@
 /* Parents of workers that the supervisor cannot have for its children. */
-#include "supervisor/reaper.h"
+#include "supervisor/mold.h"
 
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"

@@ -1,9 +1,8 @@
 /* The pipe between the signal handler and the supervisor's loop; see the header. */
-#include "supervisor/signals.h"
+#include "supervisor/events.h"
 
 #include "supervisor/context.h"
 #include "supervisor/manager.h"
-#include "supervisor/messages.h"
 
 #include "oribi/base/error.h"
 #include "oribi/base/os/os.h"

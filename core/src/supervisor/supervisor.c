@@ -3,14 +3,12 @@
 #include "supervisor/supervisor.h"
 
 #include "supervisor/actions.h"
-#include "supervisor/daemon.h"
-#include "supervisor/messages.h"
-#include "supervisor/fork_handlers.h"
+#include "supervisor/start.h"
+#include "supervisor/events.h"
+#include "supervisor/module.h"
 #include "supervisor/frontends.h"
 #include "supervisor/generation.h"
 #include "supervisor/manager.h"
-#include "supervisor/signals.h"
-#include "supervisor/start.h"
 #include "supervisor/process_private.h"
 #include "supervisor/supervisor_state.h"
 

@@ -1,13 +1,10 @@
 /* A worker's link to its supervisor: signals, its slot on the scoreboard, what it reports. */
-#include "supervisor/reaper.h"
-#include "supervisor/managers_end.h"
 #include "supervisor/mold.h"
 #include "supervisor/process_private.h"
 #include "oribi/policy/signal_table.h"
-#include "supervisor/fork_handlers.h"
+#include "supervisor/module.h"
 #include "supervisor/logs.h"
 #include "supervisor/manager.h"
-#include "supervisor/module.h"
 #include "supervisor/start.h"
 #include "oribi/supervisor/message.h"
 
@@ -15,11 +12,15 @@
 #include "oribi/base/error.h"
 #include "oribi/base/log.h"
 #include "oribi/base/mem.h"
+#include "oribi/base/os/os.h"
 #include "oribi/base/os/os_process.h"
 #include "oribi/worker/app_metrics.h"
+#include "oribi/worker/worker.h"
 #include "oribi/supervisor/prefork.h"
 
+#include <pthread.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -449,13 +450,77 @@ size_t oribi_link_title(struct oribi_link *child, char *dst, size_t cap)
     return oribi__title_changed(title, child->title, sizeof(child->title), dst, cap);
 }
 
+/* --- a manager's end (prefork.h) ---
+ *
+ * Whatever a worker's program does, the worker gets SIGTERM when its manager has ended. Linux sends that by itself;
+ * elsewhere a thread of the worker waits for the end of life_fd. */
+
+enum { END_STACK_BYTES = 64 * 1024 };
+
+/* A worker of a mold becomes the supervisor's child when the process between is gone, which it is after its next few
+ * instructions; only then can the kernel be asked to tell of the supervisor's end. */
+static void ask_kernel_of_end(const struct oribi__process_context *context)
+{
+    enum { PATIENCE_MS = 10000 };
+    int64_t end_ms = oribi_clock_ms() + PATIENCE_MS;
+    while (getppid() != context->supervisor && oribi_clock_ms() < end_ms)
+        oribi_process_poll(&context->life_fd, 1, 1);
+    if (getppid() == context->supervisor &&
+        oribi_os_signal_on_parent_death(SIGTERM, context->supervisor) == ORIBI_ECLOSED)
+        (void)raise(SIGTERM); /* it was faster than we */
+}
+
+/* Ends without a signal if the application has closed the descriptor. */
+static void *await_managers_end(void *arg)
+{
+    int life_fd = (int)(intptr_t)arg;
+    char byte;
+    ssize_t n;
+    while ((n = oribi_os_read(life_fd, &byte, 1)) == ORIBI_AGAIN)
+        oribi_process_poll(&life_fd, 1, -1);
+    if (n == 0)
+        (void)kill(getpid(), SIGTERM); /* of ours: cannot fail */
+    return NULL;
+}
+
+static int start_end_thread(int life_fd)
+{
+    sigset_t all;
+    sigset_t before;
+    pthread_t thread;
+    pthread_attr_t attributes;
+    if (pthread_attr_init(&attributes) != 0)
+        return ORIBI_ENOMEM;
+    (void)pthread_attr_setstacksize(&attributes, END_STACK_BYTES);           /* a valid size */
+    (void)pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED); /* a valid state */
+    (void)sigfillset(&all);
+    (void)pthread_sigmask(SIG_SETMASK, &all, &before); /* handlers of the application belong to its own threads */
+    int code = pthread_create(&thread, &attributes, await_managers_end, (void *)(intptr_t)life_fd);
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    (void)pthread_attr_destroy(&attributes);
+    return code ? ORIBI_ESYS : 0;
+}
+
+/* In a worker that has just begun. May wait until the process between it and the manager is gone. Where nothing can be
+ * arranged, oribi_link_stopping() still tells. */
+static void expect_managers_end(const struct oribi__process_context *context)
+{
+    if (oribi_os_adopts_orphans()) {
+        if (getppid() != context->supervisor) /* else it was asked at the fork */
+            ask_kernel_of_end(context);
+    } else if (start_end_thread(context->life_fd) < 0) {
+        oribi_log(ORIBI_LOG_WARN, "cannot start a thread that waits for the manager's end: "
+                                  "a worker that waits for something else will outlive the manager");
+    }
+}
+
 /* --- a loop that is no HTTP worker: prefork.h --- */
 
 void oribi_link_begin(struct oribi_link *child)
 {
     child->jobs_limit = oribi_options_draw_limit(child->context.options);
     tell(child, ORIBI_MESSAGE_WORKER_READY, "", 0);
-    oribi__managers_end_expect(&child->context);
+    expect_managers_end(&child->context);
 }
 
 void oribi_link_watch_signals(struct oribi_link *child)

@@ -1,7 +1,7 @@
 /* One handle and one loop for every role of a process: which step comes when. What a role does is in supervisor.c,
  * mold.c and supervisor_link.c; how a process gets its role is in fork.c. Reading order: oribi_process_take,
  * take_supervisor, take_mold, take_intermediate, take_worker. */
-#include "supervisor/reaper.h"
+#include "supervisor/mold.h"
 #include "supervisor/process_private.h"
 #include "supervisor/supervisor.h"
 

@@ -4,11 +4,11 @@
 
 #include "supervisor/context.h"
 #include "supervisor/control_socket.h"
-#include "supervisor/fork_handlers.h"
+#include "supervisor/module.h"
 #include "supervisor/generation.h"
 #include "supervisor/server_pid.h"
 #include "oribi/observe/observe.h"
-#include "oribi/supervisor/control_place.h"
+#include "oribi/supervisor/control_client.h"
 
 #include "oribi/base/error.h"
 #include "oribi/base/log.h"

@@ -141,6 +141,13 @@ static void restart_again(void *owner)
     look_at_restart_file(owner);
 }
 
+_Static_assert((int)ORIBI__WATCHED_PATH_CAP == (int)ORIBI__RESTART_PATH_CAP, "develop/watch.h fills it");
+
+void oribi__watched_restart_path(const struct oribi_options *options, char path[ORIBI__WATCHED_PATH_CAP])
+{
+    oribi__restart_path(options, path);
+}
+
 void oribi__watched_begin(struct oribi__context *context)
 {
     char path[ORIBI__RESTART_PATH_CAP];

@@ -1,5 +1,5 @@
 /* Control sockets that ctl finds by the folder of the server: names, folders of others, what dead servers leave. */
-#include "oribi/supervisor/control_place.h"
+#include "oribi/supervisor/control_client.h"
 
 #include "oribi/base/os/os.h"
 #include "tap.h"

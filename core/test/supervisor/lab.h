@@ -15,6 +15,7 @@
 #include "oribi/supervisor/jobs.h"
 #include "oribi/supervisor/prefork.h"
 #include "oribi/supervisor/process.h"
+#include "oribi/worker/worker.h"
 
 #include <errno.h>
 #include <fcntl.h>

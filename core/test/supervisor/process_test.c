@@ -1,5 +1,6 @@
 /* Which steps each role gets, in which order: real processes write down theirs, and leave the list when they end. */
 #include "oribi/supervisor/process.h"
+#include "oribi/worker/worker.h"
 
 #include "oribi/base/mem.h"
 #include "oribi/base/os/os.h"

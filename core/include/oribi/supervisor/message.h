@@ -25,7 +25,7 @@ enum oribi_message_kind {
     ORIBI_MESSAGE_FILES,             /* pid; with a descriptor of memory: paths of what was loaded, each with NUL */
     ORIBI_MESSAGE_MOLD_RESTART_FILE, /* pid, text: restart_file of a new generation as an absolute path, "" for none */
     ORIBI_MESSAGE_MOLD_LOCAL,        /* pid; with a descriptor of oribi__frontend_text_local() of a new generation */
-    ORIBI_MESSAGE_ENDED,             /* pid, ticket: status as waitpid(2) gives it; reaper.h */
+    ORIBI_MESSAGE_ENDED,             /* pid, ticket: status as waitpid(2) gives it; reaper.c */
 };
 
 enum { ORIBI_MESSAGE_TEXT_MAX = 3072 };

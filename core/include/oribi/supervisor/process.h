@@ -136,12 +136,14 @@
 #include "oribi/config/listener.h"
 #include "oribi/config/options.h"
 #include "oribi/worker/placement/scoreboard.h"
-#include "oribi/worker/worker.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
+
+struct oribi_worker;
+struct oribi_worker_setup;
 
 struct oribi_process;
 struct oribi_prefork; /* prefork.h */

@@ -327,7 +327,7 @@ int oribi_os_peer(int unix_fd, struct oribi_peer *peer);
 int oribi_os_become_subreaper(void);
 
 /* Does this system have such a thing at all? Where not, the process between a mold and its worker stays as the worker's
- * parent, and reports its end (supervisor/reaper.h). */
+ * parent, and reports its end (supervisor/reaper.c). */
 bool oribi_os_adopts_orphans(void);
 
 /* May a process of this system fork and go on in the child whatever libraries it has loaded? Not on macOS, which ends

@@ -1,7 +1,8 @@
-/* Records of molds and workers (message.h), as events: the supervisor's end of the socket that all of them share, and
- * of the pipe at whose end they know that the supervisor is gone. */
-#ifndef ORIBI_SUPERVISOR_MESSAGES_H
-#define ORIBI_SUPERVISOR_MESSAGES_H
+/* Events of the supervisor from processes and from signals. messages.c: records of molds and workers (message.h), as
+ * events: the supervisor's end of the socket that all of them share, and of the pipe at whose end they know that the
+ * supervisor is gone. */
+#ifndef ORIBI_SUPERVISOR_EVENTS_H
+#define ORIBI_SUPERVISOR_EVENTS_H
 
 #include "oribi/supervisor/message.h"
 
@@ -38,7 +39,7 @@ bool oribi__deaths_take(struct oribi__context *context);
 /* From now on children are looked for; a server of one process leaves them to its application. */
 void oribi__deaths_begin(struct oribi__context *context);
 
-/* --- where a worker's parent is a reaper (reaper.h) --- */
+/* --- where a worker's parent is a reaper (reaper.c) --- */
 
 /* The report of one as an event. False: no process of this system sends one. */
 bool oribi__reaper_reported(struct oribi__context *context, const struct oribi_message *message,
@@ -47,5 +48,23 @@ bool oribi__reaper_reported(struct oribi__context *context, const struct oribi_m
 /* At the supervisor's end, when all workers have ended: waits until their reapers, which have told it of that, have
  * ended as well; not for long. */
 void oribi__reapers_await(struct oribi__context *context);
+
+/* --- signals.c ---
+ *
+ * Signals of the supervisor's process: the handler writes a byte into a pipe, whose other end is watched. What follows
+ * from a signal stands in policy/signal_table.c. */
+
+/* Installs the handlers, in the process that calls. */
+void oribi__signals_install(struct oribi__context *context);
+
+/* As if the process had got the signal; 0 only wakes. Async-signal-safe and thread-safe. */
+void oribi__signals_send(struct oribi__context *context, int number);
+
+/* Takes records, and signals behind them, until an event follows from one: whoever sends a signal may know of a report.
+ * False: there is none. */
+bool oribi__signals_take(struct oribi__context *context);
+
+/* Asks for a graceful stop, once: nothing follows where the server is about to stop. As safe. */
+void oribi__signals_stop_once(struct oribi__context *context);
 
 #endif
