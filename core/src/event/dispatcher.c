@@ -2,6 +2,7 @@
 #include "oribi/event/dispatcher.h"
 
 #include "oribi/base/clock.h"
+#include "oribi/base/os/os.h"
 
 #include <assert.h>
 #include <limits.h>
@@ -12,8 +13,11 @@ int oribi_dispatcher_init(struct oribi_dispatcher *dispatcher)
     *dispatcher = (struct oribi_dispatcher){.now_ms = oribi_clock_ms()};
     oribi_timers_init(&dispatcher->timers);
     int code = oribi_timers_try_reserve(&dispatcher->timers, ORIBI_DISPATCHER_TIMERS);
-    if (code == 0)
-        code = oribi_loop_create(ORIBI_LOOP_POLL, &dispatcher->loop);
+    if (code < 0) {
+        (void)oribi_os_fail_saying("out of memory");
+        return code;
+    }
+    code = oribi_loop_create(ORIBI_LOOP_POLL, &dispatcher->loop);
     if (code < 0)
         oribi_timers_deinit(&dispatcher->timers);
     return code;

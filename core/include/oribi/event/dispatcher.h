@@ -38,7 +38,7 @@ struct oribi_dispatcher {
     int next;
 };
 
-/* Returns 0, ORIBI_ENOMEM or a code of base/os/os.h; nothing is held then. */
+/* Returns 0, or ORIBI_ENOMEM or a code of base/os/os.h with oribi_os_error_text(); nothing is held then. */
 int oribi_dispatcher_init(struct oribi_dispatcher *dispatcher);
 
 /* Also in a forked child, which shares nothing with its parent. Closes no watched descriptor. */
