@@ -153,7 +153,8 @@ void oribi_worker_retire(struct oribi_worker *w)
 
 static void begin_stop(struct oribi_worker *w)
 {
-    if (oribi__retiring(w) && !oribi__has_siblings(w))
+    w->acceptor.take_due = oribi__retiring(w) && !oribi__has_siblings(w);
+    if (w->acceptor.take_due)
         oribi__listener_watches_unwatch(w); /* the worker that replaces this one finds who waits there */
     else
         oribi__listener_watches_close(w);
@@ -184,6 +185,10 @@ static void drain_turn(struct oribi_worker *w)
         /* the server ends as well: no worker replaces this one */
         atomic_store_explicit(&w->retiring, false, memory_order_relaxed);
     if (oribi__retiring(w)) {
+        /* The worker that replaces this one may have watched the listeners before we left them. The kernel may have
+         * woken us alone for a connection then, of which that worker does not hear. */
+        if (w->acceptor.take_due && oribi__has_siblings(w))
+            oribi__listener_watches_take(w);
         w->placement.queue_full = !oribi__pass_all(w);
         return;
     }

@@ -225,6 +225,12 @@ void oribi__listener_watches_close(struct oribi_worker *w)
     if (!w->acceptor.open)
         return;
     oribi__listener_watches_unwatch(w);
+    oribi__listener_watches_take(w);
+}
+
+void oribi__listener_watches_take(struct oribi_worker *w)
+{
+    w->acceptor.take_due = false;
     for (uint32_t i = 0; i < w->acceptor.watch_count; i++)
         while (!is_last(w, &w->acceptor.watches[i]) && accept_one(w, &w->acceptor.watches[i]))
             continue;

@@ -29,6 +29,7 @@ struct oribi__acceptor {
     uint32_t watch_count;
     bool open;                /* the loop watches the listeners */
     bool last_call;           /* connections may still come out of a listener that ends */
+    bool take_due;            /* oribi__listener_watches_take() is due, once there is a sibling */
     bool rotate_due;          /* a newcomer went to a sibling: oribi__listener_watches_rotate() is due */
     uint32_t registered_seen; /* reactor.registered_count at the last rotation */
     uint64_t calls_seen;      /* worker.request_count when newcomers last waited while all workers were busy */
@@ -43,6 +44,9 @@ void oribi__listener_watches_restore(struct oribi_worker *worker);
 
 /* For good: accepts the connections that wait there now. */
 void oribi__listener_watches_close(struct oribi_worker *worker);
+
+/* Accepts the connections that wait now, of listeners that are not watched any more. */
+void oribi__listener_watches_take(struct oribi_worker *worker);
 
 /* For a while: leaves the connections that wait to the siblings. */
 void oribi__listener_watches_unwatch(struct oribi_worker *worker);
