@@ -36,6 +36,18 @@ int oribi_timers_try_reserve(struct oribi_timers *timers, uint32_t count)
     return 0;
 }
 
+/* Ends the process when memory is out. */
+static void grow(struct oribi_timers *timers)
+{
+    uint32_t cap = timers->cap ? 2 * timers->cap : CAP_FIRST;
+    struct oribi_timer **heap = oribi_mem_alloc(cap, sizeof(*heap));
+    for (uint32_t i = 0; i < timers->len; i++)
+        heap[i] = timers->heap[i];
+    oribi_mem_free(timers->heap);
+    timers->heap = heap;
+    timers->cap = cap;
+}
+
 static void put(struct oribi_timers *timers, uint32_t i, struct oribi_timer *timer)
 {
     timers->heap[i] = timer;
@@ -90,8 +102,8 @@ void oribi_timers_arm(struct oribi_timers *timers, struct oribi_timer *timer, in
     oribi_timers_stop(timers, timer);
     if (at_ms == INT64_MAX)
         return;
-    if (timers->len == timers->cap && oribi_timers_try_reserve(timers, timers->len + 1) < 0)
-        (void)oribi_mem_alloc(SIZE_MAX / 2, 1); /* ends the process and says why */
+    if (timers->len == timers->cap)
+        grow(timers);
     timer->at_ms = at_ms;
     sift_up(timers, timers->len++, timer);
 }
