@@ -32,6 +32,9 @@ struct oribi_acme_line {
  * number of IPv4 or IPv6, a name twice, too many, an address of mail that has none of `@`, an unknown setting. */
 int oribi_acme_read(const char *line, struct oribi_acme_line *acme, char *error);
 
+/* The same without the values. */
+int oribi_acme_check_line(const char *line, char *error);
+
 /* True: the option is set at all. */
 bool oribi_acme_wanted(const struct oribi_options *options);
 

@@ -163,6 +163,18 @@ bool oribi_os_has_only_ipv6(void)
     return only;
 }
 
+bool oribi_os_has_ipv6(void)
+{
+    struct ifaddrs *all;
+    bool ipv6 = false;
+    if (getifaddrs(&all) < 0)
+        return false;
+    for (const struct ifaddrs *one = all; one; one = one->ifa_next)
+        ipv6 = ipv6 || (one->ifa_addr && one->ifa_addr->sa_family == AF_INET6);
+    freeifaddrs(all);
+    return ipv6;
+}
+
 /* Without listen(2) no client can connect; a port on which another process listens is refused all the same. */
 int oribi_os_may_bind(const struct addrinfo *info, uint16_t port, bool reuse_port)
 {
