@@ -22,7 +22,8 @@ const struct oribi__control_word oribi__control_words[] = {
     {"upgrade", NULL, false, "a successor on the same sockets; ends when it serves"},
     {"stop", "--now", false, "finish what has begun and end; --now: end"},
     {"workers", NULL, true, "+1, -2 or 4: so many workers more, fewer, or in all"},
-    {"certificates", NULL, false, "read the files of certificates anew, after a renewal; connections stay"},
+    {"certificates", "--renew", false,
+     "read the files of certificates anew, after a renewal; connections stay. --renew: get failed ones of acme now"},
     {"reopen", NULL, false, "open log files anew, after a rotation"},
 };
 

@@ -47,8 +47,8 @@ static int read_and_give(struct oribi__context *context, char *error)
     struct oribi_buf text = {0};
     oribi__frontend_files_free(&frontends->renewed, false);
     int code = oribi__frontend_text_certificates(context->process.options, context->process.listeners, NULL,
-                                                 &frontends->renewed, oribi__reading_begin(&frontends->of_renewal),
-                                                 &text, error);
+                                                 &frontends->kept, &frontends->renewed,
+                                                 oribi__reading_begin(&frontends->of_renewal), &text, error);
     for (uint32_t i = 0; i < frontends->set.count && code == 0; i++) {
         struct oribi__frontend *frontend = &frontends->items[i];
         if (!frontend->process.ready || frontend->control_fd < 0)
