@@ -124,7 +124,8 @@ static void *run(void *self)
                                              .access_log = local->access_log,
                                              .life_fd = -1};
     oribi_os_thread_name("oribi-files");
-    if (local->setup.folder && oribi_os_thread_enter_dir(local->setup.folder) < 0)
+    bool reads = local->options.mounts.count || local->options.error_pages.count; /* a sandbox forbids it otherwise */
+    if (reads && local->setup.folder && oribi_os_thread_enter_dir(local->setup.folder) < 0)
         oribi_log(ORIBI_LOG_ERROR, "frontend: %s: %s", local->setup.folder, oribi_os_error_text());
     int result = oribi_worker_create(&setup, &local->worker);
     tell(local, result, result < 0);
