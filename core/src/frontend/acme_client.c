@@ -190,6 +190,14 @@ static void end(struct running *running)
 
 /* --- its words --- */
 
+/* The end of a string of JSON, NULL: it has none. A quote behind a backslash is part of it. */
+static const char *string_end(const char *p, const char *end)
+{
+    for (; p < end && *p != '"'; p++)
+        p += *p == '\\' && p + 1 < end;
+    return p < end ? p : NULL;
+}
+
 /* The text of the last "name": "text" in the output; as JSON has it, escapes stay. */
 static struct oribi_slice last_text(struct oribi_slice output, const char *name)
 {
@@ -204,7 +212,7 @@ static struct oribi_slice last_text(struct oribi_slice output, const char *name)
         while (p < end && (*p == ' ' || *p == ':'))
             p++;
         const char *from = p + 1;
-        const char *to = p < end && *p == '"' && from < end ? memchr(from, '"', (size_t)(end - from)) : NULL;
+        const char *to = p < end && *p == '"' && from < end ? string_end(from, end) : NULL;
         if (to)
             found = oribi_slice(from, (size_t)(to - from));
     }
@@ -268,9 +276,13 @@ void oribi__acme_client_words(struct oribi_slice output, char *reason)
     int n = snprintf(reason, ORIBI_ACME_REASON_MAX + 1, "%.*s%s%.*s%s%s", type.n < 40 ? (int)type.n : 40,
                      type.n ? type.p : "", type.n && line.n ? ": " : "", line.n < (size_t)room ? (int)line.n : room,
                      line.n ? line.p : "", *todo ? "; " : "", todo);
-    for (int i = 0; i < n && i < ORIBI_ACME_REASON_MAX; i++)
-        if (reason[i] < ' ' || reason[i] > '~')
-            reason[i] = '?';
+    char *to = reason;
+    for (const char *p = reason; *p; p++) {
+        if (*p == '\\' && (p[1] == '"' || p[1] == '\\'))
+            continue; /* of JSON */
+        *to++ = *p < ' ' || *p > '~' ? '?' : *p;
+    }
+    *to = '\0';
     if (n == 0)
         (void)snprintf(reason, ORIBI_ACME_REASON_MAX + 1, "the ACME client has failed without a word");
 }
@@ -297,7 +309,7 @@ static int judge(const char *name, const struct running *running, char *reason)
         return tell(reason, ORIBI_EINVAL, "%.60s was killed", name);
     if (output.n && oribi_os_memmem(output.p, output.n, "failed to access", 16))
         return 1;
-    if (output.n && oribi_os_memmem(output.p, output.n, "accountDoesNotExist", 19))
+    if (output.n && oribi_os_memmem(output.p, output.n, "no account associated", 21))
         return 1;
     oribi__acme_client_words(output, reason);
     return ORIBI_EINVAL;
@@ -350,7 +362,9 @@ int oribi__acme_client_account(struct oribi__acme_client *client, const char *em
     int code = run(client, arguments, reason);
     /* It fails where the authority knows the key already. */
     bool known = code < 0 && code != ORIBI_ECLOSED && strstr(reason, "already exists") && access(key, F_OK) == 0;
-    return known ? 0 : code == 1 ? tell(reason, ORIBI_EINVAL, "%.300s cannot be entered by the client's user", key) : code;
+    return known       ? 0
+           : code == 1 ? tell(reason, ORIBI_EINVAL, "%.300s cannot be entered by the client's user", key)
+                       : code;
 }
 
 int oribi__acme_client_issue(struct oribi__acme_client *client, const char *request, char *reason)

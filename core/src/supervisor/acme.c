@@ -54,7 +54,7 @@ int64_t oribi__acme_due_s(const struct oribi__acme *acme, const struct oribi__ac
         return own_s ? own_s + ORIBI__ACME_RENEW_S : 0;
     int64_t due_s = oribi_acme_due_s(&facts, item->seed);
     int64_t life_s = facts.expires_s - facts.begins_s;
-    return own_s ? later(due_s, own_s + oribi_acme_backoff_s(1, life_s)) : due_s;
+    return own_s ? later(due_s, own_s + (life_s ? oribi_acme_backoff_s(1, life_s) : ORIBI__ACME_RENEW_S)) : due_s;
 }
 
 /* --- what is shown --- */
@@ -97,7 +97,7 @@ static void show_all(struct oribi__acme *acme)
 static void look_failed(struct oribi__acme *acme, const char *why)
 {
     uint32_t doublings = acme->look_failures < LOOK_DOUBLINGS_MAX ? acme->look_failures : LOOK_DOUBLINGS_MAX;
-    acme->look_ms = oribi_clock_ms() + ((int64_t)ORIBI__ACME_AGAIN_MS << doublings);
+    acme->look_ms = oribi_clock_ms() + ((int64_t)ORIBI__ACME_LOOK_AGAIN_MS << doublings);
     if (acme->look_failures++ == 0 || strcmp(acme->look_error, why) != 0)
         oribi_log(ORIBI_LOG_WARN, "acme: cannot look at the certificates in %s: %s", acme->dir, why);
     (void)snprintf(acme->look_error, sizeof(acme->look_error), "%.*s", (int)sizeof(acme->look_error) - 1, why);
