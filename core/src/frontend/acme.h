@@ -65,6 +65,9 @@ int oribi__acme_store_open(struct oribi__acme_store *store, char *error);
 /* 0; ORIBI_AGAIN: another process asks in this folder; ORIBI_ESYS with `error`. */
 int oribi__acme_store_lock(struct oribi__acme_store *store, char *error);
 
+/* Does another process ask in this folder now? */
+bool oribi__acme_store_is_locked(const struct oribi__acme_store *store);
+
 /* Reads DIR/NAME.state into `facts` and `reason` (ORIBI_ACME_REASON_MAX + 1 bytes); none: zeros, "". */
 void oribi__acme_state_read(const struct oribi__acme_store *store, const char *name, struct oribi_acme_facts *facts,
                             char *reason);

@@ -341,7 +341,7 @@ static void run(struct order *order, char kind)
     }
     for (uint32_t i = 0; i < order->count; i++)
         tell_facts(order, i);
-    say(ORIBI_ACME_SAYS_DONE, "");
+    say(oribi__acme_store_is_locked(&order->store) ? ORIBI_ACME_SAYS_BUSY : ORIBI_ACME_SAYS_DONE, "");
 }
 
 int oribi_frontend_acme(void)

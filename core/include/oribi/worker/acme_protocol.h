@@ -25,6 +25,8 @@
  *   program    REFUSED "why": the order has failed, one line: what the authority said and what to do; or BUSY: another
  *              process asks in this folder
  *
+ * BUSY after a look comes behind its FACTS.
+ *
  * A program that ends without DONE, REFUSED or BUSY has failed. */
 #ifndef ORIBI_WORKER_ACME_PROTOCOL_H
 #define ORIBI_WORKER_ACME_PROTOCOL_H
