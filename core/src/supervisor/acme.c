@@ -187,16 +187,30 @@ static void is_time(void *owner)
 
 /* --- what follows --- */
 
-/* Frontends have read the files at their start: that is what serves at the first look. */
+/* The server ends, or a successor is to take over: nothing is made of the look, but whoever waits for it hears of the
+ * files. */
+static void look_given_up(struct oribi__acme *acme)
+{
+    acme->look_ms = 0;
+    if (acme->child.for_ctl)
+        oribi__frontends_certificates(acme->context);
+    acme->child.for_ctl = false;
+}
+
+/* Frontends have read the files at their start, and another process may have renewed them before the first look: a
+ * predecessor, or another server with this folder. They read them once more then. */
 void oribi__acme_looked(struct oribi__acme *acme)
 {
     struct oribi__acme_child *child = &acme->child;
     bool changed = child->for_ctl;
+    if (child->said != ORIBI__ACME_SAID_DONE && child->ended && !child->is_late) {
+        look_given_up(acme);
+        return;
+    }
     if (child->said != ORIBI__ACME_SAID_DONE) {
-        if (!child->ended || child->is_late)
-            look_failed(acme, child->ended    ? child->ended
-                              : child->why[0] ? child->why
-                                              : "oribi-frontend --acme has ended early");
+        look_failed(acme, child->ended    ? child->ended
+                          : child->why[0] ? child->why
+                                          : "oribi-frontend --acme has ended early");
         return;
     }
     acme->look_failures = 0;
@@ -204,13 +218,13 @@ void oribi__acme_looked(struct oribi__acme *acme)
     for (uint32_t i = 0; i < acme->set.count; i++) {
         struct oribi__acme_item *item = &acme->items[i];
         bool serves = item->file == ORIBI__ACME_GOOD || item->file == ORIBI__ACME_NAMES;
-        if (item->facts.failures == 0 && serves && acme->looked && strcmp(item->served, item->serial) != 0)
+        if (!serves || strcmp(item->served, item->serial) == 0)
+            continue;
+        changed = true;
+        if (item->facts.failures == 0)
             item->failures = 0; /* another process has asked with more luck */
-        changed |= acme->looked && serves && strcmp(item->served, item->serial) != 0;
-        if (serves)
-            memcpy(item->served, item->serial, sizeof(item->served));
+        memcpy(item->served, item->serial, sizeof(item->served));
     }
-    acme->looked = true;
     child->for_ctl = false;
     if (changed)
         oribi__frontends_certificates(acme->context);
@@ -219,6 +233,7 @@ void oribi__acme_looked(struct oribi__acme *acme)
 static void order_done(struct oribi__acme *acme, struct oribi__acme_item *item)
 {
     item->failures = 0;
+    item->asked = false; /* while it was asked for already */
     item->reason[0] = '\0';
     memcpy(item->served, item->serial, sizeof(item->served));
     oribi__acme_show(acme, item);
@@ -263,19 +278,28 @@ bool oribi__acme_renew(struct oribi__context *context, char *line, size_t cap)
 {
     struct oribi__acme *acme = context->acme;
     uint32_t asked = 0;
+    bool unknown = false;
     if (!acme->on) {
         (void)snprintf(line, cap, "the option acme is not set: no certificate is asked for");
         return false;
     }
     for (uint32_t i = 0; i < acme->set.count; i++) {
         struct oribi__acme_item *item = &acme->items[i];
-        if (item->file != ORIBI__ACME_GOOD || item->failures || item->facts.failures) {
-            item->asked = true;
-            asked++;
-        }
+        unknown |= item->file == ORIBI__ACME_UNKNOWN;
+        if (item->file == ORIBI__ACME_UNKNOWN ||
+            (item->file == ORIBI__ACME_GOOD && !item->failures && !item->facts.failures))
+            continue;
+        item->asked = true;
+        asked++;
     }
-    (void)snprintf(line, cap, asked ? "asking for %u certificate%s; see ctl certificates" : "all certificates are good",
-                   asked, oribi_log_plural(asked));
+    if (unknown) {
+        acme->look_ms = 0; /* what is missing is asked for then */
+        (void)snprintf(line, cap, "looking at the files of the certificates first; see ctl certificates");
+    } else {
+        (void)snprintf(line, cap,
+                       asked ? "asking for %u certificate%s; see ctl certificates" : "all certificates are good", asked,
+                       oribi_log_plural(asked));
+    }
     oribi__acme_plan(acme);
     return true;
 }

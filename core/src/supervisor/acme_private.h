@@ -83,7 +83,6 @@ struct oribi__acme {
     uint32_t look_failures;         /* in a row */
     char look_error[ORIBI_ACME_REASON_MAX + 1];
     bool look_asked; /* by ctl */
-    bool looked;     /* once, at least */
     int64_t busy_until_ms;
     struct oribi__acme_child child;
     struct oribi__acme_token *tokens; /* ORIBI_ACME_TOKENS_MAX */

@@ -79,7 +79,7 @@ static int spawn(char *program, int fd, pid_t *pid)
     failed = failed ? failed : posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
     failed = failed ? failed : oribi__os_spawn(argv, &files, pid);
     (void)posix_spawn_file_actions_destroy(&files); /* cannot fail */
-    return failed ? ORIBI_ESYS : 0;
+    return failed ? oribi_os_fail_saying("%s", strerror(failed)) : 0;
 }
 
 static int fail(char *error, const char *what)
@@ -240,7 +240,9 @@ static void take_facts(struct oribi__acme *acme, const char *text)
     item->file = file_named(word);
     item->facts = (struct oribi_acme_facts){begins_s, expires_s, failures, tried_s};
     (void)snprintf(item->serial, sizeof(item->serial), "%s", serial);
-    (void)snprintf(item->reason, sizeof(item->reason), "%s", text + at + (text[at] == ' '));
+    const char *reason = text + at + (text[at] == ' ');
+    if (reason[0] || (!failures && !item->failures)) /* else the folder does not have the reason that we know */
+        (void)snprintf(item->reason, sizeof(item->reason), "%s", reason);
     acme->child.has_facts |= index == acme->child.index;
 }
 

@@ -237,7 +237,8 @@ static int of_acme(const struct reading *reading, uint32_t index, uint32_t *coun
     return code;
 }
 
-/* Those of the address, in whichever bind it stands, then those for all, those of acme last. `text`, `spec`: how the address is written. */
+/* Those of the address, in whichever bind it stands, then those for all, those of acme last. `text`, `spec`: how the
+ * address is written. */
 static int of_listener(struct reading *reading, uint32_t index, const char *text, const char *spec)
 {
     const struct oribi_options *options = reading->options;
