@@ -12,7 +12,7 @@
 enum {
     ORIBI__ACME_LOOK_MS = 60 * 60 * 1000, /* between two looks at the files */
     ORIBI__ACME_LOOK_AGAIN_MS = 5 * 1000, /* after a look that has failed, doubled six times at most */
-    ORIBI__ACME_AGAIN_MS = 60 * 1000,     /* where another process asks */
+    ORIBI__ACME_AGAIN_MS = 10 * 1000,     /* where another process asks */
     ORIBI__ACME_READY_MS = 2 * 1000,      /* until frontends answer a challenge */
     ORIBI__ACME_END_MS = 2 * 1000,        /* until a child that was told to end is killed */
     ORIBI__ACME_RENEW_S = 60,             /* between two orders by ctl */
