@@ -62,7 +62,8 @@ void oribi__frontends_local(struct oribi__context *context, const struct oribi_b
     if (oribi_buf_try_append(own, local->p, local->len) == 0)
         fd = oribi__frontend_text_fd(local, error);
     if (fd < 0) {
-        oribi_log(ORIBI_LOG_ERROR, "out of memory: frontends go on with the local content of the generation before");
+        oribi_log(ORIBI_LOG_ERROR,
+                  "out of memory: frontends keep the files and fixed answers of the previous generation");
         return;
     }
     for (uint32_t i = 0; i < frontends->set.count; i++) {
@@ -73,7 +74,8 @@ void oribi__frontends_local(struct oribi__context *context, const struct oribi_b
             frontend->locals_owed++;
         else
             oribi_log(ORIBI_LOG_ERROR,
-                      "frontend %u takes no messages: it goes on with the local content of the generation before", i);
+                      "frontend %u takes no messages: it keeps the files and fixed answers of the previous generation",
+                      i);
     }
     oribi_os_close(fd);
     oribi_dispatcher_arm(&context->dispatcher, &frontends->locals_late, oribi_clock_ms() + LOCAL_MS);
@@ -230,7 +232,8 @@ void oribi__frontends_reopen(struct oribi__context *context)
                  0 ||
              (access_fd >= 0 && oribi__frontend_text_send(frontends->items[i].control_fd,
                                                           ORIBI_FRONTEND_TOLD_ACCESS_LOG, access_fd) < 0)))
-            oribi_log(ORIBI_LOG_WARN, "frontend %u goes on with the old log: %s", i, oribi_os_error_text());
+            oribi_log(ORIBI_LOG_WARN, "frontend %u did not get the reopened log and writes to the old one: %s", i,
+                      oribi_os_error_text());
 }
 
 bool oribi__frontends_end(struct oribi__context *context, bool handed_over)
