@@ -10,7 +10,7 @@
  *   state is written ─► key, request ─► client: new account ─► client: order ─┬─► checked ─► installed ─► state cleared
  *                                             hook ◄─ challenge ─► supervisor ┘
  *
- * A kill at any moment leaves the old file, and the state of a failure. The key is in memory alone until it is installed
+ * A kill at any moment leaves the old file, and the state of a failure. The key is in memory until it is installed
  * with its chain, in one file. */
 #ifndef ORIBI_FRONTEND_ACME_H
 #define ORIBI_FRONTEND_ACME_H
@@ -58,7 +58,7 @@ struct oribi__acme_store {
     bool switches;
 };
 
-/* Makes the folders where they are missing: DIR, DIR/account and DIR/request, the last two of the client's user alone. 0,
+/* Makes the folders where they are missing: DIR, DIR/account and DIR/request, the last two of the client's user. 0,
  * or a code with one line in `error`, which tells what to do. */
 int oribi__acme_store_open(struct oribi__acme_store *store, char *error);
 

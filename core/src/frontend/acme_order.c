@@ -204,7 +204,7 @@ static void account_folder(const struct order *order, char dst[PATH_MAX])
     dst[n < PATH_MAX ? n : PATH_MAX - 1] = '\0';
 }
 
-/* What has come back: the pair, its names, its dates by this machine's clock, and its chain. */
+/* Checks the certificate that has come: pair, names, dates by this machine's clock, chain. */
 static int check(const struct order *order, const struct oribi_acme_line *line, struct oribi_slice chain,
                  struct oribi_slice key, char *reason)
 {

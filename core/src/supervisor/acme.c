@@ -1,5 +1,5 @@
-/* Certificates by ACME: the plan, and the module; see acme.h. Reading order: settle, oribi__acme_plan, what follows from
- * a look and from an order. */
+/* Certificates by ACME: the plan, and the module; see acme.h. Reading order: settle, oribi__acme_plan, what follows
+ * from a look and from an order. */
 #include "supervisor/acme_private.h"
 
 #include "supervisor/frontends.h"

@@ -22,7 +22,7 @@ enum {
     ORIBI__ACME_COMMAND_WORDS_CAP = 512,
 };
 
-/* What the file of a certificate holds. */
+/* Content of a certificate's file. */
 enum oribi__acme_file { ORIBI__ACME_UNKNOWN, ORIBI__ACME_NONE, ORIBI__ACME_GOOD, ORIBI__ACME_NAMES, ORIBI__ACME_BAD };
 
 struct oribi__acme_item {
