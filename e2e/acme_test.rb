@@ -241,7 +241,8 @@ E2E.suite("acme", transports: %i[tcp]) do
     go = "#{@dir}/go"
     serve_acme("a.test", client("while [ ! -e #{go} ]; do sleep 0.05; done; exit 2"))
     wait_until("the order") { calls.any? }
-    second = E2E::Server.new(argv: command(words("a.test", "#{@dir}/client", "https://localhost:1/dir").map { |word| word == "127.0.0.1:#{@status}" ? "127.0.0.1:#{E2E.free_port}" : word.sub(@http.to_s, E2E.free_port.to_s) }, "#{@dir}/control2"))
+    @http, @status = E2E.free_port, E2E.free_port
+    second = E2E::Server.new(argv: command(words("a.test", "#{@dir}/client", "https://localhost:1/dir"), "#{@dir}/control2"))
     @others << second.start
     said("another process asks for certificates in #{@acme}", second)
     FileUtils.touch(go)
@@ -274,7 +275,7 @@ E2E.suite("acme", transports: %i[tcp]) do
     File.write("#{@acme}/a.test.pem", text.sub(/-----BEGIN PRIVATE KEY.*/m, key))
     output, code = ctl("certificates")
     refute code.success?
-    assert_match(/the current ones stay in use|those that serve go on/, output)
+    assert_match(/the current ones stay in use/, output)
     assert_includes issuer("a.test"), "Pebble"
   end
 

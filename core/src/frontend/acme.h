@@ -10,7 +10,7 @@
  *   state is written ─► key, request ─► client: new account ─► client: order ─┬─► checked ─► installed ─► state cleared
  *                                             hook ◄─ challenge ─► supervisor ┘
  *
- * A kill at any moment leaves the old file, and the state of a failure. The key is in memory alone until it is installed
+ * A kill at any moment leaves the old file, and the state of a failure. The key is in memory until it is installed
  * with its chain, in one file. */
 #ifndef ORIBI_FRONTEND_ACME_H
 #define ORIBI_FRONTEND_ACME_H
@@ -58,12 +58,15 @@ struct oribi__acme_store {
     bool switches;
 };
 
-/* Makes the folders where they are missing: DIR, DIR/account and DIR/request, the last two of the client's user alone. 0,
+/* Makes the folders where they are missing: DIR, DIR/account and DIR/request, the last two of the client's user. 0,
  * or a code with one line in `error`, which tells what to do. */
 int oribi__acme_store_open(struct oribi__acme_store *store, char *error);
 
 /* 0; ORIBI_AGAIN: another process asks in this folder; ORIBI_ESYS with `error`. */
 int oribi__acme_store_lock(struct oribi__acme_store *store, char *error);
+
+/* Does another process ask in this folder now? */
+bool oribi__acme_store_is_locked(const struct oribi__acme_store *store);
 
 /* Reads DIR/NAME.state into `facts` and `reason` (ORIBI_ACME_REASON_MAX + 1 bytes); none: zeros, "". */
 void oribi__acme_state_read(const struct oribi__acme_store *store, const char *name, struct oribi_acme_facts *facts,

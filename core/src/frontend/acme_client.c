@@ -149,7 +149,7 @@ static bool read_supervisor(const struct oribi__acme_client *client, struct runn
     return true;
 }
 
-/* Until the client has ended, its time is over or the supervisor has gone. 0, ORIBI_ETIMEOUT or ORIBI_ECLOSED. A process
+/* Until the client has ended, its time is over or the supervisor has gone. 0, ORIBI_ETIMEOUT, ORIBI_ECLOSED. A process
  * that the client has left behind with its output does not hold us up. */
 static int attend(const struct oribi__acme_client *client, struct running *running)
 {

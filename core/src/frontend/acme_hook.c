@@ -31,7 +31,7 @@ int oribi_frontend_acme_hook(int argc, char **argv)
 {
     char line[ORIBI_ACME_MESSAGE_MAX];
     const char *number = getenv(ORIBI__ACME_HOOK);
-    int fd = number ? atoi(number) : -1;
+    int fd = number ? (int)strtol(number, NULL, 10) : -1;
     if (argc < 6 || fd < 3) {
         (void)fprintf(stderr, "oribi-frontend: a hook is called as METHOD TYPE IDENT TOKEN AUTHORIZATION\n");
         return 1;

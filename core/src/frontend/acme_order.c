@@ -204,7 +204,7 @@ static void account_folder(const struct order *order, char dst[PATH_MAX])
     dst[n < PATH_MAX ? n : PATH_MAX - 1] = '\0';
 }
 
-/* What has come back: the pair, its names, its dates by this machine's clock, and its chain. */
+/* Checks the certificate that has come: pair, names, dates by this machine's clock, chain. */
 static int check(const struct order *order, const struct oribi_acme_line *line, struct oribi_slice chain,
                  struct oribi_slice key, char *reason)
 {
@@ -341,7 +341,7 @@ static void run(struct order *order, char kind)
     }
     for (uint32_t i = 0; i < order->count; i++)
         tell_facts(order, i);
-    say(ORIBI_ACME_SAYS_DONE, "");
+    say(oribi__acme_store_is_locked(&order->store) ? ORIBI_ACME_SAYS_BUSY : ORIBI_ACME_SAYS_DONE, "");
 }
 
 int oribi_frontend_acme(void)

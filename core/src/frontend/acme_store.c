@@ -105,6 +105,16 @@ int oribi__acme_store_lock(struct oribi__acme_store *store, char *error)
     return 0;
 }
 
+bool oribi__acme_store_is_locked(const struct oribi__acme_store *store)
+{
+    char path[PATH_MAX];
+    (void)snprintf(path, sizeof(path), "%s/lock", store->dir); /* fits, as above */
+    int fd = oribi_os_lift(open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+    bool locked = fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
+    oribi_os_close(fd);
+    return locked;
+}
+
 /* --- files --- */
 
 int oribi__acme_store_read(const char *path, struct oribi_buf *out, char *error)

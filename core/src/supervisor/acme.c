@@ -1,5 +1,5 @@
-/* Certificates by ACME: the plan, and the module; see acme.h. Reading order: settle, oribi__acme_plan, what follows from
- * a look and from an order. */
+/* Certificates by ACME: the plan, and the module; see acme.h. Reading order: settle, oribi__acme_plan, what follows
+ * from a look and from an order. */
 #include "supervisor/acme_private.h"
 
 #include "supervisor/frontends.h"
@@ -197,17 +197,28 @@ static void look_given_up(struct oribi__acme *acme)
     acme->child.for_ctl = false;
 }
 
+/* One line for as long as that asks. */
+static void wait_for_other(struct oribi__acme *acme)
+{
+    int64_t now_ms = oribi_clock_ms();
+    if (now_ms > acme->busy_until_ms + ORIBI__ACME_AGAIN_MS)
+        oribi_log(ORIBI_LOG_INFO, "acme: another process asks for certificates in %s: looking again in %d s", acme->dir,
+                  ORIBI__ACME_AGAIN_MS / 1000);
+    acme->busy_until_ms = acme->look_ms = now_ms + ORIBI__ACME_AGAIN_MS;
+}
+
 /* Frontends have read the files at their start, and another process may have renewed them before the first look: a
  * predecessor, or another server with this folder. They read them once more then. */
 void oribi__acme_looked(struct oribi__acme *acme)
 {
     struct oribi__acme_child *child = &acme->child;
     bool changed = child->for_ctl;
-    if (child->said != ORIBI__ACME_SAID_DONE && child->ended && !child->is_late) {
+    bool done = child->said == ORIBI__ACME_SAID_DONE || child->said == ORIBI__ACME_SAID_BUSY;
+    if (!done && child->ended && !child->is_late) {
         look_given_up(acme);
         return;
     }
-    if (child->said != ORIBI__ACME_SAID_DONE) {
+    if (!done) {
         look_failed(acme, child->ended    ? child->ended
                           : child->why[0] ? child->why
                                           : "oribi-frontend --acme has ended early");
@@ -226,6 +237,8 @@ void oribi__acme_looked(struct oribi__acme *acme)
         memcpy(item->served, item->serial, sizeof(item->served));
     }
     child->for_ctl = false;
+    if (child->said == ORIBI__ACME_SAID_BUSY)
+        wait_for_other(acme);
     if (changed)
         oribi__frontends_certificates(acme->context);
 }
@@ -249,9 +262,7 @@ void oribi__acme_ordered(struct oribi__acme *acme)
         order_done(acme, item);
     } else if (child->said == ORIBI__ACME_SAID_BUSY) {
         item->tried_s = child->tried_before_s;
-        acme->busy_until_ms = acme->look_ms = oribi_clock_ms() + ORIBI__ACME_AGAIN_MS;
-        oribi_log(ORIBI_LOG_INFO, "acme: another process asks for certificates in %s: looking again in a minute",
-                  acme->dir);
+        wait_for_other(acme);
     } else if (child->ended && !child->is_late) {
         item->tried_s = child->tried_before_s; /* the server stops, or a successor asks */
     } else {

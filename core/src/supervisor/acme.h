@@ -1,7 +1,7 @@
 /* acme - certificates that an authority issues (option acme). The supervisor decides when one is asked for, by the
- * dates of the certificates and the clock; a child, `oribi-frontend --acme` (worker/acme_protocol.h), looks at the files
- * and asks. Frontends answer the authority's challenges: their text of local content has the answers in it. Nothing here
- * blocks; a child that takes too long is ended.
+ * dates of the certificates and the clock; a child, `oribi-frontend --acme` (worker/acme_protocol.h), looks at the
+ * files and asks. Frontends answer the authority's challenges: their text of local content has the answers in it.
+ * Nothing here blocks; a child that takes too long is ended.
  *
  *   acme.c          the plan: when the files are looked at, when a certificate is asked for; the module
  *   acme_program.c  the child: its start, its messages, its end

@@ -12,7 +12,7 @@
 enum {
     ORIBI__ACME_LOOK_MS = 60 * 60 * 1000, /* between two looks at the files */
     ORIBI__ACME_LOOK_AGAIN_MS = 5 * 1000, /* after a look that has failed, doubled six times at most */
-    ORIBI__ACME_AGAIN_MS = 60 * 1000,     /* where another process asks */
+    ORIBI__ACME_AGAIN_MS = 10 * 1000,     /* where another process asks */
     ORIBI__ACME_READY_MS = 2 * 1000,      /* until frontends answer a challenge */
     ORIBI__ACME_END_MS = 2 * 1000,        /* until a child that was told to end is killed */
     ORIBI__ACME_RENEW_S = 60,             /* between two orders by ctl */
@@ -22,7 +22,7 @@ enum {
     ORIBI__ACME_COMMAND_WORDS_CAP = 512,
 };
 
-/* What the file of a certificate holds. */
+/* Content of a certificate's file. */
 enum oribi__acme_file { ORIBI__ACME_UNKNOWN, ORIBI__ACME_NONE, ORIBI__ACME_GOOD, ORIBI__ACME_NAMES, ORIBI__ACME_BAD };
 
 struct oribi__acme_item {

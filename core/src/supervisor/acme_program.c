@@ -1,5 +1,5 @@
-/* The child that looks at certificates or orders one (worker/acme_protocol.h): its start, its messages, its end. Reading
- * order: oribi__acme_child_start, says, oribi__acme_ended. */
+/* The child that looks at certificates or orders one (worker/acme_protocol.h): its start, its messages, its end.
+ * Reading order: oribi__acme_child_start, says, oribi__acme_ended. */
 #include "supervisor/acme_private.h"
 
 #include "supervisor/frontends.h"

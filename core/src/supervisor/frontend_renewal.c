@@ -71,13 +71,13 @@ static void end_renewal(struct oribi__context *context, int code, const char *er
     frontends->renewing = ORIBI__RENEWAL_NONE;
     oribi_dispatcher_arm(&context->dispatcher, &frontends->renewal_late, INT64_MAX);
     if (code < 0)
-        oribi_log(ORIBI_LOG_ERROR, "certificates: %s: those that serve go on", error);
+        oribi_log(ORIBI_LOG_ERROR, "certificates: %s: the current ones stay in use", error);
     else if (error[0])
         oribi_log(ORIBI_LOG_WARN, "certificates: %s", error);
     (void)snprintf(frontends->renewal, sizeof(frontends->renewal), "%.*s", (int)sizeof(frontends->renewal) - 1,
                    code < 0 ? error : "");
     (void)snprintf(line, sizeof(line), "%s%s%s", code < 0 ? error : "new handshakes have the new certificates",
-                   code < 0   ? ": those that serve go on"
+                   code < 0   ? ": the current ones stay in use"
                    : error[0] ? "; warning: "
                               : "",
                    code < 0 ? "" : error); /* fits */

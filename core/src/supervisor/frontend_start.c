@@ -169,7 +169,7 @@ static int write_certificates(struct oribi__context *context, struct oribi__fron
         explicit_bzero(text->p + before, text->len - before);
         text->len = before;
     }
-    oribi_log(ORIBI_LOG_WARN, "frontend %u gets the certificates that served last: %s", frontend->number,
+    oribi_log(ORIBI_LOG_WARN, "frontend %u starts with the certificates that served last: %s", frontend->number,
               frontend->refused);
     frontend->refused[0] = '\0';
     error[0] = '\0';

@@ -86,7 +86,7 @@ static int tell_local(struct oribi__context *context, struct oribi_buf *own, con
         if (oribi__frontend_text_send(frontend->control_fd, ORIBI_FRONTEND_TOLD_LOCAL, fd) == 0)
             frontend->locals_owed++;
         else
-            oribi_log(ORIBI_LOG_ERROR, "frontend %u takes no messages: it goes on with the local content before", i);
+            oribi_log(ORIBI_LOG_ERROR, "frontend %u takes no messages: it keeps its files and fixed answers", i);
     }
     oribi_os_close(fd);
     return 0;
@@ -98,7 +98,8 @@ void oribi__frontends_local(struct oribi__context *context, const struct oribi_b
     if (frontends->set.count == 0)
         return;
     if (tell_local(context, &frontends->local, local) < 0)
-        oribi_log(ORIBI_LOG_ERROR, "out of memory: frontends go on with the local content of the generation before");
+        oribi_log(ORIBI_LOG_ERROR,
+                  "out of memory: frontends keep the files and fixed answers of the previous generation");
     else
         oribi_dispatcher_arm(&context->dispatcher, &frontends->locals_late, oribi_clock_ms() + LOCAL_MS);
 }
@@ -260,7 +261,8 @@ void oribi__frontends_reopen(struct oribi__context *context)
                  0 ||
              (access_fd >= 0 && oribi__frontend_text_send(frontends->items[i].control_fd,
                                                           ORIBI_FRONTEND_TOLD_ACCESS_LOG, access_fd) < 0)))
-            oribi_log(ORIBI_LOG_WARN, "frontend %u goes on with the old log: %s", i, oribi_os_error_text());
+            oribi_log(ORIBI_LOG_WARN, "frontend %u did not get the reopened log and writes to the old one: %s", i,
+                      oribi_os_error_text());
 }
 
 bool oribi__frontends_end(struct oribi__context *context, bool handed_over)

@@ -32,7 +32,7 @@ struct oribi_acme_line {
  * number of IPv4 or IPv6, a name twice, too many, an address of mail that has none of `@`, an unknown setting. */
 int oribi_acme_read(const char *line, struct oribi_acme_line *acme, char *error);
 
-/* The same without the values. */
+/* Reads a line, and gives its error alone. */
 int oribi_acme_check_line(const char *line, char *error);
 
 /* True: the option is set at all. */

@@ -48,7 +48,8 @@ struct oribi_option_composed {
      * word takes values as they are. */
     const char *form;
     /* Their names in the order of the word: "/PREFIX FOLDER". A slash: the text begins with one; #: a number, or
-     * several with commas; *: any text, with newlines too; +: one text or several, joined with commas (alone in its form). */
+     * several with commas; *: any text, with newlines too; +: one text or several, joined
+     * with commas (the only one of its form). */
     const char *arguments;
     const char *settings; /* names of the settings, a question mark behind switches: "cache html?"; or NULL */
 };

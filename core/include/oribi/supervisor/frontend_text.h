@@ -80,8 +80,8 @@ void oribi__frontends_warn_of_unused(const struct oribi_options *options, const 
 /* Appends certificates, read from their files now, or from what `from` has of these; keys that are encrypted have their
  * passwords by the command that the options name. `keep` gets what is read, passwords too. A file of the option acme
  * that cannot be read is taken from `served`; where that has none, a placeholder is to serve. All three may be NULL;
- * passwords too, with `from`. 0; ORIBI_AGAIN: a password is asked for (oribi__passwords_turn()), and what was appended is to be
- * wiped; or a code with one line in `error` that names the file. */
+ * passwords too, with `from`. 0; ORIBI_AGAIN: a password is asked for (oribi__passwords_turn()), and what was appended
+ * is to be wiped; or a code with one line in `error` that names the file. */
 int oribi__frontend_text_certificates(const struct oribi_options *options, const struct oribi_listeners *listeners,
                                       const struct oribi__frontend_files *from,
                                       const struct oribi__frontend_files *served, struct oribi__frontend_files *keep,

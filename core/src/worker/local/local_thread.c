@@ -160,7 +160,7 @@ static void open_log(struct oribi_local_thread *local)
     if (!options->access_log)
         return;
     if (oribi_access_log_open(options->access_log, options->access_log_format, NULL, &local->access_log, error) < 0)
-        oribi_log(ORIBI_LOG_ERROR, "%s: files have no lines", error);
+        oribi_log(ORIBI_LOG_ERROR, "%s: requests for files are not logged", error);
     else
         oribi_access_log_choose(local->access_log, &options->access_log_skip, options->access_log_sample);
 }
