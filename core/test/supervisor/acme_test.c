@@ -447,7 +447,7 @@ static void test_without_the_program_nothing_is_asked_for(void)
 
 /* --- others --- */
 
-static void test_where_another_process_asks_the_files_are_looked_at_in_a_minute(void)
+static void test_where_another_process_asks_the_files_are_looked_at_again_soon(void)
 {
     says(NONE, "B");
     begin_world("example.org", NULL);
@@ -693,7 +693,7 @@ int main(int argc, char **argv)
     test_a_client_that_takes_too_long_is_ended();
     test_a_folder_that_cannot_be_looked_at_asks_for_nothing();
     test_without_the_program_nothing_is_asked_for();
-    test_where_another_process_asks_the_files_are_looked_at_in_a_minute();
+    test_where_another_process_asks_the_files_are_looked_at_again_soon();
     test_what_the_first_look_finds_is_read_once_more();
     test_a_server_that_stops_ends_the_order_and_that_is_no_failure();
     test_nothing_is_asked_for_beside_a_successor();
