@@ -3,6 +3,7 @@
 require_relative "support"
 require_relative "support/acme_authority"
 require_relative "support/frontends"
+require_relative "support/namespaces"
 require "json"
 require "net/http"
 require "open3"
@@ -82,6 +83,24 @@ E2E.suite("acme", transports: %i[tcp]) do
     assert_equal "404", Net::HTTP.get_response(URI("http://127.0.0.1:#{@http}/.well-known/acme-challenge/#{"a" * 43}")).code
     assert_equal 1, @authority.orders
     refute_match(/error/, @one.stderr)
+  end
+
+  # Without an address: 443 and 80, where everything but the authority is sent to HTTPS.
+  def test_one_line_on_the_usual_ports
+    skip E2E::Namespaces.refused if E2E::Namespaces.refused
+    @http = 80
+    authority
+    @status = nil
+    argv = [E2E::Server.binary, "--acme", "a.test,www.a.test?email=me@a.test", "--acme-terms", "--no-dev", "--control", "#{@dir}/control",
+            *(Process.uid.zero? ? %w[--acme-user root] : []), "--acme-dir", @acme, "--acme-command", @authority.client, "--acme-directory",
+            @authority.directory, File.expand_path(E2E.differing(:app), E2E::ROOT)]
+    @one = E2E::Server.new(argv: argv)
+    @one.instance_variable_set(:@address, ["127.0.0.1", 443])
+    @one.start
+    said("certificate of a.test: issued for a.test,www.a.test")
+    wait_until("the certificate") { issuer("www.a.test").include?("Pebble") }
+    answer = Net::HTTP.get_response(URI("http://127.0.0.1/pid?x=1"), { "Host" => "www.a.test" })
+    assert_equal ["301", "https://www.a.test/pid?x=1"], [answer.code, answer["Location"]]
   end
 
   # The connection that was made under the placeholder goes on, and is asked once more.
