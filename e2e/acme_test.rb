@@ -253,6 +253,7 @@ E2E.suite("acme", transports: %i[tcp]) do
     serve_acme("a.test", client("trap '' TERM; while :; do sleep 1; done"))
     wait_until("the order") { calls.any? }
     @one.stop
+    assert_equal "failures 0", File.readlines("#{@acme}/a.test.state", chomp: true).first, "the authority has not failed"
     wait_until("the client to end") { Dir["/proc/[0-9]*/cmdline"].none? { |file| File.read(file).include?("#{@dir}/client") rescue nil } }
   end
 

@@ -300,13 +300,14 @@ static void order_one(struct order *order)
     struct oribi_acme_facts facts = {0};
     char error[ORIBI_ERROR_TEXT_CAP];
     char reason[ORIBI_ACME_REASON_MAX + 1];
+    char before[ORIBI_ACME_REASON_MAX + 1];
     int code = oribi__acme_store_lock(&order->store, error);
     if (code == ORIBI_AGAIN) {
         say(ORIBI_ACME_SAYS_BUSY, "");
         return;
     }
     if (code == 0) {
-        oribi__acme_state_read(&order->store, line->names[0], &facts, reason);
+        oribi__acme_state_read(&order->store, line->names[0], &facts, before);
         facts.failures += facts.failures < UINT32_MAX;
         facts.tried_s = oribi_clock_wall_s() + order->clock_s;
         code = oribi__acme_state_write(&order->store, line->names[0], &facts, "the order was broken off", error);
@@ -316,9 +317,13 @@ static void order_one(struct order *order)
         return;
     }
     code = get(order, line, reason);
-    if (code == ORIBI_ECLOSED)
-        return; /* nobody is there to hear of it */
+    if (code == ORIBI_ECLOSED) { /* a server that ends is no failure of the authority's: the next one asks soon */
+        facts.failures--;
+        (void)oribi__acme_state_write(&order->store, line->names[0], &facts, before, error); /* then it counts as one */
+        return;
+    }
     facts.failures = code < 0 ? facts.failures : 0;
+    facts.tried_s = code < 0 ? facts.tried_s : 0;
     (void)oribi__acme_state_write(&order->store, line->names[0], &facts, code < 0 ? reason : "",
                                   error); /* the supervisor keeps it as well */
     tell_facts(order, order->index);

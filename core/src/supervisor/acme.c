@@ -54,6 +54,8 @@ int64_t oribi__acme_due_s(const struct oribi__acme *acme, const struct oribi__ac
         return own_s ? own_s + ORIBI__ACME_RENEW_S : 0;
     int64_t due_s = oribi_acme_due_s(&facts, item->seed);
     int64_t life_s = facts.expires_s - facts.begins_s;
+    if (!own_s && facts.tried_s) /* by a server that has ended in its order, which is no failure */
+        return later(due_s, facts.tried_s + ORIBI__ACME_RENEW_S);
     return own_s ? later(due_s, own_s + (life_s ? oribi_acme_backoff_s(1, life_s) : ORIBI__ACME_RENEW_S)) : due_s;
 }
 
@@ -262,6 +264,7 @@ void oribi__acme_ordered(struct oribi__acme *acme)
         order_done(acme, item);
     } else if (child->said == ORIBI__ACME_SAID_BUSY) {
         item->tried_s = child->tried_before_s;
+        acme->context->observe->totals.acme_orders--; /* none was begun */
         wait_for_other(acme);
     } else if (child->ended && !child->is_late) {
         item->tried_s = child->tried_before_s; /* the server stops, or a successor asks */

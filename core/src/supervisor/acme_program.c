@@ -77,6 +77,8 @@ static int spawn(char *program, int fd, pid_t *pid)
         return ORIBI_ENOMEM;
     int failed = posix_spawn_file_actions_adddup2(&files, fd, STDIN_FILENO);
     failed = failed ? failed : posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+    if (!failed && oribi_log_fd() >= 0)
+        failed = posix_spawn_file_actions_adddup2(&files, oribi_log_fd(), STDERR_FILENO);
     failed = failed ? failed : oribi__os_spawn(argv, &files, pid);
     (void)posix_spawn_file_actions_destroy(&files); /* cannot fail */
     return failed ? oribi_os_fail_saying("%s", strerror(failed)) : 0;
