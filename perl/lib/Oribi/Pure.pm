@@ -730,12 +730,15 @@ package Oribi::Pure::Answer {
         my ($res, $value, $mended, $wish) = @_;
         my ($digits) = $value =~ /\A[ \t]*([0-9]*)\z/;
         $$mended = { length => 1 } if $$mended || ($digits // '') eq '' || length $digits < length $value;
-        return refuse($res, 'Content-Length is no number') if !defined $digits || length $digits > 18;
+        return refuse($res, 'Content-Length is no number') if !defined $digits || is_over("$digits");
         return if $digits eq '' || ($$mended && can_count($res));
         return refuse($res, 'Content-Length given twice') if $wish->{length} >= 0 && $wish->{length} != $digits;
         $wish->{length} = 0 + $digits;
         return;
     }
+
+    # Beyond 2^63-1.
+    sub is_over { my $digits = $_[0] =~ s/\A0+//r; return length $digits > 19 || length $digits == 19 && $digits gt '9223372036854775807' }
 
     # Framing and persistence, RFC 9112 6.3 and 9.3.
     sub decide {
@@ -902,6 +905,7 @@ package Oribi::Pure::Worker {
         $self->{now} = clock();
         $self->{drain_deadline} = $self->{now} + $self->{options}{shutdown_timeout};
         $self->listen_on(0);
+        $self->{on_drain}->() if $self->{on_drain};
         for my $c (values %{ $self->{conns} }) {
             $self->drop($c) if $c->{state} == HEAD && $c->{in} eq '';
         }
@@ -1521,7 +1525,7 @@ package Oribi::Pure::Worker {
     sub whole {
         my ($self, $c, $status, $headers, $content) = @_;
         return $self->bad($c, 'characters above 255') if utf8::is_utf8($content) && !utf8::downgrade($content, 1);
-        my $is_framed = framed_by_app($headers) && Oribi::Pure::Answer::has_body($status);
+        my $is_framed = framed_by_app($headers) && Oribi::Pure::Answer::has_body($status) && $c->{head}{env}{REQUEST_METHOD} ne 'HEAD';
         if ($is_framed) {
             my $chunks = unframer();
             $content = unframed($chunks, $content);
@@ -1943,7 +1947,7 @@ package Oribi::Pure::Processes {
         my ($self, @names) = @_;
         $self->{signals} = {};
         for my $name (grep { exists $SIG{$_} } @names) {
-            $SIG{$name} = sub { $self->{signals}{$name}++ };
+            $SIG{$name} = $name eq 'CHLD' ? sub { } : sub { $self->{signals}{$name}++ };    # the end of a child only wakes
         }
         return;
     }
@@ -1983,7 +1987,7 @@ package Oribi::Pure::Processes {
         hook($hooks->{after_fork}, $index, $self->{generation});
         my $worker = Oribi::Pure::Worker->new(
             options => $self->{options}, app => $app, listeners => $self->{listeners}, alive => $alive, multiprocess => $self->{count} > 1 && $alive,
-            access_log => $self->{access}, on_turn => $on_turn,
+            access_log => $self->{access}, on_turn => $on_turn, on_drain => $self->{leaving} && sub { syswrite $self->{leaving}, pack 'N', $$ },
         );
         hook($hooks->{after_worker_ready}, $index, $self->{generation});
         $worker->run;
@@ -2004,7 +2008,7 @@ package Oribi::Pure::Processes {
     sub mold {
         my ($self, $ready, $alive) = @_;
         my ($settings, $options) = @$self{qw(settings options)};
-        $self->watch(qw(TERM QUIT INT TTIN TTOU USR1 HUP));
+        $self->watch(qw(TERM QUIT INT TTIN TTOU USR1 HUP CHLD));
         my $load = sub { $settings->load($self->{app}) };
         my $app = $options->{preload} ? eval { $load->() } : $load;
         if (!$app) {
@@ -2012,7 +2016,8 @@ package Oribi::Pure::Processes {
             exit 1;
         }
         pipe my $hold, my $held or die "pipe: $!\n";    # the workers see the end of it when this process ends
-        @$self{qw(workers hold held load)} = ({}, $hold, $held, $app);
+        pipe my $leavers, my $leaving or die "pipe: $!\n";    # a worker that will end is replaced at once
+        @$self{qw(workers hold held load leaving)} = ({}, $hold, $held, $app, $leaving);
         my ($stops, $deadline, $next) = (0, 0, 0);
         my $told = 0;
         while (1) {
@@ -2041,9 +2046,14 @@ package Oribi::Pure::Processes {
                 $self->fork_worker($now) while $now >= $next && !$self->{forks_fail} && (grep { !$_->{leaves} } values %$workers) < $self->{count};
                 $told = syswrite $ready, "ready\n" if !$told && %$workers;
             }
-            vec(my $watched = '', fileno $alive, 1) = 1;
+            my $watched = '';
+            vec($watched, fileno $_, 1) = 1 for $leavers, $stops ? () : $alive;
             my $count = select $watched, undef, undef, $stops ? 0.05 : 1;
-            if ($count > 0 && !$stops) {
+            if ($count > 0 && vec $watched, fileno $leavers, 1) {
+                sysread $leavers, my $pids, 4 * 512;
+                $workers->{$_}{leaves} = 1 for grep { $workers->{$_} } unpack 'N*', $pids;
+            }
+            if ($count > 0 && !$stops && vec $watched, fileno $alive, 1) {
                 $stops = 1;    # the supervisor has ended
                 $deadline = $now + $options->{shutdown_timeout} + 1;
                 $self->signal_workers('TERM');
@@ -2068,6 +2078,7 @@ package Oribi::Pure::Processes {
             $self->{workers}{$pid} = { index => $index, since => $now };
             return;
         }
+        $SIG{CHLD} = 'DEFAULT' if exists $SIG{CHLD};
         srand;    # otherwise all workers draw the same numbers
         delete $self->{held};
         my $app = $self->{options}{preload} ? $self->{load} : eval { $self->{load}->() };
@@ -2101,7 +2112,7 @@ package Oribi::Pure::Processes {
         my ($self, $tell) = @_;
         pipe my $alive, my $held or die "pipe: $!\n";
         @$self{qw(alive held molds)} = ($alive, $held, {});
-        $self->watch(qw(TERM QUIT INT HUP TTIN TTOU USR1 USR2));
+        $self->watch(qw(TERM QUIT INT HUP TTIN TTOU USR1 USR2 CHLD));
         $self->start_mold;
         my ($stops, $retry) = (0, 0);
         while (1) {
