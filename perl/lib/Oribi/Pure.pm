@@ -254,7 +254,7 @@ package Oribi::Pure::Head {
     sub unambiguous {
         my ($fields) = @_;
         my %owner;
-        my @folded = map { lc $fields->[2 * $_] } 0 .. $#$fields / 2;
+        my @folded = map { lc $fields->[2 * $_] } 0 .. @$fields / 2 - 1;
         for my $name (@folded) {
             (my $key = $name) =~ tr/_/-/;
             $owner{$key} = $name if !defined $owner{$key} || ($name !~ /_/ && $owner{$key} =~ /_/);
@@ -272,6 +272,7 @@ package Oribi::Pure::Head {
         my $dropped = 0;
         if ($limits->{underscores_allow}) {
             my $all = @$fields;
+            $shadow = grep { ($KEY{ $fields->[2 * $_] } // key_of($fields->[2 * $_])) eq '!' } 0 .. $all / 2 - 1;
             $fields = unambiguous($fields);
             $dropped = ($all - @$fields) / 2;
         }
@@ -765,7 +766,7 @@ package Oribi::Pure::Answer {
     sub added {
         my ($res) = @_;
         my ($headers, $added, $out) = (@$res{qw(headers added)}, '');
-        my %has = map { defined $headers->[2 * $_ + 1] ? (lc $headers->[2 * $_] => 1) : () } 0 .. $#$headers / 2;
+        my %has = map { defined $headers->[2 * $_ + 1] ? (lc $headers->[2 * $_] => 1) : () } 0 .. @$headers / 2 - 1;
         for (my $i = 0; $i < @$added; $i += 2) {
             $out .= "$added->[$i]: $added->[$i + 1]\r\n" if !$has{ lc $added->[$i] };
         }
