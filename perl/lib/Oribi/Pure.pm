@@ -843,7 +843,7 @@ package Oribi::Pure::Worker {
     use constant {
         HEAD => 0, BODY => 1, READY => 2, ANSWER => 3, LINGER => 4,
         READ_BYTES => 64 << 10, SMALL_BODY_BYTES => 128 << 10, TICK => 0.25, TURN_MAX => 1, ACCEPT_BATCH => 16, CLEANUP_MAX => 1024,
-        LINGER_SILENCE => 2, LINGER_MAX => 30, LINGER_BYTES_MAX => 256 << 20, ROOM_IDLE_MIN => 0.1,
+        NEWCOMER => 1, LINGER_SILENCE => 2, LINGER_MAX => 30, LINGER_BYTES_MAX => 256 << 20, ROOM_IDLE_MIN => 0.1,
     };
     # A peer that has gone is a result of send(), no signal, where the system has this flag.
     use constant NOSIGNAL => eval { Socket::MSG_NOSIGNAL() } // 0;
@@ -908,7 +908,9 @@ package Oribi::Pure::Worker {
         $self->listen_on(0);
         $self->{on_drain}->() if $self->{on_drain};
         for my $c (values %{ $self->{conns} }) {
-            $self->drop($c) if $c->{state} == HEAD && $c->{in} eq '';
+            next if $c->{state} != HEAD || $c->{in} ne '';
+            if ($c->{requests}) { $self->drop($c) }
+            else { $c->{deadline} = $self->{now} + NEWCOMER }    # its first request is on the way
         }
         return;
     }
@@ -1490,6 +1492,7 @@ package Oribi::Pure::Worker {
         my ($self, $c, $status, $headers, $length, $unframed) = @_;
         my ($head, $options) = ($c->{head}, $self->{options});
         my $max = $options->{keepalive_requests_max};
+        $self->{on_turn}->($self) if $self->{on_turn};    # a stop that came during the call
         $self->{wants_end} = 1 if $self->{calls_max} && $self->{calls} >= $self->{calls_max};
         my $keeps = $head->{keep_alive} && !$self->{draining} && !$self->{stops} && !$self->{wants_end} && !($max && $c->{requests} >= $max) && !$c->{looked_at};
         my $res = {
@@ -2430,7 +2433,6 @@ OTHERS
             push @{ $self->{value}{$key} }, @values;
         } else {
             die "$name: takes one value\n" if @values != 1;
-            die "$name: given twice\n" if $source eq 'command' && $before == $rank && $self->{value}{$key} ne $values[0];
             $self->{value}{$key} = $values[0];
         }
         $self->{rank}{$key} = $rank;
@@ -2654,7 +2656,10 @@ OTHERS
         my $path = File::Spec->rel2abs($file);
         (my $package = $path) =~ s/([^A-Za-z0-9_])/sprintf '_%02x', ord $1/ge;
         local $0 = $path;    # FindBin looks at it
-        my $app = eval "package Oribi::Pure::App::_$package; do \$path" // die "$file: " . first_line($@ || $! || 'returns nothing') . "\n";
+        open my $readable, '<', $path or die "$file: cannot be read: $!\n";
+        my ($app, $error);
+        eval "package Oribi::Pure::App::_$package; \$app = do \$path; \$error = \$@; 1" or $error = $@;
+        die "$file: " . first_line($error) . "\n" if $error;
         $app = $app->to_app if !is_code($app) && Scalar::Util::blessed($app) && $app->can('to_app');
         die "$file: returns no code reference\n" if !is_code($app);
         return $app;
