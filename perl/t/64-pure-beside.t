@@ -29,7 +29,8 @@ sub ours {
     my $env = $head->{env};
     $env->{PATH_INFO} = Oribi::Pure::Head::decoded($env->{PATH_INFO}) // return (-1, {});
     $env->{SCRIPT_NAME} = '';
-    # Of the library alone: REQUEST_URI is the target as it came, and a target's authority is a Host field also without one.
+    # Of the library alone: REQUEST_URI is the target as it came, and a target's authority is a Host field also without
+    # one.
     delete $env->{REQUEST_URI};
     delete $env->{HTTP_HOST};
     return ($result, $env);

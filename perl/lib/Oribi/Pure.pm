@@ -5,7 +5,8 @@ use warnings;
 
 # Oribi where no compiler is: a PSGI server in one file, with nothing but Perl's core modules. It keeps the core's rules
 # of HTTP/1.1 (strict framing; limits with the same names and statuses) and leaves out what needs C: TLS, HTTP/2, files
-# without the application, compression, control socket and metrics, deadlines of calls. doc/pure.md tells when to take it.
+# without the application, compression, control socket and metrics, deadlines of calls. doc/pure.md tells when to take
+# it.
 #
 #   supervisor ─fork─► mold (loads the application) ─fork─► worker, worker, …        Processes; one process without fork
 #
@@ -99,8 +100,8 @@ package Oribi::Pure::Head {
     }
 
     # parse(\%state, $limits, $bytes, \$head): the bytes begin at the first byte of a request; %state is empty at its
-    # start, and the bytes only grow until there is a verdict. Returns the head's length and sets $head; 0 when more bytes
-    # are needed; or the negative status of a refusal, with state->{reason}.
+    # start, and the bytes only grow until there is a verdict. Returns the head's length and sets $head; 0 when more
+    # bytes are needed; or the negative status of a refusal, with state->{reason}.
     #
     # $head is { env, minor, keep_alive, expect, upgrade, length (-1: chunked), has_body, host, port, dropped }. Its env
     # has the CGI part of the environment; PATH_INFO is still as it came.
@@ -405,8 +406,9 @@ package Oribi::Pure::Head {
 
 # --- chunked ----------------------------------------------------------------------------------------------------------
 
-# Chunked transfer coding (RFC 9112 7.1), strict and incremental, with the verdicts of core/src/http/chunked.c: one state
-# for each place in the grammar, so that no cut of the bytes can fall between two of them. Usual chunks are taken whole.
+# Chunked transfer coding (RFC 9112 7.1), strict and incremental, with the verdicts of core/src/http/chunked.c: one
+# state for each place in the grammar, so that no cut of the bytes can fall between two of them. Usual chunks are taken
+# whole.
 #
 #   size_first ─hex─► size ─;─► ext_… ─CR─► size_lf ─► data ─► data_cr ─► data_lf ─► size_first
 #                       └──────CR───────────►┘  └ size 0 ─► first ─CR─► end_lf ─► done
@@ -617,7 +619,8 @@ package Oribi::Pure::Answer {
         508 => 'Loop Detected', 510 => 'Not Extended', 511 => 'Network Authentication Required',
     );
 
-    # Names that the writer treats as its own. %OWN also keeps the verdict on other names: '' for a good one, '!' for none.
+    # Names that the writer treats as its own. %OWN also keeps the verdict on other names: '' for a good one, '!' for
+    # none.
     my %IS_OWN = map { $_ => 1 } qw(date server upgrade connection keep-alive status content-length transfer-encoding);
     my %OWN;
 
@@ -639,9 +642,9 @@ package Oribi::Pure::Answer {
     sub refuse { my ($res, $reason) = @_; $res->{reason} = $reason; return undef }    ## no critic: a list would be no result
 
     # Writes the head of %$res: status, headers (pairs), minor, is_head, keep_alive, detached, unframed (its framing has
-    # been taken off the body), body_len (-1: not known), date, server, added (pairs of the operator). Sets framing (none,
-    # length, chunked, close), length (what Content-Length says, or -1), closes, framed (framing is still to be taken
-    # off), dropped, and mended: what was put right. Returns the bytes, or undef with {reason}.
+    # been taken off the body), body_len (-1: not known), date, server, added (pairs of the operator). Sets framing
+    # (none, length, chunked, close), length (what Content-Length says, or -1), closes, framed (framing is still to be
+    # taken off), dropped, and mended: what was put right. Returns the bytes, or undef with {reason}.
     sub head {
         my ($res) = @_;
         my ($status, $headers) = @$res{qw(status headers)};
@@ -831,9 +834,9 @@ package Oribi::Pure::Answer {
 
 # --- the worker -------------------------------------------------------------------------------------------------------
 
-# A connection is a hash: fh, fd, listener; address and port of the peer; state; in (bytes read and not yet used); parser
-# (state of Head::parse); head, body, temp, left, chunks (of the request); out, spill, source, complete, closes (of the
-# answer); deadline (0: none). Only the worker's loop reads and writes sockets.
+# A connection is a hash: fh, fd, listener; address and port of the peer; state; in (bytes read and not yet used);
+# parser (state of Head::parse); head, body, temp, left, chunks (of the request); out, spill, source, complete, closes
+# (of the answer); deadline (0: none). Only the worker's loop reads and writes sockets.
 package Oribi::Pure::Worker {
     use Errno qw(EAGAIN EWOULDBLOCK EINTR EBADF);
     use Scalar::Util ();
@@ -854,8 +857,8 @@ package Oribi::Pure::Worker {
 
     our $calling;    # worker and connection of the running call: what exit() in it leaves behind
 
-    # Options with numbers in seconds and bytes; app; listeners: { fh, host, port }; alive: the reading end of a pipe that
-    # the parent keeps open, or undef; multiprocess; hooks.
+    # Options with numbers in seconds and bytes; app; listeners: { fh, host, port }; alive: the reading end of a pipe
+    # that the parent keeps open, or undef; multiprocess; hooks.
     sub new {
         my ($class, %given) = @_;
         my $options = $given{options};
@@ -1595,7 +1598,8 @@ package Oribi::Pure::Worker {
         return $self->push_out($c);
     }
 
-    # A handle is read to its end now, so that a slow client does not hold it; a plain file is sent as the client takes it.
+    # A handle is read to its end now, so that a slow client does not hold it; a plain file is sent as the client takes
+    # it.
     sub handle {
         my ($self, $c, $status, $headers, $body) = @_;
         my $lived = eval {
@@ -1707,8 +1711,8 @@ package Oribi::Pure::Worker {
     }
 }
 
-# What a streaming application writes to. write() waits while the client is slow, and serves the other connections' input
-# and output meanwhile; it dies when the client has gone, so that endless streams end.
+# What a streaming application writes to. write() waits while the client is slow, and serves the other connections'
+# input and output meanwhile; it dies when the client has gone, so that endless streams end.
 package Oribi::Pure::Writer {
     sub write {
         my ($self, $content) = @_;
@@ -1984,7 +1988,7 @@ package Oribi::Pure::Processes {
             for my $name ($self->take_signals) {
                 if ($name eq 'USR1') { $self->open_logs; $worker->{access_log} = $self->{access} }
                 elsif ($name eq 'HUP') { Oribi::Pure::say_log(warning => 'a reload needs several processes: start the server anew') if !$alive }
-                elsif ($name eq 'INT' || $stops++) { $worker->{draining} = $worker->{drain_deadline} = 1 }
+                elsif ($name eq 'INT' || $stops++ && !$alive) { $worker->{draining} = $worker->{drain_deadline} = 1 }
                 else { $worker->{stops} = 1 }
             }
         };
@@ -2031,7 +2035,7 @@ package Oribi::Pure::Processes {
                 elsif ($name eq 'TTOU') { $self->{count}-- if $self->{count} > 1 }
                 elsif ($name eq 'USR1') { $self->signal_workers('USR1') }
                 elsif ($name ne 'HUP') {
-                    my $is_last = $name eq 'INT' || $stops;
+                    my $is_last = $name eq 'INT';    # a second TERM may be one to the whole group of processes
                     $stops = 1;
                     $deadline = $now + ($is_last ? 0 : $options->{shutdown_timeout} + 1);
                     $self->signal_workers($is_last ? 'KILL' : 'TERM');
@@ -2412,7 +2416,8 @@ OTHERS
         return $self;
     }
 
-    # Dies with one line for an unknown name or a bad value. Lists grow within a source; a stronger source replaces them.
+    # Dies with one line for an unknown name or a bad value. Lists grow within a source; a stronger source replaces
+    # them.
     sub set {
         my ($self, $source, $name, $value) = @_;
         (my $plain = $name) =~ tr/-/_/;
