@@ -21,7 +21,13 @@ sub new { my ($class, @lines) = @_; return bless [@lines], $class }
 sub getline { my $line = shift @{ $_[0] }; return ref $line ? $line->() : $line }
 sub close { $closed++; return 1 }
 
+package Named;
+sub path { "$dir/big" }
+sub getline { die "the file is read" }
+
 package main;
+
+my $kept;
 
 my %route = (
     '/' => sub { [200, ['Content-Type' => 'text/plain'], ['hello ', 'world']] },
@@ -33,6 +39,9 @@ my %route = (
     '/closed' => sub { [200, [], [$closed]] },
     '/file' => sub { open my $fh, '<', "$dir/big" or die $!; [200, [], $fh] },
     '/half' => sub { open my $fh, '<', "$dir/big" or die $!; readline $fh; [200, [], $fh] },
+    '/named' => sub { [200, [], bless {}, 'Named'] },
+    '/looks' => sub { my $is_there = defined $_[0]{'psgix.io'}; [200, [], [$is_there ? 'yes' : 'no']] },
+    '/keeps' => sub { $kept = $_[0]{'psgix.io'}; [200, [], ['x']] },
     '/none' => sub { [204, [], []] },
     '/dies' => sub { die "told to\n" },
     '/dies-in-body' => sub { [200, [], Lines->new("one\n", sub { die "told to\n" })] },
@@ -73,6 +82,9 @@ for my $transport (qw(tcp unix)) {
         is length $file->{body}, -s "$dir/big", 'a file';
         is_deeply $file->{fields}{'content-length'}, [-s "$dir/big"], 'its length';
         is length $get->('/half')->{body}, (-s "$dir/big") - 7, 'a file that was read before';
+        is length $get->('/named')->{body}, -s "$dir/big", 'a file by its name';
+        is $get->('/looks')->{body}, 'yes', 'a look at the socket changes nothing';
+        is_deeply $server->get('/keeps')->{fields}{connection}, ['close'], 'keeping it ends the connection';
         is $get->('/none')->{status}, 204;
         is $get->('/framed')->{body}, 'hello', 'a body in chunks of the application';
         is $get->('/delayed')->{body}, 'later', 'delayed';

@@ -1362,7 +1362,7 @@ package Oribi::Pure::Worker {
             return $self->health($c) if $env->{PATH_INFO} eq $path && $env->{REQUEST_METHOD} =~ /\A(?:GET|HEAD)\z/;
         }
         $self->fill_env($c, $env);
-        @$c{qw(state answered complete status bytes failed)} = (ANSWER, 0, 0, 0, 0, 0);
+        @$c{qw(state answered complete status bytes failed looked_at)} = (ANSWER, 0, 0, 0, 0, 0, 0);
         $calling = [$self, $c];    # not local: exit() would undo that before END blocks run
         my $res;
         my $lived = eval { $res = $self->{app}->($env); 1 };
@@ -1497,7 +1497,7 @@ package Oribi::Pure::Worker {
         my $max = $options->{keepalive_requests_max};
         $self->{on_turn}->($self) if $self->{on_turn};    # a stop that came during the call
         $self->{wants_end} = 1 if $self->{calls_max} && $self->{calls} >= $self->{calls_max};
-        my $keeps = $head->{keep_alive} && !$self->{draining} && !$self->{stops} && !$self->{wants_end} && !($max && $c->{requests} >= $max) && !$c->{looked_at};
+        my $keeps = $head->{keep_alive} && !$self->{draining} && !$self->{stops} && !$self->{wants_end} && !($max && $c->{requests} >= $max) && !is_held($c);
         my $res = {
             status => $status, headers => $headers, minor => $head->{minor}, is_head => $head->{env}{REQUEST_METHOD} eq 'HEAD', keep_alive => $keeps,
             body_len => $length, date => $self->date, server => $options->{server_header}, added => $options->{added}, unframed => $unframed,
@@ -1507,6 +1507,14 @@ package Oribi::Pure::Worker {
         Oribi::Pure::say_log(warning => '%s: headers put right: %s', line_of($c), join ', ', sort keys %{ $res->{mended} }) if %{ $res->{mended} };
         @$c{qw(answered status closes)} = (1, $status, $res->{closes});
         return ($bytes, $res);
+    }
+
+    # Has the application kept the socket? Then the connection ends with this answer.
+    sub is_held {
+        my ($c) = @_;
+        return 0 if !$c->{looked_at};
+        require B;
+        return B::svref_2object($c->{fh})->REFCNT > 2;    # the connection, and the value that the environment has
     }
 
     # Content that the application has framed itself is taken out of its chunks; the server frames anew.
@@ -1650,7 +1658,8 @@ package Oribi::Pure::Worker {
         my $fh = $body;
         if (Scalar::Util::blessed($body) && $body->can('path')) {
             my $path = $body->path;
-            return if !defined $path || !open $fh, '<:raw', $path;
+            return if !defined $path || !open my $named, '<:raw', $path;
+            $fh = $named;
         }
         my $fd = eval { (Scalar::Util::reftype($fh) // '') eq 'GLOB' && !tied(*$fh) ? fileno $fh : -1 } // -1;
         return if $fd < 0 || !-f $fh || !-s _;
