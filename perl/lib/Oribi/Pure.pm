@@ -845,7 +845,7 @@ package Oribi::Pure::Worker {
 
     use constant {
         HEAD => 0, BODY => 1, READY => 2, ANSWER => 3, LINGER => 4,
-        READ_BYTES => 64 << 10, SMALL_BODY_BYTES => 128 << 10, TICK => 0.25, TURN_MAX => 1, ACCEPT_BATCH => 16, CLEANUP_MAX => 1024,
+        READ_BYTES => 64 << 10, SMALL_BODY_BYTES => 128 << 10, TICK => 0.25, TURN_MAX => 1, ACCEPT_BATCH => 16, BACKLOG_TAKEN => 1024, CLEANUP_MAX => 1024, INTERIM_UNSENT_MAX => 128 << 10,
         NEWCOMER => 1, LINGER_SILENCE => 2, LINGER_MAX => 30, LINGER_BYTES_MAX => 256 << 20, ROOM_IDLE_MIN => 0.1,
     };
     # A peer that has gone is a result of send(), no signal, where the system has this flag.
@@ -908,6 +908,9 @@ package Oribi::Pure::Worker {
         $self->{draining} = 1;
         $self->{now} = clock();
         $self->{drain_deadline} = $self->{now} + $self->{options}{shutdown_timeout};
+        if ($self->{told} && $self->{listening}) {    # who has connected before the stop is answered
+            $self->accept_from($_, BACKLOG_TAKEN) for @{ $self->{listeners} };
+        }
         $self->listen_on(0);
         $self->{on_drain}->() if $self->{on_drain};
         for my $c (values %{ $self->{conns} }) {
@@ -957,7 +960,7 @@ package Oribi::Pure::Worker {
     sub parent_gone {
         my ($self) = @_;
         vec($self->{rmask}, fileno $self->{alive}, 1) = 0;
-        $self->{stops} = 1;
+        $self->{stops} = $self->{told} = 1;
         return;
     }
 
@@ -1008,10 +1011,10 @@ package Oribi::Pure::Worker {
     }
 
     sub accept_from {
-        my ($self, $listener) = @_;
+        my ($self, $listener, $count) = @_;
         my $options = $self->{options};
         # One at a time where siblings wait for connections too.
-        for (1 .. ($self->{multiprocess} ? 1 : ACCEPT_BATCH)) {
+        for (1 .. $count // ($self->{multiprocess} ? 1 : ACCEPT_BATCH)) {
             return $self->listen_on(0) if !$self->has_room;
             my $from = accept my $fh, $listener->{fh};
             if (!defined $from || !$from && !defined fileno $fh) {
@@ -1406,7 +1409,7 @@ package Oribi::Pure::Worker {
 
     sub interim {
         my ($self, $c, $status, $headers) = @_;
-        return if !$c->{fh} || $c->{answered} || !$c->{head}{minor};
+        return if !$c->{fh} || $c->{answered} || !$c->{head}{minor} || length $c->{out} > INTERIM_UNSENT_MAX;
         my $bytes = Oribi::Pure::Answer::interim($status, $headers || []) // die "bad interim answer\n";
         $c->{out} .= $bytes;
         $self->flush($c);
@@ -1998,7 +2001,7 @@ package Oribi::Pure::Processes {
                 if ($name eq 'USR1') { $self->open_logs; $worker->{access_log} = $self->{access} }
                 elsif ($name eq 'HUP') { Oribi::Pure::say_log(warning => 'a reload needs several processes: start the server anew') if !$alive }
                 elsif ($name eq 'INT' || $stops++ && !$alive) { $worker->{draining} = $worker->{drain_deadline} = 1 }
-                else { $worker->{stops} = 1 }
+                else { $worker->{stops} = $worker->{told} = 1 }
             }
         };
         hook($hooks->{after_fork}, $index, $self->{generation});
