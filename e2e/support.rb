@@ -47,7 +47,8 @@ module E2E
   }.freeze
 
   # Was the program of tls:// and ?frontend=on built?
-  def self.frontend? = COMMAND != "pure" && File.executable?(File.join(ROOT, RUBY ? "ruby/lib/oribi/oribi-frontend" : "perl/blib/arch/auto/Oribi/oribi-frontend"))
+  def self.frontend? = COMMAND != "pure" && File.executable?(File.join(ROOT, FRONTEND))
+  FRONTEND = RUBY ? "ruby/lib/oribi/oribi-frontend" : "perl/blib/arch/auto/Oribi/oribi-frontend"
 
   def self.differing(name) = DIFFERENCES.fetch(name)[RUBY ? 0 : 1]
 

@@ -88,14 +88,16 @@ package Oribi::Pure::Head {
     # Never the application's: httpoxy, and what middleware for X-Sendfile would believe.
     my %DROPPED = map { $_ => 1 } qw(HTTP_PROXY HTTP_X_SENDFILE_TYPE HTTP_X_ACCEL_MAPPING);
 
+    my %KEY;    # what key_of() says of names that were met
+
     # The limits of requests, with what parse() needs of them.
     sub limits {
         my (%given) = @_;
         my %limits = (%DEFAULT, %given);
+        $limits{fields_max} = FIELDS_CAP if $limits{fields_max} > FIELDS_CAP;
         my $class = $limits{strict_target} ? $STRICT : $RAW;
         $limits{target} = qr/\G([$class]*+)/;
-        $limits{usual} = qr{\A(?!CONNECT\ |PROXY\ )([A-Z]{3,7}+)\ (/[$class]*+)\ HTTP/1\.([01])\r\n
-                            ((?:[$TOKEN]{1,1024}+:[$TEXT]*+\r\n){0,256}+)\r\n}x;
+        $limits{usual} = qr{\A(?!CONNECT |PROXY )([A-Z]{3,7}+) (/[$class]*+) HTTP/1\.([01])\z};
         return \%limits;
     }
 
@@ -107,13 +109,9 @@ package Oribi::Pure::Head {
     # has the CGI part of the environment; PATH_INFO is still as it came.
     sub parse {
         my ($state, $limits, $head) = @_[0, 1, 3];
-        if (!%$state && $_[2] =~ $limits->{usual} && $+[0] <= $limits->{head_bytes_max} && length $2 <= $limits->{target_bytes_max}) {
-            my ($method, $target, $minor, $end, $fields) = ($1, $2, $3, $+[0], fields_of($4));
-            if (@$fields <= 2 * $limits->{fields_max}) {
-                my $mark = index $target, '?';
-                my @line = $mark < 0 ? ($target, '') : (substr($target, 0, $mark), substr $target, $mark + 1);
-                return meaning($state, $limits, [$method, $target, $minor, @line], $fields, $head) || $end;
-            }
+        if (!%$state && (my $end = index $_[2], "\r\n\r\n") > 0) {
+            my $result = $end + 4 <= $limits->{head_bytes_max} ? whole($state, $limits, substr($_[2], 0, $end), $head) : undef;
+            return $result || $end + 4 if defined $result;
         }
         my $is_long = length $_[2] >= $limits->{head_bytes_max};
         my $bytes = $is_long ? \substr($_[2], 0, $limits->{head_bytes_max}) : \$_[2];
@@ -121,6 +119,28 @@ package Oribi::Pure::Head {
         return $result if $result || !$is_long;
         return fault($state, 414, 'request line longer than head_bytes_max') if !$state->{line};
         return fault($state, 431, 'head longer than head_bytes_max');
+    }
+
+    # A whole head, without the empty line, in one walk: 0 or a fault of its meaning; undefined for what advance() must
+    # look at. All controls but TAB are those that split() has taken out.
+    sub whole {
+        my ($state, $limits, $text, $head) = @_;
+        my ($first, @lines) = split /\r\n/, $text;
+        return undef if @lines > $limits->{fields_max} || ($text =~ tr/\x00-\x08\x0a-\x1f\x7f//) != 2 * @lines;
+        my ($method, $target, $minor) = $first =~ $limits->{usual} or return undef;
+        return undef if length $target > $limits->{target_bytes_max};
+        my @fields;
+        for my $line (@lines) {
+            my $colon = index $line, ':';
+            my $name = substr $line, 0, $colon;
+            return undef if $colon < 1 || !defined $KEY{$name} && $name !~ /\A[$TOKEN]{1,1024}\z/o;
+            my $value = substr $line, $colon + (substr($line, $colon + 1, 1) eq ' ' ? 2 : 1);
+            $value =~ s/\A[ \t]++|(?<![ \t])[ \t]++\z//g if $value =~ /\A[ \t]/ || substr($value, -1) =~ /[ \t]/;
+            push @fields, $name, $value;
+        }
+        my $mark = index $target, '?';
+        my @parts = $mark < 0 ? ($target, '') : (substr($target, 0, $mark), substr $target, $mark + 1);
+        return meaning($state, $limits, [$method, $target, $minor, @parts], \@fields, $head);
     }
 
     sub fault { my ($state, $status, $reason) = @_; $state->{reason} = $reason; return -$status }
@@ -211,7 +231,6 @@ package Oribi::Pure::Head {
     # Accepts field lines up to the empty one. Returns the head's length with it, 0 or a fault.
     sub field_lines {
         my ($state, $limits, $in) = @_;
-        my $max = $limits->{fields_max} < FIELDS_CAP ? $limits->{fields_max} : FIELDS_CAP;
         while (1) {
             pos($$in) = $state->{pos} + $state->{scanned};
             $$in =~ /\G([$TEXT]*+)/g;
@@ -221,7 +240,7 @@ package Oribi::Pure::Head {
             return 0 if $two eq '' || $two eq "\r";
             return fault($state, 400, $two =~ /\A\r/ ? 'bare CR' : $two =~ /\A\n/ ? 'bare LF' : 'control in a field line') if $two ne "\r\n";
             return $end + 2 if !$state->{scanned};
-            return fault($state, 431, 'more fields than fields_max') if $state->{count} == $max;
+            return fault($state, 431, 'more fields than fields_max') if $state->{count} == $limits->{fields_max};
             return fault($state, 400, 'field name is not a token') if substr($$in, $state->{pos}, $state->{scanned}) !~ /\A([$TOKEN]++):/;
             return fault($state, 431, 'field name over 1024 bytes') if length $1 > NAME_MAX;
             @$state{qw(pos scanned count)} = ($end + 2, 0, $state->{count} + 1);
@@ -238,8 +257,6 @@ package Oribi::Pure::Head {
 
     # The environment's key of a name as it came; '' of one that is left out, '!' of one that imitates a field that
     # frames or routes, '+' and the key of any other with `_`.
-    my %KEY;
-
     sub key_of {
         my ($name) = @_;
         (my $key = uc $name) =~ tr/-/_/;
@@ -366,8 +383,11 @@ package Oribi::Pure::Head {
     sub is_param { return $_[0] =~ /\A[ \t]*[$TOKEN]+[ \t]*=[ \t]*(?:"(?:.*")|[$TOKEN]+)[ \t]*\z/ }
 
     # Host and port of uri-host [ ":" *DIGIT ], brackets kept (RFC 3986 3.2); nothing when it is none.
+    my @last = ('', '', '');    # text, host and port: clients of a server ask for the same host
+
     sub authority {
         my ($text) = @_;
+        return @last[1, 2] if $text eq $last[0];
         my ($host, $port);
         if ($text =~ /\A\[/) {
             ($host, my $inner, $port) = $text =~ /\A(\[([^\]]*)\])(?::([0-9]*))?\z/ or return;
@@ -378,8 +398,9 @@ package Oribi::Pure::Head {
         $host //= '';
         return if defined $port && $port =~ /[^0-9]/;
         my $plain = index($host, '%') < 0 ? $host : $host =~ s/%[0-9A-Fa-f]{2}//gr;
-        return if $plain =~ /[^$HOST]/;
-        return ($host, $port // '');
+        return if $plain =~ /[^$HOST]/o;
+        @last = ($text, $host, $port // '');
+        return @last[1, 2];
     }
 
     my $OCTET = '(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])';
@@ -659,7 +680,7 @@ package Oribi::Pure::Answer {
             my $own = $OWN{ $name // '' } // own_name($name // '');
             return refuse($res, 'header name is not a token') if $own eq '!';
             my $mended;    # what was put right in this one
-            if (!defined $value || $value !~ /\A[$TEXT]*[\x21-\x7e\x80-\xff]\z/) {
+            if (!defined $value || $value !~ /\A[$TEXT]*[\x21-\x7e\x80-\xff]\z/o) {
                 $res->{mended}{undefined} = 1, next if !defined $value;
                 ($value, $mended) = mend($value);
                 return refuse($res, 'control character in a header value') if !defined $value;
@@ -864,17 +885,18 @@ package Oribi::Pure::Worker {
         my $options = $given{options};
         my $self = bless {
             %given, limits => Oribi::Pure::Head::limits(%$options), conns => {}, ready => [], rmask => '', wmask => '', pid => $$,
-            memory => 0, files => 0, calls => 0, now => clock(), next_tick => 0, listening => 0, second => 0,
+            signals => $given{signals} // {}, memory => 0, files => 0, calls => 0, now => clock(), next_tick => 0, listening => 0, second => 0,
         }, $class;
         my ($least, $most) = split /\.\./, $options->{requests_max} // 0;
         $self->{calls_max} = $least + ($most ? int rand($most - $least + 1) : 0);
         $self->{calls_max} += int rand(1 + $options->{requests_jitter}) if $self->{calls_max};
         $self->{ends_at} = $options->{age_max} ? $self->{now} + $options->{age_max} * (1 + rand(0.125)) : 0;
-        $self->{constant} = {
-            SCRIPT_NAME => '', 'psgi.version' => [1, 1], 'psgi.url_scheme' => 'http', 'psgi.multithread' => '', 'psgi.run_once' => '',
+        my %constant = (
+            SCRIPT_NAME => '', 'psgi.url_scheme' => 'http', 'psgi.multithread' => '', 'psgi.run_once' => '',
             'psgi.multiprocess' => $given{multiprocess} ? 1 : '', 'psgi.nonblocking' => '', 'psgi.streaming' => 1, 'psgix.harakiri' => 1,
             'psgix.cleanup' => 1, 'psgix.input.buffered' => 1,
-        };
+        );
+        $self->{constant} = [[keys %constant], [values %constant]];
         return $self;
     }
 
@@ -892,7 +914,7 @@ package Oribi::Pure::Worker {
             } else {
                 $self->turn(TURN_MAX);
             }
-            $self->{on_turn}->($self) if $self->{on_turn};
+            $self->{on_signal}->($self) if %{ $self->{signals} };
             $self->drain if $self->{stops};
         }
         my $left = keys %{ $self->{conns} };
@@ -1384,7 +1406,7 @@ package Oribi::Pure::Worker {
         my ($self, $c, $env) = @_;
         my ($head, $listener) = @$c{qw(head listener)};
         my $constant = $self->{constant};
-        @$env{ keys %$constant } = values %$constant;
+        @$env{ @{ $constant->[0] } } = @{ $constant->[1] };
         $env->{'psgi.version'} = [1, 1];
         $env->{'psgi.errors'} = \*STDERR;
         $env->{'psgix.cleanup.handlers'} = [];
@@ -1498,7 +1520,7 @@ package Oribi::Pure::Worker {
         my ($self, $c, $status, $headers, $length, $unframed) = @_;
         my ($head, $options) = ($c->{head}, $self->{options});
         my $max = $options->{keepalive_requests_max};
-        $self->{on_turn}->($self) if $self->{on_turn};    # a stop that came during the call
+        $self->{on_signal}->($self) if %{ $self->{signals} };    # a stop that came during the call
         $self->{wants_end} = 1 if $self->{calls_max} && $self->{calls} >= $self->{calls_max};
         my $keeps = $head->{keep_alive} && !$self->{draining} && !$self->{stops} && !$self->{wants_end} && !($max && $c->{requests} >= $max) && !is_held($c);
         my $res = {
@@ -1975,9 +1997,7 @@ package Oribi::Pure::Processes {
     sub take_signals {
         my ($self) = @_;
         my $signals = $self->{signals};
-        return () if !%$signals;
-        $self->{signals} = {};
-        return map { my $name = $_; ($name) x $signals->{$name} } sort keys %$signals;
+        return map { my $name = $_; ($name) x delete $signals->{$name} } sort keys %$signals;
     }
 
     # --- one process ---
@@ -1995,7 +2015,7 @@ package Oribi::Pure::Processes {
         my $hooks = $self->{settings}{hooks};
         $self->watch(qw(TERM QUIT INT USR1 HUP));
         my $stops = 0;
-        my $on_turn = sub {
+        my $on_signal = sub {
             my ($worker) = @_;
             for my $name ($self->take_signals) {
                 if ($name eq 'USR1') { $self->open_logs; $worker->{access_log} = $self->{access} }
@@ -2007,7 +2027,7 @@ package Oribi::Pure::Processes {
         hook($hooks->{after_fork}, $index, $self->{generation});
         my $worker = Oribi::Pure::Worker->new(
             options => $self->{options}, app => $app, listeners => $self->{listeners}, alive => $alive, multiprocess => $self->{count} > 1 && $alive,
-            access_log => $self->{access}, on_turn => $on_turn, on_drain => $self->{leaving} && sub { syswrite $self->{leaving}, pack 'N', $$ },
+            access_log => $self->{access}, on_signal => $on_signal, signals => $self->{signals}, on_drain => $self->{leaving} && sub { syswrite $self->{leaving}, pack 'N', $$ },
         );
         hook($hooks->{after_worker_ready}, $index, $self->{generation});
         $worker->run;
