@@ -4,9 +4,9 @@ use warnings;
 use File::Temp ();
 use IO::Socket::INET ();
 
-# Requests per second of servers in Perl alone, one worker each, in one run: bench/pure.pl [seconds] [rounds]. Keep-alive
-# over one connection, and a connection for each request over four. HTTP::Parser::XS runs without its part in C. Needs
-# wrk, Plack, Starman, Starlet.
+# Requests per second of servers in Perl alone, one worker each, in one run: bench/pure.pl [seconds] [rounds].
+# Keep-alive over one connection, and a connection for each request over four. HTTP::Parser::XS runs without its part in
+# C. Needs wrk, Plack, Starman, Starlet.
 
 my ($seconds, $rounds) = (@ARGV, 3, 3);
 my $root = $0 =~ s{[^/]*\z}{}r . '..';
