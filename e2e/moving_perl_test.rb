@@ -88,7 +88,7 @@ E2E.suite("moving_perl", transports: %i[tcp]) do
 
   # Each option of a table becomes the option beside it, or is left with a reason.
   def assert_options(page, heading, command)
-    rows = page.text[/^## #{heading}\n(.*?)(?=^## )/m, 1].scan(/^\| (`--?.*?) \| (.*?) \| .*\|$/)
+    rows = page.text[/^## #{heading}\n(.*?)(?=^## )/m, 1].scan(/^\| (`--?.*?) \| (.*?) ?\| .*\|$/)
     refute_empty rows
     rows.each do |theirs, ours|
       names = ours.scan(/`(.*?)`/).flatten

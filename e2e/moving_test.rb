@@ -185,20 +185,17 @@ E2E.suite("moving", transports: %i[tcp]) do
     assert_operator worker, :>, 0
   end
 
-  # --- deployment: every block of it ---
+  # --- deployment: every block of it, on the page that the others link to ---
 
-  self::PAGES.each_key do |name|
-    define_method("test_#{name}_deployment") do
-      lines = page(name).blocks("procfile", "dockerfile", "yaml", under: "Deployment").flat_map { |block| E2E::Deployments.lines_of(block) }
-      assert_operator lines.size, :>, 3
-      lines.each do |line|
-        @follower.run(command(line.text.sub(/(oribi\b.*)/, "\\1 --workers 1 --control none")))
-        assert_equal "Oribi", server, line.text
-        assert_draining(line) if line.path
-      end
+  def test_deployment
+    lines = page("puma").blocks("procfile", "dockerfile", "yaml", under: "Deployment").flat_map { |block| E2E::Deployments.lines_of(block) }
+    assert_operator lines.size, :>, 3
+    lines.each do |line|
+      @follower.run(command(line.text.sub(/(oribi\b.*)/, "\\1 --workers 1 --control none")))
+      assert_equal "Oribi", server, line.text
+      assert_draining(line) if line.path
     end
-
-    define_method("test_#{name}_unit_and_capistrano") { follow_unit(name) }
+    (self.class::PAGES.keys - ["puma"]).each { |name| assert_includes page(name).text, "](puma.md#deployment)", name }
   end
 
   # Green; and red while the drain is announced and requests are served, where it is.
@@ -231,11 +228,11 @@ E2E.suite("moving", transports: %i[tcp]) do
     @follower.run(command("ln -sfn /srv/app/releases/#{name} /srv/app/current"))
   end
 
-  def follow_unit(name)
+  def test_unit_and_capistrano
     release("one")
-    @follower.follow(page(name).blocks("ini", "sh", under: "systemd"))
+    @follower.follow(page("puma").blocks("ini", "sh", under: "systemd"))
     assert_includes get.body, "releases/one"
-    rake = page(name).blocks("ruby", under: "Capistrano")
+    rake = page("puma").blocks("ruby", under: "Capistrano")
     assert_equal 1, rake.size
     release("two")
     E2E::Deployments::Task.new(@follower).instance_eval(rake.first.text)

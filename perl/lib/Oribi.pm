@@ -132,12 +132,12 @@ Oribi - application server for PSGI on a C core
 
 =head1 DESCRIPTION
 
-A pre-forking application server for PSGI, over HTTP/1.1 and HTTP/2, with or without a proxy. A C core reads, parses, buffers, times out and
-writes; the application is called once for each request.
+A pre-forking application server for PSGI, over HTTP/1.1 and HTTP/2, with or without a proxy. A C core reads, parses,
+buffers, times out and writes.
 
-No request waits while another worker is idle, and neither keep-alive nor slow clients hold a worker. If a new version does not start at a reload,
-the old one goes on serving. Every size and every wait has a limit with its own status; a call that takes too long ends with 504 and a trace.
-Metrics, a live page and stack traces tell what happens, even while every worker is stuck.
+No request waits while another worker is idle; keep-alive and slow clients hold no worker. If a new version does not start
+at a reload, the old one goes on serving. Every size and every wait has a limit; a call that takes too long ends with 504
+and a trace. Metrics, a live page and stack traces answer even while every worker is stuck.
 
 =head1 INSTALLATION
 
@@ -151,10 +151,11 @@ Then, in a clone of the repository and in the folder of F<app.psgi>:
     cpanm "$(tools/package-dist)"
     oribi-psgi
 
-From Starman, Starlet, Gazelle or uWSGI: C<oribi-psgi import FILE> prints a configuration, and F<moving.md> has the steps (L</DOCUMENTS>).
+From Starman, Starlet, Gazelle or uWSGI: F<moving.md> (L</DOCUMENTS>).
 
-Without a C compiler, C<cpanm --pureperl> installs L<Oribi::Pure>, which serves in Perl alone. Take Twiggy, Feersum or Mojolicious' own server for
-applications of the event loop. Oribi does not speak WebSocket itself: the application takes the socket (F<streaming.md>).
+Without a C compiler, C<cpanm --pureperl> installs L<Oribi::Pure>, which serves in Perl alone. Take Twiggy, Feersum or
+Mojolicious' own server for applications of the event loop. For WebSockets the application takes the socket
+(F<streaming.md>).
 
 =head1 METHODS
 
@@ -178,8 +179,8 @@ Dies with one line for an unknown name or a bad value.
 
 =head2 run($app)
 
-Serves the code reference, or loads it from the F<.psgi> file of that name. Returns when the server was told to stop. When it cannot serve, it dies
-with one line or ends the process with exit code 1.
+Serves the code reference, or loads it from the F<.psgi> file of that name. Returns when the server has stopped. When it
+cannot serve, it dies with one line or ends the process with exit code 1.
 
 =head1 FUNCTIONS
 
@@ -189,12 +190,12 @@ Exported. The same in one call; options on the command line win.
 
 =head2 Oribi::stopping()
 
-True in a worker from the moment a stop of the server is announced: what a readiness check looks at, so that with C<drain_delay> a load balancer
-sends its requests elsewhere before the server stops accepting them. Not exported.
+True in a worker from the moment a stop of the server is announced: for a readiness check, with C<drain_delay>. Not
+exported.
 
 =head1 HOOKS
 
-Code references, given to new() or in the configuration file. One that dies is logged, and nothing else comes of it.
+Code references, given to new() or in the configuration file. One that dies is logged.
 
     before_fork($index)                            in the mold, before each worker
     after_fork($index, $generation)                in a new worker
@@ -204,8 +205,8 @@ Code references, given to new() or in the configuration file. One that dies is l
     on_worker_exit($pid, $status, $reason, $index) in the supervisor; also named after_exit
     before_reload, server_ready                    in the supervisor
 
-The I<mold> is the process that has loaded the application. Connections to databases and the like are opened in C<after_fork>, or at first use; what
-is opened before the fork would be shared by all workers.
+The I<mold> is the process that has loaded the application. Open connections to databases and the like in C<after_fork>
+or at first use: all workers share what is opened before the fork.
 
 =head1 THE ENVIRONMENT
 
@@ -220,51 +221,53 @@ has the path C<*>.
 
 =item REMOTE_ADDR, REMOTE_PORT
 
-Numeric text for IPv4 and IPv6. A client on a unix socket has no address: both keys are absent, unless a trusted proxy says who it is. Behind a proxy on
-this machine set C<trusted_proxies> to C<unix>, and the proxy to write C<X-Forwarded-For> (see F<operations.md>, L</DOCUMENTS>).
+Numeric text for IPv4 and IPv6. On a unix socket both keys are absent, unless a trusted proxy names the client: set
+C<trusted_proxies> to C<unix>, and let the proxy write C<X-Forwarded-For> (F<operations.md>).
 
 =item psgi.input
 
-A handle that ends where the body ends and can seek: the body has been read before the application is called. Small bodies are in memory, longer ones
-in an unlinked file. With C<multipart_stream> a long form is tied to L<Oribi::PartedInput>.
+A seekable handle on the body, which has been read before the application is called. Small bodies are in memory, longer
+ones in an unlinked file. With C<multipart_stream> a long form is tied to L<Oribi::PartedInput>.
 
 =item psgi.errors
 
-A handle of its own on what STDERR writes to. Like all values here it is the request's: nothing that an application does to it (blessing, tying, opening
-C<psgi.input> anew, changing C<psgi.version>, keeping a reference) is seen by the next. What is done to STDERR itself, closing it or giving it a layer, is done to the process.
+A handle of its own on what STDERR writes to. Like all values here it is the request's: the next request sees nothing
+that an application does to it (blessing, tying, opening C<psgi.input> anew, changing C<psgi.version>, keeping a
+reference). STDERR itself is the process's.
 
 =item psgix.io
 
-The client's socket, made when it is first read. It is non-blocking; C<< $io->blocking(1) >> changes that. An application that looks at it and
-then answers as usual is answered for as usual, and the connection closes. To take the connection over, return a delayed response and return from it
-without calling its responder: the socket is then the application's, and closes when its last handle does. What the client has sent behind the request is
-read first by C<read> and C<readline>; C<sysread> does not see it. Behind a frontend (C<tls://>) the socket is good for one answer, and ends with it.
+The client's socket, made when it is first read; non-blocking until C<< $io->blocking(1) >>. After an application that has
+read it answers as usual, the connection closes. To take the connection over, return a delayed response and return from it
+without calling its responder: the socket is then the application's, and closes with its last handle. C<read> and
+C<readline> first give what the client has sent behind the request; C<sysread> does not. Behind a frontend (C<tls://>) the
+socket ends with one answer.
 
 =item oribi.unread
 
-Only with an C<Upgrade> request whose client did not wait for the answer: the bytes behind the request, for those who use C<sysread>.
+The bytes behind an C<Upgrade> request whose client did not wait for the answer, for C<sysread>.
 
 =item psgix.informational
 
-Code that sends an interim answer: C<< $env->{'psgix.informational'}->(103, [Link => '</style.css>; rel=preload']) >>. Does nothing for HTTP/1.0
-clients and once the answer has begun. Not there with C<early_hints> off, which is for proxies that do not understand interim answers: nginx
-before 1.29 is one.
+Code that sends an interim answer: C<< $env->{'psgix.informational'}->(103, [Link => '</style.css>; rel=preload']) >>.
+Does nothing for HTTP/1.0 clients and once the answer has begun. Absent with C<early_hints> off, for proxies that do not
+understand interim answers (nginx before 1.29).
 
 =item oribi.queue_us
 
-How many microseconds the request has waited for its call.
+Microseconds that the request has waited for its call.
 
 =item oribi.gone?
 
-C<< ->() >>: true when the client has left, as of this moment; false once the answer is complete. With C<cancel_gone> a call whose client has left dies
-with an object of class C<Oribi::ClientGone>; not caught it ends the request without an answer and without a line in the error log. See
-F<doc/monitoring.md>.
+C<< ->() >>: true when the client has left; false once the answer is complete. With C<cancel_gone> a call whose client has
+left dies with an C<Oribi::ClientGone>; not caught, it ends the request without an answer and without a line in the error
+log (F<monitoring.md>).
 
 =item oribi.extend_deadline
 
-C<< ->($seconds) >>: the running call may take so long from now. A call that is longer than C<call_timeout> dies with an object of class
-C<Oribi::CallTimeout>, whose text says where the call stood; not caught it is a 504. One that does not return to Perl for two more seconds is answered with
-504, and its worker is replaced; the error log shows where it stood.
+C<< ->($seconds) >>: the running call may take so long from now. A call longer than C<call_timeout> dies with an
+C<Oribi::CallTimeout>, whose text says where the call stood; not caught, it is a 504. A call that does not return to Perl
+for two more seconds is answered with 504, and its worker is replaced; the error log shows where it stood.
 
 =item oribi.trailers
 
@@ -273,15 +276,15 @@ of the content, are dropped.
 
 =item psgix.harakiri, psgix.harakiri.commit
 
-A true C<psgix.harakiri.commit>, set before the answer or after it (in a cleanup handler), ends this worker with this request; a new one takes its place.
-The worker answers nothing else: waiting requests, what is pipelined behind this one, and kept connections go to another worker or to the new one, so
-the answer need not say C<Connection: close>. A value that dies when it is asked whether it is true is logged, and the worker goes on.
+A true C<psgix.harakiri.commit>, set before the answer or in a cleanup handler, ends this worker with this request; a new
+one takes its place. Waiting and pipelined requests and kept connections go to other workers, so the answer needs no
+C<Connection: close>. A value that dies when asked whether it is true is logged, and the worker goes on.
 
 =item psgix.cleanup, psgix.cleanup.handlers
 
-Code that is pushed there is called with the environment after the answer was handed over. Handlers may push others, 1,024 at most run.
-The array is emptied after that, so that a handler may have the environment in its closure; one of the application's own is left alone if anything else
-refers to it.
+Code that is pushed there is called with the environment after the answer was handed over. Handlers may push others; 1,024
+at most run. Then the array is emptied, so that a handler may hold the environment; an array of the application's own stays
+if anything else refers to it.
 
 =item psgix.input.buffered
 
@@ -291,32 +294,31 @@ True.
 
 =head1 RESPONSES
 
-Arrays of strings are sent from where they lie. Handles on files, and objects with a C<path> method, are sent by the kernel; files whose size is not that of their content (F</proc>, F</sys>) are read. Other handles and objects with
-C<getline> are read in records of 64 KiB. C<close> is called in every case. Delayed responses and streaming writers work as the PSGI specification
-says; there is no C<poll_cb>. C<< $writer->write >> waits while the client is slow, and dies when the client has gone, so that endless streams end.
+Arrays of strings are sent without a copy. The kernel sends handles on files and objects with a C<path> method; files whose
+size is not that of their content (F</proc>, F</sys>) are read. Other handles and objects with C<getline> are read in
+records of 64 KiB. C<close> is called in every case. Delayed responses and streaming writers work as the PSGI specification
+says; there is no C<poll_cb>. C<< $writer->write >> waits while the client is slow, and dies when the client has gone.
 
-An application that dies is answered for with 500, and its message is in the log. So is an answer that is none: a status
-that is no number, headers in odd number, CR, LF or NUL in a header value, a body that is a reference to something else,
-characters above 255. The log line says which.
-An L<Oribi::Form::Error> is answered with its own status, 400 or 413, and one line of the level info: the request was at
-fault.
+An application that dies gets its client a 500 and its message into the log. So does an answer that is none: a status that
+is no number, headers in odd number, CR, LF or NUL in a header value, a body that is a reference to something else,
+characters above 255. The log line says which. An L<Oribi::Form::Error> is answered with its own status, 400 or 413, and
+one line of the level info.
 
 A body that the application has framed itself (C<Transfer-Encoding: chunked>, as Plack::Middleware::Chunked does it) is
 decoded, and its content framed anew; trailer fields are dropped.
 
-What is not quite right and can be sent safely is put right, and logged as a warning at a limited rate: a header with an
-undefined value is left out, white space and line ends at the end of a value are cut off, a value on several lines
-(folded) is joined with spaces, a C<Content-Length> that is empty or has white space around it is counted anew, and of a
-status like C<200 OK> the number is taken.
+These mistakes are mended, and logged as warnings at a limited rate: a header with an undefined value is left out, white
+space and line ends at the end of a value are cut off, a folded value is joined with spaces, a C<Content-Length> that is
+empty or has white space around it is counted anew, and of a status like C<200 OK> the number is taken.
 
-C<exit> inside the application ends the worker, as it does under other servers: its client gets 500 if nothing was sent yet, C<END> blocks run, and a
-new worker takes its place. A child that the application forks wherever the server calls it (the call, C<getline>, C<close>, cleanup handlers, signal
-handlers, destructors) and does not end itself ends as soon as it comes back from there, as a script does. It has no connection, and writing to a writer dies there.
+C<exit> inside the application ends the worker: its client gets 500 if nothing was sent yet, C<END> blocks run, and a new
+worker takes its place. A child that the application forks in code that the server calls (the call, C<getline>, C<close>,
+cleanup handlers, signal handlers, destructors) ends when it returns from there. It has no connection, and writing to a
+writer dies there.
 
 =head1 COMPILING TEMPLATES BEFORE THE FORK
 
-What is compiled before the workers are forked exists once in memory and is there for the first request. With C<preload> (the default) that is
-everything the F<app.psgi> does while it loads; so let it load the templates too.
+With C<preload> (the default) all workers share what F<app.psgi> loads: let it load the templates too.
 
 Text::Xslate, which keeps compiled templates in the object:
 

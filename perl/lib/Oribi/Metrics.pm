@@ -72,21 +72,20 @@ Oribi::Metrics - metrics of the application's own, for Prometheus
 =head1 DESCRIPTION
 
 Oribi's status listener (option C<status>) shows these metrics beside the server's own, at C</metrics> and
-C</status.json>. Their values are in memory that all processes of the server share: what all workers count is one
-number, it is exact also when a worker is killed, and it outlives workers, reloads and upgrades. There are no files, and
-no lock: a change is an atomic operation. A restart begins with 0. F<monitoring.md> of the documentation says more.
+C</status.json>. All processes of the server share one value: it is exact even when a worker is killed, and outlives
+workers, reloads and upgrades. A change is an atomic operation, without files and locks. A restart begins with 0
+(F<monitoring.md>).
 
 Metrics can be declared and changed anywhere: while the application is loaded, in calls, and in children that it forks.
-In another server, and in a program that is none, the same code runs and nothing is kept; standard error says so once.
+Without Oribi the same code runs and keeps nothing; standard error says so once.
 
-The option C<metrics_max> (1000) is the number of series that there is room for, where a series is a metric with one
-set of label values. Changes of further ones are dropped: the application notices nothing, the log has a line for the
-first, and C<oribi_app_changes_dropped_total> counts them.
+C<metrics_max> (1000) is the maximum of series; a series is a metric with one set of label values. Changes of further ones
+are dropped: the log has a line for the first, and C<oribi_app_changes_dropped_total> counts them.
 
 =head1 CLASS METHODS
 
-A name that Prometheus does not take is a mistake of the program, and so is a name that is declared otherwise already:
-these methods die then. Declared again in the same way, a metric is the same object.
+They die for a name that Prometheus does not take, or that is already declared otherwise. Declared again in the same way, a
+metric is the same object.
 
 =head2 counter($name, $help, labels => [...])
 
@@ -105,17 +104,16 @@ One value for all, which is the default: the last that any process has set. It s
 
 =item sum, max, min
 
-Each worker has a value of its own, and it goes with its worker: right for what a worker holds, as connections to a
-database or calls under way, of which a killed worker has none any more. What is set while the application is loaded,
-before there are workers (C<preload>), is a part of its own, which stays. Each worker that sets it takes one series
-more.
+Each worker has a value of its own, which goes with its worker: right for connections to a database or calls under way.
+What is set while the application is loaded, before there are workers (C<preload>), is a part of its own, which stays. Each
+worker that sets it takes one more series.
 
 =back
 
 =head2 histogram($name, $help, labels => [...], buckets => [...])
 
-How values are distributed. The buckets are upper bounds, ascending, at most 32; without them those for times in seconds
-from 0.005 to 10 that Prometheus' clients have.
+How values are distributed. Buckets are upper bounds, ascending, at most 32; the default is that of Prometheus' clients,
+times in seconds from 0.005 to 10.
 
 =head2 linear_buckets($start, $width, $count), exponential_buckets($start, $factor, $count)
 
@@ -145,8 +143,8 @@ Of a histogram.
 
 =head2 get(labels => {...})
 
-What the series has now, all processes together; of a gauge with a value for each worker, this worker's. Of a histogram:
-a reference to a hash with the counts up to each bound, C<+Inf> and C<sum>.
+The value now, of all processes; of a gauge with a value for each worker, this worker's. Of a histogram: a reference to a
+hash with the counts up to each bound, C<+Inf> and C<sum>.
 
 =head2 name, help, type, labels
 

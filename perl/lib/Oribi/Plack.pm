@@ -176,8 +176,8 @@ Oribi::Plack - Plack::Request with Oribi's parsers
 =head1 DESCRIPTION
 
 From this line on L<Plack::Request> reads forms, uploads and cookies with L<Oribi::Form>, L<Oribi::Multipart> and
-L<Oribi::Cookie>, in the whole program: in middlewares, and in frameworks whose requests are Plack::Requests, as Dancer2,
-Kelp, Kossy and Amon2. Results are the same. It needs no Oribi server, and no server loads it by itself.
+L<Oribi::Cookie>, in the whole program: in middlewares, and in Dancer2, Kelp, Kossy, Amon2 and others whose requests are
+Plack::Requests. Results are the same. It works with any server; none loads it by itself.
 
 C<no Oribi::Plack> puts back what was there.
 
@@ -207,13 +207,13 @@ with a 500, but goes on to the server.
 
 =back
 
-A class that has its own C<_build_body_parser>, C<request_body_parser> or C<cookies>, or that calls HTTP::Entity::Parser
-by itself, keeps what it has. There the name Oribi::Multipart in the place of HTTP::Entity::Parser does.
+A class that has its own C<_build_body_parser>, C<request_body_parser> or C<cookies>, or that calls HTTP::Entity::Parser,
+keeps what it has. Write Oribi::Multipart instead of HTTP::Entity::Parser there.
 
 =head1 OPTIONS
 
-Maxima that Plack does not have. More of something dies with an L<Oribi::Form::Error> of status 413, which is what an
-Oribi server then answers when nobody has caught it.
+Maxima that Plack does not have. Beyond one the code dies with an L<Oribi::Form::Error> of status 413, which an Oribi server
+answers when nobody has caught it.
 
 =over
 
@@ -237,12 +237,12 @@ Forms and query strings have 65,536 pairs and 64 MiB at most, cookies 65,536 and
 
 =head1 DIFFERENCES
 
-What C<WWW::Form::UrlEncoded::XS> and C<Cookie::Baker::XS> do counts, also where their Perl twins are installed and do
-something else: a space at the beginning of a form is dropped, and spaces around the C<=> of a cookie are.
+Results are those of C<WWW::Form::UrlEncoded::XS> and C<Cookie::Baker::XS>, not of their pure Perl versions: a space at the
+beginning of a form and spaces around the C<=> of a cookie are dropped.
 
-A malformed body dies with a string, as with HTTP::Entity::Parser, in other words but for a boundary that is missing.
-Dancer2, which takes strings alone for messages, gets one for too much of something as well: it answers 400 for both.
-L<Oribi::Multipart> lists which bodies are malformed here and not there, and the other way round.
+A malformed body dies with a string, as with HTTP::Entity::Parser, in other words except for a missing boundary. Dancer2,
+which takes only strings for messages, gets one for too much of something as well, and answers 400 for both.
+L<Oribi::Multipart> lists which bodies are malformed only here or only there.
 
 =head1 SEE ALSO
 

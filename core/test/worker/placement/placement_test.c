@@ -124,6 +124,37 @@ static void test_a_worker_that_retires_finishes_what_is_under_way(void)
     two_close(&two);
 }
 
+/* The kernel has told worker 0 alone of a newcomer (EPOLLEXCLUSIVE), just before that left the listeners to the worker
+ * which replaces it. */
+static void test_a_worker_that_retires_takes_whom_it_was_woken_for(void)
+{
+    struct two two;
+    struct client *c;
+    two_open(&two);
+    accept_all(&two, &c, 1, "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 6\r\n\r\nabc");
+    settle(&two.site);
+    atomic_store(&two.site.board.slots[1].state, ORIBI_SLOT_EMPTY);
+    oribi_worker_retire(two.workers[0]);
+    turn_retired(&two);
+    struct client *newcomer = client_open(&two.site);
+    ok(client_send(&two.site, newcomer, GET("/hello")));
+    turn_retired(&two);
+    ok_eq(two.workers[0]->reactor.conn_count, 1); /* nobody else is there: the newcomer waits for that worker */
+    set_idle(&two, 1);
+    turn_retired(&two);
+    ok_eq(atomic_load(&two.site.board.slots[0].passed_count), 1);
+    ok_eq(oribi_os_accept(two.site.listeners.items[0].fd, &(int){-1}, NULL, NULL), ORIBI_AGAIN);
+    two.site.worker = two.workers[1];
+    ok_answer(&two.site, newcomer, 200, "hello\n");
+    two.site.worker = two.workers[0];
+    ok(client_send(&two.site, c, "def"));
+    turn_retired(&two);
+    ok(oribi_worker_done(two.workers[0]));
+    two.site.worker = two.workers[1];
+    ok_answer(&two.site, c, 200, "abcdef");
+    two_close(&two);
+}
+
 static void fill(const struct oribi_handoff *queue)
 {
     struct oribi_handoff_item item = {.body_fd = -1}; /* descriptor 0, many times */
@@ -359,6 +390,7 @@ int main(void)
     alarm(120); /* a process that waits for ever ends with a failure */
     run_everywhere(test_a_worker_that_retires_leaves_everything_to_others);
     run_everywhere(test_a_worker_that_retires_finishes_what_is_under_way);
+    run_everywhere(test_a_worker_that_retires_takes_whom_it_was_woken_for);
     run_everywhere(test_a_worker_that_retires_waits_for_room);
     run_everywhere(test_what_cannot_travel_is_refused_by_a_worker_that_retires);
     run_everywhere(test_a_stop_of_the_server_makes_a_retiring_worker_serve_the_rest);

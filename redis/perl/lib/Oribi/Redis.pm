@@ -146,25 +146,27 @@ Oribi::Redis - client of Redis that never gives a wrong answer
 
 =item *
 
-B<A reply is the reply to its command.> A connection that saw a time limit, an exception in the middle of a command (C<die> in a signal handler), a fork or
-bytes that are no reply is closed and never used again. So is one on which a reply has come that nobody asked for: behind
-another reply, or before a command that is sent 2 ms after the last one or later. What a broken server sends in between cannot be told from an answer.
-The next command opens a new one.
+B<A reply is the reply to its command.> A connection that saw a time limit, an exception in the middle of a command (C<die>
+in a signal handler), a fork or bytes that are no reply is closed; the next command opens a new one. So is a connection with
+a reply that nobody asked for: behind another reply, or before a command that is sent 2 ms or more after the last one. What a
+broken server sends in between cannot be told from an answer.
 
 =item *
 
-B<A command that may have been carried out is not sent again>, unless a second time changes nothing (commands that only read, C<SET> without options;
-C<retry.h> has the rule) or C<< resend => 'always' >> says so. What has certainly not been sent is tried again, C<reconnect_attempts> times, after a
-growing and partly random time. After a time limit nothing is sent again.
+B<A command that may have been carried out is not sent again>, unless a second time changes nothing (commands that only
+read, C<SET> without options; C<retry.h> has the rule) or C<< resend => 'always' >>. A command that was certainly not sent is
+tried again, C<reconnect_attempts> times, after a growing and partly random time. After a time limit nothing is sent again.
 
 =item *
 
-B<Every wait has a limit in milliseconds>: C<connect_timeout_ms>, C<write_timeout_ms> (without progress), C<read_timeout_ms> (for each reply; it begins
-anew with each 64 KiB). Looking a name up (getaddrinfo(3)) has none. Signal handlers run during a wait, at the latest a second after a signal that came right before it.
+B<Every wait has a limit in milliseconds>: C<connect_timeout_ms>, C<write_timeout_ms> (without progress), C<read_timeout_ms>
+(for each reply; anew with each 64 KiB). Looking a name up (getaddrinfo(3)) has none. Signal handlers run during a wait, at
+the latest a second after a signal that came right before it.
 
 =item *
 
-B<A child has a connection of its own>, and its end changes nothing for the parent: the client sends no C<QUIT>. A new thread has its own as well.
+B<A child has a connection of its own>, and so has a new thread. A child's end changes nothing for the parent: the client
+sends no C<QUIT>.
 
 =item *
 
@@ -172,8 +174,8 @@ B<A failure is an exception with a class>; an error of the server within a pipel
 
 =item *
 
-B<Everything has a maximum>: 1,048,576 arguments of a command, 512 MiB of a string, 128 arrays within arrays, 64 KiB of a line, 10,000 replies of C<noreply> that
-are not read yet, 16 of their errors that are kept.
+B<Everything has a maximum>: 1,048,576 arguments of a command, 512 MiB of a string, 128 arrays within arrays, 64 KiB of a
+line, 10,000 unread replies of C<noreply>, 16 of their errors.
 
 =back
 
@@ -197,22 +199,23 @@ Does not connect: the first command does.
     sentinels, service      addresses of Sentinels (host:port), and the name of the master that they watch
     sentinel_user, sentinel_password                          for these
 
-With C<sentinels> they are asked for the master before each connection, one after the other; the others that they name are added. A server that does not say
-it is the master is not used, and one that answers C<READONLY>, C<LOADING>, C<MASTERDOWN>, C<NOREPLICAS> or C<UNBLOCKED> is left before the next command. While there is no master, a command fails when its C<reconnect_attempts> are over: a
-fail-over takes seconds, so that a program that is to wait for it wants more than 3. Redis copies writes to its replicas behind its answers: those that it had answered
-right before its end may be missing on the new master.
+The client asks the C<sentinels> for the master before each connection, one after the other, and adds those that they name.
+It does not use a server that does not say it is the master, and leaves one that answers C<READONLY>, C<LOADING>,
+C<MASTERDOWN>, C<NOREPLICAS> or C<UNBLOCKED> before the next command. Without a master, a command fails after its
+C<reconnect_attempts>: to wait for a fail-over, which takes seconds, set more than 3. Writes that a master answered right
+before its end may be missing on the new one.
 
 =head2 command(NAME, ARGUMENT, ...)
 
-The reply. Strings, statuses and big numbers are strings, integers and doubles numbers, booleans 1 and C<''>, nothing is C<undef>; arrays and sets are array
-references, maps hash references. An error dies.
+The reply. Strings, statuses and big numbers are strings, integers and doubles numbers, booleans 1 and C<''>, nothing is
+C<undef>; arrays and sets are array references, maps hash references. An error dies.
 
-Arguments are strings, numbers, or objects with an overloaded text. C<undef> and other references die before anything is sent, as does a wide character
-in a client without C<utf8>. Long arguments are sent from where they lie, and long replies read to where they will lie.
+Arguments are strings, numbers, or objects with an overloaded text. C<undef> and other references die before anything is
+sent, as does a wide character in a client without C<utf8>. Long arguments and replies are not copied.
 
-C<SELECT>, C<AUTH> and C<HELLO> that were sent here are repeated on the next connection. Behind C<WATCH> and C<MULTI> a lost connection is an error, and not replaced, until
-C<EXEC>, C<DISCARD> or C<UNWATCH>. C<SUBSCRIBE> and the like, C<MONITOR>, C<RESET> and C<CLIENT REPLY OFF> are refused: they are no commands with one reply.
-Pushes that were asked for by C<CLIENT TRACKING> are read and dropped.
+C<SELECT>, C<AUTH> and C<HELLO> that were sent here are repeated on the next connection. After C<WATCH> and C<MULTI> a lost
+connection is an error until C<EXEC>, C<DISCARD> or C<UNWATCH>. Refused, because they do not have one reply: C<SUBSCRIBE> and
+the like, C<MONITOR>, C<RESET>, C<CLIENT REPLY OFF>. Pushes of C<CLIENT TRACKING> are read and dropped.
 
 =head2 blocking(MILLISECONDS, NAME, ARGUMENT, ...)
 
@@ -224,14 +227,14 @@ Sends all commands at once and gives their replies, with errors of the server in
 
 =head2 noreply(NAME, ARGUMENT, ...), noreply(COMMAND, ...)
 
-Sends one command, or several as C<pipeline> takes them, and does not wait: their replies are read before those of later commands, and counted. Gives the number
-of commands sent. A failure of the connection dies, or is told by C<settle>.
+Sends one command, or several as C<pipeline> takes them, and does not wait: their replies are read before those of later
+commands, and counted. Gives the number of commands sent. A failure of the connection dies, or C<settle> tells it.
 
 =head2 settle
 
-Waits for the replies to C<noreply>. In list context gives how many have come since the last time, and their errors: what the server said, and one of class
-Connection when replies were lost with their connection. In scalar context gives the number, and dies when there are errors. Errors that were never asked
-for are a warning when the client goes.
+Waits for the replies to C<noreply>. In list context gives how many have come since the last time, and their errors: the
+server's, and one of class Connection when replies were lost with their connection. In scalar context gives the number, and
+dies when there are errors. A client that goes warns of errors that nobody asked for.
 
 =head2 multi(watch => [KEY, ...], sub { my ($queue, $redis) = @_; ... })
 
@@ -248,13 +251,14 @@ C<< $script->call([KEY, ...], ARGUMENT, ...) >> sends it by its digest (C<EVALSH
 
 =head2 subscribe(CHANNEL, ...), psubscribe(PATTERN, ...), ssubscribe(CHANNEL, ...)
 
-A subscription on a connection of its own. C<< $subscription->next($milliseconds) >> gives C<< { channel, message } >>, with C<pattern> for patterns; C<undef> when the time
-is over. C<next_event> gives what Redis sends, confirmations too. C<subscribe>, C<unsubscribe> and so on change what it listens to, C<close> ends it. When the connection is lost
-it dies, and what is published until the next subscription is missed.
+A subscription on a connection of its own. C<< $subscription->next($milliseconds) >> gives C<< { channel, message } >>, with
+C<pattern> for patterns; C<undef> when the time is over. C<next_event> gives confirmations too. C<subscribe>, C<unsubscribe>
+and so on change the channels, C<close> ends it. It dies when the connection is lost; messages until the next subscription
+are missed.
 
 =head2 hello(PROTOCOL), connect, is_connected, close
 
-C<HELLO>; a connection now; whether there is one; no connection any more, until the next command.
+C<HELLO>; opens a connection now; whether there is one; closes it until the next command.
 
 =head1 EXCEPTIONS
 
@@ -268,7 +272,7 @@ Objects of these classes, each an C<Oribi::Redis::Error>; as a string they are t
 
 =head1 SIGNAL HANDLERS
 
-They may die, and may not use the client that waits: it is in the middle of a command. One of their own they may.
+They may die, and may use a client of their own, but not the one that waits: it is in the middle of a command.
 
 =head1 SEE ALSO
 

@@ -73,8 +73,9 @@ Oribi::Redis::Jet - the interface of Redis::Jet over Oribi::Redis
 
 =head1 DESCRIPTION
 
-For programs that use Redis::Jet: the same options, methods and return values, over the connections of L<Oribi::Redis>. What failed is a value beside
-C<undef>, not an exception; only arguments that cannot be sent (undef, references) die, as an C<Oribi::Redis::Error::Usage>.
+For programs that use Redis::Jet: the same options, methods and return values, over the connections of L<Oribi::Redis>. A
+failure is a text beside C<undef>, not an exception; only arguments that cannot be sent (undef, references) die, as an
+C<Oribi::Redis::Error::Usage>.
 
 =head2 Options of new
 
