@@ -2133,7 +2133,7 @@ package Oribi::Pure::Processes {
         }
         $SIG{CHLD} = 'DEFAULT' if exists $SIG{CHLD};
         srand;    # otherwise all workers draw the same numbers
-        delete $self->{held};
+        close delete $self->{held};
         my $app = $self->{options}{preload} ? $self->{load} : eval { $self->{load}->() };
         if (!$app) {
             Oribi::Pure::say_log(error => '%s', $@);
@@ -2232,8 +2232,7 @@ package Oribi::Pure::Processes {
         $self->{generation}++;
         my $pid = fork // die "fork: $!\n";
         if (!$pid) {
-            delete @$self{qw(held molds)};
-            close $read;
+            close $_ for delete $self->{held}, $read, map { $_->{read} } values %{ delete $self->{molds} };
             $self->mold($write, $self->{alive});
         }
         close $write;
