@@ -872,8 +872,8 @@ package Oribi::Pure::Worker {
     # A peer that has gone is a result of send(), no signal, where the system has this flag.
     use constant NOSIGNAL => eval { Socket::MSG_NOSIGNAL() } // 0;
 
-    # A Perl cut down to its base (perl-base of Debian) lacks these: then times are told in hundredths of a second, bodies
-    # are always in files, and a connection whose socket was looked at ends with its answer.
+    # A Perl cut down to its base (perl-base of Debian) lacks these: then times are told in hundredths of a second,
+    # bodies are always in files, and a connection whose socket was looked at ends with its answer.
     my ($HAS_HIRES, $HAS_SCALAR, $HAS_B) = map { my $file = $_; eval { require $file; 1 } || 0 } qw(Time/HiRes.pm PerlIO/scalar.pm B.pm);
 
     # Waits are measured by a clock that nobody sets, where there is one.
