@@ -145,6 +145,100 @@ E2E.suite("acme", transports: %i[tcp]) do
     assert_equal @one.stderr.scan("serves on").size, @one.stderr.scan("asking").size - 1
   end
 
+  # A tenth of all requests is refused for its nonce, and the authority takes its time: the client tries again. Where it
+  # gives up, its words are told.
+  def test_an_authority_that_refuses_nonces_and_is_slow
+    authority(nonce_reject: 10, slow: true)
+    serve_acme("a.test,b.test", @authority.client, @authority.directory)
+    said(/certificate of a.test: (issued|not issued: \S+)/)
+    if @one.stderr.include?("not issued")
+      assert_match(/nonce/i, @one.stderr)
+    else
+      wait_until("the certificate") { issuer("b.test").include?("Pebble") }
+    end
+    assert_equal 1, @authority.orders
+  end
+
+  def test_an_authority_that_refuses_all_nonces
+    authority(nonce_reject: 100)
+    serve_acme("a.test", @authority.client, @authority.directory)
+    assert_match(/nonce.*; a self-signed placeholder serves; next try at/i, said(/not issued: .*/))
+    assert_equal ["failed", 1], acme_json.first.values_at("state", "failures")
+  end
+
+  def test_an_authority_that_issues_nothing_for_the_name
+    authority(blocked: ["a.test"])
+    serve_acme("a.test", @authority.client, @authority.directory)
+    assert_match(/rejectedIdentifier|policy/i, said(/not issued: .*/))
+  end
+
+  def test_an_authority_that_is_away
+    authority
+    @authority.stop_pebble
+    serve_acme("a.test", @authority.client, @authority.directory)
+    assert_match(/; a self-signed placeholder serves; next try at/, said(/not issued: .*/))
+    assert_equal 0, metric("oribi_acme_placeholders") - 1
+    assert_equal 200, Net::HTTP.get_response(URI("http://127.0.0.1:#{@status}/ready")).code.to_i
+  end
+
+  # A quarter, by a clock that restarts put forward: before the last third nobody asks, in it the certificate is
+  # renewed, and at its end, when the authority's clock is far behind, what serves goes on.
+  def test_a_quarter
+    authority
+    serials = { 0 => 1, 59 => 1, 69 => 2 }.map do |days, orders|
+      serve_acme("a.test", @authority.client, @authority.directory, env: { "ORIBI_ACME_CLOCK" => (days * 86_400).to_s })
+      wait_until("the plan after #{days} days: #{@one.stderr}") do
+        @authority.orders == orders && acme_json.first["state"] == "good"
+      end
+      wait_until("the certificate") { issuer("a.test").include?("Pebble") }
+      serial = OpenSSL::X509::Certificate.new(File.read("#{@acme}/a.test.pem")).serial
+      wait_until("that of the file") { peer_certificate("a.test").serial == serial }
+      @one.stop
+      serial
+    end
+    assert_equal serials[0], serials[1]
+    refute_equal serials[1], serials[2]
+    serve_acme("a.test", @authority.client, @authority.directory, env: { "ORIBI_ACME_CLOCK" => (95 * 86_400).to_s })
+    assert_match(/error: .*is this machine's clock right.*serves on/, said(/^.*not issued: .*/))
+    assert_equal serials[2], peer_certificate("a.test").serial
+  end
+
+  # No room for the account's key and the new certificate: the server goes on. The folder is a file
+  # system of 64 KiB that the server's own mount namespace has.
+  def test_a_full_disk
+    authority
+    FileUtils.mkdir(@acme)
+    go = "#{@dir}/go"
+    slow = "#{@dir}/slow"
+    File.write(slow, "#!/bin/sh\necho \"$*\" >>#{@dir}/slow.calls\nwhile [ ! -e #{go} ]; do sleep 0.05; done\n" \
+                     "exec #{@authority.client} \"$@\"\n", perm: 0o755)
+    mounts = [*AcmeAuthority.unshare, "sh", "-c", "mount -t tmpfs -o size=64k,mode=755 none #{@acme} && exec \"$@\"", "sh"]
+    @one = E2E::Server.new(argv: mounts + command(words("a.test", slow, @authority.directory), "#{@dir}/control")).start
+    wait_until("the order: #{@one.stderr}") { File.exist?("#{@dir}/slow.calls") }
+    File.open("/proc/#{@one.pid}/root#{@acme}/filler", "w") { |file| fill(file) }
+    FileUtils.touch(go)
+    said(/not issued: .+; a self-signed placeholder serves/)
+    assert_equal ["failed", true], acme_json.first.values_at("state", "placeholder")
+    assert_equal "/CN=Oribi placeholder", issuer("a.test")
+  end
+
+  # Such a disk has left an empty key of the account behind (uacme 1.7.4 does not get over that).
+  def test_an_account_with_an_empty_key
+    authority
+    folder = "#{@acme}/account/localhost_#{URI(@authority.directory).port}/private"
+    FileUtils.mkdir_p(folder)
+    FileUtils.touch("#{folder}/key.pem")
+    serve_acme("a.test", @authority.client, @authority.directory)
+    said("issued for a.test")
+  end
+
+  def fill(file)
+    file.sync = true
+    loop { file.syswrite("x" * 512) }
+  rescue Errno::ENOSPC
+    nil
+  end
+
   def test_a_name_that_leads_elsewhere
     authority
     @authority.hide("b.test")

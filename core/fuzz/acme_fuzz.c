@@ -1,6 +1,6 @@
-/* Texts about certificates by ACME: a line of the option, and words of a client that has failed. The first byte chooses.
- * A line that is read holds host names alone, is read again from its own names with the same result, and its first name
- * stays in its folder; a reason is one line of printable ASCII within its bound. */
+/* Texts about certificates by ACME: a line of the option, and words of a client that has failed. The first byte
+ * chooses. A line that is read holds host names alone, is read again from its own names with the same result, and its
+ * first name stays in its folder; a reason is one line of printable ASCII within its bound. */
 #include "frontend/acme.h"
 
 #include <assert.h>

@@ -351,13 +351,27 @@ static int run(const struct oribi__acme_client *client, const char *const *argum
     return code == ORIBI_ETIMEOUT || code == ORIBI_ESYS ? ORIBI_EINVAL : code;
 }
 
+/* Is there a key? A full disk leaves an empty one (uacme 1.7.4), with which each later call of the client fails: it is
+ * removed, with the rights of the client's user, since that user may have put a link in its place. */
+static bool has_key(const struct oribi__acme_client *client, const char *key)
+{
+    struct stat found;
+    bool switches = client->store->switches;
+    if (stat(key, &found) < 0 || found.st_size > 0)
+        return access(key, F_OK) == 0;
+    if (switches && seteuid(client->store->uid) < 0)
+        return true;
+    (void)unlink(key);                 /* one that stays is told of by the client */
+    return switches && seteuid(0) < 0; /* allowed, as the saved user is root */
+}
+
 int oribi__acme_client_account(struct oribi__acme_client *client, const char *email, bool again, char *reason)
 {
     char key[PATH_MAX + 32];
     const char *arguments[] = {"-a",  client->directory,     "-c", client->account, "-t", "EC", "-y",
                                "new", *email ? email : NULL, NULL};
     (void)snprintf(key, sizeof(key), "%s/private/key.pem", client->account); /* fits */
-    if (!again && access(key, F_OK) == 0)
+    if (has_key(client, key) && !again)
         return 0;
     int code = run(client, arguments, reason);
     /* It fails where the authority knows the key already. */

@@ -80,11 +80,42 @@ static void test_what_is_a_challenge(void)
     ok(!oribi__acme_is_challenge("a", authorization));
 }
 
+/* The client, a shell script, makes an account only where no key is left. */
+static void test_an_empty_key_of_a_full_disk_is_removed(void)
+{
+    struct oribi__acme_store store = {.lock_fd = -1};
+    struct oribi__acme_client client = {
+        .store = &store, .command = "false", .directory = "https://localhost:1/dir", .user = "", .supervisor_fd = -1};
+    char folder[] = "/tmp/acme_client_test.XXXXXX";
+    char private[PATH_MAX];
+    char key[PATH_MAX + 16];
+    ok(mkdtemp(folder) != NULL);
+    (void)snprintf(client.account, sizeof(client.account), "%s", folder);
+    (void)snprintf(private, sizeof(private), "%s/private", folder);
+    (void)snprintf(key, sizeof(key), "%s/key.pem", private);
+    ok(mkdir(private, 0700) == 0);
+    FILE *file = fopen(key, "w");
+    ok(!has_key(&client, key));
+    ok(access(key, F_OK) < 0);
+    ok(!has_key(&client, key));
+    (void)fclose(file);
+    file = fopen(key, "w");
+    (void)fputs("a key", file);
+    (void)fclose(file);
+    ok(has_key(&client, key));
+    ok(oribi__acme_client_account(&client, "", false, reason) == 0);
+    ok(access(key, F_OK) == 0);
+    (void)unlink(key);
+    (void)rmdir(private);
+    (void)rmdir(folder);
+}
+
 int main(void)
 {
     test_the_authority_is_quoted();
     test_else_the_line_that_tells_most();
     test_long_words_are_cut();
     test_what_is_a_challenge();
+    test_an_empty_key_of_a_full_disk_is_removed();
     return done_testing();
 }
