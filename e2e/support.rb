@@ -4,7 +4,8 @@
 # (suites), support/server.rb (a running command), support/processes.rb (facts about its processes), support/client.rb
 # (a raw connection), support/response.rb (what came back).
 #
-#   E2E_COMMAND=oribi|oribi-psgi   the command under test (default: oribi)
+#   E2E_COMMAND=oribi|oribi-psgi|pure  the command under test (default: oribi); pure: the server in Perl alone, for the
+#                                      files of support/pure.rb
 #   E2E_TRANSPORT=tcp|unix|frontend    each suite over this one; by far not all hold through a frontend
 #   E2E_TRANSPORT=all              every suite over all of its transports
 #
@@ -27,7 +28,7 @@ require_relative "support/waiting"
 module E2E
   ROOT = File.expand_path("..", __dir__)
   COMMAND = ENV.fetch("E2E_COMMAND", "oribi")
-  abort "E2E_COMMAND is oribi or oribi-psgi, not #{COMMAND}" unless %w[oribi oribi-psgi].include?(COMMAND)
+  abort "E2E_COMMAND is oribi, oribi-psgi or pure, not #{COMMAND}" unless %w[oribi oribi-psgi pure].include?(COMMAND)
   RUBY = COMMAND == "oribi"
 
   # What Rack and PSGI want differently, and nothing else: [with oribi, with oribi-psgi].
@@ -42,11 +43,12 @@ module E2E
     status_of_bad_escape: [200, 400],
     app: ["e2e/apps/app.ru", "e2e/apps/app.psgi"],
     app_extension: [".ru", ".psgi"],
-    binary: ["ruby/exe/oribi", "perl/bin/oribi-psgi"],
+    binary: ["ruby/exe/oribi", COMMAND == "pure" ? "e2e/support/pure" : "perl/bin/oribi-psgi"],
   }.freeze
 
   # Was the program of tls:// and ?frontend=on built?
-  def self.frontend? = File.executable?(File.join(ROOT, RUBY ? "ruby/lib/oribi/oribi-frontend" : "perl/blib/arch/auto/Oribi/oribi-frontend"))
+  def self.frontend? = COMMAND != "pure" && File.executable?(File.join(ROOT, FRONTEND))
+  FRONTEND = RUBY ? "ruby/lib/oribi/oribi-frontend" : "perl/blib/arch/auto/Oribi/oribi-frontend"
 
   def self.differing(name) = DIFFERENCES.fetch(name)[RUBY ? 0 : 1]
 

@@ -153,8 +153,9 @@ Then, in a clone of the repository and in the folder of F<app.psgi>:
 
 From Starman, Starlet, Gazelle or uWSGI: F<moving.md> (L</DOCUMENTS>).
 
-Take Starman or Starlet where there is no C compiler; Twiggy, Feersum or Mojolicious' own server for applications of the
-event loop. For WebSockets the application takes the socket (F<streaming.md>).
+Without a C compiler, C<cpanm --pureperl> installs L<Oribi::Pure>, which serves in Perl alone. Take Twiggy, Feersum or
+Mojolicious' own server for applications of the event loop. For WebSockets the application takes the socket
+(F<streaming.md>).
 
 =head1 METHODS
 
@@ -362,6 +363,7 @@ The pages of F<doc/> in the distribution are installed beside this module, in F<
     tls.md            TLS and HTTP/2 without a proxy
     fleet.md          several nodes behind HAProxy, nginx or Kubernetes
     prefork.md        the supervisor as a library
+    pure.md           serving without a compiler
     redis.md          a client of Redis, a distribution of its own
     compatibility.md  what was tried with what, and what was changed for whom
     conformance.md    HTTP: what was tried, and what is left to the application

@@ -1,10 +1,13 @@
 # frozen_string_literal: true
 
 require_relative "suite"
+require_relative "../../e2e/support/pure"
 
 # Which commands make the parts, and which of them a file is. Reading order: the commands of each kind, PARTS, FILES.
 module Parts
   E2E_COMMANDS = ENV.key?("E2E_COMMAND") ? [ENV["E2E_COMMAND"]] : %w[oribi oribi-psgi]
+  # The server in Perl alone, for the files of e2e/support/pure.rb.
+  E2E_SUITES = [*E2E_COMMANDS, *("pure" if E2E_COMMANDS.size > 1)].freeze
   E2E_BUILDS = E2E_COMMANDS.flat_map { |command| command == "oribi" ? %w[ruby redis-ruby] : %w[perl redis-perl] }.freeze
   # End-to-end tests of one language.
   RUBY_ONLY = %w[rails rack_line cable debugger site browser/site moving sinatra ends].map { |name| "e2e/#{name}_test.rb" }.freeze
@@ -166,7 +169,16 @@ module Parts
 
   def e2e(command, files = LONG | Dir["e2e/*_test.rb"].sort, pattern: nil)
     files -= command == "oribi" ? PERL_ONLY : RUBY_ONLY
+    files &= pure_files if command == "pure"
     files.map { |file| minitest("-Ie2e", file, pattern: pattern, env: { "E2E_COMMAND" => command }) }
+  end
+
+  def pure_files
+    listed = [*E2E::PURE_FILES, *E2E::PURE_LEFT_OUT.values.flatten].map { |name| "e2e/#{name}_test.rb" }
+    strays = listed - Dir["e2e/*_test.rb"] | Dir["e2e/*_test.rb"] - listed
+    raise "e2e/support/pure.rb does not have, or should not have #{strays.join(" ")}" unless strays.empty?
+
+    E2E::PURE_FILES.map { |name| "e2e/#{name}_test.rb" }
   end
 
   # All of them; what need not run with both commands runs with one, unless E2E_TRANSPORT=all asks for every pair.
@@ -199,7 +211,7 @@ module Parts
 
   # part => [what make builds for it, { suite => its commands }]. In the order of their turns.
   DEFAULT = {
-    "e2e" => [E2E_BUILDS, E2E_COMMANDS.to_h { |command| ["e2e-#{command.delete_prefix("oribi-")}", -> { whole_e2e(command) }] }],
+    "e2e" => [E2E_BUILDS, E2E_SUITES.to_h { |command| ["e2e-#{command.delete_prefix("oribi-")}", -> { whole_e2e(command) }] }],
     "core" => [%w[core], { "core" => -> { core } }],
     "lint" => [[], { "lint" => -> { lint } }],
     "perl" => [%w[perl], { "perl" => -> { perl } }],

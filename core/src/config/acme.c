@@ -65,10 +65,18 @@ static int check_name(const struct oribi_acme_line *acme, const char *line, cons
 {
     if (strlen(name) > ORIBI_ACME_NAME_MAX)
         return refuse(error, line, "has a name of more than %d bytes", ORIBI_ACME_NAME_MAX);
+    if (strchr(name, '@'))
+        return refuse(error, line, "has \"%.60s\" among its names: it is an email address, the setting email", name);
     if (strchr(name, '*'))
         return refuse(error, line, "has a wildcard: an authority checks %.60s by DNS only; use certificate", name);
     if (is_address(name))
         return refuse(error, line, "has the address %.60s: certificates are for names", name);
+    const char *last = strrchr(name, '.');
+    if (last && last[1] >= '0' && last[1] <= '9') /* no top-level domain does, RFC 3696 2 */
+        return refuse(error, line, "has the number %.60s: certificates are for names", name);
+    if (acme->count == 0 && strlen(name) > ORIBI_ACME_FIRST_NAME_MAX)
+        return refuse(error, line, "begins with a name of more than %d bytes, which names files",
+                      ORIBI_ACME_FIRST_NAME_MAX);
     if (!is_host(name))
         return refuse(error, line, "has \"%.60s\", which is no host name (other scripts: write xn--...)", name);
     for (uint32_t i = 0; i < acme->count; i++)
@@ -211,6 +219,8 @@ int oribi_acme_check(const struct oribi_options *options, char *error)
     if (strncmp(options->acme_directory, "https://", 8) != 0 || !options->acme_directory[8] ||
         strpbrk(options->acme_directory, " \t\"\\"))
         return say(error, "acme_directory must be an https:// address");
+    if (options->acme_dir && options->acme_dir[0] != '/')
+        return say(error, "acme_dir must be an absolute path");
     return check_first_names(options, error);
 }
 

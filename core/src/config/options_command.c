@@ -236,7 +236,7 @@ static void add_frontends(struct oribi_options *options)
         char ignored[ORIBI_ERROR_TEXT_CAP]; /* a bind that is wrong is refused when it is opened */
         char **item = &options->bind.items[i];
         if (oribi_address_parse(*item, &address, ignored) < 0 || address.type != ORIBI_ADDRESS_TCP || address.tls ||
-            address.frontend || address.port != HTTP_PORT)
+            address.frontend || address.port != HTTP_PORT || strstr(*item, "frontend=off"))
             continue;
         size_t room = strlen(*item) + sizeof("?frontend=on");
         char *text = oribi_mem_alloc(room, 1);
@@ -263,12 +263,16 @@ static int finish_acme(struct oribi_options *options, char *error)
     if (code < 0 || !oribi_acme_wanted(options))
         return code;
     if (oribi_options_source(options, bind) == ORIBI_FROM_DEFAULT && !is_given(options, "port") &&
-        !is_given(options, "host"))
+        !is_given(options, "host")) {
         code = bind_for_acme(options, bind, error);
-    if (!is_given(options, "https_redirect"))
-        options->https_redirect = HTTPS_PORT;
+        if (!is_given(options, "https_redirect"))
+            options->https_redirect = HTTPS_PORT;
+    }
     add_frontends(options);
-    return code < 0 || has_tls(options) ? code : oribi__refuse(error, "acme needs an address that begins with tls://");
+    if (code < 0 || has_tls(options))
+        return code;
+    return oribi__refuse(error, "acme needs an address that begins with tls://: bind tls://[::]:443 too, or give none "
+                                "(bind, host, port, PORT) for 443 and 80");
 }
 
 static int join_lower_end(struct oribi_options *options, const char *name, struct oribi_range *range,

@@ -40,6 +40,9 @@ static void test_what_is_no_line_is_refused(void)
     ok_refused("*.example.org", "wildcard");
     ok_refused("127.0.0.1", "address");
     ok_refused("::1", "address");
+    ok_refused("256.1.1.1", "number");
+    ok_refused("a.org,me@a.org", "the setting email");
+    ok_refused("0x7f.1", "number");
     ok_refused("-a.org", "no host name");
     ok_refused("a_b.org", "no host name");
     ok_refused("a..org", "no host name");
@@ -68,7 +71,16 @@ static void test_limits_are_limits(void)
         n += (size_t)snprintf(line + n, sizeof(line) - n, "%s%.*s", i ? "." : "", i == 3 ? 61 : 63,
                               "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa");
     ok_eq(n, ORIBI_ACME_NAME_MAX);
+    ok_refused(line, "which names files");
+    memmove(line + 6, line, n + 1);
+    memcpy(line, "b.org,", 6);
     ok(oribi_acme_read(line, &acme, error) == 0);
+    line[6 + ORIBI_ACME_FIRST_NAME_MAX] = '\0';
+    ok(oribi_acme_read(line + 6, &acme, error) == 0);
+    n = 0;
+    for (int i = 0; i < 4; i++)
+        n += (size_t)snprintf(line + n, sizeof(line) - n, "%s%.*s", i ? "." : "", i == 3 ? 61 : 63,
+                              "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa");
     line[n] = 'a';
     line[n + 1] = '\0';
     ok_refused(line, "more than 253");
@@ -167,6 +179,24 @@ static void test_finish_binds(void)
     ok_eq(oribi_options_set(&options, "https_redirect", "8443", error), 0);
     ok_eq(oribi_options_finish(&options, error), 0);
     ok(strcmp(options.bind.items[0], "127.0.0.1:80?backlog=5&frontend=on") == 0);
+    ok_eq(oribi_options_set(&options, "acme_dir", "acme", error), 0);
+    ok_eq(oribi_options_finish(&options, error), ORIBI_EINVAL);
+    ok(strstr(error, "absolute") != NULL);
+    oribi_options_deinit(&options);
+    oribi_options_init(&options);
+    ok_eq(oribi_options_set(&options, "acme", "a.org", error), 0);
+    ok_eq(oribi_options_set(&options, "acme_terms", "on", error), 0);
+    ok_eq(oribi_options_set(&options, "bind", "127.0.0.1:80?frontend=off", error), 0);
+    ok_eq(oribi_options_set(&options, "bind", "tls://127.0.0.1:443", error), 0);
+    ok_eq(oribi_options_finish(&options, error), 0);
+    ok(strcmp(options.bind.items[0], "127.0.0.1:80?frontend=off") == 0);
+    ok_named(options.https_redirect == 0, "addresses of one's own: nothing is redirected");
+    oribi_options_deinit(&options);
+    oribi_options_init(&options);
+    ok_eq(oribi_options_set(&options, "acme", "a.org", error), 0);
+    ok_eq(oribi_options_set(&options, "acme_terms", "on", error), 0);
+    ok_eq(oribi_options_set(&options, "https_redirect", "8443", error), 0);
+    ok_eq(oribi_options_finish(&options, error), 0);
     ok_eq(options.https_redirect, 8443);
     oribi_options_deinit(&options);
 }

@@ -16,6 +16,7 @@ static const struct oribi_option words[] = {
     {.name = "error_page", .type = ORIBI_OPTION_LIST, .composed = {"1=2", "#STATUS FILE", NULL}},
     {.name = "bind", .type = ORIBI_OPTION_LIST, .composed = {"1?", "ADDR", "certificate key frontend?"}},
     {.name = "health", .type = ORIBI_OPTION_TEXT, .composed = {"1", "/PATH", NULL}},
+    {.name = "acme", .type = ORIBI_OPTION_LIST, .composed = {"1?", "+NAME", "email"}},
 };
 
 static const struct oribi_option *word(const char *name)

@@ -6,7 +6,7 @@ use File::Temp ();
 use OribiTest qw(wait_until);
 use POSIX ();
 
-our @EXPORT = qw(start_handler start_command free_port run_command slurp);
+our @EXPORT = qw(start_handler start_pure start_command free_port run_command slurp);
 
 # Whole servers: supervisor, mold, workers. Ended by the pid of their supervisor.
 
@@ -52,6 +52,17 @@ sub start_handler {
     my $port = free_port();
     my $listen = $transport eq 'unix' ? "$dir/socket" : "127.0.0.1:$port";
     my $pid = _spawn($dir, sub { Plack::Loader->load('Oribi', listen => [$listen], access_log => 'off', workers => 1, %options)->run($app); 0 });
+    return _object($dir, $transport, $port, $pid);
+}
+
+# start_pure($transport, $app, %options): the server in Perl alone.
+sub start_pure {
+    my ($transport, $app, %options) = @_;
+    require Oribi::Pure;
+    my $dir = File::Temp->newdir;
+    my $port = free_port();
+    my $bind = $transport eq 'unix' ? "unix://$dir/socket" : "127.0.0.1:$port";
+    my $pid = _spawn($dir, sub { Oribi::Pure->new(bind => $bind, access_log => 'off', workers => 1, %options)->run($app); 0 });
     return _object($dir, $transport, $port, $pid);
 }
 

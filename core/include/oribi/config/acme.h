@@ -13,8 +13,9 @@ struct oribi_options;
 
 enum {
     ORIBI_ACME_CERTIFICATES_MAX = 32,
-    ORIBI_ACME_NAMES_MAX = 100, /* of a certificate, as Let's Encrypt has it */
-    ORIBI_ACME_NAME_MAX = 253,  /* bytes, RFC 1035 2.3.4 */
+    ORIBI_ACME_NAMES_MAX = 100,      /* of a certificate, as Let's Encrypt has it */
+    ORIBI_ACME_NAME_MAX = 253,       /* bytes, RFC 1035 2.3.4 */
+    ORIBI_ACME_FIRST_NAME_MAX = 240, /* it has "-cert.pem" behind it, and files have names of 255 bytes */
     ORIBI_ACME_MAIL_MAX = 254,
     ORIBI_ACME_TEXT_MAX = ORIBI_ACME_NAMES_MAX * (ORIBI_ACME_NAME_MAX + 1),
 };

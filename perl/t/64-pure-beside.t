@@ -1,0 +1,108 @@
+use strict;
+use warnings;
+use lib 't/lib';
+use Oribi::HTTPParser qw(parse_http_request);
+use Oribi::Pure;
+use OribiSpec;
+use Test::More;
+use Time::HiRes ();
+
+# The parser of Oribi::Pure beside the core's, over random heads and over mutated heads of spec/: the same verdict and
+# the same environment. ORIBI_BESIDE_S is how many seconds; ORIBI_BESIDE_SEED repeats a run.
+
+my $SECONDS = $ENV{ORIBI_BESIDE_S} || 4;
+my $seed = $ENV{ORIBI_BESIDE_SEED} // time;
+srand $seed;
+note "seed $seed";
+
+# Those of the core's library (core/src/http/from_string.c).
+my $limits = Oribi::Pure::Head::limits(
+    target_bytes_max => 1 << 20, head_bytes_max => 1 << 20, fields_max => 128, body_bytes_max => '9223372036854775807', connect_allow => 1,
+    underscores_allow => 1,
+);
+
+# Result and environment, as the library gives them: the number of a refusal is not told there.
+sub ours {
+    my ($bytes) = @_;
+    my $result = Oribi::Pure::Head::parse({}, $limits, $bytes, \my $head);
+    return ($result ? -1 : -2, {}) if $result <= 0;
+    my $env = $head->{env};
+    $env->{PATH_INFO} = Oribi::Pure::Head::decoded($env->{PATH_INFO}) // return (-1, {});
+    $env->{SCRIPT_NAME} = '';
+    # Of the library alone: REQUEST_URI is the target as it came, and a target's authority is a Host field also without
+    # one.
+    delete $env->{REQUEST_URI};
+    delete $env->{HTTP_HOST};
+    return ($result, $env);
+}
+
+sub theirs {
+    my ($bytes) = @_;
+    my $result = parse_http_request($bytes, \my %env);
+    delete @env{qw(REQUEST_URI HTTP_HOST)};
+    return ($result, $result > 0 ? \%env : {});
+}
+
+# The verdict of bytes that come one by one: the first that is not "more".
+sub one_by_one {
+    my ($bytes) = @_;
+    my %state;
+    for my $n (1 .. length $bytes) {
+        my $result = Oribi::Pure::Head::parse(\%state, $limits, substr($bytes, 0, $n), \my $head);
+        return $result > 0 ? $result : -1 if $result;
+    }
+    return -2;
+}
+
+my $folder = folder();
+my @heads = $folder ? grep { length() < 2000 } map { $_->{input} } map { cases($_) } glob "$folder/request/*.case" : ();
+my @pieces = (
+    (map {"$_ "} qw[GET POST get OPTIONS CONNECT PROXY G(T HEAD]), '/', '/a', '/a%20b', '/%2', '?q=1', '#f', '*', 'http://a/', 'https://[::1]:8/x?y', "\xe9", ' ',
+    "\t", "\0", ' HTTP/1.0', ' HTTP/1.1', ' HTTP/1.9', ' HTTP/2.0', ' http/1.1', ("\r\n") x 8, "\n", "\r", "\r\n\r\n", 'Host: a', 'Host:', 'Host: [::1]:80',
+    'Host: a:b', 'Host: %41', 'X-A: 1', 'x-a:2 ', 'X_A: 3', 'Content-Length: 5', 'Content-Length: 5', 'Content_Length: 5', 'Content-Type: t', 'Cookie: c=d', ' folded',
+    ': x', 'X : y', "X: \x7f", "X: \xff", 'nothing', 'Transfer-Encoding: chunked', 'Transfer-Encoding: gzip, chunked', 'Transfer-Encoding: x;a="b"',
+    'Expect: 100-continue', 'Expect: x', 'Connection: close, x', 'Connection: keep-alive', 'Upgrade: x', 'Proxy: x', 'Authorization: a', 'X-Sendfile-Type: x',
+    "X: a \t ", "X:\t", '_Host: x', 'a' x 1030 . ': x', "X: 1\r\n" x 130,
+);
+
+sub random_head {
+    my $start = rand() < 0.5 ? 'GET / HTTP/1.0' : "POST /a%20b?q HTTP/1.1\r\nHost: a";
+    my @parts = ((rand() < 0.7 ? "$start\r\n" : ()), map { $pieces[rand @pieces] } 1 .. 1 + rand 8);
+    return join '', map { $_, rand() < 0.5 && /[^\r\n]\z/ ? "\r\n" : () } @parts, rand() < 0.7 ? "\r\n\r\n" : ();
+}
+
+sub mutated {
+    my $bytes = @heads ? $heads[rand @heads] : random_head();
+    for (1 .. rand 4) {
+        my ($at, $way) = (int rand(1 + length $bytes), int rand 5);
+        if ($way == 0) { substr $bytes, $at, 1, '' if $at < length $bytes }
+        elsif ($way == 1) { substr $bytes, $at, 0, chr rand 256 }
+        elsif ($way == 2) { substr($bytes, $at, 1) = chr rand 256 if $at < length $bytes }
+        elsif ($way == 3) { substr $bytes, $at, 0, $pieces[rand @pieces] }
+        else { my $part = substr $bytes, $at, rand 30; substr $bytes, rand(1 + length $bytes), 0, $part }
+    }
+    return $bytes;
+}
+
+my ($count, $taken, @wrong) = (0, 0);
+my $end = Time::HiRes::time() + $SECONDS;
+while (Time::HiRes::time() < $end && @wrong < 5) {
+    my $bytes = rand() < 0.5 ? random_head() : mutated();
+    my ($our_result, $our_env) = ours($bytes);
+    my ($their_result, $their_env) = theirs($bytes);
+    $count++;
+    $taken += $their_result > 0;
+    if ($our_result != $their_result) {
+        push @wrong, "$our_result, the core $their_result: $bytes";
+        next;
+    }
+    my @differ = grep { ($our_env->{$_} // "\0") ne ($their_env->{$_} // "\0") } keys %{ { %$our_env, %$their_env } };
+    push @wrong, "$_: " . ($our_env->{$_} // 'none') . ', the core ' . ($their_env->{$_} // 'none') . ": $bytes" for @differ;
+    next if $count % 20 || $our_result < 0 && $bytes =~ /%/;
+    my $slow = one_by_one($bytes);
+    push @wrong, "$slow byte by byte, $our_result whole: $bytes" if $slow != $our_result && length $bytes < 3000;
+}
+is_deeply [map { s/([^\x20-\x7e])/sprintf '\\x%02x', ord $1/ger } @wrong], [], "$count heads, seed $seed";
+cmp_ok $taken, '>', $count / 50, "$taken were taken";
+
+done_testing;

@@ -1,0 +1,134 @@
+use strict;
+use warnings;
+use lib 't/lib';
+use Cwd ();
+use File::Temp ();
+use OribiServer;
+use OribiTest;
+use Test::More;
+
+# Processes of Oribi::Pure: stop, reload, more and fewer workers, replacement; and what it says of options and files.
+
+my $dir = File::Temp->newdir;
+
+sub write_file { my ($name, $text) = @_; open my $fh, '>', "$dir/$name" or die $!; print {$fh} $text; close $fh or die $!; return "$dir/$name" }
+
+sub app { my ($word) = @_; return write_file('app.psgi', qq[sub { my (\$env) = \@_; select undef, undef, undef, 0.3 if \$env->{PATH_INFO} eq '/slow'; [200, [], ["$word \$\$"]] }]) }
+
+sub start { my (@options) = @_; return start_command('tcp', '--pure', '--no-dev', @options, "$dir/app.psgi") }
+
+sub pids { my ($server) = @_; my %seen; for (1 .. 40) { my ($pid) = $server->get('/')->{body} =~ /(\d+)\z/; $seen{$pid}++ } return sort keys %seen }
+
+subtest 'stop' => sub {
+    app('one');
+    my $server = start();
+    my $client = $server->connect;
+    $client->send("GET /slow HTTP/1.1\r\nHost: a\r\n\r\n");
+    select undef, undef, undef, 0.1;    # nothing tells that a call has begun
+    kill TERM => $server->pid;
+    my $res = $client->response;
+    is $res->{status}, 200, 'a running call is finished';
+    is_deeply $res->{fields}{connection}, ['close'];
+    $client->close;
+    wait_until('the server to end', sub { $server->ended });
+    is $server->{status}, 0, 'in good order';
+};
+
+subtest 'reload' => sub {
+    app('one');
+    my $server = start('--workers', 2);
+    like $server->get('/')->{body}, qr/\Aone /;
+    app('two');
+    kill HUP => $server->pid;
+    wait_until('the new code', sub { $server->get('/')->{body} =~ /\Atwo / });
+    write_file('app.psgi', 'die "no longer\n"');
+    kill HUP => $server->pid;
+    wait_until('the failure to be told', sub { $server->log_text =~ /reload failed, the old generation goes on serving: .*no longer/ });
+    like $server->get('/')->{body}, qr/\Atwo /, 'a version that does not load changes nothing';
+    is $server->stop, 0;
+};
+
+subtest 'reloads under load lose no request' => sub {
+    app('one');
+    my $server = start('--workers', 2);
+    my ($asked, $answered) = (0, 0);
+    for my $round (1 .. 6) {
+        kill HUP => $server->pid;
+        for (1 .. 60) {
+            $asked++;
+            $answered += (eval { $server->get('/')->{status} } || 0) == 200;
+        }
+    }
+    is $answered, $asked, "$asked requests";
+    is $server->stop, 0;
+};
+
+subtest 'more and fewer workers' => sub {
+    app('one');
+    my $server = start('--workers', 1);
+    my ($first) = pids($server);
+    kill TTIN => $server->pid;
+    wait_until('another worker', sub { my @busy = map { my $client = $server->connect; $client->send("GET /slow HTTP/1.1\r\nHost: a\r\n\r\n"); $client } 1 .. 4; my %pid = map { $_->response->{body} => 1 } @busy; keys %pid > 1 });
+    kill TTOU => $server->pid;
+    wait_until('one alone', sub { my @pids = pids($server); @pids == 1 });
+    pass 'one, two, one';
+    is $server->stop, 0;
+};
+
+subtest 'replacement' => sub {
+    app('one');
+    my $server = start('--requests-max', 5);
+    my %pid;
+    for (1 .. 20) { my $body = wait_until('an answer', sub { eval { $server->get('/')->{body} } }); $pid{$body}++ }
+    cmp_ok scalar keys %pid, '>=', 4, 'after requests_max';
+    my ($worker) = $server->get('/')->{body} =~ /(\d+)\z/;
+    kill KILL => $worker;
+    wait_until('another worker', sub { (eval { $server->get('/')->{body} } || "one $worker") ne "one $worker" });
+    like $server->log_text, qr/worker [0-9]+ \(pid $worker\) ended: signal 9/, 'after its death, which is logged';
+    is $server->stop, 0;
+};
+
+subtest 'no process outlives its parent' => sub {
+    app('one');
+    my $server = start('--workers', 2);
+    my @workers = pids($server);
+    kill KILL => $server->pid;
+    wait_until('the supervisor to end', sub { $server->ended });
+    wait_until("worker $_ to end", sub { !kill 0 => $_ or slurp("/proc/$_/stat") =~ /\) Z / }) for @workers;
+    pass 'the workers end with the supervisor';
+};
+
+subtest 'mistakes end the start with one line' => sub {
+    my $run = sub { my ($code, $out, $said) = run_command('--pure', '--port', free_port(), @_); chomp $said; return "$code $said" };
+    app('one');
+    is $run->('--certificate', 'a.pem', "$dir/app.psgi"), '1 oribi-psgi: certificate: Oribi::Pure cannot do this; the distribution Oribi can, which needs a C compiler (Debian: package oribi-psgi)';
+    is $run->('--teapots', "$dir/app.psgi"), '1 oribi-psgi: --teapots: unknown option';
+    is $run->('--fields-max', 0, "$dir/app.psgi"), '1 oribi-psgi: fields_max: at least 1, not "0"';
+    is $run->('--head-timeout', '1x', "$dir/app.psgi"), '1 oribi-psgi: head_timeout: no time: "1x"';
+    is $run->("$dir/none.psgi"), "1 oribi-psgi: $dir/none.psgi: no such file";
+    like $run->(write_file('bad.psgi', 'die "no\n"')), qr/\A1 oribi-psgi: .*bad\.psgi: no\z/;
+    is $run->('--check', "$dir/app.psgi"), '0 ';
+    my ($code, undef, $said) = run_command('ctl', '--pure', 'status');
+    is "$code $said", "1 oribi-psgi: ctl needs the part of Oribi in C\n";
+};
+
+subtest 'configuration file' => sub {
+    app('one');
+    my $port = free_port();
+    my $config = write_file('oribi.pl', qq[header 'X-A: 1', 'X-B: 2';\n{ keepalive_requests_max => 1, after_fork => sub { \$ENV{FORKED} = 1 } }]);
+    my $server = start('-C', $config);
+    my $res = $server->get('/');
+    is_deeply [map { $res->{fields}{$_}[0] } qw(x-a x-b connection)], [1, 2, 'close'], 'words and a hash';
+    is $server->stop, 0;
+    my ($code, undef, $said) = run_command('--pure', '-C', write_file('bad.pl', "workers 'many';\n{ teapots => 1 }"), "$dir/app.psgi");
+    is "$code $said", "1 oribi-psgi: $dir/bad.pl:1: workers: no count: \"many\"\n", 'a mistake has its line';
+};
+
+subtest 'one process' => sub {
+    app('one');
+    my $server = start('--single');
+    is $server->get('/')->{body}, 'one ' . $server->pid, 'serves by itself';
+    is $server->stop, 0;
+};
+
+done_testing;
