@@ -137,6 +137,7 @@ E2E.suite("documents", transports: %i[tcp]) do
     },
     "doc/releasing.md" => { "git clone" => ": it publishes", "gem install" => ": it looks at what was published" },
     "doc/tls.md" => {
+      "oribi --acme" => "e2e/acme_test.rb",
       "oribi --bind 'tls:" => "e2e/tls_test.rb", "oribi --bind 'tcp:" => "e2e/tls_test.rb", "oribi ctl certificates" => "e2e/tls_test.rb",
       "#!/bin/sh" => "e2e/tls_test.rb", "install -d" => ": systemd is asked", "certbot" => ": an authority is asked",
       "lego" => ": an authority is asked", "oribi check @site" => "e2e/packaged/installed_test.rb"

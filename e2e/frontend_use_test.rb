@@ -60,7 +60,7 @@ E2E.suite("frontend_use", transports: %i[tcp]) do
   def test_what_does_nothing_is_a_warning
     serve("--hsts", "60", "--frontends", "1", "--https-redirect", "443", address: "tcp://127.0.0.1:%{port}")
     assert_equal ["hsts is set, and no address begins with tls://", "frontends is set, and no address has a frontend (tls://, ?frontend=on)",
-                  "https_redirect is set, and nothing here is known to speak HTTPS"], @one.stderr.scan(/warn\S*: (.*)/).flatten, @one.stderr
+                  "https_redirect is set, but no address is tls:// and trusted_proxies is empty"], @one.stderr.scan(/warn\S*: (.*)/).flatten, @one.stderr
     assert_equal({ "frontend-option-unused" => "risk" }, look("--frontend-user", "root", address: "127.0.0.1:0")) if Process.uid.zero?
   end
 

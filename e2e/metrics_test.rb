@@ -427,7 +427,7 @@ E2E.suite("metrics", transports: %i[tcp]) do
     wait_until("the listener") { answers? }
     @space.write_config({ control: @space.control, status: @status, status_token: "0ther" })
     assert_equal 0, ctl("reload")
-    assert_match(/warn: reload: status_token: another value takes effect at a restart/, one.stderr)
+    assert_match(/warn: reload: status_token: the new value takes effect at a restart or upgrade/, one.stderr)
     refute_match(/s3cret|0ther/, one.stderr)
     assert_equal 200, ask("/healthz", "Authorization" => "Bearer s3cret").status
   end

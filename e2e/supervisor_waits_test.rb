@@ -114,7 +114,7 @@ E2E.suite("supervisor_waits", transports: %i[tcp]) do
     FileUtils.touch("#{@dir}/bad")
     output, status = ctl("certificates")
     refute status.success?
-    assert_match(/no password for \S+site\.key: certificate_password_command ended with exit code 3: those that serve go on$/, output)
+    assert_match(/no password for \S+site\.key: certificate_password_command ended with exit code 3: the current ones stay in use$/, output)
     2.times do |i|
       Process.kill(:KILL, frontend)
       wait_until("the frontend: #{@one.stderr}") { @one.stderr.scan("serves again").size == i + 1 }

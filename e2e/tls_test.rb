@@ -93,7 +93,7 @@ E2E.suite("frontend", transports: %i[tcp]) do
     File.write("#{@dir}/site.key", OpenSSL::PKey::EC.generate("prime256v1").to_pem)
     output, status = ctl("certificates")
     refute status.success?
-    refused = /site\.pem: the key is not this certificate's: those that serve go on$/
+    refused = /site\.pem: the key is not this certificate's: the current ones stay in use$/
     assert_match refused, output
     assert_match(/error\S*: certificates: \S+#{refused}/, @one.stderr)
     assert_equal now, peer_certificate("localhost").serial
@@ -104,7 +104,7 @@ E2E.suite("frontend", transports: %i[tcp]) do
     FrontendServers.certificate(@dir, "site", ends_s: -30)
     output, status = ctl("certificates")
     refute status.success?
-    assert_match(/site\.pem: it has expired: those that serve go on$/, output)
+    assert_match(/site\.pem: it has expired: the current ones stay in use$/, output)
     assert_equal now, peer_certificate("localhost").serial
     FrontendServers.certificate(@dir, "site", begins_s: -3600)
     output, status = ctl("certificates")

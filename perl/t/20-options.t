@@ -185,19 +185,23 @@ PERL
 
 # bind is a function of Perl's own everywhere else.
 subtest 'addresses with files' => sub {
+    my @lists = qw(bind certificate);
     my $read = sub {
         my $file = File::Temp->new(SUFFIX => '.pl');
         print {$file} @_;
         $file->flush;
         my $settings = Oribi::Settings->new;
         $settings->read_file($file->filename);
-        return [map { $settings->list($_) } qw(bind certificate)];
+        return [map { $settings->list($_) } @lists];
     };
     my $address = 'tls://:443?certificate=a%26b%25.pem&key=k';
     is_deeply $read->(q{bind 'tls://:443', certificate => 'a&b%.pem', key => 'k'; bind ':1', ':2'; certificate 'c', key => 'k', ocsp => 'o';}),
         [$address, ':1', ':2', 'c?key=k&ocsp=o'], 'as words';
     is_deeply $read->(q[{ bind => ['tls://:443', { certificate => 'a&b%.pem', key => 'k' }], certificate => [['c', 'k']] }]), [$address, 'c,k'], 'as values';
     is_deeply $read->(q[{ bind => [':1', ':2'], certificate => 'c,k,o' }]), [':1', ':2', 'c,k,o'], 'lines as they were';
+    @lists = 'acme';
+    is_deeply $read->(q{acme 'a.org', 'b.org', email => 'x+y@a.org';}), ['a.org,b.org?email=x+y@a.org'], 'names are joined';
+    is_deeply $read->(q[{ acme => [['a.org', 'b.org', { email => 'x@a.org' }], ['c.org']] }]), ['a.org,b.org?email=x@a.org', 'c.org'], 'in a hash';
     like eval { $read->(q{bind 'tls://:443', certificat => 'a';}) } || $@, qr/:1: bind has no setting "certificat": did you mean certificate\?/;
     like eval { $read->(q{bind ':443', key => 'a';}) } || $@, qr/:1: .*key/, 'no files without tls://';
 };

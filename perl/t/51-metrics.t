@@ -119,7 +119,7 @@ my @lines = do {
     <$fh>;
 };
 is shift @lines, "declared\n", 'nothing is said before the first change';
-like shift @lines, qr/ warn: no Oribi server runs this process yet: /, 'elsewhere nothing is kept';
+like shift @lines, qr/ warn: no Oribi server runs in this process yet: /, 'elsewhere nothing is kept';
 is_deeply \@lines, ["0\n"], 'which is said once';
 
 done_testing;

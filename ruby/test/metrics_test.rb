@@ -79,6 +79,6 @@ class MetricsTest < Minitest::Test
     out, err, status = Open3.capture3(RbConfig.ruby, "-w", "-I#{File.expand_path("../lib", __dir__)}", "-e", program)
     assert_predicate status, :success?, err
     assert_equal "0.0\n", out
-    assert_match(/\Adeclared\n[^\n]* warn: no Oribi server runs this process yet: [^\n]*\n\z/, err)
+    assert_match(/\Adeclared\n[^\n]* warn: no Oribi server runs in this process yet: [^\n]*\n\z/, err)
   end
 end

@@ -255,6 +255,11 @@ class OptionsTest < BindingTest
     address = "tls://:443?certificate=a%26b%25.pem&key=k"
     text = %(bind "tls://:443", certificate: "a&b%.pem", key: "k"\nbind ":1", ":2"\ncertificate "c", key: "k", ocsp: "o"\ncertificate "d", "k"\n)
     assert_equal ["#{address}\n:1\n:2", "c?key=k&ocsp=o\nd,k"], set.call(text)
+    names = ->(line) { config(line)["acme"] }
+    assert_equal "a.org,b.org?email=x+y@a.org", names[%(acme "a.org", "b.org", email: "x+y@a.org"\n)]
+    assert_equal "a.org,b.org", names[%(acme %w[a.org b.org]\n)]
+    assert_equal "a.org?email=x@a.org\nb.org", names[%(acme "a.org?email=x@a.org"\nacme "b.org"\n)]
+    assert_match(/acme has no setting "emial": did you mean email\?/, assert_raises(Oribi::Error) { names[%(acme "a.org", emial: "x@a.org"\n)] }.message)
     { 'bind "tls://:443", certificate: "a", keyy: "b"' => /bind has no setting "keyy": did you mean key\?/,
       'bind ":443", key: "a"' => /key/,
       'bind "tls://:443?key=a", certificate: "b"' => /ADDR must not contain "\?"/ }.each do |text, words|

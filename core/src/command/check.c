@@ -242,6 +242,7 @@ void oribi_check_machine(struct oribi_check *check, const struct oribi_options *
     look_at_temp(&facts.temp, options, error);
     oribi__check_ports(check, options, facts.is_running);
     oribi__check_tls(check, options);
+    oribi__check_acme(check, options, facts.is_root);
     oribi__check_places(check, options, facts.is_running);
     oribi__check_limits(check, options, &facts);
     oribi__check_settings(check, options, facts.is_root);

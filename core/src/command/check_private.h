@@ -1,6 +1,6 @@
 /* Shared by the sources of `check`: check.c (the list, the report, in which order one looks),
  * check_limits.c (numbers), check_settings.c (options), check_places.c (folders and files), check_ports.c (addresses),
- * check_tls.c (certificates).
+ * check_tls.c (certificates), check_acme.c (certificates that an authority issues).
  * The first two judges get what they judge as data, so that tests reach each bound. */
 #ifndef ORIBI_COMMAND_CHECK_PRIVATE_H
 #define ORIBI_COMMAND_CHECK_PRIVATE_H
@@ -39,6 +39,7 @@ bool oribi__check_is_running(const struct oribi_options *options);
 /* `is_running`: addresses and files in use are that server's. */
 void oribi__check_places(struct oribi_check *check, const struct oribi_options *options, bool is_running);
 void oribi__check_tls(struct oribi_check *check, const struct oribi_options *options);
+void oribi__check_acme(struct oribi_check *check, const struct oribi_options *options, bool is_root);
 void oribi__check_ports(struct oribi_check *check, const struct oribi_options *options, bool is_running);
 
 /* Can a file be made in the folder that `path` lies in? A finding about `option` where it cannot. */

@@ -142,7 +142,7 @@ static void look_at_unused(struct oribi_check *check, const struct oribi_options
     if (options->https_redirect && options->trusted_proxies.count == 0)
         oribi__check_say(check, RISK, "https-redirect", "Every request is sent elsewhere, for ever",
                          "bind a tls:// address, or name the proxy that speaks HTTPS in trusted_proxies",
-                         "https_redirect is set, and nothing here is known to speak HTTPS");
+                         "https_redirect is set, but no address is tls:// and trusted_proxies is empty");
 }
 
 void oribi__check_tls(struct oribi_check *check, const struct oribi_options *options)

@@ -22,7 +22,8 @@ const struct oribi__control_word oribi__control_words[] = {
     {"upgrade", NULL, false, "a successor on the same sockets; ends when it serves"},
     {"stop", "--now", false, "finish what has begun and end; --now: end"},
     {"workers", NULL, true, "+1, -2 or 4: so many workers more, fewer, or in all"},
-    {"certificates", NULL, false, "read the files of certificates anew, after a renewal; connections stay"},
+    {"certificates", "--renew", false,
+     "read the files of certificates anew, after a renewal; connections stay. --renew: get failed ones of acme now"},
     {"reopen", NULL, false, "open log files anew, after a rotation"},
 };
 
@@ -146,6 +147,14 @@ static bool is_number(const char *word)
     return *word && strspn(word, "0123456789") == strlen(word);
 }
 
+static bool is_flag(const char *word)
+{
+    for (size_t i = 0; i < ORIBI__CONTROL_WORDS; i++)
+        if (oribi__control_words[i].flag && strcmp(word, oribi__control_words[i].flag) == 0)
+            return true;
+    return false;
+}
+
 static int read_word(struct oribi_options *options, struct words *words, const char *word, char *error)
 {
     const char *nearest = NULL;
@@ -153,7 +162,7 @@ static int read_word(struct oribi_options *options, struct words *words, const c
         return oribi__packaged_control(options, word, error);
     if (!words->command && strcmp(word, "help") == 0) {
         options->help = true;
-    } else if (strcmp(word, "--json") == 0 || strcmp(word, "--now") == 0) {
+    } else if (is_flag(word)) {
         words->flag = word;
     } else if (!words->command) {
         words->command = find(word, &nearest);
@@ -227,7 +236,7 @@ static int check(const struct words *words, char *error)
 
 static bool is_option(const char *word)
 {
-    return word[0] == '-' && !is_number(word) && strcmp(word, "--json") != 0 && strcmp(word, "--now") != 0;
+    return word[0] == '-' && !is_number(word) && !is_flag(word);
 }
 
 int oribi_control_command_parse(struct oribi_options *options, size_t argc, const char *const *argv,

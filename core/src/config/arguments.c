@@ -21,7 +21,7 @@ struct oribi__part {
     bool optional;
     char before; /* 0: none */
     char after;
-    char kind; /* '/', '#', '*' or 0: see struct oribi_option_composed */
+    char kind; /* '/', '#', '*', '+' or 0: see struct oribi_option_composed */
     char name[ORIBI__PART_NAME_CAP];
 };
 
@@ -46,7 +46,7 @@ static void read_name(const char *arguments, uint32_t place, struct oribi__part 
         arguments += strcspn(arguments, " ");
         arguments += *arguments == ' ';
     }
-    part->kind = *arguments && strchr("/#*", *arguments) ? *arguments++ : '\0';
+    part->kind = *arguments && strchr("/#*+", *arguments) ? *arguments++ : '\0';
     size_t n = strcspn(arguments, " ");
     assert(n > 0 && n < ORIBI__PART_NAME_CAP); /* the table's own words */
     memcpy(part->name, arguments, n);
@@ -119,6 +119,8 @@ static void form_signature(const struct oribi_option *option, const struct oribi
         bool leads = part->optional && place == 0; /* [PREFIX, ]FOLDER */
         len += (size_t)snprintf(dst + len, ORIBI__SIGNATURE_CAP - len, "%s%s%s%s%s", part->optional ? "[" : "",
                                 comma ? ", " : "", part->name, leads ? ", " : "", part->optional ? "]" : "");
+        if (part->kind == '+')
+            len += (size_t)snprintf(dst + len, ORIBI__SIGNATURE_CAP - len, ", ...");
         comma = !leads;
     }
     assert(len < ORIBI__SIGNATURE_CAP); /* the table's own words */
@@ -137,26 +139,13 @@ bool oribi_option_takes_lines(const struct oribi_option *option)
 {
     struct oribi__form form;
     oribi__form_read(&option->composed, &form);
-    return form.count == 1 && form.settings;
+    return form.count == 1 && form.settings && form.parts[0].kind != '+';
 }
 
 /* No address is a word of small letters alone. */
 static bool is_keyword(const char *text)
 {
     return *text && strspn(text, "abcdefghijklmnopqrstuvwxyz_") == strlen(text);
-}
-
-size_t oribi_option_places(const struct oribi_option *option, const char *second, size_t count)
-{
-    struct oribi__form form;
-    if (!option->composed.form)
-        return count;
-    oribi__form_read(&option->composed, &form);
-    if (!form.settings || count < form.required)
-        return count;
-    if (form.count == 1 && second && !is_keyword(second))
-        return count;
-    return form.required + (form.count > form.required ? (count - form.required) % 2 : 0);
 }
 
 /* Is it one of the table's settings, and is that a switch? */
@@ -171,6 +160,26 @@ static bool setting_find(const struct oribi_option *option, const char *name, bo
         p += *p == ' ';
     }
     return false;
+}
+
+size_t oribi_option_places(const struct oribi_option *option, const char *const *texts, size_t count)
+{
+    struct oribi__form form;
+    bool is_switch;
+    if (!option->composed.form)
+        return count;
+    oribi__form_read(&option->composed, &form);
+    if (!form.settings || count < form.required)
+        return count;
+    if (form.parts[0].kind == '+') {
+        for (size_t i = 1; i < count; i++)
+            if ((count - i) % 2 == 0 && texts[i] && setting_find(option, texts[i], &is_switch))
+                return i;
+        return count;
+    }
+    if (form.count == 1 && count > 1 && texts[1] && !is_keyword(texts[1]))
+        return count;
+    return form.required + (form.count > form.required ? (count - form.required) % 2 : 0);
 }
 
 /* ---- arguments ---- */
@@ -240,17 +249,18 @@ static int check_text(const struct composing *c, const struct oribi__part *part,
 /* The text of one place, or its numbers. */
 static int put_part(struct composing *c, const struct oribi__part *part, uint32_t place)
 {
+    bool several = part->kind == '#' || part->kind == '+';
     size_t found = 0;
     if (part->before)
         put(&c->line, &part->before, 1);
     for (size_t i = 0; i < c->count; i++) {
         const struct oribi_argument *argument = &c->arguments[i];
-        if (argument->keyword || argument->place != place)
+        if (argument->keyword || (argument->place != place && part->kind != '+'))
             continue;
         int code = check_text(c, part, argument->text);
         if (code < 0)
             return code;
-        if (found++ > 0 && part->kind != '#')
+        if (found++ > 0 && !several)
             return oribi__refuse(c->error, "%s: %s must be one text, not a list", c->name, part->name);
         put(&c->line, ",", found > 1);
         put(&c->line, argument->text, strlen(argument->text));
@@ -337,6 +347,9 @@ static int put_setting(struct composing *c, const struct oribi_argument *argumen
 static int compose(struct composing *c)
 {
     bool first = true;
+    bool several = c->form.parts[0].kind == '+';
+    if (several)
+        c->places = c->places > 0;
     if (c->places < c->form.required || c->places > c->form.count)
         return refuse_count(c);
     for (uint32_t i = 0; i < c->form.count; i++) {
@@ -404,7 +417,8 @@ int oribi_options_set_arguments(struct oribi_options *options, enum oribi_option
         if (!arguments[i].keyword && arguments[i].place >= c.places)
             c.places = arguments[i].place + 1;
     }
-    if ((c.places == 1 || oribi_option_takes_lines(c.option)) && !has_keywords)
+    bool joins = c.form.parts[0].kind == '+' && count > 1;
+    if ((c.places == 1 || oribi_option_takes_lines(c.option)) && !has_keywords && !joins)
         return set_lines(&c, options, source);
     int code = compose(&c);
     if (code == 0)
@@ -455,6 +469,18 @@ static void put_literal(struct oribi_buf *out, struct oribi_slice text, enum ori
     for (size_t i = 0; i < text.n; i++)
         put_char(out, text.p[i], escaped);
     put_text(out, single ? "'" : "\"");
+}
+
+/* Several texts, which commas part. */
+static void put_literals(struct oribi_buf *out, struct oribi_slice text, enum oribi_option_lang lang)
+{
+    for (size_t at = 0; at <= text.n;) {
+        const char *comma = memchr(text.p + at, ',', text.n - at);
+        size_t n = comma ? (size_t)(comma - text.p) - at : text.n - at;
+        put_text(out, at > 0 ? ", " : "");
+        put_literal(out, oribi_slice(text.p + at, n), lang);
+        at += n + 1;
+    }
 }
 
 static void put_numbers(struct oribi_buf *out, struct oribi_slice text)
@@ -619,6 +645,8 @@ void oribi_option_print_word(struct oribi_buf *out, const struct oribi_option *o
         put_text(out, first ? " " : ", ");
         if (form.parts[form.part_of[place]].kind == '#')
             put_numbers(out, texts[place]);
+        else if (form.parts[form.part_of[place]].kind == '+')
+            put_literals(out, texts[place], lang);
         else
             put_literal(out, texts[place], lang);
         first = false;

@@ -505,7 +505,7 @@ static int settle_given(struct opening *opening)
         unused = true;
     }
     if (unused)
-        oribi_log(ORIBI_LOG_INFO, "bind is not used: SERVER_STARTER_PORT hands the sockets down");
+        oribi_log(ORIBI_LOG_INFO, "bind is ignored: start_server passes the sockets (SERVER_STARTER_PORT)");
     return 0;
 }
 
@@ -573,7 +573,7 @@ static void drop_leftovers(struct opening *opening)
             continue;
         }
         listener_text(item->fd, text);
-        oribi_log(ORIBI_LOG_WARN, "descriptor %d (%s) is handed down, but no bind asks for it: it is not served",
+        oribi_log(ORIBI_LOG_WARN, "descriptor %d (%s) was inherited, but no bind names it: not listening on it",
                   item->fd, text);
     }
 }

@@ -2,10 +2,12 @@
 #include "config/options_private.h"
 
 #include "oribi/base/error.h"
+#include "oribi/base/mem.h"
 #include "oribi/base/os/os.h"
 #include "oribi/base/os/os_machine.h"
 #include "oribi/base/os/os_process.h"
 #include "oribi/base/os/os_terminal.h"
+#include "oribi/config/acme.h"
 #include "oribi/config/address.h"
 #include "oribi/config/trust.h"
 #include "oribi/http/compress.h"
@@ -211,6 +213,65 @@ static int finish_bind(struct oribi_options *options, char *error)
     return oribi__option_assign(options, bind, "host", address, error);
 }
 
+/* --- acme --- */
+
+enum { HTTP_PORT = 80, HTTPS_PORT = 443 };
+
+/* All addresses for browsers, where no address was asked for in any way. */
+static int bind_for_acme(struct oribi_options *options, const struct oribi_option *bind, char *error)
+{
+    static const char *const both[] = {"tls://[::]:443", "tcp://[::]:80?frontend=on"};
+    static const char *const ipv4[] = {"tls://0.0.0.0:443", "tcp://0.0.0.0:80?frontend=on"};
+    const char *const *addresses = oribi_os_has_ipv6() ? both : ipv4;
+    oribi__option_clear(options, bind);
+    int code = oribi__option_assign(options, bind, "bind", addresses[0], error);
+    return code < 0 ? code : oribi__option_assign(options, bind, "bind", addresses[1], error);
+}
+
+/* Frontends answer the authority (http-01), which asks at port 80 (RFC 8555 8.3). */
+static void add_frontends(struct oribi_options *options)
+{
+    for (size_t i = 0; i < options->bind.count; i++) {
+        struct oribi_address address;
+        char ignored[ORIBI_ERROR_TEXT_CAP]; /* a bind that is wrong is refused when it is opened */
+        char **item = &options->bind.items[i];
+        if (oribi_address_parse(*item, &address, ignored) < 0 || address.type != ORIBI_ADDRESS_TCP || address.tls ||
+            address.frontend || address.port != HTTP_PORT || strstr(*item, "frontend=off"))
+            continue;
+        size_t room = strlen(*item) + sizeof("?frontend=on");
+        char *text = oribi_mem_alloc(room, 1);
+        (void)snprintf(text, room, "%s%cfrontend=on", *item, strchr(*item, '?') ? '&' : '?'); /* fits */
+        oribi__option_replace_text(item, text);
+        oribi_mem_free(text);
+    }
+}
+
+static bool has_tls(const struct oribi_options *options)
+{
+    struct oribi_address address;
+    char ignored[ORIBI_ERROR_TEXT_CAP];
+    for (size_t i = 0; i < options->bind.count; i++)
+        if (oribi_address_parse(options->bind.items[i], &address, ignored) == 0 && address.tls)
+            return true;
+    return false;
+}
+
+static int finish_acme(struct oribi_options *options, char *error)
+{
+    const struct oribi_option *bind = oribi_options_find("bind");
+    int code = oribi_acme_check(options, error);
+    if (code < 0 || !oribi_acme_wanted(options))
+        return code;
+    if (oribi_options_source(options, bind) == ORIBI_FROM_DEFAULT && !is_given(options, "port") &&
+        !is_given(options, "host")) {
+        code = bind_for_acme(options, bind, error);
+        if (!is_given(options, "https_redirect"))
+            options->https_redirect = HTTPS_PORT;
+    }
+    add_frontends(options);
+    return code < 0 || has_tls(options) ? code : oribi__refuse(error, "acme needs an address that begins with tls://");
+}
+
 static int join_lower_end(struct oribi_options *options, const char *name, struct oribi_range *range,
                           struct oribi_option_lower_end end, char *error)
 {
@@ -377,6 +438,8 @@ int oribi_options_finish(struct oribi_options *options, char *error)
     if (!options->env)
         oribi__option_replace_text(&options->env, "development");
     if ((code = finish_bind(options, error)) < 0)
+        return code;
+    if ((code = finish_acme(options, error)) < 0)
         return code;
     if ((code = join_lower_end(options, "requests_max", &options->requests_max, options->requests_min, error)) < 0)
         return code;

@@ -58,7 +58,7 @@ static void warn_of_restart(const struct oribi_options *running, const struct or
     (void)oribi_options_get(running, option, before, room);
     before[strcspn(before, "\n")] = '\0';
     if (strcmp(before, value) != 0 && option->secret)
-        oribi_log(ORIBI_LOG_WARN, "reload: %s: another value takes effect at a restart", option->name);
+        oribi_log(ORIBI_LOG_WARN, "reload: %s: the new value takes effect at a restart or upgrade", option->name);
     else if (strcmp(before, value) != 0)
         oribi_log(ORIBI_LOG_WARN, "reload: %s: %s takes effect at a restart; until then it stays %s", option->name,
                   shown(value), shown(before));

@@ -4,6 +4,7 @@
 
 #include "oribi/base/limits.h"
 #include "oribi/base/metric.h"
+#include "oribi/config/acme.h"
 #include "oribi/files/fixed.h"
 #include "oribi/http/compress.h"
 
@@ -60,6 +61,20 @@ static const struct oribi_option table[] = {
     {TEXT(certificate_password_command, LISTEN, BOTH), .argument = "COMMAND", .default_note = "none",
      .help = "a command line, split at spaces, run without a shell; gets the path of an encrypted key as its last "
              "argument and prints the password"},
+    {LIST(acme, LISTEN, BOTH), .argument = "NAME[,NAME]...", .default_note = "none", .max = ORIBI_ACME_CERTIFICATES_MAX,
+     COMPOSED("1?", "+NAME", "email"),
+     .help = "get a certificate for these names from Let's Encrypt, and renew it (port 80 must lead here); repeatable: "
+             "one certificate each"},
+    {SWITCH(acme_terms, LISTEN, BOTH), .default_text = "off",
+     .help = "agree to the terms of service of that authority"},
+    {TEXT(acme_directory, LISTEN, BOTH), .argument = "URL",
+     .default_text = "https://acme-v02.api.letsencrypt.org/directory", .help = "directory of another authority (ACME)"},
+    {TEXT(acme_dir, LISTEN, BOTH), .argument = "DIR", .default_note = "/var/lib/oribi/acme",
+     .help = "folder of keys, certificates and the account"},
+    {TEXT(acme_command, LISTEN, BOTH), .argument = "COMMAND", .default_text = "uacme",
+     .help = "ACME client: uacme, or a command line with its arguments and hooks"},
+    {TEXT(acme_user, LISTEN, BOTH), .argument = "NAME", .default_note = "oribi-acme, else nobody",
+     .help = "user of the ACME client; needs a start as root"},
     {TEXT(client_ca, LISTEN, BOTH), .argument = "FILE", .default_note = "none",
      .help = "ask clients of tls:// addresses for certificates signed by these authorities"},
     {TEXT(client_verify, LISTEN, BOTH), .argument = "HOW", .default_text = "required", .choices = "required optional",

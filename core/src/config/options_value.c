@@ -4,6 +4,7 @@
 
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
+#include "oribi/config/acme.h"
 #include "oribi/config/address.h"
 #include "oribi/config/log_format.h"
 #include "oribi/files/mount.h"
@@ -301,6 +302,8 @@ static int parse_text(const struct oribi_option *option, const char *name, const
         return oribi_address_parse(value, &address, error);
     if (option->offset == offsetof(struct oribi_options, certificates))
         return oribi_certificate_check(value, error);
+    if (option->offset == offsetof(struct oribi_options, acme))
+        return oribi_acme_check_line(value, error);
     if (option->offset == offsetof(struct oribi_options, mounts))
         return check_mount(value, error);
     if (option->offset == offsetof(struct oribi_options, sendfile_map))

@@ -102,11 +102,11 @@ static void poll_from_now_on(struct oribi__watch *watch, const char *why)
         return;
     watch->told = true;
     if (!oribi_os_watches())
-        oribi_log(ORIBI_LOG_INFO, "files are looked at once a second: %s", why);
+        oribi_log(ORIBI_LOG_INFO, "polling files once a second: %s", why);
     else
         oribi_log(ORIBI_LOG_WARN,
                   "files cannot be watched (%s; the limits are fs.inotify.max_user_watches and max_user_instances): "
-                  "they are looked at once a second",
+                  "polling them once a second",
                   why);
 }
 

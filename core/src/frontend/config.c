@@ -88,14 +88,16 @@ static void tell_expiry(const struct oribi_frontend_config *config)
         atomic_store_explicit(&config->slot->expires_s, first_s == INT64_MAX ? 0 : first_s, memory_order_relaxed);
 }
 
-/* The first one that has expired in `made` and is good in `now`, or any that has expired where `now` is NULL. */
+/* The first one that has expired in `made` and is good in `now`, or any that has expired where `now` is NULL; there
+ * those of ACME may serve on, since they are renewed by the server that begins. */
 static int check_expiry(const struct oribi__pairs *pairs, uint32_t i, const struct oribi_tls *made,
                         const struct oribi_tls *now, char *error)
 {
     int64_t now_s = oribi_clock_wall_s();
     for (uint32_t k = 0; k < pairs->counts[i]; k++) {
         struct oribi_slice name = pairs->items[i][k].name;
-        if (oribi_tls_ends_s(made, k) > now_s || (now && oribi_tls_ends_s(now, k) <= now_s))
+        if (oribi_tls_ends_s(made, k) > now_s || (now && oribi_tls_ends_s(now, k) <= now_s) ||
+            (!now && pairs->items[i][k].names.n))
             continue;
         (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "%.*s: it has expired", (int)(name.n < 140 ? name.n : 140), name.p);
         return ORIBI_EINVAL;
@@ -103,9 +105,37 @@ static int check_expiry(const struct oribi__pairs *pairs, uint32_t i, const stru
     return 0;
 }
 
+/* A placeholder is no better than the certificate that serves: its file has vanished. */
+static int check_placeholders(const struct oribi__pairs *pairs, uint32_t i, const struct oribi_tls *made,
+                              const struct oribi_tls *now, char *error)
+{
+    for (uint32_t k = 0; now && k < pairs->counts[i]; k++) {
+        struct oribi_slice name = pairs->items[i][k].name;
+        if (!oribi_tls_is_placeholder(made, k) || oribi_tls_is_placeholder(now, k))
+            continue;
+        (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "%.*s: the file has gone", (int)(name.n < 140 ? name.n : 140),
+                       name.p);
+        return ORIBI_EINVAL;
+    }
+    return 0;
+}
+
+/* At a begin: the server is to start with whatever it finds in the place of a certificate that it gets by itself. */
+static void make_do(struct oribi__pairs *pairs, uint32_t i)
+{
+    for (uint32_t k = 0; k < pairs->counts[i]; k++) {
+        struct oribi_tls_certificate *item = &pairs->items[i][k];
+        struct oribi_tls_look look;
+        char error[ORIBI_ERROR_TEXT_CAP];
+        if (item->names.n == 0 || item->placeholder || oribi_tls_look(item, &look, error) == 0)
+            continue;
+        oribi_log(ORIBI_LOG_WARN, "certificate %s; a placeholder serves until a new one has come", error);
+        *item = (struct oribi_tls_certificate){.name = item->name, .names = item->names, .placeholder = true};
+    }
+}
+
 /* All contexts anew, or none: a bad pair leaves what serves. `error` may hold a warning after 0. */
-static int make_contexts(struct oribi_frontend_config *config, const struct oribi__pairs *pairs, bool strict,
-                         char *error)
+static int make_contexts(struct oribi_frontend_config *config, struct oribi__pairs *pairs, bool strict, char *error)
 {
     struct oribi_tls *made[ORIBI_LISTENERS_MAX] = {NULL};
     char warning[ORIBI_ERROR_TEXT_CAP] = "";
@@ -121,11 +151,15 @@ static int make_contexts(struct oribi_frontend_config *config, const struct orib
                                            !config->options->tls_min || strcmp(config->options->tls_min, "1.3") != 0};
         if (!config->listeners[i].tls)
             continue;
+        if (!strict && !config->listeners[i].contexts)
+            make_do(pairs, i);
         code = oribi_tls_create(&tls, config->tickets, &made[i], error);
         if (code == 0 && error[0])
             (void)snprintf(warning, sizeof(warning), "%s", error);
         if (code == 0 && (strict || config->listeners[i].contexts))
             code = check_expiry(pairs, i, made[i], config->listeners[i].contexts, error);
+        if (code == 0)
+            code = check_placeholders(pairs, i, made[i], config->listeners[i].contexts, error);
     }
     for (uint32_t i = 0; i < config->listener_count; i++) {
         if (!made[i])

@@ -115,7 +115,7 @@ static bool has_begun(struct oribi__frontend_local *local, bool wait)
         return false;
     local->serves = local->thread && result == 0;
     if (result < 0)
-        oribi_log(ORIBI_LOG_ERROR, "frontend: no thread for files: workers answer them");
+        oribi_log(ORIBI_LOG_ERROR, "frontend: cannot start the thread for files: workers send them");
     return true;
 }
 
@@ -145,7 +145,7 @@ int oribi__frontend_local_open(struct oribi__frontend *frontend)
                                             .workers = &frontend->config->board,
                                             .folder = local->options->chdir};
     if (oribi_local_thread_start(&setup, &local->thread) < 0)
-        oribi_log(ORIBI_LOG_ERROR, "frontend: no thread for files: workers answer them");
+        oribi_log(ORIBI_LOG_ERROR, "frontend: cannot start the thread for files: workers send them");
     if (frontend->locals->next)
         retire(frontend, frontend->locals->next);
     frontend->locals->next = local;

@@ -1,5 +1,6 @@
 /* oribi-frontend: holds the clients of tls:// and of listeners with frontend=on. The supervisor starts it
  * (config.h). */
+#include "frontend/acme.h"
 #include "frontend/certificate_check.h"
 #include "frontend/local.h"
 #include "frontend/os_confine.h"
@@ -51,6 +52,10 @@ int main(int argc, char **argv)
     oribi_confine_memory(); /* keys are in it */
     if (argc == 2 && strcmp(argv[1], "--check") == 0)
         return oribi_frontend_check();
+    if (argc == 2 && strcmp(argv[1], "--acme") == 0)
+        return oribi_frontend_acme();
+    if (getenv(ORIBI__ACME_HOOK))
+        return oribi_frontend_acme_hook(argc, argv);
     if (argc == 2 && strcmp(argv[1], "--version") == 0)
         return tell_version();
     struct oribi_frontend_config *config = oribi_mem_alloc(1, sizeof(*config));

@@ -82,6 +82,10 @@ bool oribi__pairs_add(struct oribi__pairs *pairs, const struct oribi__record *re
         last->chain = record->value;
     else if (last && oribi__record_is(record, "key"))
         last->key = record->value;
+    else if (last && oribi__record_is(record, "managed") && record->value.n > 0)
+        last->names = record->value;
+    else if (last && oribi__record_is(record, "placeholder") && record->value.n > 0)
+        *last = (struct oribi_tls_certificate){.name = last->name, .names = record->value, .placeholder = true};
     else if (last && oribi__record_is(record, "password"))
         last->password = record->value;
     else if (last && oribi__record_is(record, "ocsp"))

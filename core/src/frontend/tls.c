@@ -322,6 +322,11 @@ int64_t oribi_tls_ends_s(const struct oribi_tls *tls, uint32_t i)
     return i < tls->end_count ? tls->ends_s[i] : INT64_MAX;
 }
 
+bool oribi_tls_is_placeholder(const struct oribi_tls *tls, uint32_t i)
+{
+    return i < tls->end_count && tls->placeholders[i];
+}
+
 int64_t oribi_tls_expires_s(const struct oribi_tls *tls)
 {
     return tls->expires_s;

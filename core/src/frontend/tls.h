@@ -19,6 +19,8 @@ struct oribi_tls_certificate {
     struct oribi_slice password; /* of the key, where that is encrypted; n 0: none */
     struct oribi_slice ocsp;     /* DER of an OCSP response, n 0: none */
     struct oribi_slice name;     /* what the file is called, for errors */
+    struct oribi_slice names;    /* of a certificate by ACME: its host names, comma separated; n 0: it is none */
+    bool placeholder;            /* self-signed for `names`, made anew; chain and key are empty */
 };
 
 enum oribi_tls_verify { ORIBI_TLS_VERIFY_NONE, ORIBI_TLS_VERIFY_OPTIONAL, ORIBI_TLS_VERIFY_REQUIRED };
@@ -38,17 +40,20 @@ struct oribi_tls;
 /* Gives the contexts of one listener, held once. `tickets` NULL: none; borrowed for ever. 0; ORIBI_EINVAL with one line
  * in `error` (ORIBI_ERROR_TEXT_CAP) that names the certificate: no certificate in it, a key that does not fit, a chain
  * out of order, expired or not yet valid (that alone is a warning: 0, and `error` says it; else error[0] is 0);
- * ORIBI_ENOMEM. */
+ * ORIBI_ENOMEM. A placeholder counts neither here nor for the expiry below: INT64_MAX. */
 int oribi_tls_create(const struct oribi_tls_config *config, const struct oribi_tls_tickets *tickets,
                      struct oribi_tls **out, char *error);
 
 /* When the certificate of that index in the configuration expires, as below. */
 int64_t oribi_tls_ends_s(const struct oribi_tls *tls, uint32_t i);
 
+/* Is the certificate of that index a placeholder? */
+bool oribi_tls_is_placeholder(const struct oribi_tls *tls, uint32_t i);
+
 void oribi_tls_retain(struct oribi_tls *tls);
 void oribi_tls_release(struct oribi_tls *tls);
 
-/* When the first of its certificates expires, seconds since 1970. For metrics. */
+/* When the first of its certificates expires, seconds since 1970; INT64_MAX: they are placeholders. For metrics. */
 int64_t oribi_tls_expires_s(const struct oribi_tls *tls);
 
 /* Facts about one certificate by itself. */

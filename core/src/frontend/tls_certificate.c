@@ -13,7 +13,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { CHAIN_MAX = 10, NAMES_MAX = 100 };
+enum { CHAIN_MAX = 10 };
 
 /* A certificate, those behind it, and its key. */
 struct pair {
@@ -107,6 +107,11 @@ static void check_time(struct oribi_tls *tls, const struct oribi_tls_certificate
                        char *warning)
 {
     struct tm when;
+    tls->placeholders[tls->end_count] = certificate->placeholder;
+    if (certificate->placeholder) {
+        tls->ends_s[tls->end_count++] = INT64_MAX;
+        return;
+    }
     if (X509_cmp_current_time(X509_get0_notAfter(pair->leaf)) < 0)
         (void)refuse(certificate, warning, "it has expired");
     else if (X509_cmp_current_time(X509_get0_notBefore(pair->leaf)) > 0)
@@ -133,8 +138,17 @@ static int check_staple(const struct oribi_tls_certificate *certificate, char *e
     return is_whole ? 0 : refuse(certificate, error, "its third file is no OCSP response (DER)");
 }
 
+static int make_pair(const struct oribi_tls_certificate *certificate, struct pair *pair, char *error)
+{
+    pair->chain = sk_X509_new_null();
+    int code = pair->chain ? oribi__tls_placeholder(certificate->names, &pair->leaf, &pair->key) : ORIBI_ENOMEM;
+    return code == ORIBI_EINVAL ? refuse(certificate, error, "no placeholder can be made for its names") : code;
+}
+
 static int read_pair(const struct oribi_tls_certificate *certificate, struct pair *pair, char *error)
 {
+    if (certificate->placeholder)
+        return make_pair(certificate, pair, error);
     int code = read_chain(certificate, pair, error);
     if (code == 0)
         code = read_key(certificate, pair, error);
@@ -200,7 +214,7 @@ static int each_name(X509 *x509, int (*function)(void *self, const char *p, size
 {
     GENERAL_NAMES *names = X509_get_ext_d2i(x509, NID_subject_alt_name, NULL, NULL);
     int code = 0;
-    for (int i = 0; names && i < sk_GENERAL_NAME_num(names) && i < NAMES_MAX && code == 0; i++) {
+    for (int i = 0; names && i < sk_GENERAL_NAME_num(names) && i < ORIBI__TLS_NAMES_MAX && code == 0; i++) {
         const GENERAL_NAME *name = sk_GENERAL_NAME_value(names, i);
         if (name->type == GEN_DNS)
             code = function(self, (const char *)ASN1_STRING_get0_data(name->d.dNSName),
@@ -238,7 +252,8 @@ static int put_name(void *self, const char *p, size_t n)
     return add_name(naming->tls, naming->context, p, n);
 }
 
-/* A context that serves all of these names, and holds no certificate of this kind yet. */
+/* A context that serves all of these names, and holds no certificate of this kind yet. A placeholder stands by itself:
+ * nobody is to get it in the place of a certificate. */
 static bool find_context(struct oribi_tls *tls, const struct pair *pair, uint32_t *context)
 {
     int kind = EVP_PKEY_get_base_id(pair->key);
@@ -306,7 +321,7 @@ int oribi__tls_use(struct oribi_tls *tls, const struct oribi_tls_certificate *ce
 {
     struct pair pair = {0};
     int code = read_pair(certificate, &pair, error);
-    if (code == 0 && !find_context(tls, &pair, context)) {
+    if (code == 0 && (certificate->placeholder || !find_context(tls, &pair, context))) {
         *context = tls->context_count;
         if (!oribi__tls_context(tls))
             code = ORIBI_ENOMEM;

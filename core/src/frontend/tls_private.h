@@ -1,5 +1,5 @@
-/* Declarations that the sources of TLS share: tls.c (contexts, tickets), tls_certificate.c (PEM), tls_session.c
- * (handshakes), tls_transport.c (records). */
+/* Declarations that the sources of TLS share: tls.c (contexts, tickets), tls_certificate.c (PEM),
+ * tls_placeholder.c (self-signed), tls_session.c (handshakes), tls_transport.c (records). */
 #ifndef ORIBI_FRONTEND_TLS_PRIVATE_H
 #define ORIBI_FRONTEND_TLS_PRIVATE_H
 
@@ -12,6 +12,7 @@ enum {
     ORIBI__TLS_RECORD_BYTES = 16 * 1024, /* of a record, RFC 8446 5.1 */
     ORIBI__TLS_SEND_BYTES = 64 * 1024,   /* that one call makes records of */
     ORIBI__TLS_NAME_MAX = 253,           /* bytes of a host name, RFC 1035 2.3.4 */
+    ORIBI__TLS_NAMES_MAX = 100,          /* of a certificate; others are left out */
     ORIBI__TLS_PEM_TOLD_MAX = 8 * 1024,
 };
 
@@ -33,6 +34,7 @@ struct oribi_tls {
     const struct oribi_tls_tickets *tickets;
     int64_t expires_s;
     int64_t ends_s[ORIBI_TLS_CERTIFICATES_MAX]; /* of each certificate */
+    bool placeholders[ORIBI_TLS_CERTIFICATES_MAX];
     uint32_t end_count;
     bool h2;
     bool asks_client;
@@ -64,6 +66,11 @@ struct oribi_tls_session {
  * stands in `warning`. Gives the end of its time, and its names appended to tls->names. */
 int oribi__tls_use(struct oribi_tls *tls, const struct oribi_tls_certificate *certificate, uint32_t *context,
                    char *error, char *warning);
+/* tls_placeholder.c. Gives a new key (EC P-256) and a certificate that it has signed for these host names, comma
+ * separated: from an hour ago to seven days from then. 0; ORIBI_EINVAL: no name, one that is empty or too long, or more
+ * than ORIBI__TLS_NAMES_MAX; ORIBI_ENOMEM. */
+int oribi__tls_placeholder(struct oribi_slice names, X509 **leaf, EVP_PKEY **key);
+
 SSL_CTX *oribi__tls_context(struct oribi_tls *tls); /* tls.c: another one with all settings; NULL: no memory */
 
 /* tls_transport.c */

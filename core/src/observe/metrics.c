@@ -255,6 +255,39 @@ static const char *protocol_of(uint32_t i, char text[16])
     return i ? "http2" : "http1";
 }
 
+/* --- of certificates by ACME --- */
+
+static void put_placeholders(struct oribi__scrape *scrape, const struct oribi__metric *metric)
+{
+    put_count(scrape, metric, NULL, oribi__acme_placeholders(scrape->observe->view.acme));
+}
+
+static void put_acme_orders(struct oribi__scrape *scrape, const struct oribi__metric *metric)
+{
+    put_count(scrape, metric, NULL, scrape->totals.acme_orders);
+}
+
+static void put_acme_failures(struct oribi__scrape *scrape, const struct oribi__metric *metric)
+{
+    put_count(scrape, metric, NULL, scrape->totals.acme_failures);
+}
+
+static void put_acme_expiry(struct oribi__scrape *scrape, const struct oribi__metric *metric)
+{
+    const struct oribi__acme_set *acme = scrape->observe->view.acme;
+    for (uint32_t i = 0; acme && i < acme->count; i++)
+        if (acme->items[i]->expires_s)
+            put_seconds(scrape, metric, acme->items[i]->name, acme->items[i]->expires_s * 1000000);
+}
+
+static void put_acme_next(struct oribi__scrape *scrape, const struct oribi__metric *metric)
+{
+    const struct oribi__acme_set *acme = scrape->observe->view.acme;
+    for (uint32_t i = 0; acme && i < acme->count; i++)
+        if (acme->items[i]->next_s)
+            put_seconds(scrape, metric, acme->items[i]->name, acme->items[i]->next_s * 1000000);
+}
+
 /* --- of the application's metrics --- */
 
 static void app_counts(const struct oribi__scrape *scrape, struct oribi_metric_counts *counts)
@@ -599,6 +632,14 @@ static const struct oribi__metric table[] = {
      .help = "handshakes of TLS that failed, or that clients broke off"},
     {"oribi_frontend_certificate_expires_timestamp_seconds", .kind = ORIBI__GAUGE, .unit = "seconds", .put = put_expiry,
      .help = "when the first of the certificates that frontends show expires, seconds since 1970"},
+    {"oribi_acme_placeholders", .kind = ORIBI__GAUGE, .put = put_placeholders,
+     .help = "certificates of the option acme that have not come yet: a self-signed one serves"},
+    {"oribi_acme_orders", .put = put_acme_orders, .help = "orders for certificates that the server has begun"},
+    {"oribi_acme_failures", .put = put_acme_failures, .help = "orders that have failed"},
+    {"oribi_acme_certificate_expires_timestamp_seconds", LABEL("name", NULL), .kind = ORIBI__GAUGE, .unit = "seconds",
+     .put = put_acme_expiry, .help = "when each of those certificates expires, seconds since 1970"},
+    {"oribi_acme_next_order_timestamp_seconds", LABEL("name", NULL), .kind = ORIBI__GAUGE, .unit = "seconds",
+     .put = put_acme_next, .help = "when the server asks for each of them next, seconds since 1970"},
     {"oribi_frontend_requests", LABEL("protocol", protocol_of), FRONTEND(requests, 2),
      .help = "requests that frontends have read, whoever answered them; without those that are not well-formed"},
     {"oribi_frontend_local_answers", FRONTEND(local_count, 1),

@@ -115,3 +115,11 @@ void oribi__frontends_add_connections(const struct oribi__frontend_set *frontend
         for (uint32_t k = 0; k < ORIBI_SLOT_CONN_STATES; k++)
             sums[k] += atomic_load_explicit(&frontends->slots[i].states[k], memory_order_relaxed);
 }
+
+uint32_t oribi__acme_placeholders(const struct oribi__acme_set *acme)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; acme && i < acme->count; i++)
+        count += acme->items[i]->placeholder;
+    return count;
+}

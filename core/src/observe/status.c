@@ -217,6 +217,18 @@ static void put_frontend_json(const struct oribi__observe *observe, uint32_t i, 
     oribi_buf_print(out, "}");
 }
 
+/* --- certificates of acme --- */
+
+static void put_certificates(const struct oribi__observe *observe, struct oribi_buf *out)
+{
+    const struct oribi__acme_set *acme = observe->view.acme;
+    for (uint32_t i = 0; acme && i < acme->count; i++) {
+        const struct oribi__acme_certificate *item = acme->items[i];
+        oribi_buf_print(out, "certificate of %s: %s%s%s\n", item->name, item->state, item->reason[0] ? ": " : "",
+                        item->reason);
+    }
+}
+
 void oribi__status_text(struct oribi__observe *observe, struct oribi_buf *out)
 {
     const struct oribi_policy *policy = observe->view.policy;
@@ -235,6 +247,7 @@ void oribi__status_text(struct oribi__observe *observe, struct oribi_buf *out)
                                                                               : "");
     for (uint32_t i = 0; i < observe->view.frontends->count; i++)
         put_frontend(observe, i, out);
+    put_certificates(observe, out);
     if (observe->view.restart_file[0])
         oribi_buf_print(out, "a touch of %s reloads\n", observe->view.restart_file);
     oribi_buf_print(out, "%llu requests", (unsigned long long)requests_of(&all));
@@ -305,6 +318,23 @@ static void put_memory(struct oribi__observe *observe, struct oribi_buf *out, ui
 static void put_text(struct oribi_buf *out, const char *text)
 {
     oribi_escape_append_json(out, oribi_slice(text, strlen(text)));
+}
+
+static void put_acme_json(const struct oribi__observe *observe, struct oribi_buf *out)
+{
+    const struct oribi__acme_set *acme = observe->view.acme;
+    oribi_buf_print(out, ",\"acme\":[");
+    for (uint32_t i = 0; acme && i < acme->count; i++) {
+        const struct oribi__acme_certificate *item = acme->items[i];
+        oribi_buf_print(out, "%s{\"name\":\"%s\",\"names\":\"%s\",\"state\":\"%s\",\"placeholder\":%s,\"failures\":%u",
+                        i ? "," : "", item->name, item->names, item->state, item->placeholder ? "true" : "false",
+                        item->failures);
+        oribi_buf_print(out, ",\"valid_from\":%lld,\"valid_to\":%lld,\"next_order\":%lld,\"reason\":",
+                        (long long)item->begins_s, (long long)item->expires_s, (long long)item->next_s);
+        put_text(out, item->reason);
+        oribi_buf_print(out, "}");
+    }
+    oribi_buf_print(out, "]");
 }
 
 /* "call":"GET /","request_id":"…": what may change while it is read, and what a peer chose. */
@@ -439,7 +469,9 @@ void oribi__status_json(struct oribi__observe *observe, struct oribi_buf *out, b
         oribi_buf_print(out, "%s", i ? "," : "");
         put_frontend_json(observe, i, out);
     }
-    oribi_buf_print(out, "],\"restart_file\":");
+    oribi_buf_print(out, "]");
+    put_acme_json(observe, out);
+    oribi_buf_print(out, ",\"restart_file\":");
     put_text(out, observe->view.restart_file);
     oribi_buf_print(out, ",\"processes\":[");
     bool first = true;

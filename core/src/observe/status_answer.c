@@ -104,6 +104,17 @@ static bool may_ask(const struct oribi__observe *observe, const struct oribi_hea
 
 /* --- what is answered --- */
 
+/* A server with a placeholder serves: its clients decide what they make of that. */
+static void put_ready(const struct oribi__observe *observe, struct answer *answer)
+{
+    const struct oribi__acme_set *acme = observe->view.acme;
+    char line[64];
+    uint32_t placeholders = oribi__acme_placeholders(acme);
+    (void)snprintf(line, sizeof(line), "ready; a placeholder serves for %u certificate%s\n", placeholders,
+                   oribi_log_plural(placeholders)); /* fits */
+    put(answer, placeholders ? line : "ready\n");
+}
+
 static void answer_ready(const struct oribi__observe *observe, struct answer *answer)
 {
     const struct oribi_policy *policy = observe->view.policy;
@@ -111,7 +122,7 @@ static void answer_ready(const struct oribi__observe *observe, struct answer *an
     if (ready && oribi__frontends_missing(observe->view.frontends))
         refuse(answer, 503, "not ready: no frontend serves\n");
     else if (ready)
-        put(answer, "ready\n");
+        put_ready(observe, answer);
     else
         refuse(answer, 503, policy->up ? "not ready: the server stops, or has no worker\n" : "not ready: starting\n");
 }

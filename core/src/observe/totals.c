@@ -167,6 +167,8 @@ static const struct run {
     TOTALS(reloads_done),
     TOTALS(reloads_failed),
     TOTALS(frontend_exits),
+    TOTALS(acme_orders),
+    TOTALS(acme_failures),
     FRONTEND(uncalled_count),
     FRONTEND(connection_count),
     FRONTEND(status_class),

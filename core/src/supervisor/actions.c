@@ -158,7 +158,7 @@ static void reply_to_reload(struct oribi__context *context)
         return;
     reply->waits = false;
     (void)snprintf(text, sizeof(text), "%s%s%s%s", reply->text, refused ? "; certificates: " : "", refusal,
-                   refused ? ": those that serve go on" : ""); /* fits */
+                   refused ? ": the current ones stay in use" : ""); /* fits */
     oribi__control_reloaded(context, refused, text);
     oribi__frontends_forget_refusal(context);
 }

@@ -2,6 +2,7 @@
  * client's side is control_client.c. */
 #include "supervisor/control_socket.h"
 
+#include "supervisor/acme.h"
 #include "supervisor/context.h"
 #include "supervisor/frontends.h"
 #include "supervisor/manager.h"
@@ -203,12 +204,33 @@ static void answer(struct client *client, bool done, const char *text)
     reply(client);
 }
 
+static void answer_long(struct client *client, const struct oribi_buf *text)
+{
+    oribi_buf_append(&client->reply, "ok\n", 3);
+    oribi_buf_append(&client->reply, text->p, text->len);
+    reply(client);
+}
+
+/* With the option acme, what there is of each of its certificates. */
+static void answer_certificates(struct client *client, const char *text)
+{
+    struct oribi_buf out = {0};
+    oribi_buf_print(&out, "%s\n", text);
+    oribi__acme_table(client->context, &out);
+    answer_long(client, &out);
+    oribi_buf_deinit(&out);
+}
+
 static void answer_those(struct oribi__context *context, enum oribi__command command, bool first, bool later, int code,
                          const char *text)
 {
     for (uint32_t i = 0; i < ORIBI__CONTROL_CLIENTS_MAX; i++) {
         struct client *client = &context->control->clients[i];
-        if (client->state == WAITS && client->command == command && (client->later ? later : first))
+        if (client->state != WAITS || client->command != command || !(client->later ? later : first))
+            continue;
+        if (code == 0 && command == ORIBI__COMMAND_CERTIFICATES && oribi__acme_set(context)->count > 0)
+            answer_certificates(client, text ? text : "");
+        else
             answer(client, code == 0, text ? text : "");
     }
 }
@@ -321,13 +343,6 @@ void oribi__control_stopped(struct oribi__context *context)
 
 /* --- commands --- */
 
-static void answer_long(struct client *client, const struct oribi_buf *text)
-{
-    oribi_buf_append(&client->reply, "ok\n", 3);
-    oribi_buf_append(&client->reply, text->p, text->len);
-    reply(client);
-}
-
 static void answer_status(struct oribi__context *context, struct client *client, const char *line)
 {
     struct oribi_buf out = {0};
@@ -387,7 +402,15 @@ static void renew_certificates(struct oribi__context *context, struct client *cl
     }
     client->command = ORIBI__COMMAND_CERTIFICATES;
     client->later = oribi__frontends_renewing(context);
-    oribi__frontends_certificates(context);
+    if (!oribi__acme_look(context)) /* the files are read when they have been looked at */
+        oribi__frontends_certificates(context);
+}
+
+static void order_certificates(struct oribi__context *context, struct client *client)
+{
+    char text[ANSWER_CAP];
+    bool asks = oribi__acme_renew(context, text, sizeof(text));
+    answer(client, asks, text);
 }
 
 /* The client waits for the end of `what`, which the event asks for. */
@@ -436,13 +459,15 @@ static void command(struct oribi__context *context, struct client *client)
         resize(context, client, line + 8);
     } else if (strcmp(line, "certificates") == 0) {
         renew_certificates(context, client);
+    } else if (strcmp(line, "certificates renew") == 0) {
+        order_certificates(context, client);
     } else if (strcmp(line, "reopen") == 0) {
         answer(client, true, "log files are reopened");
         oribi__ask_policy(context, &(struct oribi_policy_event){.type = ORIBI_EVENT_REOPEN});
     } else {
         answer(client, false,
                "commands: status, stacks (both also with json), top, reload, upgrade, stop, stop now, workers "
-               "+N|-N|N, certificates, reopen");
+               "+N|-N|N, certificates, certificates renew, reopen");
     }
 }
 

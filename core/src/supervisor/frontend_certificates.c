@@ -1,9 +1,11 @@
 /* The files of certificates, as records of a frontend's text. Reading order: oribi__frontend_text_certificates,
- * of_listener, add_certificate. */
+ * of_listener, add_certificate, add_managed. */
 #include "supervisor/frontend_passwords.h"
 
 #include "oribi/base/error.h"
+#include "oribi/base/log.h"
 #include "oribi/base/mem.h"
+#include "oribi/config/acme.h"
 #include "oribi/config/listener.h"
 #include "oribi/config/options.h"
 #include "oribi/base/os/os.h"
@@ -17,8 +19,9 @@
 
 struct reading {
     const struct oribi_options *options;
-    const struct oribi__frontend_files *from; /* instead of the disk; NULL: none */
-    struct oribi__frontend_files *keep;       /* gets what is read; NULL: nothing is kept */
+    const struct oribi__frontend_files *from;   /* instead of the disk; NULL: none */
+    const struct oribi__frontend_files *served; /* where a file of acme cannot be read; NULL: none */
+    struct oribi__frontend_files *keep;         /* gets what is read; NULL: nothing is kept */
     struct oribi_buf *out;
     char *error;
     struct oribi__passwords *passwords;   /* unless it is `from` */
@@ -155,6 +158,57 @@ static int add_certificate(const struct reading *reading, uint32_t listener)
     return code;
 }
 
+/* --- certificates of acme: there may be none yet --- */
+
+/* Reads the file, or gives what it held when frontends took it last. False: a placeholder is to serve. */
+static bool read_managed(const struct reading *reading, const char *path, struct oribi_buf *text)
+{
+    struct oribi_slice kept;
+    if (read_file(reading, path, text) == 0)
+        return true;
+    if (!reading->served || !oribi__frontend_files_find(reading->served, path, &kept)) {
+        reading->error[0] = '\0';
+        return false;
+    }
+    oribi_log(ORIBI_LOG_WARN, "%s: the certificate that served last serves on", reading->error);
+    reading->error[0] = '\0';
+    oribi__frontend_wipe(text);
+    return oribi_buf_try_append(text, kept.p, kept.n) == 0 &&
+           (!reading->keep || oribi__frontend_files_add(reading->keep, path, kept));
+}
+
+/* One file holds chain and key. `names`: of the certificate, with commas between them. */
+static int add_managed(const struct reading *reading, uint32_t listener, const char *path, struct oribi_slice names)
+{
+    struct oribi_buf text = {0};
+    char name[32];
+    bool there = read_managed(reading, path, &text);
+    (void)snprintf(name, sizeof(name), "certificate %u", listener);
+    int code = add(reading, name, path, oribi_slice(path, strlen(path)));
+    if (code == 0)
+        code = add(reading, there ? "managed" : "placeholder", path, names);
+    if (code == 0 && there)
+        code = add(reading, "chain", path, oribi_slice(text.p, text.len));
+    if (code == 0 && there)
+        code = add(reading, "key", path, oribi_slice(text.p, text.len));
+    oribi__frontend_wipe(&text);
+    return code;
+}
+
+static int add_line(const struct reading *reading, uint32_t listener, const char *dir,
+                    const struct oribi_acme_line *line)
+{
+    struct oribi_buf names = {0};
+    char path[PATH_MAX];
+    if (!oribi_acme_file(dir, line, path, sizeof(path)))
+        return complain(reading, dir, "the path of a certificate in it is too long");
+    for (uint32_t i = 0; i < line->count; i++)
+        oribi_buf_print(&names, "%s%s", i ? "," : "", line->names[i]);
+    int code = add_managed(reading, listener, path, oribi_slice(names.p, names.len));
+    oribi_buf_deinit(&names);
+    return code;
+}
+
 static bool is_more(const struct reading *reading, uint32_t *count)
 {
     if (++*count <= ORIBI_FRONTEND_CERTIFICATES_MAX)
@@ -164,7 +218,27 @@ static bool is_more(const struct reading *reading, uint32_t *count)
     return true;
 }
 
-/* Those of the address, in whichever bind it stands, then those for all. `text`, `spec`: how the address is written. */
+static int of_acme(const struct reading *reading, uint32_t index, uint32_t *count)
+{
+    const struct oribi_options *options = reading->options;
+    char dir[PATH_MAX];
+    if (!oribi_acme_wanted(options))
+        return 0;
+    if (!oribi_acme_dir(options, dir, sizeof(dir)))
+        return complain(reading, "acme_dir", "its path is too long");
+    struct oribi_acme_line *line = oribi_mem_alloc(1, sizeof(*line));
+    int code = 0;
+    for (size_t i = 0; i < options->acme.count && code == 0; i++) {
+        code = oribi_acme_read(options->acme.items[i], line, reading->error);
+        if (code == 0)
+            code = is_more(reading, count) ? ORIBI_EINVAL : add_line(reading, index, dir, line);
+    }
+    oribi_mem_free(line);
+    return code;
+}
+
+/* Those of the address, in whichever bind it stands, then those for all, those of acme last. `text`, `spec`: how the
+ * address is written. */
 static int of_listener(struct reading *reading, uint32_t index, const char *text, const char *spec)
 {
     const struct oribi_options *options = reading->options;
@@ -184,6 +258,8 @@ static int of_listener(struct reading *reading, uint32_t index, const char *text
         if (code == 0)
             code = is_more(reading, &count) ? ORIBI_EINVAL : add_certificate(reading, index);
     }
+    if (code == 0)
+        code = of_acme(reading, index, &count);
     if (code < 0 || count > 0)
         return code;
     (void)snprintf(reading->error, ORIBI_ERROR_TEXT_CAP,
@@ -228,11 +304,13 @@ static int end(struct reading *reading, int code, bool any)
 }
 
 int oribi__frontend_text_certificates(const struct oribi_options *options, const struct oribi_listeners *listeners,
-                                      const struct oribi__frontend_files *from, struct oribi__frontend_files *keep,
+                                      const struct oribi__frontend_files *from,
+                                      const struct oribi__frontend_files *served, struct oribi__frontend_files *keep,
                                       struct oribi__passwords *passwords, struct oribi_buf *out, char *error)
 {
     struct reading *reading = begin(options, passwords, out, error);
     reading->from = from;
+    reading->served = served;
     reading->keep = keep;
     uint32_t index = 0; /* among those of frontends, in their order */
     int code = 0;

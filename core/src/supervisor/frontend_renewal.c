@@ -47,8 +47,8 @@ static int read_and_give(struct oribi__context *context, char *error)
     struct oribi_buf text = {0};
     oribi__frontend_files_free(&frontends->renewed, false);
     int code = oribi__frontend_text_certificates(context->process.options, context->process.listeners, NULL,
-                                                 &frontends->renewed, oribi__reading_begin(&frontends->of_renewal),
-                                                 &text, error);
+                                                 &frontends->kept, &frontends->renewed,
+                                                 oribi__reading_begin(&frontends->of_renewal), &text, error);
     for (uint32_t i = 0; i < frontends->set.count && code == 0; i++) {
         struct oribi__frontend *frontend = &frontends->items[i];
         if (!frontend->process.ready || frontend->control_fd < 0)
@@ -71,13 +71,13 @@ static void end_renewal(struct oribi__context *context, int code, const char *er
     frontends->renewing = ORIBI__RENEWAL_NONE;
     oribi_dispatcher_arm(&context->dispatcher, &frontends->renewal_late, INT64_MAX);
     if (code < 0)
-        oribi_log(ORIBI_LOG_ERROR, "certificates: %s: those that serve go on", error);
+        oribi_log(ORIBI_LOG_ERROR, "certificates: %s: the current ones stay in use", error);
     else if (error[0])
         oribi_log(ORIBI_LOG_WARN, "certificates: %s", error);
     (void)snprintf(frontends->renewal, sizeof(frontends->renewal), "%.*s", (int)sizeof(frontends->renewal) - 1,
                    code < 0 ? error : "");
     (void)snprintf(line, sizeof(line), "%s%s%s", code < 0 ? error : "new handshakes have the new certificates",
-                   code < 0   ? ": those that serve go on"
+                   code < 0   ? ": the current ones stay in use"
                    : error[0] ? "; warning: "
                               : "",
                    code < 0 ? "" : error); /* fits */

@@ -148,7 +148,8 @@ static int write_new(struct oribi__context *context, struct oribi__frontend *fro
         (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "out of memory");
     else
         code = oribi__frontend_text_certificates(context->process.options, context->process.listeners, NULL,
-                                                 &frontend->files, context->frontends->of_start.passwords, text, error);
+                                                 &context->frontends->kept, &frontend->files,
+                                                 context->frontends->of_start.passwords, text, error);
     return code;
 }
 
@@ -168,12 +169,12 @@ static int write_certificates(struct oribi__context *context, struct oribi__fron
         explicit_bzero(text->p + before, text->len - before);
         text->len = before;
     }
-    oribi_log(ORIBI_LOG_WARN, "frontend %u gets the certificates that served last: %s", frontend->number,
+    oribi_log(ORIBI_LOG_WARN, "frontend %u starts with the certificates that served last: %s", frontend->number,
               frontend->refused);
     frontend->refused[0] = '\0';
     error[0] = '\0';
     return oribi__frontend_text_certificates(context->process.options, context->process.listeners, &frontends->kept,
-                                             NULL, NULL, text, error);
+                                             NULL, NULL, NULL, text, error);
 }
 
 /* Gives the descriptor of a frontend's whole text, or a code with one line in `error`. */
@@ -183,8 +184,12 @@ static int write_text(struct oribi__context *context, struct oribi__frontend *fr
     struct oribi_buf text = {0};
     (void)oribi__reading_begin(&frontends->of_start);
     frontends->starting = frontend->number;
-    int code = oribi__frontend_text(context->process.options, oribi_slice(frontends->local.p, frontends->local.len),
+    struct oribi_buf local = {0};
+    int code = oribi__frontends_local_text(frontends, &local);
+    if (code == 0)
+        code = oribi__frontend_text(context->process.options, oribi_slice(local.p, local.len),
                                     context->process.listeners, &text);
+    oribi_buf_deinit(&local);
     if (code < 0)
         (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "out of memory");
     else

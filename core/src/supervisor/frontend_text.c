@@ -266,5 +266,5 @@ void oribi__frontends_warn_of_unused(const struct oribi_options *options, const 
     while (oribi__frontend_unused(options, tls, oribi__frontends_wanted(listeners), &at, line))
         oribi_log(ORIBI_LOG_WARN, "%s", line);
     if (options->https_redirect && !tls && options->trusted_proxies.count == 0)
-        oribi_log(ORIBI_LOG_WARN, "https_redirect is set, and nothing here is known to speak HTTPS");
+        oribi_log(ORIBI_LOG_WARN, "https_redirect is set, but no address is tls:// and trusted_proxies is empty");
 }

@@ -1,6 +1,7 @@
 /* Frontends from their messages to their end. Reading order: local content, hearing, death, the end, the module. */
 #include "supervisor/frontends_private.h"
 
+#include "supervisor/acme.h"
 #include "supervisor/actions.h"
 #include "supervisor/frontend_memory.h"
 #include "supervisor/start.h"
@@ -50,20 +51,33 @@ static void locals_late(void *owner)
     oribi__reload_settled(owner);
 }
 
-void oribi__frontends_local(struct oribi__context *context, const struct oribi_buf *local)
+int oribi__frontends_local_text(const struct oribi__frontends *frontends, struct oribi_buf *out)
+{
+    int code = oribi_buf_try_append(out, frontends->local.p, frontends->local.len);
+    return code < 0 ? code : oribi_buf_try_append(out, frontends->challenges.p, frontends->challenges.len);
+}
+
+bool oribi__frontends_locals_taken(const struct oribi__context *context)
+{
+    return !locals_wait(context->frontends);
+}
+
+/* Gives them a text. `own` is the part of it that has changed: it becomes `part`. */
+static int tell_local(struct oribi__context *context, struct oribi_buf *own, const struct oribi_buf *part)
 {
     struct oribi__frontends *frontends = context->frontends;
-    struct oribi_buf *own = &frontends->local;
+    struct oribi_buf text = {0};
+    struct oribi_buf before = *own;
     char error[ORIBI_ERROR_TEXT_CAP];
-    if (frontends->set.count == 0)
-        return;
-    own->len = 0;
     int fd = ORIBI_ENOMEM;
-    if (oribi_buf_try_append(own, local->p, local->len) == 0)
-        fd = oribi__frontend_text_fd(local, error);
+    *own = (struct oribi_buf){0};
+    if (oribi_buf_try_append(own, part->p, part->len) == 0 && oribi__frontends_local_text(frontends, &text) == 0)
+        fd = oribi__frontend_text_fd(&text, error);
+    oribi_buf_deinit(&text);
+    oribi_buf_deinit(fd < 0 ? own : &before);
     if (fd < 0) {
-        oribi_log(ORIBI_LOG_ERROR, "out of memory: frontends go on with the local content of the generation before");
-        return;
+        *own = before;
+        return ORIBI_ENOMEM;
     }
     for (uint32_t i = 0; i < frontends->set.count; i++) {
         struct oribi__frontend *frontend = &frontends->items[i];
@@ -72,11 +86,27 @@ void oribi__frontends_local(struct oribi__context *context, const struct oribi_b
         if (oribi__frontend_text_send(frontend->control_fd, ORIBI_FRONTEND_TOLD_LOCAL, fd) == 0)
             frontend->locals_owed++;
         else
-            oribi_log(ORIBI_LOG_ERROR,
-                      "frontend %u takes no messages: it goes on with the local content of the generation before", i);
+            oribi_log(ORIBI_LOG_ERROR, "frontend %u takes no messages: it keeps its files and fixed answers", i);
     }
     oribi_os_close(fd);
-    oribi_dispatcher_arm(&context->dispatcher, &frontends->locals_late, oribi_clock_ms() + LOCAL_MS);
+    return 0;
+}
+
+void oribi__frontends_local(struct oribi__context *context, const struct oribi_buf *local)
+{
+    struct oribi__frontends *frontends = context->frontends;
+    if (frontends->set.count == 0)
+        return;
+    if (tell_local(context, &frontends->local, local) < 0)
+        oribi_log(ORIBI_LOG_ERROR,
+                  "out of memory: frontends keep the files and fixed answers of the previous generation");
+    else
+        oribi_dispatcher_arm(&context->dispatcher, &frontends->locals_late, oribi_clock_ms() + LOCAL_MS);
+}
+
+int oribi__frontends_challenges(struct oribi__context *context, const struct oribi_buf *challenges)
+{
+    return tell_local(context, &context->frontends->challenges, challenges);
 }
 
 /* --- hearing --- */
@@ -161,6 +191,7 @@ static void look_at_waits(struct oribi__context *context)
         oribi__frontends_look_at_begin(context);
     oribi__frontends_look_at_renewal(context);
     oribi__reload_settled(context);
+    oribi__acme_look_at_challenges(context);
 }
 
 static void says(void *owner, uint8_t ready)
@@ -230,7 +261,8 @@ void oribi__frontends_reopen(struct oribi__context *context)
                  0 ||
              (access_fd >= 0 && oribi__frontend_text_send(frontends->items[i].control_fd,
                                                           ORIBI_FRONTEND_TOLD_ACCESS_LOG, access_fd) < 0)))
-            oribi_log(ORIBI_LOG_WARN, "frontend %u goes on with the old log: %s", i, oribi_os_error_text());
+            oribi_log(ORIBI_LOG_WARN, "frontend %u did not get the reopened log and writes to the old one: %s", i,
+                      oribi_os_error_text());
 }
 
 bool oribi__frontends_end(struct oribi__context *context, bool handed_over)
@@ -349,6 +381,7 @@ static void release(struct oribi__context *context, bool in_child)
         (void)munmap(frontends->set.slots, ORIBI_FRONTENDS_MAX * sizeof(*frontends->set.slots)); /* as the other */
     frontends->set.slots = NULL;
     oribi_buf_deinit(&frontends->local);
+    oribi_buf_deinit(&frontends->challenges);
 }
 
 static void forget(struct oribi__context *context)

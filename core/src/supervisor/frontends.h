@@ -48,6 +48,13 @@ bool oribi__frontends_ended(struct oribi__context *context, pid_t pid, int statu
  * what it names. Borrows the text. */
 void oribi__frontends_local(struct oribi__context *context, const struct oribi_buf *local);
 
+/* Records of a frontend's text (frontend_protocol.h), options of fixed answers, that frontends have from now on beside
+ * the local content of the generation. Borrows the text. 0, or ORIBI_ENOMEM: nothing has changed. */
+int oribi__frontends_challenges(struct oribi__context *context, const struct oribi_buf *challenges);
+
+/* All that serve have taken the local content that they were told last. */
+bool oribi__frontends_locals_taken(const struct oribi__context *context);
+
 /* Tells them to end: they answer what has begun and those who have connected; `handed_over`: others serve their
  * addresses. False: that has been done. */
 bool oribi__frontends_end(struct oribi__context *context, bool handed_over);

@@ -68,6 +68,7 @@ struct oribi__frontends {
     char renewal[256];                 /* why a reload has not renewed certificates; "": it has */
     struct oribi__frontend_files kept; /* of the certificates that frontends have taken last */
     struct oribi_buf local;            /* oribi__frontend_text_local() of the generation in force */
+    struct oribi_buf challenges;       /* records that are added to it (acme.h) */
 };
 
 /* --- frontend_start.c --- */
@@ -111,6 +112,9 @@ void oribi__frontends_renew(struct oribi__context *context);
 void oribi__frontends_renewal_late(void *context);
 
 /* --- frontends.c --- */
+
+/* Appends all of the local content. 0 or ORIBI_ENOMEM. */
+int oribi__frontends_local_text(const struct oribi__frontends *frontends, struct oribi_buf *out);
 
 /* Ends all of them at once. */
 void oribi__frontends_close(struct oribi__context *context);

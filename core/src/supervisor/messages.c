@@ -1,4 +1,5 @@
 /* Records and deaths of processes, as events. Reading order: heard, oribi__messages_take, event_of; then deaths. */
+#include "supervisor/acme.h"
 #include "supervisor/events.h"
 
 #include "supervisor/announced.h"
@@ -218,7 +219,7 @@ static bool look(struct oribi__context *context)
         return true;
     if (oribi_process_reap(pid, false, &status) != pid)
         return false;
-    if (oribi__frontends_ended(context, pid, status))
+    if (oribi__frontends_ended(context, pid, status) || oribi__acme_ended(context, pid, status))
         return true;
     oribi__mold_socket_close(context, pid);
     oribi__happened(context, &(struct oribi_policy_event){.type = ORIBI_EVENT_EXITED, .pid = pid, .status = status});

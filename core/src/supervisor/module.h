@@ -29,6 +29,7 @@ struct oribi__process_context;
     module(molds)                   \
     module(prefork)                 \
     module(frontends)               \
+    module(acme)                    \
     module(steps)                   \
     module(watched)                 \
     module(shutdown)                \

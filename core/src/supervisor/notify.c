@@ -54,7 +54,7 @@ void oribi__notify(struct oribi__context *context, enum oribi__notice notice, co
     notify->waiting = notice;
     (void)snprintf(notify->status, sizeof(notify->status), "%s", status ? status : ""); /* cut: for people */
     oribi_dispatcher_arm(&context->dispatcher, &notify->again, oribi_clock_ms() + ORIBI__NOTICE_RETRY_MS);
-    oribi_log(ORIBI_LOG_WARN, "the service manager's socket is full: %s is sent once more in %d ms", names[notice],
+    oribi_log(ORIBI_LOG_WARN, "the service manager's socket is full: sending %s again in %d ms", names[notice],
               ORIBI__NOTICE_RETRY_MS);
 }
 

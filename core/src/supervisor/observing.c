@@ -1,4 +1,5 @@
 /* The room observe as a module: what the supervisor shows to it, and hears from it. */
+#include "supervisor/acme.h"
 #include "supervisor/context.h"
 #include "supervisor/logs.h"
 #include "supervisor/control_socket.h"
@@ -37,6 +38,7 @@ static void init(struct oribi__context *context)
         .context = &context->process,
         .policy = &context->policy,
         .frontends = oribi__frontends_set(context),
+        .acme = oribi__acme_set(context),
         .predecessor_fd = oribi__upgrade_predecessor_fd(context),
         .version = oribi__boot_log_version(context),
         .restart_file = oribi__restart_file_path(context),

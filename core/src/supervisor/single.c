@@ -474,7 +474,7 @@ static void cut_now(void *owner)
 static void drain_late(void *owner)
 {
     struct oribi_single *single = owner;
-    oribi_log(ORIBI_LOG_WARN, "its time to finish has passed (shutdown_timeout): what is left is cut");
+    oribi_log(ORIBI_LOG_WARN, "shutdown_timeout reached: ending the calls that still run");
     if (atomic_load(&single->restarts))
         become(single);
     cut(single, atomic_load(&single->restarts));

@@ -139,8 +139,7 @@ static void tell_once(void)
     if (here.told)
         return;
     here.told = true;
-    oribi_log(ORIBI_LOG_WARN,
-              "no Oribi server runs this process yet: changes of Oribi's metrics that it makes now are kept nowhere");
+    oribi_log(ORIBI_LOG_WARN, "no Oribi server runs in this process yet: metrics that it sets now are not kept");
 }
 
 static void drop(const struct oribi_app_series *series)

@@ -75,8 +75,7 @@ static void post_mortem(const struct oribi_thread *thread, bool own_thread, cons
         oribi_log_block(ORIBI_LOG_ERROR, "call deadline: where the call stands, innermost first", stand.text,
                         (uint32_t)stand.len);
     else
-        oribi_log(ORIBI_LOG_ERROR,
-                  "call deadline: the thread of the call takes no signals: where the call stands is not known");
+        oribi_log(ORIBI_LOG_ERROR, "call deadline: cannot show where the call stands: its thread blocks the signal");
 }
 
 enum {

@@ -114,7 +114,8 @@ static __attribute__((noinline)) void log_not_upgraded(struct oribi__exchange *e
     if (!oribi_log_limit_allows(&w->mended_log_limit, w->reactor.now_ms))
         return;
     oribi__log_about(exchange);
-    oribi_log(ORIBI_LOG_INFO, "%s: the client asked for %.*s, and the application answered 404: it has none here",
+    oribi_log(ORIBI_LOG_INFO,
+              "%s: the client asked for %.*s, and the application answered 404: it does not speak that protocol here",
               exchange->thread->line, wanted.n < 64 ? (int)wanted.n : 64, wanted.p);
     oribi__log_about(NULL);
 }

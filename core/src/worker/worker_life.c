@@ -281,7 +281,7 @@ void oribi_worker_destroy(struct oribi_worker *w)
     int64_t blocks_before = w->blocks_before;
     free_worker(w);
     if (alone && oribi_mem_blocks() != blocks_before)
-        oribi_log(ORIBI_LOG_WARN, "%lld blocks of memory were not given back",
+        oribi_log(ORIBI_LOG_WARN, "memory leak: %lld blocks were not freed",
                   (long long)(oribi_mem_blocks() - blocks_before));
     if (alone)
         oribi_log_drain(ORIBI_LOG_DRAIN_MS);

@@ -16,6 +16,7 @@ static const struct oribi_option words[] = {
     {.name = "error_page", .type = ORIBI_OPTION_LIST, .composed = {"1=2", "#STATUS FILE", NULL}},
     {.name = "bind", .type = ORIBI_OPTION_LIST, .composed = {"1?", "ADDR", "certificate key frontend?"}},
     {.name = "health", .type = ORIBI_OPTION_TEXT, .composed = {"1", "/PATH", NULL}},
+    {.name = "acme", .type = ORIBI_OPTION_LIST, .composed = {"1?", "+NAME", "email"}},
 };
 
 static const struct oribi_option *word(const char *name)
@@ -141,22 +142,55 @@ static void test_a_line_becomes_a_word(void)
     is_str(word_of("health", "/up"), "health \"/up\" / health '/up';");
 }
 
+/* Of so many values, the second one this text. */
+static size_t places(const char *name, const char *second, size_t count)
+{
+    const char *texts[8] = {"a", second, "c", "d", "e", "f", "g", "h"};
+    return oribi_option_places(word(name), texts, count);
+}
+
 static void test_pairs_behind_arguments_are_told_by_their_number(void)
 {
-    ok_eq(oribi_option_places(word("mount"), "b", 0), 0);
-    ok_eq(oribi_option_places(word("mount"), "b", 1), 1);
-    ok_eq(oribi_option_places(word("mount"), "b", 2), 2);
-    ok_eq(oribi_option_places(word("mount"), "b", 3), 1);
-    ok_eq(oribi_option_places(word("mount"), "b", 6), 2);
-    ok_eq(oribi_option_places(word("redirect"), "b", 5), 5);
-    ok_eq(oribi_option_places(word("bind"), NULL, 1), 1);
-    ok_eq(oribi_option_places(word("bind"), ":2", 2), 2);
-    ok_eq(oribi_option_places(word("bind"), ":2", 3), 3);
-    ok_eq(oribi_option_places(word("bind"), "/run/app", 3), 3);
-    ok_eq(oribi_option_places(word("bind"), "certificate", 3), 1);
-    ok_eq(oribi_option_places(word("bind"), "certificat", 5), 1); /* a mistake, which is told so */
+    ok_eq(places("mount", "b", 0), 0);
+    ok_eq(places("mount", "b", 1), 1);
+    ok_eq(places("mount", "b", 2), 2);
+    ok_eq(places("mount", "b", 3), 1);
+    ok_eq(places("mount", "b", 6), 2);
+    ok_eq(places("redirect", "b", 5), 5);
+    ok_eq(places("bind", NULL, 1), 1);
+    ok_eq(places("bind", ":2", 2), 2);
+    ok_eq(places("bind", ":2", 3), 3);
+    ok_eq(places("bind", "/run/app", 3), 3);
+    ok_eq(places("bind", "certificate", 3), 1);
+    ok_eq(places("bind", "certificat", 5), 1); /* a mistake, which is told so */
     ok(oribi_option_takes_lines(word("bind")));
     ok(!oribi_option_takes_lines(word("mount")) && !oribi_option_takes_lines(word("health")));
+}
+
+static void test_names_are_joined(void)
+{
+    char error[ORIBI_ERROR_TEXT_CAP];
+    char text[256];
+    struct oribi_options options;
+    oribi_options_init(&options);
+    const struct oribi_option *option = oribi_options_find("acme");
+    const struct oribi_argument names[] = {AT(0, "a.org"), AT(1, "b.org"), AT(2, "c.org"), SET("email", "x+y@z")};
+    const struct oribi_argument comma[] = {AT(0, "d.org?email=x@z"), AT(1, "b.org")};
+    ok_eq(oribi_options_set_arguments(&options, ORIBI_FROM_FILE, "acme", names, 4, error), 0);
+    ok_eq(oribi_options_set_arguments(&options, ORIBI_FROM_FILE, "acme", names, 2, error), 0);
+    ok_eq(oribi_options_set_arguments(&options, ORIBI_FROM_FILE, "acme", names, 1, error), 0);
+    oribi_options_get(&options, option, text, sizeof(text));
+    is_str(text, "a.org,b.org,c.org?email=x+y@z\na.org,b.org\na.org");
+    ok_eq(oribi_options_set_arguments(&options, ORIBI_FROM_FILE, "acme", names + 3, 1, error), ORIBI_EINVAL);
+    is_str(error, "acme needs NAME: acme NAME, ...");
+    ok_eq(oribi_options_set_arguments(&options, ORIBI_FROM_FILE, "acme", comma, 2, error), ORIBI_EINVAL);
+    is_str(word_of("acme", "a.org,b.org?email=x@z"),
+           "acme \"a.org\", \"b.org\", email: \"x@z\" / acme 'a.org', 'b.org', email => 'x@z';");
+    const char *const perl[] = {"a.org", "b.org", "email", "x@z"};
+    ok_eq(oribi_option_places(word("acme"), perl, 4), 2);
+    ok_eq(oribi_option_places(word("acme"), perl, 2), 2);
+    ok(!oribi_option_takes_lines(word("acme")));
+    oribi_options_deinit(&options);
 }
 
 static void test_options_take_words(void)
@@ -227,6 +261,7 @@ int main(void)
     test_mistakes_name_the_word_and_the_argument();
     test_a_line_becomes_a_word();
     test_pairs_behind_arguments_are_told_by_their_number();
+    test_names_are_joined();
     test_options_take_words();
     test_the_most_arguments();
     test_each_setting_of_static_there_and_back();

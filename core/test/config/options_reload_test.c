@@ -32,6 +32,7 @@ static const char *other_text(const struct oribi_option *option)
         {"gone_on", "fin"},
         {"client_verify", "optional"},
         {"tls_min", "1.3"},
+        {"acme", "other.example"},
     };
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
         if (strcmp(option->name, texts[i][0]) == 0)

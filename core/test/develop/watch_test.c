@@ -409,7 +409,7 @@ static void test_what_was_known_before(void)
 
 int main(void)
 {
-    if (!only_on_linux("files are looked at once a second"))
+    if (!only_on_linux("polling files once a second"))
         return done_testing();
     test_files_that_are_saved();
     test_files_that_come();

@@ -160,7 +160,7 @@ static void test_without_a_thread_workers_answer(void)
     next_result = ORIBI_ESYS;
     (void)fake_logged();
     fake_begin((struct fake_setup){.local = true});
-    ok(strstr(fake_logged(), "no thread for files: workers answer them") != NULL);
+    ok(strstr(fake_logged(), "cannot start the thread for files: workers send them") != NULL);
     int call = fake_call(get);
     ok(!may_answer(call, "/a"));
     ok_eq(fake_wait_ms(), -1);
@@ -168,7 +168,7 @@ static void test_without_a_thread_workers_answer(void)
     next_result = ORIBI_ENOMEM; /* it has begun, and ended at once */
     thread_count = 0;
     fake_begin((struct fake_setup){.local = true});
-    ok(strstr(fake_logged(), "no thread for files: workers answer them") != NULL);
+    ok(strstr(fake_logged(), "cannot start the thread for files: workers send them") != NULL);
     ok(!may_answer(fake_call(get), "/a"));
     fake_end();
 }

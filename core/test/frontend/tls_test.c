@@ -1,5 +1,5 @@
 /* TLS beside OpenSSL's own client, over socket pairs. Certificates are made here. */
-#include "frontend/tls.h"
+#include "frontend/tls_private.h"
 
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
@@ -382,6 +382,69 @@ static void test_what_is_wrong_is_said(void)
     oribi_tls_release(tls);
 }
 
+static void test_a_placeholder_for_its_names(void)
+{
+    struct made real = make("DNS:a.test", EVP_PKEY_RSA, 30);
+    struct oribi_tls_certificate certificates[] = {
+        pair(&real, &real),
+        {.name = ORIBI_SLICE("a.test.pem"), .names = ORIBI_SLICE("a.test,b.test,www.b.test"), .placeholder = true}};
+    struct oribi_tls *tls = contexts(certificates, 2, true);
+    ok_eq(error[0], 0);
+    ok(!oribi_tls_is_placeholder(tls, 0) && oribi_tls_is_placeholder(tls, 1));
+    ok_eq(oribi_tls_ends_s(tls, 1), INT64_MAX);
+    ok(oribi_tls_expires_s(tls) == oribi_tls_ends_s(tls, 0));
+    static const char *const names[] = {"a.test", "b.test", "www.b.test"};
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        struct both both;
+        begin(&both, tls, names[i], TLS1_3_VERSION, NULL, NULL);
+        shake(&both);
+        X509 *x509 = SSL_get0_peer_certificate(both.client);
+        ok(x509 && X509_check_host(x509, names[i], 0, X509_CHECK_FLAG_NO_WILDCARDS, NULL) == 1);
+        bool is_rsa = x509 && EVP_PKEY_get_base_id(X509_get0_pubkey(x509)) == EVP_PKEY_RSA;
+        ok_named(is_rsa == (i == 0), "a certificate goes before a placeholder");
+        ok_named(!x509 || i == 0 ||
+                     (X509_cmp_current_time(X509_get0_notBefore(x509)) < 0 &&
+                      X509_cmp_current_time(X509_get0_notAfter(x509)) > 0 && X509_self_signed(x509, 1) == 1),
+                 "valid now, and signed by its own key");
+        end(&both);
+    }
+    oribi_tls_release(tls);
+}
+
+static int make_placeholder(const char *names)
+{
+    X509 *leaf;
+    EVP_PKEY *key;
+    int code = oribi__tls_placeholder(oribi_slice(names, strlen(names)), &leaf, &key);
+    if (code == 0) {
+        X509_free(leaf);
+        EVP_PKEY_free(key);
+    }
+    return code;
+}
+
+static void test_names_that_no_placeholder_has(void)
+{
+    char text[ORIBI__TLS_NAMES_MAX * 2 + 2];
+    for (size_t i = 0; i < sizeof(text); i++)
+        text[i] = i % 2 ? ',' : 'a';
+    text[ORIBI__TLS_NAMES_MAX * 2 - 1] = '\0';
+    ok_eq(make_placeholder(text), 0);
+    text[ORIBI__TLS_NAMES_MAX * 2 - 1] = ',';
+    text[ORIBI__TLS_NAMES_MAX * 2 + 1] = '\0';
+    ok_eq(make_placeholder(text), ORIBI_EINVAL);
+    char name[ORIBI__TLS_NAME_MAX + 2];
+    memset(name, 'a', sizeof(name));
+    name[ORIBI__TLS_NAME_MAX] = '\0';
+    ok_eq(make_placeholder(name), 0);
+    name[ORIBI__TLS_NAME_MAX] = 'a';
+    name[ORIBI__TLS_NAME_MAX + 1] = '\0';
+    ok_eq(make_placeholder(name), ORIBI_EINVAL);
+    ok_eq(make_placeholder(""), ORIBI_EINVAL);
+    ok_eq(make_placeholder("a.test,"), ORIBI_EINVAL);
+    ok_eq(make_placeholder(",a.test"), ORIBI_EINVAL);
+}
+
 int main(void)
 {
     test_both_versions_and_what_is_known();
@@ -393,5 +456,7 @@ int main(void)
     test_bytes_that_were_read_before_the_handshake();
     test_what_is_wrong_is_said();
     ok_eq(oribi_mem_blocks(), 0);
+    test_a_placeholder_for_its_names();
+    test_names_that_no_placeholder_has();
     return done_testing();
 }

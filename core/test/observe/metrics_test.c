@@ -343,6 +343,35 @@ static void test_frontends(void)
     end();
 }
 
+static const struct oribi__acme_certificate certificates[] = {
+    {.name = "example.org", .expires_s = 1800000000, .next_s = 1790000000, .state = "good"},
+    {.name = "example.net", .placeholder = true, .next_s = 1780000000, .state = "failed"},
+};
+
+static void add_certificates(void)
+{
+    world->acme = (struct oribi__acme_set){.count = 2, .items = {&certificates[0], &certificates[1]}};
+}
+
+static void test_certificates_by_acme(void)
+{
+    begin();
+    scrape(false);
+    ok_eq(sample("oribi_acme_placeholders"), 0);
+    ok(!has("example.org"));
+    add_certificates();
+    world->observe.totals.acme_orders = 3;
+    world->observe.totals.acme_failures = 2;
+    scrape(false);
+    ok_eq(sample("oribi_acme_placeholders"), 1);
+    ok_eq(sample("oribi_acme_orders_total"), 3);
+    ok_eq(sample("oribi_acme_failures_total"), 2);
+    ok_eq(sample("oribi_acme_certificate_expires_timestamp_seconds{name=\"example.org\"}"), 1800000000);
+    ok_eq(sample("oribi_acme_certificate_expires_timestamp_seconds{name=\"example.net\"}"), -1); /* a placeholder's */
+    ok_eq(sample("oribi_acme_next_order_timestamp_seconds{name=\"example.net\"}"), 1780000000);
+    end();
+}
+
 /* Lines of one family stand together under its HELP and TYPE, and OpenMetrics ends with EOF. */
 static void test_both_formats(void)
 {
@@ -357,6 +386,7 @@ static void test_both_formats(void)
     for (uint32_t i = 0; i < WORKERS; i++)
         world->context.board.slots[i].state = ORIBI_SLOT_IDLE;
     ok(!measure_now());
+    add_certificates();
     scrape(false);
     ok(has("# TYPE oribi_requests_total counter\n") && has("# HELP oribi_requests_total "));
     ok(!has("# EOF") && !has("# UNIT"));
@@ -480,6 +510,7 @@ int main(void)
     test_what_the_collector_has_done();
     test_stopped_workers_and_empty_places();
     test_frontends();
+    test_certificates_by_acme();
     test_both_formats();
     test_the_size_hangs_on_the_number_of_workers_alone();
     test_the_client_chooses_the_format();

@@ -34,6 +34,7 @@ struct world *world_begin(uint32_t workers, uint32_t slots)
         .context = &world->context,
         .policy = &world->policy,
         .frontends = &world->frontends,
+        .acme = &world->acme,
         .predecessor_fd = &world->predecessor_fd,
         .version = "",
         .restart_file = "",

@@ -17,6 +17,7 @@ struct world {
     struct oribi_options options;
     struct oribi_listeners listeners;
     struct oribi__frontend_set frontends;
+    struct oribi__acme_set acme; /* none at first */
     struct oribi_dispatcher dispatcher;
     int predecessor_fd;
     /* reported by the room */

@@ -162,6 +162,10 @@ static void test_ready_is_what_the_policy_says(void)
     world->policy.up = true;
     world->policy.records[0].state = ORIBI_RECORD_SERVING;
     ok(begins(ask(GET("/ready")), "HTTP/1.1 200 "));
+    static const struct oribi__acme_certificate certificate = {.name = "example.org", .placeholder = true};
+    world->acme = (struct oribi__acme_set){.count = 1, .items = {&certificate}};
+    const char *ready = ask(GET("/ready"));
+    ok(begins(ready, "HTTP/1.1 200 ") && strstr(ready, "\r\n\r\nready; a placeholder serves for 1 certificate\n"));
     world->policy.stop_at = 1;
     ok(begins(ask(GET("/ready")), "HTTP/1.1 503 "));
     close_listener();

@@ -2364,6 +2364,12 @@ trusted_proxies|LIST||
 proxy_protocol|BOOL||
 certificate|LIST||
 certificate_password_command|TEXT||
+acme|LIST||
+acme_terms|BOOL||
+acme_directory|TEXT||
+acme_dir|TEXT||
+acme_command|TEXT||
+acme_user|TEXT||
 client_ca|TEXT||
 client_verify|TEXT||
 tls_min|TEXT||

@@ -87,7 +87,7 @@ sub _set_words {
 sub set_word {
     my ($self, $source, $name, @places) = @_;
     return $self->set($source, $name, @places == 1 ? $places[0] : \@places) if @places && !Oribi::Options->composed($name);
-    my @settings = ref $places[-1] eq 'HASH' ? _pairs_of(pop @places) : splice @places, Oribi::Options->places($name, ref $places[1] ? undef : $places[1], scalar @places);
+    my @settings = ref $places[-1] eq 'HASH' ? _pairs_of(pop @places) : splice @places, Oribi::Options->places($name, @places);
     my (@flat, $place);
     for my $value (@places) {
         push @flat, undef, undef, _argument_text($_), $place || 0 for ref $value eq 'ARRAY' && @$value ? @$value : $value;

@@ -33,8 +33,8 @@ int oribi_options_set_arguments(struct oribi_options *options, enum oribi_option
                                 const struct oribi_argument *arguments, size_t count, char *error);
 
 /* How many of `count` values count by their place, where keywords and their values follow in the same list, as in Perl:
- * the rest are pairs. `second`: the second value's text, NULL where there is none. */
-size_t oribi_option_places(const struct oribi_option *option, const char *second, size_t count);
+ * the rest are pairs. `texts`: the values' texts, NULL for a value that is none. */
+size_t oribi_option_places(const struct oribi_option *option, const char *const *texts, size_t count);
 
 /* Is each of several arguments a line by itself: bind "127.0.0.1:9292", "/run/app.sock"? Of a composed option. */
 bool oribi_option_takes_lines(const struct oribi_option *option);

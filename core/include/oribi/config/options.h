@@ -48,7 +48,8 @@ struct oribi_option_composed {
      * word takes values as they are. */
     const char *form;
     /* Their names in the order of the word: "/PREFIX FOLDER". A slash: the text begins with one; #: a number, or
-     * several with commas; *: any text, with newlines too. */
+     * several with commas; *: any text, with newlines too; +: one text or several, joined
+     * with commas (the only one of its form). */
     const char *arguments;
     const char *settings; /* names of the settings, a question mark behind switches: "cache html?"; or NULL */
 };
@@ -87,7 +88,7 @@ struct oribi_range {
 };
 
 enum {
-    ORIBI_OPTIONS_MAX = 120,     /* entries of the table */
+    ORIBI_OPTIONS_MAX = 128,     /* entries of the table */
     ORIBI_OPTION_ITEMS_MAX = 64, /* of one list whose entry says nothing else */
     ORIBI_OPTION_TEXT_MAX = 64 * 1024,
     ORIBI_WORKERS_MAX = 512,
@@ -125,6 +126,12 @@ struct oribi_options {
     struct oribi_text_list
         certificates; /* of tls://: CERT[,KEY[,OCSP]], files; config/address.h has those of one bind */
     char *certificate_password_command; /* NULL: none */
+    struct oribi_text_list acme;        /* lines of config/acme.h */
+    bool acme_terms;                    /* the authority's terms of service are agreed to */
+    char *acme_directory;               /* URL */
+    char *acme_dir;                     /* NULL: oribi_acme_dir() */
+    char *acme_command;                 /* the client */
+    char *acme_user;                    /* of the client; NULL: oribi-acme, or nobody */
     char *client_ca;                    /* file; NULL: client certificates are not asked for */
     char *client_verify;                /* required, optional */
     char *tls_min;                      /* 1.2, 1.3 */

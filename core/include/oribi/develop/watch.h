@@ -10,7 +10,7 @@
  *           reload
  *   }
  *
- * Without inotify, or where its watches are used up, all files are looked at once a second, and a line says so.
+ * Without inotify, or where its watches are used up, all files are polled once a second, and a line says so.
  *
  * A watch of one file that is touched (oribi__watch_begin_touch) does both: inotify tells at once, and the look once a
  * second sees what inotify does not: the file behind a symbolic link, a folder of the path that is a link and now leads

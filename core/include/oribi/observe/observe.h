@@ -33,14 +33,38 @@ struct oribi__frontend_set {
     struct oribi_frontend_slot *slots; /* mapped; NULL: no frontends, or no memory for that */
 };
 
+/* A certificate of the option acme. Times are seconds since 1970, 0: none. */
+struct oribi__acme_certificate {
+    const char *name;   /* the first of its names */
+    const char *names;  /* all of them, with commas between */
+    const char *state;  /* "unknown", "placeholder", "good", "expired", "renewing", "failed" */
+    const char *reason; /* why the last order has failed, or what is wrong; "": nothing */
+    bool placeholder;   /* no authority has issued what serves */
+    uint32_t failures;  /* of orders, in a row */
+    int64_t begins_s;
+    int64_t expires_s;
+    int64_t next_s; /* the next order */
+};
+
+enum { ORIBI__ACME_SET_MAX = 32 };
+
+struct oribi__acme_set {
+    uint32_t count; /* 0: the option is not set */
+    const struct oribi__acme_certificate *items[ORIBI__ACME_SET_MAX];
+};
+
+/* For how many of them a placeholder serves. NULL: there are none. */
+uint32_t oribi__acme_placeholders(const struct oribi__acme_set *acme);
+
 /* Borrowed, all of it, for as long as the room is used. */
 struct oribi__view {
     const struct oribi__process_context *context;
     const struct oribi_policy *policy;
     const struct oribi__frontend_set *frontends;
-    const int *predecessor_fd; /* -1: no predecessor has the addresses any more */
-    const char *version;       /* of the program; "": it has not told it */
-    const char *restart_file;  /* path of the file whose touch reloads; "": none */
+    const struct oribi__acme_set *acme; /* NULL: none */
+    const int *predecessor_fd;          /* -1: no predecessor has the addresses any more */
+    const char *version;                /* of the program; "": it has not told it */
+    const char *restart_file;           /* path of the file whose touch reloads; "": none */
 };
 
 struct oribi__observe {

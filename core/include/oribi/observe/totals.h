@@ -27,6 +27,8 @@ struct oribi__totals {
     uint64_t reloads_done;
     uint64_t reloads_failed;
     uint64_t frontend_exits;                     /* frontends that ended unasked */
+    uint64_t acme_orders;                        /* begun, for certificates of the option acme */
+    uint64_t acme_failures;                      /* of them */
     uint64_t frontends[ORIBI_FRONTEND_COUNTERS]; /* what frontends have counted, predecessors' included */
     int64_t reload_ms; /* how long the last reload took, whichever way it ended; 0: there was none */
     int64_t reload_began_ms;

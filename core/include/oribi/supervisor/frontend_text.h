@@ -78,11 +78,13 @@ void oribi__frontends_warn_of_unused(const struct oribi_options *options, const 
 /* --- frontend_certificates.c --- */
 
 /* Appends certificates, read from their files now, or from what `from` has of these; keys that are encrypted have their
- * passwords by the command that the options name. `keep` gets what is read, passwords too. Both may be NULL; passwords
- * too, with `from`. 0; ORIBI_AGAIN: a password is asked for (oribi__passwords_turn()), and what was appended is to be
- * wiped; or a code with one line in `error` that names the file. */
+ * passwords by the command that the options name. `keep` gets what is read, passwords too. A file of the option acme
+ * that cannot be read is taken from `served`; where that has none, a placeholder is to serve. All three may be NULL;
+ * passwords too, with `from`. 0; ORIBI_AGAIN: a password is asked for (oribi__passwords_turn()), and what was appended
+ * is to be wiped; or a code with one line in `error` that names the file. */
 int oribi__frontend_text_certificates(const struct oribi_options *options, const struct oribi_listeners *listeners,
-                                      const struct oribi__frontend_files *from, struct oribi__frontend_files *keep,
+                                      const struct oribi__frontend_files *from,
+                                      const struct oribi__frontend_files *served, struct oribi__frontend_files *keep,
                                       struct oribi__passwords *passwords, struct oribi_buf *out, char *error);
 
 /* Appends the certificates for the tls:// addresses of the options, none of which is open: for a look

@@ -10,6 +10,9 @@
  *   listener          "fd index hash tls proxy inherited text"
  *   certificate I     the name of a certificate of listener I; then, in this order:
  *   chain, key, ocsp  what its files hold
+ *   managed           its host names, comma separated: of a certificate by ACME. Where such a pair cannot be used at
+ *                     a begin, a placeholder serves for it; at a renewal it is refused as any other
+ *   placeholder       the same names, with no chain and key: a frontend makes a self-signed pair for them
  *   password          of the key, where that is encrypted
  *   strict            nothing: certificates that have expired are refused
  *   client_ca         what that file holds
@@ -28,7 +31,7 @@
 #include <stdint.h>
 
 enum {
-    ORIBI_FRONTEND_PROTOCOL = 4,
+    ORIBI_FRONTEND_PROTOCOL = 5,
     ORIBI_FRONTEND_TEXT_MAX = 64 * 1024 * 1024,
     ORIBI_FRONTEND_LOCAL_MAX = 1024 * 1024,
     ORIBI_FRONTEND_WORD_MAX = 512,

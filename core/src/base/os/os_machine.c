@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <arpa/inet.h>
 #include <ifaddrs.h>
 #include <limits.h>
 #include <net/if.h>
@@ -161,6 +162,43 @@ bool oribi_os_has_only_ipv6(void)
     bool only = has_only_ipv6(all);
     freeifaddrs(all);
     return only;
+}
+
+static bool is_equal(const struct sockaddr *address, int family, const void *wanted)
+{
+    if (!address || address->sa_family != family)
+        return false;
+    if (family == AF_INET)
+        return memcmp(&((const struct sockaddr_in *)(const void *)address)->sin_addr, wanted, 4) == 0;
+    return memcmp(&((const struct sockaddr_in6 *)(const void *)address)->sin6_addr, wanted, 16) == 0;
+}
+
+bool oribi_os_has_address(const char *numbers)
+{
+    struct ifaddrs *all;
+    unsigned char wanted[16];
+    bool found = false;
+    int family = inet_pton(AF_INET, numbers, wanted) == 1    ? AF_INET
+                 : inet_pton(AF_INET6, numbers, wanted) == 1 ? AF_INET6
+                                                             : AF_UNSPEC;
+    if (family == AF_UNSPEC || getifaddrs(&all) < 0)
+        return false;
+    for (const struct ifaddrs *one = all; one; one = one->ifa_next)
+        found = found || is_equal(one->ifa_addr, family, wanted);
+    freeifaddrs(all);
+    return found;
+}
+
+bool oribi_os_has_ipv6(void)
+{
+    struct ifaddrs *all;
+    bool ipv6 = false;
+    if (getifaddrs(&all) < 0)
+        return false;
+    for (const struct ifaddrs *one = all; one; one = one->ifa_next)
+        ipv6 = ipv6 || (one->ifa_addr && one->ifa_addr->sa_family == AF_INET6);
+    freeifaddrs(all);
+    return ipv6;
 }
 
 /* Without listen(2) no client can connect; a port on which another process listens is refused all the same. */

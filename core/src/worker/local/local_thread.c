@@ -124,7 +124,8 @@ static void *run(void *self)
                                              .access_log = local->access_log,
                                              .life_fd = -1};
     oribi_os_thread_name("oribi-files");
-    if (local->setup.folder && oribi_os_thread_enter_dir(local->setup.folder) < 0)
+    bool reads = local->options.mounts.count || local->options.error_pages.count; /* a sandbox forbids it otherwise */
+    if (reads && local->setup.folder && oribi_os_thread_enter_dir(local->setup.folder) < 0)
         oribi_log(ORIBI_LOG_ERROR, "frontend: %s: %s", local->setup.folder, oribi_os_error_text());
     int result = oribi_worker_create(&setup, &local->worker);
     tell(local, result, result < 0);
@@ -159,7 +160,7 @@ static void open_log(struct oribi_local_thread *local)
     if (!options->access_log)
         return;
     if (oribi_access_log_open(options->access_log, options->access_log_format, NULL, &local->access_log, error) < 0)
-        oribi_log(ORIBI_LOG_ERROR, "%s: files have no lines", error);
+        oribi_log(ORIBI_LOG_ERROR, "%s: requests for files are not logged", error);
     else
         oribi_access_log_choose(local->access_log, &options->access_log_skip, options->access_log_sample);
 }

@@ -446,7 +446,7 @@ static void lose(struct oribi_worker *w, const struct oribi_handoff_item *item)
     oribi__count(&w->slot->lost_count, 1);
     oribi_log(ORIBI_LOG_ERROR, "out of file descriptors: a connection of another worker came without %s: %s",
               item->fd < 0 ? "its socket" : "the body of its request",
-              item->fd < 0 ? "its client is cut" : "its client is answered 503");
+              item->fd < 0 ? "its connection is closed" : "its client is answered 503");
     if (item->fd < 0)
         return;
     struct iovec vec = {text, oribi_response_own(&own, text, sizeof(text))};

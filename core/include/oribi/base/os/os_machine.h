@@ -76,4 +76,10 @@ int64_t oribi__os_group_tasks_left(const char *root);
  * loopback and of its own link. */
 bool oribi_os_has_only_ipv6(void);
 
+/* True if these numbers of IPv4 or IPv6 are an address of this machine. */
+bool oribi_os_has_address(const char *numbers);
+
+/* True if an interface has an IPv6 address, loopback's too. */
+bool oribi_os_has_ipv6(void);
+
 #endif

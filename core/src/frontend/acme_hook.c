@@ -1,0 +1,47 @@
+/* The client's hook: tells the order of a challenge, and waits until frontends answer it; see acme.h. The hook protocol
+ * is uacme's (uacme(1), HOOKS). */
+#include "frontend/acme.h"
+
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+enum { ANSWER_MS = 30 * 1000 };
+
+bool oribi__acme_is_challenge(const char *token, const char *authorization)
+{
+    static const char base64url[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    size_t n = strspn(token, base64url);
+    const char *thumb = authorization + n + 1;
+    return n > 0 && n <= ORIBI__ACME_TOKEN_LEN_MAX && !token[n] &&
+           strlen(authorization) <= ORIBI__ACME_AUTHORIZATION_LEN_MAX && strncmp(authorization, token, n) == 0 &&
+           authorization[n] == '.' && *thumb && !thumb[strspn(thumb, base64url)];
+}
+
+static bool take_answer(int fd)
+{
+    struct pollfd item = {.fd = fd, .events = POLLIN};
+    char answer = 0;
+    return poll(&item, 1, ANSWER_MS) == 1 && recv(fd, &answer, 1, 0) == 1 && answer == ORIBI_ACME_TOLD_READY;
+}
+
+int oribi_frontend_acme_hook(int argc, char **argv)
+{
+    char line[ORIBI_ACME_MESSAGE_MAX];
+    const char *number = getenv(ORIBI__ACME_HOOK);
+    int fd = number ? (int)strtol(number, NULL, 10) : -1;
+    if (argc < 6 || fd < 3) {
+        (void)fprintf(stderr, "oribi-frontend: a hook is called as METHOD TYPE IDENT TOKEN AUTHORIZATION\n");
+        return 1;
+    }
+    bool begins = strcmp(argv[1], "begin") == 0;
+    if (strcmp(argv[2], "http-01") != 0 || !oribi__acme_is_challenge(argv[4], argv[5]))
+        return begins ? 1 : 0; /* another type is tried then */
+    int n = snprintf(line, sizeof(line), "%c%s%s%s", begins ? ORIBI_ACME_SAYS_BEGIN : ORIBI_ACME_SAYS_END, argv[4],
+                     begins ? " " : "", begins ? argv[5] : ""); /* fits */
+    if (send(fd, line, (size_t)n, MSG_NOSIGNAL) != n)
+        return 1;
+    return begins && !take_answer(fd);
+}

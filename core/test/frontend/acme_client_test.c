@@ -1,0 +1,121 @@
+/* Words of clients that fail, and challenges. Real clients: e2e/acme_test.rb. */
+#include "frontend/acme_client.c"
+
+#include "tap.h"
+
+static char reason[ORIBI_ACME_REASON_MAX + 1];
+
+static const char *words_of(const char *output)
+{
+    memset(reason, '#', sizeof(reason));
+    oribi__acme_client_words(oribi_slice(output, strlen(output)), reason);
+    return reason;
+}
+
+static void test_the_authority_is_quoted(void)
+{
+    is_str(words_of("uacme: challenge https://a/b failed with status invalid\n"
+                    "uacme: the server reported the following error:\n{\n"
+                    "    \"type\": \"urn:ietf:params:acme:error:unauthorized\",\n"
+                    "    \"detail\": \"Get \\\"http://a/x\\\" returned 404\",\n    \"status\": 403\n}\n"
+                    "uacme: failed to authorize order at https://a/c\n"),
+           "unauthorized: Get \"http://a/x\" returned 404; do all names lead to this server, at port 80?");
+    is_str(words_of("{\"type\":\"urn:ietf:params:acme:error:rateLimited\",\"detail\":\"too many\"}"),
+           "rateLimited: too many; the authority limits orders: wait");
+    is_str(words_of("{\"type\":\"about:blank\",\"detail\":\"what\"}"), "what");
+    is_str(words_of("{\"detail\":\"first\"} {\"detail\":\"second\"}"), "second");
+}
+
+static void test_else_the_line_that_tells_most(void)
+{
+    is_str(words_of(
+               "uacme: curl_get: GET https://a/ failed: Couldn't connect to server\n"
+               "uacme: curl_get: waiting 5 seconds before retrying\nuacme: failed to fetch directory at https://a/\n"),
+           "curl_get: GET https://a/ failed: Couldn't connect to server");
+    is_str(words_of("uacme: one\n\nuacme: two\n\n"), "two");
+    is_str(words_of(""), "the ACME client has failed without a word");
+    is_str(words_of("\n\n"), "the ACME client has failed without a word");
+    is_str(words_of("\x1b[31m\xff x"), "?[31m? x");
+    is_str(words_of("{\"detail\":\"open"), "{\"detail\":\"open");
+    is_str(words_of("\"detail\""), "\"detail\"");
+}
+
+static void test_long_words_are_cut(void)
+{
+    static char output[100000];
+    memset(output, 'x', sizeof(output) - 1);
+    ok(strlen(words_of(output)) <= ORIBI_ACME_REASON_MAX);
+    memcpy(output, "{\"detail\":\"", 11);
+    memcpy(output + sizeof(output) - 61, "\",\"type\":\"urn:ietf:params:acme:error:rejectedIdentifier\"}", 57);
+    ok(strlen(words_of(output)) <= ORIBI_ACME_REASON_MAX);
+    ok_named(strstr(reason, "the authority issues nothing for that name") != NULL, "%s", reason + 350);
+}
+
+static void test_what_is_a_challenge(void)
+{
+    char token[ORIBI__ACME_TOKEN_LEN_MAX + 2];
+    char authorization[ORIBI__ACME_AUTHORIZATION_LEN_MAX + 2];
+    ok(oribi__acme_is_challenge("aB-_9", "aB-_9.thumb"));
+    ok(!oribi__acme_is_challenge("", ".thumb"));
+    ok(!oribi__acme_is_challenge("a/b", "a/b.thumb"));
+    ok(!oribi__acme_is_challenge("a", "b.thumb"));
+    ok(!oribi__acme_is_challenge("a", "a."));
+    ok(!oribi__acme_is_challenge("a", "a.th umb"));
+    ok(!oribi__acme_is_challenge("a", "a"));
+    ok(!oribi__acme_is_challenge("a", ""));
+    memset(token, 'a', sizeof(token));
+    token[ORIBI__ACME_TOKEN_LEN_MAX] = '\0';
+    (void)snprintf(authorization, sizeof(authorization), "%s.x", token);
+    ok(oribi__acme_is_challenge(token, authorization));
+    token[ORIBI__ACME_TOKEN_LEN_MAX] = 'a';
+    token[ORIBI__ACME_TOKEN_LEN_MAX + 1] = '\0';
+    (void)snprintf(authorization, sizeof(authorization), "%s.x", token);
+    ok(!oribi__acme_is_challenge(token, authorization));
+    memset(authorization, 'a', sizeof(authorization));
+    authorization[1] = '.';
+    authorization[ORIBI__ACME_AUTHORIZATION_LEN_MAX] = '\0';
+    ok(oribi__acme_is_challenge("a", authorization));
+    authorization[ORIBI__ACME_AUTHORIZATION_LEN_MAX] = 'a';
+    authorization[ORIBI__ACME_AUTHORIZATION_LEN_MAX + 1] = '\0';
+    ok(!oribi__acme_is_challenge("a", authorization));
+}
+
+/* The client, a shell script, makes an account only where no key is left. */
+static void test_an_empty_key_of_a_full_disk_is_removed(void)
+{
+    struct oribi__acme_store store = {.lock_fd = -1};
+    struct oribi__acme_client client = {
+        .store = &store, .command = "false", .directory = "https://localhost:1/dir", .user = "", .supervisor_fd = -1};
+    char folder[] = "/tmp/acme_client_test.XXXXXX";
+    char private[PATH_MAX];
+    char key[PATH_MAX + 16];
+    ok(mkdtemp(folder) != NULL);
+    (void)snprintf(client.account, sizeof(client.account), "%s", folder);
+    (void)snprintf(private, sizeof(private), "%s/private", folder);
+    (void)snprintf(key, sizeof(key), "%s/key.pem", private);
+    ok(mkdir(private, 0700) == 0);
+    FILE *file = fopen(key, "w");
+    ok(!has_key(&client, key));
+    ok(access(key, F_OK) < 0);
+    ok(!has_key(&client, key));
+    (void)fclose(file);
+    file = fopen(key, "w");
+    (void)fputs("a key", file);
+    (void)fclose(file);
+    ok(has_key(&client, key));
+    ok(oribi__acme_client_account(&client, "", false, reason) == 0);
+    ok(access(key, F_OK) == 0);
+    (void)unlink(key);
+    (void)rmdir(private);
+    (void)rmdir(folder);
+}
+
+int main(void)
+{
+    test_the_authority_is_quoted();
+    test_else_the_line_that_tells_most();
+    test_long_words_are_cut();
+    test_what_is_a_challenge();
+    test_an_empty_key_of_a_full_disk_is_removed();
+    return done_testing();
+}
