@@ -131,6 +131,7 @@ E2E.suite("documents", transports: %i[tcp]) do
       "cp /etc/oribi/example.rb" => "e2e/packaged/installed_test.rb", "apt-get install ./oribi_0.1.1" => "e2e/packaged/installed_test.rb",
       "script/image" => "e2e/packaged/image_test.rb"
     },
+    "doc/pure.md" => { "perl Pure.pm app.psgi" => ": perl/t/66-pure-bare.t runs the file alone, 65-pure-processes.t the command" },
     "doc/rails.md" => { "bundle add" => "e2e/rails_test.rb", "oribi import" => "e2e/rails_test.rb" },
     "doc/redis.md" => {
       "cpanm" => ": a distribution of its own, built by redis/perl's tests", "gem install" => ": a gem of its own, built by redis/ruby's tests"
@@ -182,8 +183,8 @@ E2E.suite("documents", transports: %i[tcp]) do
     our $buffer = "GET / HTTP/1.1\r\n\r\n";
   PERL
 
-  # In a configuration file bind is no function of Perl's own.
-  BEFORE = E2E::RUBY ? "" : "BEGIN { package Words; *main::bind = sub {} }\n"
+  # Words of a configuration file; bind is no function of Perl's own there.
+  BEFORE = E2E::RUBY ? "" : "BEGIN { package Words; *{\"main::$_\"} = sub {} for qw(bind acme acme_terms) }\n"
 
   def blocks(name, language) = page(name).scan(/^```#{language}\n(.*?)^```$/m).flatten
 

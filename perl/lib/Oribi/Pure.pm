@@ -936,6 +936,7 @@ package Oribi::Pure::Worker {
     sub drain {
         my ($self) = @_;
         return if $self->{draining};
+        $self->turn(0);    # a request that has arrived on a kept connection is answered
         $self->{draining} = 1;
         $self->{now} = clock();
         $self->{drain_deadline} = $self->{now} + $self->{options}{shutdown_timeout};
@@ -1700,7 +1701,7 @@ package Oribi::Pure::Worker {
             $fh = $named;
         }
         my $fd = eval { (Scalar::Util::reftype($fh) // '') eq 'GLOB' && !tied(*$fh) ? fileno $fh : -1 } // -1;
-        return if $fd < 0 || !-f $fh || !-s _;
+        return if $fd < 0 || !-f $fh || !-s _ || ((stat _)[12] // '') eq '0';    # no blocks: the size is not the content's, as in /sys
         return if grep { !/\A(?:unix|perlio)\z/ } PerlIO::get_layers($fh);
         my ($size, $pos) = (-s _, tell $fh);
         open my $own, '<&', $fh or return;    # the application may close its own
