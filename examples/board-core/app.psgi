@@ -95,8 +95,8 @@ HTML
 sub fields {
     my ($env) = @_;
     return if ($env->{CONTENT_LENGTH} || 0) > $FORM_BYTES_MAX;
-    read $env->{'psgi.input'}, my $form, $FORM_BYTES_MAX;
-    my %field = map { my ($name, $value) = split /=/, $_, 2; $name => $value // '' } split /&/, $form // '';
+    read $env->{'psgi.input'}, (my $form = ''), $FORM_BYTES_MAX;
+    my %field = map { my ($name, $value) = split /=/, $_, 2; $name => $value // '' } split /&/, $form;
     for my $value (values %field) {
         $value =~ tr/+/ /;
         $value =~ s/%([0-9A-Fa-f]{2})/chr hex $1/ge;

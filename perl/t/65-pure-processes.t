@@ -88,6 +88,16 @@ subtest 'replacement' => sub {
     is $server->stop, 0;
 };
 
+subtest 'no process outlives its parent' => sub {
+    app('one');
+    my $server = start('--workers', 2);
+    my @workers = pids($server);
+    kill KILL => $server->pid;
+    wait_until('the supervisor to end', sub { $server->ended });
+    wait_until("worker $_ to end", sub { !kill 0 => $_ or slurp("/proc/$_/stat") =~ /\) Z / }) for @workers;
+    pass 'the workers end with the supervisor';
+};
+
 subtest 'mistakes end the start with one line' => sub {
     my $run = sub { my ($code, $out, $said) = run_command('--pure', '--port', free_port(), @_); chomp $said; return "$code $said" };
     app('one');

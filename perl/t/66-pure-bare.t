@@ -103,6 +103,21 @@ BEGIN {
 1;
 LESS
 
+# What Debian's smallest systems have of Perl.
+my ($base) = grep { m{/perl-base\z} } @CORE;
+
+subtest 'with the base of Perl alone' => sub {
+    plan skip_all => 'this perl has no perl-base' unless $base;
+    write_file('Base.pm', "package Base; BEGIN { \@INC = ('$base') } 1;\n");
+    write_file('app.psgi', 'sub { my ($env) = @_; local $/; my $in = $env->{"psgi.input"}; my $io = defined $env->{"psgix.io"}; [200, [], [scalar(<$in>) // "none"]] }');
+    my $start = write_file('base.pl', "BEGIN { require './Base.pm' } require './Pure.pm'; exit Oribi::Pure::main(\@ARGV);\n");
+    my ($pid, $port) = start($start, '--port', 'PORT', '--workers', 2, "$dir/app.psgi");
+    like post($port, '/', 'a=b'), qr{\AHTTP/1\.1 200 .*a=b}s, 'a body';
+    like get($port, '/'), qr{\AHTTP/1\.1 200 }, 'none';
+    is stop($pid), 0;
+    ok !(grep { log_text() =~ /\Q$_\E/ } 'uninitialized', "Can't"), 'without a warning' or diag log_text();
+};
+
 subtest 'without fork, signals, unix sockets' => sub {
     plan skip_all => 'examples/ is not here' unless $board;
     my $start = write_file('less.pl', "BEGIN { require './Less.pm' } require './Pure.pm'; no warnings; *Oribi::Pure::Processes::can_fork = sub { 0 }; exit Oribi::Pure::main(\@ARGV);\n");

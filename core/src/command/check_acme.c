@@ -8,6 +8,7 @@
 #include "oribi/base/os/os_process.h"
 #include "oribi/config/acme.h"
 #include "oribi/config/address.h"
+#include "oribi/supervisor/frontend_text.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -25,6 +26,7 @@ enum {
     ASKED_MAX = 8,     /* names, each of which may take as long */
     ANSWER_CAP = 8192,
     HTTP_PORT = 80,
+    DAY_S = 24 * 3600,
 };
 
 static const char no_certificate[] = "No certificate comes: a self-signed one serves";
@@ -66,6 +68,28 @@ static void look_at_user(struct oribi_check *check, const struct oribi_options *
         options->acme_user ? "acme_%s" : "there is no user oribi-acme: the ACME client runs as nobody%.0s", error);
 }
 
+/* --- the clock --- */
+
+static void say_clock(struct oribi_check *check, const char *path)
+{
+    oribi__check_say(check, WRONG, "clock", "Certificates seem to be not valid yet, or none is asked for in time",
+                     "set the clock: timedatectl set-ntp true", "%s is newer than this machine's clock says", path);
+}
+
+static bool is_of_tomorrow(const struct stat *file)
+{
+    return file->st_mtime > oribi_clock_wall_s() + DAY_S;
+}
+
+/* A machine without a battery begins with 1970, before the program that it runs was made. */
+static void look_at_clock(struct oribi_check *check)
+{
+    char path[PATH_MAX];
+    struct stat found;
+    if (oribi__frontend_program(path, sizeof(path)) && stat(path, &found) == 0 && is_of_tomorrow(&found))
+        say_clock(check, path);
+}
+
 /* --- the folder --- */
 
 /* The nearest folder above that is there. */
@@ -91,9 +115,8 @@ static void look_at_file(struct oribi_check *check, const char *dir, const struc
     if (found.st_mode & 077)
         oribi__check_say(check, RISK, "key-readable", "Other users of this machine can be this server for its clients",
                          "chmod 600 that file", "%s: the key can be read by others", path);
-    if (found.st_mtime > oribi_clock_wall_s() + 3600)
-        oribi__check_say(check, WRONG, "clock", "Certificates seem to be not valid yet, or none is asked for in time",
-                         "set the clock: timedatectl set-ntp true", "%s is newer than this machine's clock says", path);
+    if (is_of_tomorrow(&found))
+        say_clock(check, path);
 }
 
 static void look_at_folder(struct oribi_check *check, const char *dir)
@@ -101,9 +124,12 @@ static void look_at_folder(struct oribi_check *check, const char *dir)
     char path[PATH_MAX];
     (void)snprintf(path, sizeof(path), "%s", dir); /* cut: as long a path does not exist */
     nearest(path);
+    size_t n = strlen(path);
+    (void)snprintf(path + n, sizeof(path) - n, "/."); /* refused where it is no folder */
     if (access(path, W_OK | X_OK) == 0)
         return;
     (void)oribi_os_fail(); /* keeps the words */
+    path[n] = '\0';
     oribi__check_say(check, WRONG, "acme-dir", no_certificate,
                      "make it, and give it to the server's user; or set acme_dir", "acme_dir %s: %s: %s", dir, path,
                      oribi_os_error_text());
@@ -192,9 +218,10 @@ void oribi__check_acme(struct oribi_check *check, const struct oribi_options *op
     look_at_client(check, options);
     look_at_user(check, options, is_root);
     look_at_port(check, options);
-    if (!oribi_acme_dir(options, dir, sizeof(dir)) || dir[0] != '/') {
-        oribi__check_say(check, WRONG, "acme-dir", "The server does not start", "set an absolute path",
-                         "acme_dir is no absolute path");
+    look_at_clock(check);
+    if (!oribi_acme_dir(options, dir, sizeof(dir))) {
+        oribi__check_say(check, WRONG, "acme-dir", "The server does not start", "set a shorter one",
+                         "acme_dir is longer than a path may be");
         return;
     }
     look_at_folder(check, dir);

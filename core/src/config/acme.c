@@ -65,6 +65,8 @@ static int check_name(const struct oribi_acme_line *acme, const char *line, cons
 {
     if (strlen(name) > ORIBI_ACME_NAME_MAX)
         return refuse(error, line, "has a name of more than %d bytes", ORIBI_ACME_NAME_MAX);
+    if (strchr(name, '@'))
+        return refuse(error, line, "has \"%.60s\" among its names: it is an email address, the setting email", name);
     if (strchr(name, '*'))
         return refuse(error, line, "has a wildcard: an authority checks %.60s by DNS only; use certificate", name);
     if (is_address(name))

@@ -269,7 +269,10 @@ static int finish_acme(struct oribi_options *options, char *error)
             options->https_redirect = HTTPS_PORT;
     }
     add_frontends(options);
-    return code < 0 || has_tls(options) ? code : oribi__refuse(error, "acme needs an address that begins with tls://");
+    if (code < 0 || has_tls(options))
+        return code;
+    return oribi__refuse(error, "acme needs an address that begins with tls://: bind tls://[::]:443 too, or give none "
+                                "(bind, host, port, PORT) for 443 and 80");
 }
 
 static int join_lower_end(struct oribi_options *options, const char *name, struct oribi_range *range,

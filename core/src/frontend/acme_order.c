@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { SUPERVISOR_FD = STDIN_FILENO, DIRECTORY_MAX = 1024, COMMAND_MAX = 1024, USER_MAX = 64 };
@@ -152,6 +153,13 @@ static const char *judge(const struct oribi_acme_line *line, struct oribi_slice 
     return "names";
 }
 
+/* A kill behind the installation has left the state of a failure. */
+static bool is_newer(const char *path, int64_t tried_s)
+{
+    struct stat found;
+    return stat(path, &found) == 0 && (int64_t)found.st_mtime >= tried_s;
+}
+
 static void tell_facts(const struct order *order, uint32_t index)
 {
     const struct oribi_acme_line *line = &order->lines[index];
@@ -173,6 +181,11 @@ static void tell_facts(const struct order *order, uint32_t index)
             state = "bad";
             (void)snprintf(why, sizeof(why), "%s", error);
         }
+    }
+    if (strcmp(state, "good") == 0 && facts.failures && is_newer(path, facts.tried_s - order->clock_s)) {
+        facts.failures = 0;
+        facts.tried_s = 0;
+        reason[0] = '\0';
     }
     (void)snprintf(message, sizeof(message), "%u %lld %lld %u %lld %s %s %s", index, (long long)found.begins_s,
                    (long long)found.expires_s, facts.failures, (long long)facts.tried_s, found.serial, state,

@@ -303,47 +303,6 @@ static void test_token_of_an_open_status(void)
     end();
 }
 
-static int acme_says(const char *id)
-{
-    *check = (struct oribi_check){0};
-    if (oribi_options_finish(&options, error) < 0)
-        fail("finish: %s", error);
-    oribi__check_acme(check, &options, facts.is_root);
-    return found(id);
-}
-
-static void test_what_certificates_by_acme_need(void)
-{
-    begin();
-    ok_eq(acme_says("acme-client"), -1);
-    end();
-    begin();
-    set("acme", "localhost");
-    set("acme_terms", "on");
-    set("acme_command", "/no/such/client --x");
-    set("acme_dir", "/dev/null/acme");
-    set("bind", "tls://127.0.0.1:1");
-    ok_eq(acme_says("acme-client"), ORIBI_CHECK_WRONG);
-    ok_eq(acme_says("acme-dir"), ORIBI_CHECK_WRONG);
-    ok_eq(acme_says("acme-port"), ORIBI_CHECK_WRONG);
-    ok_eq(acme_says("acme-name"), -1);
-    set("acme_command", "sh -c true");
-    set("acme_dir", "/tmp/no/such/folder");
-    set("bind", "127.0.0.1:81?frontend=on");
-    ok_eq(acme_says("acme-client"), -1);
-    ok_eq(acme_says("acme-dir"), -1);
-    ok_eq(acme_says("acme-port"), ORIBI_CHECK_NOTE);
-    set("bind", "127.0.0.1:80");
-    ok_eq(acme_says("acme-port"), -1);
-    set("acme_dir", "/dev/null/x");
-    ok_eq(acme_says("acme-dir"), ORIBI_CHECK_WRONG);
-    set("acme", "no-such-name.invalid"); /* RFC 2606 2 */
-    ok_eq(acme_says("acme-dir"), ORIBI_CHECK_WRONG);
-    set("acme_dir", "/tmp");
-    ok_eq(acme_says("acme-name"), ORIBI_CHECK_WRONG);
-    end();
-}
-
 static void test_production(void)
 {
     begin();
@@ -491,7 +450,6 @@ int main(void)
     test_development_on_an_open_address();
     test_proxies_that_are_everybody();
     test_token_of_an_open_status();
-    test_what_certificates_by_acme_need();
     test_production();
     test_pairs_that_do_not_fit();
     test_both_forms_and_the_exit_code();

@@ -41,6 +41,7 @@ static void test_what_is_no_line_is_refused(void)
     ok_refused("127.0.0.1", "address");
     ok_refused("::1", "address");
     ok_refused("256.1.1.1", "number");
+    ok_refused("a.org,me@a.org", "the setting email");
     ok_refused("0x7f.1", "number");
     ok_refused("-a.org", "no host name");
     ok_refused("a_b.org", "no host name");

@@ -860,9 +860,9 @@ package Oribi::Pure::Answer {
 # (of the answer); deadline (0: none). Only the worker's loop reads and writes sockets.
 package Oribi::Pure::Worker {
     use Errno qw(EAGAIN EWOULDBLOCK EINTR EBADF);
+    use POSIX ();
     use Scalar::Util ();
     use Socket ();
-    use Time::HiRes ();
 
     use constant {
         HEAD => 0, BODY => 1, READY => 2, ANSWER => 3, LINGER => 4,
@@ -872,9 +872,18 @@ package Oribi::Pure::Worker {
     # A peer that has gone is a result of send(), no signal, where the system has this flag.
     use constant NOSIGNAL => eval { Socket::MSG_NOSIGNAL() } // 0;
 
-    # Waits are measured by a clock that nobody sets.
-    my $MONOTONIC = eval { my $id = Time::HiRes::CLOCK_MONOTONIC(); Time::HiRes::clock_gettime($id); $id };
-    sub clock { return defined $MONOTONIC ? Time::HiRes::clock_gettime($MONOTONIC) : Time::HiRes::time() }
+    # A Perl cut down to its base (perl-base of Debian) lacks these: then times are told in hundredths of a second,
+    # bodies are always in files, and a connection whose socket was looked at ends with its answer.
+    my ($HAS_HIRES, $HAS_SCALAR, $HAS_B) = map { my $file = $_; eval { require $file; 1 } || 0 } qw(Time/HiRes.pm PerlIO/scalar.pm B.pm);
+
+    # Waits are measured by a clock that nobody sets, where there is one.
+    my $MONOTONIC = !$HAS_HIRES ? undef : eval { my $id = Time::HiRes::CLOCK_MONOTONIC(); Time::HiRes::clock_gettime($id); $id };
+    my $TICKS = eval { POSIX::sysconf(POSIX::_SC_CLK_TCK()) } || 100;
+
+    sub clock {
+        return Time::HiRes::clock_gettime($MONOTONIC) if defined $MONOTONIC;
+        return $HAS_HIRES ? Time::HiRes::time() : (POSIX::times())[0] / $TICKS;
+    }
 
     our $calling;    # worker and connection of the running call: what exit() in it leaves behind
 
@@ -1420,6 +1429,10 @@ package Oribi::Pure::Worker {
             $env->{'oribi.trailers'} = $trailers if %$trailers;
         }
         my $input = $c->{temp};
+        if (!$input && !$HAS_SCALAR) {
+            open $input, '+>', undef or die "psgi.input: $!";
+            syswrite $input, $c->{body} if length($c->{body} // '');
+        }
         if ($input) { sysseek $input, 0, 0; seek $input, 0, 0 }
         else { open $input, '<', \($c->{body} // '') or die "psgi.input: $!" }
         $env->{'psgi.input'} = $input;
@@ -1538,7 +1551,7 @@ package Oribi::Pure::Worker {
     sub is_held {
         my ($c) = @_;
         return 0 if !$c->{looked_at};
-        require B;
+        return 1 if !$HAS_B;
         return B::svref_2object($c->{fh})->REFCNT > 2;    # the connection, and the value that the environment has
     }
 
@@ -2120,7 +2133,7 @@ package Oribi::Pure::Processes {
         }
         $SIG{CHLD} = 'DEFAULT' if exists $SIG{CHLD};
         srand;    # otherwise all workers draw the same numbers
-        delete $self->{held};
+        close delete $self->{held};
         my $app = $self->{options}{preload} ? $self->{load} : eval { $self->{load}->() };
         if (!$app) {
             Oribi::Pure::say_log(error => '%s', $@);
@@ -2219,8 +2232,7 @@ package Oribi::Pure::Processes {
         $self->{generation}++;
         my $pid = fork // die "fork: $!\n";
         if (!$pid) {
-            delete @$self{qw(held molds)};
-            close $read;
+            close $_ for delete $self->{held}, $read, map { $_->{read} } values %{ delete $self->{molds} };
             $self->mold($write, $self->{alive});
         }
         close $write;
