@@ -90,7 +90,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         p = next;
     }
     oribi_options_init(&options);
-    (void)oribi_option_places(option, count > 1 ? arguments[1].text : NULL, count);
+    const char *texts[ARGUMENTS_MAX];
+    for (size_t i = 0; i < count; i++)
+        texts[i] = arguments[i].text;
+    expect(oribi_option_places(option, texts, count) <= count);
     int code = oribi_options_set_arguments(&options, ORIBI_FROM_FILE, option->name, arguments, count, error);
     if (code < 0)
         expect(code == ORIBI_EINVAL && error[0] && strlen(error) < sizeof(error) && !strchr(error, '\n'));

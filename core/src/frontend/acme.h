@@ -86,6 +86,9 @@ int oribi__acme_store_install(const char *path, struct oribi_slice text, char *e
 /* Reads a whole file. 0; 1: there is none; or a code with `error`. The caller wipes it. */
 int oribi__acme_store_read(const char *path, struct oribi_buf *out, char *error);
 
+/* Reads so a file that the client has left, whose user may have put a link there: that is refused. */
+int oribi__acme_store_take(const char *path, struct oribi_buf *out, char *error);
+
 /* --- acme_request.c --- */
 
 /* Gives a new key (EC P-256, PEM) and a request for these names (DER in PEM), appended. 0 or ORIBI_ENOMEM. */

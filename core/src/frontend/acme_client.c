@@ -12,7 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -37,11 +36,40 @@ struct running {
 
 /* --- its start --- */
 
+extern char **environ;
+
 static const int usual[] = {SIGINT,  SIGTERM, SIGQUIT, SIGHUP,   SIGUSR1, SIGUSR2,
                             SIGPIPE, SIGTTIN, SIGTTOU, SIGWINCH, SIGXFSZ, SIGCHLD};
 
+/* Does a client need this variable? Names that end in `_`, or begin with it, stand for all of that kind. */
+static bool is_for_client(const char *variable)
+{
+    static const char *const all[] = {"PATH",  "TZ",     "LANG",   "SSL_CERT_FILE", "SSL_CERT_DIR",
+                                      "LC_",   "CURL_",  "UACME_", "LEGO_",         "ACME_",
+                                      "ASAN_", "UBSAN_", "LSAN_",  "_proxy",        "_PROXY"};
+    size_t n = strcspn(variable, "=");
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+        size_t len = strlen(all[i]);
+        bool ends = all[i][0] == '_';
+        bool begins = all[i][len - 1] == '_';
+        if (n >= len && (n == len || ends || begins) && memcmp(variable + (ends ? n - len : 0), all[i], len) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Secrets of the application are in the environment of its server; the client's user is another one. */
+static void reduce_environment(void)
+{
+    char **kept = environ;
+    for (char **at = environ; *at; at++)
+        if (is_for_client(*at))
+            *kept++ = *at;
+    *kept = NULL;
+}
+
 /* In the child. Descriptors are CLOEXEC by our rule, but the hook's. */
-static void become(const struct oribi__acme_client *client, char **argv, int output_fd, int hook_fd)
+static void become(const struct oribi__acme_client *client, char **argv, int output_fd, int hook_fd, pid_t parent)
 {
     char error[ORIBI_ERROR_TEXT_CAP];
     char number[16];
@@ -59,7 +87,11 @@ static void become(const struct oribi__acme_client *client, char **argv, int out
         (void)fprintf(stderr, "acme_%s\n", error);
         _exit(NOT_ALLOWED);
     }
-    (void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* a change of user undoes it */
+    int alive = oribi_os_signal_on_parent_death(SIGKILL, parent); /* a change of user undoes it */
+    if (alive == ORIBI_ECLOSED)
+        _exit(NOT_ALLOWED); /* nobody reads why */
+    if (client->user[0])
+        reduce_environment();
     (void)umask(077);
     (void)snprintf(number, sizeof(number), "%d", hook_fd);
     if (hook_fd >= 0)
@@ -67,24 +99,27 @@ static void become(const struct oribi__acme_client *client, char **argv, int out
     if (hook_fd >= 0 && setenv(ORIBI__ACME_HOOK, number, 1) < 0)
         _exit(NOT_ALLOWED);
     (void)execvp(argv[0], argv);
-    (void)fprintf(stderr, "%s: %s\n", argv[0], strerror(errno));
-    _exit(errno == ENOENT ? NOT_FOUND : NOT_ALLOWED);
+    int failed = errno;
+    (void)fprintf(stderr, "%s: %s\n", argv[0], strerror(failed));
+    _exit(failed == ENOENT ? NOT_FOUND : NOT_ALLOWED);
 }
 
 static int start(const struct oribi__acme_client *client, char **argv, struct running *running)
 {
     int output[2] = {-1, -1};
     int hook[2] = {-1, -1};
-    if (oribi_os_lift_pair(pipe2(output, O_CLOEXEC), output) < 0)
+    pid_t parent = getpid();
+    if (oribi_os_pipe(output) < 0)
         return ORIBI_ESYS;
-    if (oribi_os_lift_pair(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, hook), hook) < 0) {
+    (void)oribi_os_set_nonblock(output[1], false); /* the client expects to wait; it is open: cannot fail */
+    if (oribi_os_socket_pair(oribi_os_record_type(false), false, hook) < 0) {
         oribi_os_close(output[0]);
         oribi_os_close(output[1]);
         return ORIBI_ESYS;
     }
     running->pid = fork();
     if (running->pid == 0)
-        become(client, argv, output[1], hook[1]);
+        become(client, argv, output[1], hook[1], parent);
     oribi_os_close(output[1]);
     oribi_os_close(hook[1]);
     running->output_fd = output[0];
@@ -98,6 +133,8 @@ static void read_output(struct running *running)
 {
     char room[4096];
     ssize_t n = oribi_os_read(running->output_fd, room, sizeof(room));
+    if (n == ORIBI_AGAIN)
+        return;
     if (n <= 0) {
         oribi_os_close(running->output_fd);
         running->output_fd = -1;

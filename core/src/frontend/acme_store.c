@@ -117,11 +117,18 @@ bool oribi__acme_store_is_locked(const struct oribi__acme_store *store)
 
 /* --- files --- */
 
-int oribi__acme_store_read(const char *path, struct oribi_buf *out, char *error)
+/* A pipe is not waited for. */
+static int read_file(const char *path, int flags, struct oribi_buf *out, char *error)
 {
-    int fd = oribi_os_lift(open(path, O_RDONLY | O_CLOEXEC));
+    int64_t size;
+    int fd = oribi_os_lift(open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | flags));
     if (fd < 0)
         return errno == ENOENT ? 1 : fail(error, path, "");
+    if (!oribi_os_is_file(fd, &size)) {
+        oribi_os_close(fd);
+        (void)oribi_os_fail_saying("it is not a regular file");
+        return refuse(error, path, "");
+    }
     ssize_t n;
     do {
         n = oribi_os_read(fd, oribi_buf_reserve(out, READ_STEP), READ_STEP);
@@ -134,6 +141,16 @@ int oribi__acme_store_read(const char *path, struct oribi_buf *out, char *error)
         return 0;
     (void)oribi_os_fail_saying("the file is longer than %d bytes", ORIBI__ACME_FILE_MAX);
     return refuse(error, path, "");
+}
+
+int oribi__acme_store_read(const char *path, struct oribi_buf *out, char *error)
+{
+    return read_file(path, 0, out, error);
+}
+
+int oribi__acme_store_take(const char *path, struct oribi_buf *out, char *error)
+{
+    return read_file(path, O_NOFOLLOW, out, error);
 }
 
 static int write_all(int fd, struct oribi_slice text)

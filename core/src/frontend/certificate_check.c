@@ -40,26 +40,28 @@ static const char *day_of(int64_t second, char dst[16])
     return dst;
 }
 
-/* Of certificates that live for days alone, the last third. */
-static int64_t soon_s(const struct oribi_tls_look *look)
+/* Of certificates that live for days alone, the last third; half of it for one by ACME, since the server renews that at
+ * the third's begin. */
+static int64_t soon_s(const struct oribi_tls_look *look, bool by_acme)
 {
-    int64_t third_s = (look->expires_s - look->begins_s) / 3;
-    return third_s < SOON_S ? third_s : SOON_S;
+    int64_t part_s = (look->expires_s - look->begins_s) / (by_acme ? 6 : 3);
+    return part_s < SOON_S ? part_s : SOON_S;
 }
 
-static void look_at_time(const char *name, const struct oribi_tls_look *look, int64_t now_s)
+static void look_at_time(const char *name, const struct oribi_tls_look *look, bool by_acme, int64_t now_s)
 {
-    static const char renew[] = "renew it, then: oribi ctl certificates";
+    const char *renew =
+        by_acme ? "see why it was not renewed: oribi ctl certificates" : "renew it, then: oribi ctl certificates";
     char what[ORIBI_ERROR_TEXT_CAP];
     char day[16];
     if (look->expires_s <= now_s) {
         (void)snprintf(what, sizeof(what), "%s: it has expired, on %s", name, day_of(look->expires_s, day));
-        say("wrong", "certificate-expired", what, "Clients refuse the connection", renew);
+        say(by_acme ? "risk" : "wrong", "certificate-expired", what, "Clients refuse the connection", renew);
     } else if (look->begins_s > now_s) {
         (void)snprintf(what, sizeof(what), "%s: it is not valid before %s", name, day_of(look->begins_s, day));
         say("risk", "certificate-early", what, "Clients refuse the connection until then",
             "use the old one until then, or set the clock right");
-    } else if (look->expires_s - now_s < soon_s(look)) {
+    } else if (look->expires_s - now_s < soon_s(look, by_acme)) {
         long long days = (long long)(look->expires_s - now_s) / DAY_S;
         (void)snprintf(what, sizeof(what), "%s: it expires on %s, in %lld day%s", name, day_of(look->expires_s, day),
                        days, days == 1 ? "" : "s");
@@ -85,19 +87,28 @@ static void look_at_rest(const char *name, const struct oribi_tls_look *look)
     }
 }
 
-/* False: it is wrong. */
+/* False: it cannot be used. One of ACME keeps no server from its start; before it has come there is nothing to find. */
 static bool look_at_pair(const struct oribi_tls_certificate *pair, int64_t now_s)
 {
-    char error[ORIBI_ERROR_TEXT_CAP];
+    char error[ORIBI_ERROR_TEXT_CAP] = "";
     char name[128];
     struct oribi_tls_look look;
+    bool by_acme = pair->names.n > 0;
+    if (pair->placeholder)
+        return true;
     (void)snprintf(name, sizeof(name), "%.*s", (int)(pair->name.n < 100 ? pair->name.n : 100), pair->name.p);
-    if (oribi_tls_look(pair, &look, error) < 0) {
+    int code = oribi_tls_look(pair, &look, error);
+    if (code < 0 && by_acme) {
+        say("risk", "certificate-acme", error, "A self-signed certificate serves, which clients refuse",
+            "the server asks for a new one at its start; if none comes: oribi ctl certificates");
+        return false;
+    }
+    if (code < 0) {
         say("wrong", "certificate", error, "The server does not start",
             "correct the files: in one the certificate, then its chain; its own key in the other or in the same");
         return false;
     }
-    look_at_time(name, &look, now_s);
+    look_at_time(name, &look, by_acme, now_s);
     look_at_rest(name, &look);
     return true;
 }

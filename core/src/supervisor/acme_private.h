@@ -15,6 +15,7 @@ enum {
     ORIBI__ACME_AGAIN_MS = 10 * 1000,     /* where another process asks */
     ORIBI__ACME_READY_MS = 2 * 1000,      /* until frontends answer a challenge */
     ORIBI__ACME_END_MS = 2 * 1000,        /* until a child that was told to end is killed */
+    ORIBI__ACME_LAST_MS = 500,            /* for that, once nothing else holds the server */
     ORIBI__ACME_RENEW_S = 60,             /* between two orders by ctl */
     ORIBI__ACME_TOKEN_MAX = 200,
     ORIBI__ACME_AUTHORIZATION_MAX = 300,

@@ -371,8 +371,11 @@ void oribi__acme_child_kill(struct oribi__acme *acme)
     oribi_dispatcher_arm(&acme->context->dispatcher, &acme->late, INT64_MAX);
     if (!acme->child.pid)
         return;
-    kill_group(&acme->child);
-    (void)oribi_process_reap_within(acme->child.pid, ORIBI__ACME_END_MS);
+    /* One that was told to end sets the state back: a stop is no failure of the authority's. */
+    if (!acme->child.ended || !oribi_process_reap_within(acme->child.pid, ORIBI__ACME_LAST_MS)) {
+        kill_group(&acme->child);
+        (void)oribi_process_reap_within(acme->child.pid, ORIBI__ACME_END_MS);
+    }
     acme->child.pid = 0;
 }
 

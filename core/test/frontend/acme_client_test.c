@@ -110,6 +110,18 @@ static void test_an_empty_key_of_a_full_disk_is_removed(void)
     (void)rmdir(folder);
 }
 
+static void test_what_a_client_gets_of_the_environment(void)
+{
+    static const char *const all[] = {"PATH=/bin", "https_proxy=x",  "NO_PROXY=x",
+                                      "LC_ALL=C",  "UACME_CAINFO=x", "TZ=UTC"};
+    static const char *const none[] = {"DATABASE_URL=x",   "SECRET_KEY_BASE=x", "PATHS=x", "PAT=x", "XPATH=x",
+                                       "ORIBI_FRONTEND=x", "LD_LC_=x",          "=x",      ""};
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+        ok_named(is_for_client(all[i]), "%s", all[i]);
+    for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++)
+        ok_named(!is_for_client(none[i]), "%s", none[i]);
+}
+
 int main(void)
 {
     test_the_authority_is_quoted();
@@ -117,5 +129,6 @@ int main(void)
     test_long_words_are_cut();
     test_what_is_a_challenge();
     test_an_empty_key_of_a_full_disk_is_removed();
+    test_what_a_client_gets_of_the_environment();
     return done_testing();
 }
