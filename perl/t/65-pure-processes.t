@@ -84,7 +84,7 @@ subtest 'replacement' => sub {
     my ($worker) = $server->get('/')->{body} =~ /(\d+)\z/;
     kill KILL => $worker;
     wait_until('another worker', sub { (eval { $server->get('/')->{body} } || "one $worker") ne "one $worker" });
-    like $server->log_text, qr/worker [0-9]+ \(pid $worker\) ended: signal 9/, 'after its death, which is logged';
+    wait_until('its death to be logged', sub { $server->log_text =~ /worker [0-9]+ \(pid $worker\) ended: signal 9/ });
     is $server->stop, 0;
 };
 

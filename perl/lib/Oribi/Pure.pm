@@ -1936,6 +1936,7 @@ package Oribi::Pure::Processes {
         my ($self) = @_;
         my $options = $self->{options};
         $self->{settings}->check_app($self->{app});
+        $self->watch(qw(HUP USR1 TTIN TTOU));    # whoever can connect may send one, which would end us
         $self->open_listeners;
         my $alone = $options->{single} || !can_fork();
         my $tell = $options->{daemonize} ? $self->to_background : undef;
@@ -1998,10 +1999,11 @@ package Oribi::Pure::Processes {
         return;
     }
 
-    # Remembers signals until the loop looks.
+    # Remembers signals until the loop looks; a child does not hear of its parent's.
     sub watch {
         my ($self, @names) = @_;
-        $self->{signals} = {};
+        $self->{signals} = {} if ($self->{watcher} // 0) != $$;
+        $self->{watcher} = $$;
         for my $name (grep { exists $SIG{$_} } @names) {
             $SIG{$name} = $name eq 'CHLD' ? sub { } : sub { $self->{signals}{$name}++ };    # the end of a child only wakes
         }
