@@ -120,7 +120,7 @@ E2E.suite("supervisor_waits", transports: %i[tcp]) do
       wait_until("the frontend: #{@one.stderr}") { @one.stderr.scan("serves again").size == i + 1 }
       assert_equal serial, peer_certificate("localhost").serial
     end
-    assert_match(/frontend 0 gets the certificates that served last: no password for \S+site\.key/, @one.stderr)
+    assert_match(/frontend 0 starts with the certificates that served last: no password for \S+site\.key/, @one.stderr)
   end
 
   # An answer that comes too late is none to the next question.

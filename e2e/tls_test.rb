@@ -328,16 +328,16 @@ E2E.suite("frontend", transports: %i[tcp]) do
     File.rename("#{@dir}/site.pem", "#{@dir}/away.pem")
     another_frontend
     assert_equal serials, [peer_certificate("localhost").serial]
-    assert_match(/warn\S*: frontend 0 gets the certificates that served last: cannot read #{@dir}\/site\.pem: no such file/, @one.stderr)
+    assert_match(/warn\S*: frontend 0 starts with the certificates that served last: cannot read #{@dir}\/site\.pem: no such file/, @one.stderr)
     File.rename("#{@dir}/away.pem", "#{@dir}/site.pem")
     File.write("#{@dir}/site.key", OpenSSL::PKey::EC.generate("prime256v1").to_pem)
     another_frontend
     assert_equal serials, [peer_certificate("localhost").serial]
-    assert_match(/frontend 0 gets the certificates that served last: \S+site\.pem: the key is not this certificate's/, @one.stderr)
+    assert_match(/frontend 0 starts with the certificates that served last: \S+site\.pem: the key is not this certificate's/, @one.stderr)
     FrontendServers.certificate(@dir, "site", ends_s: -30)
     another_frontend
     assert_equal serials, [peer_certificate("localhost").serial]
-    assert_match(/frontend 0 gets the certificates that served last: \S+site\.pem: it has expired/, @one.stderr)
+    assert_match(/frontend 0 starts with the certificates that served last: \S+site\.pem: it has expired/, @one.stderr)
     renewed = FrontendServers.certificate(@dir, "site")
     another_frontend
     File.delete("#{@dir}/site.pem")

@@ -209,7 +209,7 @@ static int cannot_start(char *error)
     return ORIBI_ESYS;
 }
 
-/* One that is started again gets the certificates that served last, where the files have none that are good. 0;
+/* One that is started again starts with the certificates that served last, where the files have none that are good. 0;
  * ORIBI_AGAIN: a password is asked for; or a code with one line in `error`. */
 static int start(struct oribi__context *context, struct oribi__frontend *frontend, char *error)
 {
