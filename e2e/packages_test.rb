@@ -321,7 +321,8 @@ E2E.suite("packages", transports: %i[tcp]) do
 
     def test_another_system
       %w[solaris MSWin32 cygwin msys dragonfly].each do |system|
-        assert_equal ["OS unsupported: the server #{RUNS_ON}, and this is #{system}: #{INSTEAD}.\n", 0], configured_on(system)
+        pure = "or perl Makefile.PL PUREPERL_ONLY=1: doc/pure.md"
+        assert_equal ["OS unsupported: the server #{RUNS_ON}, and this is #{system}: #{INSTEAD}, #{pure}.\n", 0], configured_on(system)
         refute_path_exists File.join(folder, "Makefile")
         assert_equal ["OS unsupported: the client #{RUNS_ON}, and this is #{system}: #{INSTEAD}.\n", 0],
                      configured_on(system, dir: File.join(E2E::ROOT, "redis/perl"))

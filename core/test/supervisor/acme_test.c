@@ -669,8 +669,11 @@ int main(int argc, char **argv)
 {
     char self[PATH_MAX];
     char record[128];
-    if (argc > 1 && strcmp(argv[1], "--acme") == 0)
-        return play();
+    if (argc > 1 && strcmp(argv[1], "--acme") == 0) {
+        int code = play();
+        (void)fflush(NULL);
+        _exit(code); /* what it leaves to its end is no leak of the test's */
+    }
     ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
     if (n <= 0)
         return skip_all("no /proc");

@@ -66,7 +66,7 @@ sub main { return Oribi::Pure::Command::run(@_) }
 # head.c, authority.c. A head that has arrived whole and is as usual is one match and one walk over its fields. Every
 # other one goes through advance(), which alone decides what is refused and what has not arrived yet; both end in
 # meaning().
-package Oribi::Pure::Head {
+package Oribi::Pure::Head 0.100 {
     use constant { FIELDS_CAP => 256, NAME_MAX => 1024, METHOD_MAX => 32, EMPTY_LINES_MAX => 2, KEYS_KEPT => 1000 };
 
     # Classes of bytes, for the inside of brackets.
@@ -434,7 +434,7 @@ package Oribi::Pure::Head {
 #   size_first ─hex─► size ─;─► ext_… ─CR─► size_lf ─► data ─► data_cr ─► data_lf ─► size_first
 #                       └──────CR───────────►┘  └ size 0 ─► first ─CR─► end_lf ─► done
 #   first ─tchar─► name ─:─► value ─CR─► line_lf ─► first                                          (trailer fields)
-package Oribi::Pure::Chunked {
+package Oribi::Pure::Chunked 0.100 {
     use constant { EXT_MAX => 16 << 10, TRAILER_MAX => 16 << 10, DIGITS_MAX => 16, ZEROS_FREE => 16, OVERHEAD_FREE => 64 << 10, OVERHEAD_RATIO => 8 };
 
     my $TOKEN = $Oribi::Pure::Head::TOKEN;
@@ -617,7 +617,7 @@ package Oribi::Pure::Chunked {
 
 # Heads of answers, as core/src/http/response.c and mend.c write them: every name and value is checked, framing and
 # persistence are written from what the server knows and never copied from the application.
-package Oribi::Pure::Answer {
+package Oribi::Pure::Answer 0.100 {
     use constant { HEAD_BYTES_MAX => 256 << 10, FIELDS_MAX => 1024, NAMES_KEPT => 1000 };
 
     my $TOKEN = $Oribi::Pure::Head::TOKEN;
@@ -858,7 +858,7 @@ package Oribi::Pure::Answer {
 # A connection is a hash: fh, fd, listener; address and port of the peer; state; in (bytes read and not yet used);
 # parser (state of Head::parse); head, body, temp, left, chunks (of the request); out, spill, source, complete, closes
 # (of the answer); deadline (0: none). Only the worker's loop reads and writes sockets.
-package Oribi::Pure::Worker {
+package Oribi::Pure::Worker 0.100 {
     use Errno qw(EAGAIN EWOULDBLOCK EINTR EBADF);
     use POSIX ();
     use Scalar::Util ();
@@ -1761,7 +1761,7 @@ package Oribi::Pure::Worker {
 
 # What a streaming application writes to. write() waits while the client is slow, and serves the other connections'
 # input and output meanwhile; it dies when the client has gone, so that endless streams end.
-package Oribi::Pure::Writer {
+package Oribi::Pure::Writer 0.100 {
     sub write {
         my ($self, $content) = @_;
         my ($worker, $c) = @$self{qw(worker conn)};
@@ -1784,7 +1784,7 @@ package Oribi::Pure::Writer {
 }
 
 # The value of psgix.io: the client's socket, once somebody looks at it.
-package Oribi::Pure::Socket {
+package Oribi::Pure::Socket 0.100 {
     sub TIESCALAR { my ($class, $c) = @_; return bless { conn => $c }, $class }
     sub STORE { my ($self, $value) = @_; $self->{value} = $value; return }
 
@@ -1806,7 +1806,7 @@ package Oribi::Pure::Socket {
 # The supervisor runs no code of the application. A generation is one mold, which has loaded the application, and its
 # workers; the next one is started beside it at a reload, and takes over once its workers have been forked. A process
 # notices the end of its parent by the end of a pipe. Without fork, one process serves.
-package Oribi::Pure::Processes {
+package Oribi::Pure::Processes 0.100 {
     use Config ();
     use Errno qw(EINTR);
     use POSIX ();
@@ -2282,7 +2282,7 @@ package Oribi::Pure::Processes {
 
 # Options by the core's table: names, bounds, defaults and what they mean are those of oribi-psgi. Beside them what only
 # Perl can hold: hooks and sockets that listen already.
-package Oribi::Pure::Settings {
+package Oribi::Pure::Settings 0.100 {
     # Of the table below, in the order of --help; tools/pure-options reads this list.
     my @SERVED = qw(
         bind host port backlog reuse_port health header workers single preload daemonize pid_file shutdown_timeout err_respawn_interval
@@ -2657,7 +2657,8 @@ OTHERS
         return;
     }
 
-    package Oribi::Pure::Words {
+    package    # of a file that is read here alone
+        Oribi::Pure::Words {
         our $set;
         for my $name (grep { !/\A(?:bind|chdir|eval|require)\z/ } keys %{ { %OPTION, %HOOK } }) {
             no strict 'refs';    ## no critic: the file calls it by its name
@@ -2726,7 +2727,7 @@ OTHERS
 
 # --- the command line -------------------------------------------------------------------------------------------------
 
-package Oribi::Pure::Command {
+package Oribi::Pure::Command 0.100 {
     # perl Pure.pm [options] [app.psgi]; returns the exit code.
     sub run {
         my (@argv) = @_;
