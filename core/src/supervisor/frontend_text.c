@@ -129,7 +129,8 @@ int oribi__frontend_text_fd(const struct oribi_buf *text, char *error)
         oribi_os_close(fd);
         return ORIBI_ESYS;
     }
-    memcpy(map, text->p, text->len);
+    if (text->len)
+        memcpy(map, text->p, text->len);
     (void)munmap(map, text->len + 1); /* whole mapping: cannot fail */
     return fd;
 }
