@@ -634,7 +634,7 @@ static const struct oribi__metric table[] = {
      .help = "when the first of the certificates that frontends show expires, seconds since 1970"},
     {"oribi_acme_placeholders", .kind = ORIBI__GAUGE, .put = put_placeholders,
      .help = "certificates of the option acme that have not come yet: a self-signed one serves"},
-    {"oribi_acme_orders", .put = put_acme_orders, .help = "orders for certificates that the server has begun"},
+    {"oribi_acme_orders", .put = put_acme_orders, .help = "orders for certificates that have ended, well or not"},
     {"oribi_acme_failures", .put = put_acme_failures, .help = "orders that have failed"},
     {"oribi_acme_certificate_expires_timestamp_seconds", LABEL("name", NULL), .kind = ORIBI__GAUGE, .unit = "seconds",
      .put = put_acme_expiry, .help = "when each of those certificates expires, seconds since 1970"},

@@ -133,10 +133,11 @@ static void begin_order(struct oribi__acme *acme, uint32_t index)
     acme->child.tried_before_s = item->tried_s;
     item->tried_s = oribi__acme_now_s(acme);
     item->asked = false;
-    acme->context->observe->totals.acme_orders++;
     oribi__acme_log_begin(acme, item);
-    if (oribi__acme_child_start(acme, true, index, error) < 0)
+    if (oribi__acme_child_start(acme, true, index, error) < 0) {
+        acme->context->observe->totals.acme_orders++;
         order_failed(acme, item, error);
+    }
 }
 
 /* The certificate that is asked for first. */
@@ -260,11 +261,11 @@ void oribi__acme_ordered(struct oribi__acme *acme)
 {
     struct oribi__acme_child *child = &acme->child;
     struct oribi__acme_item *item = &acme->items[child->index];
+    acme->context->observe->totals.acme_orders += child->said != ORIBI__ACME_SAID_BUSY; /* a counter never falls */
     if (child->said == ORIBI__ACME_SAID_DONE && child->has_facts) {
         order_done(acme, item);
     } else if (child->said == ORIBI__ACME_SAID_BUSY) {
         item->tried_s = child->tried_before_s;
-        acme->context->observe->totals.acme_orders--; /* none was begun */
         wait_for_other(acme);
     } else if (child->ended && !child->is_late) {
         item->tried_s = child->tried_before_s; /* the server stops, or a successor asks */
