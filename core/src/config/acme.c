@@ -224,6 +224,12 @@ int oribi_acme_check(const struct oribi_options *options, char *error)
     return check_first_names(options, error);
 }
 
+void oribi_acme_print_names(struct oribi_buf *out, const struct oribi_acme_line *acme)
+{
+    for (uint32_t i = 0; i < acme->count; i++)
+        oribi_buf_print(out, "%s%s", i ? "," : "", acme->names[i]);
+}
+
 /* --- places --- */
 
 bool oribi_acme_dir(const struct oribi_options *options, char *dst, size_t cap)
@@ -243,6 +249,18 @@ bool oribi_acme_file(const char *dir, const struct oribi_acme_line *acme, char *
 {
     int n = snprintf(dst, cap, "%s/%s.pem", dir, acme->names[0]);
     return n > 0 && (size_t)n < cap;
+}
+
+/* --- challenges --- */
+
+bool oribi_acme_is_challenge(const char *token, const char *authorization)
+{
+    static const char base64url[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    size_t n = strspn(token, base64url);
+    const char *thumb = authorization + n + 1;
+    return n > 0 && n <= ORIBI_ACME_TOKEN_MAX && !token[n] && strlen(authorization) <= ORIBI_ACME_AUTHORIZATION_MAX &&
+           strncmp(authorization, token, n) == 0 && authorization[n] == '.' && *thumb &&
+           !thumb[strspn(thumb, base64url)];
 }
 
 /* --- when --- */

@@ -33,8 +33,6 @@ enum {
     ORIBI__ACME_OUTPUT_MAX = 64 * 1024, /* bytes that a client may print; more are left out */
     ORIBI__ACME_FILE_MAX = 256 * 1024,  /* of a chain with its key */
     ORIBI__ACME_COMMAND_WORDS_MAX = 32, /* of acme_command */
-    ORIBI__ACME_TOKEN_LEN_MAX = 200,    /* RFC 8555 8.1: base64url of at least 128 bits */
-    ORIBI__ACME_AUTHORIZATION_LEN_MAX = 300,
 };
 
 /* --- acme_order.c --- */
@@ -128,8 +126,5 @@ int oribi__acme_client_issue(struct oribi__acme_client *client, const char *requ
 /* The words of a client that has failed, in one line of printable ASCII: of the authority's problem document (RFC 7807)
  * where there is one. Writes at most ORIBI_ACME_REASON_MAX bytes and a NUL. */
 void oribi__acme_client_words(struct oribi_slice output, char *reason);
-
-/* Is this a token, and what it is answered with (RFC 8555 8.1, 8.3)? */
-bool oribi__acme_is_challenge(const char *token, const char *authorization);
 
 #endif

@@ -161,7 +161,7 @@ static void read_hook(const struct oribi__acme_client *client, struct running *r
     bool begins = line[0] == ORIBI_ACME_SAYS_BEGIN && space;
     if (begins)
         *space = '\0';
-    bool good = begins && oribi__acme_is_challenge(line + 1, space + 1);
+    bool good = begins && oribi_acme_is_challenge(line + 1, space + 1);
     if (begins)
         *space = ' ';
     if (good || line[0] == ORIBI_ACME_SAYS_END)

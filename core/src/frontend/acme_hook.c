@@ -10,16 +10,6 @@
 
 enum { ANSWER_MS = 30 * 1000 };
 
-bool oribi__acme_is_challenge(const char *token, const char *authorization)
-{
-    static const char base64url[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-    size_t n = strspn(token, base64url);
-    const char *thumb = authorization + n + 1;
-    return n > 0 && n <= ORIBI__ACME_TOKEN_LEN_MAX && !token[n] &&
-           strlen(authorization) <= ORIBI__ACME_AUTHORIZATION_LEN_MAX && strncmp(authorization, token, n) == 0 &&
-           authorization[n] == '.' && *thumb && !thumb[strspn(thumb, base64url)];
-}
-
 static bool take_answer(int fd)
 {
     struct pollfd item = {.fd = fd, .events = POLLIN};
@@ -37,7 +27,7 @@ int oribi_frontend_acme_hook(int argc, char **argv)
         return 1;
     }
     bool begins = strcmp(argv[1], "begin") == 0;
-    if (strcmp(argv[2], "http-01") != 0 || !oribi__acme_is_challenge(argv[4], argv[5]))
+    if (strcmp(argv[2], "http-01") != 0 || !oribi_acme_is_challenge(argv[4], argv[5]))
         return begins ? 1 : 0; /* another type is tried then */
     int n = snprintf(line, sizeof(line), "%c%s%s%s", begins ? ORIBI_ACME_SAYS_BEGIN : ORIBI_ACME_SAYS_END, argv[4],
                      begins ? " " : "", begins ? argv[5] : ""); /* fits */

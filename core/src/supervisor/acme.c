@@ -333,8 +333,7 @@ static void add_item(struct oribi__acme *acme, const struct oribi_acme_line *lin
 {
     struct oribi__acme_item *item = &acme->items[acme->set.count];
     struct oribi_buf names = {0};
-    for (uint32_t i = 0; i < line->count; i++)
-        oribi_buf_print(&names, "%s%s", i ? "," : "", line->names[i]);
+    oribi_acme_print_names(&names, line);
     item->names = oribi_mem_alloc(names.len + 1, 1);
     memcpy(item->names, names.p, names.len);
     oribi_buf_deinit(&names);

@@ -17,8 +17,6 @@ enum {
     ORIBI__ACME_END_MS = 2 * 1000,        /* until a child that was told to end is killed */
     ORIBI__ACME_LAST_MS = 500,            /* for that, once nothing else holds the server */
     ORIBI__ACME_RENEW_S = 60,             /* between two orders by ctl */
-    ORIBI__ACME_TOKEN_MAX = 200,
-    ORIBI__ACME_AUTHORIZATION_MAX = 300,
     ORIBI__ACME_SERIAL_MAX = 80,
     ORIBI__ACME_COMMAND_WORDS_CAP = 512,
 };
@@ -42,8 +40,8 @@ struct oribi__acme_item {
 };
 
 struct oribi__acme_token {
-    char token[ORIBI__ACME_TOKEN_MAX + 1];
-    char authorization[ORIBI__ACME_AUTHORIZATION_MAX + 1];
+    char token[ORIBI_ACME_TOKEN_MAX + 1];
+    char authorization[ORIBI_ACME_AUTHORIZATION_MAX + 1];
 };
 
 enum oribi__acme_said {

@@ -185,23 +185,13 @@ static void is_late(void *owner)
     send_ready(owner, ORIBI_ACME_TOLD_READY); /* those that are there answer */
 }
 
-static bool is_base64url(const char *text, const char *more)
-{
-    for (; *text; text++)
-        if (!((*text >= 'A' && *text <= 'Z') || (*text >= 'a' && *text <= 'z') || (*text >= '0' && *text <= '9') ||
-              strchr(more, *text)))
-            return false;
-    return true;
-}
-
 /* "TOKEN AUTHORIZATION" */
 static void begin_challenge(struct oribi__acme *acme, const char *text)
 {
     struct oribi__acme_token token;
     char extra;
     bool good = sscanf(text, "%200s %300s %c", token.token, token.authorization, &extra) == 2 &&
-                is_base64url(token.token, "-_") && is_base64url(token.authorization, "-_.") &&
-                acme->token_count < ORIBI_ACME_TOKENS_MAX;
+                oribi_acme_is_challenge(token.token, token.authorization) && acme->token_count < ORIBI_ACME_TOKENS_MAX;
     if (!good) {
         acme->ready_owed++;
         send_ready(acme, ORIBI_ACME_TOLD_FAILED);

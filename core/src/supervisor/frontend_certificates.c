@@ -202,8 +202,7 @@ static int add_line(const struct reading *reading, uint32_t listener, const char
     char path[PATH_MAX];
     if (!oribi_acme_file(dir, line, path, sizeof(path)))
         return complain(reading, dir, "the path of a certificate in it is too long");
-    for (uint32_t i = 0; i < line->count; i++)
-        oribi_buf_print(&names, "%s%s", i ? "," : "", line->names[i]);
+    oribi_acme_print_names(&names, line);
     int code = add_managed(reading, listener, path, oribi_slice(names.p, names.len));
     oribi_buf_deinit(&names);
     return code;

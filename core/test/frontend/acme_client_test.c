@@ -53,31 +53,31 @@ static void test_long_words_are_cut(void)
 
 static void test_what_is_a_challenge(void)
 {
-    char token[ORIBI__ACME_TOKEN_LEN_MAX + 2];
-    char authorization[ORIBI__ACME_AUTHORIZATION_LEN_MAX + 2];
-    ok(oribi__acme_is_challenge("aB-_9", "aB-_9.thumb"));
-    ok(!oribi__acme_is_challenge("", ".thumb"));
-    ok(!oribi__acme_is_challenge("a/b", "a/b.thumb"));
-    ok(!oribi__acme_is_challenge("a", "b.thumb"));
-    ok(!oribi__acme_is_challenge("a", "a."));
-    ok(!oribi__acme_is_challenge("a", "a.th umb"));
-    ok(!oribi__acme_is_challenge("a", "a"));
-    ok(!oribi__acme_is_challenge("a", ""));
+    char token[ORIBI_ACME_TOKEN_MAX + 2];
+    char authorization[ORIBI_ACME_AUTHORIZATION_MAX + 2];
+    ok(oribi_acme_is_challenge("aB-_9", "aB-_9.thumb"));
+    ok(!oribi_acme_is_challenge("", ".thumb"));
+    ok(!oribi_acme_is_challenge("a/b", "a/b.thumb"));
+    ok(!oribi_acme_is_challenge("a", "b.thumb"));
+    ok(!oribi_acme_is_challenge("a", "a."));
+    ok(!oribi_acme_is_challenge("a", "a.th umb"));
+    ok(!oribi_acme_is_challenge("a", "a"));
+    ok(!oribi_acme_is_challenge("a", ""));
     memset(token, 'a', sizeof(token));
-    token[ORIBI__ACME_TOKEN_LEN_MAX] = '\0';
+    token[ORIBI_ACME_TOKEN_MAX] = '\0';
     (void)snprintf(authorization, sizeof(authorization), "%s.x", token);
-    ok(oribi__acme_is_challenge(token, authorization));
-    token[ORIBI__ACME_TOKEN_LEN_MAX] = 'a';
-    token[ORIBI__ACME_TOKEN_LEN_MAX + 1] = '\0';
+    ok(oribi_acme_is_challenge(token, authorization));
+    token[ORIBI_ACME_TOKEN_MAX] = 'a';
+    token[ORIBI_ACME_TOKEN_MAX + 1] = '\0';
     (void)snprintf(authorization, sizeof(authorization), "%s.x", token);
-    ok(!oribi__acme_is_challenge(token, authorization));
+    ok(!oribi_acme_is_challenge(token, authorization));
     memset(authorization, 'a', sizeof(authorization));
     authorization[1] = '.';
-    authorization[ORIBI__ACME_AUTHORIZATION_LEN_MAX] = '\0';
-    ok(oribi__acme_is_challenge("a", authorization));
-    authorization[ORIBI__ACME_AUTHORIZATION_LEN_MAX] = 'a';
-    authorization[ORIBI__ACME_AUTHORIZATION_LEN_MAX + 1] = '\0';
-    ok(!oribi__acme_is_challenge("a", authorization));
+    authorization[ORIBI_ACME_AUTHORIZATION_MAX] = '\0';
+    ok(oribi_acme_is_challenge("a", authorization));
+    authorization[ORIBI_ACME_AUTHORIZATION_MAX] = 'a';
+    authorization[ORIBI_ACME_AUTHORIZATION_MAX + 1] = '\0';
+    ok(!oribi_acme_is_challenge("a", authorization));
 }
 
 /* The client, a shell script, makes an account only where no key is left. */

@@ -16,6 +16,8 @@ enum {
     ORIBI_ACME_NAMES_MAX = 100,      /* of a certificate, as Let's Encrypt has it */
     ORIBI_ACME_NAME_MAX = 253,       /* bytes, RFC 1035 2.3.4 */
     ORIBI_ACME_FIRST_NAME_MAX = 240, /* it has "-cert.pem" behind it, and files have names of 255 bytes */
+    ORIBI_ACME_TOKEN_MAX = 200,      /* bytes; RFC 8555 8.1: base64url of at least 128 bits */
+    ORIBI_ACME_AUTHORIZATION_MAX = 300,
     ORIBI_ACME_MAIL_MAX = 254,
     ORIBI_ACME_TEXT_MAX = ORIBI_ACME_NAMES_MAX * (ORIBI_ACME_NAME_MAX + 1),
 };
@@ -49,6 +51,12 @@ bool oribi_acme_dir(const struct oribi_options *options, char *dst, size_t cap);
 
 /* Writes "DIR/FIRST-NAME.pem", the chain and the key of the certificate. False: longer than cap. */
 bool oribi_acme_file(const char *dir, const struct oribi_acme_line *acme, char *dst, size_t cap);
+
+/* Appends the names with commas between them. */
+void oribi_acme_print_names(struct oribi_buf *out, const struct oribi_acme_line *acme);
+
+/* Is this a token, and what it is answered with (RFC 8555 8.1, 8.3)? */
+bool oribi_acme_is_challenge(const char *token, const char *authorization);
 
 /* --- when --- */
 
