@@ -101,7 +101,7 @@ class PackagedAcmeTest < Minitest::Test
                               env: { "PATH" => Userland::ENVIRONMENT["PATH"] }, group: true).launch
     the_page_comes
     assert_match %r{^location: https://example.org/x\r?$}i, run!("curl -sS -i --max-time 30 http://example.org/x")
-    assert_match(/^example\.org +good /, run!("#{NAME} ctl certificates"))
+    assert_match(/^example\.org +good /, run!("cd /srv/site && #{NAME} ctl certificates"))
     folder = "/var/lib/oribi/acme"
     assert_equal ["root 755", "root 600", "root 600", "oribi-acme 700", "oribi-acme 700"],
                  owners(folder, "#{folder}/example.org.pem", "#{folder}/example.org.state", "#{folder}/account", "#{folder}/request")
@@ -179,5 +179,19 @@ class PackagedAcmeTest < Minitest::Test
     run!("chmod 755 /usr/local/bin/lego")
     renewal = E2E::RUBY && sh_with("lego --path").commands.fetch(0).text.sub("run --run-hook", "renew --days 36500 --no-random-sleep --renew-hook")
     follow_recipe("lego --path", renewal)
+  end
+
+  # The certificates of servers that were started as root are there until both packages have gone.
+  def test_6_purge
+    other = E2E::RUBY ? "oribi-psgi" : "oribi"
+    userland.write("/root/other/DEBIAN/control", "Package: #{other}\nVersion: 1\nArchitecture: all\nMaintainer: a <a@example.org>\nDescription: x\n")
+    run!("mkdir -p /var/lib/oribi/acme && dpkg-deb -b /root/other /root/other.deb && dpkg -i /root/other.deb")
+    run!("apt-get purge -y -qq #{NAME}")
+    assert_equal ["acme"], Dir.children(userland.path("/var/lib/oribi"))
+    refute File.exist?(userland.path("/var/lib/oribi-psgi"))
+    run!("dpkg --purge #{other} && dpkg -i /root/taken.deb")
+    run!("apt-get purge -y -qq #{NAME}")
+    refute File.exist?(userland.path("/var/lib/oribi"))
+    run!("getent passwd oribi-acme")
   end
 end
