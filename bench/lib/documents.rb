@@ -79,13 +79,12 @@ module Bench
       one = @findings.find(workload, servers.first, "requests_per_second")
       rounds = "#{one[:rounds]} rounds of #{(one[:seconds] / one[:rounds]).round(1)} s in turn, medians"
       title = "#{@findings.workloads.dig(workload.to_sym, :about)}: #{rounds}. #{machine(workload)}."
-      [title, "", *table([["server", "requests/s", "to nginx", "CPU µs/request", "to bare loop", "remark"], *rows], right: 1..4)]
+      [title, "", *table([["server", "requests/s", "to nginx", "CPU µs/request", "remark"], *rows], right: 1..3)]
     end
 
     def hello_row(workload, server)
       rate, cpu = %w[requests_per_second cpu_us_per_request].map { |metric| @findings.find(workload, server, metric) }
-      [@findings.name_of(server), figure(rate), ratio(workload, server, "nginx-file", "requests_per_second"), figure(cpu),
-       ratio(workload, server, "bare", "cpu_us_per_request"), remark(rate, cpu)]
+      [@findings.name_of(server), figure(rate), ratio(workload, server, "nginx-file", "requests_per_second"), figure(cpu), remark(rate, cpu)]
     end
 
     # Why a figure looks odd, beside it: what the run noted, and a core that the server did not use.
@@ -189,7 +188,7 @@ module Bench
     def slower
       rows = @findings.workloads.keys.map(&:to_s).flat_map { |workload| OWN.filter_map { |own, kind| against_best(workload, own, kind) } }
       rows = rows.select { |row| row.last < EVEN }.map { |*row, times| [*row, format("%.2f x", times)] }
-      rows.empty? ? [] : table([["workload", "Oribi", "best other", "its requests/s", "Oribi's", "Oribi is"], *rows], right: 3..5)
+      rows.empty? ? [] : table([["workload", "Oribi", "best other", "Oribi is"], *rows], right: 3..)
     end
 
     def against_best(workload, own, kind)
@@ -199,7 +198,7 @@ module Bench
 
       about = @findings.workloads.dig(workload.to_sym, :about)
       times = @findings.ratio(workload, own, best[:server], "requests_per_second") or return
-      [about || workload, @findings.name_of(own), @findings.name_of(best[:server]), figure(best), figure(mine), times]
+      [about || workload, @findings.name_of(own), @findings.name_of(best[:server]), times]
     end
   end
 end
