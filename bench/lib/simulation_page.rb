@@ -67,7 +67,7 @@ module Bench
     end
 
     def tables
-      { "summary" => summary, "p99" => by_workers("p99_ms"), "services" => by_service, "loads" => by_load, "cost" => costs, "fleet" => fleets }
+      { "summary" => summary, "p99" => by_workers("p99_ms"), "services" => by_service, "cost" => costs, "fleet" => fleets }
     end
 
     private
@@ -99,12 +99,6 @@ module Bench
       columns = Simulation::SERVICES.product(Simulation::ARRIVALS)
       heads = columns.map { |service, arrivals| "#{SERVICE_NAMES[service]}#{", bursty" if arrivals == "bursty"}" }
       table_of(heads, columns.map { |service, arrivals| of(service: service, arrivals: arrivals, load: 0.8, workers: 16) }, "p99_ms")
-    end
-
-    def by_load
-      columns = Simulation::LOADS.product([4, 64])
-      heads = columns.map { |load, count| "#{load}, #{count} workers" }
-      table_of(heads, columns.map { |load, count| of(arrivals: "poisson", service: "exponential", load: load, workers: count) }, "p99_ms")
     end
 
     def cost_us(line)
