@@ -67,7 +67,7 @@ module Bench
     end
 
     def tables
-      { "summary" => summary, "p99" => by_workers("p99_ms"), "services" => by_service, "cost" => costs, "fleet" => fleets }
+      { "summary" => summary, "services" => by_service, "cost" => costs, "fleet" => fleets }
     end
 
     private
@@ -89,10 +89,6 @@ module Bench
       first = ["one ideal queue waits", *columns.map { |lines| ms(lines.first["ideal_#{key}"]) }]
       rows = rules.map { |rule| [NAMES[rule], *columns.map { |lines| ms(beyond(lines.find { |line| line["rule"] == rule }, key)) }] }
       Document.table([["ms", *heads], first, *rows])
-    end
-
-    def by_workers(key)
-      table_of(workers, workers.map { |count| of(arrivals: "poisson", service: "exponential", load: 0.8, workers: count) }, key)
     end
 
     def by_service

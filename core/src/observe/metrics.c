@@ -713,8 +713,8 @@ void oribi__metrics_doc(struct oribi_buf *out)
 {
     struct oribi__scrape scrape = {.out = out};
     for (size_t i = 0; i < METRICS; i++)
-        oribi_buf_print(scrape.out, "| `%s%s` | %s | %s%s%s | %s |\n", table[i].name, suffix_of(&table[i]),
-                        kinds[table[i].kind], table[i].label ? "`" : "", table[i].label ? table[i].label : "",
+        oribi_buf_print(scrape.out, "| `%s%s` | %s%s%s%s | %s |\n", table[i].name, suffix_of(&table[i]),
+                        kinds[table[i].kind], table[i].label ? " `" : "", table[i].label ? table[i].label : "",
                         table[i].label ? "`" : "", table[i].help);
 }
 
