@@ -67,7 +67,7 @@ module Bench
     end
 
     def tables
-      { "summary" => summary, "services" => by_service, "cost" => costs, "fleet" => fleets }
+      { "summary" => summary, "cost" => costs }
     end
 
     private
@@ -81,21 +81,7 @@ module Bench
       value.abs >= 100 ? value.round.to_s : format(value.abs >= 10 ? "%.1f" : "%.2f", value.zero? ? 0 : value)
     end
 
-    def rules = Simulation::RULES
     def workers = @one.map { |line| line["workers"] }.uniq.sort
-
-    # The ideal queue's own, then what others have beyond it.
-    def table_of(heads, columns, key)
-      first = ["one ideal queue waits", *columns.map { |lines| ms(lines.first["ideal_#{key}"]) }]
-      rows = rules.map { |rule| [NAMES[rule], *columns.map { |lines| ms(beyond(lines.find { |line| line["rule"] == rule }, key)) }] }
-      Document.table([["ms", *heads], first, *rows])
-    end
-
-    def by_service
-      columns = Simulation::SERVICES.product(Simulation::ARRIVALS)
-      heads = columns.map { |service, arrivals| "#{SERVICE_NAMES[service]}#{", bursty" if arrivals == "bursty"}" }
-      table_of(heads, columns.map { |service, arrivals| of(service: service, arrivals: arrivals, load: 0.8, workers: 16) }, "p99_ms")
-    end
 
     def cost_us(line)
       line["handoffs"] * HANDOFF_US + line["wakeups"] * WAKEUP_US + line["looks"] * LOOK_US + line["slots"] * SLOT_US
@@ -108,29 +94,6 @@ module Bench
       end
       told = [kept, fresh].map { |ends| ends.map { |us, count| "#{us} µs (#{count} workers)" }.join(" to ") }
       wrap("A request on a kept connection costs #{told[0]}, one on a connection of its own #{told[1]}.")
-    end
-
-    # Our rules within each machine.
-    def fleets
-      sizes = @fleets.map { |line| line["machines"] }.uniq.sort
-      keys = @fleets.map { |line| line.values_at("balancer", "inform_ms") }.uniq
-      rows = keys.map do |balancer, inform_ms|
-        name = NAMES[balancer]
-        name = { "idle" => "machine with an idle worker", "weights" => "weights by idle workers", "agent" => "weights of `agent`, every two seconds",
-                 "agent-least" => "least connections with weights of `agent`" }.fetch(balancer, name)
-        name += inform_ms.to_f.positive? ? ", told each second" : ", known" if Simulation::INFORMED.include?(balancer)
-        [name, *sizes.map { |size| fleet_cell(size, balancer, inform_ms) }]
-      end
-      ["p99 of the wait beyond one ideal queue before all workers, ms:", "",
-       *Document.table([["", *sizes.map { |size| "#{size} machines" }], *rows])]
-    end
-
-    def fleet_cell(size, balancer, inform_ms)
-      line = @fleets.find { |one| one.values_at("machines", "balancer", "inform_ms", "rule", "load") == [size, balancer, inform_ms, "ours", 0.8] }
-      # A queue that grows for as long as the run lasts has no mean.
-      return "grows" if line["ci_ms"] > line["mean_ms"] / 4 && line["mean_ms"] > 100
-
-      ms(beyond(line, "p99_ms"))
     end
 
     # Of each trace: who waits least, and by how much more than one queue.
