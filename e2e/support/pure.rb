@@ -3,7 +3,7 @@
 # Which end-to-end files the third command, `pure` (Oribi::Pure, the server in Perl alone), has to pass, and why not the
 # others. A new file belongs into one of the lists.
 module E2E
-  PURE_FILES = %w[basics bodies clients letter limits persistence].freeze
+  PURE_FILES = %w[basics bodies clients exact letter limits persistence].freeze
 
   PURE_LEFT_OUT = {
     "options that Oribi::Pure refuses: control, status, static, sendfile, compress, answer, error_page, dev, single's " \
@@ -24,10 +24,9 @@ module E2E
     "placement between workers, the helper, system calls and descriptors of the core" => %w[
       descriptors hangs ownership placement saturation surroundings supervisor_waits syscalls listeners
     ],
-    "log lines, processes and their ends as the core's supervisor has them; perl/t/65-pure-processes.t has those of " \
-    "Oribi::Pure. exact: a worker that has reached requests_max closes its kept connections, whose next request may be " \
-    "on its way" => %w[
-      children ends exact forks lifecycle mishaps restarts signals startup stops storage upgrade
+    "log lines, processes and their ends as the core's supervisor has them; perl/t/65-pure-processes.t and " \
+    "67-pure-load.t have those of Oribi::Pure" => %w[
+      children ends forks lifecycle mishaps restarts signals startup stops storage upgrade
     ],
   }.freeze
 end

@@ -36,6 +36,7 @@ my %route = (
     '/slurp' => sub { my ($env) = @_; my $all = join '', readline $env->{'psgi.input'}; seek $env->{'psgi.input'}, 0, 0; $env->{'psgi.input'}->read(my $again, 1 << 24); [200, [], [length($all) . ' ' . ($all eq $again ? 'same' : 'other')]] },
     '/keys' => sub { my ($env) = @_; [200, [], [join ' ', map { $_ . '=' . ($env->{$_} // '') } qw(REQUEST_METHOD PATH_INFO QUERY_STRING REQUEST_URI SCRIPT_NAME SERVER_NAME SERVER_PROTOCOL REMOTE_ADDR psgi.url_scheme)]] },
     '/lines' => sub { [200, [], Lines->new("one\n", "two\n", "three\n")] },
+    '/numbers' => sub { my $n = 0; [200, [], Lines->new(map { sub { my $text = ''; $text .= sprintf "%015d\n", $n++ for 1 .. 500; $text } } 1 .. 1000)] },
     '/closed' => sub { [200, [], [$closed]] },
     '/file' => sub { open my $fh, '<', "$dir/big" or die $!; [200, [], $fh] },
     '/half' => sub { open my $fh, '<', "$dir/big" or die $!; readline $fh; [200, [], $fh] },
@@ -186,6 +187,19 @@ subtest 'times' => sub {
     $reads_nothing = $server->connect;
     $reads_nothing->send("GET /endless HTTP/1.1\r\nHost: a\r\n\r\n");
     is $server->get('/')->{status}, 200, 'a client that reads nothing loses its connection, and the worker goes on';
+    $server->stop;
+};
+
+subtest 'what does not fit in memory keeps its order' => sub {
+    my $server = start_pure(tcp => $app, response_memory_max => '64K');
+    my $client = $server->connect;
+    $client->send("GET /numbers HTTP/1.1\r\nHost: a\r\n\r\n" x 2);
+    for (1 .. 2) {
+        my $body = $client->response->{body};
+        is length $body, 16 * 500_000, 'all of it';
+        my @lines = unpack '(A16)*', $body;
+        is_deeply [grep { $lines[$_] != $_ } 0 .. $#lines], [], 'line by line';
+    }
     $server->stop;
 };
 

@@ -22,6 +22,7 @@ sub pids { my ($server) = @_; my %seen; for (1 .. 40) { my ($pid) = $server->get
 subtest 'stop' => sub {
     app('one');
     my $server = start();
+    is $server->get('/')->{status}, 200;
     my $client = $server->connect;
     $client->send("GET /slow HTTP/1.1\r\nHost: a\r\n\r\n");
     select undef, undef, undef, 0.1;    # nothing tells that a call has begun
@@ -122,6 +123,15 @@ subtest 'configuration file' => sub {
     is $server->stop, 0;
     my ($code, undef, $said) = run_command('--pure', '-C', write_file('bad.pl', "workers 'many';\n{ teapots => 1 }"), "$dir/app.psgi");
     is "$code $said", "1 oribi-psgi: $dir/bad.pl:1: workers: no count: \"many\"\n", 'a mistake has its line';
+};
+
+subtest 'source text in place of a file' => sub {
+    my $server = start_command('tcp', '--pure', '-e', q[sub { [200, [], ['text']] }]);
+    is $server->get('/')->{body}, 'text';
+    is $server->stop, 0;
+    $server = start_command('tcp', '--pure', '-e', q[enable 'ContentLength'; mount '/a' => sub { [200, [], ['mounted']] }]);
+    is $server->get('/a')->{body}, 'mounted', 'with the words of Plack::Builder';
+    is $server->stop, 0;
 };
 
 subtest 'one process' => sub {

@@ -62,12 +62,11 @@ sub main { return Oribi::Pure::Command::run(@_) }
 
 # --- heads of requests ------------------------------------------------------------------------------------------------
 
-# Strict and incremental (RFC 9112 2-6, RFC 9110 5), with the verdicts of core/src/http: request_line.c, field_lines.c,
-# head.c, authority.c. A head that has arrived whole and is as usual is one match and one walk over its fields. Every
-# other one goes through advance(), which alone decides what is refused and what has not arrived yet; both end in
-# meaning().
+# Strict (RFC 9112 2-6, RFC 9110 5), with the verdicts of core/src/http: request_line.c, field_lines.c, head.c,
+# authority.c. A head that has arrived whole and is as usual is one match. Every other one goes through walk(), which
+# alone decides what is refused and what has not arrived yet. What the fields mean is kept: a client repeats them.
 package Oribi::Pure::Head 0.100 {
-    use constant { FIELDS_CAP => 256, NAME_MAX => 1024, METHOD_MAX => 32, EMPTY_LINES_MAX => 2, KEYS_KEPT => 1000 };
+    use constant { FIELDS_CAP => 256, METHOD_MAX => 32, KEYS_KEPT => 1000, BLOCK_KEPT => 4096 };
 
     # Classes of bytes, for the inside of brackets.
     our $TOKEN = q{!#$%&'*+\-.^_`|~0-9A-Za-z};
@@ -97,94 +96,87 @@ package Oribi::Pure::Head 0.100 {
         $limits{fields_max} = FIELDS_CAP if $limits{fields_max} > FIELDS_CAP;
         my $class = $limits{strict_target} ? $STRICT : $RAW;
         $limits{target} = qr/\G([$class]*+)/;
-        $limits{usual} = qr{\A(?!CONNECT |PROXY )([A-Z]{3,7}+) (/[$class]*+) HTTP/1\.([01])\z};
+        my $line = qr{(?!CONNECT |PROXY )([A-Z]{3,7}+) (/[$class]*+) HTTP/1\.([01])\r\n};
+        $limits{usual} = qr{\A$line((?:[$TOKEN]{1,1024}+:[$TEXT]*+\r\n)*+)\r\n};
         return \%limits;
     }
 
-    # parse(\%state, $limits, $bytes, \$head): the bytes begin at the first byte of a request; %state is empty at its
-    # start, and the bytes only grow until there is a verdict. Returns the head's length and sets $head; 0 when more
-    # bytes are needed; or the negative status of a refusal, with state->{reason}.
+    # parse(\%state, $limits, $bytes, \$head): the bytes begin at the first byte of a request, and only grow until there
+    # is a verdict. Returns the head's length and sets $head; 0 when more bytes are needed; or the negative status of a
+    # refusal, with state->{reason}. The state lives as long as the connection; state->{base} is what each environment
+    # begins with.
     #
     # $head is { env, minor, keep_alive, expect, upgrade, length (-1: chunked), has_body, host, port, dropped }. Its env
     # has the CGI part of the environment; PATH_INFO is still as it came.
     sub parse {
         my ($state, $limits, $head) = @_[0, 1, 3];
-        if (!%$state && (my $end = index $_[2], "\r\n\r\n") > 0) {
-            my $result = $end + 4 <= $limits->{head_bytes_max} ? whole($state, $limits, substr($_[2], 0, $end), $head) : undef;
-            return $result || $end + 4 if defined $result;
+        my ($result, $method, $target, $minor, $path, $query, $authority, $block, $known);
+        my ($head_max, $target_max) = @$limits{qw(head_bytes_max target_bytes_max)};
+        if ($_[2] =~ $limits->{usual} && $+[0] <= $head_max && $+[2] - $-[2] <= $target_max) {
+            ($result, $method, $target, $minor, $block) = ($+[0], $1, $2, $3, $4);
+            my $mark = index $target, '?';
+            ($path, $query) = $mark < 0 ? ($target, '') : (substr($target, 0, $mark), substr $target, $mark + 1);
+            $known = $state->{known};
+            $known = undef if $known && ($known->{block} ne $block || $known->{minor} != $minor);
+            $result = 0 if !$known && ($block =~ tr/\n//) > $limits->{fields_max};
         }
-        my $is_long = length $_[2] >= $limits->{head_bytes_max};
-        my $bytes = $is_long ? \substr($_[2], 0, $limits->{head_bytes_max}) : \$_[2];
-        my $result = advance($state, $limits, $bytes, $head);
-        return $result if $result || !$is_long;
-        return fault($state, 414, 'request line longer than head_bytes_max') if !$state->{line};
-        return fault($state, 431, 'head longer than head_bytes_max');
-    }
-
-    # A whole head, without the empty line, in one walk: 0 or a fault of its meaning; undefined for what advance() must
-    # look at. All controls but TAB are those that split() has taken out.
-    sub whole {
-        my ($state, $limits, $text, $head) = @_;
-        my ($first, @lines) = split /\r\n/, $text;
-        return undef if @lines > $limits->{fields_max} || ($text =~ tr/\x00-\x08\x0a-\x1f\x7f//) != 2 * @lines;
-        my ($method, $target, $minor) = $first =~ $limits->{usual} or return undef;
-        return undef if length $target > $limits->{target_bytes_max};
-        my @fields;
-        for my $line (@lines) {
-            my $colon = index $line, ':';
-            my $name = substr $line, 0, $colon;
-            return undef if $colon < 1 || !defined $KEY{$name} && $name !~ /\A[$TOKEN]{1,1024}\z/o;
-            my $value = substr $line, $colon + (substr($line, $colon + 1, 1) eq ' ' ? 2 : 1);
-            $value =~ s/\A[ \t]++|(?<![ \t])[ \t]++\z//g if $value =~ /\A[ \t]/ || substr($value, -1) =~ /[ \t]/;
-            push @fields, $name, $value;
+        if (!$result) {
+            ($result, my $line) = walk($state, $limits, substr($_[2], 0, $head_max));
+            return $result if $result < 0 || !$result && length $_[2] < $head_max;
+            return fault($state, 414, 'request line longer than head_bytes_max') if !$line;
+            return fault($state, 431, 'head longer than head_bytes_max') if !$result;
+            ($method, $target, $minor, $path, $query, $authority, $block) = @$line;
         }
-        my $mark = index $target, '?';
-        my @parts = $mark < 0 ? ($target, '') : (substr($target, 0, $mark), substr $target, $mark + 1);
-        return meaning($state, $limits, [$method, $target, $minor, @parts], \@fields, $head);
+        if (!$known) {
+            $known = meaning($state, $limits, $minor, $block, $authority);
+            return $known if !ref $known;
+            $state->{known} = length $block < BLOCK_KEPT && !defined $authority ? $known : undef;
+        }
+        my %env = %{ $known->{env} };
+        @env{qw(REQUEST_METHOD REQUEST_URI PATH_INFO QUERY_STRING)} = ($method, $target, $path, $query);
+        $env{REQUEST_URI} = length $query ? "$path?$query" : $path if defined $authority;
+        $$head = { %$known, env => \%env };
+        return $result;
     }
 
     sub fault { my ($state, $status, $reason) = @_; $state->{reason} = $reason; return -$status }
 
-    # Line by line; remembers in the state how far the bytes are known to be good.
-    sub advance {
-        my ($state, $limits, $in, $head) = @_;
-        $state->{pos} //= 0;
-        if (!$state->{line}) {
-            my $result = empty_lines($state, $in) // request_line($state, $limits, $in);
-            return $result unless ref $result;
-            $state->{line} = $result;
-        }
-        my $end = field_lines($state, $limits, $in);
-        return $end if $end <= 0;
-        my $fields = fields_of(substr $$in, $state->{fields}, $end - 2 - $state->{fields});
-        return meaning($state, $limits, $state->{line}, $fields, $head) || $end;
-    }
-
-    # Skips empty lines before the request line (RFC 9112 2.2). Undefined at the first other byte.
-    sub empty_lines {
-        my ($state, $in) = @_;
-        while (1) {
-            my $two = substr $$in, $state->{pos}, 2;
-            return 0 if $two eq '';
-            return fault($state, 400, 'bare LF') if $two =~ /\A\n/;
-            return undef if $two !~ /\A\r/;    ## no critic: a list would be no result
-            return fault($state, 400, 'too many empty lines') if ($state->{empty} // 0) == EMPTY_LINES_MAX;
-            return 0 if length $two == 1;
-            return fault($state, 400, 'bare CR') if $two ne "\r\n";
-            $state->{empty}++;
-            $state->{pos} += 2;
-        }
-    }
-
-    # Gives [method, target, minor, path, query, authority or undef], 0 or a fault. The verdict hangs on the first bytes
-    # that allow it, so that waiting for more cannot change it.
-    sub request_line {
+    # Line by line. Returns the head's length and its request line; 0, with the request line if that has arrived; or a
+    # fault. The verdict hangs on the first bytes that allow it, so that waiting for more cannot change it.
+    sub walk {
         my ($state, $limits, $in) = @_;
+        $in =~ /\A(?:\r\n){0,2}+/g;    # RFC 9112 2.2
+        my $start = pos $in;
+        my $two = substr $in, $start, 2;
+        return fault($state, 400, 'bare LF') if $two =~ /\A\n/;
+        return fault($state, 400, 'too many empty lines') if $start == 4 && $two =~ /\A\r/;
+        return fault($state, 400, 'bare CR') if $two =~ /\A\r./s;
+        return 0 if $two eq '' || $two eq "\r";
+
+        my $line = request_line($state, $limits, \$in, $start);
+        return $line if !ref $line;
+        my ($begin, $count) = (pos $in, 0);
+        while ($in =~ /\G([$TEXT]*+)\r\n/gc) {
+            return (pos $in, [@$line, substr $in, $begin, pos($in) - 2 - $begin]) if $1 eq '';
+            return fault($state, 431, 'more fields than fields_max') if ++$count > $limits->{fields_max};
+            return fault($state, 400, 'field name is not a token') if $1 !~ /\A([$TOKEN]++):/;
+            return fault($state, 431, 'field name over 1024 bytes') if length $1 > 1024;
+        }
+        $in =~ /\G[$TEXT]*+/gc;
+        $two = substr $in, pos $in, 2;
+        return (0, $line) if $two eq '' || $two eq "\r";
+        my $what = $two =~ /\A\r/ ? 'bare CR' : $two =~ /\A\n/ ? 'bare LF' : 'control in a field line';
+        return fault($state, 400, $what);
+    }
+
+    # Gives [method, target, minor, path, query, authority or undef], 0 or a fault; pos() is behind the line.
+    sub request_line {
+        my ($state, $limits, $in, $at) = @_;
         my $n = length $$in;
-        pos($$in) = $state->{pos};
+        pos($$in) = $at;
         $$in =~ /\G([$TOKEN]{0,33}+)/g;
         my $method = $1;
-        my $at = $state->{pos} + length $method;
+        $at += length $method;
         return fault($state, 400, 'method too long') if length $method > METHOD_MAX;
         return 0 if $at == $n;
         return fault($state, 400, 'method is not a token') if $method eq '' || substr($$in, $at, 1) ne ' ';
@@ -201,11 +193,11 @@ package Oribi::Pure::Head 0.100 {
         my $version = substr $$in, $at + 1, 10;
         if ($version !~ m{\AHTTP/([0-9])\.([0-9])\r\n\z}) {
             (my $shape = $version) =~ tr/0-9/d/;
-            my $is_start = $version =~ m{\A[HTP/.0-9\r\n]*\z} && $shape eq substr "HTTP/d.d\r\n", 0, length $shape;
+            my $is_start = $version !~ /d/ && $shape eq substr "HTTP/d.d\r\n", 0, length $shape;
             return $is_start ? 0 : fault($state, 400, 'malformed HTTP version or line end');
         }
         return fault($state, 505, 'unsupported HTTP version') if $1 != 1;
-        @$state{qw(pos fields scanned count)} = ($at + 11, $at + 11, 0, 0);
+        pos($$in) = $at + 11;
         return forms($state, $limits, $method, $target, $2 ? 1 : 0);
     }
 
@@ -213,7 +205,7 @@ package Oribi::Pure::Head 0.100 {
     sub forms {
         my ($state, $limits, $method, $target, $minor) = @_;
         my ($path, $query) = split /\?/, $target, 2;
-        my @line = ($method, $target, $minor, $path, $query // '');
+        my @line = ($method, $target, $minor, $path, $query // '', undef);
         if ($method eq 'CONNECT') {
             return fault($state, 501, 'CONNECT is not served unless connect_allow is on') if !$limits->{connect_allow};
             my ($host, $port) = authority($target);
@@ -226,25 +218,6 @@ package Oribi::Pure::Head 0.100 {
         my ($host) = defined $authority ? authority($authority) : ();
         return fault($state, 400, 'target is no path and no http URI') if !length($host // '');
         return [@line[0 .. 2], length $rest ? $rest : '/', $line[4], $authority];
-    }
-
-    # Accepts field lines up to the empty one. Returns the head's length with it, 0 or a fault.
-    sub field_lines {
-        my ($state, $limits, $in) = @_;
-        while (1) {
-            pos($$in) = $state->{pos} + $state->{scanned};
-            $$in =~ /\G([$TEXT]*+)/g;
-            $state->{scanned} += length $1;
-            my $end = $state->{pos} + $state->{scanned};
-            my $two = substr $$in, $end, 2;
-            return 0 if $two eq '' || $two eq "\r";
-            return fault($state, 400, $two =~ /\A\r/ ? 'bare CR' : $two =~ /\A\n/ ? 'bare LF' : 'control in a field line') if $two ne "\r\n";
-            return $end + 2 if !$state->{scanned};
-            return fault($state, 431, 'more fields than fields_max') if $state->{count} == $limits->{fields_max};
-            return fault($state, 400, 'field name is not a token') if substr($$in, $state->{pos}, $state->{scanned}) !~ /\A([$TOKEN]++):/;
-            return fault($state, 431, 'field name over 1024 bytes') if length $1 > NAME_MAX;
-            @$state{qw(pos scanned count)} = ($end + 2, 0, $state->{count} + 1);
-        }
     }
 
     # Names and values of good lines. White space at the end is cut with a look behind: without it, a long run of it in
@@ -263,7 +236,10 @@ package Oribi::Pure::Head 0.100 {
         (my $core = $key) =~ s/\A_+|_+\z//g;
         my $has_underscore = $name =~ tr/_//;
         my $full = $key =~ /\ACONTENT_(?:TYPE|LENGTH)\z/ && !$has_underscore ? $key : "HTTP_$key";
-        my $result = $has_underscore && $core =~ /\A(?:CONTENT_LENGTH|TRANSFER_ENCODING|HOST)\z/ ? '!' : $DROPPED{$full} ? '' : $has_underscore ? "+$full" : $full;
+        my $result
+            = $has_underscore && $core =~ /\A(?:CONTENT_LENGTH|TRANSFER_ENCODING|HOST)\z/ ? '!'
+            : $DROPPED{$full} ? ''
+            : $has_underscore ? "+$full" : $full;
         $KEY{$name} = $result if keys %KEY < KEYS_KEPT && length $name < 100;
         return $result;
     }
@@ -281,31 +257,31 @@ package Oribi::Pure::Head 0.100 {
         return [map { @$fields[2 * $_, 2 * $_ + 1] } @kept];
     }
 
-    # Gives collected fields their meaning: repeats, Host, framing, Expect, persistence, in the core's order, so that
-    # one input has one verdict. Returns 0 or a fault.
+    # What the fields mean: repeats, Host, framing, Expect, persistence, in the core's order, so that one input has one
+    # verdict. Returns the head without what its request line says, or a fault.
     sub meaning {
-        my ($state, $limits, $line, $fields, $out) = @_;
-        my ($method, $target, $minor, $path, $query, $authority) = @$line;
-        my (%env, $shadow);
-        my $dropped = 0;
+        my ($state, $limits, $minor, $block, $authority) = @_;
+        my $fields = fields_of($block);
+        my %env = %{ $state->{base} || {} };
+        my ($shadow, $dropped) = (0, 0);
         if ($limits->{underscores_allow}) {
             my $all = @$fields;
-            $shadow = grep { ($KEY{ $fields->[2 * $_] } // key_of($fields->[2 * $_])) eq '!' } 0 .. $all / 2 - 1;
+            $shadow = grep { key_of($fields->[2 * $_]) eq '!' } 0 .. $all / 2 - 1;
             $fields = unambiguous($fields);
             $dropped = ($all - @$fields) / 2;
         }
-        for (my $i = 0; $i < @$fields; $i += 2) {
-            my $key = $KEY{ $fields->[$i] } // key_of($fields->[$i]);
+        while (my ($name, $value) = splice @$fields, 0, 2) {
+            my $key = $KEY{$name} // key_of($name);
             if (ord $key < 65) {
                 $shadow = 1 if $key eq '!';
                 $dropped++, next if $key !~ s/\A\+// || !$limits->{underscores_allow};
             }
             if (!exists $env{$key}) {
-                $env{$key} = $fields->[ $i + 1 ];
+                $env{$key} = $value;
             } elsif ($SINGLE{$key} || $EQUAL{$key}) {
-                return fault($state, 400, "field may not be repeated: $fields->[$i]") if $SINGLE{$key} || $env{$key} ne $fields->[ $i + 1 ];
+                return fault($state, 400, "field may not be repeated: $name") if $SINGLE{$key} || $env{$key} ne $value;
             } else {
-                $env{$key} .= ($key eq 'HTTP_COOKIE' ? '; ' : ', ') . $fields->[ $i + 1 ];
+                $env{$key} .= ($key eq 'HTTP_COOKIE' ? '; ' : ', ') . $value;
             }
         }
         return fault($state, 400, 'field name imitates a framing field') if $shadow;
@@ -319,34 +295,25 @@ package Oribi::Pure::Head 0.100 {
             return fault($state, 400, 'no Host field');
         }
         ($host, $port) = authority($authority) if defined $authority;
+        $env{SERVER_NAME} = $host if $host ne '' && $state->{base};
+        $env{SERVER_PORT} //= $port ne '' ? $port : 80 if $state->{base};
 
-        my $length = 0;
         my $has_body = defined $env{CONTENT_LENGTH} || defined $env{HTTP_TRANSFER_ENCODING};
-        if ($has_body) {
-            ($length, my $reason) = framing(\%env, $minor, $limits);
-            return fault($state, -$length, $reason) if $reason;
-        }
+        my ($length, $reason) = $has_body ? framing(\%env, $minor, $limits) : 0;
+        return fault($state, -$length, $reason) if $reason;
         my $expect = 0;
         if (defined $env{HTTP_EXPECT}) {
             return fault($state, 417, 'unknown expectation') if lc $env{HTTP_EXPECT} ne '100-continue';
             $expect = $minor && $length ? 1 : 0;
         }
-        my ($keep_alive, $upgrade) = ($minor, 0);
-        if (defined $env{HTTP_CONNECTION}) {
-            my %has = map { lc() => 1 } split /[ \t]*,[ \t]*/, $env{HTTP_CONNECTION};
-            $keep_alive = $has{close} ? 0 : $minor || $has{'keep-alive'} ? 1 : 0;
-            $upgrade = $minor && $has{upgrade} && exists $env{HTTP_UPGRADE} ? 1 : 0;    # RFC 9110 7.8: not in 1.0
-        }
-        $env{REQUEST_METHOD} = $method;
-        $env{REQUEST_URI} = $target =~ m{\A[/*]} ? $target : length $query ? "$path?$query" : $path;
-        $env{PATH_INFO} = $path;
-        $env{QUERY_STRING} = $query;
+        my %has = defined $env{HTTP_CONNECTION} ? map { lc() => 1 } split /[ \t]*,[ \t]*/, $env{HTTP_CONNECTION} : ();
         $env{SERVER_PROTOCOL} = $minor ? 'HTTP/1.1' : 'HTTP/1.0';
-        $$out = {
-            env => \%env, minor => $minor, keep_alive => $keep_alive, expect => $expect, upgrade => $upgrade, length => $length,
-            has_body => $has_body, host => $host, port => $port, dropped => $dropped,
+        return {
+            block => $block, env => \%env, minor => $minor, expect => $expect, length => $length, has_body => $has_body,
+            host => $host, port => $port, dropped => $dropped,
+            keep_alive => $has{close} ? 0 : $minor || $has{'keep-alive'} ? 1 : 0,
+            upgrade => $minor && $has{upgrade} && exists $env{HTTP_UPGRADE} ? 1 : 0,    # RFC 9110 7.8: not in 1.0
         };
-        return 0;
     }
 
     # The length of the body, -1 when it is chunked; or a negative status and a reason. RFC 9112 6.
@@ -373,34 +340,23 @@ package Oribi::Pure::Head 0.100 {
         my $is_last = 0;
         for my $coding (map { s/\A[ \t]+//r =~ s/(?<![ \t])[ \t]+\z//r } split /,/, $list, -1) {
             my ($name, @params) = split /[ \t]*;/, $coding, -1;
-            return 0 if $is_last || ($name // '') !~ /\A[$TOKEN]+\z/ || lc $name eq 'identity' || grep { !is_param($_) } @params;
+            return 0 if $is_last || ($name // '') !~ /\A[$TOKEN]+\z/ || lc $name eq 'identity';
+            return 0 if grep { !/\A[ \t]*[$TOKEN]+[ \t]*=[ \t]*(?:".*"|[$TOKEN]+)[ \t]*\z/ } @params;
             $is_last = lc $coding eq 'chunked';
             return 0 if !$is_last && $name =~ /chunked/i;
         }
         return $list ne '';
     }
 
-    sub is_param { return $_[0] =~ /\A[ \t]*[$TOKEN]+[ \t]*=[ \t]*(?:"(?:.*")|[$TOKEN]+)[ \t]*\z/ }
-
     # Host and port of uri-host [ ":" *DIGIT ], brackets kept (RFC 3986 3.2); nothing when it is none.
-    my @last = ('', '', '');    # text, host and port: clients of a server ask for the same host
-
     sub authority {
         my ($text) = @_;
-        return @last[1, 2] if $text eq $last[0];
-        my ($host, $port);
         if ($text =~ /\A\[/) {
-            ($host, my $inner, $port) = $text =~ /\A(\[([^\]]*)\])(?::([0-9]*))?\z/ or return;
+            my ($host, $inner, $port) = $text =~ /\A(\[([^\]]*)\])(?::([0-9]*))?\z/ or return;
             return if !is_ipv6($inner) && $inner !~ /\Av[0-9A-Fa-f]+\.[$HOST:]+\z/i;
             return ($host, $port // '');
         }
-        ($host, $port) = split /:/, $text, 2;
-        $host //= '';
-        return if defined $port && $port =~ /[^0-9]/;
-        my $plain = index($host, '%') < 0 ? $host : $host =~ s/%[0-9A-Fa-f]{2}//gr;
-        return if $plain =~ /[^$HOST]/o;
-        @last = ($text, $host, $port // '');
-        return @last[1, 2];
+        return $text =~ /\A((?:[$HOST]|%[0-9A-Fa-f]{2})*+)(?::([0-9]*))?\z/ ? ($1, $2 // '') : ();
     }
 
     my $OCTET = '(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])';
@@ -430,36 +386,62 @@ package Oribi::Pure::Head 0.100 {
 # Chunked transfer coding (RFC 9112 7.1), strict and incremental, with the verdicts of core/src/http/chunked.c: one
 # state for each place in the grammar, so that no cut of the bytes can fall between two of them. Usual chunks are taken
 # whole.
-#
-#   size_first ─hex─► size ─;─► ext_… ─CR─► size_lf ─► data ─► data_cr ─► data_lf ─► size_first
-#                       └──────CR───────────►┘  └ size 0 ─► first ─CR─► end_lf ─► done
-#   first ─tchar─► name ─:─► value ─CR─► line_lf ─► first                                          (trailer fields)
 package Oribi::Pure::Chunked 0.100 {
-    use constant { EXT_MAX => 16 << 10, TRAILER_MAX => 16 << 10, DIGITS_MAX => 16, ZEROS_FREE => 16, OVERHEAD_FREE => 64 << 10, OVERHEAD_RATIO => 8 };
+    use constant {
+        EXT_MAX => 16 << 10, TRAILER_MAX => 16 << 10, DIGITS_MAX => 16, ZEROS_FREE => 16, OVERHEAD_FREE => 64 << 10,
+        OVERHEAD_RATIO => 8,
+    };
 
-    my $TOKEN = $Oribi::Pure::Head::TOKEN;
-    my $TEXT = $Oribi::Pure::Head::TEXT;
-    my %MAY_END = map { $_ => 1 } qw(ext_name ext_name_end ext_token ext_value_end ext_blank);
+    my ($HEX, $BLANK, $TOKEN, $TEXT) = ('0-9A-Fa-f', ' \t', $Oribi::Pure::Head::TOKEN, $Oribi::Pure::Head::TEXT);
+
+    # state => [reason of a refusal, class of bytes => next state, …]
+    # chunk-ext = *( BWS ";" BWS token [ BWS "=" BWS ( token / quoted-string ) ] )
+    my @EXT = ('malformed chunk extension');
+    my @EQUALS = ('=' => 'ext_value_first');
+    my @END = (';' => 'ext_name_first');
+    my %WAY = (
+        size_first => ['malformed chunk size', $HEX => 'size'],
+        size => ['malformed chunk size', $HEX => 'size', '\r' => 'size_lf', @END],
+        size_lf => ['chunk size line does not end in CRLF', '\n' => 'data'],
+        data_cr => ['chunk data does not end in CRLF', '\r' => 'data_lf'],
+        data_lf => ['chunk data does not end in CRLF', '\n' => 'size_first'],
+        ext_name_first => [@EXT, $BLANK => 'ext_name_first', $TOKEN => 'ext_name'],
+        ext_name => [@EXT, $TOKEN => 'ext_name', $BLANK => 'ext_name_end', @EQUALS, '\r' => 'size_lf', @END],
+        ext_name_end => [@EXT, $BLANK => 'ext_name_end', @EQUALS, @END],
+        ext_value_first => [@EXT, $BLANK => 'ext_value_first', $TOKEN => 'ext_token', '"' => 'ext_quoted'],
+        ext_token => [@EXT, $TOKEN => 'ext_token', $BLANK => 'ext_blank', '\r' => 'size_lf', @END],
+        ext_quoted => [@EXT, '"' => 'ext_value_end', '\\\\' => 'ext_escaped', $TEXT => 'ext_quoted'],
+        ext_escaped => [@EXT, $TEXT => 'ext_quoted'],
+        ext_value_end => [@EXT, $BLANK => 'ext_blank', '\r' => 'size_lf', @END],
+        ext_blank => [@EXT, $BLANK => 'ext_blank', @END],
+        first => ['malformed trailer field', '\r' => 'end_lf', $TOKEN => 'name'],
+        name => ['malformed trailer field', $TOKEN => 'name', ':' => 'value'],
+        value => ['malformed trailer field', '\r' => 'line_lf', $TEXT => 'value'],
+        line_lf => ['malformed trailer field', '\n' => 'first'],
+        end_lf => ['malformed trailer field', '\n' => 'done'],
+    );
+    my %TRAILER = map { $_ => 1 } qw(first name value line_lf);
 
     # Names that no trailer can have: those that frame, route or decide access, and those about the content.
     my %FORBIDDEN = map { $_ => 1 } qw(
-        accept accept-charset accept-encoding accept-language authorization cache-control connection content-length content-type
-        cookie dnt expect forwarded host if-match if-modified-since if-none-match if-range if-unmodified-since keep-alive origin
-        pragma priority range referer sec-ch-ua sec-ch-ua-mobile sec-ch-ua-platform sec-fetch-dest sec-fetch-mode sec-fetch-site
-        sec-fetch-user sec-websocket-extensions sec-websocket-key sec-websocket-protocol sec-websocket-version te
-        transfer-encoding upgrade upgrade-insecure-requests user-agent via x-csrf-token x-forwarded-for x-forwarded-host
-        x-forwarded-port x-forwarded-proto x-real-ip x-requested-with x-request-id x-request-start
-        age allow content-disposition content-encoding content-language content-location content-range date expires location
-        max-forwards prefer proxy proxy-authenticate proxy-authorization proxy-connection retry-after set-cookie sec-purpose
-        trailer vary warning www-authenticate x-http-method-override
+        accept accept-charset accept-encoding accept-language authorization cache-control connection content-length
+        content-type cookie dnt expect forwarded host if-match if-modified-since if-none-match if-range
+        if-unmodified-since keep-alive origin pragma priority range referer sec-ch-ua sec-ch-ua-mobile
+        sec-ch-ua-platform sec-fetch-dest sec-fetch-mode sec-fetch-site sec-fetch-user sec-websocket-extensions
+        sec-websocket-key sec-websocket-protocol sec-websocket-version te transfer-encoding upgrade
+        upgrade-insecure-requests user-agent via x-csrf-token x-forwarded-for x-forwarded-host x-forwarded-port
+        x-forwarded-proto x-real-ip x-requested-with x-request-id x-request-start age allow content-disposition
+        content-encoding content-language content-location content-range date expires location max-forwards prefer
+        proxy proxy-authenticate proxy-authorization proxy-connection retry-after set-cookie sec-purpose trailer vary
+        warning www-authenticate x-http-method-override
     );
 
     sub new {
         my ($class, $limits) = @_;
         my $fields_max = $limits->{fields_max} < 256 ? $limits->{fields_max} : 256;
+        my %zero = map { $_ => 0 } qw(body left digits zeros ext overhead trailer_len count done);
         return bless {
-            max => $limits->{body_bytes_max}, fields_max => $fields_max, state => 'size_first', body => 0, left => 0, digits => 0,
-            zeros => 0, ext => 0, overhead => 0, trailer => '', trailer_len => 0, count => 0, done => 0,
+            %zero, max => $limits->{body_bytes_max}, fields_max => $fields_max, state => 'size_first', trailer => '',
         }, $class;
     }
 
@@ -513,28 +495,31 @@ package Oribi::Pure::Chunked 0.100 {
     sub byte {
         my ($self, $c) = @_;
         my $state = $self->{state};
-        return $self->size($c) if $state eq 'size_first' || $state eq 'size';
-        return $self->extension($c) if $state =~ /\Aext_/;
-        if ($state eq 'size_lf') {
-            return $c eq "\n" ? $self->size_known : $self->refuse(400, 'chunk size line does not end in CRLF');
+        my ($reason, @ways) = @{ $WAY{$state} };
+        if ($TRAILER{$state}) {
+            return $self->refuse(431, 'trailer section over the limit') if ++$self->{trailer_len} > TRAILER_MAX;
+            $self->{trailer} .= $c;
         }
-        if ($state eq 'data_cr' || $state eq 'data_lf') {
-            return $self->refuse(400, 'chunk data does not end in CRLF') if $c ne ($state eq 'data_cr' ? "\r" : "\n");
-            $self->{state} = $state eq 'data_cr' ? 'data_lf' : 'size_first';
-            return 1;
+        my $next;
+        while (!defined $next) {
+            return $self->refuse(400, $reason) if !@ways;
+            my ($class, $way) = splice @ways, 0, 2;
+            $next = $way if $c =~ /[$class]/;
         }
-        return $self->trailer($c) if $state ne 'end_lf';
-        return $self->refuse(400, 'malformed trailer field') if $c ne "\n";
-        return $self->{done} = 1;
+        return $self->digit($c) if $next eq 'size';
+        if ($state =~ /\Aext_/ && ++$self->{ext} > EXT_MAX) {
+            return $self->refuse(400, 'chunk extensions over the limit');
+        }
+        if ($state eq 'first' && $next eq 'name' && $self->{count}++ == $self->{fields_max}) {
+            return $self->refuse(431, 'too many trailer fields');
+        }
+        $self->{state} = $next;
+        $self->{done} = $next eq 'done';
+        return $next ne 'data' || $self->size_known;
     }
 
-    sub size {
+    sub digit {
         my ($self, $c) = @_;
-        if ($c !~ /[0-9A-Fa-f]/) {
-            my $is_end = $self->{state} eq 'size' && ($c eq "\r" || $c eq ';');
-            $self->{state} = $c eq ';' ? 'ext_name_first' : 'size_lf';
-            return $is_end || $self->refuse(400, 'malformed chunk size');
-        }
         $self->{state} = 'size';
         if ($c eq '0' && !$self->{digits}) {
             # Some clients pad sizes to a fixed width; more than that is charged like an extension.
@@ -543,58 +528,6 @@ package Oribi::Pure::Chunked 0.100 {
         }
         return $self->refuse(400, 'malformed chunk size') if $self->{digits}++ == DIGITS_MAX;
         $self->{left} = 16 * $self->{left} + hex $c;
-        return 1;
-    }
-
-    # Where an extension goes on behind this byte; undefined where it may not stand. chunk-ext = *( BWS ";" BWS token
-    # [ BWS "=" BWS ( token / quoted-string ) ] )
-    sub next_of {
-        my ($state, $c) = @_;
-        if ($state eq 'ext_quoted' || $state eq 'ext_escaped') {
-            return if $c !~ /[$TEXT]/;
-            return $state eq 'ext_escaped' ? 'ext_quoted' : $c eq '"' ? 'ext_value_end' : $c eq '\\' ? 'ext_escaped' : 'ext_quoted';
-        }
-        return $state =~ /\Aext_(?:name|token|value_end)\z/ ? 'size_lf' : () if $c eq "\r";
-        return $MAY_END{$state} ? 'ext_name_first' : () if $c eq ';';
-        my $kind = $c =~ /[ \t]/ ? 'blank' : $c eq '=' ? 'equals' : $c eq '"' ? 'quote' : $c =~ /[$TOKEN]/ ? 'token' : return;
-        return {
-            ext_name_first => { blank => 'ext_name_first', token => 'ext_name' },
-            ext_name => { token => 'ext_name', blank => 'ext_name_end', equals => 'ext_value_first' },
-            ext_name_end => { blank => 'ext_name_end', equals => 'ext_value_first' },
-            ext_value_first => { blank => 'ext_value_first', token => 'ext_token', quote => 'ext_quoted' },
-            ext_token => { token => 'ext_token', blank => 'ext_blank' },
-            ext_value_end => { blank => 'ext_blank' },
-            ext_blank => { blank => 'ext_blank' },
-        }->{$state}{$kind};
-    }
-
-    sub extension {
-        my ($self, $c) = @_;
-        my $next = next_of($self->{state}, $c) // return $self->refuse(400, 'malformed chunk extension');
-        return $self->refuse(400, 'chunk extensions over the limit') if ++$self->{ext} > EXT_MAX;
-        $self->{state} = $next;
-        return 1;
-    }
-
-    sub trailer {
-        my ($self, $c) = @_;
-        my $state = $self->{state};
-        return $self->refuse(431, 'trailer section over the limit') if ++$self->{trailer_len} > TRAILER_MAX;
-        if ($state eq 'first' && $c eq "\r") {
-            return $self->{state} = 'end_lf';
-        } elsif ($state eq 'first' && $c =~ /[$TOKEN]/) {
-            return $self->refuse(431, 'too many trailer fields') if $self->{count}++ == $self->{fields_max};
-            $self->{state} = 'name';
-        } elsif ($state eq 'name' && $c eq ':') {
-            $self->{state} = 'value';
-        } elsif ($state eq 'value' && $c eq "\r") {
-            $self->{state} = 'line_lf';
-        } elsif ($state eq 'line_lf' && $c eq "\n") {
-            $self->{state} = 'first';
-        } elsif (!($state eq 'name' && $c =~ /[$TOKEN]/) && !($state eq 'value' && $c =~ /[$TEXT]/)) {
-            return $self->refuse(400, 'malformed trailer field');
-        }
-        $self->{trailer} .= $c;
         return 1;
     }
 
@@ -624,26 +557,29 @@ package Oribi::Pure::Answer 0.100 {
     my $TEXT = $Oribi::Pure::Head::TEXT;
 
     my %REASON = (
-        100 => 'Continue', 101 => 'Switching Protocols', 102 => 'Processing', 103 => 'Early Hints', 200 => 'OK', 201 => 'Created',
-        202 => 'Accepted', 203 => 'Non-Authoritative Information', 204 => 'No Content', 205 => 'Reset Content',
-        206 => 'Partial Content', 207 => 'Multi-Status', 208 => 'Already Reported', 226 => 'IM Used', 300 => 'Multiple Choices',
-        301 => 'Moved Permanently', 302 => 'Found', 303 => 'See Other', 304 => 'Not Modified', 305 => 'Use Proxy',
-        307 => 'Temporary Redirect', 308 => 'Permanent Redirect', 400 => 'Bad Request', 401 => 'Unauthorized',
-        402 => 'Payment Required', 403 => 'Forbidden', 404 => 'Not Found', 405 => 'Method Not Allowed', 406 => 'Not Acceptable',
-        407 => 'Proxy Authentication Required', 408 => 'Request Timeout', 409 => 'Conflict', 410 => 'Gone', 411 => 'Length Required',
-        412 => 'Precondition Failed', 413 => 'Content Too Large', 414 => 'URI Too Long', 415 => 'Unsupported Media Type',
-        416 => 'Range Not Satisfiable', 417 => 'Expectation Failed', 421 => 'Misdirected Request', 422 => 'Unprocessable Content',
-        423 => 'Locked', 424 => 'Failed Dependency', 425 => 'Too Early', 426 => 'Upgrade Required', 428 => 'Precondition Required',
-        429 => 'Too Many Requests', 431 => 'Request Header Fields Too Large', 451 => 'Unavailable For Legal Reasons',
-        500 => 'Internal Server Error', 501 => 'Not Implemented', 502 => 'Bad Gateway', 503 => 'Service Unavailable',
-        504 => 'Gateway Timeout', 505 => 'HTTP Version Not Supported', 506 => 'Variant Also Negotiates', 507 => 'Insufficient Storage',
-        508 => 'Loop Detected', 510 => 'Not Extended', 511 => 'Network Authentication Required',
+        100 => 'Continue', 101 => 'Switching Protocols', 102 => 'Processing', 103 => 'Early Hints', 200 => 'OK',
+        201 => 'Created', 202 => 'Accepted', 203 => 'Non-Authoritative Information', 204 => 'No Content',
+        205 => 'Reset Content', 206 => 'Partial Content', 207 => 'Multi-Status', 208 => 'Already Reported',
+        226 => 'IM Used', 300 => 'Multiple Choices', 301 => 'Moved Permanently', 302 => 'Found', 303 => 'See Other',
+        304 => 'Not Modified', 305 => 'Use Proxy', 307 => 'Temporary Redirect', 308 => 'Permanent Redirect',
+        400 => 'Bad Request', 401 => 'Unauthorized', 402 => 'Payment Required', 403 => 'Forbidden',
+        404 => 'Not Found', 405 => 'Method Not Allowed', 406 => 'Not Acceptable',
+        407 => 'Proxy Authentication Required', 408 => 'Request Timeout', 409 => 'Conflict', 410 => 'Gone',
+        411 => 'Length Required', 412 => 'Precondition Failed', 413 => 'Content Too Large', 414 => 'URI Too Long',
+        415 => 'Unsupported Media Type', 416 => 'Range Not Satisfiable', 417 => 'Expectation Failed',
+        421 => 'Misdirected Request', 422 => 'Unprocessable Content', 423 => 'Locked', 424 => 'Failed Dependency',
+        425 => 'Too Early', 426 => 'Upgrade Required', 428 => 'Precondition Required', 429 => 'Too Many Requests',
+        431 => 'Request Header Fields Too Large', 451 => 'Unavailable For Legal Reasons',
+        500 => 'Internal Server Error', 501 => 'Not Implemented', 502 => 'Bad Gateway',
+        503 => 'Service Unavailable', 504 => 'Gateway Timeout', 505 => 'HTTP Version Not Supported',
+        506 => 'Variant Also Negotiates', 507 => 'Insufficient Storage', 508 => 'Loop Detected',
+        510 => 'Not Extended', 511 => 'Network Authentication Required',
     );
 
     # Names that the writer treats as its own. %OWN also keeps the verdict on other names: '' for a good one, '!' for
     # none.
     my %IS_OWN = map { $_ => 1 } qw(date server upgrade connection keep-alive status content-length transfer-encoding);
-    my %OWN;
+    my (%OWN, %LINE);
 
     sub own_name {
         my ($name) = @_;
@@ -652,29 +588,50 @@ package Oribi::Pure::Answer 0.100 {
         return $own;
     }
 
-    sub status_line { my ($status) = @_; return "HTTP/1.1 $status " . ($REASON{$status} // '') . "\r\n" }
-
     # The number at the start of a status as applications give it ("200 OK"), or -1.
     sub status_of {
         my ($text) = @_;
         return defined $text && $text =~ /\A[ \t\r\n]*([0-9]{3})(?:[ \t\r\nA-Za-z]|\z)/ ? $1 : -1;
     }
 
-    sub refuse { my ($res, $reason) = @_; $res->{reason} = $reason; return undef }    ## no critic: a list would be no result
+    ## no critic: a list would be no result
+    sub refuse { my ($res, $reason) = @_; $res->{reason} = $reason; return undef }
 
-    # Writes the head of %$res: status, headers (pairs), minor, is_head, keep_alive, detached, unframed (its framing has
-    # been taken off the body), body_len (-1: not known), date, server, added (pairs of the operator). Sets framing
-    # (none, length, chunked, close), length (what Content-Length says, or -1), closes, framed (framing is still to be
-    # taken off), dropped, and mended: what was put right. Returns the bytes, or undef with {reason}.
+    # The head of a usual answer, as head() would write it: HTTP/1.1, a body that is there, good headers whose names
+    # have been seen, of the server's own none but the right Content-Length. Undefined for any other.
+    sub usual {
+        my ($status, $headers, $length, $date, $closes) = @_;
+        ## no critic: lists would be no results
+        return undef if !has_body($status) || @$headers % 2 || @$headers > 64;
+        my $out = $LINE{$status} //= "HTTP/1.1 $status " . ($REASON{$status} // '') . "\r\n";
+        for (my $i = 0; $i < @$headers; $i += 2) {
+            my ($name, $value) = @$headers[$i, $i + 1];
+            my $own = $OWN{ $name // '' };
+            return undef if !defined $own || !defined $value;
+            if ($own eq '') {
+                return undef if $value !~ /\A[$TEXT]*[\x21-\x7e\x80-\xff]\z/o;
+                $out .= "$name: $value\r\n";
+            } elsif ($own ne 'content-length' || $value ne $length) {
+                return undef;
+            }
+        }
+        $out .= "Date: $date\r\nContent-Length: $length\r\n" . ($closes ? "Connection: close\r\n\r\n" : "\r\n");
+        return utf8::is_utf8($out) || length $out > HEAD_BYTES_MAX ? undef : $out;
+    }
+
+    # Writes the head of %$res: status, headers (pairs), minor, is_head, keep_alive, unframed (its framing has been
+    # taken off the body), body_len (-1: not known), date, server, added (pairs of the operator). Sets framing (none,
+    # length, chunked, close), length (what Content-Length says, or -1), closes, framed (framing is still to be taken
+    # off), dropped, and mended: what was put right. Returns the bytes, or undef with {reason}.
     sub head {
         my ($res) = @_;
         my ($status, $headers) = @$res{qw(status headers)};
-        @$res{qw(reason dropped mended)} = (undef, 0, {});
-        return refuse($res, 'status out of range') if ($status < 200 && !($status == 101 && $res->{detached})) || $status > 999;
+        $res->{dropped} = 0;
+        return refuse($res, 'status out of range') if $status < 200 || $status > 999;
         return refuse($res, 'headers in odd number') if @$headers % 2;
         return refuse($res, 'too many headers') if @$headers > 2 * FIELDS_MAX;
-        my %wish = (length => -1);
-        my $out = status_line($status);
+        my %wish;
+        my $out = "HTTP/1.1 $status " . ($REASON{$status} // '') . "\r\n";
         for (my $i = 0; $i < @$headers; $i += 2) {
             my ($name, $value) = @$headers[$i, $i + 1];
             my $own = $OWN{ $name // '' } // own_name($name // '');
@@ -685,8 +642,12 @@ package Oribi::Pure::Answer 0.100 {
                 ($value, $mended) = mend($value);
                 return refuse($res, 'control character in a header value') if !defined $value;
             }
+            if ($own eq 'content-length' && !$mended && !exists $wish{length} && $value =~ /\A[0-9]{1,15}\z/) {
+                $wish{length} = 0 + $value;
+                next;
+            }
             my $written = $own eq '' || take_own($res, $own, $value, \$mended, \%wish);
-            return if $res->{reason};
+            return if defined $res->{reason};
             @{ $res->{mended} }{ keys %$mended } = values %$mended if $mended;
             $out .= "$name: $value\r\n" if $written;
         }
@@ -694,7 +655,13 @@ package Oribi::Pure::Answer 0.100 {
         $out .= added($res) if $res->{added};
         $out .= "Date: $res->{date}\r\n" if !$wish{date};
         $out .= "Server: $res->{server}\r\n" if !$wish{server} && length($res->{server} // '');
-        $out .= tail($res, \%wish);
+        $out .= "Content-Length: $res->{length}\r\n" if $res->{length} >= 0;
+        $out .= "Transfer-Encoding: chunked\r\n" if $res->{framing} eq 'chunked';
+        if ($res->{closes} || $wish{has_upgrade} || !$res->{minor}) {
+            my @options = $res->{closes} ? 'close' : !$res->{minor} ? 'keep-alive' : ();
+            $out .= 'Connection: ' . join(', ', @options, $wish{has_upgrade} ? 'upgrade' : ()) . "\r\n";
+        }
+        $out .= "\r\n";
         return refuse($res, 'response head over the limit') if length $out > HEAD_BYTES_MAX;
         return refuse($res, 'characters above 255') if utf8::is_utf8($out) && !utf8::downgrade($out, 1);
         return $out;
@@ -715,69 +682,60 @@ package Oribi::Pure::Answer 0.100 {
         return ($value, %now ? \%now : undef);
     }
 
-    # True when the body is there and will be sent: then its length is known without the application.
-    sub can_count { my ($res) = @_; return $res->{body_len} >= 0 && !$res->{is_head} && $res->{status} != 304 }
-
     sub has_body { my ($status) = @_; return $status >= 200 && $status != 204 && $status != 304 }
 
     # Looks at a field that concerns the server. Returns whether it is to be written as it stands.
     sub take_own {
         my ($res, $own, $value, $mended, $wish) = @_;
-        if ($own eq 'date' || $own eq 'server' || $own eq 'upgrade') {
-            $wish->{$own} = 1;
-            return 1;
-        }
+        return $wish->{$own} = 1 if $own eq 'date' || $own eq 'server' || $own eq 'upgrade';
         return 0 if $own eq 'status';    # a program's word to a CGI gateway; PSGI forbids it
         if ($own eq 'connection') {
-            $wish->{connection} = 1;
-            $wish->{"has_$_"} = 1 for map {lc} split /[, \t]+/, $value;
-            return 1 if $res->{detached};
-            $res->{dropped}++ if !$wish->{has_close} && !$wish->{has_upgrade} && !$wish->{'has_keep-alive'};
-            return 0;
-        }
-        if ($own eq 'content-length') {
+            my %has = map { lc() => 1 } split /[, \t]+/, $value;
+            $wish->{"has_$_"} ||= $has{$_} for qw(close upgrade);
+            $res->{dropped}++ if !grep { $has{$_} } qw(close upgrade keep-alive);
+        } elsif ($own eq 'content-length') {
             take_length($res, $value, $mended, $wish);
-            $res->{dropped}++ if !$res->{detached} && ($res->{status} < 200 || $res->{status} == 204) && $wish->{length} > 0;
-            return 0;
-        }
-        if ($own eq 'transfer-encoding' && !$res->{detached} && has_body($res->{status}) && $value =~ /\A[ \t]*chunked\z/i) {
+        } elsif ($own eq 'transfer-encoding' && has_body($res->{status}) && $value =~ /\A[ \t]*chunked\z/i) {
             $wish->{framed} = 1;
-            return 0;
+        } else {
+            $res->{dropped}++;
         }
-        return 1 if $res->{detached} && $res->{status} >= 200;    # not with a 101: RFC 9112 6.1
-        $res->{dropped}++;
         return 0;
     }
 
     # A number with white space around it may have been meant for something else: it counts only where the server cannot
-    # count.
+    # count, because the body is not there or not sent.
     sub take_length {
         my ($res, $value, $mended, $wish) = @_;
         my ($digits) = $value =~ /\A[ \t]*([0-9]*)\z/;
         $$mended = { length => 1 } if $$mended || ($digits // '') eq '' || length $digits < length $value;
-        return refuse($res, 'Content-Length is no number') if !defined $digits || is_over("$digits");
-        return if $digits eq '' || ($$mended && can_count($res));
-        return refuse($res, 'Content-Length given twice') if $wish->{length} >= 0 && $wish->{length} != $digits;
+        return refuse($res, 'Content-Length is no number') if !defined $digits || is_over($digits);
+        my $can_count = $res->{body_len} >= 0 && !$res->{is_head} && $res->{status} != 304;
+        return if $digits eq '' || $$mended && $can_count;
+        return refuse($res, 'Content-Length given twice') if exists $wish->{length} && $wish->{length} != $digits;
         $wish->{length} = 0 + $digits;
         return;
     }
 
     # Beyond 2^63-1.
-    sub is_over { my $digits = $_[0] =~ s/\A0+//r; return length $digits > 19 || length $digits == 19 && $digits gt '9223372036854775807' }
+    sub is_over {
+        my $digits = $_[0] =~ s/\A0+//r;
+        return length $digits > 19 || length $digits == 19 && $digits gt '9223372036854775807';
+    }
 
     # Framing and persistence, RFC 9112 6.3 and 9.3.
     sub decide {
         my ($res, $wish) = @_;
-        my $length = $wish->{length} >= 0 ? $wish->{length} : $res->{body_len};
-        my $status = $res->{status};
+        my ($status, $given) = ($res->{status}, $wish->{length} // -1);
+        my $length = $given >= 0 ? $given : $res->{body_len};
         if ($wish->{framed}) {
             $length = $res->{unframed} ? $res->{body_len} : -1;
-            $res->{dropped}++ if $wish->{length} >= 0;
+            $res->{dropped}++ if $given >= 0;
         }
+        $res->{dropped}++ if $status == 204 && $given > 0;
         @$res{qw(framing length)}
-            = $res->{detached} ? ('close', $status < 200 ? -1 : $wish->{length})    # RFC 9110 8.6
-            : $status < 200 || $status == 204 ? ('none', -1)
-            : $status == 304 ? ('none', $wish->{length})    # ours would be that of an empty body
+            = $status == 204 ? ('none', -1)
+            : $status == 304 ? ('none', $given)    # ours would be that of an empty body
             : $res->{is_head} ? ('none', $length)
             : $length >= 0 ? ('length', $length)
             : ($res->{minor} ? 'chunked' : 'close', -1);
@@ -797,25 +755,11 @@ package Oribi::Pure::Answer 0.100 {
         return $out;
     }
 
-    sub tail {
-        my ($res, $wish) = @_;
-        my $out = $res->{length} >= 0 ? "Content-Length: $res->{length}\r\n" : '';
-        $out .= "Transfer-Encoding: chunked\r\n" if $res->{framing} eq 'chunked';
-        if ($res->{detached}) {
-            my $asks = $res->{status} == 101 && $wish->{upgrade} && !$wish->{has_upgrade};    # RFC 9110 7.8
-            $out .= $asks ? "Connection: upgrade\r\n" : "Connection: close\r\n" if $asks || !$wish->{connection};
-        } elsif ($res->{closes} || $wish->{has_upgrade} || !$res->{minor}) {
-            my @options = ($res->{closes} ? 'close' : !$res->{minor} ? 'keep-alive' : (), $wish->{has_upgrade} ? 'upgrade' : ());
-            $out .= 'Connection: ' . join(', ', @options) . "\r\n";
-        }
-        return "$out\r\n";
-    }
-
     # The head of an interim answer (100 … 199, not 101): nothing about framing is in it (RFC 9110 8.6).
     sub interim {
         my ($status, $headers) = @_;
         return if $status !~ /\A1(?!01)[0-9]{2}\z/ || @$headers % 2 || @$headers > 2 * FIELDS_MAX;
-        my $out = status_line($status);
+        my $out = "HTTP/1.1 $status " . ($REASON{$status} // '') . "\r\n";
         my %own = map { $_ => 1 } qw(connection keep-alive status content-length transfer-encoding);
         for (my $i = 0; $i < @$headers; $i += 2) {
             my ($name, $value) = @$headers[$i, $i + 1];
@@ -849,15 +793,17 @@ package Oribi::Pure::Answer 0.100 {
     # An IMF-fixdate, RFC 9110 5.6.7.
     sub date_of {
         my ($second, $minute, $hour, $day, $month, $year, $weekday) = gmtime $_[0];
-        return sprintf '%s, %02d %s %d %02d:%02d:%02d GMT', $DAY[$weekday], $day, $MONTH[$month], $year + 1900, $hour, $minute, $second;
+        my @time = ($year + 1900, $hour, $minute, $second);
+        return sprintf '%s, %02d %s %d %02d:%02d:%02d GMT', $DAY[$weekday], $day, $MONTH[$month], @time;
     }
 }
 
 # --- the worker -------------------------------------------------------------------------------------------------------
 
 # A connection is a hash: fh, fd, listener; address and port of the peer; state; in (bytes read and not yet used);
-# parser (state of Head::parse); head, body, temp, left, chunks (of the request); out, spill, source, complete, closes
-# (of the answer); deadline (0: none). Only the worker's loop reads and writes sockets.
+# parser (state of Head::parse); head, body, temp, left, chunks (of the request); out, source (a file whose rest is sent
+# too: fh, pos, left, and whether before `out`), complete, closes (of the answer); deadline (0: none). Only the worker's
+# loop reads and writes sockets.
 package Oribi::Pure::Worker 0.100 {
     use Errno qw(EAGAIN EWOULDBLOCK EINTR EBADF);
     use POSIX ();
@@ -866,24 +812,27 @@ package Oribi::Pure::Worker 0.100 {
 
     use constant {
         HEAD => 0, BODY => 1, READY => 2, ANSWER => 3, LINGER => 4,
-        READ_BYTES => 64 << 10, SMALL_BODY_BYTES => 128 << 10, TICK => 0.25, TURN_MAX => 1, ACCEPT_BATCH => 16, BACKLOG_TAKEN => 1024, CLEANUP_MAX => 1024, INTERIM_UNSENT_MAX => 128 << 10,
-        NEWCOMER => 1, LINGER_SILENCE => 2, LINGER_MAX => 30, LINGER_BYTES_MAX => 256 << 20, ROOM_IDLE_MIN => 0.1,
+        READ_BYTES => 64 << 10, SMALL_BODY_BYTES => 128 << 10, TICK => 0.25, TURN_MAX => 1, ACCEPT_BATCH => 16,
+        BACKLOG_TAKEN => 1024, CLEANUP_MAX => 1024, INTERIM_UNSENT_MAX => 128 << 10, LAST_CALL => 1, LINGER_SILENCE => 2,
+        LINGER_MAX => 30, LINGER_BYTES_MAX => 256 << 20, ROOM_IDLE_MIN => 0.1,
     };
     # A peer that has gone is a result of send(), no signal, where the system has this flag.
     use constant NOSIGNAL => eval { Socket::MSG_NOSIGNAL() } // 0;
 
-    # A Perl cut down to its base (perl-base of Debian) lacks these: then times are told in hundredths of a second,
-    # bodies are always in files, and a connection whose socket was looked at ends with its answer.
-    my ($HAS_HIRES, $HAS_SCALAR, $HAS_B) = map { my $file = $_; eval { require $file; 1 } || 0 } qw(Time/HiRes.pm PerlIO/scalar.pm B.pm);
+    # A Perl cut down to its base (perl-base of Debian) lacks these: then times are told in hundredths of a second, and
+    # bodies are always in files.
+    my ($HAS_HIRES, $HAS_SCALAR) = map { my $file = $_; eval { require $file; 1 } } qw(Time/HiRes.pm PerlIO/scalar.pm);
 
     # Waits are measured by a clock that nobody sets, where there is one.
-    my $MONOTONIC = !$HAS_HIRES ? undef : eval { my $id = Time::HiRes::CLOCK_MONOTONIC(); Time::HiRes::clock_gettime($id); $id };
+    my $MONOTONIC = $HAS_HIRES && eval { my $id = Time::HiRes::CLOCK_MONOTONIC(); Time::HiRes::clock_gettime($id); $id };
     my $TICKS = eval { POSIX::sysconf(POSIX::_SC_CLK_TCK()) } || 100;
 
     sub clock {
         return Time::HiRes::clock_gettime($MONOTONIC) if defined $MONOTONIC;
         return $HAS_HIRES ? Time::HiRes::time() : (POSIX::times())[0] / $TICKS;
     }
+
+    sub must_wait { return $! == EAGAIN || $! == EWOULDBLOCK || $! == EINTR }
 
     our $calling;    # worker and connection of the running call: what exit() in it leaves behind
 
@@ -893,19 +842,21 @@ package Oribi::Pure::Worker 0.100 {
         my ($class, %given) = @_;
         my $options = $given{options};
         my $self = bless {
-            %given, limits => Oribi::Pure::Head::limits(%$options), conns => {}, ready => [], rmask => '', wmask => '', pid => $$,
-            signals => $given{signals} // {}, memory => 0, files => 0, calls => 0, now => clock(), next_tick => 0, listening => 0, second => 0,
+            signals => {}, %given, limits => Oribi::Pure::Head::limits(%$options), conns => {}, ready => [], rmask => '',
+            wmask => '', pid => $$, memory => 0, files => 0, calls => 0, now => clock(), next_tick => 0, listening => 0,
+            second => 0,
         }, $class;
         my ($least, $most) = split /\.\./, $options->{requests_max} // 0;
         $self->{calls_max} = $least + ($most ? int rand($most - $least + 1) : 0);
         $self->{calls_max} += int rand(1 + $options->{requests_jitter}) if $self->{calls_max};
+        $self->{is_plain} = !$options->{added} && !length($options->{server_header} // '');
         $self->{ends_at} = $options->{age_max} ? $self->{now} + $options->{age_max} * (1 + rand(0.125)) : 0;
-        my %constant = (
-            SCRIPT_NAME => '', 'psgi.url_scheme' => 'http', 'psgi.multithread' => '', 'psgi.run_once' => '',
-            'psgi.multiprocess' => $given{multiprocess} ? 1 : '', 'psgi.nonblocking' => '', 'psgi.streaming' => 1, 'psgix.harakiri' => 1,
-            'psgix.cleanup' => 1, 'psgix.input.buffered' => 1,
-        );
-        $self->{constant} = [[keys %constant], [values %constant]];
+        $self->{constant} = {
+            SCRIPT_NAME => '', 'psgi.version' => [1, 1], 'psgi.url_scheme' => 'http', 'psgi.errors' => \*STDERR,
+            'psgi.multithread' => '', 'psgi.run_once' => '', 'psgi.multiprocess' => $given{multiprocess} ? 1 : '',
+            'psgi.nonblocking' => '', 'psgi.streaming' => 1, 'psgix.harakiri' => 1, 'psgix.cleanup' => 1,
+            'psgix.input.buffered' => 1,
+        };
         return $self;
     }
 
@@ -918,13 +869,10 @@ package Oribi::Pure::Worker 0.100 {
         vec($self->{rmask}, fileno $self->{alive}, 1) = 1 if $self->{alive};
         $self->listen_on(1);
         until ($self->{draining} && (!%{ $self->{conns} } || $self->{now} >= $self->{drain_deadline})) {
-            if (my $c = shift @{ $self->{ready} }) {
-                $self->call($c) if $c->{fh};
-            } else {
-                $self->turn(TURN_MAX);
-            }
+            if (my $c = shift @{ $self->{ready} }) { $self->call($c) if $c->{fh} }
+            else { $self->turn(TURN_MAX) }
             $self->{on_signal}->($self) if %{ $self->{signals} };
-            $self->drain if $self->{stops};
+            $self->drain if $self->{stops} && !$self->{draining};
         }
         my $left = keys %{ $self->{conns} };
         Oribi::Pure::say_log(warning => 'shutdown_timeout reached: closing %d connections', $left) if $left;
@@ -932,11 +880,10 @@ package Oribi::Pure::Worker 0.100 {
         return;
     }
 
-    # From now on no connection is accepted, and none is kept.
+    # From now on no connection is accepted, and none is kept beyond the next answer, which says so. A client whose
+    # request is on its way gets that answer.
     sub drain {
         my ($self) = @_;
-        return if $self->{draining};
-        $self->turn(0);    # a request that has arrived on a kept connection is answered
         $self->{draining} = 1;
         $self->{now} = clock();
         $self->{drain_deadline} = $self->{now} + $self->{options}{shutdown_timeout};
@@ -945,17 +892,15 @@ package Oribi::Pure::Worker 0.100 {
         }
         $self->listen_on(0);
         $self->{on_drain}->() if $self->{on_drain};
+        my $last = $self->{now} + LAST_CALL;
         for my $c (values %{ $self->{conns} }) {
-            next if $c->{state} != HEAD || $c->{in} ne '';
-            if ($c->{requests}) { $self->drop($c) }
-            else { $c->{deadline} = $self->{now} + NEWCOMER }    # its first request is on the way
+            $c->{deadline} = $last if $c->{state} == HEAD && $c->{in} eq '' && $c->{deadline} > $last;
         }
         return;
     }
 
     sub listen_on {
         my ($self, $on) = @_;
-        return if $self->{listening} == $on;
         $self->{listening} = $on;
         vec($self->{rmask}, fileno $_->{fh}, 1) = $on for @{ $self->{listeners} };
         return;
@@ -970,7 +915,7 @@ package Oribi::Pure::Worker 0.100 {
         $self->{now} = clock();
         if ($count > 0) {
             my $conns = $self->{conns};
-            if ($writable =~ /[^\0]/) {
+            if ($writable =~ tr/\0//c) {
                 my ($bits, $fd) = (unpack('b*', $writable), -1);
                 while (($fd = index $bits, '1', $fd + 1) >= 0) {
                     $self->flush($conns->{$fd}) if $conns->{$fd};
@@ -979,8 +924,14 @@ package Oribi::Pure::Worker 0.100 {
             my ($bits, $fd) = (unpack('b*', $readable), -1);
             while (($fd = index $bits, '1', $fd + 1) >= 0) {
                 if (my $c = $conns->{$fd}) { $self->readable($c) if vec $self->{rmask}, $fd, 1 }
-                elsif ($self->{alive} && $fd == fileno $self->{alive}) { $self->parent_gone }
-                else { $self->accept_from($_) for grep { $self->{listening} && fileno($_->{fh}) == $fd } @{ $self->{listeners} } }
+                elsif ($self->{alive} && $fd == fileno $self->{alive}) {
+                    vec($self->{rmask}, $fd, 1) = 0;
+                    $self->{stops} = $self->{told} = 1;    # the parent has gone
+                }
+                elsif ($self->{listening}) {    # one at a time where siblings wait for connections too
+                    my $most = $self->{multiprocess} ? 1 : ACCEPT_BATCH;
+                    $self->accept_from($_, $most) for grep { fileno($_->{fh}) == $fd } @{ $self->{listeners} };
+                }
             }
         } elsif ($error == EBADF) {
             $self->drop_closed;
@@ -989,20 +940,12 @@ package Oribi::Pure::Worker 0.100 {
         return;
     }
 
-    sub parent_gone {
-        my ($self) = @_;
-        vec($self->{rmask}, fileno $self->{alive}, 1) = 0;
-        $self->{stops} = $self->{told} = 1;
-        return;
-    }
-
     # The application has closed a descriptor that is not its own.
     sub drop_closed {
         my ($self) = @_;
-        for my $fd (keys %{ $self->{conns} }) {
-            next if stat $self->{conns}{$fd}{fh};
+        for my $c (grep { !stat $_->{fh} } values %{ $self->{conns} }) {
             Oribi::Pure::say_log(error => 'the application has closed the descriptor of a connection');
-            $self->drop($self->{conns}{$fd});
+            $self->drop($c);
         }
         return;
     }
@@ -1013,9 +956,7 @@ package Oribi::Pure::Worker 0.100 {
         my $now = $self->{now};
         $self->{next_tick} = $now + TICK;
         $self->{stops} = 1 if $self->{ends_at} && $now >= $self->{ends_at};
-        for my $c (values %{ $self->{conns} }) {
-            $self->expire($c) if $c->{deadline} && $c->{deadline} <= $now;
-        }
+        $self->expire($_) for grep { $_->{deadline} && $_->{deadline} <= $now } values %{ $self->{conns} };
         $self->listen_on(1) if !$self->{listening} && !$self->{draining} && $self->has_room;
         return;
     }
@@ -1023,9 +964,14 @@ package Oribi::Pure::Worker 0.100 {
     sub expire {
         my ($self, $c) = @_;
         my $state = $c->{state};
-        return $self->refuse($c, 408, 'head_timeout') if $state == HEAD && $c->{in} ne '';
         return $self->refuse($c, 408, 'body_timeout') if $state == BODY;
-        Oribi::Pure::say_log(info => 'connection of %s closed: write_timeout', $c->{address} // 'a unix socket') if $state == ANSWER;
+        return $self->refuse($c, 408, 'head_timeout') if $state == HEAD && $c->{in} ne '';
+        if ($state == HEAD) {    # its next request may have come at this moment
+            $self->readable($c);
+            return if $c->{state} != HEAD || $c->{in} ne '';
+        } elsif ($state == ANSWER) {
+            Oribi::Pure::say_log(info => 'connection of %s closed: write_timeout', $c->{address} // 'a unix socket');
+        }
         return $self->drop($c);
     }
 
@@ -1042,30 +988,39 @@ package Oribi::Pure::Worker 0.100 {
         return @waiting > 0;
     }
 
+    # Each connection may bring one more request: together with those that were called, that is all of requests_max.
+    sub is_spent {
+        my ($self) = @_;
+        return $self->{calls_max} && $self->{calls} + keys %{ $self->{conns} } >= $self->{calls_max};
+    }
+
     sub accept_from {
         my ($self, $listener, $count) = @_;
-        my $options = $self->{options};
-        # One at a time where siblings wait for connections too.
-        for (1 .. $count // ($self->{multiprocess} ? 1 : ACCEPT_BATCH)) {
-            return $self->listen_on(0) if !$self->has_room;
+        for (1 .. $count) {
+            return $self->listen_on(0) if $self->is_spent || !$self->has_room;
             my $from = accept my $fh, $listener->{fh};
             if (!defined $from || !$from && !defined fileno $fh) {
-                return if $! == EAGAIN || $! == EWOULDBLOCK || $! == EINTR;
+                return if must_wait();
                 Oribi::Pure::say_log(warning => 'a connection cannot be accepted: %s', $!);
                 return $self->listen_on(0);    # until the next tick
             }
             Oribi::Pure::Processes::unblock($fh);
-            my ($address, $port);
+            my %base = (%{ $self->{constant} }, SERVER_NAME => $listener->{host}, SERVER_PORT => $listener->{port});
             if (!$listener->{path}) {
                 setsockopt $fh, Socket::IPPROTO_TCP(), Socket::TCP_NODELAY(), 1;
-                ($address, $port) = Oribi::Pure::Processes::address_of($from);
+                @base{qw(REMOTE_ADDR REMOTE_PORT)} = Oribi::Pure::Processes::address_of($from);
             }
             my $fd = fileno $fh;
-            $self->{conns}{$fd} = {
-                fh => $fh, fd => $fd, listener => $listener, address => $address, port => $port, state => HEAD, in => '', parser => {},
-                out => '', requests => 0, since => $self->{now}, deadline => $self->{now} + $options->{idle_timeout}, held => 0, filed => 0,
+            my $c = $self->{conns}{$fd} = {
+                fh => $fh, fd => $fd, listener => $listener, address => $base{REMOTE_ADDR}, state => HEAD, in => '',
+                parser => { base => \%base }, out => '', requests => 0, held => 0, filed => 0, since => $self->{now},
+                deadline => $self->{now} + $self->{options}{idle_timeout},
             };
+            Scalar::Util::weaken(my $weak = $c);
+            $base{'psgix.informational'} = sub { $weak && $self->interim($weak, @_) } if $self->{options}{early_hints};
             vec($self->{rmask}, $fd, 1) = 1;
+            $self->{stops} = 1 if $self->is_spent;
+            $self->readable($c);    # most clients send at once
         }
         return;
     }
@@ -1089,43 +1044,43 @@ package Oribi::Pure::Worker 0.100 {
         $self->{memory} -= $c->{held};
         $self->{files} -= $c->{filed};
         @$c{qw(held filed)} = (0, 0);
-        delete @$c{qw(body temp chunks spill source)};
+        delete @$c{qw(body temp chunks source)};
         return;
     }
 
     sub readable {
         my ($self, $c) = @_;
         return $self->linger($c) if $c->{state} == LINGER;
-        my $n = sysread $c->{fh}, $c->{in}, READ_BYTES, length $c->{in};
-        if (!defined $n) {
-            return if $! == EAGAIN || $! == EWOULDBLOCK || $! == EINTR;
-            return $self->drop($c);
-        }
+        my $n = sysread $c->{fh}, my $bytes, READ_BYTES;    # not into the buffer, which would keep all that room
+        return if !defined $n && must_wait();
         return $self->drop($c) if !$n;    # a request that ends early is never taken for a whole one
-        $c->{deadline} = $self->{now} + $self->{options}{body_timeout} if $c->{state} == BODY;
-        return $self->advance($c);
+        $c->{in} .= $bytes;
+        return $self->take_head($c) if $c->{state} == HEAD;
+        $c->{deadline} = $self->{now} + $self->{options}{body_timeout};
+        return $self->take_body($c);
     }
 
     # Takes what has been read as far as it goes: to a complete request, a refusal, or the need for more bytes.
-    sub advance {
+    sub take_head {
         my ($self, $c) = @_;
-        if ($c->{state} == HEAD) {
-            my $result = Oribi::Pure::Head::parse($c->{parser}, $self->{limits}, $c->{in}, \my $head);
-            return $self->refuse($c, -$result, $c->{parser}{reason}) if $result < 0;
-            if (!$result) {
-                return if $c->{begun};
-                $c->{begun} = $self->{now};    # the head has so long from its first byte on
-                $c->{deadline} = $self->{now} + $self->{options}{head_timeout};
-                return;
-            }
-            $c->{head} = $head;
-            $c->{parser} = {};
-            if ($result == length $c->{in}) { $c->{in} = '' }
-            else { substr $c->{in}, 0, $result, '' }
-            return $self->complete($c) if !$head->{length};
-            $self->begin_body($c) or return;
+        my $result = Oribi::Pure::Head::parse($c->{parser}, $self->{limits}, $c->{in}, \$c->{head});
+        return $self->refuse($c, -$result, $c->{parser}{reason}) if $result < 0;
+        if (!$result) {
+            return if $c->{begun};
+            $c->{begun} = $self->{now};    # the head has so long from its first byte on
+            $c->{deadline} = $self->{now} + $self->{options}{head_timeout};
+            return;
         }
+        if ($result == length $c->{in}) { $c->{in} = '' }
+        else { substr $c->{in}, 0, $result, '' }
+        my $length = $c->{head}{length} or return $self->complete($c);
+        @$c{qw(state begun received left body)} = (BODY, $self->{now}, 0, $length, '');
+        $c->{deadline} = $self->{now} + $self->{options}{body_timeout};
+        $c->{chunks} = Oribi::Pure::Chunked->new($self->{limits}) if $length < 0;
         $self->take_body($c);
+        # A client that has begun its body does not wait for this. The line fits into any socket's buffer.
+        my $waits = $c->{fh} && $c->{state} == BODY && $c->{head}{expect} && !$c->{received} && $c->{in} eq '';
+        send $c->{fh}, "HTTP/1.1 100 Continue\r\n\r\n", NOSIGNAL if $waits;
         return;
     }
 
@@ -1142,41 +1097,11 @@ package Oribi::Pure::Worker 0.100 {
 
     # --- bodies of requests ---
 
-    sub begin_body {
-        my ($self, $c) = @_;
-        my ($head, $options) = ($c->{head}, $self->{options});
-        my $length = $head->{length};
-        @$c{qw(state begun received left body)} = (BODY, $self->{now}, 0, $length, '');
-        $c->{deadline} = $self->{now} + $options->{body_timeout};
-        $c->{chunks} = Oribi::Pure::Chunked->new($self->{limits}) if $length < 0;
-        return 0 if $length > 0 && $self->wants_file($length) && !$self->to_file($c);
-        # A client that has begun its body does not wait for this. The line fits into any socket's buffer.
-        send $c->{fh}, "HTTP/1.1 100 Continue\r\n\r\n", NOSIGNAL if $head->{expect} && $c->{in} eq '';
-        return 1;
-    }
-
     # Does a body of this length belong into a file? Beside the limit of one, all bodies together have theirs.
     sub wants_file {
         my ($self, $length) = @_;
         my ($max, $all) = @{ $self->{options} }{qw(body_memory_max buffers_memory_max)};
-        return 1 if $length > $max;
-        return $length > SMALL_BODY_BYTES && $all && $self->{memory} + $length > $all * 3 / 4;
-    }
-
-    sub to_file {
-        my ($self, $c) = @_;
-        my $temp;
-        if (!open $temp, '+>', undef) {
-            Oribi::Pure::say_log(error => 'a body cannot be stored: no temporary file: %s', $!);
-            $self->refuse($c, 503, 'storage');
-            return 0;
-        }
-        binmode $temp;
-        $c->{temp} = $temp;
-        $self->{memory} -= $c->{held};
-        $c->{held} = 0;
-        my $body = delete $c->{body};
-        return $self->store($c, $body);
+        return $length > $max || $length > SMALL_BODY_BYTES && $all && $self->{memory} + $length > $all * 3 / 4;
     }
 
     # Appends to the body. False when the request was refused for it.
@@ -1186,17 +1111,32 @@ package Oribi::Pure::Worker 0.100 {
             $c->{body} .= $bytes;
             $self->{memory} += length $bytes;
             $c->{held} += length $bytes;
-            return $self->wants_file($c->{held}) ? $self->to_file($c) : 1;
+            my $length = $c->{head}{length} > $c->{held} ? $c->{head}{length} : $c->{held};
+            return 1 if !$self->wants_file($length);
+            $c->{temp} = temp_file();
+            $self->{memory} -= $c->{held};
+            $c->{held} = 0;
+            $bytes = delete $c->{body};
         }
-        my $max = $self->{options}{buffers_file_max};
-        if ($max && $self->{files} + length $bytes > $max) {
-            $self->refuse($c, 503, 'buffers_file_max');
-            return 0;
-        }
-        return 1 if $bytes eq '' || (syswrite $c->{temp}, $bytes) // -1 == length $bytes && ($self->{files} += length $bytes, $c->{filed} += length $bytes);
-        Oribi::Pure::say_log(error => 'a body cannot be stored: %s', $!);
-        $self->refuse($c, $!{ENOSPC} ? 507 : 503, 'storage');
-        return 0;
+        my $reason = $c->{temp} ? $self->keep($c, $c->{temp}, $bytes) : "no temporary file: $!";
+        return 1 if !$reason;
+        my $status = $!{ENOSPC} ? 507 : 503;
+        return $self->refuse($c, 503, $reason) if $reason eq 'buffers_file_max';
+        Oribi::Pure::say_log(error => 'a body cannot be stored: %s', $reason);
+        return $self->refuse($c, $status, 'storage');
+    }
+
+    sub temp_file { open my $fh, '+>', undef or return; binmode $fh; return $fh }
+
+    # Writes to a temporary file of the connection. Returns why it cannot, or nothing.
+    sub keep {
+        my ($self, $c, $fh, $bytes) = @_;
+        my ($n, $max) = (length $bytes, $self->{options}{buffers_file_max});
+        return 'buffers_file_max' if $max && $self->{files} + $n > $max;
+        return "temporary file: $!" if $n && (syswrite($fh, $bytes) // -1) != $n;
+        $self->{files} += $n;
+        $c->{filed} += $n;
+        return;
     }
 
     sub take_body {
@@ -1207,17 +1147,16 @@ package Oribi::Pure::Worker 0.100 {
             $content = $chunks->decode(\$c->{in});
             return $self->refuse($c, @$chunks{qw(status reason)}) if $chunks->{status};
         } else {
-            $content = length $c->{in} <= $c->{left} ? $c->{in} : substr $c->{in}, 0, $c->{left};
-            if (length $content == length $c->{in}) { $c->{in} = '' }
-            else { substr $c->{in}, 0, $c->{left}, '' }
+            $content = substr $c->{in}, 0, $c->{left}, '';
             $c->{left} -= length $content;
         }
         $c->{received} += length $content;
         $self->store($c, $content) or return;
         return $self->complete($c) if $c->{chunks} ? $c->{chunks}{done} : !$c->{left};
         my $seconds = $self->{now} - $c->{begun};
-        return if !$options->{body_rate_min} || $seconds <= $options->{body_timeout} || $c->{received} >= $seconds * $options->{body_rate_min};
-        return $self->refuse($c, 408, 'body_rate_min');
+        return if !$options->{body_rate_min} || $seconds <= $options->{body_timeout};
+        return $self->refuse($c, 408, 'body_rate_min') if $c->{received} < $seconds * $options->{body_rate_min};
+        return;
     }
 
     # --- output ---
@@ -1225,23 +1164,29 @@ package Oribi::Pure::Worker 0.100 {
     # The server's own answer to a request that never reaches the application; then the connection ends.
     sub refuse {
         my ($self, $c, $status, $reason) = @_;
-        my $name = $c->{address} // 'a unix socket';
-        Oribi::Pure::say_log(warning => 'request from %s refused with %d: %s', $name, $status, $reason) if $status != 408 || $c->{state} == BODY;
-        my $is_head = $c->{state} == HEAD ? $c->{in} =~ /\A(?:\r\n){0,2}HEAD / : ($c->{head}{env}{REQUEST_METHOD} // '') eq 'HEAD';
+        if ($status != 408 || $c->{state} == BODY) {
+            my $name = $c->{address} // 'a unix socket';
+            Oribi::Pure::say_log(warning => 'request from %s refused with %d: %s', $name, $status, $reason);
+        }
+        my $is_head = $c->{state} == HEAD ? $c->{in} =~ /\A(?:\r\n){0,2}HEAD / : is_head($c);
         return $self->own_answer($c, $status, is_head => $is_head, $status == 503 ? (retry_after => 1) : ());
     }
 
+    sub is_head { my ($c) = @_; return $c->{head} && $c->{head}{env}{REQUEST_METHOD} eq 'HEAD' }
+
+    # Returns 0.
     sub own_answer {
         my ($self, $c, $status, %more) = @_;
         my $options = $self->{options};
         $self->release($c);
-        my $bytes = Oribi::Pure::Answer::own($status, date => $self->date, server => $options->{server_header}, added => $options->{added}, %more);
         @$c{qw(state closes lingers complete)} = (ANSWER, 1, 1, 1);
         vec($self->{rmask}, $c->{fd}, 1) = 0;
-        $c->{out} .= $bytes;
+        $c->{out} .= Oribi::Pure::Answer::own(
+            $status, date => $self->date, server => $options->{server_header}, added => $options->{added}, %more,
+        );
         $self->log_access($c, $status, 0) if $self->{access_log};
         $self->flush($c);
-        return;
+        return 0;
     }
 
     # Sends what the socket takes; what is left is sent when it is writable. The rest of a complete answer that is sent
@@ -1249,13 +1194,16 @@ package Oribi::Pure::Worker 0.100 {
     sub flush {
         my ($self, $c) = @_;
         while (1) {
-            if ($c->{out} eq '') {
-                next if $c->{spill} && $self->unspill($c);
-                next if $c->{source} && $self->read_source($c);
-                return if !$c->{fh};
-                last;
+            my $source = $c->{source};
+            my $reads = $source && ($source->{is_first} || $c->{out} eq '');
+            last if !$reads && $c->{out} eq '';
+            my $piece;
+            if ($reads) {    # a file is read piece by piece, as the client takes it
+                sysseek $source->{fh}, $source->{pos}, 0;
+                my $want = $source->{left} < READ_BYTES ? $source->{left} : READ_BYTES;
+                return $self->cut($c, 'its file has become shorter') if !sysread $source->{fh}, $piece, $want;
             }
-            my $n = send $c->{fh}, $c->{out}, NOSIGNAL;
+            my $n = send $c->{fh}, $reads ? $piece : $c->{out}, NOSIGNAL;
             if (!defined $n) {
                 next if $! == EINTR;
                 return $self->drop($c) if $! != EAGAIN && $! != EWOULDBLOCK;
@@ -1264,13 +1212,17 @@ package Oribi::Pure::Worker 0.100 {
                 $c->{took} = 0;
                 return;
             }
-            if ($n == length $c->{out}) { $c->{out} = '' }
-            else { substr $c->{out}, 0, $n, '' }
             $c->{took} = 1;
+            if ($reads) {
+                $source->{pos} += $n;
+                delete $c->{source} if !($source->{left} -= $n);
+            }
+            elsif ($n == length $c->{out}) { $c->{out} = '' }
+            else { substr $c->{out}, 0, $n, '' }
         }
         vec($self->{wmask}, $c->{fd}, 1) = 0;
         $c->{deadline} = 0;
-        $self->next_request($c) if $c->{complete};
+        return $self->next_request($c) if $c->{complete};
         return;
     }
 
@@ -1278,22 +1230,15 @@ package Oribi::Pure::Worker 0.100 {
     sub push_out {
         my ($self, $c) = @_;
         $self->flush($c);
-        my $options = $self->{options};
-        return if !$c->{fh} || length $c->{out} <= $options->{response_memory_max};
-        my $spill = $c->{spill} //= { pos => 0, end => 0 };
-        if (!$spill->{fh}) {
-            open $spill->{fh}, '+>', undef or return $self->cut($c, "no temporary file: $!");
-            binmode $spill->{fh};
-        }
-        my ($n, $max) = (length $c->{out}, $options->{buffers_file_max});
-        return $self->cut($c, 'buffers_file_max reached') if $max && $self->{files} + $n > $max;
-        sysseek $spill->{fh}, $spill->{end}, 0;
-        return $self->cut($c, "temporary file: $!") if (syswrite($spill->{fh}, $c->{out}) // -1) != $n;
-        $spill->{end} += $n;
-        $self->{files} += $n;
-        $c->{filed} += $n;
+        return if length $c->{out} <= $self->{options}{response_memory_max} || !$c->{fh};
+        my $spill = $c->{source} //= { fh => temp_file(), pos => 0, left => 0, is_first => 1 };
+        return $self->cut($c, "no temporary file: $!") if !$spill->{fh};
+        sysseek $spill->{fh}, $spill->{pos} + $spill->{left}, 0;
+        my $reason = $self->keep($c, $spill->{fh}, $c->{out});
+        return $self->cut($c, $reason) if $reason;
+        $spill->{left} += length $c->{out};
         $c->{out} = '';
-        return $self->flush($c);
+        return;
     }
 
     # Ends an answer so that nobody takes it for whole.
@@ -1303,53 +1248,22 @@ package Oribi::Pure::Worker 0.100 {
         return $self->drop($c);
     }
 
-    sub unspill {
-        my ($self, $c) = @_;
-        my $spill = $c->{spill};
-        if ($spill->{pos} >= $spill->{end}) {
-            delete $c->{spill};
-            return 1;
-        }
-        my $want = $spill->{end} - $spill->{pos} < READ_BYTES ? $spill->{end} - $spill->{pos} : READ_BYTES;
-        sysseek $spill->{fh}, $spill->{pos}, 0;
-        my $n = sysread $spill->{fh}, $c->{out}, $want;
-        return $self->cut($c, 'its temporary file cannot be read') if !$n;
-        $spill->{pos} += $n;
-        return 1;
-    }
-
-    # A plain file is read piece by piece, as the client takes it.
-    sub read_source {
-        my ($self, $c) = @_;
-        my $source = $c->{source};
-        if (!$source->{left}) {
-            delete $c->{source};
-            $c->{complete} = 1;
-            return 1;
-        }
-        sysseek $source->{fh}, $source->{pos}, 0;
-        my $n = sysread $source->{fh}, $c->{out}, $source->{left} < READ_BYTES ? $source->{left} : READ_BYTES;
-        return $self->cut($c, 'its file has become shorter') if !$n;
-        $source->{pos} += $n;
-        $source->{left} -= $n;
-        return 1;
-    }
-
     # All is sent: the next request, which may have been read already, or the end of the connection.
     sub next_request {
         my ($self, $c) = @_;
-        $self->release($c);
-        if ($c->{closes} || $self->{draining} && $c->{in} eq '') {
+        $self->release($c) if defined $c->{body} || $c->{filed};
+        my $now = $self->{now};
+        vec($self->{rmask}, $c->{fd}, 1) = 1;
+        if ($c->{closes}) {
             return $self->drop($c) if !$c->{lingers} && $c->{in} eq '' && !($c->{head} && $c->{head}{keep_alive});
             shutdown $c->{fh}, 1;
-            @$c{qw(state in deadline linger_end lingered)} = (LINGER, '', $self->{now} + LINGER_SILENCE, $self->{now} + LINGER_MAX, 0);
-            vec($self->{rmask}, $c->{fd}, 1) = 1;
+            @$c{qw(state in deadline linger_end lingered)} = (LINGER, '', $now + LINGER_SILENCE, $now + LINGER_MAX, 0);
             return;
         }
         delete @$c{qw(head begun complete took)};
-        @$c{qw(state since deadline)} = (HEAD, $self->{now}, $self->{now} + $self->{options}{idle_timeout});
-        vec($self->{rmask}, $c->{fd}, 1) = 1;
-        $self->advance($c) if $c->{in} ne '';
+        my $rest = $self->{draining} ? LAST_CALL : $self->{options}{idle_timeout};
+        @$c{qw(state since deadline)} = (HEAD, $now, $now + $rest);
+        return $self->take_head($c) if $c->{in} ne '';
         return;
     }
 
@@ -1357,7 +1271,7 @@ package Oribi::Pure::Worker 0.100 {
     sub linger {
         my ($self, $c) = @_;
         my $n = sysread $c->{fh}, my $ignored, READ_BYTES;
-        return if !defined $n && ($! == EAGAIN || $! == EWOULDBLOCK || $! == EINTR);
+        return if !defined $n && must_wait();
         return $self->drop($c) if !$n || ($c->{lingered} += $n) > LINGER_BYTES_MAX || $self->{now} >= $c->{linger_end};
         $c->{deadline} = $self->{now} + LINGER_SILENCE;
         return;
@@ -1384,8 +1298,7 @@ package Oribi::Pure::Worker 0.100 {
     # Builds the environment, calls the application, answers, and does what comes after an answer.
     sub call {
         my ($self, $c) = @_;
-        my $head = $c->{head};
-        my $env = $head->{env};
+        my $env = $c->{head}{env};
         if (index($env->{PATH_INFO}, '%') >= 0) {
             my $path = Oribi::Pure::Head::decoded($env->{PATH_INFO});
             return $self->refuse($c, 400, 'bad escape in the path') if !defined $path;
@@ -1393,36 +1306,28 @@ package Oribi::Pure::Worker 0.100 {
         }
         $c->{requests}++;
         $self->{calls}++;
+        @$c{qw(state answered complete status bytes failed looked_at)} = (ANSWER, 0, 0, 0, 0, 0, 0);
         if (my $path = $self->{options}{health}) {
             return $self->health($c) if $env->{PATH_INFO} eq $path && $env->{REQUEST_METHOD} =~ /\A(?:GET|HEAD)\z/;
         }
         $self->fill_env($c, $env);
-        @$c{qw(state answered complete status bytes failed looked_at)} = (ANSWER, 0, 0, 0, 0, 0, 0);
         $calling = [$self, $c];    # not local: exit() would undo that before END blocks run
         my $res;
         my $lived = eval { $res = $self->{app}->($env); 1 };
         my $error = $@;
         exit($lived ? 0 : 255) if $$ != $self->{pid};    # a process that the application has forked ends as a script does
         $self->{now} = clock();
+        $self->{stops} = 1 if $env->{'psgix.harakiri.commit'};
         if (!$lived) { $self->died($c, $error) }
-        elsif (!$self->{wants_end} && $env->{'psgix.harakiri.commit'}) { $self->{wants_end} = 1 }
-        $self->answer($c, $res, $env) if $lived;
-        $self->{now} = clock();
-        $self->after($c, $env);
-        return;
+        elsif (ref $res eq 'ARRAY') { $self->answer_with($c, $res) }
+        elsif ((Scalar::Util::reftype($res) // '') eq 'CODE') { $self->answer_later($c, $res) }
+        else { $self->answer_with($c, $res) }
+        return $self->after($c, $env);
     }
 
+    # The part that is of this request alone.
     sub fill_env {
         my ($self, $c, $env) = @_;
-        my ($head, $listener) = @$c{qw(head listener)};
-        my $constant = $self->{constant};
-        @$env{ @{ $constant->[0] } } = @{ $constant->[1] };
-        $env->{'psgi.version'} = [1, 1];
-        $env->{'psgi.errors'} = \*STDERR;
-        $env->{'psgix.cleanup.handlers'} = [];
-        $env->{SERVER_NAME} = $head->{host} ne '' ? $head->{host} : $listener->{host};
-        $env->{SERVER_PORT} = $listener->{port} // ($head->{port} ne '' ? $head->{port} : 80);
-        @$env{qw(REMOTE_ADDR REMOTE_PORT)} = @$c{qw(address port)} if defined $c->{address};
         if ($c->{chunks}) {
             delete $env->{HTTP_TRANSFER_ENCODING};
             $env->{CONTENT_LENGTH} = $c->{received};
@@ -1430,34 +1335,32 @@ package Oribi::Pure::Worker 0.100 {
             $env->{'oribi.trailers'} = $trailers if %$trailers;
         }
         my $input = $c->{temp};
-        if (!$input && !$HAS_SCALAR) {
-            open $input, '+>', undef or die "psgi.input: $!";
+        if ($input || !$HAS_SCALAR) {
+            $input ||= temp_file() || die "psgi.input: $!";
             syswrite $input, $c->{body} if length($c->{body} // '');
+            sysseek $input, 0, 0;
+            seek $input, 0, 0;
+        } else {
+            open $input, '<', \($c->{body} // '') or die "psgi.input: $!";
         }
-        if ($input) { sysseek $input, 0, 0; seek $input, 0, 0 }
-        else { open $input, '<', \($c->{body} // '') or die "psgi.input: $!" }
         $env->{'psgi.input'} = $input;
+        $env->{'psgix.cleanup.handlers'} = [];
         tie $env->{'psgix.io'}, 'Oribi::Pure::Socket', $c;
-        $env->{'oribi.unread'} = $c->{in} if $head->{upgrade} && $c->{in} ne '';
-        $env->{'psgix.informational'} = sub { $self->interim($c, @_) } if $self->{options}{early_hints};
+        $env->{'oribi.unread'} = $c->{in} if $c->{head}{upgrade} && $c->{in} ne '';
         return;
     }
 
     sub interim {
         my ($self, $c, $status, $headers) = @_;
-        return if !$c->{fh} || $c->{answered} || !$c->{head}{minor} || length $c->{out} > INTERIM_UNSENT_MAX;
-        my $bytes = Oribi::Pure::Answer::interim($status, $headers || []) // die "bad interim answer\n";
-        $c->{out} .= $bytes;
-        $self->flush($c);
-        return;
+        return if !$c->{fh} || $c->{state} != ANSWER || $c->{answered} || !$c->{head}{minor} || length $c->{out} > INTERIM_UNSENT_MAX;
+        $c->{out} .= Oribi::Pure::Answer::interim($status, $headers || []) // die "bad interim answer\n";
+        return $self->flush($c);
     }
 
     sub health {
         my ($self, $c) = @_;
-        my $status = $self->{draining} || $self->{stops} ? 503 : 200;
-        @$c{qw(state answered complete bytes)} = (ANSWER, 0, 0, 0);
-        $self->whole($c, $status, ['Content-Type' => 'text/plain'], $status == 200 ? "ok\n" : "stopping\n");
-        return;
+        my ($status, $text) = $self->{stops} ? (503, "stopping\n") : (200, "ok\n");
+        return $self->whole($c, $status, ['Content-Type' => 'text/plain'], $text);
     }
 
     sub died {
@@ -1474,7 +1377,8 @@ package Oribi::Pure::Worker 0.100 {
         return if !$c->{fh} || $c->{failed};
         return $self->drop($c) if $c->{answered};
         @$c{qw(answered failed)} = (1, 1);
-        return $self->own_answer($c, 500, is_head => $c->{head}{env}{REQUEST_METHOD} eq 'HEAD');
+        $self->own_answer($c, 500, is_head => is_head($c));
+        return;
     }
 
     sub bad {
@@ -1483,26 +1387,23 @@ package Oribi::Pure::Worker 0.100 {
         return $self->fail($c);
     }
 
-    # What the application has returned: an answer, or code that gives one.
-    sub answer {
-        my ($self, $c, $res, $env) = @_;
-        if ((Scalar::Util::reftype($res) // '') ne 'CODE') {
-            return $self->answer_with($c, $res);
-        }
+    # A delayed answer: code that gives one to the code that it gets.
+    sub answer_later {
+        my ($self, $c, $res) = @_;
         my $writer;
         my $lived = eval {
             $res->(sub {
                 my ($given) = @_;
                 die "the response was given already\n" if $c->{answered};
-                $writer = $self->answer_with($c, $given, 1);
-                return $writer;
+                return $writer = $self->answer_with($c, $given, 1);
             });
             1;
         };
         my $error = $@;
         exit($lived ? 0 : 255) if $$ != $self->{pid};
-        return $self->died($c, $error) if !$lived && $c->{fh};
+        $self->{now} = clock();
         return if !$c->{fh};
+        return $self->died($c, $error) if !$lived;
         if (!$c->{answered}) {
             return $self->bad($c, 'no response was given') if !$c->{looked_at};
             $c->{detached} = 1;    # the socket is the application's from now on
@@ -1516,55 +1417,51 @@ package Oribi::Pure::Worker 0.100 {
         my ($self, $c, $res, $may_stream) = @_;
         return $self->bad($c, 'it is no reference to an array') if (Scalar::Util::reftype($res) // '') ne 'ARRAY';
         my ($status, $headers, $body) = @$res;
-        return $self->bad($c, 'the headers are no reference to an array') if (Scalar::Util::reftype($headers) // '') ne 'ARRAY';
+        my $is_list = (Scalar::Util::reftype($headers) // '') eq 'ARRAY';
+        return $self->bad($c, 'the headers are no reference to an array') if !$is_list;
         $status = Oribi::Pure::Answer::status_of($status);
-        return $self->stream($c, $status, $headers) if $may_stream && @$res == 2;
-        my $type = Scalar::Util::reftype($body) // '';
-        if ($type eq 'ARRAY' && !Scalar::Util::blessed($body)) {
+        if (ref $body eq 'ARRAY') {
             no warnings 'uninitialized';
             return $self->whole($c, $status, $headers, @$body == 1 ? "$body->[0]" : join '', @$body);
         }
-        my $is_handle = $type eq 'GLOB' || Scalar::Util::blessed($body) && $body->can('getline');
-        return $self->bad($c, 'the body is neither a list nor a handle') if !$is_handle;
-        return $self->handle($c, $status, $headers, $body);
+        return $self->stream($c, $status, $headers) if $may_stream && @$res == 2;
+        my $is_handle = Scalar::Util::blessed($body) ? $body->can('getline') : ref $body eq 'GLOB';
+        return $self->handle($c, $status, $headers, $body) if $is_handle || (Scalar::Util::reftype($body) // '') eq 'GLOB';
+        return $self->bad($c, 'the body is neither a list nor a handle');
     }
 
-    # The head of an answer, or undef after a 500. Decides whether the connection stays.
+    # Does the connection stay, if the answer allows it?
+    sub may_keep {
+        my ($self, $c) = @_;
+        my $max = $self->{options}{keepalive_requests_max};
+        $self->{on_signal}->($self) if %{ $self->{signals} };    # a stop that came during the call
+        return $c->{head}{keep_alive} && !$self->{stops} && !($max && $c->{requests} >= $max) && !is_held($c);
+    }
+
+    # The head of an answer, or undef after a 500.
     sub head_of {
         my ($self, $c, $status, $headers, $length, $unframed) = @_;
         my ($head, $options) = ($c->{head}, $self->{options});
-        my $max = $options->{keepalive_requests_max};
-        $self->{on_signal}->($self) if %{ $self->{signals} };    # a stop that came during the call
-        $self->{wants_end} = 1 if $self->{calls_max} && $self->{calls} >= $self->{calls_max};
-        my $keeps = $head->{keep_alive} && !$self->{draining} && !$self->{stops} && !$self->{wants_end} && !($max && $c->{requests} >= $max) && !is_held($c);
+        my $keeps = $self->may_keep($c);
         my $res = {
-            status => $status, headers => $headers, minor => $head->{minor}, is_head => $head->{env}{REQUEST_METHOD} eq 'HEAD', keep_alive => $keeps,
-            body_len => $length, date => $self->date, server => $options->{server_header}, added => $options->{added}, unframed => $unframed,
+            status => $status, headers => $headers, minor => $head->{minor}, is_head => is_head($c), keep_alive => $keeps,
+            body_len => $length, date => $self->date, server => $options->{server_header}, added => $options->{added},
+            unframed => $unframed,
         };
         my $bytes = Oribi::Pure::Answer::head($res);
         return $self->bad($c, $res->{reason}) // () if !defined $bytes;
-        Oribi::Pure::say_log(warning => '%s: headers put right: %s', line_of($c), join ', ', sort keys %{ $res->{mended} }) if %{ $res->{mended} };
+        if (my $mended = $res->{mended}) {
+            Oribi::Pure::say_log(warning => '%s: headers put right: %s', line_of($c), join ', ', sort keys %$mended);
+        }
         @$c{qw(answered status closes)} = (1, $status, $res->{closes});
         return ($bytes, $res);
     }
 
-    # Has the application kept the socket? Then the connection ends with this answer.
-    sub is_held {
-        my ($c) = @_;
-        return 0 if !$c->{looked_at};
-        return 1 if !$HAS_B;
-        return B::svref_2object($c->{fh})->REFCNT > 2;    # the connection, and the value that the environment has
-    }
+    # Has the application kept the socket? Then the connection ends with this answer. Two others hold it, of which one
+    # is not counted: the connection and the value in the environment.
+    sub is_held { my ($c) = @_; return $c->{looked_at} && &Internals::SvREFCNT($c->{fh}) > 1 }
 
     # Content that the application has framed itself is taken out of its chunks; the server frames anew.
-    sub framed_by_app {
-        my ($headers) = @_;
-        for (my $i = 0; $i < @$headers; $i += 2) {
-            return 1 if lc($headers->[$i] // '') eq 'transfer-encoding' && ($headers->[ $i + 1 ] // '') =~ /\A[ \t]*chunked[ \t\r\n]*\z/i;
-        }
-        return 0;
-    }
-
     sub unframer { return Oribi::Pure::Chunked->new({ body_bytes_max => 1 << 52, fields_max => 256 }) }
 
     # Undefined when the bytes are not framed as they should be.
@@ -1579,25 +1476,35 @@ package Oribi::Pure::Worker 0.100 {
     sub whole {
         my ($self, $c, $status, $headers, $content) = @_;
         return $self->bad($c, 'characters above 255') if utf8::is_utf8($content) && !utf8::downgrade($content, 1);
-        my $is_framed = framed_by_app($headers) && Oribi::Pure::Answer::has_body($status) && $c->{head}{env}{REQUEST_METHOD} ne 'HEAD';
-        if ($is_framed) {
+        if ($self->{is_plain} && $c->{head}{minor} && !is_head($c)) {
+            my ($length, $closes) = (length $content, !$self->may_keep($c));
+            my $bytes = Oribi::Pure::Answer::usual($status, $headers, $length, $self->date, $closes);
+            if (defined $bytes) {
+                $c->{out} .= $bytes;
+                $c->{out} .= $content;
+                @$c{qw(answered status closes bytes complete)} = (1, $status, $closes, $length, 1);
+                return $self->push_out($c);
+            }
+        }
+        my ($bytes, $res) = $self->head_of($c, $status, $headers, length $content) or return;
+        if ($res->{framed}) {
             my $chunks = unframer();
             $content = unframed($chunks, $content);
+            $c->{answered} = 0;
             return $self->bad($c, 'its chunks are malformed') if !defined $content || !$chunks->{done};
+            ($bytes, $res) = $self->head_of($c, $status, $headers, length $content, 1) or return;
         }
-        my ($bytes, $res) = $self->head_of($c, $status, $headers, length $content, $is_framed);
-        return if !defined $bytes;
-        if ($res->{framing} eq 'none') {
-            $c->{out} .= $bytes;
-        } else {
-            my $short = $res->{framing} eq 'length' ? $res->{length} - length $content : 0;
-            if ($short) {
-                Oribi::Pure::say_log(error => '%s: the body has %d bytes, its Content-Length is %d', line_of($c), length $content, $res->{length});
-                substr $content, $res->{length}, -$short, '' if $short < 0;
-                @$c{qw(closes lingers)} = (1, 1) if $short > 0;
+        $c->{out} .= $bytes;
+        if ($res->{framing} ne 'none') {
+            my ($n, $length) = (length $content, $res->{length});
+            if ($res->{framing} eq 'length' && $n != $length) {
+                my $said = sprintf 'the body has %d bytes, its Content-Length is %d', $n, $length;
+                Oribi::Pure::say_log(error => '%s: %s', line_of($c), $said);
+                if ($n > $length) { substr $content, $length, $n, '' }
+                else { @$c{qw(closes lingers)} = (1, 1) }
             }
             $c->{bytes} = length $content;
-            $c->{out} .= $bytes . $content;
+            $c->{out} .= $content;
         }
         $c->{complete} = 1;
         return $self->push_out($c);
@@ -1608,9 +1515,7 @@ package Oribi::Pure::Worker 0.100 {
     sub stream {
         my ($self, $c, $status, $headers, $length) = @_;
         my ($bytes, $res) = $self->head_of($c, $status, $headers, $length // -1);
-        if (!defined $bytes) {
-            die "the response was refused, see the log\n";
-        }
+        die "the response was refused, see the log\n" if !defined $bytes;
         @$c{qw(framing length)} = @$res{qw(framing length)};
         $c->{unframe} = $res->{framed} ? unframer() : undef;
         $c->{out} .= $bytes;
@@ -1622,15 +1527,9 @@ package Oribi::Pure::Worker 0.100 {
         my ($self, $c, $content) = @_;
         $content = "$content";
         die "characters above 255\n" if utf8::is_utf8($content) && !utf8::downgrade($content, 1);
-        if ($c->{unframe}) {
-            $content = unframed($c->{unframe}, $content) // die "its chunks are malformed\n";
-        }
+        $content = unframed($c->{unframe}, $content) // die "its chunks are malformed\n" if $c->{unframe};
         return if $content eq '' || $c->{framing} eq 'none';
-        if ($c->{framing} eq 'length') {
-            my $left = $c->{length} - $c->{bytes};
-            $content = substr $content, 0, $left if length $content > $left;
-            return if $content eq '';
-        }
+        $content = substr $content, 0, $c->{length} - $c->{bytes} if $c->{framing} eq 'length';
         $c->{bytes} += length $content;
         $c->{out} .= $c->{framing} eq 'chunked' ? sprintf("%x\r\n", length $content) . $content . "\r\n" : $content;
         return;
@@ -1639,7 +1538,8 @@ package Oribi::Pure::Worker 0.100 {
     sub end_content {
         my ($self, $c) = @_;
         return $self->cut($c, 'its chunks are malformed') if $c->{unframe} && !delete($c->{unframe})->{done};
-        return $self->cut($c, 'the body is shorter than its Content-Length') if $c->{framing} eq 'length' && $c->{bytes} < $c->{length};
+        my $is_short = $c->{framing} eq 'length' && $c->{bytes} < $c->{length};
+        return $self->cut($c, 'the body is shorter than its Content-Length') if $is_short;
         $c->{out} .= "0\r\n\r\n" if $c->{framing} eq 'chunked';
         $c->{complete} = 1;
         return $self->push_out($c);
@@ -1651,25 +1551,22 @@ package Oribi::Pure::Worker 0.100 {
         my ($self, $c, $status, $headers, $body) = @_;
         my $lived = eval {
             my $file = plain_file($body);
-            my $is_framed = framed_by_app($headers);
-            my $writer = eval { $self->stream($c, $status, $headers, $file && !$is_framed ? $file->{left} : -1) };
-            if ($writer && $c->{framing} ne 'none') {
-                if ($file && $c->{framing} eq 'length' && $c->{length} == $file->{left}) {
-                    $c->{bytes} = $file->{left};
-                    $c->{source} = $file;
-                    $self->flush($c);
-                } else {
-                    $self->send_lines($c, $body);
-                }
-            } elsif ($writer) {
+            my $writer = eval { $self->stream($c, $status, $headers, $file ? $file->{left} : -1) };
+            if ($writer && $c->{framing} eq 'none') {
                 delete $c->{unframe};
                 $self->end_content($c);
+            } elsif ($writer && $file && $c->{framing} eq 'length' && $c->{length} == $file->{left}) {
+                @$c{qw(bytes source complete)} = ($file->{left}, $file, 1);
+                $self->flush($c) if $c->{fh};
+            } elsif ($writer) {
+                $self->send_lines($c, $body);
             }
             1;
         };
         my $error = $@;
         exit($lived ? 0 : 255) if $$ != $self->{pid};
-        eval { close_body($body); 1 } or Oribi::Pure::say_log(error => '%s: closing the body died: %s', line_of($c), $@);
+        eval { Scalar::Util::blessed($body) ? $body->can('close') && $body->close : close $body; 1 }
+            or Oribi::Pure::say_log(error => '%s: closing the body died: %s', line_of($c), $@);
         return $self->died($c, $error) if !$lived && $c->{fh};
         return;
     }
@@ -1686,11 +1583,6 @@ package Oribi::Pure::Worker 0.100 {
         return;
     }
 
-    sub close_body {
-        my ($body) = @_;
-        return Scalar::Util::blessed($body) ? $body->can('close') && $body->close : close $body;
-    }
-
     # Of a body that is an open plain file without layers that change bytes, or names one by `path`: { fh, pos, left }.
     sub plain_file {
         my ($body) = @_;
@@ -1701,11 +1593,12 @@ package Oribi::Pure::Worker 0.100 {
             $fh = $named;
         }
         my $fd = eval { (Scalar::Util::reftype($fh) // '') eq 'GLOB' && !tied(*$fh) ? fileno $fh : -1 } // -1;
-        return if $fd < 0 || !-f $fh || !-s _ || ((stat _)[12] // '') eq '0';    # no blocks: the size is not the content's, as in /sys
+        # Without blocks, the size is not the content's, as in /sys.
+        return if $fd < 0 || !-f $fh || !-s _ || ((stat _)[12] // '') eq '0';
         return if grep { !/\A(?:unix|perlio)\z/ } PerlIO::get_layers($fh);
         my ($size, $pos) = (-s _, tell $fh);
         open my $own, '<&', $fh or return;    # the application may close its own
-        return $pos >= 0 && $pos <= $size ? { fh => $own, pos => $pos, left => $size - $pos } : ();
+        return $pos >= 0 && $pos < $size ? { fh => $own, pos => $pos, left => $size - $pos } : ();
     }
 
     # Cleanup handlers, the access log, the end of the worker.
@@ -1715,16 +1608,17 @@ package Oribi::Pure::Worker 0.100 {
         my $handlers = $env->{'psgix.cleanup.handlers'};
         if (ref $handlers eq 'ARRAY' && @$handlers) {
             for (my $i = 0; $i < @$handlers && $i < CLEANUP_MAX; $i++) {
-                eval { $handlers->[$i]->($env); 1 } or Oribi::Pure::say_log(error => '%s: a cleanup handler died: %s', line_of($c), $@);
+                eval { $handlers->[$i]->($env); 1 }
+                    or Oribi::Pure::say_log(error => '%s: a cleanup handler died: %s', line_of($c), $@);
                 exit 0 if $$ != $self->{pid};
             }
             @$handlers = ();
+            $self->{now} = clock();
         }
         $calling = undef;
         untie $env->{'psgix.io'};
-        delete $env->{'psgix.informational'};    # it holds the connection
         delete $c->{head} if !$c->{fh};
-        $self->{stops} = 1 if $self->{wants_end} || $env->{'psgix.harakiri.commit'};
+        $self->{stops} = 1 if $env->{'psgix.harakiri.commit'} || $self->is_spent;
         return;
     }
 
@@ -1733,15 +1627,12 @@ package Oribi::Pure::Worker 0.100 {
         $env ||= $c->{head} ? $c->{head}{env} : {};
         $self->date;
         $self->{log_time} //= POSIX::strftime('%d/%b/%Y:%H:%M:%S %z', localtime $self->{second});
-        my $escape = sub {
-            my ($text) = @_;
-            return '-' if !defined $text || $text eq '';
-            $text =~ s/([\x00-\x1f"\\\x7f-\xff])/sprintf '\\x%02x', ord $1/ge;
-            return $text;
-        };
-        my $line = defined $env->{REQUEST_METHOD} ? "$env->{REQUEST_METHOD} " . $escape->($env->{REQUEST_URI}) . ' ' . ($env->{SERVER_PROTOCOL} // '') : '-';
+        my @values = map { length ? $_ : '-' } map { $_ // '' } @$env{qw(REQUEST_URI HTTP_REFERER HTTP_USER_AGENT)};
+        s/([\x00-\x1f"\\\x7f-\xff])/sprintf '\\x%02x', ord $1/ge for @values;
+        my ($uri, $referer, $agent) = @values;
+        my $line = $env->{REQUEST_METHOD} ? "$env->{REQUEST_METHOD} $uri $env->{SERVER_PROTOCOL}" : '-';
         my $text = sprintf '%s - - [%s] "%s" %d %d', $c->{address} // '-', $self->{log_time}, $line, $status, $bytes;
-        $text .= sprintf ' "%s" "%s"', map { $escape->($env->{$_}) } qw(HTTP_REFERER HTTP_USER_AGENT) if $self->{options}{access_log_format} ne 'common';
+        $text .= qq{ "$referer" "$agent"} if $self->{options}{access_log_format} ne 'common';
         syswrite $self->{access_log}, "$text\n";
         return;
     }
@@ -1794,8 +1685,8 @@ package Oribi::Pure::Socket 0.100 {
         my $c = $self->{conn};
         my $fh = $c->{fh} or return undef;    ## no critic: a list would be no value
         return $fh if $c->{looked_at}++;
-        my $class = $c->{listener}{path} ? 'IO::Socket::UNIX' : ($c->{address} // '') =~ /:/ ? 'IO::Socket::IP' : 'IO::Socket::INET';
-        bless $fh, eval "require $class; 1" ? $class : 'IO::Handle';
+        my $kind = $c->{listener}{path} ? 'UNIX' : ($c->{address} // '') =~ /:/ ? 'IP' : 'INET';
+        bless $fh, eval "require IO::Socket::$kind; 1" ? "IO::Socket::$kind" : 'IO::Handle';
         $fh->ungetc(ord) for reverse split //, $c->{in};    # read() gives it back; sysread() does not see it
         return $fh;
     }
@@ -1817,7 +1708,10 @@ package Oribi::Pure::Processes 0.100 {
     sub new {
         my ($class, $settings, $app) = @_;
         my $options = $settings->options;
-        return bless { settings => $settings, options => $options, app => $app, count => $options->{workers}, signals => {}, generation => 0 }, $class;
+        return bless {
+            settings => $settings, options => $options, app => $app, count => $options->{workers}, signals => {},
+            generation => 0,
+        }, $class;
     }
 
     sub can_fork { return $^O ne 'MSWin32' && $Config::Config{d_fork} }
@@ -1835,6 +1729,10 @@ package Oribi::Pure::Processes 0.100 {
     # Numeric host and port of a packed address; of a mapped IPv4 address that of IPv4.
     sub address_of {
         my ($packed) = @_;
+        if (Socket::sockaddr_family($packed) == Socket::AF_INET()) {
+            my ($port, $bytes) = Socket::unpack_sockaddr_in($packed);
+            return (join('.', unpack 'C4', $bytes), $port);
+        }
         my ($error, $host, $port) = Socket::getnameinfo($packed, Socket::NI_NUMERICHOST() | Socket::NI_NUMERICSERV());
         return if $error;
         $host =~ s/\A::ffff:(?=[0-9.]+\z)//;
@@ -1866,14 +1764,16 @@ package Oribi::Pure::Processes 0.100 {
         my ($fd) = @_;
         open my $fh, '+<&=', $fd or die "cannot listen on fd://$fd: $!\n";
         my $name = getsockname $fh or die "cannot listen on fd://$fd: $!\n";
-        return { fh => $fh, path => "fd://$fd", host => 'localhost', shown => "fd://$fd" } if Socket::sockaddr_family($name) == eval { Socket::AF_UNIX() } // -1;
+        my $is_unix = Socket::sockaddr_family($name) == eval { Socket::AF_UNIX() } // -1;
+        return { fh => $fh, path => "fd://$fd", host => 'localhost', shown => "fd://$fd" } if $is_unix;
         my ($host, $port) = address_of($name);
         return { fh => $fh, host => $host, port => $port, shown => "tcp://$host:$port" };
     }
 
     sub unix_listener {
         my ($path, $umask) = @_;
-        my $name = eval { Socket::pack_sockaddr_un($path) } or die "cannot listen on $path: this system has no unix sockets\n";
+        my $name = eval { Socket::pack_sockaddr_un($path) }
+            or die "cannot listen on $path: this system has no unix sockets\n";
         socket my $fh, Socket::AF_UNIX(), Socket::SOCK_STREAM(), 0 or die "cannot listen on $path: $!\n";
         if (-S $path) {
             socket my $probe, Socket::AF_UNIX(), Socket::SOCK_STREAM(), 0;
@@ -1893,7 +1793,8 @@ package Oribi::Pure::Processes 0.100 {
         $address = ":$address" if $address =~ /\A[0-9]+\z/;
         my ($host, $port) = $address =~ /\A(?:\[([^\]]*)\]|[^:\/\[]*):[0-9]+\z/ ? $address =~ /\A\[?(.*?)\]?:([0-9]+)\z/ : ();
         die qq{address "$text" must be host:port, with brackets around an IPv6 address\n} if !defined $port;
-        my ($error, @found) = Socket::getaddrinfo($host eq '' ? '0.0.0.0' : $host, $port, { socktype => Socket::SOCK_STREAM(), flags => Socket::AI_PASSIVE() });
+        my %hints = (socktype => Socket::SOCK_STREAM(), flags => Socket::AI_PASSIVE());
+        my ($error, @found) = Socket::getaddrinfo($host eq '' ? '0.0.0.0' : $host, $port, \%hints);
         die "cannot listen on $text: $error\n" if $error;
         my $info = $found[0];
         socket my $fh, $info->{family}, Socket::SOCK_STREAM(), 0 or die "cannot listen on $text: $!\n";
@@ -1905,7 +1806,8 @@ package Oribi::Pure::Processes 0.100 {
         }
         bind $fh, $info->{addr} or die "cannot listen on $text: $!\n";
         ($host, $port) = address_of(getsockname $fh);
-        return { fh => $fh, host => $host, port => $port, shown => 'tcp://' . ($host =~ /:/ ? "[$host]" : $host) . ":$port" };
+        my $shown = $host =~ /:/ ? "tcp://[$host]:$port" : "tcp://$host:$port";
+        return { fh => $fh, host => $host, port => $port, shown => $shown };
     }
 
     # Sockets of start_server (SERVER_STARTER_PORT) and systemd (LISTEN_FDS) come first.
@@ -1936,7 +1838,7 @@ package Oribi::Pure::Processes 0.100 {
         my ($self) = @_;
         my $options = $self->{options};
         $self->{settings}->check_app($self->{app});
-        $self->watch(qw(HUP USR1 TTIN TTOU));    # whoever can connect may send one, which would end us
+        $self->watch(qw(TERM QUIT HUP USR1 TTIN TTOU));    # whoever can connect may send one, which would end us
         $self->open_listeners;
         my $alone = $options->{single} || !can_fork();
         my $tell = $options->{daemonize} ? $self->to_background : undef;
@@ -1956,7 +1858,8 @@ package Oribi::Pure::Processes 0.100 {
         }
         $self->{access} = undef;
         return if $access eq 'off';
-        open $self->{access}, $access eq '-' ? '>&' : '>>', $access eq '-' ? \*STDOUT : $access or die "access_log $access: $!\n";
+        my $is_open = $access eq '-' ? open $self->{access}, '>&', \*STDOUT : open $self->{access}, '>>', $access;
+        die "access_log $access: $!\n" if !$is_open;
         return;
     }
 
@@ -1975,7 +1878,7 @@ package Oribi::Pure::Processes 0.100 {
         my ($self) = @_;
         die "daemonize: there is no fork here\n" if !can_fork();
         pipe my $read, my $write or die "daemonize: $!\n";
-        my $pid = fork // die "daemonize: $!\n";
+        my $pid = $self->fork_child // die "daemonize: $!\n";
         if ($pid) {
             close $write;
             POSIX::_exit(defined readline $read ? 0 : 1);
@@ -1991,21 +1894,22 @@ package Oribi::Pure::Processes 0.100 {
     sub announce {
         my ($self, $tell, $what) = @_;
         my ($first) = @{ $self->{listeners} };
-        Oribi::Pure::say_log(info => 'Oribi::Pure %s listening on %s, %s', $Oribi::Pure::VERSION, join(', ', map { $_->{shown} } @{ $self->{listeners} }), $what);
+        my $shown = join ', ', map { $_->{shown} } @{ $self->{listeners} };
+        Oribi::Pure::say_log(info => 'Oribi::Pure %s listening on %s, %s', $Oribi::Pure::VERSION, $shown, $what);
+        my %said = (host => $first->{host}, port => $first->{port}, proto => 'http', server_software => 'Oribi::Pure');
         my $hook = $self->{settings}{hooks}{server_ready};
-        $hook->({ host => $first->{host}, port => $first->{port}, proto => 'http', server_software => 'Oribi::Pure' }) if $hook;
+        $hook->(\%said) if $hook;
         syswrite $tell, "up\n" if $tell;
         close $tell if $tell;
         return;
     }
 
-    # Remembers signals until the loop looks; a child does not hear of its parent's.
+    # Remembers signals until the loop looks.
     sub watch {
         my ($self, @names) = @_;
-        $self->{signals} = {} if ($self->{watcher} // 0) != $$;
-        $self->{watcher} = $$;
         for my $name (grep { exists $SIG{$_} } @names) {
-            $SIG{$name} = $name eq 'CHLD' ? sub { } : sub { $self->{signals}{$name}++ };    # the end of a child only wakes
+            # The end of a child only wakes.
+            $SIG{$name} = $name eq 'CHLD' ? sub { } : sub { $self->{signals}{$name}++ };
         }
         return;
     }
@@ -2014,6 +1918,18 @@ package Oribi::Pure::Processes 0.100 {
         my ($self) = @_;
         my $signals = $self->{signals};
         return map { my $name = $_; ($name) x delete $signals->{$name} } sort keys %$signals;
+    }
+
+    # A child does not hear of its parent's signals, and misses none of its own: they wait until it has handlers.
+    sub fork_child {
+        my ($self) = @_;
+        my ($all, $before) = (POSIX::SigSet->new, POSIX::SigSet->new);
+        $all->fillset;
+        POSIX::sigprocmask(POSIX::SIG_BLOCK(), $all, $before);
+        my $pid = fork;
+        $self->{signals} = {} if defined $pid && !$pid;
+        POSIX::sigprocmask(POSIX::SIG_SETMASK(), $before);
+        return $pid;
     }
 
     # --- one process ---
@@ -2028,26 +1944,34 @@ package Oribi::Pure::Processes 0.100 {
     # The life of a worker, or of the one process. Returns the exit code.
     sub serve {
         my ($self, $app, $alive, $index) = @_;
-        my $hooks = $self->{settings}{hooks};
+        my ($hooks, @which) = ($self->{settings}{hooks}, $index, $self->{generation});
         $self->watch(qw(TERM QUIT INT USR1 HUP));
         my $stops = 0;
         my $on_signal = sub {
             my ($worker) = @_;
             for my $name ($self->take_signals) {
-                if ($name eq 'USR1') { $self->open_logs; $worker->{access_log} = $self->{access} }
-                elsif ($name eq 'HUP') { Oribi::Pure::say_log(warning => 'a reload needs several processes: start the server anew') if !$alive }
-                elsif ($name eq 'INT' || $stops++ && !$alive) { $worker->{draining} = $worker->{drain_deadline} = 1 }
-                else { $worker->{stops} = $worker->{told} = 1 }
+                if ($name eq 'USR1') {
+                    $self->open_logs;
+                    $worker->{access_log} = $self->{access};
+                } elsif ($name eq 'HUP') {
+                    Oribi::Pure::say_log(warning => 'a reload needs several processes: start the server anew') if !$alive;
+                } elsif ($name eq 'INT' || $name =~ /\A(?:TERM|QUIT)\z/ && $stops++ && !$alive) {
+                    $worker->{draining} = $worker->{drain_deadline} = 1;
+                } elsif ($name =~ /\A(?:TERM|QUIT)\z/) {
+                    $worker->{stops} = $worker->{told} = 1;
+                }
             }
         };
-        hook($hooks->{after_fork}, $index, $self->{generation});
+        my $leaving = $self->{leaving};
+        hook($hooks->{after_fork}, @which);
         my $worker = Oribi::Pure::Worker->new(
-            options => $self->{options}, app => $app, listeners => $self->{listeners}, alive => $alive, multiprocess => $self->{count} > 1 && $alive,
-            access_log => $self->{access}, on_signal => $on_signal, signals => $self->{signals}, on_drain => $self->{leaving} && sub { syswrite $self->{leaving}, pack 'N', $$ },
+            options => $self->{options}, app => $app, listeners => $self->{listeners}, alive => $alive,
+            multiprocess => $self->{count} > 1 && $alive, access_log => $self->{access}, on_signal => $on_signal,
+            signals => $self->{signals}, on_drain => $leaving && sub { syswrite $leaving, pack 'N', $$ },
         );
-        hook($hooks->{after_worker_ready}, $index, $self->{generation});
+        hook($hooks->{after_worker_ready}, @which);
         $worker->run;
-        hook($hooks->{before_worker_exit}, $self, $app, $index, $self->{generation});
+        hook($hooks->{before_worker_exit}, $self, $app, @which);
         return 0;
     }
 
@@ -2064,7 +1988,6 @@ package Oribi::Pure::Processes 0.100 {
     sub mold {
         my ($self, $ready, $alive) = @_;
         my ($settings, $options) = @$self{qw(settings options)};
-        $self->watch(qw(TERM QUIT INT TTIN TTOU USR1 HUP CHLD));
         my $load = sub { $settings->load($self->{app}) };
         my $app = $options->{preload} ? eval { $load->() } : $load;
         if (!$app) {
@@ -2073,93 +1996,98 @@ package Oribi::Pure::Processes 0.100 {
         }
         pipe my $hold, my $held or die "pipe: $!\n";    # the workers see the end of it when this process ends
         pipe my $leavers, my $leaving or die "pipe: $!\n";    # a worker that will end is replaced at once
-        @$self{qw(workers hold held load leaving)} = ({}, $hold, $held, $app, $leaving);
-        my ($stops, $deadline, $next) = (0, 0, 0);
-        my $told = 0;
+        my $workers = {};    # by pid: { index, since, leaves }
+        @$self{qw(workers hold held load leaving next told)} = ($workers, $hold, $held, $app, $leaving, 0, 0);
         while (1) {
-            my $now = Oribi::Pure::Worker::clock();
             for my $name ($self->take_signals) {
                 if ($name eq 'TTIN') { $self->{count}++ }
                 elsif ($name eq 'TTOU') { $self->{count}-- if $self->{count} > 1 }
-                elsif ($name eq 'USR1') { $self->signal_workers('USR1') }
-                elsif ($name ne 'HUP') {
-                    my $is_last = $name eq 'INT';    # a second TERM may be one to the whole group of processes
-                    $stops = 1;
-                    $deadline = $now + ($is_last ? 0 : $options->{shutdown_timeout} + 1);
-                    $self->signal_workers($is_last ? 'KILL' : 'TERM');
-                }
+                elsif ($name eq 'USR1') { kill USR1 => keys %$workers }
+                elsif ($name eq 'INT') { $self->stop_workers('KILL', 0) }
+                elsif ($name ne 'HUP') { $self->stop_workers('TERM', $options->{shutdown_timeout} + 1) }
             }
-            $next = $self->reap_workers($now, $stops) // $next;
-            my $workers = $self->{workers};
-            exit 0 if $stops && !%$workers;
-            $self->signal_workers('KILL') if $stops && $now >= $deadline;
-            if (!$stops) {
-                my @serving = grep { !$workers->{$_}{leaves} } sort { $workers->{$a}{index} <=> $workers->{$b}{index} } keys %$workers;
-                for my $pid (splice @serving, $self->{count} < @serving ? $self->{count} : @serving) {
-                    $workers->{$pid}{leaves} = 1;
-                    kill TERM => $pid;
-                }
-                $self->fork_worker($now) while $now >= $next && !$self->{forks_fail} && (grep { !$_->{leaves} } values %$workers) < $self->{count};
-                $told = syswrite $ready, "ready\n" if !$told && %$workers;
-            }
+            my $now = Oribi::Pure::Worker::clock();
+            my $ends = $self->{ends};
+            $self->reap_workers($now);
+            exit 0 if $ends && !%$workers;
+            $self->stop_workers('KILL', 0) if $ends && $now >= $ends;
+            $self->adjust_workers($now) if !$ends;
+            $self->{told} = syswrite $ready, "ready\n" if !$ends && !$self->{told} && %$workers;
             my $watched = '';
-            vec($watched, fileno $_, 1) = 1 for $leavers, $stops ? () : $alive;
-            my $count = select $watched, undef, undef, $stops ? 0.05 : 1;
-            if ($count > 0 && vec $watched, fileno $leavers, 1) {
+            vec($watched, fileno $_, 1) = 1 for $leavers, $ends ? () : $alive;
+            next if (select $watched, undef, undef, $ends ? 0.05 : 1) <= 0;
+            if (vec $watched, fileno $leavers, 1) {
                 sysread $leavers, my $pids, 4 * 512;
                 $workers->{$_}{leaves} = 1 for grep { $workers->{$_} } unpack 'N*', $pids;
             }
-            if ($count > 0 && !$stops && vec $watched, fileno $alive, 1) {
-                $stops = 1;    # the supervisor has ended
-                $deadline = $now + $options->{shutdown_timeout} + 1;
-                $self->signal_workers('TERM');
-            }
+            my $is_orphan = !$ends && vec $watched, fileno $alive, 1;    # the supervisor has ended
+            $self->stop_workers('TERM', $options->{shutdown_timeout} + 1) if $is_orphan;
         }
     }
 
-    sub signal_workers { my ($self, $name) = @_; kill $name => keys %{ $self->{workers} }; return }
+    sub stop_workers {
+        my ($self, $signal, $seconds) = @_;
+        my $ends = Oribi::Pure::Worker::clock() + $seconds;
+        $self->{ends} = $ends if !$self->{ends} || $ends < $self->{ends};
+        kill $signal => keys %{ $self->{workers} };
+        return;
+    }
 
+    # As many workers as there should be.
+    sub adjust_workers {
+        my ($self, $now) = @_;
+        my $workers = $self->{workers};
+        my @serving = sort { $workers->{$a}{index} <=> $workers->{$b}{index} }
+            grep { !$workers->{$_}{leaves} } keys %$workers;
+        for my $pid (splice @serving, $self->{count} < @serving ? $self->{count} : @serving) {
+            $workers->{$pid}{leaves} = 1;
+            kill TERM => $pid;
+        }
+        while (@serving < $self->{count} && $now >= $self->{next}) {
+            push @serving, $self->fork_worker($now) || return;
+        }
+        return;
+    }
+
+    # Returns the pid, or nothing.
     sub fork_worker {
         my ($self, $now) = @_;
         my %used = map { $_->{index} => 1 } values %{ $self->{workers} };
         my ($index) = grep { !$used{$_} } 0 .. keys %used;
-        my $settings = $self->{settings};
-        hook($settings->{hooks}{before_fork}, $index);
-        my $pid = fork;
+        hook($self->{settings}{hooks}{before_fork}, $index);
+        my $pid = $self->fork_child;
         if (!defined $pid) {
             Oribi::Pure::say_log(error => 'a worker cannot be forked: %s', $!);
-            return $self->{forks_fail} = 1;
+            $self->{next} = $now + 1;
+            return;
         }
         if ($pid) {
             $self->{workers}{$pid} = { index => $index, since => $now };
-            return;
+            return $pid;
         }
         $SIG{CHLD} = 'DEFAULT' if exists $SIG{CHLD};
         srand;    # otherwise all workers draw the same numbers
         close delete $self->{held};
         my $app = $self->{options}{preload} ? $self->{load} : eval { $self->{load}->() };
-        if (!$app) {
-            Oribi::Pure::say_log(error => '%s', $@);
-            exit 1;
-        }
-        exit $self->serve($app, $self->{hold}, $index);
+        exit $self->serve($app, $self->{hold}, $index) if $app;
+        Oribi::Pure::say_log(error => '%s', $@);
+        exit 1;
     }
 
-    # Returns when the next worker may be started, if that is not at once.
     sub reap_workers {
-        my ($self, $now, $stops) = @_;
-        my $next;
+        my ($self, $now) = @_;
         while ((my $pid = waitpid -1, POSIX::WNOHANG()) > 0) {
             my $worker = delete $self->{workers}{$pid} or next;
             my $status = $?;
             my $how = $status & 127 ? 'signal ' . ($status & 127) : 'exit code ' . ($status >> 8);
             hook($self->{settings}{hooks}{on_worker_exit}, $pid, $status, $how, $worker->{index});
-            Oribi::Pure::say_log($status ? 'error' : 'info', 'worker %d (pid %d) ended: %s', $worker->{index}, $pid, $how) if $status || !$stops;
-            my $pause = $status && $now - $worker->{since} < QUICK_DEATH ? $self->{options}{err_respawn_interval} : 0;
-            $next = $now + $pause;
-            delete $self->{forks_fail};
+            my @values = ($worker->{index}, $pid, $how);
+            my $level = $status ? 'error' : $self->{ends} ? 'debug' : 'info';
+            Oribi::Pure::say_log($level, 'worker %d (pid %d) ended: %s', @values);
+            my $is_quick = $status && $now - $worker->{since} < QUICK_DEATH;
+            $self->{next} = $now + ($is_quick ? $self->{options}{err_respawn_interval} : 0);
         }
-        return $next;
+        return;
     }
 
     # --- the supervisor ---
@@ -2167,65 +2095,62 @@ package Oribi::Pure::Processes 0.100 {
     sub supervise {
         my ($self, $tell) = @_;
         pipe my $alive, my $held or die "pipe: $!\n";
-        @$self{qw(alive held molds)} = ($alive, $held, {});
+        my $molds = {};    # by pid: { pid, read, said, ready, leaves, generation }
+        @$self{qw(alive held molds)} = ($alive, $held, $molds);
         $self->watch(qw(TERM QUIT INT HUP TTIN TTOU USR1 USR2 CHLD));
         $self->start_mold;
-        my ($stops, $retry) = (0, 0);
+        my ($stops, $retry, $reloads) = (0, 0, 0);
         while (1) {
-            my $now = Oribi::Pure::Worker::clock();
             for my $name ($self->take_signals) {
-                if ($name eq 'TTIN' || $name eq 'TTOU') { $self->change_count($name) }
-                elsif ($name eq 'USR1') { $self->open_logs; $self->signal_molds('USR1') }
-                elsif ($name eq 'USR2') { Oribi::Pure::say_log(warning => 'Oribi::Pure has no upgrade: restart it by start_server or systemd, or take Oribi') }
-                elsif ($name eq 'HUP') { $self->reload if !$stops }
-                else {
-                    $self->signal_molds($name eq 'INT' || $stops ? 'INT' : 'TERM');
-                    Oribi::Pure::say_log(info => 'stopping') if !$stops;
-                    $stops = 1;
+                if ($name eq 'TTIN' || $name eq 'TTOU') {
+                    $self->change_count($name);
+                } elsif ($name eq 'USR1') {
+                    $self->open_logs;
+                    kill USR1 => keys %$molds;
+                } elsif ($name eq 'USR2') {
+                    Oribi::Pure::say_log(warning => 'no upgrade here: restart by start_server or systemd, or take Oribi');
+                } elsif ($name eq 'HUP') {
+                    $reloads = 1;
+                } else {
+                    kill $name eq 'INT' || $stops ? 'INT' : 'TERM', keys %$molds;
+                    Oribi::Pure::say_log(info => 'stopping') if !$stops++;
                 }
             }
-            my @dead = $self->reap_molds;
-            return $self->{code} // 0 if $stops && !%{ $self->{molds} };
-            for my $mold (@dead) {
-                next if $stops || $mold->{leaves};
-                if (!$mold->{ready}) {
-                    my ($reason) = $mold->{said} =~ /\Afailed (.*)/s;
-                    chomp($reason = $reason // 'the process that loads the application ended');
-                    die "$reason\n" if !$self->{up};
-                    Oribi::Pure::say_log(error => 'reload failed, the old generation goes on serving: %s', $reason);
-                    next if grep { $_->{ready} } values %{ $self->{molds} };
-                }
+            my $now = Oribi::Pure::Worker::clock();
+            for my $mold ($self->reap_molds) {
+                next if $stops || $mold->{leaves} || !$mold->{ready} && !$self->may_go_on($mold);
                 $retry = $now + $self->{options}{err_respawn_interval};
             }
-            if ($retry && $now >= $retry) {
-                $retry = 0;
+            return 0 if $stops && !%$molds;
+            my $is_loading = grep { !$_->{ready} } values %$molds;
+            if ($reloads && !$stops && !$is_loading) {    # one that came during a load counts: files may have changed
+                Oribi::Pure::say_log(info => 'reload');
+                hook($self->{settings}{hooks}{before_reload});
+            }
+            if (!$is_loading && !$stops && ($reloads || $retry && $now >= $retry)) {
+                $retry = $reloads = 0;
                 $self->start_mold;
             }
             $self->hear_molds($tell);
         }
     }
 
-    sub signal_molds {
-        my ($self, $name) = @_;
-        kill $name => keys %{ $self->{molds} };
-        return;
+    # A mold has ended before it was ready. Is there none that serves, after a start that went well?
+    sub may_go_on {
+        my ($self, $mold) = @_;
+        my ($reason) = $mold->{said} =~ /\Afailed (.*)/s;
+        chomp($reason = $reason // 'the process that loads the application ended');
+        die "$reason\n" if !$self->{up};
+        Oribi::Pure::say_log(error => 'reload failed, the old generation goes on serving: %s', $reason);
+        return !grep { $_->{ready} } values %{ $self->{molds} };
     }
 
     sub change_count {
         my ($self, $name) = @_;
         return if $name eq 'TTOU' && $self->{count} <= 1;
         $self->{count} += $name eq 'TTIN' ? 1 : -1;
-        $self->signal_molds($name);
+        kill $name => keys %{ $self->{molds} };
         Oribi::Pure::say_log(info => '%d workers from now on', $self->{count});
-        return;
-    }
-
-    sub reload {
-        my ($self) = @_;
-        return if grep { !$_->{ready} } values %{ $self->{molds} };
-        Oribi::Pure::say_log(info => 'reload');
-        hook($self->{settings}{hooks}{before_reload});
-        $self->start_mold;
         return;
     }
 
@@ -2233,7 +2158,7 @@ package Oribi::Pure::Processes 0.100 {
         my ($self) = @_;
         pipe my $read, my $write or die "pipe: $!\n";
         $self->{generation}++;
-        my $pid = fork // die "fork: $!\n";
+        my $pid = $self->fork_child // die "fork: $!\n";
         if (!$pid) {
             close $_ for delete $self->{held}, $read, map { $_->{read} } values %{ delete $self->{molds} };
             $self->mold($write, $self->{alive});
@@ -2285,20 +2210,23 @@ package Oribi::Pure::Processes 0.100 {
 package Oribi::Pure::Settings 0.100 {
     # Of the table below, in the order of --help; tools/pure-options reads this list.
     my @SERVED = qw(
-        bind host port backlog reuse_port health header workers single preload daemonize pid_file shutdown_timeout err_respawn_interval
-        head_timeout body_timeout body_rate_min idle_timeout write_timeout target_bytes_max head_bytes_max fields_max body_bytes_max
-        body_memory_max response_memory_max buffers_memory_max buffers_file_max connections_max queue_max keepalive_requests_max
-        underscores_allow strict_target connect_allow requests_max requests_jitter age_max access_log access_log_format error_log quiet
-        verbose env chdir include require eval child_exit early_hints server_header config check print_config version help
+        bind host port backlog reuse_port health header workers single preload daemonize pid_file shutdown_timeout
+        err_respawn_interval head_timeout body_timeout body_rate_min idle_timeout write_timeout target_bytes_max
+        head_bytes_max fields_max body_bytes_max body_memory_max response_memory_max buffers_memory_max buffers_file_max
+        connections_max queue_max keepalive_requests_max underscores_allow strict_target connect_allow requests_max
+        requests_jitter age_max access_log access_log_format error_log quiet verbose env chdir include require eval
+        child_exit early_hints server_header config check print_config version help
     );
 
     # What the supervisor's own package says of everything else.
-    my $OTHERS_SAY = 'Oribi::Pure cannot do this; the distribution Oribi can, which needs a C compiler (Debian: package oribi-psgi)';
+    my $OTHERS_SAY = 'Oribi::Pure cannot do this; the distribution Oribi can, which needs a C compiler'
+        . ' (Debian: package oribi-psgi)';
 
     # Where select takes no descriptor above its set (https://perldoc.perl.org/perlport#select).
     my $SELECT_MAX = $^O eq 'linux' ? 1_000_000 : $^O eq 'MSWin32' ? 60 : 1000;
 
-    my %HOOK = map { $_ => $_ } qw(before_fork after_fork after_worker_ready before_worker_exit before_reload on_worker_exit server_ready);
+    my %HOOK = map { $_ => $_ }
+        qw(before_fork after_fork after_worker_ready before_worker_exit before_reload on_worker_exit server_ready);
     @HOOK{qw(child_exit after_exit)} = qw(before_worker_exit on_worker_exit);
     my %RANK = (default => 0, launcher => 1, environment => 2, file => 3, command => 4);
 
@@ -2503,22 +2431,23 @@ OTHERS
     # Strict: what is silently read as something else is found out in production. Gives the text.
     sub read_value {
         my ($option, $name, $text) = @_;
-        die "$name: a " . ref($text) . " reference is no value for this option\n" if ref $text && !overload::Method($text, '""');
+        my $is_text = !ref $text || overload::Method($text, '""');
+        die "$name: a " . ref($text) . " reference is no value for this option\n" if !$is_text;
         $text = "$text";
         my $type = $option->{type};
         if ($type eq 'BOOL') {
             return $text =~ /\A(?:on|true|yes|1)\z/i ? 'on' : $text =~ /\A(?:off|false|no|0|)\z/i ? 'off' : die "$name: must be on or off, not \"$text\"\n";
         }
-        if (length $option->{choices}) {
-            die "$name: must be one of $option->{choices}, not \"$text\"\n" if !grep { $_ eq $text } split ' ', $option->{choices};
-        }
+        my $choices = $option->{choices};
+        my $is_choice = !length $choices || grep { $_ eq $text } split ' ', $choices;
+        die "$name: must be one of $choices, not \"$text\"\n" if !$is_choice;
         return $text if $type eq 'TEXT' || $type eq 'LIST';
         return 0 if $option->{name} eq 'workers' && $text eq 'auto';
         my $number = number_of($type, $text) // die "$name: no " . lc($type) . ": \"$text\"\n";
-        my $scale = $type eq 'TIME' ? 1000 : 1;
-        my $unit = $type eq 'TIME' ? ' ms' : '';
-        die "$name: at least $option->{least}$unit, not \"$text\"\n" if $number * $scale < $option->{least};
-        die "$name: at most $option->{most}$unit, not \"$text\"\n" if $option->{most} && $number * $scale > $option->{most};
+        my ($scale, $unit) = $type eq 'TIME' ? (1000, ' ms') : (1, '');
+        my ($least, $most) = @$option{qw(least most)};
+        die "$name: at least $least$unit, not \"$text\"\n" if $number * $scale < $least;
+        die "$name: at most $most$unit, not \"$text\"\n" if $most && $number * $scale > $most;
         return $text;
     }
 
@@ -2540,7 +2469,8 @@ OTHERS
         $value = eval $value // die "$name: " . ($@ || 'is no code reference') . "\n" if !ref $value;    ## no critic: what it is for
         die "$name: is no code reference\n" if (Scalar::Util::reftype($value) // '') ne 'CODE';
         return if ($self->{hook_rank}{$hook} // -1) > $RANK{$source};
-        @$self{qw(hook_rank hooks)} = ({ %{ $self->{hook_rank} }, $hook => $RANK{$source} }, { %{ $self->{hooks} }, $hook => $value });
+        $self->{hook_rank}{$hook} = $RANK{$source};
+        $self->{hooks}{$hook} = $value;
         return;
     }
 
@@ -2548,7 +2478,10 @@ OTHERS
         my ($self, $fh) = @_;
         my $name = getsockname $fh or die "listen_sock: is no open socket\n";
         my ($host, $port) = Oribi::Pure::Processes::address_of($name);
-        push @{ $self->{sockets} }, { fh => $fh, host => $host // 'localhost', port => $port, defined $port ? () : (path => 'listen_sock'), shown => 'a socket that was given' };
+        push @{ $self->{sockets} }, {
+            fh => $fh, host => $host // 'localhost', port => $port, path => defined $port ? undef : 'listen_sock',
+            shown => 'a socket that was given',
+        };
         Oribi::Pure::Processes::unblock($fh);
         return;
     }
@@ -2615,10 +2548,13 @@ OTHERS
 
     sub added_header {
         my ($line) = @_;
-        my ($name, $value) = $line =~ /\A([$Oribi::Pure::Head::TOKEN]+):[ \t]*(.*[^ \t])\z/s or die "header \"$line\" needs to be NAME:TEXT, as X-Frame-Options:DENY\n";
-        die "header \"$line\" has a name that the server or the application alone sets\n" if $name =~ /\A(?:$NOT_ADDED)\z/i;
-        die "header \"$line\" has a value that no header may have\n" if $value =~ /[^$Oribi::Pure::Head::TEXT]/;
-        return ($name, $value);
+        my ($name, $value) = $line =~ /\A([$Oribi::Pure::Head::TOKEN]+):[ \t]*(.*[^ \t])\z/s;
+        my $fault
+            = !defined $name ? 'needs to be NAME:TEXT, as X-Frame-Options:DENY'
+            : $name =~ /\A(?:$NOT_ADDED)\z/i ? 'has a name that the server or the application alone sets'
+            : $value =~ /[^$Oribi::Pure::Head::TEXT]/ ? 'has a value that no header may have'
+            : return ($name, $value);
+        die "header \"$line\" $fault\n";
     }
 
     sub addresses {
@@ -2641,7 +2577,8 @@ OTHERS
                 my ($name, @values) = @_;
                 my (undef, undef, $line) = caller 1;
                 $called = 1;
-                eval { $self->set(file => $name, @values == 1 ? $values[0] : \@values); 1 } or push @mistakes, "$file:$line: $@";
+                my $value = @values == 1 ? $values[0] : \@values;
+                eval { $self->set(file => $name, $value); 1 } or push @mistakes, "$file:$line: $@";
                 return {};
             };
             local ($@, $!);
@@ -2650,8 +2587,10 @@ OTHERS
         }
         die join '', @mistakes if @mistakes;
         die "config file $file: does not return a hash reference\n" if ref $hash ne 'HASH' && !$called;
-        for my $name (sort { ($b eq 'chdir') <=> ($a eq 'chdir') || $a cmp $b } ref $hash eq 'HASH' ? keys %$hash : ()) {
-            eval { $self->set(file => $name, $hash->{$name}) if defined $hash->{$name}; $self->enter_dir if $name eq 'chdir'; 1 } or push @mistakes, "$file: $@";
+        $hash = {} if ref $hash ne 'HASH';
+        for my $name (sort { ($b eq 'chdir') <=> ($a eq 'chdir') || $a cmp $b } grep { defined $hash->{$_} } keys %$hash) {
+            eval { $self->set(file => $name, $hash->{$name}); 1 } or push @mistakes, "$file: $@";
+            $self->enter_dir if $name eq 'chdir';
         }
         die join '', @mistakes if @mistakes;
         return;
@@ -2689,7 +2628,8 @@ OTHERS
         for my $module (@{ $self->get('require') }) {
             my ($name, @import) = split /[=,]/, $module;
             die "-M $name: is no name of a module\n" if $name !~ /\A\w+(?:::\w+)*\z/;
-            eval "package main; require $name; $name->import(\@import); 1" or die "module $name: " . first_line($@) . "\n";
+            my $code = "package main; require $name; $name->import(\@import); 1";
+            eval $code or die "module $name: " . first_line($@) . "\n";
         }
         my $source = $self->get('eval');
         return from_source($source) if length $source;
@@ -2702,7 +2642,7 @@ OTHERS
     # The inside of a builder block, where there is Plack::Builder.
     sub from_source {
         my ($source) = @_;
-        my $code = eval { require Plack::Builder; 1 } ? "Plack::Builder->import; builder { $source }" : $source;
+        my $code = eval { require Plack::Builder; 1 } ? "use Plack::Builder; builder { $source }" : $source;
         my $app = eval "package main; no strict; no warnings; $code";
         die '-e: ' . first_line($@) . "\n" if $@;
         die "-e: the code does not give a code reference\n" if !is_code($app);
@@ -2744,7 +2684,8 @@ package Oribi::Pure::Command 0.100 {
         parse($settings, @argv);
         @ARGV = ();    # the words are the server's, and the application finds none of them
         return say_text(help()) if $settings->is_on('help');
-        return say_text("oribi-psgi $Oribi::Pure::VERSION (Oribi::Pure, perl $^V)\nsystem calls: perl\n") if $settings->is_on('version');
+        my $version = "oribi-psgi $Oribi::Pure::VERSION (Oribi::Pure, perl $^V)\nsystem calls: perl\n";
+        return say_text($version) if $settings->is_on('version');
         $settings->prepare;
         return say_text(configuration($settings)) if $settings->is_on('print_config');
         if ($settings->is_on('check')) {
@@ -2768,9 +2709,11 @@ package Oribi::Pure::Command 0.100 {
             } elsif ($word =~ /\A--([^=]+)(?:=(.*))?\z/s) {
                 ($name, $value) = ($1, $2);
                 $name =~ tr/-/_/;
-                if (!defined $value && $name =~ /\Ano_(.+)/ && !Oribi::Pure::Settings::find($name) && Oribi::Pure::Settings::find($1)) {
-                    my $option = Oribi::Pure::Settings::find($1);
-                    ($name, $value) = ($1, $option->{type} eq 'BOOL' || $option->{refused} ? 'off' : die "$word: is no switch\n");
+                my ($positive) = Oribi::Pure::Settings::find($name) ? () : $name =~ /\Ano_(.+)/;
+                my $switch = defined $positive && !defined $value && Oribi::Pure::Settings::find($positive);
+                if ($switch) {
+                    die "$word: is no switch\n" if $switch->{type} ne 'BOOL' && !$switch->{refused};
+                    ($name, $value) = ($positive, 'off');
                 }
             } elsif ($word =~ /\A-([A-Za-z])(.*)\z/s) {
                 ($name, $value) = ("-$1", length $2 ? $2 : undef);
@@ -2790,17 +2733,23 @@ package Oribi::Pure::Command 0.100 {
 
     sub configuration {
         my ($settings) = @_;
-        return join '', map { my $value = $settings->get($_); sprintf "%s = %s\n", $_, ref $value ? "@$value" : $value } Oribi::Pure::Settings::names();
+        my $text = '';
+        for my $name (Oribi::Pure::Settings::names()) {
+            my $value = $settings->get($name);
+            $text .= "$name = " . (ref $value ? "@$value" : $value) . "\n";
+        }
+        return $text;
     }
 
     sub help {
         my $text = "usage: oribi-psgi --pure [options] [app.psgi]\n\nOribi::Pure, in Perl alone. Options:\n\n";
         for my $option (map { Oribi::Pure::Settings::find($_) } Oribi::Pure::Settings::names()) {
             (my $word = $option->{name}) =~ tr/_/-/;
-            my $flags = (length $option->{flag} ? "-$option->{flag}, " : '') . "--$word" . ($option->{type} eq 'BOOL' ? '' : " $option->{argument}");
+            $word = length $option->{flag} ? "-$option->{flag}, --$word" : "--$word";
+            $word .= " $option->{argument}" if $option->{type} ne 'BOOL';
             my $default = length $option->{default} ? " [$option->{default}]" : '';
             my @lines = "$option->{help}$default" =~ /(.{1,90})(?:\s+|\z)/g;
-            $text .= "  $flags\n" . join '', map {"      $_\n"} @lines;
+            $text .= "  $word\n" . join '', map {"      $_\n"} @lines;
         }
         return "$text\nAll other options of Oribi are refused: they need its C core.\n";
     }
