@@ -192,6 +192,17 @@ ssize_t oribi_os_read(int fd, void *dst, size_t n)
     }
 }
 
+ssize_t oribi_os_peek(int socket_fd, void *dst, size_t n)
+{
+    for (;;) {
+        ssize_t got = recv(socket_fd, dst, n, MSG_PEEK | MSG_DONTWAIT);
+        if (got >= 0)
+            return got;
+        if (errno != EINTR)
+            return oribi_os_fail();
+    }
+}
+
 ssize_t oribi_os_read_at(int fd, void *dst, size_t n, int64_t offset)
 {
     for (;;) {

@@ -26,6 +26,7 @@
 #include <sys/random.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -378,9 +379,9 @@ void oribi_os_seclude(void *p, size_t n)
     (void)madvise(p, n, MADV_DONTDUMP);
 }
 
-int oribi_process_shared_memory(size_t bytes, int *fd)
+static int make_memory(size_t bytes, unsigned flags, int *fd)
 {
-    int got = oribi_os_lift(memfd_create("oribi", MFD_CLOEXEC));
+    int got = oribi_os_lift(memfd_create("oribi", MFD_CLOEXEC | flags));
     if (got < 0)
         return oribi_os_fail();
     if (ftruncate(got, (off_t)bytes) < 0) {
@@ -390,4 +391,28 @@ int oribi_process_shared_memory(size_t bytes, int *fd)
     }
     *fd = got;
     return 0;
+}
+
+int oribi_process_shared_memory(size_t bytes, int *fd)
+{
+    return make_memory(bytes, 0, fd);
+}
+
+enum { SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL };
+
+int oribi_process_sealed_memory(size_t bytes, int *fd)
+{
+    int code = make_memory(bytes, MFD_ALLOW_SEALING, fd);
+    if (code == 0 && fcntl(*fd, F_ADD_SEALS, SEALS) < 0) {
+        code = oribi_os_fail();
+        oribi_os_close(*fd);
+    }
+    return code;
+}
+
+bool oribi_process_is_sealed(int fd, size_t bytes)
+{
+    struct stat st;
+    int seals = fcntl(fd, F_GET_SEALS);
+    return seals >= 0 && (seals & SEALS) == SEALS && fstat(fd, &st) == 0 && st.st_size == (off_t)bytes;
 }

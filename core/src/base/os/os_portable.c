@@ -186,6 +186,17 @@ int oribi_process_shared_memory(size_t bytes, int *fd)
     return 0;
 }
 
+int oribi_process_sealed_memory(size_t bytes, int *fd)
+{
+    errno = ENOSYS;
+    return oribi_os_fail();
+}
+
+bool oribi_process_is_sealed(int fd, size_t bytes)
+{
+    return false;
+}
+
 /* --- bytes --- */
 
 void *oribi_os_memmem(const void *in, size_t n, const void *what, size_t what_n)

@@ -119,6 +119,12 @@ bool oribi_process_has_terminal(void);
 /* Gives a descriptor of zeroed memory that processes can map together, with no name. 0 or a code of os.h. */
 int oribi_process_shared_memory(size_t bytes, int *fd);
 
+/* Gives such memory, sealed: its size cannot change, so that no process that maps it can be ended by another that cuts
+ * it off (fcntl(2), F_ADD_SEALS). ORIBI_ESYS where the system has no seals. is_sealed: is it such memory of that
+ * size? */
+int oribi_process_sealed_memory(size_t bytes, int *fd);
+bool oribi_process_is_sealed(int fd, size_t bytes);
+
 /* How many bytes it has. 0 or a code of os.h. */
 int oribi_process_shared_memory_size(int fd, size_t *bytes);
 
