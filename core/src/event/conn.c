@@ -316,6 +316,12 @@ bool oribi_conn_be_channel(struct oribi_reactor *r, struct oribi_conn *c, uint16
     }
     c->channel->number = number;
     r->channel_count++;
+    if (c->transport && c->transport->waits) {
+        c->channel->polled_next = r->polled;
+        if (r->polled)
+            r->polled->channel->polled_prev = c;
+        r->polled = c;
+    }
     oribi__conn_arm_rest(r, c, ORIBI_TIMEOUT_NONE);
     return true;
 }
@@ -323,6 +329,14 @@ bool oribi_conn_be_channel(struct oribi_reactor *r, struct oribi_conn *c, uint16
 /* After the hook: who logs the end of a call looks at it. */
 static void drop_channel(struct oribi_reactor *r, struct oribi_conn *c)
 {
+    struct oribi_conn *next = c->channel->polled_next;
+    struct oribi_conn *prev = c->channel->polled_prev;
+    if (next)
+        next->channel->polled_prev = prev;
+    if (prev)
+        prev->channel->polled_next = next;
+    else if (r->polled == c)
+        r->polled = next;
     oribi_buf_deinit(&c->channel->text);
     oribi_mem_free(c->channel);
     c->channel = NULL;

@@ -6,6 +6,7 @@
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
 #include "oribi/base/os/os.h"
+#include "oribi/base/ring.h"
 
 #include "event/conn_private.h"
 
@@ -18,6 +19,7 @@ enum {
 };
 
 /* One turn, in its order. */
+static void run_polled(struct oribi_reactor *r);
 static void run_posted(struct oribi_reactor *r);
 static void run_connections(struct oribi_reactor *r, int count);
 static void run_handlers(struct oribi_reactor *r, int count);
@@ -84,6 +86,8 @@ void oribi_reactor_wait(struct oribi_reactor *r, int64_t timeout_ms)
         timeout_ms = next_ms;
     bool yields = oribi_reactor_yields(r);
     int64_t took_us = yields ? oribi_yield() : 0;
+    if (timeout_ms != 0 && !oribi_reactor_fall_asleep(r))
+        timeout_ms = 0;
     r->event_count = oribi_loop_poll(r->loop, timeout_ms > INT32_MAX ? INT32_MAX : (int)timeout_ms, r->events,
                                      ORIBI_LOOP_EVENTS_MAX);
     if (yields)
@@ -96,6 +100,10 @@ int oribi_reactor_turn(struct oribi_reactor *r)
         r->event_count = oribi_loop_poll(r->loop, 0, r->events, ORIBI_LOOP_EVENTS_MAX);
     oribi_reactor_clock(r, oribi_clock_us());
     int count = r->event_count;
+    if (__builtin_expect(r->asleep != NULL, 0))
+        oribi_asleep_end(r->asleep);
+    if (__builtin_expect(r->polled != NULL, 0))
+        run_polled(r);
     if (r->posted)
         run_posted(r);
     run_connections(r, count);
@@ -108,6 +116,39 @@ int oribi_reactor_turn(struct oribi_reactor *r)
     if (!r->sleeping) /* else oribi_reactor_sleep_end() may bring an event that names a closed connection */
         free_deferred(r);
     return count;
+}
+
+/* Channels whose bytes come by memory. One that closes takes itself out of the list; no other can be closed by it. */
+static void run_polled(struct oribi_reactor *r)
+{
+    struct oribi_conn *next;
+    for (struct oribi_conn *c = r->polled; c; c = next) {
+        next = c->channel->polled_next;
+        if (!oribi__conn_wants_input(c) || !c->transport->waits(c->transport))
+            continue;
+        c->watch.ready |= ORIBI_READ;
+        oribi__conn_on_event(r, c);
+    }
+}
+
+/* Behind the sleeper's word: whoever writes from here on sees it and wakes us. */
+static bool polled_wait(struct oribi_reactor *r)
+{
+    for (struct oribi_conn *c = r->polled; c; c = c->channel->polled_next)
+        if (oribi__conn_wants_input(c) && c->transport->waits(c->transport))
+            return true;
+    return r->hooks.waits && r->hooks.waits(r->hooks.self);
+}
+
+bool oribi_reactor_fall_asleep(struct oribi_reactor *r)
+{
+    if (__builtin_expect(!r->asleep, 1))
+        return true;
+    oribi_asleep_begin(r->asleep);
+    if (!polled_wait(r))
+        return true;
+    oribi_asleep_end(r->asleep);
+    return false;
 }
 
 static void run_posted(struct oribi_reactor *r)
@@ -446,6 +487,8 @@ int oribi_reactor_sleep_begin(struct oribi_reactor *r, int timeout_ms)
     assert(r->event_count == 0 && !r->sleeping);
     r->sleeping = true;
     int64_t next_ms = oribi_timeouts_next_ms(&r->timeouts, oribi_clock_ms());
+    if (timeout_ms != 0 && !oribi_reactor_fall_asleep(r))
+        return 0;
     return next_ms >= 0 && next_ms < timeout_ms ? (int)next_ms : timeout_ms;
 }
 
@@ -479,6 +522,8 @@ void oribi_reactor_abandon(struct oribi_reactor *r)
 {
     for (struct oribi_conn *c = r->conns; c; c = c->next) {
         oribi_os_close(c->watch.fd);
+        if (c->transport && c->transport->abandon)
+            c->transport->abandon(c->transport);
         if (c->out)
             oribi_out_abandon(c->out);
     }

@@ -43,7 +43,8 @@ int oribi__channels_init(struct oribi__frontend *frontend)
     struct oribi__channels *channels = frontend->channels;
     channels->free_numbers = oribi_mem_try_alloc(config->channel_count, sizeof(*channels->free_numbers));
     channels->scratch = oribi_mem_try_alloc(1, ORIBI__CHANNEL_SCRATCH_BYTES);
-    if (!channels->free_numbers || !channels->scratch)
+    channels->last_woken = oribi_mem_try_alloc(config->board.count + 1u, sizeof(*channels->last_woken));
+    if (!channels->free_numbers || !channels->scratch || !channels->last_woken)
         return ORIBI_ENOMEM;
     for (uint32_t i = 0; i < config->channel_count; i++) /* the lowest is lent first */
         channels->free_numbers[i] = (uint16_t)(config->channel_first + config->channel_count - 1 - i);
@@ -65,6 +66,7 @@ void oribi__channels_deinit(struct oribi__frontend *frontend)
     oribi__channels_free_closed(frontend);
     oribi_mem_free(frontend->channels->free_numbers);
     oribi_mem_free(frontend->channels->scratch);
+    oribi_mem_free(frontend->channels->last_woken);
 }
 
 /* --- who has it --- */
@@ -149,6 +151,7 @@ struct oribi__channel *oribi__channel_open(struct oribi__frontend *frontend, str
         channel->number = frontend->channels->free_numbers[--frontend->channels->free_number_count];
         /* No worker knows the number yet: it travels with the descriptor, whose socket orders what stands before. */
         atomic_store_explicit(&frontend->config->board.channels[channel->number], 0, memory_order_relaxed);
+        channel->ring = oribi_channel_ring_try_create(fds[0]);
     }
     channel->state = ORIBI__CHANNEL_CLOSED; /* in no list */
     frontend->channels->count++;
@@ -169,9 +172,46 @@ static void unlink_idle(struct oribi__channel *channel)
     frontend->channels->idle_count--;
 }
 
+static void link_out(struct oribi__channel *channel)
+{
+    struct oribi__channels *channels = channel->frontend->channels;
+    if (!channel->ring || channel->is_out)
+        return;
+    channel->is_out = true;
+    channel->prev = NULL;
+    channel->next = channels->out_first;
+    if (channels->out_first)
+        channels->out_first->prev = channel;
+    channels->out_first = channel;
+}
+
+static void unlink_out(struct oribi__channel *channel)
+{
+    if (!channel->is_out)
+        return;
+    *(channel->prev ? &channel->prev->next : &channel->frontend->channels->out_first) = channel->next;
+    if (channel->next)
+        channel->next->prev = channel->prev;
+    channel->prev = channel->next = NULL;
+    channel->is_out = false;
+}
+
+static void forget_unwoken(struct oribi__channel *channel);
+
+static void close_ring(struct oribi__channel *channel)
+{
+    forget_unwoken(channel); /* the socket's end wakes its worker */
+    if (channel->ring)
+        oribi_channel_ring_close(channel->ring);
+    oribi_channel_ring_destroy(channel->ring);
+    channel->ring = NULL;
+}
+
 int oribi__channel_release(struct oribi__channel *channel)
 {
     struct oribi__frontend *frontend = channel->frontend;
+    unlink_out(channel);
+    close_ring(channel);
     if (channel->state == ORIBI__CHANNEL_IDLE)
         unlink_idle(channel);
     else if (channel->state == ORIBI__CHANNEL_ABANDONED)
@@ -231,12 +271,60 @@ static size_t request_vec(const struct oribi__upstream_request *call, struct iov
     return count;
 }
 
+static void wake(struct oribi__channel *channel)
+{
+    const struct oribi_scoreboard *board = &channel->frontend->config->board;
+    channel->unwoken = false;
+    oribi_channel_ring_wake(channel->ring, board, &board->channels[channel->number],
+                            channel->frontend->channels->last_woken);
+}
+
+void oribi__channels_wake(struct oribi__frontend *frontend)
+{
+    struct oribi__channels *channels = frontend->channels;
+    for (uint32_t i = 0; i < channels->unwoken_count; i++)
+        wake(channels->unwoken[i]);
+    channels->unwoken_count = 0;
+}
+
+static void forget_unwoken(struct oribi__channel *channel)
+{
+    struct oribi__channels *channels = channel->frontend->channels;
+    uint32_t i = 0;
+    if (!channel->unwoken)
+        return;
+    while (channels->unwoken[i] != channel)
+        i++;
+    channels->unwoken[i] = channels->unwoken[--channels->unwoken_count];
+    channel->unwoken = false;
+}
+
+/* False: the request goes by the socket. Else *code is 0, or the channel is of no use. */
+static bool send_by_ring(struct oribi__channel *channel, const struct iovec *vec, size_t count, ssize_t *code)
+{
+    struct oribi__channels *channels = channel->frontend->channels;
+    bool broken;
+    *code = 0;
+    if (oribi_channel_ring_request(channel->ring, vec, count, (size_t)oribi_vec_len(vec, count), &broken)) {
+        if (channels->unwoken_count == ORIBI__CHANNEL_UNWOKEN_MAX)
+            oribi__channels_wake(channel->frontend);
+        channels->unwoken[channels->unwoken_count++] = channel;
+        channel->unwoken = true;
+        return true;
+    }
+    *code = broken ? ORIBI_EBAD : 0;
+    return broken;
+}
+
 /* Sends the request; the part that the socket does not take is copied to channel->unsent. */
 static bool send_request(struct oribi__channel *channel, const struct oribi__upstream_request *call)
 {
     struct iovec vec[VECS_MAX];
     size_t count = request_vec(call, vec);
-    ssize_t sent = oribi_os_send_vec(channel->watch.fd, vec, count);
+    ssize_t sent = 0;
+    if (channel->ring && send_by_ring(channel, vec, count, &sent))
+        return sent == 0;
+    sent = oribi_os_send_vec(channel->watch.fd, vec, count);
     if (sent < 0 && sent != ORIBI_AGAIN)
         return false;
     size_t skip = sent > 0 ? (size_t)sent : 0;
@@ -274,12 +362,14 @@ static bool send_rest(struct oribi__channel *channel)
 
 bool oribi__channel_call(struct oribi__channel *channel, struct oribi__upstream_request *call, bool send)
 {
-    if (send && !send_request(channel, call)) {
+    bool spoke = channel->ring && oribi_channel_ring_waits(channel->ring); /* nobody has asked: as with a socket */
+    if (send && (spoke || !send_request(channel, call))) {
         oribi__channel_close(channel);
         return false;
     }
     if (channel->state == ORIBI__CHANNEL_IDLE)
         unlink_idle(channel);
+    link_out(channel);
     channel->state = ORIBI__CHANNEL_HEAD;
     channel->call = call;
     channel->answered = false;
@@ -314,6 +404,7 @@ static void ended(struct oribi__channel *channel)
     struct oribi__upstream_request *call = channel->call;
     bool whole = call && channel->state == ORIBI__CHANNEL_BODY && channel->framing == ORIBI_FRAMING_CLOSE;
     bool answered = channel->answered;
+    bool unread = call && channel->ring && oribi_channel_ring_unread(channel->ring);
     if (call && !answered && !channel->local) /* dead, most likely: its other channels end one after another */
         channel->frontend->dispatch->shunned_until_ms[channel->owner] = channel->frontend->reactor.now_ms + SHUNNED_MS;
     oribi__channel_close(channel);
@@ -324,7 +415,7 @@ static void ended(struct oribi__channel *channel)
         if (call->of_local)
             oribi__count_local(call, call->status);
         call->ops->more(call, oribi_slice(NULL, 0), true);
-    } else if (!answered && call->safe && call->tries < TRIES_MAX) {
+    } else if (!answered && (call->safe || unread) && call->tries < TRIES_MAX) {
         call->tries++;
         call->of_local = false;
         oribi__dispatch_add(call, true);
@@ -333,15 +424,38 @@ static void ended(struct oribi__channel *channel)
     }
 }
 
+static bool may_read(const struct oribi__channel *channel)
+{
+    return (channel->watch.ready & ORIBI_READ) || (channel->ring && oribi_channel_ring_waits(channel->ring));
+}
+
+static ssize_t read_some(struct oribi__channel *channel, char *p)
+{
+    bool told = channel->watch.ready & ORIBI_READ;
+    if (channel->ring)
+        return oribi_channel_ring_read(channel->ring, p, ORIBI__CHANNEL_SCRATCH_BYTES, told);
+    return oribi_os_read(channel->watch.fd, p, ORIBI__CHANNEL_SCRATCH_BYTES);
+}
+
+static void post_read(struct oribi__channel *channel)
+{
+    struct oribi__channels *channels = channel->frontend->channels;
+    if (channel->posted)
+        return;
+    channel->posted = true;
+    channel->posted_next = channels->posted;
+    channels->posted = channel;
+}
+
 void oribi__channel_read(struct oribi__channel *channel)
 {
     struct oribi__frontend *frontend = channel->frontend;
     if (channel->state == ORIBI__CHANNEL_ABANDONED)
         return;
-    for (int i = 0; i < READS_MAX && channel->watch.fd >= 0 && (channel->watch.ready & ORIBI_READ); i++) {
+    for (int i = 0; i < READS_MAX && channel->watch.fd >= 0 && may_read(channel); i++) {
         if (channel->call && channel->call->blocked)
             return;
-        ssize_t n = oribi_os_read(channel->watch.fd, frontend->channels->scratch, ORIBI__CHANNEL_SCRATCH_BYTES);
+        ssize_t n = read_some(channel, frontend->channels->scratch);
         if (n == ORIBI_AGAIN) {
             channel->watch.ready &= (uint8_t)~ORIBI_READ;
             return;
@@ -350,22 +464,35 @@ void oribi__channel_read(struct oribi__channel *channel)
             ended(channel);
             return;
         }
-        if ((size_t)n < ORIBI__CHANNEL_SCRATCH_BYTES && !(channel->watch.ready & ORIBI_HANGUP))
+        if ((size_t)n < ORIBI__CHANNEL_SCRATCH_BYTES && !(channel->watch.ready & ORIBI_HANGUP)) /* see epoll(7) */
             channel->watch.ready &= (uint8_t)~ORIBI_READ;
         if (channel->local)
             oribi__frontend_local_heard(channel);
         channel->answered = true;
         take_bytes(channel, frontend->channels->scratch, (size_t)n);
     }
-    if (channel->watch.fd < 0 || channel->posted || !(channel->watch.ready & ORIBI_READ))
-        return;
-    channel->posted = true; /* readiness is told once: a worker that has written all causes no other event */
-    channel->posted_next = frontend->channels->posted;
-    frontend->channels->posted = channel;
+    if (channel->watch.fd >= 0 && may_read(channel))
+        post_read(channel); /* readiness is told once: a worker that has written all causes no other event */
+}
+
+static bool has_come(const struct oribi__channel *channel)
+{
+    return oribi_channel_ring_waits(channel->ring) && !(channel->call && channel->call->blocked);
+}
+
+bool oribi__channels_wait(const struct oribi__frontend *frontend)
+{
+    for (const struct oribi__channel *channel = frontend->channels->out_first; channel; channel = channel->next)
+        if (has_come(channel))
+            return true;
+    return false;
 }
 
 void oribi__channels_turn(struct oribi__frontend *frontend)
 {
+    for (struct oribi__channel *out = frontend->channels->out_first; out; out = out->next)
+        if (has_come(out))
+            post_read(out);
     struct oribi__channel *channel = frontend->channels->posted;
     frontend->channels->posted = NULL;
     while (channel) {
@@ -458,6 +585,9 @@ static void finish(struct oribi__channel *channel)
         oribi__channel_close(channel);
         return;
     }
+    unlink_out(channel);
+    if (channel->ring)
+        oribi_channel_ring_next_answer(channel->ring);
     note_end(channel);
     oribi__channel_uncount(channel);
     call->channel = NULL;
@@ -483,6 +613,10 @@ static void switch_protocols(struct oribi__channel *channel, struct oribi_answer
     struct oribi__upstream_request *call = channel->call;
     if (!call->upgrades || !call->ops->tunnel) {
         break_off(channel, "101 for a request that asks for no upgrade");
+        return;
+    }
+    if (channel->ring && !oribi_channel_ring_left(channel->ring)) {
+        break_off(channel, "101 of a worker that keeps the socket");
         return;
     }
     call->begun = true;
@@ -590,6 +724,8 @@ void oribi__channel_abandon(struct oribi__channel *channel)
     }
     channel->left_pid =
         atomic_load_explicit(&frontend->config->board.slots[channel->owner - 1u].pid, memory_order_relaxed);
+    unlink_out(channel);
+    close_ring(channel);
     channel->call->channel = NULL;
     channel->call = NULL;
     channel->state = ORIBI__CHANNEL_ABANDONED;

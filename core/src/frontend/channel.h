@@ -7,6 +7,7 @@
 #include "oribi/event/loop.h"
 #include "oribi/http/response_head.h"
 #include "oribi/http/chunked.h"
+#include "oribi/worker/channel_ring.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -26,11 +27,12 @@ enum oribi__channel_state {
 struct oribi__channel {
     struct oribi_watch watch; /* first: the handler casts */
     struct oribi__frontend *frontend;
-    struct oribi__channel *prev; /* idle ones, the last used first; and those that are left */
+    struct oribi__channel *prev; /* idle ones, the last used first; those that are left; those with a ring in a call */
     struct oribi__channel *next;
     struct oribi__channel *posted_next;
     struct oribi__upstream_request *call;
     struct oribi__frontend_local *local; /* whose its far end is; NULL: a worker's */
+    struct oribi_channel_ring *ring;     /* NULL: it is its socket alone */
     struct oribi_buf unsent;             /* of a request */
     struct oribi_buf read;               /* the begin of an answer's head */
     struct oribi_chunked chunked;
@@ -46,9 +48,14 @@ struct oribi__channel {
     bool finished; /* its client will send no more, and it was told so */
     bool posted;   /* in frontend->posted_channels */
     bool answered; /* a byte of this answer has come */
+    bool is_out;   /* in frontend->channels->out_first */
+    bool unwoken;  /* in frontend->channels->unwoken */
 };
 
-enum { ORIBI__CHANNEL_SCRATCH_BYTES = 64 * 1024 }; /* of an answer, at a time */
+enum {
+    ORIBI__CHANNEL_SCRATCH_BYTES = 64 * 1024, /* of an answer, at a time */
+    ORIBI__CHANNEL_UNWOKEN_MAX = 16,          /* requests whose workers are woken together */
+};
 
 struct oribi__channels {
     struct oribi__channel *idle_first;
@@ -56,8 +63,13 @@ struct oribi__channels {
     uint32_t idle_count;
     uint32_t count;
     struct oribi__channel *left_first; /* abandoned ones */
-    struct oribi__channel *posted;     /* a turn has not read all that is there */
-    struct oribi__channel *closed;     /* freed at the end of the turn */
+    struct oribi__channel *out_first;  /* those with a ring whose answer is awaited */
+    /* Requests of this turn whose workers may sleep yet: one wake-up is enough for all that a worker has by then. */
+    struct oribi__channel *unwoken[ORIBI__CHANNEL_UNWOKEN_MAX];
+    uint32_t unwoken_count;
+    uint32_t *last_woken;          /* by slot + 1: each worker's word when we woke it last */
+    struct oribi__channel *posted; /* a turn has not read all that is there */
+    struct oribi__channel *closed; /* freed at the end of the turn */
     uint16_t *free_numbers;
     uint32_t free_number_count;
     char *scratch; /* ORIBI__CHANNEL_SCRATCH_BYTES: what comes from a channel */
@@ -77,8 +89,11 @@ struct oribi__channel *oribi__channel_open(struct oribi__frontend *frontend, str
  * channel has ended, and the call is still the caller's. */
 bool oribi__channel_call(struct oribi__channel *channel, struct oribi__upstream_request *call, bool send);
 
-void oribi__channels_turn(struct oribi__frontend *frontend); /* reads on where the last turn has stopped */
-void oribi__channel_read(struct oribi__channel *channel);    /* goes on with an answer */
+/* Reads what has come by rings, and on where the last turn has stopped. */
+void oribi__channels_turn(struct oribi__frontend *frontend);
+void oribi__channels_wake(struct oribi__frontend *frontend);       /* the workers that a turn has given requests to */
+bool oribi__channels_wait(const struct oribi__frontend *frontend); /* has something come by a ring? */
+void oribi__channel_read(struct oribi__channel *channel);          /* goes on with an answer */
 
 /* Closes it; its call is forgotten, not told. */
 void oribi__channel_close(struct oribi__channel *channel);

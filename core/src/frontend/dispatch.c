@@ -216,6 +216,7 @@ static int give(struct oribi__upstream_request *call)
         .body_len = call->body_len,
         .complete_us = call->complete_us,
         .channel = channel->number,
+        .ring_fd = channel->ring ? channel->ring->memory_fd : 0,
         .listener = listener->index,
         .listener_hash = listener->hash,
     };
@@ -226,6 +227,8 @@ static int give(struct oribi__upstream_request *call)
         oribi__channel_close(channel);
         return code == ORIBI_ELIMIT ? ORIBI_ENOMEM : ORIBI_AGAIN;
     }
+    if (channel->ring)
+        oribi_channel_ring_sent(channel->ring);
     oribi_frontend_slot_count(&frontend->slot->passed_count, 1);
     atomic_fetch_add_explicit(&frontend->config->board.slots->handed_off, 1,
                               memory_order_relaxed); /* its taker subtracts */

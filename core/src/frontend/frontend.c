@@ -52,6 +52,11 @@ static struct oribi_reactor_config reactor_config(const struct oribi_options *op
 static void follow_log(const struct oribi__frontend *frontend);
 static void take_order(struct oribi__frontend *frontend);
 
+static bool on_waits(void *self)
+{
+    return oribi__channels_wait(self);
+}
+
 static void on_control(void *self, struct oribi_watch *watch)
 {
     take_order(self);
@@ -114,6 +119,7 @@ static int open_modules(struct oribi__frontend *frontend, char *error)
     follow_log(frontend);
     struct oribi_reactor_config own = reactor_config(config->options);
     struct oribi_reactor_hooks hooks = oribi__h1_hooks(frontend);
+    hooks.waits = on_waits;
     int code = oribi_trust_parse(&config->options->trusted_proxies, &frontend->trust, error);
     if (code < 0)
         return code;
@@ -123,6 +129,9 @@ static int open_modules(struct oribi__frontend *frontend, char *error)
         return code;
     }
     oribi_timeouts_count_in(&frontend->reactor.timeouts, whole->armed);
+    uint32_t number = (config->channel_first - 1) / (ORIBI_CHANNELS_MAX / ORIBI_FRONTENDS_MAX);
+    frontend->reactor.asleep = &config->board.frontends[number].asleep;
+    oribi_asleep_end(frontend->reactor.asleep);
     oribi_reactor_clock(&frontend->reactor, oribi_clock_us());
     if (oribi_timers_try_reserve(&frontend->timers, ORIBI__FRONTEND_TIMERS) < 0 || oribi__channels_init(frontend) < 0 ||
         oribi__dispatch_init(frontend) < 0 || oribi__h1_init(frontend) < 0) {
@@ -302,6 +311,7 @@ static void turn(struct oribi__frontend *frontend)
     oribi__dispatch(frontend);
     oribi__h2_turn(frontend);
     oribi__tunnel_turn(frontend);
+    oribi__channels_wake(frontend);
     oribi__channels_free_closed(frontend);
     oribi__count_turn(frontend);
     oribi_access_log_flush(frontend->answers->access_log);

@@ -118,7 +118,7 @@ static bool answer(struct oribi_worker *w, struct oribi__exchange *exchange)
     size_t n = oribi_response_own(&own, text, sizeof(text));
     struct iovec vec[2] = {{text, n}, {(void *)own.page.p, own.is_head ? 0 : own.page.n}};
     size_t total = n + vec[1].iov_len;
-    bool sent = oribi_os_send_vec(c->watch.fd, vec, 2) == (ssize_t)total;
+    bool sent = oribi_transport_send(c->transport, c->watch.fd, vec, 2, false) == (ssize_t)total;
     const char *end = sent ? oribi_os_memmem(text, n, "\r\n\r\n", 4) : NULL;
     exchange->body_sent = end ? text + total - end - 4 : 0;
     exchange->aborted = !sent;

@@ -164,6 +164,8 @@ int oribi__reply_head(struct oribi__exchange *exchange, int status, const struct
         .added = r->config.added,
         .reason_index = UINT32_MAX,
     };
+    if (__builtin_expect(res.detached && exchange->base.conn->channel, 0))
+        oribi__lend_channel(exchange->worker, exchange->base.conn); /* its head goes the way that follows */
     if (__builtin_expect(exchange->worker->options->request_id_header != NULL, 0))
         res.extra = oribi__id_header(exchange);
     char timing[TIMING_CAP];

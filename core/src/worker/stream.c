@@ -431,7 +431,7 @@ bool oribi_req_is_unix(const struct oribi_req *req)
 static void lend_channel(const struct oribi__exchange *exchange)
 {
     if (exchange->base.conn->channel)
-        oribi__lend_channel(exchange->worker, exchange->base.conn->channel->number);
+        oribi__lend_channel(exchange->worker, exchange->base.conn);
 }
 
 void oribi_req_lend_fd(struct oribi_req *req)

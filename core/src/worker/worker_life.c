@@ -10,6 +10,7 @@
 
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
+#include "oribi/base/ring.h"
 #include "oribi/base/signals.h"
 
 #include <pthread.h>
@@ -138,6 +139,10 @@ static int watch_all(struct oribi_worker *w)
             w->has_frontends = true;
         else
             w->acceptor.watches[w->acceptor.watch_count++].listener = &w->setup.listeners->items[i];
+    if (w->has_frontends) {
+        oribi_asleep_end(&w->slot->asleep);
+        w->reactor.asleep = &w->slot->asleep;
+    }
     oribi__fd_guard_begin(w);
     oribi__listener_watches_open(w);
     oribi__handoff_watch(w, true);

@@ -31,6 +31,7 @@ struct far {
     uint16_t number;
     uint32_t worker;
     bool from_queue;
+    struct oribi_channel_ring *ring; /* its end of the channel's memory; NULL: it has the socket alone */
 };
 
 static struct oribi__frontend *frontend;
@@ -38,6 +39,7 @@ static struct oribi_options options;
 static struct oribi_frontend_config config;
 static struct oribi_frontend_slot counters[ORIBI_FRONTENDS_MAX]; /* the first is the frontend's */
 static struct far fars[FAKE_FARS_MAX];
+static uint32_t last_woken;
 static int far_count;
 static struct oribi_buf handed[FAKE_FARS_MAX]; /* the request that came with the channel, for fake_asked() */
 static int control_fd = -1;
@@ -167,8 +169,11 @@ static void end_workers(void)
     while (oribi_handoff_take(&config.handoff, text, TEXT_CAP, &item) >= 0) {
         oribi_os_close(item.fd);
         oribi_os_close(item.body_fd);
+        if (item.ring_fd > 0)
+            oribi_os_close(item.ring_fd);
     }
     for (int i = 0; i < far_count; i++) {
+        oribi_channel_ring_destroy(fars[i].ring);
         oribi_os_close(fars[i].fd);
         oribi_os_close(fars[i].body_fd);
         oribi_buf_deinit(&handed[i]);
@@ -439,6 +444,11 @@ int fake_take(uint32_t worker)
     atomic_fetch_sub(&config.board.slots->handed_off, 1);
     int far = add_far((struct far){
         .fd = item.fd, .body_fd = item.body_fd, .number = item.channel, .worker = worker, .from_queue = true});
+    if (item.ring_fd > 0) {
+        fars[far].ring =
+            oribi_channel_ring_try_attach(item.ring_fd, item.fd, &config.board.frontends[0].asleep, &last_woken);
+        fake_must(fars[far].ring != NULL, "no ring");
+    }
     oribi_buf_append(&handed[far], item.bytes.p, item.bytes.n);
     own(&fars[far], (uint16_t)(worker + 1));
     return far;
@@ -463,6 +473,18 @@ static void strip_heads(void)
     }
 }
 
+static ssize_t read_far(struct far *far, char *dst, size_t n)
+{
+    return far->ring ? oribi_channel_ring_read(far->ring, dst, n, true) : recv(far->fd, dst, n, MSG_DONTWAIT);
+}
+
+static ssize_t send_far(struct far *far, const char *p, size_t n)
+{
+    struct iovec vec = {(void *)p, n};
+    return far->ring ? far->ring->transport.send_vec(&far->ring->transport, &vec, 1, false)
+                     : send(far->fd, p, n, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
 const char *fake_asked(int far)
 {
     ssize_t n;
@@ -471,8 +493,7 @@ const char *fake_asked(int far)
     if (text_len)
         memcpy(text, handed[far].p, text_len);
     oribi_buf_deinit(&handed[far]);
-    while (text_len < TEXT_CAP - 1 &&
-           (n = recv(own_far->fd, text + text_len, TEXT_CAP - 1 - text_len, MSG_DONTWAIT)) > 0)
+    while (text_len < TEXT_CAP - 1 && (n = read_far(own_far, text + text_len, TEXT_CAP - 1 - text_len)) > 0)
         text_len += (size_t)n;
     strip_heads();
     text[text_len] = '\0';
@@ -502,7 +523,9 @@ bool fake_is_over(int far)
 bool fake_tries_answer(int far, const char *answer)
 {
     size_t n = strlen(answer);
-    return send(far_of(far)->fd, answer, n, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)n;
+    if (far_of(far)->ring && strncmp(answer, "HTTP/1.1 101", 12) == 0)
+        oribi_channel_ring_leave(far_of(far)->ring); /* as workers do */
+    return send_far(far_of(far), answer, n) == (ssize_t)n;
 }
 
 void fake_answers(int far, const char *answer)
@@ -522,7 +545,7 @@ size_t fake_floods(int far, size_t n)
     size_t sent = 0;
     while (sent < n) {
         size_t part = n - sent < FAKE_FILLER_BYTES ? n - sent : FAKE_FILLER_BYTES;
-        ssize_t got = send(far_of(far)->fd, fake_filler(), part, MSG_DONTWAIT | MSG_NOSIGNAL);
+        ssize_t got = send_far(far_of(far), fake_filler(), part);
         if (got <= 0)
             break;
         sent += (size_t)got;
@@ -532,6 +555,8 @@ size_t fake_floods(int far, size_t n)
 
 void fake_lends(int far)
 {
+    if (far_of(far)->ring)
+        oribi_channel_ring_leave(far_of(far)->ring);
     own(far_of(far), (uint16_t)((far_of(far)->worker + 1) | ORIBI_CHANNEL_LENT));
 }
 

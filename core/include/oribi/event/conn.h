@@ -84,6 +84,8 @@ static inline int64_t oribi_conn_request_body_len(const struct oribi_conn_reques
 struct oribi_channel {
     struct oribi_channel_head head; /* of the request that is read, queued or called; slices point into `text` */
     struct oribi_buf text;          /* its bytes, with which the request travels */
+    struct oribi_conn *polled_prev; /* channels whose transport the reactor asks */
+    struct oribi_conn *polled_next;
     uint16_t number;
     bool known; /* the head has been read */
 };
@@ -132,7 +134,8 @@ struct oribi_conn {
  * fills in the peer's address and then calls oribi_conn_start(). */
 struct oribi_conn *oribi_conn_open(struct oribi_reactor *reactor, int fd, const void *listener);
 
-/* Makes a connection that was just opened the channel of this number. False: no memory, it is closed. */
+/* Makes a connection that was just opened, and has its transport, the channel of this number. False: no memory, it is
+ * closed. */
 bool oribi_conn_be_channel(struct oribi_reactor *reactor, struct oribi_conn *conn, uint16_t number);
 
 /* Reads at once, before any registration: data has usually arrived with the connection, and a connection that is

@@ -95,6 +95,11 @@ struct oribi_transport {
     ssize_t (*send_file)(struct oribi_transport *self, int in_fd, int64_t *offset, int64_t n);
     void (*shut)(struct oribi_transport *self);    /* says that no more is sent (close_notify), before shutdown(2) */
     void (*release)(struct oribi_transport *self); /* frees it; the descriptor is closed afterwards by its owner */
+    /* True while something is to be read that the loop does not tell of. NULL: never. Of a channel's transport, which
+     * the reactor asks in each turn and before each sleep (oribi_conn_be_channel()). */
+    bool (*waits)(const struct oribi_transport *self);
+    /* In a child that the application forked: closes descriptors of its own, and nothing else. NULL: it has none. */
+    void (*abandon)(struct oribi_transport *self);
 };
 
 /* The system's way where there is no transport. */

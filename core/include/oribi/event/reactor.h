@@ -75,6 +75,9 @@ struct oribi_reactor_hooks {
     /* The writer's thread has been started, with what it wakes the reactor with. NULL: the system has given none, with
      * the reason in oribi_os_error_text(); files are written in the reactor's thread then. Once. */
     void (*writer)(void *self, const struct oribi_wake *wake);
+    /* Asked right before a sleep, with reactor->asleep set: does something wait that the loop does not tell of, beside
+     * what channels have? Then there is no sleep. */
+    bool (*waits)(void *self);
 };
 
 struct oribi_reactor {
@@ -96,8 +99,12 @@ struct oribi_reactor {
     char *scratch;    /* ORIBI_SCRATCH_BYTES, for any function of this layer until it returns */
     /* true: the next wait may yield; so says a frontend with calls out, and whoever reads a channel */
     bool neighbour;
+    /* odd while it sleeps, for who writes to what the loop does not tell of (worker/channel_ring.h); NULL: nobody does.
+     * Borrowed, set after oribi_reactor_init() */
+    _Atomic uint32_t *asleep;
 
     /* private */
+    struct oribi_conn *polled;          /* channels whose transport has `waits` */
     struct oribi_limits channel_limits; /* heads that a frontend has written anew are a little longer than they were */
     struct oribi_conn *conns;
     struct oribi_conn *run_first;
@@ -137,6 +144,10 @@ void oribi_reactor_abandon(struct oribi_reactor *reactor);
 /* Waits for events up to timeout_ms or the next deadline, whichever is first (-1: no bound of the caller's). Changes
  * nothing but the event list. */
 void oribi_reactor_wait(struct oribi_reactor *reactor, int64_t timeout_ms);
+
+/* Says in reactor->asleep that the owner sleeps from here on, in a wait of its own, until the next turn. False: bytes
+ * wait that the loop does not tell of, and there is to be a turn instead. True where nobody asks (asleep is NULL). */
+bool oribi_reactor_fall_asleep(struct oribi_reactor *reactor);
 
 /* Does this wait begin with a yield? For whoever waits without oribi_reactor_wait(), once a wait, as the owner; tells
  * reactor->yield afterwards what it has brought. */

@@ -20,7 +20,8 @@
 #include <sys/socket.h>
 
 enum {
-    VERSION = 2,
+    VERSION = 3,
+    FDS_MAX = 3, /* the socket, a body, the memory of a channel */
     MESSAGE_CAP = ORIBI_HANDOFF_BYTES_MAX + 1024,
     SEND_BUFFER_BYTES = 4 * 1024 * 1024, /* asked for; the kernel cuts it to its own maximum */
 };
@@ -38,6 +39,7 @@ struct message_head {
     uint8_t port_len;
     uint8_t proxy_awaited;
     uint8_t proxy_tls;
+    uint8_t has_ring;
     uint16_t channel;
     char addr[INET6_ADDRSTRLEN];
     char port[6];
@@ -103,7 +105,7 @@ int oribi_handoff_import(struct oribi_handoff *queue, const char *text)
 
 union control {
     struct cmsghdr align;
-    char room[CMSG_SPACE(2 * sizeof(int))];
+    char room[CMSG_SPACE(FDS_MAX * sizeof(int))];
 };
 
 static int send_message(int give_fd, struct iovec *vec, size_t count, const int *fds, size_t fd_count)
@@ -142,6 +144,7 @@ int oribi_handoff_give(const struct oribi_handoff *queue, const struct oribi_han
         .port_len = item->port_len,
         .proxy_awaited = item->proxy_awaited,
         .proxy_tls = item->proxy_tls,
+        .has_ring = item->ring_fd > 0,
         .channel = item->channel,
     };
     memcpy(head.addr, item->addr, sizeof(head.addr));
@@ -156,9 +159,14 @@ int oribi_handoff_give(const struct oribi_handoff *queue, const struct oribi_han
     if (bytes > ORIBI_HANDOFF_BYTES_MAX)
         return ORIBI_ELIMIT;
     head.bytes = (uint32_t)bytes;
-    const int fds[2] = {item->fd, item->body_fd};
+    int fds[FDS_MAX] = {item->fd};
+    size_t fd_count = 1;
+    if (item->body_fd >= 0)
+        fds[fd_count++] = item->body_fd;
+    if (item->ring_fd > 0)
+        fds[fd_count++] = item->ring_fd;
     ORIBI_FAULT("give: before sendmsg");
-    int result = send_message(queue->give_fd, all, 1 + count, fds, item->body_fd >= 0 ? 2 : 1);
+    int result = send_message(queue->give_fd, all, 1 + count, fds, fd_count);
     ORIBI_FAULT("give: after sendmsg");
     return result;
 }
@@ -171,7 +179,7 @@ static void close_fds(const int *fds, size_t count)
         oribi_os_close(fds[i]);
 }
 
-static ssize_t receive_message(int take_fd, char *buf, size_t cap, int fds[2], size_t *fd_count, bool *cut)
+static ssize_t receive_message(int take_fd, char *buf, size_t cap, int fds[FDS_MAX], size_t *fd_count, bool *cut)
 {
     union control control;
     struct iovec vec = {buf, cap};
@@ -207,7 +215,7 @@ static bool head_fits(const struct message_head *head, size_t got)
 int oribi_handoff_take(const struct oribi_handoff *queue, char *buf, size_t cap, struct oribi_handoff_item *item)
 {
     struct message_head head;
-    int fds[2] = {-1, -1};
+    int fds[FDS_MAX] = {-1, -1, -1};
     size_t fd_count;
     bool cut = false; /* the kernel had no place for all descriptors */
     ssize_t got = receive_message(queue->take_fd, buf, cap, fds, &fd_count, &cut);
@@ -219,15 +227,17 @@ int oribi_handoff_take(const struct oribi_handoff *queue, char *buf, size_t cap,
     if ((size_t)got >= sizeof(head))
         memcpy(&head, buf, sizeof(head));
     bool fits = (size_t)got >= sizeof(head) && head_fits(&head, (size_t)got);
-    if (!fits || (!cut && fd_count != (head.body_len >= 0 ? 2 : 1))) {
+    size_t expected = 1 + (head.body_len >= 0) + (head.has_ring != 0);
+    if (!fits || (!cut && fd_count != expected)) {
         close_fds(fds, fd_count);
         return ORIBI_EBAD;
     }
-    if (cut)
-        oribi_os_close(fds[1]);
+    for (size_t i = 1; i < FDS_MAX && cut; i++)
+        oribi_os_close(fds[i]);
     *item = (struct oribi_handoff_item){
         .fd = fds[0],
-        .body_fd = cut ? -1 : fds[1],
+        .body_fd = cut || head.body_len < 0 ? -1 : fds[1],
+        .ring_fd = cut || !head.has_ring ? 0 : fds[expected - 1],
         .body_len = head.body_len,
         .complete_us = head.complete_us,
         .request_count = head.request_count,
@@ -305,6 +315,8 @@ uint32_t oribi_handoff_refuse(const struct oribi_handoff *queue)
         }
         oribi_os_close(item.fd);
         oribi_os_close(item.body_fd);
+        if (item.ring_fd > 0)
+            oribi_os_close(item.ring_fd);
     }
     oribi_mem_free(buf);
     return count;

@@ -224,6 +224,8 @@ static void step(struct oribi_helper *h)
     bool in_vain = h->had_room && passed == atomic_load_explicit(&w->slot->passed_count, memory_order_relaxed);
     bool room = w->placement.wants_room;
     h->had_room = false;
+    if (due_ms > 0 && !oribi_reactor_fall_asleep(&w->reactor))
+        due_ms = 0;
     bool waits = w->reactor.queue_len > 0 && w->placement.queue.give_fd >= 0 && !w->acceptor.last_call && due_ms > 0;
     /* Otherwise the next look will do: each newcomer would wake the helpers of all workers. */
     bool newcomers =

@@ -7,13 +7,15 @@
 #include "oribi/base/error.h"
 #include "oribi/base/os/os.h"
 #include "oribi/http/response.h"
+#include "oribi/worker/channel_ring.h"
 
 #include <poll.h>
 #include <string.h>
 
 enum {
     TAKE_MAX = 16,                       /* messages a turn: connections without a request cost next to nothing */
-    TAKE_FDS = 2,                        /* a message's: a connection, and a request's body in a file */
+    TAKE_FDS = 2,                        /* a message's: a connection, and a request's body in a file; a channel
+                                          * has its memory besides */
     PASS_IDLE_BATCH = 64,                /* a turn while stopping */
     LEAVE_US = 2000,                     /* how long something that waits is left to a sleeper */
     BALANCE_US = 10000,                  /* between two comparisons of connections */
@@ -76,8 +78,11 @@ void oribi__disown_channel(const struct oribi_worker *w, uint16_t number)
     change_own(w, number, ORIBI_CHANNEL_LENT, 0);
 }
 
-void oribi__lend_channel(const struct oribi_worker *w, uint16_t number)
+void oribi__lend_channel(const struct oribi_worker *w, struct oribi_conn *c)
 {
+    uint16_t number = c->channel->number;
+    if (c->transport)
+        oribi_channel_ring_leave((struct oribi_channel_ring *)c->transport);
     change_own(w, number, UINT16_MAX, ORIBI_CHANNEL_LENT);
 }
 
@@ -113,6 +118,7 @@ static int give(struct oribi_worker *w, struct oribi_conn *c)
         .proxy_awaited = c->proxy_awaited,
         .proxy_tls = c->proxy_tls,
         .channel = c->channel ? c->channel->number : 0,
+        .ring_fd = c->transport ? ((const struct oribi_channel_ring *)c->transport)->memory_fd : 0,
     };
     memcpy(item.addr, c->addr, sizeof(item.addr));
     memcpy(item.port, c->port, sizeof(item.port));
@@ -372,12 +378,40 @@ const struct oribi_listener *oribi__listener_by(const struct oribi_worker *w, ui
     return &listeners->items[0]; /* accepted at an address that this generation has no more */
 }
 
+static void close_ring(const struct oribi_handoff_item *item)
+{
+    if (item->ring_fd > 0)
+        oribi_os_close(item->ring_fd);
+}
+
+/* Takes the item's ring. False: no memory, the connection is closed. */
+static bool be_channel(struct oribi_worker *w, struct oribi_conn *c, const struct oribi_handoff_item *item)
+{
+    if (item->ring_fd > 0 && w->setup.board) {
+        uint32_t frontend = (item->channel - 1u) / (ORIBI_CHANNELS_MAX / ORIBI_FRONTENDS_MAX);
+        struct oribi_channel_ring *ring = oribi_channel_ring_try_attach(
+            item->ring_fd, item->fd, &w->setup.board->frontends[frontend].asleep, &w->placement.last_woken[frontend]);
+        if (!ring) {
+            oribi_conn_abort(&w->reactor, c, false); /* its frontend may write where we cannot read */
+            return false;
+        }
+        c->transport = &ring->transport;
+    } else {
+        close_ring(item);
+    }
+    if (!oribi_conn_be_channel(&w->reactor, c, item->channel))
+        return false;
+    set_owner(w, item->channel, true); /* before the first look at the ring: its frontend wakes us from here on */
+    return true;
+}
+
 static void open_taken(struct oribi_worker *w, const struct oribi_handoff_item *item)
 {
     struct oribi_conn *c =
         oribi_conn_open(&w->reactor, item->fd, oribi__listener_by(w, item->listener, item->listener_hash));
     if (!c) {
         oribi_os_close(item->body_fd);
+        close_ring(item);
         return;
     }
     c->request_count = item->request_count;
@@ -387,12 +421,10 @@ static void open_taken(struct oribi_worker *w, const struct oribi_handoff_item *
     c->port_len = item->port_len;
     memcpy(c->addr, item->addr, sizeof(c->addr));
     memcpy(c->port, item->port, sizeof(c->port));
-    if (item->channel && !oribi_conn_be_channel(&w->reactor, c, item->channel)) {
+    if (item->channel && !be_channel(w, c, item)) {
         oribi_os_close(item->body_fd);
         return;
     }
-    if (item->channel)
-        set_owner(w, item->channel, true);
     oribi_conn_resume(&w->reactor, c, item->bytes, item->body_fd, item->body_len, item->complete_us);
     oribi__count(&w->slot->taken_count, 1);
     if (!item->channel)
@@ -408,7 +440,7 @@ _Static_assert(ORIBI_CONN_PORT_CAP == sizeof(((struct oribi_handoff_item *)0)->p
  * others get it. */
 static bool can_take(struct oribi_worker *w)
 {
-    return oribi_os_can_open(w->wake.read_fd, TAKE_FDS);
+    return oribi_os_can_open(w->wake.read_fd, TAKE_FDS + w->has_frontends);
 }
 
 static void set_starved(struct oribi_worker *w, bool starved)

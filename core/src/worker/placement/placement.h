@@ -7,6 +7,7 @@
 
 #include "oribi/event/conn.h"
 #include "oribi/event/loop.h"
+#include "oribi/config/options.h"
 #include "oribi/worker/placement/handoff.h"
 
 #include <stdatomic.h>
@@ -56,7 +57,8 @@ struct oribi__placement {
     char *buf;                /* ORIBI_HANDOFF_BUF_BYTES, NULL without a queue */
     int64_t ready_us;         /* since when messages wait there that we leave to others; 0: none */
     struct oribi__way way;
-    int64_t evened_us;   /* when our queue was last compared with the others' */
+    int64_t evened_us;                        /* when our queue was last compared with the others' */
+    uint32_t last_woken[ORIBI_FRONTENDS_MAX]; /* each frontend's word when we woke it last (channel_ring.h) */
     int64_t balanced_us; /* when our connections were last compared with the others' for the sake of short calls */
 };
 
@@ -82,7 +84,7 @@ void oribi__disown_channel(const struct oribi_worker *worker, uint16_t number);
 
 /* The application gets a descriptor of this channel of ours, and may write there at any time: no other request may come
  * on it. To be called before it has the descriptor. */
-void oribi__lend_channel(const struct oribi_worker *worker, uint16_t number);
+void oribi__lend_channel(const struct oribi_worker *worker, struct oribi_conn *conn);
 
 /* Puts one connection into the hand-off queue. False: it stays. */
 bool oribi__pass_conn(struct oribi_worker *worker, struct oribi_conn *conn);

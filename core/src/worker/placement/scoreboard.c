@@ -31,6 +31,7 @@ static size_t skip_bytes(uint32_t count)
 static size_t bytes_of(uint32_t count)
 {
     return count * (sizeof(struct oribi_slot) + sizeof(struct oribi_stacks)) + skip_bytes(count) +
+           ORIBI_FRONTENDS_MAX * sizeof(struct oribi_frontend_word) +
            (ORIBI_CHANNELS_MAX + 1) * sizeof(_Atomic uint16_t);
 }
 
@@ -41,12 +42,15 @@ static int map_slots(struct oribi_scoreboard *board, uint32_t count, int flags, 
         return ORIBI_ENOMEM;
     struct oribi_stacks *stacks = (void *)((struct oribi_slot *)slots + count);
     char *skips = (char *)(stacks + count);
-    *board = (struct oribi_scoreboard){.slots = slots,
-                                       .stacks = stacks,
-                                       .skips = (_Atomic uint8_t *)skips,
-                                       .channels = (_Atomic uint16_t *)(void *)(skips + skip_bytes(count)),
-                                       .count = count,
-                                       .fd = fd}; /* page-aligned, and the kernel zeroed it */
+    char *frontends = skips + skip_bytes(count);
+    *board = (struct oribi_scoreboard){
+        .slots = slots,
+        .stacks = stacks,
+        .skips = (_Atomic uint8_t *)skips,
+        .frontends = (struct oribi_frontend_word *)(void *)frontends,
+        .channels = (_Atomic uint16_t *)(void *)(frontends + ORIBI_FRONTENDS_MAX * sizeof(struct oribi_frontend_word)),
+        .count = count,
+        .fd = fd}; /* page-aligned, and the kernel zeroed it */
     return 0;
 }
 

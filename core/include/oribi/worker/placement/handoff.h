@@ -28,6 +28,7 @@ struct oribi_handoff {
 struct oribi_handoff_item {
     int fd;                 /* the socket */
     int body_fd;            /* the spooled body of the request in `bytes`, or -1 */
+    int ring_fd;            /* the memory of a channel (channel_ring.h); 0: none */
     int64_t body_len;       /* its length */
     int64_t complete_us;    /* oribi_clock_us() when the request was complete; 0: there is no complete request */
     bool proxy_awaited;     /* its PROXY header has not been read yet */

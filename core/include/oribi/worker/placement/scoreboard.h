@@ -89,6 +89,7 @@ struct oribi_slot {
     /* another number with each turn, 0 while it sleeps: one that stays is a worker that hangs outside any call */
     _Atomic uint32_t awake;
     _Atomic uint32_t starved; /* takes no connections from siblings: it has no descriptors to spare */
+    _Atomic uint32_t asleep;  /* odd while it sleeps and is to be woken for what frontends write (channel_ring.h) */
 
     /* Counters: all of 64 bits, from here to the end of total_time. oribi_slot_fold() adds them up as they stand. */
     _Atomic uint64_t request_count;    /* requests answered by a call */
@@ -141,6 +142,11 @@ enum {
         (offsetof(struct oribi_slot, long_call_us) - offsetof(struct oribi_slot, request_count)) / sizeof(uint64_t),
 };
 
+/* A frontend's word, which workers read: odd while it sleeps (channel_ring.h). */
+struct oribi_frontend_word {
+    _Alignas(64) _Atomic uint32_t asleep;
+};
+
 struct oribi_scoreboard {
     struct oribi_slot *slots;
     struct oribi_stacks *stacks; /* of the same worker as the slot with this index */
@@ -151,6 +157,7 @@ struct oribi_scoreboard {
      * way, or that worker has closed it. With ORIBI_CHANNEL_LENT once an application has had its descriptor. Written by
      * that worker, read by the channel's frontend. */
     _Atomic uint16_t *channels;
+    struct oribi_frontend_word *frontends; /* ORIBI_FRONTENDS_MAX */
     uint32_t count;
     int fd; /* by which a program started by exec finds the mapping; -1: none, children by fork only */
 };

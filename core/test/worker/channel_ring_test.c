@@ -1,0 +1,518 @@
+/* Both ends of a channel with shared memory: what goes by the ring and what by the socket, wake-ups, ends, an end that
+ * is taken over, nonsense, and a million calls between two threads that sleep. */
+#include "oribi/base/error.h"
+#include "oribi/base/mem.h"
+#include "oribi/base/os/os.h"
+#include "oribi/base/os/os_process.h"
+#include "oribi/worker/channel_ring.h"
+
+#include "tap.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static struct oribi_scoreboard board;
+static _Atomic uint16_t place;
+static uint32_t worker_woken[2];
+static uint32_t frontend_woken;
+static struct oribi_channel_ring *front;
+static struct oribi_channel_ring *back;
+static int fds[2];
+static char text[512 * 1024];
+
+static void begin(void)
+{
+    oribi_scoreboard_create(&board, 1);
+    memset(worker_woken, 0, sizeof(worker_woken));
+    frontend_woken = 0;
+    atomic_store(&place, 1);
+    ok_eq(oribi_os_socket_pair(SOCK_STREAM, true, fds), 0);
+    front = oribi_channel_ring_try_create(fds[0]);
+    back = front ? oribi_channel_ring_try_attach(dup(front->memory_fd), fds[1], &board.frontends[0].asleep,
+                                                 &frontend_woken)
+                 : NULL;
+    ok_named(front && back, "both ends have the memory");
+}
+
+static void end(void)
+{
+    oribi_channel_ring_destroy(front);
+    oribi_channel_ring_destroy(back);
+    close(fds[0]);
+    close(fds[1]);
+    oribi_scoreboard_destroy(&board);
+}
+
+static bool asks(const char *p, size_t n)
+{
+    bool broken;
+    struct iovec vec = {(void *)p, n};
+    bool fits = oribi_channel_ring_request(front, &vec, 1, n, &broken);
+    ok(!broken);
+    if (fits)
+        oribi_channel_ring_wake(front, &board, &place, worker_woken);
+    return fits;
+}
+
+static ssize_t answers(const char *p, size_t n)
+{
+    struct iovec vec = {(void *)p, n};
+    return back->transport.send_vec(&back->transport, &vec, 1, false);
+}
+
+/* Bytes that come at this end, with the socket told. */
+static const char *comes(struct oribi_channel_ring *ring)
+{
+    ssize_t n = oribi_channel_ring_read(ring, text, sizeof(text) - 1, true);
+    text[n > 0 ? n : 0] = '\0';
+    return n == 0 ? "(end)" : n == ORIBI_AGAIN ? "(nothing)" : n < 0 ? "(broken)" : text;
+}
+
+static int in_socket(int fd)
+{
+    char bytes[4096];
+    ssize_t n = recv(fd, bytes, sizeof(bytes), MSG_PEEK | MSG_DONTWAIT);
+    return n < 0 ? 0 : (int)n;
+}
+
+static void test_short_messages_go_by_the_ring_alone(void)
+{
+    begin();
+    for (int i = 0; i < 3; i++) {
+        ok(asks("GET /", 5));
+        ok(oribi_channel_ring_waits(back));
+        is_str(comes(back), "GET /");
+        ok(!oribi_channel_ring_waits(back));
+        ok_eq(answers("200", 3), 3);
+        ok_eq(answers(" OK", 3), 3);
+        is_str(comes(front), "200");
+        is_str(comes(front), " OK");
+        is_str(comes(front), "(nothing)");
+        oribi_channel_ring_next_answer(front);
+        ok(in_socket(fds[0]) == 0 && in_socket(fds[1]) == 0);
+    }
+    end();
+}
+
+static void test_a_sleeper_is_woken_once(void)
+{
+    begin();
+    oribi_asleep_begin(&board.slots[0].asleep);
+    ok(asks("1", 1));
+    ok_eq(in_socket(fds[1]), 1);
+    is_str(comes(back), "1");
+    ok(asks("2", 1));
+    ok_eq(in_socket(fds[1]), 1); /* that one is on its way */
+    is_str(comes(back), "2");
+    oribi_asleep_end(&board.slots[0].asleep);
+    ok(asks("3", 1));
+    ok_eq(in_socket(fds[1]), 1); /* awake */
+    is_str(comes(back), "3");
+    oribi_asleep_begin(&board.slots[0].asleep);
+    ok(asks("4", 1));
+    ok_eq(in_socket(fds[1]), 2); /* another sleep */
+    is_str(comes(back), "4");
+    is_str(comes(back), "(nothing)"); /* takes the wake-ups */
+    ok_eq(in_socket(fds[1]), 0);
+    oribi_asleep_begin(&board.frontends[0].asleep);
+    ok_eq(answers("x", 1), 1);
+    ok_eq(answers("y", 1), 1);
+    ok_eq(in_socket(fds[0]), 1);
+    is_str(comes(front), "x");
+    is_str(comes(front), "y");
+    is_str(comes(front), "(nothing)");
+    ok_eq(in_socket(fds[0]), 0);
+    end();
+}
+
+static void test_nobody_is_woken_for_a_channel_on_its_way(void)
+{
+    begin();
+    oribi_asleep_begin(&board.slots[0].asleep);
+    atomic_store(&place, 0);
+    ok(asks("1", 1));
+    ok_eq(in_socket(fds[1]), 0);
+    atomic_store(&place, 9); /* no worker of ours */
+    ok(asks("2", 1));
+    ok_eq(in_socket(fds[1]), 0);
+    atomic_store(&place, 1 | ORIBI_CHANNEL_LENT);
+    ok(asks("3", 1));
+    ok_eq(in_socket(fds[1]), 1);
+    end();
+}
+
+static void test_wakeups_do_not_fill_the_socket(void)
+{
+    begin();
+    for (int i = 0; i < 5000; i++) {
+        oribi_asleep_begin(&board.slots[0].asleep);
+        bool broken;
+        struct iovec vec = {"a", 1};
+        if (!oribi_channel_ring_request(front, &vec, 1, 1, &broken))
+            break;
+        oribi_channel_ring_wake(front, &board, &place, worker_woken);
+        (void)comes(back);
+    }
+    is_str(text, "a");
+    ok(in_socket(fds[1]) < 64);
+    end();
+}
+
+static void test_a_long_request_goes_by_the_socket(void)
+{
+    begin();
+    static char body[ORIBI_RING_RECORD_MAX + 1];
+    memset(body, 'b', sizeof(body));
+    oribi_asleep_begin(&board.slots[0].asleep);
+    ok(asks("1", 1)); /* with a wake-up, which is no byte of what follows */
+    is_str(comes(back), "1");
+    ok(asks(body, ORIBI_RING_RECORD_MAX));
+    ok_eq(strlen(comes(back)), ORIBI_RING_RECORD_MAX);
+    ok(!asks(body, sizeof(body)));
+    ok(oribi_channel_ring_waits(back)); /* it is to look there */
+    ok_eq(send(fds[0], body, 100, 0), 100);
+    ok_eq(strlen(comes(back)), 100);
+    is_str(comes(back), "(nothing)");
+    ok_eq(send(fds[0], body, sizeof(body) - 100, 0), sizeof(body) - 100);
+    size_t n = 0;
+    do
+        n += strlen(comes(back));
+    while (n < sizeof(body) - 100 && text[0] == 'b');
+    ok_eq(n, sizeof(body) - 100);
+    ok(asks("next", 4));
+    is_str(comes(back), "next");
+    end();
+}
+
+static void test_a_long_answer_goes_by_the_socket_to_its_end(void)
+{
+    begin();
+    static char body[ORIBI_RING_BYTES];
+    memset(body, 'b', sizeof(body));
+    oribi_asleep_begin(&board.frontends[0].asleep);
+    ok_eq(answers("head", 4), 4);
+    ok_eq(answers(body, sizeof(body)), sizeof(body));
+    ok_eq(answers("tail", 4), 4);
+    is_str(comes(front), "head");
+    size_t n = 0;
+    while (n < sizeof(body) + 4 && text[0] != '(')
+        n += strlen(comes(front));
+    ok_eq(n, sizeof(body) + 4);
+    ok(memcmp(text + strlen(text) - 4, "tail", 4) == 0);
+    is_str(comes(front), "(nothing)");
+    oribi_channel_ring_next_answer(front);
+    ok(asks("another", 7));
+    is_str(comes(back), "another");
+    ok_eq(answers("short", 5), 5);
+    ok_eq(in_socket(fds[0]), 0);
+    is_str(comes(front), "short");
+    end();
+}
+
+static void test_files_go_by_the_ring_while_they_are_short(void)
+{
+    begin();
+    static char body[20000];
+    char name[] = "/tmp/oribi-ring-XXXXXX";
+    int file = mkstemp(name);
+    ok(file >= 0 && unlink(name) == 0);
+    memset(body, 'f', sizeof(body));
+    ok_eq(write(file, body, sizeof(body)), sizeof(body));
+    int64_t offset = 10;
+    ok_eq(back->transport.send_file(&back->transport, file, &offset, 100), 100);
+    ok_eq(offset, 110);
+    ok_eq(in_socket(fds[0]), 0);
+    ok_eq(strlen(comes(front)), 100);
+    ok_eq(back->transport.send_file(&back->transport, file, &offset, sizeof(body) - 110), sizeof(body) - 110);
+    ok(in_socket(fds[0]) > 0);
+    size_t n = 0;
+    while (n < sizeof(body) - 110 && text[0] == 'f')
+        n += strlen(comes(front));
+    ok_eq(n, sizeof(body) - 110);
+    offset = sizeof(body);
+    oribi_channel_ring_next_answer(front);
+    ok(asks("x", 1));
+    is_str(comes(back), "x");
+    ok_eq(back->transport.send_file(&back->transport, file, &offset, 1), 0); /* shorter than it was */
+    close(file);
+    end();
+}
+
+static void test_what_was_written_before_the_end_is_read(void)
+{
+    begin();
+    ok_eq(answers("last", 4), 4);
+    close(fds[1]);
+    is_str(comes(front), "last");
+    is_str(comes(front), "(end)");
+    fds[1] = dup(0);
+    end();
+    begin();
+    oribi_asleep_begin(&board.slots[0].asleep);
+    ok(asks("1", 1)); /* leaves a wake-up that is never read */
+    ok(asks("2", 1));
+    close(fds[0]);
+    is_str(comes(back), "1");
+    is_str(comes(back), "2");
+    is_str(comes(back), "(end)");
+    fds[0] = dup(0);
+    end();
+}
+
+static void test_a_worker_that_leaves_the_ring_leaves_no_wakeups(void)
+{
+    begin();
+    oribi_asleep_begin(&board.slots[0].asleep);
+    oribi_asleep_begin(&board.frontends[0].asleep);
+    ok(asks("upgrade", 7));
+    is_str(comes(back), "upgrade");
+    ok_eq(answers("101 ", 4), 4);
+    oribi_channel_ring_leave(back);
+    ok_eq(in_socket(fds[1]), 0);
+    char zero[3] = {0, 0, 'z'};
+    ok_eq(send(fds[1], zero, 3, 0), 3);
+    is_str(comes(front), "101 ");
+    ok_eq(oribi_channel_ring_read(front, text, sizeof(text), true), 3);
+    ok(memcmp(text, zero, 3) == 0);
+    ok(oribi_channel_ring_left(front));
+    ok_eq(send(fds[0], zero, 3, 0), 3);
+    ok_eq(oribi_channel_ring_read(back, text, sizeof(text), true), 3);
+    ok_eq(answers("by the socket", 13), 13);
+    is_str(comes(front), "by the socket");
+    oribi_channel_ring_leave(back); /* again: nothing */
+    end();
+}
+
+static void test_bytes_of_who_knows_no_rings_are_taken(void)
+{
+    begin();
+    oribi_asleep_begin(&board.frontends[0].asleep);
+    ok_eq(answers("a", 1), 1);
+    is_str(comes(front), "a");
+    ok_eq(send(fds[1], "HTTP/1.1 503", 12, 0), 12);
+    is_str(comes(front), "HTTP/1.1 503");
+    end();
+}
+
+static void test_a_closed_end_is_told(void)
+{
+    begin();
+    oribi_channel_ring_close(front);
+    ok_eq(answers("x", 1), ORIBI_ECLOSED);
+    end();
+}
+
+static void test_what_the_worker_has_not_read(void)
+{
+    begin();
+    ok(!oribi_channel_ring_unread(front));
+    ok(asks("POST", 4));
+    ok(oribi_channel_ring_unread(front));
+    char byte;
+    ok_eq(oribi_channel_ring_read(back, &byte, 1, true), 1);
+    ok(!oribi_channel_ring_unread(front));
+    is_str(comes(back), "OST");
+    ok(asks("POST", 4));
+    ok(oribi_channel_ring_unread(front));
+    end();
+}
+
+static void test_an_end_is_taken_over(void)
+{
+    begin();
+    oribi_asleep_begin(&board.slots[0].asleep);
+    ok(asks("first", 5));
+    char half[2];
+    ok_eq(oribi_channel_ring_read(back, half, 2, true), 2);
+    int memory_fd = dup(back->memory_fd);
+    oribi_channel_ring_destroy(back);
+    back = oribi_channel_ring_try_attach(memory_fd, fds[1], &board.frontends[0].asleep, &frontend_woken);
+    ok(back && oribi_channel_ring_waits(back));
+    is_str(comes(back), "rst");
+    is_str(comes(back), "(nothing)");
+    ok_eq(in_socket(fds[1]), 0);
+    ok_eq(answers("ok", 2), 2);
+    is_str(comes(front), "ok");
+    end();
+}
+
+static void test_other_memory_is_refused(void)
+{
+    int fd;
+    ok_eq(oribi_process_shared_memory(sizeof(struct oribi_channel_memory), &fd), 0);
+    ok(!oribi_channel_ring_try_attach(fd, 0, NULL, NULL)); /* could be cut off */
+    ok(fcntl(fd, F_GETFD) < 0);
+    ok_eq(oribi_process_sealed_memory(4096, &fd), 0);
+    ok(!oribi_channel_ring_try_attach(fd, 0, NULL, NULL));
+    ok_eq(oribi_process_sealed_memory(sizeof(struct oribi_channel_memory), &fd), 0);
+    ok(ftruncate(fd, 0) < 0);
+    close(fd);
+}
+
+static void test_nonsense_ends_the_channel(void)
+{
+    struct oribi_ring_record record = {.kind = ORIBI_CHANNEL_SOCKET, .mark = 1000 * 1000, .length = 5};
+    begin();
+    ok(oribi_ring_write_head(&front->out, &record)); /* wake-ups that never came */
+    is_str(comes(back), "(broken)");
+    end();
+    begin();
+    record = (struct oribi_ring_record){.kind = 77, .length = 5};
+    ok(oribi_ring_write_head(&front->out, &record));
+    is_str(comes(back), "(broken)");
+    end();
+    begin();
+    atomic_store(&front->way_out->ring.written, 3);
+    is_str(comes(back), "(broken)");
+    end();
+    begin();
+    atomic_store(&front->way_out->woken, 5); /* that were not sent */
+    is_str(comes(back), "(nothing)");
+    atomic_store(&front->way_out->woken, UINT32_MAX);
+    is_str(comes(back), "(nothing)");
+    end();
+    begin();
+    unsigned seed = 1;
+    for (int i = 0; i < 20000; i++) { /* a hand that writes anywhere while the other end reads */
+        uint32_t *words = (uint32_t *)(void *)front->memory;
+        seed = seed * 1103515245u + 12345u;
+        words[(seed >> 8) % 64] = seed;
+        seed = seed * 1103515245u + 12345u;
+        words[(seed >> 8) % (sizeof(*front->memory) / 4)] = seed;
+        bool broken;
+        struct iovec vec = {"abc", 3};
+        if (oribi_channel_ring_request(front, &vec, 1, 3, &broken))
+            oribi_channel_ring_wake(front, &board, &place, worker_woken);
+        (void)oribi_channel_ring_read(back, text, sizeof(text), true);
+        (void)answers("def", 3);
+        (void)oribi_channel_ring_read(front, text, sizeof(text), true);
+    }
+    ok_named(true, "no access beyond the memory");
+    end();
+}
+
+/* --- two threads that sleep --- */
+
+enum { CALLS = 100 * 1000 };
+
+static void sleep_on(struct oribi_channel_ring *ring, _Atomic uint32_t *word, int fd)
+{
+    oribi_asleep_begin(word);
+    if (!oribi_channel_ring_waits(ring)) {
+        struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
+        (void)poll(&poll_fd, 1, 2000);
+    }
+    oribi_asleep_end(word);
+}
+
+static size_t read_all(struct oribi_channel_ring *ring, _Atomic uint32_t *word, int fd, char *dst, size_t n)
+{
+    size_t got = 0;
+    while (got < n) {
+        ssize_t now = oribi_channel_ring_read(ring, dst + got, n - got, true);
+        if (now == ORIBI_AGAIN) {
+            sleep_on(ring, word, fd);
+            continue;
+        }
+        if (now <= 0)
+            break;
+        got += (size_t)now;
+    }
+    return got;
+}
+
+static size_t length_of(uint32_t call)
+{
+    return call % 1000 == 999 ? 40 * 1000 : 8 + call % 100;
+}
+
+static void *work(void *arg)
+{
+    static char bytes[64 * 1024];
+    for (uint32_t i = 0; i < CALLS; i++) {
+        size_t n = length_of(i);
+        if (read_all(back, &board.slots[0].asleep, fds[1], bytes, n) != n)
+            return arg;
+        for (size_t at = 0; at < n;) {
+            struct iovec vec = {bytes + at, n - at};
+            ssize_t sent = back->transport.send_vec(&back->transport, &vec, 1, false);
+            if (sent == ORIBI_AGAIN)
+                sched_yield();
+            else if (sent < 0)
+                return arg;
+            else
+                at += (size_t)sent;
+        }
+        if (i % 7 == 0)
+            sched_yield();
+    }
+    return NULL;
+}
+
+static void test_calls_between_two_threads(void)
+{
+    static char bytes[64 * 1024];
+    static char back_bytes[64 * 1024];
+    pthread_t thread;
+    void *failed;
+    uint32_t wrong = 0;
+    begin();
+    ok_eq(pthread_create(&thread, NULL, work, bytes), 0);
+    for (uint32_t i = 0; i < CALLS && wrong == 0; i++) {
+        size_t n = length_of(i);
+        bool broken;
+        memset(bytes, (int)('a' + i % 26), n);
+        memcpy(bytes, &i, sizeof(i));
+        struct iovec vec = {bytes, n};
+        if (oribi_channel_ring_request(front, &vec, 1, n, &broken))
+            oribi_channel_ring_wake(front, &board, &place, worker_woken);
+        else
+            for (size_t at = 0; at < n;) {
+                ssize_t sent = send(fds[0], bytes + at, n - at, MSG_DONTWAIT);
+                if (sent > 0)
+                    at += (size_t)sent;
+                else
+                    sched_yield();
+            }
+        wrong += read_all(front, &board.frontends[0].asleep, fds[0], back_bytes, n) != n ||
+                 memcmp(bytes, back_bytes, n) != 0;
+        oribi_channel_ring_next_answer(front);
+    }
+    ok_eq(wrong, 0);
+    if (wrong)
+        shutdown(fds[0], SHUT_RDWR);
+    ok_eq(pthread_join(thread, &failed), 0);
+    ok(!failed);
+    end();
+}
+
+int main(void)
+{
+    int64_t blocks = oribi_mem_blocks();
+    test_other_memory_is_refused();
+    test_short_messages_go_by_the_ring_alone();
+    test_a_sleeper_is_woken_once();
+    test_nobody_is_woken_for_a_channel_on_its_way();
+    test_wakeups_do_not_fill_the_socket();
+    test_a_long_request_goes_by_the_socket();
+    test_a_long_answer_goes_by_the_socket_to_its_end();
+    test_files_go_by_the_ring_while_they_are_short();
+    test_what_was_written_before_the_end_is_read();
+    test_a_worker_that_leaves_the_ring_leaves_no_wakeups();
+    test_bytes_of_who_knows_no_rings_are_taken();
+    test_a_closed_end_is_told();
+    test_what_the_worker_has_not_read();
+    test_an_end_is_taken_over();
+    test_nonsense_ends_the_channel();
+    test_calls_between_two_threads();
+    ok_eq(oribi_mem_blocks(), blocks);
+    return done_testing();
+}
