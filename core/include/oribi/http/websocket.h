@@ -111,8 +111,8 @@ void oribi_websocket_init(struct oribi_websocket *socket, enum oribi_websocket_r
 /* Reads on in [bytes, bytes+n) up to the next event, and unmasks its payload in place. Returns how many bytes were
  * used. Call it again with the bytes behind them, until AGAIN: keep what AGAIN leaves (at most
  * ORIBI_WEBSOCKET_REST_MAX bytes, the front of a head or of a control frame, untouched), and feed it again with more
- * bytes behind it. Every event but AGAIN and FAULT uses bytes, so the loop ends. n may be 0. Behind a CLOSE all bytes are
- * used and nothing is told.
+ * bytes behind it. Every event but AGAIN and FAULT uses bytes, so the loop ends. n may be 0. Behind a CLOSE all bytes
+ * are used, and only AGAIN is told.
  *
  * FAULT has event->code:
  * - 1002: a reserved bit or opcode (5.2); a mask that is missing, or is there (5.1); a length that is not written in
@@ -123,7 +123,7 @@ void oribi_websocket_init(struct oribi_websocket *socket, enum oribi_websocket_r
  *   and where a message ends within a character.
  * - 1008: more than ORIBI_WEBSOCKET_EMPTY_FRAMES_MAX empty frames in a message.
  * - 1009: a frame that brings its message over message_bytes_max: with its head, before its payload.
- * A head is refused with its first byte that cannot be right. */
+ * Each of a head's first two bytes is judged as it comes, the length with its last byte. */
 size_t oribi_websocket_feed(struct oribi_websocket *socket, char *bytes, size_t n, struct oribi_websocket_event *event);
 
 /* May a Close frame have this code? RFC 6455 7.4.2 and the IANA registry: 1000-1003, 1007-1014, 3000-4999. */
