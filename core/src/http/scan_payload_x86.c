@@ -74,6 +74,8 @@ SCAN_DEFINE_UTF8(sse42, SCAN_SSE42, 16)
 
 /* ---- AVX2 ---- */
 
+/* Alike on purpose with scan_payload_x86.c: each instruction set has its own types and instructions. */
+
 SCAN_AVX2 void oribi__scan_avx2_mask(char *p, size_t n, const uint8_t mask[4])
 {
     int32_t four;
