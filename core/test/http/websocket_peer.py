@@ -1,7 +1,7 @@
-# A second opinion on frames of WebSocket: reads streams from standard input (a byte for the role, 1 for a client's, four
-# bytes for the length, the bytes) and writes what wsproto makes of each: the code of its fault or 0, the same where 140
-# zeros follow, the number of a difference that is meant or 0, the events as websocket_told.h has them, the payload of a
-# message that has not ended; lengths before both.
+# A second opinion on frames of WebSocket: reads streams from standard input (a byte for the role, 1 for a client's,
+# four bytes for the length, the bytes) and writes what wsproto makes of each: the code of its fault or 0, the same
+# where 140 zeros follow, the number of a difference that is meant or 0, the events as websocket_told.h has them, the
+# payload of a message that has not ended; lengths before both.
 import struct
 import sys
 
