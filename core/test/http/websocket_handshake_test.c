@@ -138,9 +138,11 @@ static void test_protocols(void)
 
 static void test_a_maximum_of_protocols(void)
 {
-    char list[(ORIBI_WEBSOCKET_PROTOCOLS_MAX + 1) * 4 + 1];
-    for (int i = 0; i <= ORIBI_WEBSOCKET_PROTOCOLS_MAX; i++)
-        (void)snprintf(list + (size_t)i * 4, 5, "p%02d,", i);
+    char list[(ORIBI_WEBSOCKET_PROTOCOLS_MAX + 1) * 4 + 1] = {0};
+    for (int i = 0; i <= ORIBI_WEBSOCKET_PROTOCOLS_MAX; i++) {
+        const char protocol[] = {'p', (char)('0' + i / 10), (char)('0' + i % 10), ','};
+        memcpy(list + (size_t)i * 4, protocol, sizeof(protocol));
+    }
     ok(!protocols_are_valid(list));
     list[(size_t)ORIBI_WEBSOCKET_PROTOCOLS_MAX * 4] = 0;
     ok(protocols_are_valid(list));
