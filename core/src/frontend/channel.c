@@ -306,6 +306,8 @@ static bool send_by_ring(struct oribi__channel *channel, const struct iovec *vec
     bool broken;
     *code = 0;
     if (oribi_channel_ring_request(channel->ring, vec, count, (size_t)oribi_vec_len(vec, count), &broken)) {
+        if (channel->unwoken) /* its last request of this turn has been answered already */
+            return true;
         if (channels->unwoken_count == ORIBI__CHANNEL_UNWOKEN_MAX)
             oribi__channels_wake(channel->frontend);
         channels->unwoken[channels->unwoken_count++] = channel;

@@ -231,6 +231,28 @@ static void test_a_worker_dies_before_the_whole_request_is_out(void)
     fake_end();
 }
 
+/* Within one turn, for which one wake-up is due; the channel then ends with a request out. */
+static void test_a_channel_has_two_requests_in_a_turn(void)
+{
+    fake_begin((struct fake_setup){0});
+    int far = idle();
+    int call = fake_submit(get);
+    fake_dispatch();
+    is_str(fake_asked(far), "GET /1 HTTP/1.1\r\nHost: a\r\n\r\n");
+    fake_answers(far, ANSWER);
+    fake_channels();
+    is_str(fake_heard(call), "+ - begin 200 ok. ");
+    call = fake_submit((struct fake_request){.method = "POST", .body = "abc"});
+    fake_dispatch();
+    ok(strstr(fake_asked(far), "abc") != NULL);
+    fake_far_dies(far);
+    fake_reads(fake_upstream(call)->channel);
+    is_str(fake_heard(call), "+ - fail 502 ");
+    fake_turn(); /* wakes nobody */
+    ok_eq(fake_gauge(FAKE_CHANNELS), 0);
+    fake_end();
+}
+
 /* The ring tells that it has not begun to read, so that another may have any request. */
 static void test_a_worker_dies_before_it_has_read_anything(void)
 {
@@ -434,6 +456,7 @@ int main(void)
     test_an_answer_before_the_whole_request_ends_the_channel();
     test_a_client_goes_before_the_whole_request_is_out();
     test_a_worker_dies_before_the_whole_request_is_out();
+    test_a_channel_has_two_requests_in_a_turn();
     test_a_worker_dies_before_it_has_read_anything();
     test_a_worker_is_gone_when_its_idle_channel_is_tried();
     test_the_worker_sees_that_the_client_sends_no_more();
