@@ -203,7 +203,8 @@ static void look_at_port(struct oribi_check *check, const struct oribi_options *
             return;
     }
     oribi__check_say(check, any ? NOTE : WRONG, "acme-port", "The authority asks at port 80 of each name (http-01)",
-                     any ? "nothing, if port 80 is passed on to that address" : "bind tcp://[::]:80",
+                     any ? "nothing, if port 80 is passed on to that address"
+                         : "bind tcp://[::]:80; where port 80 is passed on, an address with ?frontend=on",
                      any ? "no plain address is at port 80; another one with frontend=on is there"
                          : "no plain address answers the authority");
 }

@@ -299,6 +299,24 @@ static const char *todo_for(struct oribi_slice type)
     return "";
 }
 
+/* For a client that did not get an answer: as libcurl says it. */
+static const char *todo_for_line(struct oribi_slice line)
+{
+    static const struct {
+        const char *words;
+        const char *todo;
+    } all[] = {
+        {"SSL peer certificate", "does this machine trust the host of acme_directory (update-ca-certificates)?"},
+        {"Couldn't resolve host", "can this machine resolve the host of acme_directory?"},
+        {"Couldn't connect", "can this machine reach the host of acme_directory?"},
+        {"Timeout was reached", "can this machine reach the host of acme_directory?"},
+    };
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+        if (line.n && oribi_os_memmem(line.p, line.n, all[i].words, strlen(all[i].words)))
+            return all[i].todo;
+    return "";
+}
+
 void oribi__acme_client_words(struct oribi_slice output, char *reason)
 {
     static const char prefix[] = "urn:ietf:params:acme:error:";
@@ -308,7 +326,7 @@ void oribi__acme_client_words(struct oribi_slice output, char *reason)
     type = type.n > known && memcmp(type.p, prefix, known) == 0 ? oribi_slice(type.p + known, type.n - known)
                                                                 : oribi_slice("", 0);
     struct oribi_slice line = detail.n ? detail : telling_line(output);
-    const char *todo = todo_for(type);
+    const char *todo = detail.n || type.n ? todo_for(type) : todo_for_line(line);
     int room = ORIBI_ACME_REASON_MAX - 110;
     int n = snprintf(reason, ORIBI_ACME_REASON_MAX + 1, "%.*s%s%.*s%s%s", type.n < 40 ? (int)type.n : 40,
                      type.n ? type.p : "", type.n && line.n ? ": " : "", line.n < (size_t)room ? (int)line.n : room,
