@@ -296,6 +296,7 @@ E2E.suite("acme", transports: %i[tcp]) do
 
   def test_clients_that_fail
     { "exit 3" => /has failed without a word/, "exit 0" => /left no certificate/, "kill -9 $$" => /was killed/,
+      "yes | head -c 300000; echo 'uacme: in the end' >&2; exit 2" => /not issued: in the end/,
       "echo \"uacme: what is \\\"this\\\"\" >&2; exit 2" => /not issued: what is "this"/,
       "printf 'x\\033[31m\\200y\\n' >&2; exit 2" => /not issued: x\?\[31m\?y/,
       "case \"$*\" in *new*) exit 0;; esac; r=$(echo \"$*\" | sed 's/.* //'); echo nonsense >${r%.csr}-cert.pem" => /cannot be used: /,
@@ -308,6 +309,14 @@ E2E.suite("acme", transports: %i[tcp]) do
       @one.cleanup
       FileUtils.rm_rf(@acme)
     end
+  end
+
+  # What a client has started ends with it, unless it has left the client's group.
+  def test_a_client_that_leaves_processes_behind
+    serve_acme("a.test", client("sleep 1000 & echo $! >#{@dir}/left; setsid yes & exit 2"))
+    said("not issued")
+    left = File.read("#{@dir}/left").to_i
+    wait_until("the process to end") { !File.exist?("/proc/#{left}") || File.read("/proc/#{left}/stat")[/\) Z/] }
   end
 
   def test_a_client_that_is_not_there

@@ -21,7 +21,8 @@ enum {
     ARGUMENTS_MAX = 16, /* behind the words of the command */
     NOT_FOUND = 127,    /* exit codes of a child that runs no client, as a shell's */
     NOT_ALLOWED = 126,
-    LOOK_MS = 200, /* at a client whose output has ended */
+    LOOK_MS = 200,   /* at a client whose output has ended */
+    READS_MAX = 256, /* of output after its end: more than a pipe holds */
 };
 
 struct running {
@@ -140,8 +141,13 @@ static void read_output(struct running *running)
         running->output_fd = -1;
         return;
     }
-    if (running->output.len + (size_t)n <= ORIBI__ACME_OUTPUT_MAX)
-        oribi_buf_append(&running->output, room, (size_t)n);
+    struct oribi_buf *output = &running->output;
+    if (output->len + (size_t)n > ORIBI__ACME_OUTPUT_MAX) { /* the words of a failure come last */
+        size_t kept = ORIBI__ACME_OUTPUT_MAX / 2;
+        memmove(output->p, output->p + output->len - kept, kept);
+        output->len = kept;
+    }
+    oribi_buf_append(output, room, (size_t)n);
 }
 
 /* A challenge of the hook's, or its end. What does not look like one is declined. */
@@ -186,8 +192,8 @@ static bool read_supervisor(const struct oribi__acme_client *client, struct runn
     return true;
 }
 
-/* Until the client has ended, its time is over or the supervisor has gone. 0, ORIBI_ETIMEOUT, ORIBI_ECLOSED. A process
- * that the client has left behind with its output does not hold us up. */
+/* Until the client has ended, its time is over or the supervisor has gone. 0, ORIBI_ETIMEOUT, ORIBI_ECLOSED. Its group
+ * ends with it. A process that has left that group, and holds the output, does not hold us up. */
 static int attend(const struct oribi__acme_client *client, struct running *running)
 {
     for (;;) {
@@ -197,9 +203,11 @@ static int attend(const struct oribi__acme_client *client, struct running *runni
         int64_t left_ms = client->until_ms - oribi_clock_ms();
         if (left_ms <= 0)
             return ORIBI_ETIMEOUT;
-        if (waitpid(running->pid, &running->status, WNOHANG) == running->pid) {
+        if (oribi_process_ended() == running->pid) {
+            (void)kill(-running->pid, SIGKILL); /* those that it has left in its group; there may be none */
+            (void)oribi_process_reap(running->pid, true, &running->status);
             running->ended = true;
-            while (running->output_fd >= 0 && poll(items, 1, 0) == 1)
+            for (int i = 0; i < READS_MAX && running->output_fd >= 0 && poll(items, 1, 0) == 1; i++)
                 read_output(running);
             return 0;
         }
