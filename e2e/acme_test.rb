@@ -432,6 +432,25 @@ E2E.suite("acme", transports: %i[tcp]) do
     assert_equal 0, File.stat("#{@acme}/a.test.state").uid
   end
 
+  # As a gem in a home folder is.
+  def test_a_hook_that_the_client_may_not_run
+    skip "not root" unless Process.uid.zero?
+    FileUtils.chmod(0o755, @dir)
+    FileUtils.mkdir("#{@dir}/home", mode: 0o700)
+    FileUtils.cp(File.join(E2E::ROOT, E2E::FRONTEND), "#{@dir}/home/oribi-frontend")
+    argv = command(words("a.test", "true", "https://localhost:1/dir", user: %w[--acme-user nobody]), "#{@dir}/control")
+    @one = E2E::Server.new(argv: argv, env: { "ORIBI_FRONTEND_PROGRAM" => "#{@dir}/home/oribi-frontend" }).start
+    said(%r{not issued: the user of the client may not run #{@dir}/home/oribi-frontend: let that user enter its folders, or set acme_user})
+  end
+
+  # An order that cannot be installed costs the authority none.
+  def test_a_folder_in_the_place_of_the_certificate
+    FileUtils.mkdir_p("#{@acme}/a.test.pem")
+    serve_acme("a.test", client("exit 2"))
+    said(/not issued: .*a\.test\.pem: it is not a regular file; remove it/)
+    assert_empty calls
+  end
+
   def test_words_that_are_wrong
     base = ["--acme", "a.test", "--no-dev"]
     { base => /acme needs acme_terms on/, ["--acme", "*.a.test"] => /wildcard/, ["--acme", "127.0.0.1"] => /address/,

@@ -81,6 +81,9 @@ int oribi__acme_store_put(const struct oribi__acme_store *store, const char *pat
 /* Writes, syncs and renames, mode 0600: whoever opens `path` finds the old text or the new one. */
 int oribi__acme_store_install(const char *path, struct oribi_slice text, char *error);
 
+/* Can that be replaced by a file? 0 or a code with `error`. For before the authority is asked. */
+int oribi__acme_store_check(const char *path, char *error);
+
 /* Reads a whole file. 0; 1: there is none; or a code with `error`. The caller wipes it. */
 int oribi__acme_store_read(const char *path, struct oribi_buf *out, char *error);
 
@@ -111,6 +114,7 @@ struct oribi__acme_client {
     const char *directory; /* URL */
     const char *user;      /* "": this one */
     char account[PATH_MAX];
+    const char *hook; /* that the client's user must be able to run; NULL: none */
     int supervisor_fd;
     int64_t until_ms;
 };

@@ -93,6 +93,12 @@ static void become(const struct oribi__acme_client *client, char **argv, int out
         _exit(NOT_ALLOWED); /* nobody reads why */
     if (client->user[0])
         reduce_environment();
+    if (client->hook && access(client->hook, X_OK) < 0) {
+        (void)fprintf(stderr,
+                      "the user of the client may not run %s: let that user enter its folders, or set acme_user\n",
+                      client->hook);
+        _exit(NOT_ALLOWED);
+    }
     (void)umask(077);
     (void)snprintf(number, sizeof(number), "%d", hook_fd);
     if (hook_fd >= 0)
@@ -453,5 +459,8 @@ int oribi__acme_client_issue(struct oribi__acme_client *client, const char *requ
     hook[n] = '\0';
     const char *arguments[] = {"-a",    client->directory, "-c", client->account, "-n", "-f", "-h", hook,
                                "issue", request,           NULL};
-    return run(client, arguments, reason);
+    client->hook = hook;
+    int code = run(client, arguments, reason);
+    client->hook = NULL;
+    return code;
 }
