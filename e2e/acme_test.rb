@@ -296,6 +296,8 @@ E2E.suite("acme", transports: %i[tcp]) do
 
   def test_clients_that_fail
     { "exit 3" => /has failed without a word/, "exit 0" => /left no certificate/, "kill -9 $$" => /was killed/,
+      "printf '{\"type\":\"urn:ietf:params:acme:error:malformed\",\"detail\":\"bad '; yes | tr -d '\\n' | head -c 300000; echo '\"}'; exit 2" =>
+        /not issued: malformed: bad yyy/,
       "yes | head -c 300000; echo 'uacme: in the end' >&2; exit 2" => /not issued: in the end/,
       "echo \"uacme: what is \\\"this\\\"\" >&2; exit 2" => /not issued: what is "this"/,
       "printf 'x\\033[31m\\200y\\n' >&2; exit 2" => /not issued: x\?\[31m\?y/,
@@ -317,6 +319,12 @@ E2E.suite("acme", transports: %i[tcp]) do
     said("not issued")
     left = File.read("#{@dir}/left").to_i
     wait_until("the process to end") { !File.exist?("/proc/#{left}") || File.read("/proc/#{left}/stat")[/\) Z/] }
+  end
+
+  def test_a_client_that_takes_all_memory
+    skip "sanitizers take memory of their own" if ENV.key?("ASAN_OPTIONS") || ENV.key?("TSAN_OPTIONS")
+    serve_acme("a.test", client("exec perl -e 'my $n = 2_000_000_000; my $x = q(a) x $n; exit 2'"))
+    said(/not issued: .*Out of memory/)
   end
 
   def test_a_client_that_is_not_there

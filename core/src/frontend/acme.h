@@ -30,7 +30,7 @@
 
 enum {
     ORIBI__ACME_DIR_CAP = 1024,
-    ORIBI__ACME_OUTPUT_MAX = 64 * 1024, /* bytes kept of what a client prints: the last ones */
+    ORIBI__ACME_OUTPUT_MAX = 64 * 1024, /* bytes kept of what a client prints, of its begin and its end */
     ORIBI__ACME_FILE_MAX = 256 * 1024,  /* of a chain with its key */
     ORIBI__ACME_COMMAND_WORDS_MAX = 32, /* of acme_command */
 };

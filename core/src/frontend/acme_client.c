@@ -1,5 +1,6 @@
 /* The client of an order (acme_command, else uacme) as a child; see acme.h. Reading order: run, attend, words. */
 #include "frontend/acme.h"
+#include "frontend/os_confine.h"
 
 #include "oribi/base/clock.h"
 #include "oribi/base/os/os.h"
@@ -18,11 +19,13 @@
 #include <unistd.h>
 
 enum {
-    ARGUMENTS_MAX = 16, /* behind the words of the command */
-    NOT_FOUND = 127,    /* exit codes of a child that runs no client, as a shell's */
+    DATA_MAX = 1024 * 1024 * 1024, /* bytes of a client in memory: enough for lego and certbot */
+    ARGUMENTS_MAX = 16,            /* behind the words of the command */
+    NOT_FOUND = 127,               /* exit codes of a child that runs no client, as a shell's */
     NOT_ALLOWED = 126,
-    LOOK_MS = 200,   /* at a client whose output has ended */
-    READS_MAX = 256, /* of output after its end: more than a pipe holds */
+    LOOK_MS = 200,                     /* at a client whose output has ended */
+    KEPT = ORIBI__ACME_OUTPUT_MAX / 4, /* of each end of an output that is too long */
+    READS_MAX = 256,                   /* of output after its end: more than a pipe holds */
 };
 
 struct running {
@@ -99,6 +102,7 @@ static void become(const struct oribi__acme_client *client, char **argv, int out
                       client->hook);
         _exit(NOT_ALLOWED);
     }
+    oribi_confine_data(DATA_MAX); /* an answer without an end takes all memory of uacme's else */
     (void)umask(077);
     (void)snprintf(number, sizeof(number), "%d", hook_fd);
     if (hook_fd >= 0)
@@ -148,10 +152,9 @@ static void read_output(struct running *running)
         return;
     }
     struct oribi_buf *output = &running->output;
-    if (output->len + (size_t)n > ORIBI__ACME_OUTPUT_MAX) { /* the words of a failure come last */
-        size_t kept = ORIBI__ACME_OUTPUT_MAX / 2;
-        memmove(output->p, output->p + output->len - kept, kept);
-        output->len = kept;
+    if (output->len + (size_t)n > ORIBI__ACME_OUTPUT_MAX) { /* the words of a failure come first or last */
+        memmove(output->p + KEPT, output->p + output->len - KEPT, KEPT);
+        output->len = 2 * (size_t)KEPT;
     }
     oribi_buf_append(output, room, (size_t)n);
 }
