@@ -37,7 +37,7 @@ if E2E::RUBY
       @servers << one
       one.start
       assert_equal "serving", one.get("/").body
-      assert_equal 504, one.get("/sleep").status, "the deadline's signal is ours still"
+      assert_equal 504, one.get("/sleep").status, -> { "the deadline's signal is ours still: #{one.stderr}" }
       one.signal(signal)
       one.wait
       wait_until("the end of all: #{one.group}") { one.group.empty? }

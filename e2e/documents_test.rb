@@ -90,9 +90,19 @@ E2E.suite("documents", transports: %i[tcp]) do
     assert_equal keys.sort, (lines.flat_map { |line| JSON.parse(line).keys } | %w[cut tls_protocol tls_cipher]).sort # those of tls://: frontend_use_test.rb
   end
 
+  # The table of `oribi check` has every id, under the level that the sources give it; notes stand in the same cells.
+  def test_findings_of_check
+    rows = section("doc/operations.md", "### Check")[/^\| about .*?\n((?:\|.*\n)+)/, 1].lines.drop(1).map { |row| row.split("|") }
+    named = { "WRONG" => 2, "RISK" => 3 }.transform_values { |column| rows.map { |row| row[column] }.join.scan(/`([a-z0-9-]+)`/).flatten }
+    said = Dir.glob("core/src/command/check*.c", base: E2E::ROOT).flat_map { |name| page(name).scan(/check_say\(([^"]*)"([a-z0-9-]+)"/) }
+    assert_operator said.size, :>, 50
+    said += page("core/src/frontend/certificate_check.c").scan(/say\([^"]*"(risk|wrong)", "([a-z0-9-]+)"/)
+    said.each { |level, id| %w[WRONG RISK].each { |one| assert_includes named[one], id if level.upcase.match?(/\b#{one}\b/) } }
+  end
+
   # Of the server; `oribi_meta` and the like of an operator's own are not there.
   def test_metrics_named_anywhere_are_there
-    known = page("doc/monitoring.md").scan(/^\| `(oribi_\w+)` \| (\w+) \|/).flat_map do |name, kind|
+    known = page("doc/monitoring.md").scan(/^\| `(oribi_\w+)` \| (\w+)/).flat_map do |name, kind|
       kind == "histogram" ? [name, *%w[_bucket _sum _count].map { |end_of| name + end_of }] : [name]
     end
     Dir.glob("{*.md,doc/*.md,examples/*/*.md,ruby/man/*,perl/lib/**/*.p{m,od},perl/bin/*}", base: E2E::ROOT).each do |name|

@@ -96,7 +96,11 @@ E2E.suite("files_recipes", transports: %i[tcp]) do
   if E2E::RUBY
     def test_sinatra
       gem_there "sinatra"
-      recipe("Sinatra")
+      recipe("Sinatra, Dancer2, Mojolicious")
+      file("config.ru", <<~RUBY)
+        require "sinatra/base"
+        run Class.new(Sinatra::Base) { disable :static; get("/") { "hello" } }
+      RUBY
       file("public/a.css", "p{}")
       one = served(env: { "APP_ENV" => "production" })
       assert_equal [200, "p{}", "public, max-age=300"], body_and_cache(one.get("/a.css"))
@@ -193,7 +197,8 @@ E2E.suite("files_recipes", transports: %i[tcp]) do
     end
   else
     def test_dancer2
-      recipe("Dancer2")
+      recipe("Sinatra, Dancer2, Mojolicious")
+      file("app.psgi", "use Dancer2;\nset static_handler => 0;\nget '/' => sub { 'hello' };\nto_app;\n")
       file("public/a.css", "p{}")
       one = served
       assert_equal [200, "p{}", "public, max-age=300"], body_and_cache(one.get("/a.css"))
@@ -201,7 +206,8 @@ E2E.suite("files_recipes", transports: %i[tcp]) do
     end
 
     def test_mojolicious
-      recipe("Mojolicious")
+      recipe("Sinatra, Dancer2, Mojolicious")
+      file("app.psgi", "use Mojolicious::Lite;\nget '/' => { text => 'hello' };\napp->start('psgi');\n")
       file("public/a.css", "p{}")
       one = served
       assert_equal [200, "p{}", "public, max-age=300"], body_and_cache(one.get("/a.css"))

@@ -148,7 +148,6 @@ E2E.suite("moving_perl", transports: %i[tcp]) do
     page = page("gazelle")
     follow(page, "console", "sh", under: "Import")
     assert_match(/oribi-psgi worker/, title(worker))
-    assert_deployment(page)
     assert_options(page, "Options", "plackup -s Gazelle %s app.psgi")
   end
 
@@ -160,7 +159,6 @@ E2E.suite("moving_perl", transports: %i[tcp]) do
     follow(page, "console", "sh", under: "Import")
     assert_match(/oribi-psgi worker/, title(worker))
     assert_signals
-    assert_deployment(page)
     follow(page, "sh", under: "Back")
     refute_match(/oribi/, title(worker))
     assert_options(page, "Options", "uwsgi --psgi app.psgi %s")

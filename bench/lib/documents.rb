@@ -26,9 +26,11 @@ module Bench
                     "the other calls; servers with threads or fibers make more calls at a time."
     TROUBLED = [*KNOWN, "Oribi (Rack), 5 threads", "puma-cluster", "pitchfork"].freeze
     REDIS = File.join(ROOT, "doc/redis.md")
-    # Clients of Redis that stand beside each other.
-    REDIS_PAIRS = [[Targets::PERL, "Redis::Fast"], [Targets::PERL, "hiredis in C"], [Targets::PERL, "Oribi::Redis (Perl), pipeline"],
-                   [Targets::RUBY, "redis-client, hiredis"], ["redis-client, oribi", "redis-client, hiredis"]].freeze
+    # Clients of Redis that stand beside each other, and the heads of their columns.
+    REDIS_PAIRS = { [Targets::PERL, "Redis::Fast"] => "Perl: Redis::Fast", [Targets::PERL, "hiredis in C"] => "Perl: hiredis in C",
+                    [Targets::PERL, "Oribi::Redis (Perl), pipeline"] => "Perl: a pipeline",
+                    [Targets::RUBY, "redis-client, hiredis"] => "Ruby: redis-client, hiredis",
+                    ["redis-client, oribi", "redis-client, hiredis"] => "redis-client with our driver: with hiredis" }.freeze
     FRONTEND_READ = "CPU includes the frontend or proxy. \"!\": answers were wrong or missing. Empty: not measured."
     # What of the frontend's workloads stands in the document, and in words.
     FRONTEND = { "frontend-hop" => "HTTP/1.1, no TLS", "frontend-tls" => "HTTP/1.1, TLS", "frontend-h2" => "HTTP/2, TLS",
@@ -79,13 +81,12 @@ module Bench
       one = @findings.find(workload, servers.first, "requests_per_second")
       rounds = "#{one[:rounds]} rounds of #{(one[:seconds] / one[:rounds]).round(1)} s in turn, medians"
       title = "#{@findings.workloads.dig(workload.to_sym, :about)}: #{rounds}. #{machine(workload)}."
-      [title, "", *table([["server", "requests/s", "to nginx", "CPU µs/request", "to bare loop", "remark"], *rows], right: 1..4)]
+      [title, "", *table([["server", "requests/s", "to nginx", "CPU µs/request", "remark"], *rows], right: 1..3)]
     end
 
     def hello_row(workload, server)
       rate, cpu = %w[requests_per_second cpu_us_per_request].map { |metric| @findings.find(workload, server, metric) }
-      [@findings.name_of(server), figure(rate), ratio(workload, server, "nginx-file", "requests_per_second"), figure(cpu),
-       ratio(workload, server, "bare", "cpu_us_per_request"), remark(rate, cpu)]
+      [@findings.name_of(server), figure(rate), ratio(workload, server, "nginx-file", "requests_per_second"), figure(cpu), remark(rate, cpu)]
     end
 
     # Why a figure looks odd, beside it: what the run noted, and a core that the server did not use.
@@ -132,41 +133,40 @@ module Bench
        *table([["server", *heads], *rows])]
     end
 
-    # How many commands one client of Redis does for each one of another, and the processor time of both.
+    # How many commands one client of Redis does for each one of another, by unix socket and over TCP.
     def redis
       subjects = @findings.workloads.keys.map(&:to_s).grep(/\Aredis-\w+\z/)
-      rows = subjects.product(REDIS_PAIRS).filter_map { |workload, (own, other)| redis_row(workload, own, other) }
+      rows = subjects.map { |workload| [redis_about(workload), *REDIS_PAIRS.keys.map { |own, other| redis_cell(workload, own, other) }] }
+      rows = rows.reject { |_, *cells| cells.all?(&:empty?) }
       return [] if rows.empty?
 
-      title = "Commands per second of one client for each of another, medians of rounds in turn, with a redis-server on a core of its own; " \
-              "CPU µs of one command of the client, by unix socket. #{machine(subjects.first)}."
-      [title, "", *table([["", "client", "beside", "unix socket", "TCP", "its CPU", "CPU beside"], *rows], right: 3..6)]
+      title = "Commands per second of our client for each of another, by unix socket and over TCP: medians of rounds in turn, with a redis-server " \
+              "on a core of its own. #{machine(subjects.first)}."
+      [title, "", *table([["", *REDIS_PAIRS.values], *rows])]
     end
 
-    # What a request, or a handshake, costs that comes by way of a frontend or of a proxy.
-    def frontend
-      rows = FRONTEND.keys.flat_map { |workload| frontend_rows(workload) }
-      return [] if rows.empty?
+    def redis_about(workload) = @findings.workloads.dig(workload.to_sym, :about)[/\ARedis: (.+), unix socket\z/, 1]
 
-      ["#{machine(FRONTEND.keys.first)}. #{FRONTEND_READ}", "",
-       *table([["clients", "server", "requests/s", "CPU µs/request"], *rows], right: [2, 3])]
-    end
-
-    def frontend_rows(workload)
-      @findings.of(workload).map { |row| row[:server] }.uniq.map do |server|
-        figures = %w[requests_per_second cpu_us_per_request].map do |metric|
-          @findings.find(workload, server, metric)&.then { |row| figure(row) unless row[:values].empty? }
-        end
-        [FRONTEND.fetch(workload), @findings.name_of(server), *figures]
-      end
-    end
-
-    def redis_row(workload, own, other)
+    def redis_cell(workload, own, other)
       times = [workload, "#{workload}-tcp"].map { |name| ratio(name, own, other, "requests_per_second") }
-      return if times.all?(&:empty?)
+      times.reject(&:empty?).join(", ")
+    end
 
-      about = @findings.workloads.dig(workload.to_sym, :about)[/\ARedis: (.+), unix socket\z/, 1]
-      [about, own, other, *times, *[own, other].map { |server| figure(cpu_of(workload, server)) }]
+    # What a request, or a handshake, costs that comes by way of a frontend or of a proxy: a row for each server.
+    def frontend
+      servers = FRONTEND.keys.flat_map { |workload| @findings.of(workload).map { |row| row[:server] } }.uniq
+      return [] if servers.empty?
+
+      rows = servers.map { |server| [@findings.name_of(server), *FRONTEND.keys.map { |workload| frontend_cell(workload, server) }] }
+      ["Requests, or handshakes, per second; in brackets the CPU µs of one. #{machine(FRONTEND.keys.first)}. #{FRONTEND_READ}", "",
+       *table([["server", *FRONTEND.values], *rows])]
+    end
+
+    def frontend_cell(workload, server)
+      rate, cpu = %w[requests_per_second cpu_us_per_request].map do |metric|
+        @findings.find(workload, server, metric)&.then { |row| figure(row) unless row[:values].empty? }
+      end
+      rate || cpu ? "#{rate} (#{cpu})".lstrip : ""
     end
 
     def trouble_cells(workload, server)
@@ -189,7 +189,7 @@ module Bench
     def slower
       rows = @findings.workloads.keys.map(&:to_s).flat_map { |workload| OWN.filter_map { |own, kind| against_best(workload, own, kind) } }
       rows = rows.select { |row| row.last < EVEN }.map { |*row, times| [*row, format("%.2f x", times)] }
-      rows.empty? ? [] : table([["workload", "Oribi", "best other", "its requests/s", "Oribi's", "Oribi is"], *rows], right: 3..5)
+      rows.empty? ? [] : table([["workload", "Oribi", "best other", "Oribi is"], *rows], right: 3..)
     end
 
     def against_best(workload, own, kind)
@@ -199,7 +199,7 @@ module Bench
 
       about = @findings.workloads.dig(workload.to_sym, :about)
       times = @findings.ratio(workload, own, best[:server], "requests_per_second") or return
-      [about || workload, @findings.name_of(own), @findings.name_of(best[:server]), figure(best), figure(mine), times]
+      [about || workload, @findings.name_of(own), @findings.name_of(best[:server]), times]
     end
   end
 end

@@ -67,8 +67,7 @@ module Bench
     end
 
     def tables
-      { "summary" => summary, "mean" => by_workers("mean_ms"), "p99" => by_workers("p99_ms"), "services" => by_service, "loads" => by_load,
-        "cost" => costs, "fleet" => fleets }
+      { "summary" => summary, "cost" => costs }
     end
 
     private
@@ -82,69 +81,19 @@ module Bench
       value.abs >= 100 ? value.round.to_s : format(value.abs >= 10 ? "%.1f" : "%.2f", value.zero? ? 0 : value)
     end
 
-    def rules = Simulation::RULES
     def workers = @one.map { |line| line["workers"] }.uniq.sort
-
-    # The ideal queue's own, then what others have beyond it.
-    def table_of(heads, columns, key)
-      first = ["one ideal queue waits", *columns.map { |lines| ms(lines.first["ideal_#{key}"]) }]
-      rows = rules.map { |rule| [NAMES[rule], *columns.map { |lines| ms(beyond(lines.find { |line| line["rule"] == rule }, key)) }] }
-      Document.table([["ms", *heads], first, *rows])
-    end
-
-    def by_workers(key)
-      table_of(workers, workers.map { |count| of(arrivals: "poisson", service: "exponential", load: 0.8, workers: count) }, key)
-    end
-
-    def by_service
-      columns = Simulation::SERVICES.product(Simulation::ARRIVALS)
-      %w[mean_ms p99_ms].zip(["Mean:", "p99:"]).flat_map do |key, heading|
-        heads = columns.map { |service, arrivals| "#{SERVICE_NAMES[service]}#{", bursty" if arrivals == "bursty"}" }
-        [heading, "", *table_of(heads, columns.map { |service, arrivals| of(service: service, arrivals: arrivals, load: 0.8, workers: 16) }, key), ""]
-      end[0..-2]
-    end
-
-    def by_load
-      columns = Simulation::LOADS.product([4, 64])
-      heads = columns.map { |load, count| "#{load}, #{count} workers" }
-      %w[mean_ms p99_ms p999_ms].zip(["Mean:", "p99:", "p99.9:"]).flat_map do |key, heading|
-        [heading, "", *table_of(heads, columns.map { |load, count| of(arrivals: "poisson", service: "exponential", load: load, workers: count) }, key), ""]
-      end[0..-2]
-    end
 
     def cost_us(line)
       line["handoffs"] * HANDOFF_US + line["wakeups"] * WAKEUP_US + line["looks"] * LOOK_US + line["slots"] * SLOT_US
     end
 
+    # The dearest numbers of workers and the cheapest.
     def costs
-      rows = workers.map do |count|
-        line, fresh = %w[ours ours-new].map { |rule| of(arrivals: "poisson", service: "exponential", load: 0.8, workers: count, rule: rule).first }
-        [count, *%w[handoffs wakeups looks].map { |key| ms(line[key]) }, line["slots"].round, cost_us(line).round, cost_us(fresh).round]
+      kept, fresh = %w[ours ours-new].map do |rule|
+        workers.map { |count| [cost_us(of(arrivals: "poisson", service: "exponential", load: 0.8, workers: count, rule: rule).first).round, count] }.minmax
       end
-      Document.table([["workers", "hand-offs", "wake-ups", "looks", "slots read", "µs, about", "µs, new connections"], *rows])
-    end
-
-    # Our rules within each machine.
-    def fleets
-      sizes = @fleets.map { |line| line["machines"] }.uniq.sort
-      keys = @fleets.map { |line| line.values_at("balancer", "inform_ms") }.uniq
-      rows = keys.map do |balancer, inform_ms|
-        name = NAMES[balancer]
-        name = { "idle" => "machine with an idle worker", "weights" => "weights by idle workers", "agent" => "weights of `agent`, every two seconds",
-                 "agent-least" => "least connections with weights of `agent`" }.fetch(balancer, name)
-        name += inform_ms.to_f.positive? ? ", told each second" : ", known" if Simulation::INFORMED.include?(balancer)
-        [name, *sizes.flat_map { |size| fleet_cells(size, balancer, inform_ms) }]
-      end
-      ["Mean wait and p99 beyond one ideal queue before all workers, ms:", "",
-       *Document.table([["", *sizes.flat_map { |size| ["#{size} machines", "p99"] }], *rows])]
-    end
-
-    def fleet_cells(size, balancer, inform_ms)
-      line = @fleets.find { |one| one.values_at("machines", "balancer", "inform_ms", "rule", "load") == [size, balancer, inform_ms, "ours", 0.8] }
-      # A queue that grows for as long as the run lasts has no mean.
-      return ["grows", "grows"] if line["ci_ms"] > line["mean_ms"] / 4 && line["mean_ms"] > 100
-
-      %w[mean_ms p99_ms].map { |key| ms(beyond(line, key)) }
+      told = [kept, fresh].map { |ends| ends.map { |us, count| "#{us} µs (#{count} workers)" }.join(" to ") }
+      wrap("A request on a kept connection costs #{told[0]}, one on a connection of its own #{told[1]}.")
     end
 
     # Of each trace: who waits least, and by how much more than one queue.

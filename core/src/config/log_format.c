@@ -58,7 +58,7 @@ static const struct directive directives[] = {
     {ORIBI_LOG_TOTAL_US, "{us}T", NULL, true, "the same"},
     {ORIBI_LOG_TOTAL_MS, "{ms}T", NULL, true, "the same in milliseconds"},
     {ORIBI_LOG_TOTAL_S, "T", NULL, true, "the same in seconds"},
-    {ORIBI_LOG_TOTAL_S, "{s}T", NULL, true, "the same in seconds"},
+    {ORIBI_LOG_TOTAL_S, "{s}T", NULL, true, "the same"},
     {ORIBI_LOG_TOTAL_S_MS, NULL, "request_time", true, "the same in seconds, with milliseconds behind a point"},
     {ORIBI_LOG_QUEUE_US, "{queue_us}x", "queue_us", true, "microseconds that the request waited for its call"},
     {ORIBI_LOG_UPSTREAM_US, "{upstream_us}x", "upstream_us", true,
@@ -276,18 +276,39 @@ bool oribi_log_format_has(const struct oribi_log_format *format, enum oribi_log_
 
 /* --- documentation --- */
 
+static void put_directive(struct oribi_buf *out, const char *sign, const char *name)
+{
+    if (!name)
+        return;
+    oribi_buf_append(out, " `", 2);
+    oribi_buf_append(out, sign, 1);
+    oribi_buf_append(out, name, strlen(name));
+    oribi_buf_append(out, "`", 1);
+}
+
+/* A row of the table: the directive, and those behind it that mean the same. Returns their number. */
+static int put_row(struct oribi_buf *out, const struct directive *first, int left)
+{
+    int same = 1;
+    while (same < left && strcmp(first[same].meaning, "the same") == 0)
+        same++;
+    oribi_buf_append(out, "|", 1);
+    for (int i = 0; i < same; i++)
+        put_directive(out, "%", first[i].apache);
+    oribi_buf_append(out, " |", 2);
+    for (int i = 0; i < same; i++)
+        put_directive(out, "$", first[i].nginx);
+    oribi_buf_append(out, " | ", 3);
+    oribi_buf_append(out, first->meaning, strlen(first->meaning));
+    oribi_buf_append(out, " |\n", 3);
+    return same;
+}
+
 void oribi_log_format_doc(struct oribi_buf *out)
 {
-    char row[256];
     static const char head[] = "### Directives of access_log_format\n\n| Apache | nginx | meaning |\n|---|---|---|\n";
     oribi_buf_append(out, head, sizeof(head) - 1);
-    for (int i = 0; i < DIRECTIVES; i++) {
-        const struct directive *directive = &directives[i];
-        int n = snprintf(row, sizeof(row), "| %s%s%s | %s%s%s | %s |\n", directive->apache ? "`%" : "",
-                         directive->apache ? directive->apache : "", directive->apache ? "`" : "",
-                         directive->nginx ? "`$" : "", directive->nginx ? directive->nginx : "",
-                         directive->nginx ? "`" : "", directive->meaning);
-        oribi_buf_append(out, row, n > 0 && n < (int)sizeof(row) ? (size_t)n : 0);
-    }
+    for (int i = 0; i < DIRECTIVES;)
+        i += put_row(out, &directives[i], DIRECTIVES - i);
     oribi_buf_append(out, "\n", 1);
 }

@@ -301,9 +301,10 @@ static void put_cell(struct oribi_buf *out, const char *text)
 const char *oribi_option_value_text(const struct oribi_option *option, char dst[ORIBI_OPTION_VALUE_TEXT_CAP])
 {
     static const char *const words[] = {
-        [ORIBI_OPTION_TEXT] = "text",    [ORIBI_OPTION_CODE] = "source text", [ORIBI_OPTION_LIST] = "text, repeatable",
-        [ORIBI_OPTION_BOOL] = "on, off", [ORIBI_OPTION_COUNT] = "number",     [ORIBI_OPTION_SIZE] = "size",
-        [ORIBI_OPTION_TIME] = "time",    [ORIBI_OPTION_RANGE] = "N or N..M",
+        [ORIBI_OPTION_TEXT] = "text",  [ORIBI_OPTION_CODE] = "source text",
+        [ORIBI_OPTION_LIST] = "list",  [ORIBI_OPTION_BOOL] = "on, off",
+        [ORIBI_OPTION_COUNT] = "",     [ORIBI_OPTION_SIZE] = "size ",
+        [ORIBI_OPTION_TIME] = "time ", [ORIBI_OPTION_RANGE] = "N or N..M, ",
     };
     char min[OPTION_NUMBER_CAP];
     char max[OPTION_NUMBER_CAP];
@@ -313,7 +314,7 @@ const char *oribi_option_value_text(const struct oribi_option *option, char dst[
         return words[option->type];
     oribi__option_format_number(option->type, option->min, min);
     oribi__option_format_number(option->type, option->max, max);
-    (void)snprintf(dst, ORIBI_OPTION_VALUE_TEXT_CAP, "%s, %s to %s", words[option->type], min, max); /* short */
+    (void)snprintf(dst, ORIBI_OPTION_VALUE_TEXT_CAP, "%s%s..%s", words[option->type], min, max); /* short */
     return dst;
 }
 
@@ -324,42 +325,30 @@ static const char *only_words(enum oribi_option_lang lang)
     return words[lang];
 }
 
-/* Names the step that brings a changed value into force, reload or restart; options of the command have none. */
-static const char *change_words(const struct oribi_option *option)
-{
-    if (option->group == ORIBI_GROUP_COMMAND)
-        return "";
-    return option->reloads ? "reload" : "restart";
-}
-
 static void put_doc_option(struct oribi_buf *out, const struct oribi_option *option)
 {
     char type[ORIBI_OPTION_VALUE_TEXT_CAP];
     const char *shown = shown_default(option);
+    bool restarts = !option->reloads && option->group != ORIBI_GROUP_COMMAND;
     put_format(out, "| `%s`%s%s%s | %s | ", option->name, option->short_flag ? " `-" : "",
                option->short_flag ? option->short_flag : "", option->short_flag ? "`" : "",
                oribi_option_value_text(option, type));
     put_cell(out, shown ? shown : "");
     oribi_buf_append(out, " | ", 3);
     put_cell(out, option->help);
-    put_format(out, "%s | %s | ", only_words(option->lang), change_words(option));
-    for (const char *p = option->aliases; p && *p;) {
-        size_t n = strcspn(p, " ");
-        put_format(out, "%s`%s%.*s`", p == option->aliases ? "" : " ", n == 1 ? "-" : "", (int)n, p);
-        p += n + (p[n] == ' ');
-    }
-    oribi_buf_append(out, " |\n", 3);
+    put_format(out, "%s%s |\n", only_words(option->lang), restarts ? " (restart)" : "");
 }
 
 static void put_words(struct oribi_buf *out)
 {
     size_t count;
     const struct oribi_option *table = oribi_options_table(&count);
-    put_format(out, "### Words with several arguments, in the configuration file\n\n"
-                    "What stands in square brackets may be left out. Settings are keywords: `cache: \"no-cache\"` in\n"
-                    "Ruby, `cache => 'no-cache'` in Perl; in the line they follow a question mark, joined with `&`. A\n"
-                    "line is taken in the place of the arguments, too.\n\n"
-                    "| word | as one line | settings |\n|---|---|---|\n");
+    put_format(out,
+               "### Words with several arguments, in the configuration file\n\n"
+               "Square brackets: may be left out. Settings are keywords: `cache: \"no-cache\"` in Ruby, `cache =>\n"
+               "'no-cache'` in Perl; in the line they follow a question mark, joined with `&`. The word takes the\n"
+               "line instead of the arguments, too.\n\n"
+               "| word | as one line | settings |\n|---|---|---|\n");
     for (size_t i = 0; i < count; i++) {
         const struct oribi_option_composed *composed = &table[i].composed;
         if (!composed->form)
@@ -387,19 +376,82 @@ static void put_variables(struct oribi_buf *out)
     oribi_buf_append(out, "\n", 1);
 }
 
-static void put_foreign_names(struct oribi_buf *out)
+/* A name of one letter is a flag. */
+static void put_name(struct oribi_buf *out, const char *name, size_t n)
+{
+    put_format(out, "`%s%.*s`", n == 1 ? "-" : "", (int)n, name);
+}
+
+static void put_aliases(struct oribi_buf *out)
+{
+    size_t count;
+    const struct oribi_option_alias *aliases = oribi_options_aliases(&count);
+    put_format(out, "### Names that do more than rename\n\n| name | effect |\n|---|---|\n");
+    for (size_t i = 0; i < count; i++) {
+        bool begins = i == 0 || strcmp(aliases[i].effect, aliases[i - 1].effect) != 0;
+        put_format(out, begins ? "| " : ", ");
+        put_name(out, aliases[i].name, strlen(aliases[i].name));
+        put_format(out, "%s", only_words(aliases[i].lang));
+        if (i + 1 == count || strcmp(aliases[i].effect, aliases[i + 1].effect) != 0)
+            put_format(out, " | %s |\n", aliases[i].effect);
+    }
+}
+
+/* The names of other servers that are answered with `here`, an option or a hook. */
+static void put_foreign_names(struct oribi_buf *out, const char *here)
+{
+    size_t count;
+    size_t found = 0;
+    const struct oribi__foreign_name *names = oribi__options_foreign(&count);
+    for (size_t i = 0; i < count; i++) {
+        if (!names[i].here || strcmp(names[i].here, here) != 0)
+            continue;
+        put_format(out, found++ ? " " : "");
+        put_name(out, names[i].name, strlen(names[i].name));
+    }
+}
+
+static bool is_foreign(const char *here)
 {
     size_t count;
     const struct oribi__foreign_name *names = oribi__options_foreign(&count);
-    put_format(
-        out, "\n### Names of other servers that are answered with what to do\n\n| name | of | here |\n|---|---|---|\n");
     for (size_t i = 0; i < count; i++) {
-        put_format(out, "| `%s%s` | %s | ", names[i].name[1] ? "" : "-", names[i].name, names[i].server);
-        if (names[i].here)
-            put_format(out, "`%s`", names[i].here);
-        else
-            put_format(out, "%s", names[i].advice);
-        oribi_buf_append(out, " |\n", 3);
+        if (names[i].here && strcmp(names[i].here, here) == 0)
+            return true;
+    }
+    return false;
+}
+
+static void put_names(struct oribi_buf *out)
+{
+    size_t count;
+    const struct oribi_option *table = oribi_options_table(&count);
+    put_format(
+        out, "\n### Names of other servers\n\n| here | accepted, too | answered with the name here |\n|---|---|---|\n");
+    for (size_t i = 0; i < count; i++) {
+        if (!table[i].aliases && !is_foreign(table[i].name))
+            continue;
+        put_format(out, "| `%s` | ", table[i].name);
+        for (const char *p = table[i].aliases; p && *p;) {
+            size_t n = strcspn(p, " ");
+            put_format(out, p == table[i].aliases ? "" : " ");
+            put_name(out, p, n);
+            p += n + (p[n] == ' ');
+        }
+        put_format(out, " | ");
+        put_foreign_names(out, table[i].name);
+        put_format(out, " |\n");
+    }
+    for (const char *p = oribi__options_hook_names(); *p;) {
+        char hook[ORIBI__OPTION_NAME_CAP];
+        size_t n = strcspn(p, " ");
+        (void)snprintf(hook, sizeof(hook), "%.*s", (int)n, p); /* the list's names are shorter */
+        if (is_foreign(hook)) {
+            put_format(out, "| `%s` | | ", hook);
+            put_foreign_names(out, hook);
+            put_format(out, " |\n");
+        }
+        p += n + (p[n] == ' ');
     }
 }
 
@@ -408,9 +460,7 @@ void oribi_options_doc(struct oribi_buf *out)
     size_t count;
     const struct oribi_option *table = oribi_options_table(&count);
     for (int group = 0; group < ORIBI_GROUP_COUNT; group++) {
-        put_format(
-            out, "### %s\n\n| option | value | default | meaning | changes with | also |\n|---|---|---|---|---|---|\n",
-            group_titles[group]);
+        put_format(out, "### %s\n\n| option | value | default | meaning |\n|---|---|---|---|\n", group_titles[group]);
         for (size_t i = 0; i < count; i++) {
             if ((int)table[i].group == group)
                 put_doc_option(out, &table[i]);
@@ -420,10 +470,6 @@ void oribi_options_doc(struct oribi_buf *out)
     put_words(out);
     oribi_log_format_doc(out);
     put_variables(out);
-    const struct oribi_option_alias *aliases = oribi_options_aliases(&count);
-    put_format(out, "### Names that do more than rename\n\n| name | effect |\n|---|---|\n");
-    for (size_t i = 0; i < count; i++)
-        put_format(out, "| `%s%s` | %s%s |\n", aliases[i].name[1] ? "" : "-", aliases[i].name, aliases[i].effect,
-                   only_words(aliases[i].lang));
-    put_foreign_names(out);
+    put_aliases(out);
+    put_names(out);
 }

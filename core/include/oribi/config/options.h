@@ -404,7 +404,7 @@ const char *oribi_options_group_title(enum oribi_option_group group);
  * NUL-terminated, cut at cap - 1; empty for an option that is not set then. */
 void oribi_options_default_text(const struct oribi_option *option, enum oribi_option_lang lang, char *dst, size_t cap);
 
-/* The values of an option, for documents: "number, 0 to 512", "on, off". Text of the table, or written to `dst`. */
+/* The values of an option, for documents: "0..512", "on, off". Text of the table, or written to `dst`. */
 enum { ORIBI_OPTION_VALUE_TEXT_CAP = 128 };
 const char *oribi_option_value_text(const struct oribi_option *option, char dst[ORIBI_OPTION_VALUE_TEXT_CAP]);
 
