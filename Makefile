@@ -133,10 +133,10 @@ soak-saturation: all
 	@for command in oribi oribi-psgi; do E2E_COMMAND=$$command ORIBI_SOAK=1 ruby -Ie2e e2e/saturation_test.rb || exit 1; done
 	@echo "soak: newcomers waited as all others did"
 
-# 20,000 handshakes while certificates change each second.
+# 20,000 handshakes while certificates change each second, and as many while an authority's come and go.
 soak-certificates: all
-	@for command in oribi oribi-psgi; do \
-	  E2E_COMMAND=$$command ORIBI_SOAK=1 ruby -Ie2e e2e/frontend_use_test.rb -n /handshakes/ || exit 1; done
+	@for command in oribi oribi-psgi; do for file in frontend_use acme; do \
+	  E2E_COMMAND=$$command ORIBI_SOAK=1 ruby -Ie2e e2e/$${file}_test.rb -n /handshakes/ || exit 1; done; done
 	@echo "soak: no handshake failed while certificates changed"
 
 # 100,000 requests over 32 connections of HTTP/2 with TLS, while there is a reload each second, or a worker is killed;

@@ -3,6 +3,7 @@
 require_relative "support"
 require_relative "support/acme_authority"
 require_relative "support/frontends"
+require_relative "support/handshakes"
 require_relative "support/namespaces"
 require "json"
 require "net/http"
@@ -126,23 +127,26 @@ E2E.suite("acme", transports: %i[tcp]) do
     tls&.close
   end
 
-  # Lives of 12 s: three renewals. No handshake fails meanwhile.
-  def test_renewals_while_clients_shake_hands
+  SOAK = ENV.key?("ORIBI_SOAK")
+
+  # Lives of 12 s: three renewals, and no handshake fails. ORIBI_SOAK: 20,000 handshakes, and five renewals at least.
+  def test_handshakes_during_renewals
     authority(life_s: 12)
-    serve_acme("a.test", @authority.client, @authority.directory)
+    serve_acme("a.test", @authority.client, @authority.directory, "--frontends", "2")
     said("issued for a.test")
     wait_until("the certificate") { issuer("a.test").include?("Pebble") }
-    handshakes = 0
-    serials = []
-    wait_until("three renewals", seconds: 90) do
-      serials |= [peer_certificate("a.test").serial]
-      handshakes += 1
-      serials.size >= 4
-    end
-    assert_operator handshakes, :>, 20
-    assert_operator @authority.orders, :<=, serials.size + 1, "no busy asking"
+    shaking = E2E::Handshakes.new(@one.port, "a.test")
+    handshakes, swaps = SOAK ? [20_000, 5] : [40, 3]
+    wait_until("renewals", seconds: SOAK ? 600 : 90) { shaking.serials.size > swaps && shaking.total >= handshakes }
+    assert_empty shaking.stop.tally
+    serials = shaking.serials.size
+    puts "#{shaking.total} handshakes, #{serials - 1} swaps, none failed: #{shaking.counts}" if SOAK
+    assert_equal E2E::Handshakes::VERSIONS.size * 2, shaking.counts.size, "whole and resumed ones of each version: #{shaking.counts}"
+    assert_operator @authority.orders, :<=, serials + 1, "no busy asking"
     assert_equal 0.0, metric("oribi_acme_failures_total")
     assert_equal @one.stderr.scan("serves on").size, @one.stderr.scan("asking").size - 1
+  ensure
+    shaking&.stop
   end
 
   # A tenth of all requests is refused for its nonce, and the authority takes its time: the client tries again. Where it
@@ -346,13 +350,65 @@ E2E.suite("acme", transports: %i[tcp]) do
     assert_equal asked, calls.size
   end
 
+  # The authority's client, which waits for that file.
+  def gated(file) = client("while [ ! -e #{@dir}/#{file} ]; do sleep 0.05; done; exec #{@authority.client} \"$@\"")
+
+  # Of an order, or of a look.
+  def program = @one.descendants.find { |pid| File.read("/proc/#{pid}/cmdline").split("\0")[1] == "--acme" rescue nil }
+
+  def reload
+    before = JSON.parse(status("/status.json"))["generation"]
+    @one.signal(:HUP)
+    wait_until("the reload: #{@one.stderr}") { JSON.parse(status("/status.json")).values_at("generation", "state") == [before + 1, "serving"] }
+  end
+
+  # An authority that takes its time finds its answers whatever generation serves.
+  def test_reloads_in_an_order
+    authority(slow: true)
+    serve_acme("a.test,b.test", gated("go"), @authority.directory)
+    wait_until("the order") { calls.any? }
+    reload
+    FileUtils.touch("#{@dir}/go")
+    reload until @one.stderr.match?(/issued/)
+    wait_until("the certificate") { issuer("b.test").include?("Pebble") }
+    assert_equal 1, @one.stderr.scan("asking").size, "one order"
+  end
+
+  # A reload, and the death of the program that orders, three times: what serves goes on, and so do its clients; in the
+  # end the certificate is renewed. The back-off of such a short life is some seconds.
+  def test_reloads_and_deaths_in_orders
+    authority(life_s: 18)
+    go = "#{@dir}/go"
+    FileUtils.touch(go)
+    serve_acme("a.test", gated("go"), @authority.directory)
+    said("issued for a.test")
+    wait_until("the certificate") { issuer("a.test").include?("Pebble") }
+    before = [peer_certificate("a.test").serial, frontend]
+    FileUtils.rm(go)
+    shaking = E2E::Handshakes.new(@one.port, "a.test", each: 1)
+    1.upto(3) do |deaths|
+      wait_until("order #{deaths + 1}", seconds: 90) { @one.stderr.scan("asking").size == deaths + 1 && program }
+      reload
+      Process.kill(:KILL, program)
+      wait_until("death #{deaths}") { @one.stderr.scan("has ended early").size == deaths }
+    end
+    FileUtils.touch(go)
+    wait_until("the renewal: #{@one.stderr}", seconds: 90) { @one.stderr.scan("issued for a.test").size == 2 }
+    wait_until("the new one") { peer_certificate("a.test").serial != before[0] }
+    assert_empty shaking.stop.tally
+    assert_equal before[1], frontend
+    assert_equal ["good", 0], acme_json.first.values_at("state", "failures")
+    wait_until("all clients to end") { @one.descendants.none? { |pid| File.read("/proc/#{pid}/cmdline").include?("uacme") rescue nil } }
+  ensure
+    shaking&.stop
+  end
+
   # Whoever dies in an order: the server goes on, and it counts as a failure.
   def test_deaths_in_an_order
     serve_acme("a.test", client("sleep 100"))
-    program = -> { @one.descendants.find { |pid| File.read("/proc/#{pid}/cmdline").split("\0")[1] == "--acme" rescue nil } }
-    wait_until("the order") { calls.any? && program.call }
+    wait_until("the order") { calls.any? && program }
     before = @one.descendants
-    Process.kill(:KILL, program.call)
+    Process.kill(:KILL, program)
     said("oribi-frontend --acme has ended early")
     wait_until("its client to end") { before.none? { |pid| File.read("/proc/#{pid}/cmdline").include?("sleep\0100") rescue nil } }
     assert_equal "failures 1", File.readlines("#{@acme}/a.test.state", chomp: true).first

@@ -150,8 +150,8 @@ E2E.suite("documents", transports: %i[tcp]) do
     "doc/tls.md" => {
       "oribi --acme" => "e2e/acme_test.rb",
       "oribi --bind 'tls:" => "e2e/tls_test.rb", "oribi --bind 'tcp:" => "e2e/tls_test.rb", "oribi ctl certificates" => "e2e/tls_test.rb",
-      "#!/bin/sh" => "e2e/tls_test.rb", "install -d" => ": systemd is asked", "certbot" => ": an authority is asked",
-      "lego" => ": an authority is asked", "oribi check @site" => "e2e/packaged/installed_test.rb"
+      "#!/bin/sh" => "e2e/packaged/acme_test.rb", "install -d" => "e2e/packaged/acme_test.rb", "certbot" => "e2e/packaged/acme_test.rb",
+      "lego" => "e2e/packaged/acme_test.rb", "oribi check @site" => "e2e/packaged/acme_test.rb"
     },
     "doc/tutorial-perl.md" => "e2e/tutorial_test.rb", "doc/tutorial-ruby.md" => "e2e/tutorial_test.rb",
   }.freeze

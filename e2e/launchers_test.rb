@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "support"
+require_relative "support/acme_authority"
 require_relative "support/home"
 require_relative "support/restarts"
 require "rubygems/installer"
@@ -12,6 +13,27 @@ E2E.suite("launchers", transports: E2E::EITHER) do
 
   def address = unix? ? "unix://%{path}" : "127.0.0.1:%{port}"
   def options = ["--bind", address, "--workers", "1", "--no-dev"]
+
+  # A certificate comes by itself, and a successor finds it.
+  def assert_certificates(words)
+    skip AcmeAuthority.refused if AcmeAuthority.refused
+    http = E2E.free_port
+    authority = AcmeAuthority.new(@home, http_port: http).start
+    argv = [*words, "--bind", "tls://127.0.0.1:#{E2E.free_port}", "--bind", "tcp://127.0.0.1:#{http}?frontend=on", "--no-dev",
+            "--control", "#{@home}/control", "--acme", "a.test", "--acme-terms", "--acme-dir", "#{@home}/acme", "--acme-command", authority.client,
+            "--acme-directory", authority.directory, *(%w[--acme-user root] if Process.uid.zero?), File.expand_path(E2E.differing(:app), E2E::ROOT)]
+    one = E2E::Server.new(argv: argv, env: library).launch
+    wait_until("the certificate: #{one.stderr}") { one.stderr.include?("certificate of a.test: issued for a.test") }
+    one.signal(:USR2)
+    wait_until("the successor: #{one.stderr}") { one.ended? }
+    ctl = [E2E::Server.binary, "ctl", "--control", "#{@home}/control"]
+    wait_until("its look: #{one.stderr}") { IO.popen([*ctl, "certificates", { err: %i[child out] }], &:read).match?(/^a\.test +good /) }
+    assert_equal 1, authority.orders
+  ensure
+    IO.popen([*ctl, "stop", { err: %i[child out] }], &:read) if ctl
+    one&.cleanup
+    authority&.stop
+  end
 
   if E2E::RUBY
     # The gem as if it had been installed into a folder of its own, with a bundle that has it.
@@ -70,6 +92,11 @@ E2E.suite("launchers", transports: E2E::EITHER) do
       one.signal(:HUP)
       wait_until("the second code: #{one.stderr}") { one.get("/").body == "second" }
       assert_equal 0, one.stop.exitstatus, one.stderr
+    end
+
+    def test_certificates_under_bundle_exec
+      stub("/usr/bin/env ruby")
+      assert_certificates(%w[bundle exec oribi])
     end
 
     def test_restarts_of_bundler_s_binstub
@@ -142,6 +169,10 @@ E2E.suite("launchers", transports: E2E::EITHER) do
       env = library.merge("PERL5LIB" => "#{@home}/local/lib/perl5:#{blib[1]}")
       assert_restarts(["plackup", "-s", "Oribi", "-E", "none", "--workers", "1", *plackup_options, "%{app}"], env: env)
       assert_restarts(["oribi-psgi", *options, "%{app}"], env: env)
+    end
+
+    def test_certificates_of_a_library_of_perl_s_switches
+      assert_certificates(["perl", "-Ilocal/lib/perl5", "-I#{blib[1]}", "local/bin/oribi-psgi"])
     end
 
     # The switches of perl are nowhere else, and plackup's title is written over them.

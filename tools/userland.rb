@@ -11,7 +11,7 @@ class Userland
   FOLDER = File.join(ROOT, "build/userland")
   # Downloaded into the base, not installed: what tests install is there without the network.
   DOWNLOADED = %w[adduser logrotate ruby ruby-rack ruby-dev perl libplack-perl libperl-dev build-essential zlib1g-dev libzstd-dev libbrotli-dev
-                  libssl-dev libnghttp2-dev pkg-config cpanminus git debhelper nginx-light].freeze
+                  libssl-dev libnghttp2-dev pkg-config cpanminus git debhelper nginx-light uacme pebble certbot lego].freeze
   ENVIRONMENT = { "HOME" => "/root", "LANG" => "C.UTF-8", "DEBIAN_FRONTEND" => "noninteractive",
                   "PATH" => "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin" }.freeze
   PROGRAMS = { "debootstrap" => "debootstrap", "unshare" => "util-linux", "mount" => "mount" }.freeze

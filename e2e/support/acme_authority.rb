@@ -21,11 +21,12 @@ class AcmeAuthority
 
   attr_reader :pid
 
-  # http_port: where it asks for challenges. life_s: of a certificate. blocked: names for which it issues none.
-  # nonce_reject: so many percent of nonces are refused. slow: it waits some seconds before it validates.
-  def initialize(dir, http_port:, life_s: 7_776_000, blocked: [], nonce_reject: 0, slow: false)
+  # http_port, tls_port: where it asks for challenges. life_s: of a certificate. blocked: names for which it issues
+  # none. nonce_reject: so many percent of nonces are refused. slow: it waits some seconds before it validates.
+  def initialize(dir, http_port:, tls_port: E2E.free_port, life_s: 7_776_000, blocked: [], nonce_reject: 0, slow: false)
     @dir = dir
     @http_port = http_port
+    @tls_port = tls_port
     @life_s = life_s
     @blocked = blocked
     @env = { "PEBBLE_WFE_NONCEREJECT" => nonce_reject.to_s, "LD_PRELOAD" => nil, "PEBBLE_VA_NOSLEEP" => slow ? "0" : "1" }
@@ -45,7 +46,7 @@ class AcmeAuthority
 
   def start_pebble
     @pid = spawn_quietly("pebble", "pebble", "-config", "#{@dir}/pebble.json", "-dnsserver", "127.0.0.1:#{@dns}", "-strict=false")
-    [@port, @dns_admin].each { |port| E2E.wait_until("the authority at #{port}: #{File.read("#{@dir}/pebble.log")}") { listens?(port) } }
+    [@port, @admin, @dns_admin].each { |port| E2E.wait_until("the authority at #{port}: #{File.read("#{@dir}/pebble.log")}") { listens?(port) } }
   end
 
   def stop_pebble
@@ -54,6 +55,11 @@ class AcmeAuthority
   end
 
   def stop = [@pid, @dns_pid].compact.each { |pid| end_of(pid) }
+
+  # The certificate at the root of those that it issues.
+  def root
+    Net::HTTP.start("127.0.0.1", @admin, use_ssl: true, verify_mode: OpenSSL::SSL::VERIFY_NONE) { |http| http.get("/roots/0").body }
+  end
 
   # The name leads nowhere from now on.
   def hide(name) = manage("add-a", host: "#{name}.", addresses: ["127.0.0.2"])
@@ -80,7 +86,7 @@ class AcmeAuthority
 
   def configuration
     { listenAddress: "127.0.0.1:#{@port}", managementListenAddress: "127.0.0.1:#{@admin}", certificate: "#{@dir}/localhost.pem",
-      privateKey: "#{@dir}/localhost.key", httpPort: @http_port, tlsPort: E2E.free_port, certificateValidityPeriod: @life_s, domainBlocklist: @blocked }
+      privateKey: "#{@dir}/localhost.key", httpPort: @http_port, tlsPort: @tls_port, certificateValidityPeriod: @life_s, domainBlocklist: @blocked }
   end
 
   def write_certificates

@@ -236,7 +236,8 @@ static void look_at_temp(struct oribi__check_temp *temp, const struct oribi_opti
 
 void oribi_check_machine(struct oribi_check *check, const struct oribi_options *options)
 {
-    struct oribi__check_facts facts = {.is_running = oribi__check_is_running(options), .is_root = geteuid() == 0};
+    struct oribi__check_facts facts = {.is_running = oribi__check_is_running(options),
+                                       .is_root = geteuid() == 0 && !oribi__packaged_is_entered(options)};
     char error[ORIBI_ERROR_TEXT_CAP];
     oribi_machine_look(&facts.machine);
     look_at_temp(&facts.temp, options, error);

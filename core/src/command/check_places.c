@@ -8,6 +8,7 @@
 #include "oribi/config/address.h"
 #include "oribi/files/mount.h"
 #include "oribi/supervisor/control_client.h"
+#include "oribi/supervisor/packaged.h"
 #include "oribi/supervisor/pid_file.h"
 #include "oribi/config/options_names.h"
 
@@ -15,6 +16,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #define WRONG ORIBI_CHECK_WRONG
 
@@ -39,6 +41,8 @@ bool oribi__check_folder_of(struct oribi_check *check, const char *option, const
         return true; /* the look at the file itself fails */
     (void)snprintf(folder, sizeof(folder), "%.*s", (int)(n ? n : 1), slash ? path : "."); /* fits */
     if (oribi_os_may(folder, ORIBI_MAY_WRITE | ORIBI_MAY_ENTER) == 0)
+        return true;
+    if (oribi__packaged_makes(folder) && access(folder, F_OK) < 0)
         return true;
     oribi__check_say(check, WRONG, "folder", "The file cannot be made, and the server does not start",
                      "make the folder, or give the user that starts the server the right to write there",

@@ -5,6 +5,7 @@
 #include "oribi/base/clock.h"
 #include "oribi/base/os/os.h"
 #include "oribi/base/os/os_process.h"
+#include "oribi/worker/frontend_protocol.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -32,7 +33,8 @@ struct running {
     pid_t pid;
     int output_fd;
     int hook_fd;
-    bool asked; /* the supervisor has been told of a challenge, and has not answered yet */
+    int asked[ORIBI_ACME_TOKENS_MAX]; /* sockets of hooks whose challenges the supervisor has not answered, in order */
+    uint32_t asked_count;
     bool ended;
     int status;
     struct oribi_buf output;
@@ -159,45 +161,68 @@ static void read_output(struct running *running)
     oribi_buf_append(output, room, (size_t)n);
 }
 
-/* A challenge of the hook's, or its end. What does not look like one is declined. */
+/* Answers a hook through the socket that came with its challenge (-1: none came), so that no other hook hears it. */
+static void answer(int fd, char kind)
+{
+    if (fd >= 0)
+        (void)send(fd, &kind, 1, MSG_NOSIGNAL | MSG_DONTWAIT); /* the hook may have ended */
+    oribi_os_close(fd);
+}
+
+/* A challenge, which is the socket's until it is answered. What does not look like one is declined. */
+static void take_challenge(const struct oribi__acme_client *client, struct running *running, char *line, size_t n,
+                           int fd)
+{
+    char *space = strchr(line, ' ');
+    bool good = space && running->asked_count < ORIBI_ACME_TOKENS_MAX;
+    if (good)
+        *space = '\0';
+    good = good && oribi_acme_is_challenge(line + 1, space + 1);
+    if (space)
+        *space = ' ';
+    if (good && send(client->supervisor_fd, line, n, MSG_NOSIGNAL) == (ssize_t)n)
+        running->asked[running->asked_count++] = fd;
+    else
+        answer(fd, ORIBI_ACME_TOLD_FAILED);
+}
+
+/* A challenge of the hook's, or the end of one. */
 static void read_hook(const struct oribi__acme_client *client, struct running *running)
 {
     char line[ORIBI_ACME_MESSAGE_MAX + 1];
-    ssize_t n = recv(running->hook_fd, line, sizeof(line) - 1, MSG_DONTWAIT);
+    int fd;
+    ssize_t n = oribi__frontend_message_receive(running->hook_fd, line, sizeof(line) - 1, &fd);
     if (n <= 0) {
-        if (n == 0 || (errno != EAGAIN && errno != EINTR)) {
+        if (n != ORIBI_AGAIN) {
             oribi_os_close(running->hook_fd);
             running->hook_fd = -1;
         }
         return;
     }
     line[n] = '\0';
-    char *space = strchr(line, ' ');
-    bool begins = line[0] == ORIBI_ACME_SAYS_BEGIN && space;
-    if (begins)
-        *space = '\0';
-    bool good = begins && oribi_acme_is_challenge(line + 1, space + 1);
-    if (begins)
-        *space = ' ';
-    if (good || line[0] == ORIBI_ACME_SAYS_END)
-        good = send(client->supervisor_fd, line, (size_t)n, MSG_NOSIGNAL) == n && good;
-    running->asked |= good;
-    if (begins && !good)
-        (void)send(running->hook_fd, &(char){ORIBI_ACME_TOLD_FAILED}, 1, MSG_NOSIGNAL); /* the hook may have ended */
+    if (line[0] == ORIBI_ACME_SAYS_BEGIN) {
+        take_challenge(client, running, line, (size_t)n, fd);
+        return;
+    }
+    oribi_os_close(fd);
+    if (line[0] == ORIBI_ACME_SAYS_END)
+        (void)send(client->supervisor_fd, line, (size_t)n, MSG_NOSIGNAL); /* its end is seen by reading */
 }
 
-/* The supervisor's answer goes to the hook. False: the supervisor has gone. */
+/* The supervisor answers challenges in their order. False: it has gone. */
 static bool read_supervisor(const struct oribi__acme_client *client, struct running *running)
 {
-    char answer[ORIBI_ACME_MESSAGE_MAX];
-    ssize_t n = recv(client->supervisor_fd, answer, sizeof(answer), MSG_DONTWAIT);
+    char kind[ORIBI_ACME_MESSAGE_MAX];
+    ssize_t n = recv(client->supervisor_fd, kind, sizeof(kind), MSG_DONTWAIT);
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return true;
     if (n <= 0)
         return false;
-    if (running->asked && running->hook_fd >= 0)
-        (void)send(running->hook_fd, answer, 1, MSG_NOSIGNAL); /* as above */
-    running->asked = false;
+    if (running->asked_count == 0)
+        return true;
+    answer(running->asked[0], kind[0]);
+    running->asked_count--;
+    memmove(running->asked, running->asked + 1, running->asked_count * sizeof(running->asked[0]));
     return true;
 }
 
@@ -238,6 +263,8 @@ static void end(struct running *running)
         (void)oribi_process_await(running->pid, &running->status);
         (void)oribi_process_reap(running->pid, true, &running->status);
     }
+    while (running->asked_count > 0)
+        oribi_os_close(running->asked[--running->asked_count]);
     oribi_os_close(running->output_fd);
     oribi_os_close(running->hook_fd);
 }

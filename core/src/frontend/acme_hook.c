@@ -2,6 +2,9 @@
  * is uacme's (uacme(1), HOOKS). */
 #include "frontend/acme.h"
 
+#include "oribi/base/os/os.h"
+#include "oribi/worker/frontend_protocol.h"
+
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,6 +23,7 @@ static bool take_answer(int fd)
 int oribi_frontend_acme_hook(int argc, char **argv)
 {
     char line[ORIBI_ACME_MESSAGE_MAX];
+    int answers[2];
     const char *number = getenv(ORIBI__ACME_HOOK);
     int fd = number ? (int)strtol(number, NULL, 10) : -1;
     if (argc < 6 || fd < 3) {
@@ -31,7 +35,12 @@ int oribi_frontend_acme_hook(int argc, char **argv)
         return begins ? 1 : 0; /* another type is tried then */
     int n = snprintf(line, sizeof(line), "%c%s%s%s", begins ? ORIBI_ACME_SAYS_BEGIN : ORIBI_ACME_SAYS_END, argv[4],
                      begins ? " " : "", begins ? argv[5] : ""); /* fits */
-    if (send(fd, line, (size_t)n, MSG_NOSIGNAL) != n)
+    if (!begins)
+        return send(fd, line, (size_t)n, MSG_NOSIGNAL) != n;
+    /* The answer comes through a socket of this hook's own: that of a hook that was killed reaches no other. */
+    if (oribi_os_socket_pair(SOCK_STREAM, false, answers) < 0 ||
+        oribi__frontend_message_send(fd, oribi_slice(line, (size_t)n), answers[1]) < 0)
         return 1;
-    return begins && !take_answer(fd);
+    oribi_os_close(answers[1]);
+    return !take_answer(answers[0]);
 }

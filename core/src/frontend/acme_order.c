@@ -44,21 +44,8 @@ static void say(char kind, const char *text)
 
 static int receive(char *kind, int *passed)
 {
-    union {
-        struct cmsghdr align;
-        char room[CMSG_SPACE(sizeof(int))];
-    } control;
-    struct iovec vec = {kind, 1};
-    struct msghdr message = {
-        .msg_iov = &vec, .msg_iovlen = 1, .msg_control = control.room, .msg_controllen = sizeof(control.room)};
-    *passed = -1;
     (void)poll(&(struct pollfd){.fd = SUPERVISOR_FD, .events = POLLIN}, 1, ORIBI_ACME_LOOK_MS);
-    ssize_t n = oribi_os_receive(SUPERVISOR_FD, &message);
-    if (n < 0)
-        return -1;
-    const struct cmsghdr *head = CMSG_FIRSTHDR(&message);
-    if (head && head->cmsg_level == SOL_SOCKET && head->cmsg_type == SCM_RIGHTS)
-        memcpy(passed, CMSG_DATA(head), sizeof(int));
+    ssize_t n = oribi__frontend_message_receive(SUPERVISOR_FD, kind, 1, passed);
     return n == 1 && *passed >= 0 ? 0 : -1;
 }
 
@@ -342,7 +329,7 @@ static void order_one(struct order *order)
     }
     if (code == 0 && is_not_due(order, line)) {
         tell_facts(order, order->index);
-        say(ORIBI_ACME_SAYS_DONE, "");
+        say(ORIBI_ACME_SAYS_FOUND, "");
         return;
     }
     if (code == 0) {

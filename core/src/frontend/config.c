@@ -404,30 +404,11 @@ static enum oribi_frontend_command take_local_anew(struct oribi_frontend_config 
     return oribi_frontend_control_take(config);
 }
 
-static ssize_t receive(int control_fd, char *kind, int *passed)
-{
-    union {
-        struct cmsghdr align;
-        char room[CMSG_SPACE(sizeof(int))];
-    } control;
-    struct iovec vec = {kind, 1};
-    struct msghdr message = {
-        .msg_iov = &vec, .msg_iovlen = 1, .msg_control = control.room, .msg_controllen = sizeof(control.room)};
-    *passed = -1;
-    ssize_t n = oribi_os_receive(control_fd, &message);
-    if (n < 0)
-        return n;
-    struct cmsghdr *head = CMSG_FIRSTHDR(&message);
-    if (head && head->cmsg_level == SOL_SOCKET && head->cmsg_type == SCM_RIGHTS)
-        memcpy(passed, CMSG_DATA(head), sizeof(int));
-    return n;
-}
-
 enum oribi_frontend_command oribi_frontend_control_take(struct oribi_frontend_config *config)
 {
     char kind = 0;
     int passed;
-    ssize_t n = receive(config->control_fd, &kind, &passed);
+    ssize_t n = oribi__frontend_message_receive(config->control_fd, &kind, 1, &passed);
     if (n == ORIBI_AGAIN)
         return ORIBI_FRONTEND_NOTHING;
     if (n <= 0)

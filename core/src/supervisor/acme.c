@@ -247,14 +247,17 @@ void oribi__acme_looked(struct oribi__acme *acme)
         oribi__frontends_certificates(acme->context);
 }
 
-static void order_done(struct oribi__acme *acme, struct oribi__acme_item *item)
+static void order_done(struct oribi__acme *acme, struct oribi__acme_item *item, bool found)
 {
     item->failures = 0;
     item->asked = false; /* while it was asked for already */
     item->reason[0] = '\0';
     memcpy(item->served, item->serial, sizeof(item->served));
     oribi__acme_show(acme, item);
-    oribi__acme_log_done(acme, item);
+    if (found)
+        oribi__acme_log_found(acme, item);
+    else
+        oribi__acme_log_done(item);
     oribi__frontends_certificates(acme->context);
 }
 
@@ -262,9 +265,11 @@ void oribi__acme_ordered(struct oribi__acme *acme)
 {
     struct oribi__acme_child *child = &acme->child;
     struct oribi__acme_item *item = &acme->items[child->index];
-    acme->context->observe->totals.acme_orders += child->said != ORIBI__ACME_SAID_BUSY; /* a counter never falls */
-    if (child->said == ORIBI__ACME_SAID_DONE && child->has_facts) {
-        order_done(acme, item);
+    bool found = child->said == ORIBI__ACME_SAID_FOUND;
+    /* A counter never falls: it counts orders that have ended. */
+    acme->context->observe->totals.acme_orders += !found && child->said != ORIBI__ACME_SAID_BUSY;
+    if ((found || child->said == ORIBI__ACME_SAID_DONE) && child->has_facts) {
+        order_done(acme, item, found);
     } else if (child->said == ORIBI__ACME_SAID_BUSY) {
         item->tried_s = child->tried_before_s;
         wait_for_other(acme);

@@ -47,6 +47,7 @@ struct oribi__acme_token {
 enum oribi__acme_said {
     ORIBI__ACME_SAID_NOTHING,
     ORIBI__ACME_SAID_DONE,
+    ORIBI__ACME_SAID_FOUND,
     ORIBI__ACME_SAID_REFUSED,
     ORIBI__ACME_SAID_BUSY
 };
@@ -132,7 +133,8 @@ const char *oribi__acme_date(int64_t seconds, char dst[ORIBI__ACME_DATE_CAP]);
 const char *oribi__acme_without_file(const struct oribi__acme_item *item);
 
 void oribi__acme_log_begin(const struct oribi__acme *acme, const struct oribi__acme_item *item);
-void oribi__acme_log_done(const struct oribi__acme *acme, const struct oribi__acme_item *item);
+void oribi__acme_log_done(const struct oribi__acme_item *item);
+void oribi__acme_log_found(const struct oribi__acme *acme, const struct oribi__acme_item *item);
 void oribi__acme_log_failed(const struct oribi__acme *acme, const struct oribi__acme_item *item);
 
 #endif

@@ -256,6 +256,9 @@ static void take(struct oribi__acme *acme, const char *message)
     case ORIBI_ACME_SAYS_DONE:
         take_end(&acme->child, ORIBI__ACME_SAID_DONE, "");
         break;
+    case ORIBI_ACME_SAYS_FOUND:
+        take_end(&acme->child, ORIBI__ACME_SAID_FOUND, "");
+        break;
     case ORIBI_ACME_SAYS_REFUSED:
         take_end(&acme->child, ORIBI__ACME_SAID_REFUSED, message + 1);
         break;

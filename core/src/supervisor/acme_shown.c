@@ -39,7 +39,7 @@ void oribi__acme_log_begin(const struct oribi__acme *acme, const struct oribi__a
                   oribi__acme_without_file(item));
 }
 
-void oribi__acme_log_done(const struct oribi__acme *acme, const struct oribi__acme_item *item)
+void oribi__acme_log_done(const struct oribi__acme_item *item)
 {
     char from[ORIBI__ACME_DATE_CAP];
     char to[ORIBI__ACME_DATE_CAP];
@@ -47,6 +47,17 @@ void oribi__acme_log_done(const struct oribi__acme *acme, const struct oribi__ac
     oribi_log(ORIBI_LOG_INFO, "certificate of %s: issued for %.300s, valid from %s to %s; the next order is at %s",
               item->shown.name, item->names, oribi__acme_date(item->shown.begins_s, from),
               oribi__acme_date(item->shown.expires_s, to), or_none(item->shown.next_s, next));
+}
+
+void oribi__acme_log_found(const struct oribi__acme *acme, const struct oribi__acme_item *item)
+{
+    char to[ORIBI__ACME_DATE_CAP];
+    char next[ORIBI__ACME_DATE_CAP];
+    oribi_log(ORIBI_LOG_INFO,
+              "certificate of %s: another process has put a good one into %s, valid to %s; nothing was asked for; "
+              "the next order is at %s",
+              item->shown.name, acme->dir, oribi__acme_date(item->shown.expires_s, to),
+              or_none(item->shown.next_s, next));
 }
 
 void oribi__acme_log_failed(const struct oribi__acme *acme, const struct oribi__acme_item *item)

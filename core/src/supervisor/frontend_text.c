@@ -214,19 +214,7 @@ int oribi__frontend_text(const struct oribi_options *options, struct oribi_slice
 
 int oribi__frontend_text_send(int control_fd, char kind, int fd)
 {
-    union {
-        struct cmsghdr align;
-        char room[CMSG_SPACE(sizeof(int))];
-    } control = {0};
-    struct iovec vec = {&kind, 1};
-    struct msghdr message = {
-        .msg_iov = &vec, .msg_iovlen = 1, .msg_control = control.room, .msg_controllen = sizeof(control.room)};
-    struct cmsghdr *head = CMSG_FIRSTHDR(&message);
-    head->cmsg_level = SOL_SOCKET;
-    head->cmsg_type = SCM_RIGHTS;
-    head->cmsg_len = CMSG_LEN(sizeof(int));
-    memcpy(CMSG_DATA(head), &fd, sizeof(int));
-    return sendmsg(control_fd, &message, MSG_NOSIGNAL) < 0 ? oribi_os_fail() : 0;
+    return oribi__frontend_message_send(control_fd, oribi_slice(&kind, 1), fd);
 }
 
 /* --- options that do nothing, since no address has what they are for --- */

@@ -107,6 +107,39 @@ static bool ask_systemd(const struct oribi_options *options, const char *name)
     return told;
 }
 
+static const struct {
+    const char *variable;
+    const char *above;
+} folders[] = {
+    {"RUNTIME_DIRECTORY", "/run"}, {"STATE_DIRECTORY", "/var/lib"}, {"LOGS_DIRECTORY", "/var/log"}, {NULL, NULL}};
+
+static void name_folders(const struct oribi_options *options, const char *name)
+{
+    char path[PATH_MAX];
+    for (size_t i = 0; folders[i].variable; i++) {
+        (void)snprintf(path, sizeof(path), "%s/%s/%s", folders[i].above, program(options), name); /* short */
+        (void)setenv(folders[i].variable, path, 1); /* without memory the check sees less */
+    }
+}
+
+bool oribi__packaged_makes(const char *folder)
+{
+    for (size_t i = 0; folders[i].variable; i++) {
+        const char *made = getenv(folders[i].variable);
+        if (made && strcmp(made, folder) == 0)
+            return true;
+    }
+    return false;
+}
+
+bool oribi__packaged_is_entered(const struct oribi_options *options)
+{
+    const char *folder = getenv("RUNTIME_DIRECTORY");
+    size_t n = folder ? strlen(folder) : 0;
+    return n > 0 && options->control && strncmp(options->control, folder, n) == 0 && options->control[n] == '/' &&
+           options->config && strncmp(options->config, "/etc/oribi", 10) == 0;
+}
+
 int oribi__packaged_enter(struct oribi_options *options, const char *word, char *error)
 {
     char path[PATH_MAX];
@@ -121,6 +154,7 @@ int oribi__packaged_enter(struct oribi_options *options, const char *word, char 
         (void)setenv(perl ? "PLACK_ENV" : "RACK_ENV", "production", 1);
     if ((code = set(options, "--config", path, error)) < 0)
         return code;
+    name_folders(options, word + 1);
     (void)snprintf(path, sizeof(path), "/var/lib/%s/%s", program(options), word + 1);
     (void)!chdir(path); /* systemd makes it at the first start; the file's own chdir is seen from there */
     return 0;

@@ -1,5 +1,5 @@
-/* Local content, as a supervisor tells its frontends of it: the options it is made of, and reading its text from a
- * descriptor. The supervisor reads the text of a mold so, a frontend that of its supervisor. */
+/* Messages with a descriptor. Local content, as a supervisor tells its frontends of it: the options it is made of, and
+ * reading its text from a descriptor. The supervisor reads the text of a mold so, a frontend that of its supervisor. */
 #include "oribi/worker/frontend_protocol.h"
 
 #include "oribi/base/error.h"
@@ -7,6 +7,7 @@
 #include "oribi/base/os/os_process.h"
 
 #include <string.h>
+#include <sys/socket.h>
 
 /* As workers use them, so that a reload changes them. */
 const char *const oribi__frontend_local_options[] = {
@@ -62,4 +63,42 @@ int oribi__frontend_text_read(int fd, struct oribi_buf *out)
         return ORIBI_EBAD;
     out->len += n - 1;
     return 0;
+}
+
+int oribi__frontend_message_send(int socket_fd, struct oribi_slice text, int passed)
+{
+    union {
+        struct cmsghdr align;
+        char room[CMSG_SPACE(sizeof(int))];
+    } control = {0};
+    struct iovec vec = {(void *)text.p, text.n};
+    struct msghdr message = {
+        .msg_iov = &vec, .msg_iovlen = 1, .msg_control = control.room, .msg_controllen = sizeof(control.room)};
+    struct cmsghdr *head = CMSG_FIRSTHDR(&message);
+    head->cmsg_level = SOL_SOCKET;
+    head->cmsg_type = SCM_RIGHTS;
+    head->cmsg_len = CMSG_LEN(sizeof(int));
+    memcpy(CMSG_DATA(head), &passed, sizeof(int));
+    return sendmsg(socket_fd, &message, MSG_NOSIGNAL) < 0 ? oribi_os_fail() : 0;
+}
+
+ssize_t oribi__frontend_message_receive(int socket_fd, char *dst, size_t cap, int *passed)
+{
+    /* Room for one descriptor and no more: the kernel closes others. */
+    union {
+        struct cmsghdr align;
+        char room[CMSG_LEN(sizeof(int))];
+    } control;
+    struct iovec vec = {dst, cap};
+    struct msghdr message = {
+        .msg_iov = &vec, .msg_iovlen = 1, .msg_control = control.room, .msg_controllen = CMSG_LEN(sizeof(int))};
+    *passed = -1;
+    ssize_t n = oribi_os_receive(socket_fd, &message);
+    if (n < 0)
+        return n;
+    const struct cmsghdr *head = CMSG_FIRSTHDR(&message);
+    if (head && head->cmsg_level == SOL_SOCKET && head->cmsg_type == SCM_RIGHTS)
+        memcpy(passed, CMSG_DATA(head), sizeof(int));
+    *passed = oribi_os_lift(*passed);
+    return n;
 }

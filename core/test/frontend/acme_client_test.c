@@ -127,13 +127,95 @@ static void test_what_a_client_gets_of_the_environment(void)
         ok_named(!is_for_client(none[i]), "%s", none[i]);
 }
 
-int main(void)
+/* --- hooks --- */
+
+static char hook_folder[] = "/tmp/acme_hook_test.XXXXXX";
+
+/* Opens DIR/name, a FIFO of the client's script: one side waits for the other one so. */
+static void meet(const char *name, int flags)
 {
+    char path[PATH_MAX];
+    char byte;
+    (void)snprintf(path, sizeof(path), "%s/%s", hook_folder, name);
+    int fd = open(path, flags | O_CLOEXEC);
+    if (fd < 0 || (flags == O_RDONLY && read(fd, &byte, 1) < 0))
+        _exit(1);
+    oribi_os_close(fd);
+}
+
+/* A supervisor that accepts the first challenge once its hook was killed, and refuses the second one. */
+static void play_supervisor(int fd)
+{
+    char message[ORIBI_ACME_MESSAGE_MAX];
+    (void)alarm(60);
+    if (recv(fd, message, sizeof(message), 0) <= 0)
+        _exit(1);
+    meet("asked", O_WRONLY);
+    meet("killed", O_RDONLY);
+    (void)send(fd, "y", 1, 0);
+    if (recv(fd, message, sizeof(message), 0) <= 0)
+        _exit(2);
+    (void)send(fd, "n", 1, 0);
+    _exit(0);
+}
+
+/* The client's hook is this program (main). */
+static const char hook_script[] =
+    "hook() { while [ $# -gt 3 ]; do shift; done; \"$1\" begin http-01 a.test $token $token.x; }\n"
+    "dir=$1; shift; token=one; hook \"$@\" & pid=$!\n"
+    "read x <$dir/asked; kill -9 $pid; wait $pid; : >$dir/killed\n"
+    "token=two; hook \"$@\"; echo \"two: $?\"; exit 2\n";
+
+static void test_the_answer_to_a_killed_hook_is_no_other_hook_s(void)
+{
+    struct oribi__acme_store store = {.lock_fd = -1};
+    struct oribi__acme_client client = {.store = &store,
+                                        .directory = "https://localhost:1/dir",
+                                        .user = "",
+                                        .account = "none",
+                                        .until_ms = oribi_clock_ms() + 60 * 1000};
+    static const char *const names[] = {"asked", "killed", "script"};
+    char path[PATH_MAX];
+    char command[PATH_MAX * 2];
+    int fds[2];
+    int status;
+    ok(mkdtemp(hook_folder) != NULL);
+    for (int i = 0; i < 2; i++) {
+        (void)snprintf(path, sizeof(path), "%s/%s", hook_folder, names[i]);
+        ok(mkfifo(path, 0600) == 0);
+    }
+    (void)snprintf(path, sizeof(path), "%s/script", hook_folder);
+    FILE *file = fopen(path, "we");
+    ok(file && fputs(hook_script, file) >= 0 && fclose(file) == 0);
+    (void)snprintf(command, sizeof(command), "sh %s %s", path, hook_folder);
+    client.command = command;
+    ok_eq(oribi_os_socket_pair(oribi_os_record_type(false), false, fds), 0);
+    pid_t pid = fork();
+    if (pid == 0)
+        play_supervisor(fds[1]);
+    client.supervisor_fd = fds[0];
+    ok(oribi__acme_client_issue(&client, "none", reason) < 0);
+    is_str(reason, "two: 1");
+    oribi_os_close(fds[0]);
+    oribi_os_close(fds[1]);
+    ok(waitpid(pid, &status, 0) == pid && status == 0);
+    for (int i = 0; i < 3; i++) {
+        (void)snprintf(path, sizeof(path), "%s/%s", hook_folder, names[i]);
+        (void)unlink(path);
+    }
+    (void)rmdir(hook_folder);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc > 1)
+        return oribi_frontend_acme_hook(argc, argv);
     test_the_authority_is_quoted();
     test_else_the_line_that_tells_most();
     test_long_words_are_cut();
     test_what_is_a_challenge();
     test_an_empty_key_of_a_full_disk_is_removed();
     test_what_a_client_gets_of_the_environment();
+    test_the_answer_to_a_killed_hook_is_no_other_hook_s();
     return done_testing();
 }

@@ -221,7 +221,7 @@ static void test_a_certificate_comes(void)
 static void test_another_server_has_got_it_meanwhile(void)
 {
     struct heard heard = order_for("good", "refused");
-    is_str(heard.kinds, "FD");
+    is_str(heard.kinds, "Fd");
     ok_named(strstr(heard.facts, " 0 0 1267 good ") != NULL, "%s", heard.facts);
     heard = ask_for("good", "refused", ORIBI_ACME_TOLD_LOOK, ORIBI_ACME_TOLD_READY, false);
     is_str(heard.kinds, "FD");

@@ -262,6 +262,29 @@ static void test_a_missing_certificate_is_asked_for_and_served(void)
     end_world();
 }
 
+/* Another server has the folder, too: nothing was ordered, and nothing is said to be. */
+static void test_a_certificate_that_another_process_has_ordered_is_found(void)
+{
+    char log[80];
+    char text[4096] = "";
+    (void)snprintf(log, sizeof(log), "%s/log", folder);
+    says(NONE, with(facts(0, -1 * DAYS, 89 * DAYS, 0, 0, "aa good "), "d"));
+    begin_world("example.org", NULL);
+    ok_eq(oribi_log_open(log, NULL), 0);
+    settle_now();
+    until(IS_GOOD && acme->child.pid == 0);
+    until(read_anew == 1);
+    ok_eq(context->observe->totals.acme_orders, 0);
+    ok_eq(context->observe->totals.acme_failures, 0);
+    int fd = open(log, O_RDONLY | O_CLOEXEC);
+    ok(oribi_os_read(fd, text, sizeof(text) - 1) > 0);
+    oribi_os_close(fd);
+    ok_named(strstr(text, "certificate of example.org: another process has put a good one into /") != NULL, "%s", text);
+    ok(strstr(text, "issued") == NULL);
+    (void)unlink(log);
+    end_world();
+}
+
 static void test_the_program_is_told_all_that_it_needs(void)
 {
     says(NONE, "XBad");
@@ -729,6 +752,7 @@ int main(int argc, char **argv)
     test_ctl_asks_for_nothing_twice();
     test_the_table_has_all_of_them();
     test_frontends_get_the_file_or_a_word_that_there_is_none();
+    test_a_certificate_that_another_process_has_ordered_is_found(); /* last: the log is a file's from here on */
     (void)unlink(record);
     (void)rmdir(folder);
     return done_testing();

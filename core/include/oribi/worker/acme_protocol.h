@@ -21,13 +21,14 @@
  *   program    BEGIN "TOKEN AUTHORIZATION": to be answered under /.well-known/acme-challenge/TOKEN
  *   supervisor READY: all frontends answer so; or FAILED: they do not, "why"
  *   program    END "TOKEN": not any more. The supervisor forgets all tokens when the program ends
- *   program    DONE: the end of a look; of an order, the new certificate stands in its file
+ *   program    DONE: the end of a look; of an order, the new certificate stands in its file; or FOUND: one that another
+ *              process has ordered meanwhile stands there
  *   program    REFUSED "why": the order has failed, one line: what the authority said and what to do; or BUSY: another
  *              process asks in this folder
  *
  * BUSY after a look comes behind its FACTS.
  *
- * A program that ends without DONE, REFUSED or BUSY has failed. */
+ * A program that ends without DONE, FOUND, REFUSED or BUSY has failed. */
 #ifndef ORIBI_WORKER_ACME_PROTOCOL_H
 #define ORIBI_WORKER_ACME_PROTOCOL_H
 
@@ -48,6 +49,7 @@ enum {
     ORIBI_ACME_SAYS_BEGIN = 'b',
     ORIBI_ACME_SAYS_END = 'e',
     ORIBI_ACME_SAYS_DONE = 'D',
+    ORIBI_ACME_SAYS_FOUND = 'd',
     ORIBI_ACME_SAYS_REFUSED = 'X',
     ORIBI_ACME_SAYS_BUSY = 'B',
 };

@@ -29,6 +29,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 enum {
     ORIBI_FRONTEND_PROTOCOL = 5,
@@ -77,5 +78,13 @@ bool oribi__frontend_is_of_local(struct oribi_slice name);
 /* Appends a text of records from memory with this descriptor, which any process may have made: 0, ORIBI_ENOMEM, or
  * ORIBI_EBAD where it is longer than ORIBI_FRONTEND_LOCAL_MAX or no such thing. */
 int oribi__frontend_text_read(int fd, struct oribi_buf *out);
+
+/* Sends a message with a descriptor, which stays the caller's. Waits while the socket is full, where it may. 0, or
+ * ORIBI_ESYS. */
+int oribi__frontend_message_send(int socket_fd, struct oribi_slice message, int passed);
+
+/* Receives a message without waiting. `passed`: the descriptor that has come with it, the caller's from now on; -1:
+ * none. Gives the number of bytes, 0: the peer has gone, or a negative code. */
+ssize_t oribi__frontend_message_receive(int socket_fd, char *dst, size_t cap, int *passed);
 
 #endif
