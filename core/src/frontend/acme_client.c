@@ -226,6 +226,13 @@ static bool read_supervisor(const struct oribi__acme_client *client, struct runn
     return true;
 }
 
+/* Its process stays to be reaped, so that its number stays that of its group. */
+static bool has_ended(pid_t pid)
+{
+    siginfo_t info = {0};
+    return waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == pid;
+}
+
 /* Until the client has ended, its time is over or the supervisor has gone. 0, ORIBI_ETIMEOUT, ORIBI_ECLOSED. Its group
  * ends with it. A process that has left that group, and holds the output, does not hold us up. */
 static int attend(const struct oribi__acme_client *client, struct running *running)
@@ -237,7 +244,7 @@ static int attend(const struct oribi__acme_client *client, struct running *runni
         int64_t left_ms = client->until_ms - oribi_clock_ms();
         if (left_ms <= 0)
             return ORIBI_ETIMEOUT;
-        if (oribi_process_ended() == running->pid) {
+        if (has_ended(running->pid)) {
             (void)kill(-running->pid, SIGKILL); /* those that it has left in its group; there may be none */
             (void)oribi_process_reap(running->pid, true, &running->status);
             running->ended = true;
