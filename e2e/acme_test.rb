@@ -263,17 +263,16 @@ E2E.suite("acme", transports: %i[tcp]) do
     assert_match(/"state":"failed"/, status("/status.json"))
   end
 
-  # After the key was stolen: revoked by the client's own means, the file removed; a restart gets a new one.
+  # After the key was stolen, as doc/tls.md has it: the client revokes and renames the file.
   def test_a_certificate_that_was_revoked
     authority
     serve_acme("a.test", @authority.client, @authority.directory)
     said("issued for a.test")
     before = OpenSSL::X509::Certificate.new(File.read("#{@acme}/a.test.pem"))
-    File.write("#{@dir}/revoked.pem", before.to_pem)
     account = Dir["#{@acme}/account/*"].first
-    output, code = Open3.capture2e(@authority.client, "-a", @authority.directory, "-c", account, "revoke", "#{@dir}/revoked.pem")
+    output, code = Open3.capture2e(@authority.client, "-a", @authority.directory, "-c", account, "revoke", "#{@acme}/a.test.pem")
     assert code.success?, output
-    File.unlink("#{@acme}/a.test.pem")
+    refute_path_exists "#{@acme}/a.test.pem"
     @one.signal(:USR2)
     wait_until("a new certificate: #{@one.stderr}") { @one.stderr.scan("issued for a.test").size == 2 }
     wait_until("the new one") { peer_certificate("a.test").serial != before.serial }
@@ -301,6 +300,9 @@ E2E.suite("acme", transports: %i[tcp]) do
 
   def test_clients_that_fail
     { "exit 3" => /has failed without a word/, "exit 0" => /left no certificate/, "kill -9 $$" => /was killed/,
+      "printf '{\"type\":\"urn:ietf:params:acme:error:malformed\",\"detail\":\"bad '; yes | tr -d '\\n' | head -c 300000; echo '\"}'; exit 2" =>
+        /not issued: malformed: bad yyy/,
+      "yes | head -c 300000; echo 'uacme: in the end' >&2; exit 2" => /not issued: in the end/,
       "echo \"uacme: what is \\\"this\\\"\" >&2; exit 2" => /not issued: what is "this"/,
       "printf 'x\\033[31m\\200y\\n' >&2; exit 2" => /not issued: x\?\[31m\?y/,
       "case \"$*\" in *new*) exit 0;; esac; r=$(echo \"$*\" | sed 's/.* //'); echo nonsense >${r%.csr}-cert.pem" => /cannot be used: /,
@@ -313,6 +315,20 @@ E2E.suite("acme", transports: %i[tcp]) do
       @one.cleanup
       FileUtils.rm_rf(@acme)
     end
+  end
+
+  # What a client has started ends with it, unless it has left the client's group.
+  def test_a_client_that_leaves_processes_behind
+    serve_acme("a.test", client("sleep 1000 & echo $! >#{@dir}/left; setsid yes & exit 2"))
+    said("not issued")
+    left = File.read("#{@dir}/left").to_i
+    wait_until("the process to end") { !File.exist?("/proc/#{left}") || File.read("/proc/#{left}/stat")[/\) Z/] }
+  end
+
+  def test_a_client_that_takes_all_memory
+    skip "sanitizers take memory of their own" if ENV.key?("ASAN_OPTIONS") || ENV.key?("TSAN_OPTIONS")
+    serve_acme("a.test", client("exec perl -e 'my $n = 2_000_000_000; my $x = q(a) x $n; exit 2'"))
+    said(/not issued: .*Out of memory/)
   end
 
   def test_a_client_that_is_not_there
@@ -478,6 +494,25 @@ E2E.suite("acme", transports: %i[tcp]) do
     refute_includes File.read("#{@dir}/who"), "root"
     assert_equal "nobody", Etc.getpwuid(File.stat("#{@acme}/account").uid).name
     assert_equal 0, File.stat("#{@acme}/a.test.state").uid
+  end
+
+  # As a gem in a home folder is.
+  def test_a_hook_that_the_client_may_not_run
+    skip "not root" unless Process.uid.zero?
+    FileUtils.chmod(0o755, @dir)
+    FileUtils.mkdir("#{@dir}/home", mode: 0o700)
+    FileUtils.cp(File.join(E2E::ROOT, E2E::FRONTEND), "#{@dir}/home/oribi-frontend")
+    argv = command(words("a.test", "true", "https://localhost:1/dir", user: %w[--acme-user nobody]), "#{@dir}/control")
+    @one = E2E::Server.new(argv: argv, env: { "ORIBI_FRONTEND_PROGRAM" => "#{@dir}/home/oribi-frontend" }).start
+    said(%r{not issued: the user of the client may not run #{@dir}/home/oribi-frontend: let that user enter its folders, or set acme_user})
+  end
+
+  # An order that cannot be installed costs the authority none.
+  def test_a_folder_in_the_place_of_the_certificate
+    FileUtils.mkdir_p("#{@acme}/a.test.pem")
+    serve_acme("a.test", client("exit 2"))
+    said(/not issued: .*a\.test\.pem: it is not a regular file; remove it/)
+    assert_empty calls
   end
 
   def test_words_that_are_wrong

@@ -122,12 +122,17 @@ static void look_at_file(struct oribi_check *check, const char *dir, const struc
 static void look_at_folder(struct oribi_check *check, const char *dir)
 {
     char path[PATH_MAX];
+    struct stat found;
     (void)snprintf(path, sizeof(path), "%s", dir); /* cut: as long a path does not exist */
     nearest(path);
     size_t n = strlen(path);
     (void)snprintf(path + n, sizeof(path) - n, "/."); /* refused where it is no folder */
-    if (access(path, W_OK | X_OK) == 0)
+    if (access(path, W_OK | X_OK) == 0) {
+        if (stat(dir, &found) == 0 && (found.st_mode & S_IWOTH))
+            oribi__check_say(check, WRONG, "acme-dir", "Others may replace keys there: no certificate is asked for",
+                             "chmod 755", "acme_dir %s: every user may write there", dir);
         return;
+    }
     (void)oribi_os_fail(); /* keeps the words */
     path[n] = '\0';
     oribi__check_say(check, WRONG, "acme-dir", no_certificate,
@@ -203,7 +208,8 @@ static void look_at_port(struct oribi_check *check, const struct oribi_options *
             return;
     }
     oribi__check_say(check, any ? NOTE : WRONG, "acme-port", "The authority asks at port 80 of each name (http-01)",
-                     any ? "nothing, if port 80 is passed on to that address" : "bind tcp://[::]:80",
+                     any ? "nothing, if port 80 is passed on to that address"
+                         : "bind tcp://[::]:80; where port 80 is passed on, an address with ?frontend=on",
                      any ? "no plain address is at port 80; another one with frontend=on is there"
                          : "no plain address answers the authority");
 }

@@ -8,6 +8,7 @@
 #include "oribi/http/syntax.h"
 
 #include <arpa/inet.h>
+#include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -219,6 +220,10 @@ int oribi_acme_check(const struct oribi_options *options, char *error)
     if (strncmp(options->acme_directory, "https://", 8) != 0 || !options->acme_directory[8] ||
         strpbrk(options->acme_directory, " \t\"\\"))
         return say(error, "acme_directory must be an https:// address");
+    if (!isalnum((unsigned char)options->acme_directory[8]) && options->acme_directory[8] != '[')
+        return say(error, "acme_directory needs the name of a host"); /* the account's folder has that name */
+    if (!options->acme_command[strspn(options->acme_command, " \t")])
+        return say(error, "acme_command is empty");
     if (options->acme_dir && options->acme_dir[0] != '/')
         return say(error, "acme_dir must be an absolute path");
     return check_first_names(options, error);

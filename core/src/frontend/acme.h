@@ -30,7 +30,7 @@
 
 enum {
     ORIBI__ACME_DIR_CAP = 1024,
-    ORIBI__ACME_OUTPUT_MAX = 64 * 1024, /* bytes that a client may print; more are left out */
+    ORIBI__ACME_OUTPUT_MAX = 64 * 1024, /* bytes kept of what a client prints, of its begin and its end */
     ORIBI__ACME_FILE_MAX = 256 * 1024,  /* of a chain with its key */
     ORIBI__ACME_COMMAND_WORDS_MAX = 32, /* of acme_command */
 };
@@ -81,6 +81,9 @@ int oribi__acme_store_put(const struct oribi__acme_store *store, const char *pat
 /* Writes, syncs and renames, mode 0600: whoever opens `path` finds the old text or the new one. */
 int oribi__acme_store_install(const char *path, struct oribi_slice text, char *error);
 
+/* Can that be replaced by a file? 0 or a code with `error`. For before the authority is asked. */
+int oribi__acme_store_check(const char *path, char *error);
+
 /* Reads a whole file. 0; 1: there is none; or a code with `error`. The caller wipes it. */
 int oribi__acme_store_read(const char *path, struct oribi_buf *out, char *error);
 
@@ -111,6 +114,7 @@ struct oribi__acme_client {
     const char *directory; /* URL */
     const char *user;      /* "": this one */
     char account[PATH_MAX];
+    const char *hook; /* that the client's user must be able to run; NULL: none */
     int supervisor_fd;
     int64_t until_ms;
 };

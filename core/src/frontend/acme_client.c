@@ -1,5 +1,6 @@
 /* The client of an order (acme_command, else uacme) as a child; see acme.h. Reading order: run, attend, words. */
 #include "frontend/acme.h"
+#include "frontend/os_confine.h"
 
 #include "oribi/base/clock.h"
 #include "oribi/base/os/os.h"
@@ -19,10 +20,13 @@
 #include <unistd.h>
 
 enum {
-    ARGUMENTS_MAX = 16, /* behind the words of the command */
-    NOT_FOUND = 127,    /* exit codes of a child that runs no client, as a shell's */
+    DATA_MAX = 1024 * 1024 * 1024, /* bytes of a client in memory: enough for lego and certbot */
+    ARGUMENTS_MAX = 16,            /* behind the words of the command */
+    NOT_FOUND = 127,               /* exit codes of a child that runs no client, as a shell's */
     NOT_ALLOWED = 126,
-    LOOK_MS = 200, /* at a client whose output has ended */
+    LOOK_MS = 200,                     /* at a client whose output has ended */
+    KEPT = ORIBI__ACME_OUTPUT_MAX / 4, /* of each end of an output that is too long */
+    READS_MAX = 256,                   /* of output after its end: more than a pipe holds */
 };
 
 struct running {
@@ -94,6 +98,13 @@ static void become(const struct oribi__acme_client *client, char **argv, int out
         _exit(NOT_ALLOWED); /* nobody reads why */
     if (client->user[0])
         reduce_environment();
+    if (client->hook && access(client->hook, X_OK) < 0) {
+        (void)fprintf(stderr,
+                      "the user of the client may not run %s: let that user enter its folders, or set acme_user\n",
+                      client->hook);
+        _exit(NOT_ALLOWED);
+    }
+    oribi_confine_data(DATA_MAX); /* an answer without an end takes all memory of uacme's else */
     (void)umask(077);
     (void)snprintf(number, sizeof(number), "%d", hook_fd);
     if (hook_fd >= 0)
@@ -142,8 +153,12 @@ static void read_output(struct running *running)
         running->output_fd = -1;
         return;
     }
-    if (running->output.len + (size_t)n <= ORIBI__ACME_OUTPUT_MAX)
-        oribi_buf_append(&running->output, room, (size_t)n);
+    struct oribi_buf *output = &running->output;
+    if (output->len + (size_t)n > ORIBI__ACME_OUTPUT_MAX) { /* the words of a failure come first or last */
+        memmove(output->p + KEPT, output->p + output->len - KEPT, KEPT);
+        output->len = 2 * (size_t)KEPT;
+    }
+    oribi_buf_append(output, room, (size_t)n);
 }
 
 /* Answers a hook through the socket that came with its challenge (-1: none came), so that no other hook hears it. */
@@ -211,8 +226,15 @@ static bool read_supervisor(const struct oribi__acme_client *client, struct runn
     return true;
 }
 
-/* Until the client has ended, its time is over or the supervisor has gone. 0, ORIBI_ETIMEOUT, ORIBI_ECLOSED. A process
- * that the client has left behind with its output does not hold us up. */
+/* Its process stays to be reaped, so that its number stays that of its group. */
+static bool has_ended(pid_t pid)
+{
+    siginfo_t info = {0};
+    return waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == pid;
+}
+
+/* Until the client has ended, its time is over or the supervisor has gone. 0, ORIBI_ETIMEOUT, ORIBI_ECLOSED. Its group
+ * ends with it. A process that has left that group, and holds the output, does not hold us up. */
 static int attend(const struct oribi__acme_client *client, struct running *running)
 {
     for (;;) {
@@ -222,9 +244,11 @@ static int attend(const struct oribi__acme_client *client, struct running *runni
         int64_t left_ms = client->until_ms - oribi_clock_ms();
         if (left_ms <= 0)
             return ORIBI_ETIMEOUT;
-        if (waitpid(running->pid, &running->status, WNOHANG) == running->pid) {
+        if (has_ended(running->pid)) {
+            (void)kill(-running->pid, SIGKILL); /* those that it has left in its group; there may be none */
+            (void)oribi_process_reap(running->pid, true, &running->status);
             running->ended = true;
-            while (running->output_fd >= 0 && poll(items, 1, 0) == 1)
+            for (int i = 0; i < READS_MAX && running->output_fd >= 0 && poll(items, 1, 0) == 1; i++)
                 read_output(running);
             return 0;
         }
@@ -326,6 +350,24 @@ static const char *todo_for(struct oribi_slice type)
     return "";
 }
 
+/* For a client that did not get an answer: as libcurl says it. */
+static const char *todo_for_line(struct oribi_slice line)
+{
+    static const struct {
+        const char *words;
+        const char *todo;
+    } all[] = {
+        {"SSL peer certificate", "does this machine trust the host of acme_directory (update-ca-certificates)?"},
+        {"Couldn't resolve host", "can this machine resolve the host of acme_directory?"},
+        {"Couldn't connect", "can this machine reach the host of acme_directory?"},
+        {"Timeout was reached", "can this machine reach the host of acme_directory?"},
+    };
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+        if (line.n && oribi_os_memmem(line.p, line.n, all[i].words, strlen(all[i].words)))
+            return all[i].todo;
+    return "";
+}
+
 void oribi__acme_client_words(struct oribi_slice output, char *reason)
 {
     static const char prefix[] = "urn:ietf:params:acme:error:";
@@ -335,7 +377,7 @@ void oribi__acme_client_words(struct oribi_slice output, char *reason)
     type = type.n > known && memcmp(type.p, prefix, known) == 0 ? oribi_slice(type.p + known, type.n - known)
                                                                 : oribi_slice("", 0);
     struct oribi_slice line = detail.n ? detail : telling_line(output);
-    const char *todo = todo_for(type);
+    const char *todo = detail.n || type.n ? todo_for(type) : todo_for_line(line);
     int room = ORIBI_ACME_REASON_MAX - 110;
     int n = snprintf(reason, ORIBI_ACME_REASON_MAX + 1, "%.*s%s%.*s%s%s", type.n < 40 ? (int)type.n : 40,
                      type.n ? type.p : "", type.n && line.n ? ": " : "", line.n < (size_t)room ? (int)line.n : room,
@@ -454,5 +496,8 @@ int oribi__acme_client_issue(struct oribi__acme_client *client, const char *requ
     hook[n] = '\0';
     const char *arguments[] = {"-a",    client->directory, "-c", client->account, "-n", "-f", "-h", hook,
                                "issue", request,           NULL};
-    return run(client, arguments, reason);
+    client->hook = hook;
+    int code = run(client, arguments, reason);
+    client->hook = NULL;
+    return code;
 }

@@ -318,6 +318,7 @@ static void order_one(struct order *order)
 {
     const struct oribi_acme_line *line = &order->lines[order->index];
     struct oribi_acme_facts facts = {0};
+    char path[PATH_MAX];
     char error[ORIBI_ERROR_TEXT_CAP];
     char reason[ORIBI_ACME_REASON_MAX + 1];
     char before[ORIBI_ACME_REASON_MAX + 1];
@@ -337,6 +338,8 @@ static void order_one(struct order *order)
         facts.tried_s = oribi_clock_wall_s() + order->clock_s;
         code = oribi__acme_state_write(&order->store, line->names[0], &facts, "the order was broken off", error);
     }
+    if (code == 0 && oribi_acme_file(order->store.dir, line, path, sizeof(path)))
+        code = oribi__acme_store_check(path, error);
     if (code < 0) {
         say(ORIBI_ACME_SAYS_REFUSED, error);
         return;

@@ -70,6 +70,14 @@ static int make_own(const struct oribi__acme_store *store, const char *word, cha
     return 0;
 }
 
+/* A user that may write in DIR may replace keys, and put links in the places of folders that the client gets. */
+static bool is_for_others(const struct oribi__acme_store *store, const struct stat *found)
+{
+    bool is_other = store->switches && store->uid != geteuid();
+    return (found->st_mode & S_IWOTH) || (is_other && found->st_uid == store->uid) ||
+           (is_other && (found->st_mode & S_IWGRP) && found->st_gid == store->gid);
+}
+
 int oribi__acme_store_open(struct oribi__acme_store *store, char *error)
 {
     struct stat found;
@@ -81,6 +89,10 @@ int oribi__acme_store_open(struct oribi__acme_store *store, char *error)
     if (!S_ISDIR(found.st_mode)) {
         (void)oribi_os_fail_saying("this is no folder");
         return refuse(error, store->dir, "set acme_dir");
+    }
+    if (is_for_others(store, &found)) {
+        (void)oribi_os_fail_saying("another user than the server's may write there");
+        return refuse(error, store->dir, "chown it to the server's user, and chmod 755");
     }
     if (access(store->dir, W_OK) < 0)
         return fail(error, store->dir, "let this user write there, or set acme_dir");
@@ -108,8 +120,8 @@ int oribi__acme_store_lock(struct oribi__acme_store *store, char *error)
 bool oribi__acme_store_is_locked(const struct oribi__acme_store *store)
 {
     char path[PATH_MAX];
-    (void)snprintf(path, sizeof(path), "%s/lock", store->dir); /* fits, as above */
-    int fd = oribi_os_lift(open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+    (void)snprintf(path, sizeof(path), "%s/lock", store->dir);                          /* fits, as above */
+    int fd = oribi_os_lift(open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW)); /* it may be a pipe */
     bool locked = fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
     oribi_os_close(fd);
     return locked;
@@ -188,6 +200,17 @@ int oribi__acme_store_put(const struct oribi__acme_store *store, const char *pat
                           bool for_client, char *error)
 {
     return make_file(path, text, store->uid, store->gid, for_client && store->switches, error);
+}
+
+int oribi__acme_store_check(const char *path, char *error)
+{
+    struct stat found;
+    if (lstat(path, &found) < 0)
+        return errno == ENOENT ? 0 : fail(error, path, "");
+    if (S_ISREG(found.st_mode) || S_ISLNK(found.st_mode))
+        return 0;
+    (void)oribi_os_fail_saying("it is not a regular file");
+    return refuse(error, path, "remove it");
 }
 
 /* The new name is on disk when its folder is (fsync(2)). */

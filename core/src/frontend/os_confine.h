@@ -4,10 +4,14 @@
 #define ORIBI_FRONTEND_OS_CONFINE_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 /* The memory of this process is for nobody: no core file, no ptrace(2) by the same user. To be said again after a
  * change of user, which can undo it. */
 void oribi_confine_memory(void);
+
+/* The most data that this process and each that it starts may have in memory. Builds with sanitizers have no bound. */
+void oribi_confine_data(uint64_t bytes);
 
 /* No program that this process starts could have more rights than it has. */
 void oribi_confine_rights(void);

@@ -45,7 +45,7 @@
 #define ARCH 0
 #endif
 
-/* Sanitizers make calls of their own. */
+/* Sanitizers make calls of their own, and take memory. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define UNCONFINED 1
 #else
@@ -358,6 +358,15 @@ void oribi_confine_memory(void)
     const struct rlimit none = {0, 0};
     (void)prctl(PR_SET_DUMPABLE, 0);     /* cannot fail with 0 */
     (void)setrlimit(RLIMIT_CORE, &none); /* a limit can always be lowered */
+}
+
+void oribi_confine_data(uint64_t bytes)
+{
+    struct rlimit limit;
+    if (UNCONFINED || getrlimit(RLIMIT_DATA, &limit) < 0 || limit.rlim_cur <= bytes)
+        return;
+    limit.rlim_cur = limit.rlim_max = (rlim_t)bytes;
+    (void)setrlimit(RLIMIT_DATA, &limit); /* as above */
 }
 
 void oribi_confine_rights(void)

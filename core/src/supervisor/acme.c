@@ -133,6 +133,7 @@ static void begin_order(struct oribi__acme *acme, uint32_t index)
     acme->child.tried_before_s = item->tried_s;
     item->tried_s = oribi__acme_now_s(acme);
     item->asked = false;
+    oribi__acme_show(acme, item);
     oribi__acme_log_begin(acme, item);
     if (oribi__acme_child_start(acme, true, index, error) < 0) {
         acme->context->observe->totals.acme_orders++;

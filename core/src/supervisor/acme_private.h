@@ -129,6 +129,9 @@ enum { ORIBI__ACME_DATE_CAP = 32 };
 /* "2026-11-29 13:05 UTC" */
 const char *oribi__acme_date(int64_t seconds, char dst[ORIBI__ACME_DATE_CAP]);
 
+/* The certificate that clients see while the file has none: frontends keep what they were told of last. */
+const char *oribi__acme_without_file(const struct oribi__acme_item *item);
+
 void oribi__acme_log_begin(const struct oribi__acme *acme, const struct oribi__acme_item *item);
 void oribi__acme_log_done(const struct oribi__acme_item *item);
 void oribi__acme_log_found(const struct oribi__acme *acme, const struct oribi__acme_item *item);

@@ -22,6 +22,11 @@ static const char *or_none(int64_t seconds, char dst[ORIBI__ACME_DATE_CAP])
     return seconds ? oribi__acme_date(seconds, dst) : "-";
 }
 
+const char *oribi__acme_without_file(const struct oribi__acme_item *item)
+{
+    return item->shown.placeholder ? "a self-signed placeholder serves" : "the certificate that served last serves on";
+}
+
 void oribi__acme_log_begin(const struct oribi__acme *acme, const struct oribi__acme_item *item)
 {
     char date[ORIBI__ACME_DATE_CAP];
@@ -30,8 +35,8 @@ void oribi__acme_log_begin(const struct oribi__acme *acme, const struct oribi__a
         oribi_log(ORIBI_LOG_INFO, "certificate of %s: asking %s for a new one; the one until %s serves on",
                   item->shown.name, directory, oribi__acme_date(item->shown.expires_s, date));
     else
-        oribi_log(ORIBI_LOG_INFO, "certificate of %s: asking %s for it; a self-signed placeholder serves until then",
-                  item->shown.name, directory);
+        oribi_log(ORIBI_LOG_INFO, "certificate of %s: asking %s for it; %s until then", item->shown.name, directory,
+                  oribi__acme_without_file(item));
 }
 
 void oribi__acme_log_done(const struct oribi__acme_item *item)
@@ -68,8 +73,8 @@ void oribi__acme_log_failed(const struct oribi__acme *acme, const struct oribi__
         oribi_log(level, "certificate of %s: not issued: %s; the certificate until %s serves on; next try at %s",
                   item->shown.name, item->reason, oribi__acme_date(expires_s, to), next);
     else
-        oribi_log(level, "certificate of %s: not issued: %s; a self-signed placeholder serves; next try at %s",
-                  item->shown.name, item->reason, next);
+        oribi_log(level, "certificate of %s: not issued: %s; %s; next try at %s", item->shown.name, item->reason,
+                  oribi__acme_without_file(item), next);
 }
 
 void oribi__acme_table(const struct oribi__context *context, struct oribi_buf *out)

@@ -122,6 +122,9 @@ static void test_the_folder(void)
     begin();
     set("acme_dir", in_dir("not/there/yet"));
     is_str(found(false), "");
+    set("acme_dir", in_dir("getent"));
+    ok(chmod(in_dir("getent"), 0777) == 0);
+    is_str(found(false), "wrong acme-dir");
     set("acme_dir", in_dir("getent/acme"));
     ok(chmod(in_dir("getent"), 0500) == 0);
     is_str(found(false), "wrong acme-dir");

@@ -148,7 +148,13 @@ static void test_options_together(void)
     ok_eq(oribi_acme_check(&options, error), 0);
     ok_eq(oribi_options_set(&options, "acme_directory", "http://a", error), 0);
     ok_eq(oribi_acme_check(&options, error), ORIBI_EINVAL);
+    ok_eq(oribi_options_set(&options, "acme_directory", "https://../dir", error), 0);
+    ok_eq(oribi_acme_check(&options, error), ORIBI_EINVAL);
     ok_eq(oribi_options_set(&options, "acme_directory", "https://a/dir", error), 0);
+    ok_eq(oribi_options_set(&options, "acme_command", "  ", error), 0);
+    ok_eq(oribi_acme_check(&options, error), ORIBI_EINVAL);
+    is_str(error, "acme_command is empty");
+    ok_eq(oribi_options_set(&options, "acme_command", "uacme", error), 0);
     ok_eq(oribi_options_set(&options, "acme", "b.org", error), 0);
     ok_eq(oribi_acme_check(&options, error), 0);
     ok_eq(oribi_options_set(&options, "acme", "a.org", error), 0);

@@ -31,7 +31,12 @@ static void test_else_the_line_that_tells_most(void)
     is_str(words_of(
                "uacme: curl_get: GET https://a/ failed: Couldn't connect to server\n"
                "uacme: curl_get: waiting 5 seconds before retrying\nuacme: failed to fetch directory at https://a/\n"),
-           "curl_get: GET https://a/ failed: Couldn't connect to server");
+           "curl_get: GET https://a/ failed: Couldn't connect to server; can this machine reach the host of "
+           "acme_directory?");
+    is_str(words_of("uacme: curl_get: GET https://a/ failed: SSL peer certificate or SSH remote key was not OK\n"
+                    "uacme: failed to fetch directory at https://a/\n"),
+           "curl_get: GET https://a/ failed: SSL peer certificate or SSH remote key was not OK; does this machine "
+           "trust the host of acme_directory (update-ca-certificates)?");
     is_str(words_of("uacme: one\n\nuacme: two\n\n"), "two");
     is_str(words_of(""), "the ACME client has failed without a word");
     is_str(words_of("\n\n"), "the ACME client has failed without a word");

@@ -48,6 +48,45 @@ static void test_a_folder_that_is_none(void)
     ok_named(strstr(error, "acme_dir") != NULL, "%s", error);
 }
 
+static void test_a_folder_in_which_others_may_write(void)
+{
+    struct oribi__acme_store store = store_at("a/open");
+    ok_eq(oribi__acme_store_open(&store, error), 0);
+    ok_eq(chmod(store.dir, 0777), 0);
+    ok_eq(oribi__acme_store_open(&store, error), ORIBI_ESYS);
+    ok_named(strstr(error, "chmod 755") != NULL, "%s", error);
+    ok_eq(chmod(store.dir, 0775), 0);
+    ok_eq(oribi__acme_store_open(&store, error), 0);
+    if (geteuid() != 0)
+        return;
+    store.switches = true;
+    store.uid = 65534;
+    ok_eq(oribi__acme_store_open(&store, error), ORIBI_ESYS); /* its group is the client's */
+    store.gid = 65534;
+    ok_eq(oribi__acme_store_open(&store, error), 0);
+    ok_eq(chown(store.dir, 65534, 0), 0);
+    ok_eq(oribi__acme_store_open(&store, error), ORIBI_ESYS);
+}
+
+static void test_places_that_cannot_be_replaced(void)
+{
+    char path[PATH_MAX];
+    (void)snprintf(path, sizeof(path), "%s/none", base);
+    ok_eq(oribi__acme_store_check(path, error), 0);
+    ok_eq(oribi__acme_store_check(base, error), ORIBI_ESYS);
+    ok_named(strstr(error, "remove it") != NULL, "%s", error);
+}
+
+static void test_a_lock_that_is_a_pipe_holds_up_nobody(void)
+{
+    struct oribi__acme_store store = store_at("a/pipe");
+    char path[2 * PATH_MAX];
+    ok_eq(oribi__acme_store_open(&store, error), 0);
+    (void)snprintf(path, sizeof(path), "%s/lock", store.dir);
+    ok_eq(mkfifo(path, 0600), 0);
+    ok(!oribi__acme_store_is_locked(&store));
+}
+
 static void test_one_asks_at_a_time(void)
 {
     struct oribi__acme_store one = store_at("a/b/d");
@@ -138,6 +177,9 @@ int main(void)
     ok(mkdtemp(base) != NULL);
     test_folders_are_made();
     test_a_folder_that_is_none();
+    test_a_folder_in_which_others_may_write();
+    test_places_that_cannot_be_replaced();
+    test_a_lock_that_is_a_pipe_holds_up_nobody();
     test_one_asks_at_a_time();
     test_state_is_kept();
     test_files_are_whole_or_not_there();

@@ -388,6 +388,26 @@ static void test_what_the_authority_said_is_shown_and_the_next_try_is_an_hour_la
     end_world();
 }
 
+static void test_a_file_that_was_removed_takes_away_nothing_that_serves(void)
+{
+    says(GOOD, "Xno");
+    begin_world("example.org", NULL);
+    settle_now();
+    until(IS_GOOD && acme->child.pid == 0);
+    is_str(oribi__acme_without_file(&acme->items[0]), "the certificate that served last serves on");
+    says(NONE, "Xno");
+    pass_ms(HOUR_MS);
+    until(shown(0)->failures == 1);
+    ok(!shown(0)->placeholder);
+    is_str(oribi__acme_without_file(&acme->items[0]), "the certificate that served last serves on");
+    end_world();
+    begin_world("example.org", NULL);
+    settle_now();
+    until(shown(0)->failures == 1);
+    is_str(oribi__acme_without_file(&acme->items[0]), "a self-signed placeholder serves");
+    end_world();
+}
+
 static void test_a_day_without_luck_takes_few_orders(void)
 {
     says(NONE, "Xno");
@@ -714,6 +734,7 @@ int main(int argc, char **argv)
     test_a_token_that_is_none_is_refused();
     test_messages_without_sense_are_left_alone();
     test_what_the_authority_said_is_shown_and_the_next_try_is_an_hour_later();
+    test_a_file_that_was_removed_takes_away_nothing_that_serves();
     test_a_day_without_luck_takes_few_orders();
     test_a_program_that_dies_has_failed();
     test_a_client_that_takes_too_long_is_ended();
