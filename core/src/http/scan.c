@@ -134,8 +134,9 @@ static size_t scalar_form(const char *p, size_t n, uint32_t *marks, size_t cap, 
     return count;
 }
 
-static const struct oribi_scan scalar = {"scalar",    scalar_token, scalar_target, scalar_strict_target,
-                                         scalar_host, scalar_text,  scalar_lines,  scalar_form};
+static const struct oribi_scan scalar = {
+    "scalar",    scalar_token, scalar_target, scalar_strict_target,    scalar_host,
+    scalar_text, scalar_lines, scalar_form,   oribi__scan_scalar_mask, oribi__scan_scalar_utf8};
 
 /* Set before main by choose(), read-only from then on (tests and benchmarks aside). Every level gives the same results,
  * so a parse before choose() is slow, not wrong. */

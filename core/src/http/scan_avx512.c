@@ -126,11 +126,12 @@ SCAN_AVX512 SCAN_INLINE uint32_t *put_marks_avx512(uint64_t marks, uint32_t base
 
 SCAN_DEFINE_LINES(avx512, SCAN_AVX512)
 
-/* Forms gain nothing over AVX2. */
+/* Forms and payloads gain nothing over AVX2. */
 const struct oribi_scan *oribi__scan_avx512(void)
 {
-    static const struct oribi_scan scan = {"avx512",    avx512_token, avx512_target, avx512_strict_target,
-                                           avx512_host, avx512_text,  avx512_lines,  oribi__scan_avx2_form};
+    static const struct oribi_scan scan = {
+        "avx512",    avx512_token, avx512_target,         avx512_strict_target,  avx512_host,
+        avx512_text, avx512_lines, oribi__scan_avx2_form, oribi__scan_avx2_mask, oribi__scan_avx2_utf8};
     return oribi__scan_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                    __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vbmi") &&
                    __builtin_cpu_supports("avx512vbmi2")

@@ -156,8 +156,9 @@ SCAN_DEFINE_FORM(neon, static)
 
 const struct oribi_scan *oribi__scan_neon(void)
 {
-    static const struct oribi_scan scan = {"neon",    neon_token, neon_target, neon_strict_target,
-                                           neon_host, neon_text,  neon_lines,  oribi__scan_neon_form};
+    static const struct oribi_scan scan = {
+        "neon",    neon_token, neon_target,           neon_strict_target,    neon_host,
+        neon_text, neon_lines, oribi__scan_neon_form, oribi__scan_neon_mask, oribi__scan_neon_utf8};
     return &scan;
 }
 

@@ -42,6 +42,16 @@ const struct oribi_scan *oribi__scan_avx512(void);
 size_t oribi__scan_sse42_form(const char *p, size_t n, uint32_t *marks, size_t cap, size_t *looked);
 size_t oribi__scan_avx2_form(const char *p, size_t n, uint32_t *marks, size_t cap, size_t *looked);
 
+/* `mask` and `utf8` of every level, which must be there (scan_payload.c, scan_payload_x86.c, scan_payload_neon.c). */
+void oribi__scan_scalar_mask(char *p, size_t n, const uint8_t mask[4]);
+void oribi__scan_neon_mask(char *p, size_t n, const uint8_t mask[4]);
+void oribi__scan_sse42_mask(char *p, size_t n, const uint8_t mask[4]);
+void oribi__scan_avx2_mask(char *p, size_t n, const uint8_t mask[4]);
+bool oribi__scan_scalar_utf8(const char *p, size_t n);
+bool oribi__scan_neon_utf8(const char *p, size_t n);
+bool oribi__scan_sse42_utf8(const char *p, size_t n);
+bool oribi__scan_avx2_utf8(const char *p, size_t n);
+
 struct scan_walk {
     uint64_t starts;  /* line starts in the coming block that the last one already knows */
     uint64_t carry;   /* a name runs on from the last block */

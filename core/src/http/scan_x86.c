@@ -276,8 +276,9 @@ SCAN_DEFINE_FORM(avx2, SCAN_AVX2)
 
 const struct oribi_scan *oribi__scan_sse42(void)
 {
-    static const struct oribi_scan scan = {"sse4.2",   sse42_token, sse42_target, sse42_strict_target,
-                                           sse42_host, sse42_text,  sse42_lines,  oribi__scan_sse42_form};
+    static const struct oribi_scan scan = {
+        "sse4.2",   sse42_token, sse42_target,           sse42_strict_target,    sse42_host,
+        sse42_text, sse42_lines, oribi__scan_sse42_form, oribi__scan_sse42_mask, oribi__scan_sse42_utf8};
     __builtin_cpu_init(); /* we may be called from a constructor, before libgcc's own */
     return __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("ssse3") && __builtin_cpu_supports("popcnt")
                ? &scan
@@ -286,8 +287,9 @@ const struct oribi_scan *oribi__scan_sse42(void)
 
 const struct oribi_scan *oribi__scan_avx2(void)
 {
-    static const struct oribi_scan scan = {"avx2",    avx2_token, avx2_target, avx2_strict_target,
-                                           avx2_host, avx2_text,  avx2_lines,  oribi__scan_avx2_form};
+    static const struct oribi_scan scan = {
+        "avx2",    avx2_token, avx2_target,           avx2_strict_target,    avx2_host,
+        avx2_text, avx2_lines, oribi__scan_avx2_form, oribi__scan_avx2_mask, oribi__scan_avx2_utf8};
     __builtin_cpu_init();
     return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2") &&
                    __builtin_cpu_supports("popcnt")

@@ -1,5 +1,6 @@
-/* Delimiter search: the only code that looks at a request head, a form or a cookie byte by byte. Each level offers the
- * same functions with the same results; the best one this CPU has is chosen before main.
+/* Delimiter search: the only code that looks at a request head, a form, a cookie or the payload of a WebSocket's frame
+ * byte by byte. Each level offers the same functions with the same results; the best one this CPU has is chosen before
+ * main.
  *
  * No function reads outside [p, p+n), but for `lines` and its `before`. */
 #ifndef ORIBI_HTTP_SCAN_H
@@ -56,6 +57,12 @@ struct oribi_scan {
      * ends at p+n, or when fewer than 64 slots are left (cap >= 64; slots behind the last mark may hold rubbish). Sets
      * *looked to the number of bytes whose marks are known. n is at most UINT32_MAX. Returns the number of marks. */
     size_t (*form)(const char *p, size_t n, uint32_t *marks, size_t cap, size_t *looked);
+
+    /* Masks or unmasks (RFC 6455 5.3): the bytes [p, p+n) are changed by the four of `mask` in turn. */
+    void (*mask)(char *p, size_t n, const uint8_t mask[4]);
+
+    /* Is [p, p+n) UTF-8 (RFC 3629 4), from the begin of a character to the end of one? */
+    bool (*utf8)(const char *p, size_t n);
 };
 
 /* The level in use. Written once by a constructor, and by oribi_scan_level_set(). */
