@@ -13,6 +13,7 @@
  *   xs/failure.c   what is said of a failed call
  *   xs/multipart.c bodies of multipart/form-data, with xs/multipart.xsi
  *   xs/form.c      forms and cookies
+ *   xs/websocket.c                                              WebSockets
  *   xs/http_parser.c                                            heads from strings
  *
  * An object is a blessed scalar that holds a pointer; 0 once it was handed on. What the core borrows for the life of
@@ -195,6 +196,7 @@ BOOT:
     psgi_signals_boot(aTHX);
     psgi_form_boot(aTHX);
     psgi_http_parser_boot(aTHX);
+    psgi_websocket_boot(aTHX);
 
 void
 _log(level, text)

@@ -38,7 +38,7 @@ static void check_again(const struct oribi_channel_head *head)
     if (!same(again.alpn, head->alpn) || !same(again.sni, head->sni) || !same(again.request_id, head->request_id) ||
         !same(again.verify, head->verify) || !same(again.subject, head->subject) || !same(again.issuer, head->issuer) ||
         !same(again.serial, head->serial) || !same(again.begins, head->begins) || !same(again.ends, head->ends) ||
-        !same(again.pem, head->pem))
+        !same(again.pem, head->pem) || !same(again.websocket, head->websocket))
         abort();
     if (head->tls && (!same(again.tls_version, head->tls_version) || !same(again.cipher, head->cipher)))
         abort();
@@ -473,6 +473,54 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         if (part != ORIBI_AGAIN && part != whole)
             abort();
     }
+    return 0;
+}
+#endif
+
+#ifdef FUZZ_socket_call
+/* Records of WebSockets and actions of calls, as a frontend and a worker read them of each other: what is read is the
+ * same when it is written again. The first byte chooses. */
+#include "oribi/base/error.h"
+#include "oribi/base/mem.h"
+#include "oribi/http/socket_call.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void read_record(struct oribi_slice text)
+{
+    struct oribi_socket_record record;
+    struct oribi_buf again = {0};
+    if (oribi_socket_record_read(text, &record) == 0 &&
+        (oribi_socket_record_write(&again, &record) < 0 || !oribi_slice_equal(text, oribi_slice(again.p, again.len))))
+        abort();
+    oribi_buf_deinit(&again);
+}
+
+static void read_actions(struct oribi_slice text)
+{
+    struct oribi_slice rest = text;
+    struct oribi_socket_action action;
+    struct oribi_buf again = {0};
+    int code;
+    while ((code = oribi_socket_action_read(&rest, &action)) > 0)
+        if (oribi_socket_action_write(&again, &action) < 0)
+            abort();
+    if (again.len != text.n - rest.n || (again.len && memcmp(again.p, text.p, again.len) != 0))
+        abort();
+    oribi_buf_deinit(&again);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    char *text = oribi_mem_alloc(1, size ? size : 1); /* to its last byte */
+    if (size > 1)
+        memcpy(text, data + 1, size - 1);
+    if (size > 0 && data[0] & 1)
+        read_record(oribi_slice(text, size - 1));
+    else if (size > 0)
+        read_actions(oribi_slice(text, size - 1));
+    oribi_mem_free(text);
     return 0;
 }
 #endif

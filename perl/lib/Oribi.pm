@@ -13,6 +13,7 @@ XSLoader::load('Oribi', $VERSION);
 require Oribi::PartedInput;
 require Oribi::Settings;
 require Oribi::Supervisor;
+require Oribi::WebSocket;
 
 # Pointers into C: a new thread gets none of them.
 sub Oribi::Options::CLONE_SKIP    {1}
@@ -358,7 +359,8 @@ The pages of F<doc/> in the distribution are installed beside this module, in F<
     platforms.md      systems that the server runs on, and what is missing elsewhere
     files.md          files without the application, with recipes
     compression.md    compressed answers
-    streaming.md      streams, WebSockets, server-sent events
+    streaming.md      streams, server-sent events, sockets that the application takes
+    websocket.md      WebSockets
     deployment.md     systemd, start_server, containers, nginx
     tls.md            TLS and HTTP/2 without a proxy
     fleet.md          several nodes behind HAProxy, nginx or Kubernetes

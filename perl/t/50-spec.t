@@ -26,7 +26,7 @@ sub app {
     if ($env->{PATH_INFO} =~ m{\A/answer/(\d+)\z}) { return $answer{$1}->() }
     local $/;
     my $input = $env->{'psgi.input'};
-    my %seen = map { $_ => $env->{$_} } grep { !/\Apsgix?\./ && ref $env->{$_} ne 'CODE' } keys %$env;
+    my %seen = map { $_ => $env->{$_} } grep { !/\Apsgix?\./ && ref $env->{$_} ne 'CODE' && $_ ne 'oribi.websocket' } keys %$env;
     $seen{body} = <$input>;
     return [200, ['Content-Type' => 'application/json'], [$json->encode(\%seen)]];
 }

@@ -495,6 +495,15 @@ void psgi_form_boot(pTHX);
 /* http_parser.c: defines the functions of Oribi::HTTPParser. */
 void psgi_http_parser_boot(pTHX);
 
+/* websocket.c */
+void psgi_websocket_boot(pTHX);
+
+/* A handshake gets oribi.websocket. For a head with `upgrade`. */
+void psgi_websocket_offer(pTHX_ struct psgi_worker *w, HV *env, struct oribi_req *req);
+
+/* Calls the handler of a socket. False: it has died, with $@. `known`: there is such a handler. */
+bool psgi_websocket_call(pTHX_ struct psgi_worker *w, bool *known);
+
 #pragma GCC visibility pop
 
 #endif

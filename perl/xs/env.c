@@ -414,8 +414,10 @@ HV *psgi_env_build(pTHX_ struct psgi_worker *w, struct oribi_req *req)
         store_client(aTHX_ env, req);
     if (req->trailer_count > 0)
         store_trailers(aTHX_ w, env, req);
-    if (head->upgrade)
+    if (head->upgrade) {
         store_unread(aTHX_ w, env, req);
+        psgi_websocket_offer(aTHX_ w, env, req);
+    }
     return env;
 }
 

@@ -11,6 +11,7 @@
 #include "xs/binding.h"
 
 #include "oribi/base/clock.h"
+#include "oribi/worker/socket.h"
 
 #include <stdio.h>
 
@@ -69,7 +70,7 @@ static void failed_with_exception(pTHX_ struct psgi_worker *w, SV *env)
     bool timed_out = SvROK(ERRSV) && sv_derived_from(ERRSV, "Oribi::CallTimeout");
     bool cancelled = SvROK(ERRSV) && sv_derived_from(ERRSV, "Oribi::ClientGone") && psgi_cancelled(w);
     int refused = psgi_form_error_status(aTHX_ ERRSV);
-    SV *error = w->failure_page ? sv_mortalcopy(ERRSV) : NULL;
+    SV *error = w->failure_page && env ? sv_mortalcopy(ERRSV) : NULL;
     if (w->state != PSGI_GONE && !cancelled)
         psgi_log_failure(aTHX_ w, refused ? ORIBI_LOG_INFO : ORIBI_LOG_ERROR,
                          refused ? "the request is refused" : "the application died");
@@ -357,11 +358,36 @@ static void refuse_without_body(struct psgi_worker *w)
     fail_call(w, 503);
 }
 
+/* A call of a WebSocket. */
+static void serve_socket(pTHX_ struct psgi_worker *w)
+{
+    bool known;
+    if (!psgi_websocket_call(aTHX_ w, &known)) {
+        failed_with_exception(aTHX_ w, NULL);
+        return;
+    }
+    if (w->state != PSGI_OPEN)
+        return;
+    if (known)
+        (void)oribi_socket_reply(w->req); /* a frontend that has gone is nothing that the application could mend */
+    else
+        oribi_socket_unknown(w->req);
+    psgi_call_ended(w);
+}
+
 static void serve(pTHX_ struct psgi_worker *w, struct oribi_req *req)
 {
     ENTER;
     SAVETMPS;
     open_call(w, req);
+    if (UNLIKELY(oribi_socket_called(req))) {
+        serve_socket(aTHX_ w);
+        FREETMPS;
+        LEAVE;
+        come_back(w);
+        leave_child_quietly(aTHX_ w);
+        return;
+    }
     HV *env = psgi_env_build(aTHX_ w, req);
     if (env) {
         struct psgi_template *template = w->used;

@@ -96,6 +96,9 @@ static const struct oribi_option table[] = {
      .help = "user of frontends, by name or number; needs a start as root"},
     {SWITCH(frontend_sandbox, LISTEN, BOTH), .default_text = "on",
      .help = "forbid frontends all system calls that they do not need, opening files among them (seccomp)"},
+    {TIME(frontend_drain, LISTEN, BOTH), .max = HOURS_24, .default_text = "5s",
+     .help = "time over which a frontend that is replaced or stops closes its WebSockets, one after another, so that "
+             "not all clients come back at once; 0: all at once"},
 
     {OPTION(LIST, static, LISTEN, BOTH, mounts), RELOADS, .argument = "[PREFIX=]FOLDER", .default_note = "none",
      COMPOSED("[1=]2?", "/PREFIX FOLDER", "cache header index html? fallthrough? symlinks nosniff? etag"),
@@ -267,6 +270,25 @@ static const struct oribi_option table[] = {
      .help = "refuse request targets with bytes above 127 or any of \\^`{|} unescaped, as browsers send them"},
     {OPTION(BOOL, connect_allow, LIMIT, BOTH, limits.connect_allow), RELOADS, .default_text = "off",
      .help = "pass CONNECT to the application instead of answering 501"},
+
+    /* ORIBI_GROUP_WEBSOCKET */
+    {LIST(websocket_origins, WEBSOCKET, BOTH), .argument = "ORIGIN", .default_note = "the request's own host",
+     .help = "pages that may open WebSockets, beside those of the request's own host; others get 403; repeatable: "
+             "https://example.com, https://*.example.com, * for all"},
+    {TIME(websocket_ping, WEBSOCKET, BOTH), .max = HOURS_24, .default_text = "30s",
+     .help = "time without a frame of the client after which it is sent a Ping; after two without an answer its "
+             "connection is closed. 0: no Pings"},
+    {SIZE(websocket_message_max, WEBSOCKET, BOTH), .min = 1, .max = 1 << 30, .default_text = "1M",
+     .help = "longest message of a client; beyond it the socket is closed with 1009"},
+    {SIZE(websocket_pending_max, WEBSOCKET, BOTH), .min = 1024, .max = 1 << 30, .default_text = "256K",
+     .help =
+         "bytes that may wait for a client that reads slowly; beyond it the socket is closed with 1013. One message "
+         "may always wait"},
+    {COUNT(websockets_max, WEBSOCKET, BOTH), .max = 1000000, .default_text = "0",
+     .default_note = "nine tenths of connections_max",
+     .help = "open WebSockets of one frontend; beyond it 503. 0: nine tenths of connections_max"},
+    {COUNT(websocket_rate_max, WEBSOCKET, BOTH), .max = 1000000, .default_text = "0",
+     .help = "messages that a client may send in a second; beyond it the socket is closed with 1008. 0: no limit"},
 
     /* ORIBI_GROUP_RECYCLE */
     {RANGE(requests_max, RECYCLE, BOTH), RELOADS, .max = INT32_MAX, .default_text = "0",

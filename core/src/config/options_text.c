@@ -23,6 +23,7 @@ static const char *const group_titles[ORIBI_GROUP_COUNT] = {
     [ORIBI_GROUP_PROCESS] = "Processes",
     [ORIBI_GROUP_TIMEOUT] = "Timeouts",
     [ORIBI_GROUP_LIMIT] = "Limits",
+    [ORIBI_GROUP_WEBSOCKET] = "WebSockets",
     [ORIBI_GROUP_RECYCLE] = "Replacing workers, garbage collection",
     [ORIBI_GROUP_LOG] = "Logs",
     [ORIBI_GROUP_APP] = "Application",

@@ -5,6 +5,7 @@
 #include "frontend/canonical.h"
 #include "frontend/frontend.h"
 #include "frontend/upstream_request.h"
+#include "frontend/websocket.h"
 
 #include "oribi/base/clock.h"
 #include "oribi/base/error.h"
@@ -181,7 +182,7 @@ void oribi__answer_say_failed(struct oribi__upstream_request *call, int status, 
     size_t n = read_call(call, &about, &head);
     struct oribi_slice addr = about.addr_len ? oribi_slice(about.addr, about.addr_len) : ORIBI_SLICE("a unix socket");
     struct oribi_slice trace = n ? trace_of(frontend, &head) : oribi_slice("", 0);
-    if (!call->begun && refusal != ORIBI_REFUSAL_OTHER) {
+    if (!call->begun && refusal != ORIBI_REFUSAL_OTHER && !call->of_socket) {
         const struct oribi__refusal_line refused = {
             .addr = addr,
             .status = status,
@@ -195,7 +196,11 @@ void oribi__answer_say_failed(struct oribi__upstream_request *call, int status, 
     if (n)
         oribi__note_line(line, &head);
     oribi_log_about(about.request_id, trace);
-    if (call->begun)
+    if (call->of_socket)
+        oribi_log(status == 503 ? ORIBI_LOG_WARN : ORIBI_LOG_ERROR,
+                  "frontend: %s from %.*s: %s; closing the WebSocket with %u", line, (int)addr.n, addr.p, reason,
+                  oribi__websocket_code_of(status));
+    else if (call->begun)
         oribi_log(ORIBI_LOG_ERROR, "frontend: %s from %.*s: %s: the answer breaks off", line, (int)addr.n, addr.p,
                   reason);
     else
@@ -274,4 +279,31 @@ void oribi__answer_log_refused_h2(struct oribi__frontend *frontend, const struct
                                            .fault = &field,
                                            .requests = 1};
     oribi__answer_log_refused(frontend, NULL, line, &refused);
+}
+
+void oribi__answer_log_socket(struct oribi__frontend *frontend, const struct oribi__socket_end *end)
+{
+    const struct oribi__peer *peer = end->peer;
+    bool tls = peer->tls || peer->proxy_tls;
+    struct oribi_head *head = frontend->answers->access_log ? oribi_mem_try_alloc(1, sizeof(*head)) : NULL;
+    if (!head)
+        return;
+    head->method = ORIBI_SLICE("WEBSOCKET");
+    head->target = head->path = end->path;
+    head->minor = 1;
+    struct oribi_access_entry entry = {.head = head,
+                                       .remote_addr = oribi_slice(peer->addr, peer->addr_len),
+                                       .remote_port = oribi_slice(peer->port, peer->port_len),
+                                       .scheme = tls ? ORIBI_SLICE("https") : ORIBI_SLICE("http"),
+                                       .status = end->code,
+                                       .body_bytes = (int64_t)end->bytes[1],
+                                       .bytes_in = (int64_t)end->bytes[0],
+                                       .bytes_out = (int64_t)end->bytes[1],
+                                       .messages_in = (int64_t)end->messages[0],
+                                       .messages_out = (int64_t)end->messages[1],
+                                       .is_socket = true,
+                                       .request_id = end->id,
+                                       .connection_requests = 1};
+    add_line(frontend, &entry, &frontend->config->listeners[peer->listener].listener, end->opened_us);
+    oribi_mem_free(head);
 }

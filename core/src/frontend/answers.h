@@ -88,4 +88,18 @@ void oribi__answer_log_refused_h2(struct oribi__frontend *frontend, const struct
                                   struct oribi_slice line, int status, enum oribi_refusal refusal, const char *reason,
                                   const struct oribi_fault *fault);
 
+/* A WebSocket that has ended. */
+struct oribi__socket_end {
+    struct oribi_slice path;
+    struct oribi_slice id;
+    const struct oribi__peer *peer;
+    int64_t opened_us;
+    uint64_t messages[2]; /* from the client, to it; as are the next */
+    uint64_t bytes[2];
+    uint16_t code;
+};
+
+/* Writes its line in the access log: the method WEBSOCKET, the close code in the place of the status. */
+void oribi__answer_log_socket(struct oribi__frontend *frontend, const struct oribi__socket_end *end);
+
 #endif

@@ -8,6 +8,7 @@
 #include "frontend/local.h"
 #include "frontend/tunnel.h"
 #include "frontend/upstream_request.h"
+#include "frontend/websocket.h"
 
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
@@ -18,6 +19,8 @@
 #include <string.h>
 
 enum { RETRY_AFTER_S = 1, STATUS_GONE = 499 };
+
+static const struct oribi_header version_field = {"Sec-WebSocket-Version", "13", 21, 2}; /* RFC 6455 4.4 */
 
 /* A call's client: exchange->user is the call, call->owner the connection. */
 static struct oribi_conn *conn_of(const struct oribi__upstream_request *call)
@@ -47,6 +50,20 @@ static void end(struct oribi__upstream_request *call, bool closes)
         oribi_timeouts_arm(&frontend->reactor.timeouts, &c->timer, ORIBI_TIMEOUT_NONE, frontend->reactor.now_ms);
     oribi__upstream_destroy(call);
     oribi_conn_finish(&frontend->reactor, c, closes);
+}
+
+static struct oribi__peer peer_of(const struct oribi__frontend *frontend, const struct oribi_conn *c)
+{
+    const struct oribi_frontend_listener *listener = c->listener;
+    struct oribi__peer peer = {.fd = c->watch.fd,
+                               .tls = c->transport ? oribi_tls_info_of(c->transport) : NULL,
+                               .listener = (uint32_t)(listener - frontend->config->listeners),
+                               .proxy_tls = c->proxy_tls,
+                               .addr_len = c->addr_len,
+                               .port_len = c->port_len};
+    memcpy(peer.addr, c->addr, sizeof(peer.addr));
+    memcpy(peer.port, c->port, sizeof(peer.port));
+    return peer;
 }
 
 /* The answer cannot be ended: without its end the client must not take it for whole. */
@@ -121,8 +138,60 @@ static bool keeps(const struct oribi__upstream_request *call)
     return c->exchange->head.keep_alive && !frontend_of(call)->draining && (max == 0 || c->request_count < max);
 }
 
+/* The record of a WebSocket is whole: the connection leaves the reactor. */
+static void become_socket(struct oribi__upstream_request *call)
+{
+    struct oribi__frontend *frontend = frontend_of(call);
+    struct oribi_conn *c = conn_of(call);
+    struct oribi_slice behind;
+    struct oribi__peer peer = peer_of(frontend, c);
+    int fd = oribi_conn_flush(&frontend->reactor, c) == 0 ? oribi_conn_withdraw(&frontend->reactor, c, &behind) : -1;
+    if (fd < 0) {
+        cut(call);
+        return;
+    }
+    struct oribi__websocket *socket = call->accepted;
+    peer.fd = fd;
+    peer.transport = c->transport;
+    c->transport = NULL;
+    oribi__websocket_start(socket, &peer, behind);
+    call->accepted = NULL;
+    c->exchange->user = NULL;
+    oribi__upstream_destroy(call);
+    oribi_conn_release(&frontend->reactor, c);
+}
+
+static void take_record(struct oribi__upstream_request *call, struct oribi_slice part, bool last)
+{
+    if (oribi__websocket_take_record(call->accepted, part, last) < 0)
+        oribi__upstream_failed(call, 502, ORIBI_REFUSAL_OTHER, "the record of a WebSocket that cannot be read");
+    else if (last)
+        become_socket(call);
+}
+
+/* The application has accepted a handshake. */
+static void accept_socket(struct oribi__upstream_request *call, const struct oribi_answer *answer,
+                          struct oribi_slice body, bool last)
+{
+    struct oribi__frontend *frontend = frontend_of(call);
+    call->begun = false; /* the client has nothing yet */
+    if (!oribi__websocket_room(frontend)) {
+        oribi__upstream_failed(call, 503, ORIBI_REFUSAL_WEBSOCKETS, "too many WebSockets are open (websockets_max)");
+        return;
+    }
+    call->accepted = oribi__websocket_create(frontend, &conn_of(call)->exchange->head, answer);
+    if (!call->accepted)
+        oribi__upstream_failed(call, 502, ORIBI_REFUSAL_OTHER, "an answer to a handshake that cannot be passed on");
+    else
+        take_record(call, body, last);
+}
+
 static void begin(struct oribi__upstream_request *call, struct oribi_answer *answer, struct oribi_slice body, bool last)
 {
+    if (__builtin_expect(call->offers, 0) && oribi__websocket_accepts(answer)) {
+        accept_socket(call, answer, body, last);
+        return;
+    }
     struct oribi__frontend *frontend = frontend_of(call);
     struct oribi_conn *c = conn_of(call);
     const struct oribi_head *head = &c->exchange->head;
@@ -164,6 +233,10 @@ static void begin(struct oribi__upstream_request *call, struct oribi_answer *ans
 
 static void more(struct oribi__upstream_request *call, struct oribi_slice body, bool last)
 {
+    if (__builtin_expect(call->accepted != NULL, 0)) {
+        take_record(call, body, last);
+        return;
+    }
     struct oribi__frontend *frontend = frontend_of(call);
     struct oribi_conn *c = conn_of(call);
     struct iovec vec[5];
@@ -205,6 +278,7 @@ static void fail(struct oribi__upstream_request *call, int status, const char *r
     struct oribi_server_answer own = {.status = status,
                                       .is_head = c->exchange->head.is_head,
                                       .retry_after_s = status == 503 ? RETRY_AFTER_S : 0,
+                                      .field = status == 426 ? version_field : (struct oribi_header){0},
                                       .date = oribi_reactor_date(&frontend->reactor),
                                       .added = frontend->answers->added};
     char text[ORIBI__OWN_TEXT_CAP];
@@ -314,19 +388,17 @@ static void take(struct oribi__frontend *frontend, struct oribi_conn_request *ex
         return;
     }
     exchange->user = call;
-    const struct oribi_frontend_listener *listener = c->listener;
-    struct oribi__peer peer = {.fd = c->watch.fd,
-                               .tls = c->transport ? oribi_tls_info_of(c->transport) : NULL,
-                               .listener = (uint32_t)(listener - frontend->config->listeners),
-                               .proxy_tls = c->proxy_tls,
-                               .addr_len = c->addr_len,
-                               .port_len = c->port_len};
-    memcpy(peer.addr, c->addr, sizeof(peer.addr));
-    memcpy(peer.port, c->port, sizeof(peer.port));
+    struct oribi__peer peer = peer_of(frontend, c);
     oribi__count_request(call, head->method, false);
     call->is_head = head->is_head;
     call->safe = oribi_canonical_is_safe(head->method);
     call->upgrades = head->upgrade;
+    enum oribi_refusal refusal = ORIBI_REFUSAL_OTHER;
+    const char *reason = NULL;
+    if (__builtin_expect(head->upgrade, 0))
+        refusal = oribi__websocket_check(frontend, head, &call->offers, &reason);
+    if (call->offers)
+        call->websocket = ORIBI_SLICE("O");
     int64_t len = body_of(call, exchange);
     bool trailers = head->chunked && exchange->chunked.trailers.len > 0;
     int code = oribi__upstream_about(call, &peer, head, head->minor ? 11 : 10, head->keep_alive);
@@ -336,6 +408,8 @@ static void take(struct oribi__frontend *frontend, struct oribi_conn_request *ex
     (void)oribi_conn_tells_leaving(&frontend->reactor, c); /* else a client that goes is found by what is sent to it */
     if (code < 0)
         oribi__upstream_failed(call, 503, ORIBI_REFUSAL_MEMORY, "out of memory");
+    else if (refusal != ORIBI_REFUSAL_OTHER)
+        oribi__upstream_failed(call, oribi_refusal_status(refusal), refusal, reason);
     else if (!oribi__frontend_local_claims(frontend, call, head) || !oribi__frontend_local_submit(call))
         oribi__upstream_submit(call);
 }

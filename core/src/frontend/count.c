@@ -74,10 +74,12 @@ static void put_states(const struct oribi__frontend *frontend)
     uint64_t sums[ORIBI_SLOT_CONN_STATES] = {0};
     oribi_slot_add_counted(sums, frontend->reactor.conn_count, frontend->waiting_h1, frontend->reactor.timeouts.armed);
     sums[ORIBI_SLOT_CONN_READING] += frontend->arrival_count;
-    sums[ORIBI_SLOT_CONN_IDLE] += frontend->resting_count;
+    uint32_t sockets_called =
+        frontend->websocket_calls < frontend->websocket_count ? frontend->websocket_calls : frontend->websocket_count;
+    sums[ORIBI_SLOT_CONN_IDLE] += frontend->resting_count + frontend->websocket_count - sockets_called;
     sums[ORIBI_SLOT_CONN_WAITING] += frontend->waiting_h2;
-    sums[ORIBI_SLOT_CONN_CALLING] +=
-        frontend->client_count - frontend->resting_count - frontend->waiting_h2 + frontend->tunnel_count;
+    sums[ORIBI_SLOT_CONN_CALLING] += frontend->client_count - frontend->resting_count - frontend->waiting_h2 +
+                                     frontend->tunnel_count + sockets_called;
     for (uint32_t i = 0; i < ORIBI_SLOT_CONN_STATES; i++)
         set(&frontend->slot->states[i], (uint32_t)sums[i]);
 }
@@ -89,6 +91,7 @@ void oribi__count_turn(struct oribi__frontend *frontend)
     set(&slot->clients[ORIBI_FRONTEND_H1], frontend->reactor.conn_count);
     set(&slot->clients[ORIBI_FRONTEND_H2], frontend->client_count);
     set(&slot->clients[ORIBI_FRONTEND_TUNNEL], frontend->tunnel_count);
+    set(&slot->clients[ORIBI_FRONTEND_WEBSOCKET], frontend->websocket_count);
     put_states(frontend);
     set(&slot->streams, frontend->stream_count);
     set(&slot->calls_out, frontend->calls_out);

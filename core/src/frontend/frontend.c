@@ -12,6 +12,7 @@
 #include "frontend/run.h"
 #include "frontend/tunnel.h"
 #include "frontend/upstream_request.h"
+#include "frontend/websocket.h"
 
 #include "oribi/base/clock.h"
 #include "oribi/base/error.h"
@@ -79,6 +80,7 @@ struct whole {
     struct oribi__locals locals;
     struct oribi__tunnels tunnels;
     struct oribi__upstream upstream;
+    struct oribi__websockets websockets;
 };
 
 static struct whole *whole_of(struct oribi__frontend *frontend)
@@ -103,6 +105,7 @@ static struct oribi__frontend *make(struct oribi_frontend_config *config)
     frontend->locals = &whole->locals;
     frontend->tunnels = &whole->tunnels;
     frontend->upstream = &whole->upstream;
+    frontend->websockets = &whole->websockets;
     oribi_limits_init(&frontend->answer_limits);
     frontend->answer_limits.body_bytes_max = INT64_MAX;
     frontend->answer_limits.fields_max = ORIBI_FIELDS_CAP;
@@ -159,6 +162,7 @@ void oribi__frontend_destroy(struct oribi__frontend *frontend)
     oribi__arrive_close_all(frontend);
     oribi__h2_close_all(frontend);
     oribi__tunnel_close_all(frontend);
+    oribi__websockets_deinit(frontend);
     oribi__channels_close_idle(frontend);
     oribi_reactor_deinit(&frontend->reactor); /* closes connections, whose calls close their channels */
     oribi__channels_deinit(frontend);
@@ -189,6 +193,7 @@ static void drain(struct oribi__frontend *frontend, int64_t timeout_ms, bool las
         frontend->drain_since_ms = now_ms;
         oribi__frontend_accept_stop(frontend, last);
         oribi__h2_drain(frontend);
+        oribi__websockets_drain(frontend, last);
         whole_of(frontend)->drain_look = (struct oribi_timer){.expired = on_drain_look, .owner = frontend};
         on_drain_look(frontend);
     }
@@ -263,7 +268,7 @@ static void take_order(struct oribi__frontend *frontend)
 /* How long nothing is to be done without an event, -1: for ever. The reactor adds its own timeouts. */
 static int64_t wait_ms(const struct oribi__frontend *frontend)
 {
-    if (frontend->h2->dirty || frontend->tunnels->posted || frontend->channels->posted)
+    if (frontend->h2->dirty || frontend->tunnels->posted || frontend->channels->posted || frontend->websockets->posted)
         return 0;
     int64_t now_ms = frontend->reactor.now_ms;
     int64_t at_ms = oribi_timers_next_at(&frontend->timers);
@@ -284,7 +289,8 @@ static void expire(struct oribi__frontend *frontend)
 static bool is_empty(const struct oribi__frontend *frontend)
 {
     return frontend->reactor.conn_count == 0 && frontend->client_count == 0 && frontend->arrival_count == 0 &&
-           frontend->tunnel_count == 0 && !oribi__frontend_accept_listens(frontend);
+           frontend->tunnel_count == 0 && oribi__websockets_are_over(frontend) &&
+           !oribi__frontend_accept_listens(frontend);
 }
 
 /* Connections that rest are closed; a request that is on its way there is answered within the grace. */
@@ -311,6 +317,7 @@ static void turn(struct oribi__frontend *frontend)
     oribi__dispatch(frontend);
     oribi__h2_turn(frontend);
     oribi__tunnel_turn(frontend);
+    oribi__websockets_turn(frontend);
     oribi__channels_wake(frontend);
     oribi__channels_free_closed(frontend);
     oribi__count_turn(frontend);

@@ -23,6 +23,7 @@ struct oribi__h2_clients;
 struct oribi__locals;
 struct oribi__tunnels;
 struct oribi__upstream;
+struct oribi__websockets;
 
 enum {
     ORIBI__FRONTEND_INLINE_BYTES = 128 * 1024, /* of a request's body, beyond it the body goes to a file */
@@ -48,15 +49,17 @@ struct oribi__frontend {
     struct oribi_frontend_slot no_slot; /* for a frontend that no supervisor has given a slot */
     uint64_t bytes_in;
     uint64_t bytes_out;
-    uint32_t arrival_count; /* arrive.h */
-    uint32_t client_count;  /* clients_h2.h, as are the next two */
-    uint32_t resting_count; /* clients without a stream */
-    uint32_t waiting_h2;    /* clients of which each request waits for a worker */
-    uint32_t stream_count;  /* streams_h2.h */
-    uint32_t waiting_h1;    /* clients_h1.h: connections whose request waits for a worker */
-    uint32_t tunnel_count;  /* tunnel.h */
-    uint32_t queue_len;     /* dispatch.h */
-    uint32_t calls_out;     /* channel.h */
+    uint32_t arrival_count;   /* arrive.h */
+    uint32_t client_count;    /* clients_h2.h, as are the next two */
+    uint32_t resting_count;   /* clients without a stream */
+    uint32_t waiting_h2;      /* clients of which each request waits for a worker */
+    uint32_t stream_count;    /* streams_h2.h */
+    uint32_t waiting_h1;      /* clients_h1.h: connections whose request waits for a worker */
+    uint32_t tunnel_count;    /* tunnel.h */
+    uint32_t websocket_count; /* websocket.h: open ones, whose handshake is over */
+    uint32_t websocket_calls; /* calls of theirs that wait or are out */
+    uint32_t queue_len;       /* dispatch.h */
+    uint32_t calls_out;       /* channel.h */
 
     /* modules */
     struct oribi__accept *accept;
@@ -69,14 +72,15 @@ struct oribi__frontend {
     struct oribi__locals *locals;
     struct oribi__tunnels *tunnels;
     struct oribi__upstream *upstream;
+    struct oribi__websockets *websockets;
 };
 
-/* Makes room in the timers for those of one client more: an arrival and a client of HTTP/2 have one each. 0 or
- * ORIBI_ENOMEM. */
+/* Makes room in the timers for those of one client more: an arrival, a client of HTTP/2 and a WebSocket have one
+ * each. 0 or ORIBI_ENOMEM. */
 static inline int oribi__frontend_reserve_timer(struct oribi__frontend *frontend)
 {
-    return oribi_timers_try_reserve(&frontend->timers,
-                                    ORIBI__FRONTEND_TIMERS + frontend->arrival_count + frontend->client_count + 1);
+    return oribi_timers_try_reserve(&frontend->timers, ORIBI__FRONTEND_TIMERS + frontend->arrival_count +
+                                                           frontend->client_count + frontend->websocket_count + 1);
 }
 
 #endif

@@ -5,6 +5,7 @@
 #include "frontend/count.h"
 #include "frontend/dispatch.h"
 #include "frontend/frontend.h"
+#include "frontend/websocket.h"
 
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
@@ -65,6 +66,8 @@ void oribi__upstream_destroy(struct oribi__upstream_request *call)
     struct oribi__frontend *frontend = call->frontend;
     unblock(call);
     oribi__upstream_unlist(call);
+    if (__builtin_expect(call->accepted != NULL, 0))
+        oribi__websocket_discard(call->accepted);
     if (call->of_local && call->state == ORIBI__CALL_OUT)
         oribi__count_local(call, 0); /* its client has gone */
     if (call->state == ORIBI__CALL_QUEUED)
@@ -115,12 +118,13 @@ int oribi__upstream_about(struct oribi__upstream_request *call, const struct ori
         .begins = OF(begins),
         .ends = OF(ends),
         .pem = OF(pem),
+        .websocket = call->websocket,
     };
     memcpy(about.addr, peer->addr, peer->addr_len);
     memcpy(about.port, peer->port, peer->port_len);
     size_t room = 256 + about.request_id.n + about.sni.n + about.subject.n + about.issuer.n + about.serial.n +
                   about.pem.n + about.verify.n + about.begins.n + about.ends.n + about.alpn.n + about.tls_version.n +
-                  about.cipher.n;
+                  about.cipher.n + about.websocket.n;
     char *p = oribi_buf_try_reserve(&call->head, room);
     size_t n = p ? oribi_channel_head_write(&about, p, room) : 0;
     if (p && n == 0) { /* a certificate that is too long to be told */

@@ -13,6 +13,7 @@
 
 struct oribi__channel;
 struct oribi__frontend;
+struct oribi__websocket;
 
 struct oribi__upstream_request;
 
@@ -70,16 +71,20 @@ struct oribi__upstream_request {
     bool begun;   /* the client has the answer's head */
     bool blocked; /* the channel is not read until the client has taken more */
     bool upgrades;
-    bool finished;     /* the client will send no more */
-    bool streams;      /* the answer's length was not known at its begin */
-    bool closes;       /* the client's connection, after it */
-    bool of_local;     /* the local content is asked: it holds no worker, however slow its client is */
-    bool listed;       /* clients_h1.c: its output waits for the socket */
-    uint8_t framing;   /* towards the client */
-    uint8_t method;    /* enum oribi_slot_method */
-    uint8_t refusal;   /* enum oribi_refusal; OTHER: it was not refused */
-    uint16_t status;   /* of the answer that the local content has begun */
-    uint32_t listener; /* in config->listeners */
+    bool finished;                     /* the client will send no more */
+    bool streams;                      /* the answer's length was not known at its begin */
+    bool closes;                       /* the client's connection, after it */
+    bool of_local;                     /* the local content is asked: it holds no worker, however slow its client is */
+    bool listed;                       /* clients_h1.c: its output waits for the socket */
+    uint8_t framing;                   /* towards the client */
+    uint8_t method;                    /* enum oribi_slot_method */
+    uint8_t refusal;                   /* enum oribi_refusal; OTHER: it was not refused */
+    uint16_t status;                   /* of the answer that the local content has begun */
+    bool offers;                       /* a handshake of a WebSocket that the application may accept */
+    bool of_socket;                    /* a call of a WebSocket, and no request of a client */
+    uint32_t listener;                 /* in config->listeners */
+    struct oribi_slice websocket;      /* record for the channel head, borrowed until that is written */
+    struct oribi__websocket *accepted; /* owned, until its record is whole; NULL: it was not accepted */
     int64_t complete_us;
     uint64_t path_hash; /* local.c */
     struct oribi__upstream_request *blocked_next;
@@ -105,7 +110,8 @@ struct oribi__upstream_request *oribi__upstream_create(struct oribi__frontend *f
 /* Takes it from the queue or closes its channel, if need be, and frees it. No ops are called. */
 void oribi__upstream_destroy(struct oribi__upstream_request *call);
 
-/* Writes the channel head to call->head, which is empty. 0 or ORIBI_ENOMEM. */
+/* Writes the channel head to call->head, which is empty. `head` NULL: the call is no request of a client. 0 or
+ * ORIBI_ENOMEM. */
 int oribi__upstream_about(struct oribi__upstream_request *call, const struct oribi__peer *peer,
                           const struct oribi_head *head, uint8_t protocol, bool keeps);
 

@@ -34,6 +34,7 @@ enum {
     EXT_BEGINS = 0xE7,
     EXT_ENDS = 0xE8,
     EXT_PEM = 0xE9,
+    EXT_WEBSOCKET = 0xEA,
     SSL_FIXED_BYTES = 5,
     SSL_CLIENT = 0x01,
     PROTOCOL_BYTES = 2,
@@ -155,6 +156,7 @@ size_t oribi_channel_head_write(const struct oribi_channel_head *head, char *dst
     put_extension(&w, EXT_BEGINS, head->begins);
     put_extension(&w, EXT_ENDS, head->ends);
     put_extension(&w, EXT_PEM, head->pem);
+    put_extension(&w, EXT_WEBSOCKET, head->websocket);
     if (w.full)
         return 0;
     size_t len = (size_t)(w.at - start);
@@ -211,6 +213,8 @@ static struct oribi_slice *slot_of(struct oribi_channel_head *head, uint8_t type
         return &head->ends;
     case EXT_PEM:
         return &head->pem;
+    case EXT_WEBSOCKET:
+        return &head->websocket;
     default:
         return NULL;
     }

@@ -38,6 +38,10 @@ static const struct {
     [ORIBI_REFUSAL_WORKER_END] = {"worker_end", 503},
     [ORIBI_REFUSAL_MULTIPART] = {"multipart", 400},
     [ORIBI_REFUSAL_MULTIPART_MAX] = {"multipart_max", 413},
+    [ORIBI_REFUSAL_WEBSOCKET] = {"websocket_handshake", 400},
+    [ORIBI_REFUSAL_WEBSOCKET_VERSION] = {"websocket_version", 426},
+    [ORIBI_REFUSAL_WEBSOCKET_ORIGIN] = {"websocket_origins", 403},
+    [ORIBI_REFUSAL_WEBSOCKETS] = {"websockets_max", 503},
 };
 
 enum oribi_refusal oribi_refusal_of(int error, enum oribi_refusal bad)

@@ -484,11 +484,15 @@ size_t oribi_response_own(const struct oribi_server_answer *own, char *dst, size
         end = put(end, reason);
     }
     *end++ = '\n';
-    const struct oribi_header headers[] = {{"Content-Type", type.p, 12, (uint32_t)type.n},
-                                           {"Retry-After", seconds, 11, (uint32_t)(seconds_end - seconds)}};
+    struct oribi_header headers[3] = {{"Content-Type", type.p, 12, (uint32_t)type.n}};
+    uint32_t header_count = 1;
+    if (own->retry_after_s)
+        headers[header_count++] = (struct oribi_header){"Retry-After", seconds, 11, (uint32_t)(seconds_end - seconds)};
+    if (own->field.name_len)
+        headers[header_count++] = own->field;
     struct oribi_response res = {.status = own->status,
                                  .headers = headers,
-                                 .header_count = own->retry_after_s ? 2 : 1,
+                                 .header_count = header_count,
                                  .minor = 1,
                                  .is_head = own->is_head,
                                  .body_len = own->page.p ? (int64_t)own->page.n : end - body,

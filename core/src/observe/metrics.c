@@ -205,7 +205,7 @@ static uint64_t frontend_sum(const struct oribi__scrape *scrape, size_t offset)
 
 static void put_frontend_clients(struct oribi__scrape *scrape, const struct oribi__metric *metric)
 {
-    static const char *const names[ORIBI_FRONTEND_CLIENTS] = {"arriving", "http1", "http2", "tunnel"};
+    static const char *const names[ORIBI_FRONTEND_CLIENTS] = {"arriving", "http1", "http2", "tunnel", "websocket"};
     for (uint32_t i = 0; i < ORIBI_FRONTEND_CLIENTS; i++)
         put_count(scrape, metric, names[i],
                   frontend_sum(scrape, offsetof(struct oribi_frontend_slot, clients) + i * sizeof(uint32_t)));
@@ -253,6 +253,19 @@ static const char *handshake_failures_of(uint32_t i, char text[16])
 static const char *protocol_of(uint32_t i, char text[16])
 {
     return i ? "http2" : "http1";
+}
+
+static const char *close_code_of(uint32_t i, char text[16])
+{
+    if (oribi_frontend_close_codes[i] == 0)
+        return "other";
+    (void)snprintf(text, 16, "%u", oribi_frontend_close_codes[i]);
+    return text;
+}
+
+static const char *direction_of(uint32_t i, char text[16])
+{
+    return i ? "out" : "in";
 }
 
 /* --- of certificates by ACME --- */
@@ -655,6 +668,13 @@ static const struct oribi__metric table[] = {
      .help = "bytes that frontends read from clients, without TLS"},
     {"oribi_frontend_sent_bytes", .unit = "bytes", FRONTEND(bytes_out, 1),
      .help = "bytes that frontends sent to clients, without TLS"},
+    {"oribi_websockets_opened", FRONTEND(websocket_count, 1), .help = "WebSockets that the application has accepted"},
+    {"oribi_websockets_closed", LABEL("code", close_code_of), FRONTEND(websocket_closed, ORIBI_FRONTEND_CLOSE_CODES),
+     .help = "WebSockets that have ended, by their close code (1006: without one)"},
+    {"oribi_websocket_messages", LABEL("direction", direction_of), FRONTEND(websocket_messages, 2),
+     .help = "messages from clients and to clients"},
+    {"oribi_websocket_message_bytes", LABEL("direction", direction_of), .unit = "bytes", FRONTEND(websocket_bytes, 2),
+     .help = "bytes of these messages"},
     {"oribi_worker_exits", LABEL("reason", NULL), .put = put_exits, .help = "workers that ended"},
     {"oribi_reloads", LABEL("result", NULL), .put = put_reloads, .help = "reloads that have ended"},
     {"oribi_last_reload_seconds", .unit = "seconds", .kind = ORIBI__GAUGE, .put = put_reload_time,

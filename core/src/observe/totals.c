@@ -188,6 +188,10 @@ static const struct run {
     FRONTEND(reset_count),
     FRONTEND(bytes_in),
     FRONTEND(bytes_out),
+    FRONTEND(websocket_count),
+    FRONTEND(websocket_closed),
+    FRONTEND(websocket_messages),
+    FRONTEND(websocket_bytes),
 };
 
 enum { RUNS = sizeof(runs) / sizeof(runs[0]) };

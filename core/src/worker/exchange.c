@@ -7,6 +7,7 @@
 #include "worker/placement/accept.h"
 #include "worker/placement/ownership.h"
 #include "worker/reply.h"
+#include "worker/socket.h"
 
 #include "oribi/base/clock.h"
 #include "oribi/worker/logs/request_log.h"
@@ -103,6 +104,7 @@ struct oribi_req *oribi__exchange_begin(struct oribi__exchange *exchange, struct
     exchange->held = (struct oribi_buf){0};
     exchange->framed = NULL;
     exchange->coder = NULL;
+    exchange->websocket = NULL;
     exchange->none_match = oribi_slice(NULL, 0);
     exchange->phase = ORIBI_PHASE_OPEN;
     exchange->status = 0;
@@ -185,8 +187,10 @@ static inline __attribute__((always_inline)) void end_call(struct oribi__exchang
     if (__builtin_expect(call_us > ORIBI_LONG_US, 0))
         oribi__slow_end(exchange, status, now_us);
     oribi_buf_deinit(&exchange->held);
-    if (__builtin_expect((uintptr_t)exchange->framed | (uintptr_t)exchange->coder, 0)) { /* one comparison for both */
+    if (__builtin_expect((uintptr_t)exchange->framed | (uintptr_t)exchange->coder | (uintptr_t)exchange->websocket,
+                         0)) { /* one comparison for all */
         oribi__framed_free(exchange);
+        oribi__socket_free(exchange);
         oribi__compress_give_back(exchange);
     }
     oribi__call_took(w, call_us, now_us);

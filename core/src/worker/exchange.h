@@ -15,6 +15,7 @@
 
 struct oribi__framed;
 struct oribi__coder;
+struct oribi__socket_call;
 
 enum oribi__phase {
     ORIBI_PHASE_OPEN,    /* nothing answered */
@@ -28,17 +29,18 @@ struct oribi__exchange {
     struct oribi_worker *worker;
     struct oribi_thread *thread; /* whose call this is; NULL: answered without one */
     int64_t started_us;
-    int64_t body_sent;             /* body bytes given to the connection, framing not counted */
-    int64_t sent_before;           /* bytes of the connection that stand in front of this answer */
-    int64_t overhead;              /* of this answer: its head and what frames its body */
-    int64_t left;                  /* of a known length; -1 when not known */
-    int64_t waited_pending;        /* bytes that were queued when oribi_reply_wait() last saw that change */
-    int64_t waited_since_ms;       /* when oribi_reply_wait() saw that change */
-    struct oribi_buf held;         /* of a stream: its head until that is sent, then what burst.h gathers */
-    int64_t now_us;                /* of a stream: when the application began the write that goes on */
-    int64_t piece_us;              /* of a stream: when the piece before was written */
-    struct oribi__framed *framed;  /* of a stream that the application frames itself, else NULL */
-    struct oribi__coder *coder;    /* of an answer that is compressed, else NULL */
+    int64_t body_sent;                    /* body bytes given to the connection, framing not counted */
+    int64_t sent_before;                  /* bytes of the connection that stand in front of this answer */
+    int64_t overhead;                     /* of this answer: its head and what frames its body */
+    int64_t left;                         /* of a known length; -1 when not known */
+    int64_t waited_pending;               /* bytes that were queued when oribi_reply_wait() last saw that change */
+    int64_t waited_since_ms;              /* when oribi_reply_wait() saw that change */
+    struct oribi_buf held;                /* of a stream: its head until that is sent, then what burst.h gathers */
+    int64_t now_us;                       /* of a stream: when the application began the write that goes on */
+    int64_t piece_us;                     /* of a stream: when the piece before was written */
+    struct oribi__framed *framed;         /* of a stream that the application frames itself, else NULL */
+    struct oribi__coder *coder;           /* of an answer that is compressed, else NULL */
+    struct oribi__socket_call *websocket; /* of a handshake that was accepted, or of a call; else NULL */
     struct oribi_slice none_match; /* If-None-Match as it came, where the application sees it expanded; else NULL */
     enum oribi__phase phase;
     enum oribi_framing framing;

@@ -3,6 +3,9 @@
 
 #include <string.h>
 
+const uint16_t oribi_frontend_close_codes[ORIBI_FRONTEND_CLOSE_CODES] = {1000, 1001, 1002, 1003, 1005, 1006, 1007,
+                                                                         1008, 1009, 1011, 1012, 1013, 0};
+
 /* One writer: a plain load and a store. */
 void oribi_frontend_slot_count(_Atomic uint64_t *counter, uint64_t n)
 {

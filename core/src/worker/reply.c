@@ -4,6 +4,7 @@
 #include "worker/compress.h"
 #include "worker/logs/exchange_log.h"
 #include "worker/placement/ownership.h"
+#include "worker/socket.h"
 
 #include "oribi/base/clock.h"
 #include "oribi/base/error.h"
@@ -367,6 +368,19 @@ int oribi__reply_whole(struct oribi__exchange *exchange, int status, const struc
     return send_answer(exchange, &head, promised, body, body_count, body_len);
 }
 
+int oribi__reply_accept(struct oribi__exchange *exchange, const struct oribi_header *headers, uint32_t header_count,
+                        const struct iovec *record)
+{
+    struct oribi__head_text head;
+    int64_t promised;
+    oribi__enter(exchange->worker);
+    int result = oribi__reply_head(exchange, 200, headers, header_count, (int64_t)record->iov_len, &head, &promised);
+    if (result < 0)
+        return still_open(exchange, result);
+    exchange->status = 101;
+    return send_answer(exchange, &head, (int64_t)record->iov_len, record, 1, (int64_t)record->iov_len);
+}
+
 int oribi_reply(struct oribi_req *req, int status, const struct oribi_header *headers, uint32_t header_count,
                 const struct iovec *body, size_t body_count)
 {
@@ -374,6 +388,8 @@ int oribi_reply(struct oribi_req *req, int status, const struct oribi_header *he
     if (oribi__call_is_abandoned(exchange))
         return ORIBI_ECLOSED;
     assert(exchange->phase == ORIBI_PHASE_OPEN);
+    if (__builtin_expect(exchange->websocket != NULL, 0) && status == 101)
+        return oribi__socket_reply_accept(exchange, headers, header_count);
     if (__builtin_expect(exchange->worker->compression != NULL, 0))
         return oribi__compress_reply(exchange, status, headers, header_count, body, body_count);
     return oribi__reply_whole(exchange, status, headers, header_count, body, body_count,

@@ -41,6 +41,11 @@ void oribi__head_text_free(struct oribi__head_text *head);
 int oribi__reply_whole(struct oribi__exchange *exchange, int status, const struct oribi_header *headers,
                        uint32_t header_count, const struct iovec *body, size_t body_count, int64_t body_len);
 
+/* Answers a handshake of a WebSocket that was accepted, towards the frontend with the status 200 and the record as the
+ * body; logged and counted as 101. As oribi_reply(). */
+int oribi__reply_accept(struct oribi__exchange *exchange, const struct oribi_header *headers, uint32_t header_count,
+                        const struct iovec *record);
+
 /* oribi_reply_begin() and oribi_reply_write() without compression, with the reactor. total: bytes of the vector, more
  * than 0. */
 int oribi__stream_begin(struct oribi__exchange *exchange, int status, const struct oribi_header *headers,

@@ -528,6 +528,11 @@ bool fake_tries_answer(int far, const char *answer)
     return send_far(far_of(far), answer, n) == (ssize_t)n;
 }
 
+void fake_answers_bytes(int far, const char *p, size_t n)
+{
+    ok_named(send(far_of(far)->fd, p, n, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)n, "the worker answers");
+}
+
 void fake_answers(int far, const char *answer)
 {
     ok_named(fake_tries_answer(far, answer), "the worker answers");

@@ -127,6 +127,7 @@ size_t fake_asked_len(void);          /* bytes of the last result, which may hol
 const char *fake_asked_body(int far); /* the request's body that travelled in a file; NULL: none did */
 bool fake_is_over(int far);           /* the frontend has closed the channel, or its sending half */
 void fake_answers(int far, const char *text);
+void fake_answers_bytes(int far, const char *p, size_t n);
 bool fake_tries_answer(int far, const char *text); /* the same without a check of its own */
 size_t fake_floods(int far, size_t n);             /* n bytes 'x' as far as the socket takes them; returns how many */
 void fake_lends(int far);                          /* an application has had the descriptor */

@@ -21,7 +21,8 @@ static struct oribi_channel_head sample(const char *addr)
                                       .sni = ORIBI_SLICE("a.example"),
                                       .tls_version = ORIBI_SLICE("TLSv1.3"),
                                       .cipher = ORIBI_SLICE("TLS_AES_128_GCM_SHA256"),
-                                      .subject = ORIBI_SLICE("CN=a")};
+                                      .subject = ORIBI_SLICE("CN=a"),
+                                      .websocket = ORIBI_SLICE("O")};
     memcpy(made.addr, addr, strlen(addr));
     memcpy(made.port, "54321", 5);
     return made;
@@ -61,6 +62,7 @@ static void test_there_and_back(void)
         is_bytes(head.cipher.p, head.cipher.n, "TLS_AES_128_GCM_SHA256", 22);
         is_bytes(head.tls_version.p, head.tls_version.n, "TLSv1.3", 7);
         is_bytes(head.subject.p, head.subject.n, "CN=a", 4);
+        is_bytes(head.websocket.p, head.websocket.n, "O", 1);
         ok_eq(head.issuer.n, 0);
     }
 }

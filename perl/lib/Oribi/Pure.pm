@@ -2309,6 +2309,7 @@ https_redirect|COUNT||
 frontends|COUNT||
 frontend_user|TEXT||
 frontend_sandbox|BOOL||
+frontend_drain|TIME||
 static|LIST||
 sendfile_root|LIST||
 sendfile_map|LIST||
@@ -2340,6 +2341,12 @@ queue_time_max|TIME||
 multipart_stream|BOOL||
 static_memory_max|SIZE||
 static_open_max|COUNT||
+websocket_origins|LIST||
+websocket_ping|TIME||
+websocket_message_max|SIZE||
+websocket_pending_max|SIZE||
+websockets_max|COUNT||
+websocket_rate_max|COUNT||
 memory_max|SIZE||
 refork_after|COUNT||
 slow_log|TIME||

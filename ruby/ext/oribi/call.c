@@ -4,6 +4,7 @@
 #include "ext.h"
 
 #include "oribi/base/log.h"
+#include "oribi/worker/socket.h"
 
 static ID id_call;
 static ID id_close;
@@ -88,6 +89,10 @@ int ext_call_wait_room(struct ext_call *call)
 static VALUE call_and_reply(VALUE arg)
 {
     struct ext_call *call = (struct ext_call *)arg;
+    if (RB_UNLIKELY(oribi_socket_called(call->req))) {
+        ext_websocket_serve(call);
+        return Qnil;
+    }
     ext_env_build(call);
     call->response = rb_funcallv(call->worker->app, id_call, 1, &call->env);
     if (RB_UNLIKELY(oribi_worker_abandoned(call->worker->core)))

@@ -403,8 +403,10 @@ void ext_env_build(struct ext_call *call)
         set_client(call, env);
     if (RB_UNLIKELY(call->req->trailer_count > 0))
         rb_hash_aset(env, key_trailers, trailers_of(call->req));
-    if (RB_UNLIKELY(head->upgrade))
+    if (RB_UNLIKELY(head->upgrade)) {
         rb_hash_aset(env, key_protocols, ext_env_protocols(head));
+        ext_websocket_offer(call);
+    }
 }
 
 void ext_env_close(struct ext_call *call)

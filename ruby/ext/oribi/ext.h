@@ -1,9 +1,9 @@
 /* Shared by the sources of the extension. Reading order: worker.c (the loop), threads.c (the same with several
  * threads), call.c (one request), env.c (request to Ruby), input.c (bodies in memory), reply.c (Ruby to answer),
- * headers.c and stream.c (parts of an answer), deadline.c (calls that take too long, and those whose client has gone),
- * frames.c (where calls stand), settings.c (options, listeners, logs), texts.c (what the command prints), process.c,
- * prefork.c and fork.c (process control), form.c, http_parser.c, multipart.c and metrics.c (libraries for
- * applications), ext.c (setup).
+ * headers.c and stream.c (parts of an answer), websocket.c (handshakes and calls of sockets), deadline.c (calls that
+ * take too long, and those whose client has gone), frames.c (where calls stand), settings.c (options, listeners, logs),
+ * texts.c (what the command prints), process.c, prefork.c and fork.c (process control), form.c, http_parser.c,
+ * multipart.c and metrics.c (libraries for applications), ext.c (setup).
  *
  * The core never calls into Ruby, so no core frame ever lies under a Ruby frame and exceptions unwind freely. Ruby
  * code is run under rb_protect in one place, call.c. */
@@ -314,6 +314,19 @@ static inline struct oribi_thread *ext_thread_core(const struct ext_thread *thre
 {
     return thread->core_thread ? thread->core_thread : oribi_thread(thread->worker->core, 0);
 }
+
+/* websocket.c */
+void ext_websocket_setup(void);
+
+/* A handshake gets oribi.websocket in its environment. */
+void ext_websocket_offer(struct ext_call *call);
+
+/* Has the application left a handler in rack.upgrade? It has accepted the handshake then, and the answer is 101. May
+ * raise. */
+bool ext_websocket_upgrades(struct ext_call *call);
+
+/* Serves a call of a socket, in the place of the application. May raise; then call->req is still open. */
+void ext_websocket_serve(struct ext_call *call);
 
 /* deadline.c */
 extern VALUE ext_call_timeout; /* Oribi::CallTimeout */

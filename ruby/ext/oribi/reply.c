@@ -386,6 +386,8 @@ void ext_reply_send(struct ext_call *call)
     call->code = FIXNUM_P(call->status) ? FIX2INT(call->status) : read_status(call);
 
     bool upgrade = call->req->head->upgrade;
+    if (RB_UNLIKELY(upgrade) && ext_websocket_upgrades(call))
+        call->code = 101;
     if (RB_LIKELY(RB_TYPE_P(call->body, T_ARRAY) && !upgrade && !call->worker->sendfile) &&
         send_array(call, call->body, true))
         return;

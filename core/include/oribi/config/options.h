@@ -34,6 +34,7 @@ enum oribi_option_group {
     ORIBI_GROUP_PROCESS,
     ORIBI_GROUP_TIMEOUT,
     ORIBI_GROUP_LIMIT,
+    ORIBI_GROUP_WEBSOCKET,
     ORIBI_GROUP_RECYCLE,
     ORIBI_GROUP_LOG,
     ORIBI_GROUP_APP,
@@ -88,7 +89,7 @@ struct oribi_range {
 };
 
 enum {
-    ORIBI_OPTIONS_MAX = 128,     /* entries of the table */
+    ORIBI_OPTIONS_MAX = 135,     /* entries of the table */
     ORIBI_OPTION_ITEMS_MAX = 64, /* of one list whose entry says nothing else */
     ORIBI_OPTION_TEXT_MAX = 64 * 1024,
     ORIBI_WORKERS_MAX = 512,
@@ -141,6 +142,7 @@ struct oribi_options {
     uint32_t frontends;                 /* 0: one for each four CPUs */
     char *frontend_user;                /* NULL: user */
     bool frontend_sandbox;
+    int64_t frontend_drain_ms;            /* over which WebSockets are closed; 0: at once */
     struct oribi_text_list mounts;        /* lines of files/mount.h */
     struct oribi_text_list sendfile_root; /* folders */
     struct oribi_text_list sendfile_map;  /* PREFIX=FOLDER, see oribi_mount_map_read() */
@@ -191,8 +193,16 @@ struct oribi_options {
     int64_t slow_log_ms;       /* 0: off */
     int64_t queue_time_max_ms; /* 0: none */
     uint32_t queue_max;        /* 0: none */
-    char *cancel_gone;         /* off, on, or methods; oribi_options_cancels() reads it */
-    char *gone_on;             /* auto, fin, reset */
+
+    /* WebSockets, which frontends hold */
+    struct oribi_text_list websocket_origins; /* beside the request's own host */
+    int64_t websocket_ping_ms;                /* 0: none is sent */
+    int64_t websocket_message_max;            /* bytes */
+    int64_t websocket_pending_max;            /* bytes that wait for one client */
+    uint32_t websockets_max;                  /* of a frontend; 0: nine tenths of connections_max */
+    uint32_t websocket_rate_max;              /* messages a second; 0: any number */
+    char *cancel_gone;                        /* off, on, or methods; oribi_options_cancels() reads it */
+    char *gone_on;                            /* auto, fin, reset */
 
     uint32_t keepalive_requests_max; /* answers per connection; 1: no keep-alive, 0: unlimited */
     uint32_t connections_max;        /* open connections per worker */

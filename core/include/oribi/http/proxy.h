@@ -64,6 +64,7 @@ struct oribi_channel_head {
     int64_t complete_us;
     struct oribi_slice alpn, sni, request_id, tls_version, cipher;
     struct oribi_slice verify, subject, issuer, serial, begins, ends, pem;
+    struct oribi_slice websocket; /* the handshake that the request is, or the call; n 0: neither */
 };
 
 /* Writes it to dst; returns the length, or 0 where it does not fit into cap or ORIBI_CHANNEL_HEAD_BYTES_MAX. */

@@ -102,8 +102,9 @@ ssize_t oribi_response_interim(int status, const struct oribi_header *headers, u
  * reason phrase, or a page. */
 struct oribi_server_answer {
     int status;
-    bool is_head;           /* leaves the body bytes out */
-    uint32_t retry_after_s; /* a Retry-After field (RFC 9110 10.2.3); 0: none */
+    bool is_head;              /* leaves the body bytes out */
+    uint32_t retry_after_s;    /* a Retry-After field (RFC 9110 10.2.3); 0: none */
+    struct oribi_header field; /* one more field; name_len 0: none */
     const char *date;
     struct oribi_slice server;
     const struct oribi_added *added; /* or NULL */

@@ -64,12 +64,16 @@ enum oribi_refusal {
     ORIBI_REFUSAL_BUFFERS_MEMORY,
     ORIBI_REFUSAL_BUFFERS_FILE,
     ORIBI_REFUSAL_CONNECTIONS,
-    ORIBI_REFUSAL_MEMORY,        /* none for a body or its trailers */
-    ORIBI_REFUSAL_STORAGE,       /* no file can be made or written for a body */
-    ORIBI_REFUSAL_DISK_FULL,     /* no file for a body, because the disk has no room */
-    ORIBI_REFUSAL_WORKER_END,    /* the worker ends, and no sibling takes the request */
-    ORIBI_REFUSAL_MULTIPART,     /* a form that is malformed or cut; with multipart_stream */
-    ORIBI_REFUSAL_MULTIPART_MAX, /* a form with more than limits.h allows; with multipart_stream */
+    ORIBI_REFUSAL_MEMORY,            /* none for a body or its trailers */
+    ORIBI_REFUSAL_STORAGE,           /* no file can be made or written for a body */
+    ORIBI_REFUSAL_DISK_FULL,         /* no file for a body, because the disk has no room */
+    ORIBI_REFUSAL_WORKER_END,        /* the worker ends, and no sibling takes the request */
+    ORIBI_REFUSAL_MULTIPART,         /* a form that is malformed or cut; with multipart_stream */
+    ORIBI_REFUSAL_MULTIPART_MAX,     /* a form with more than limits.h allows; with multipart_stream */
+    ORIBI_REFUSAL_WEBSOCKET,         /* a handshake that RFC 6455 does not allow */
+    ORIBI_REFUSAL_WEBSOCKET_VERSION, /* of another version than 13 */
+    ORIBI_REFUSAL_WEBSOCKET_ORIGIN,  /* from a page of another host */
+    ORIBI_REFUSAL_WEBSOCKETS,        /* websockets_max */
     ORIBI_REFUSALS,
 };
 

@@ -17,6 +17,7 @@ enum oribi_frontend_clients {
     ORIBI_FRONTEND_H1,
     ORIBI_FRONTEND_H2,
     ORIBI_FRONTEND_TUNNEL, /* bytes, after 101 */
+    ORIBI_FRONTEND_WEBSOCKET,
     ORIBI_FRONTEND_CLIENTS,
 };
 
@@ -36,6 +37,12 @@ enum oribi_frontend_handshake_failure {
     ORIBI_FRONTEND_LATE,      /* head_timeout */
     ORIBI_FRONTEND_HANDSHAKE_FAILURES,
 };
+
+/* The codes with which WebSockets end, in the order of oribi_frontend_close_codes. */
+enum {
+    ORIBI_FRONTEND_CLOSE_CODES = 13,
+};
+extern const uint16_t oribi_frontend_close_codes[ORIBI_FRONTEND_CLOSE_CODES]; /* the last, 0, stands for all others */
 
 struct oribi_frontend_slot {
     /* now; written by the frontend once a turn */
@@ -72,11 +79,15 @@ struct oribi_frontend_slot {
     _Atomic uint64_t reset_count;  /* streams that ended by a reset of either side */
     _Atomic uint64_t bytes_in;     /* from clients, without what TLS adds */
     _Atomic uint64_t bytes_out;
-    char apart[128]; /* slots of two frontends share no cache line */
+    _Atomic uint64_t websocket_count; /* handshakes that the application has accepted */
+    _Atomic uint64_t websocket_closed[ORIBI_FRONTEND_CLOSE_CODES];
+    _Atomic uint64_t websocket_messages[2]; /* from clients, to clients; as are the next */
+    _Atomic uint64_t websocket_bytes[2];    /* of these messages */
+    char apart[128];                        /* slots of two frontends share no cache line */
 };
 
 enum {
-    ORIBI_FRONTEND_COUNTERS = (offsetof(struct oribi_frontend_slot, bytes_out) + sizeof(uint64_t) -
+    ORIBI_FRONTEND_COUNTERS = (offsetof(struct oribi_frontend_slot, websocket_bytes) + 2 * sizeof(uint64_t) -
                                offsetof(struct oribi_frontend_slot, uncalled_count)) /
                               sizeof(uint64_t),
 };

@@ -211,6 +211,8 @@ bool oribi__local_claims(void *self, struct oribi_conn *c)
 {
     struct oribi__local *local = ((struct oribi_worker *)self)->local;
     const struct oribi_head *head = &c->exchange->head;
+    if (c->channel && c->channel->head.websocket.n > 1)
+        return false; /* a call of a WebSocket, whatever its path */
     if (wants_https(self, c))
         return true;
     if (local->count > 0 && (head->is_head || oribi_slice_equal(head->method, ORIBI_SLICE("GET"))))

@@ -383,6 +383,10 @@ static char *put_json(char *dst, const struct oribi__line_style *style, const st
     PUT_NUMBER(dst, "bytes", entry->body_bytes);
     if (entry->cut)
         dst = PUT(dst, ",\"cut\":true");
+    if (entry->is_socket) {
+        PUT_NUMBER(dst, "messages_in", entry->messages_in);
+        PUT_NUMBER(dst, "messages_out", entry->messages_out);
+    }
     PUT_NUMBER(dst, "call_us", entry->call_us);
     PUT_NUMBER(dst, "total_us", entry->total_us);
     PUT_MEMBER(dst, "referer", field_value(head, ORIBI_FIELD_REFERER), ORIBI_LOGGED_FIELD_MAX);

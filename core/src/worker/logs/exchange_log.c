@@ -3,6 +3,7 @@
 
 #include "oribi/base/clock.h"
 #include "oribi/base/mem.h"
+#include "oribi/worker/socket.h"
 
 #include <string.h>
 
@@ -61,6 +62,8 @@ struct oribi_access_entry oribi__logged_entry(struct oribi__exchange *exchange, 
 
 void oribi__log_access(struct oribi__exchange *exchange, int status, int64_t now_us)
 {
+    if (oribi_socket_called(&exchange->req))
+        return; /* the frontend logs a socket once, at its end */
     bool cut = oribi__exchange_is_cut(exchange);
     struct oribi_access_entry entry = oribi__logged_entry(exchange, cut, now_us);
     entry.status = status;

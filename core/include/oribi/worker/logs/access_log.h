@@ -49,6 +49,9 @@ struct oribi_access_entry {
     int64_t wall_ms;              /* when the answer was handed over */
     uint32_t worker;              /* its number */
     uint32_t connection_requests; /* on its connection, this one counted */
+    bool is_socket;               /* a WebSocket has ended: the status is its close code */
+    int64_t messages_in;          /* of a WebSocket: from the client, as bytes_in; and to it */
+    int64_t messages_out;
     struct oribi_slice remote_port;
     struct oribi_slice scheme;
     const struct oribi_channel_head *client; /* what a frontend says of it; NULL: it is the worker's own */

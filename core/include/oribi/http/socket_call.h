@@ -1,0 +1,79 @@
+/* Texts that a frontend and a worker exchange about a WebSocket: the record of a socket, and the actions that answer a
+ * call. doc/internals/websocket-calls.md has the protocol. Pure: bytes in, slices out. */
+#ifndef ORIBI_HTTP_SOCKET_CALL_H
+#define ORIBI_HTTP_SOCKET_CALL_H
+
+#include "oribi/base/buf.h"
+#include "oribi/http/websocket.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    ORIBI_SOCKET_ID_BYTES = 36,
+    ORIBI_SOCKET_HANDLER_BYTES_MAX = 255,
+    ORIBI_SOCKET_PROTOCOL_BYTES_MAX = 255,
+    ORIBI_SOCKET_STATE_BYTES_MAX = 4096,
+    ORIBI_SOCKET_KEPT_BYTES_MAX = 4096,
+    ORIBI_SOCKET_ANSWER_BYTES_MAX = 16 * 1024 * 1024, /* all actions of a call */
+    ORIBI_SOCKET_RECORD_BYTES_MAX = 16 + ORIBI_SOCKET_ID_BYTES + ORIBI_SOCKET_HANDLER_BYTES_MAX +
+                                    ORIBI_SOCKET_PROTOCOL_BYTES_MAX + ORIBI_SOCKET_STATE_BYTES_MAX +
+                                    ORIBI_SOCKET_KEPT_BYTES_MAX,
+};
+
+/* Bits of the code of an accepted record: the handler has on_open, on_close. */
+enum {
+    ORIBI_SOCKET_WANTS_OPEN = 1,
+    ORIBI_SOCKET_WANTS_CLOSE = 2,
+};
+
+/* Why a worker hears of a socket. */
+enum oribi_socket_event {
+    ORIBI_SOCKET_OFFERED = 'O',  /* a handshake that may be accepted; only `event` counts */
+    ORIBI_SOCKET_ACCEPTED = 'A', /* from the worker: handler, protocol, state and kept count, `code` is bits */
+    ORIBI_SOCKET_OPEN = 'o',
+    ORIBI_SOCKET_TEXT = 't', /* the request's body is the message */
+    ORIBI_SOCKET_BINARY = 'b',
+    ORIBI_SOCKET_CLOSE = 'c', /* `code`; the request's body is the reason */
+};
+
+struct oribi_socket_record {
+    enum oribi_socket_event event;
+    uint16_t code;
+    struct oribi_slice id;
+    struct oribi_slice handler;  /* name of a class, module or package */
+    struct oribi_slice protocol; /* as negotiated; n 0: none */
+    struct oribi_slice state;    /* JSON; n 0: empty */
+    struct oribi_slice kept;     /* JSON of what `keep` has named; n 0: nothing */
+};
+
+/* Appends the record. 0, ORIBI_ENOMEM, or ORIBI_ELIMIT where a part is longer than its maximum. */
+int oribi_socket_record_write(struct oribi_buf *out, const struct oribi_socket_record *record);
+
+/* Reads one that fills [p, p+n); slices point into p. 0 or ORIBI_EBAD. */
+int oribi_socket_record_read(struct oribi_slice text, struct oribi_socket_record *record);
+
+/* Actions of a call's answer, in the order in which they happen. Each is its type, the length of the rest as four
+ * bytes, big endian, and the rest. 'S', 'U' and 'P' are kept free for subscribe, unsubscribe and publish. */
+enum oribi_socket_action_type {
+    ORIBI_SOCKET_SEND_TEXT = 't',
+    ORIBI_SOCKET_SEND_BINARY = 'b',
+    ORIBI_SOCKET_SET_STATE = 's', /* JSON */
+    ORIBI_SOCKET_DO_CLOSE = 'c',  /* code, two bytes, big endian, and the reason */
+};
+
+struct oribi_socket_action {
+    enum oribi_socket_action_type type;
+    uint16_t code;           /* of a close */
+    struct oribi_slice data; /* of a close: the reason */
+};
+
+/* Appends an action. 0, ORIBI_ENOMEM, or ORIBI_ELIMIT where the answer would be longer than
+ * ORIBI_SOCKET_ANSWER_BYTES_MAX or a part longer than its maximum; nothing is appended then. */
+int oribi_socket_action_write(struct oribi_buf *out, const struct oribi_socket_action *action);
+
+/* Takes the first action off [text->p, text->p + text->n). 1; 0: there is none; ORIBI_EBAD. */
+int oribi_socket_action_read(struct oribi_slice *text, struct oribi_socket_action *action);
+
+#endif

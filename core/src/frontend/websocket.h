@@ -1,0 +1,78 @@
+/* WebSockets: a frontend holds them, and asks the application once for each message
+ * (doc/internals/websocket-calls.md). */
+#ifndef ORIBI_FRONTEND_WEBSOCKET_H
+#define ORIBI_FRONTEND_WEBSOCKET_H
+
+#include "frontend/peer.h"
+#include "oribi/base/buf.h"
+#include "oribi/config/options.h"
+#include "oribi/http/head.h"
+#include "oribi/http/response_head.h"
+#include "oribi/http/socket_call.h"
+#include "oribi/http/status.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct oribi__frontend;
+struct oribi__upstream_request;
+struct oribi__websocket;
+
+struct oribi__websockets {
+    struct oribi__websocket *first;
+    struct oribi__websocket *closed;
+    struct oribi__websocket *posted; /* a turn has not read all that is there */
+    struct oribi_buf record;         /* that goes out with a call, until its head is written */
+    char *scratch;                   /* bytes of a client */
+    uint64_t random;
+};
+
+void oribi__websockets_deinit(struct oribi__frontend *frontend);         /* closes all */
+void oribi__websockets_turn(struct oribi__frontend *frontend);           /* frees those that have ended */
+bool oribi__websockets_are_over(const struct oribi__frontend *frontend); /* none is left, and no call of one */
+
+/* Closes all within frontend_drain; with 1001 where the addresses end (`last`), else with 1012. */
+void oribi__websockets_drain(struct oribi__frontend *frontend, bool last);
+
+/* ---- the handshake (websocket_handshake.c) ---- */
+
+/* Is this request, of HTTP/1.1, a handshake that may be offered to the application? ORIBI_REFUSAL_OTHER, and *offered
+ * says so; else why it is refused, and *reason is a few words for the log. */
+enum oribi_refusal oribi__websocket_check(const struct oribi__frontend *frontend, const struct oribi_head *head,
+                                          bool *offered, const char **reason);
+
+/* Is there room for one more socket? */
+bool oribi__websocket_room(const struct oribi__frontend *frontend);
+
+/* May a page of this origin open a socket at this host and port? `origins`: those of the option. Pure. */
+bool oribi__websocket_origin_allowed(struct oribi_slice origin, struct oribi_slice host, struct oribi_slice port,
+                                     const struct oribi_text_list *origins);
+
+/* Has the application accepted the handshake with this answer? */
+bool oribi__websocket_accepts(const struct oribi_answer *answer);
+
+/* Appends the head of the answer to a client of HTTP/1.1: 101, with the application's own fields. 0, ORIBI_ENOMEM or
+ * ORIBI_EBAD. */
+int oribi__websocket_answer(struct oribi__frontend *frontend, const struct oribi_head *head,
+                            const struct oribi_answer *answer, struct oribi_buf *out);
+
+/* ---- a socket's life (websocket.c) ---- */
+
+/* Makes the socket of a handshake that the application has accepted; it waits for its record. NULL: no memory, or no
+ * answer that could be sent. */
+struct oribi__websocket *oribi__websocket_create(struct oribi__frontend *frontend, const struct oribi_head *head,
+                                                 const struct oribi_answer *answer);
+
+/* Takes a part of the record. `last`: it is whole now. 0 or ORIBI_EBAD. */
+int oribi__websocket_take_record(struct oribi__websocket *socket, struct oribi_slice part, bool last);
+
+/* Takes the peer; the socket lives. `early`: bytes behind the handshake, copied. */
+void oribi__websocket_start(struct oribi__websocket *socket, const struct oribi__peer *peer, struct oribi_slice early);
+
+/* Frees one that was not started. */
+void oribi__websocket_discard(struct oribi__websocket *socket);
+
+/* The close code for a call that was not answered with 200. */
+uint16_t oribi__websocket_code_of(int status);
+
+#endif

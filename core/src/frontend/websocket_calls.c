@@ -1,0 +1,201 @@
+/* Calls of a WebSocket: an event becomes a request to any worker, and its answer is a list of actions
+ * (oribi/http/socket_call.h). Reading order: oribi__websocket_call, take_answer, take_actions, go_on. */
+#include "frontend/websocket_private.h"
+
+#include "frontend/canonical.h"
+#include "frontend/upstream_request.h"
+
+#include "oribi/base/error.h"
+
+#include <string.h>
+
+enum { MESSAGE_KEPT_BYTES = 4096 }; /* of a buffer for messages between two of them */
+
+void oribi__websocket_end_call(struct oribi__websocket *socket)
+{
+    struct oribi__upstream_request *call = socket->call;
+    socket->call = NULL;
+    socket->frontend->websocket_calls--;
+    oribi__upstream_destroy(call);
+    if (socket->message.cap > MESSAGE_KEPT_BYTES)
+        oribi_buf_deinit(&socket->message);
+    socket->message.len = 0;
+    oribi_buf_deinit(&socket->answer);
+}
+
+/* The call is over, and its actions are taken: the socket goes on. */
+static void go_on(struct oribi__websocket *socket)
+{
+    if (socket->life == ORIBI__WEBSOCKET_ENDED) {
+        oribi__websocket_after_end(socket);
+        return;
+    }
+    socket->heard_ms = now_ms(socket); /* it could not be heard */
+    socket->pings = 0;
+    if (socket->out.len)
+        oribi__websocket_flush(socket);
+    if (socket->life != ORIBI__WEBSOCKET_ENDED)
+        oribi__websocket_read_on(socket);
+    if (socket->life != ORIBI__WEBSOCKET_ENDED)
+        oribi__websocket_arm(socket);
+}
+
+static void take_actions(struct oribi__websocket *socket, struct oribi_slice text)
+{
+    struct oribi_socket_action action;
+    int code;
+    while ((code = oribi_socket_action_read(&text, &action)) > 0) {
+        switch (action.type) {
+        case ORIBI_SOCKET_SEND_TEXT:
+            oribi__websocket_send(socket, ORIBI_WEBSOCKET_TEXT, action.data);
+            break;
+        case ORIBI_SOCKET_SEND_BINARY:
+            oribi__websocket_send(socket, ORIBI_WEBSOCKET_BINARY, action.data);
+            break;
+        case ORIBI_SOCKET_SET_STATE:
+            socket->state.len = 0;
+            if (oribi_buf_try_append(&socket->state, action.data.p, action.data.n) < 0)
+                oribi__websocket_close_with(socket, ORIBI_WEBSOCKET_CODE_INTERNAL, ORIBI_SLICE("no memory"));
+            break;
+        case ORIBI_SOCKET_DO_CLOSE:
+            oribi__websocket_close_with(socket, action.code, action.data);
+            break;
+        }
+    }
+    if (code < 0) {
+        oribi__websocket_say(socket, "a worker's answer cannot be read", ORIBI_WEBSOCKET_CODE_INTERNAL);
+        oribi__websocket_close_with(socket, ORIBI_WEBSOCKET_CODE_INTERNAL, oribi_slice(NULL, 0));
+    }
+}
+
+uint16_t oribi__websocket_code_of(int status)
+{
+    switch (status) {
+    case 410:
+        return ORIBI_WEBSOCKET_CODE_RESTART;
+    case 503:
+    case 507:
+        return ORIBI_WEBSOCKET_CODE_TRY_LATER;
+    default:
+        return ORIBI_WEBSOCKET_CODE_INTERNAL;
+    }
+}
+
+static void take_answer(struct oribi__websocket *socket, struct oribi_slice part, bool last)
+{
+    int status = socket->call->status;
+    if (status == 200 && (!last || socket->answer.len)) {
+        if (socket->answer.len + part.n > ORIBI_SOCKET_ANSWER_BYTES_MAX ||
+            oribi_buf_try_append(&socket->answer, part.p, part.n) < 0) {
+            oribi__websocket_end_call(socket);
+            oribi__websocket_say(socket, "an answer of more than 16 MiB", ORIBI_WEBSOCKET_CODE_INTERNAL);
+            oribi__websocket_close_with(socket, ORIBI_WEBSOCKET_CODE_INTERNAL, oribi_slice(NULL, 0));
+            go_on(socket);
+            return;
+        }
+        part = oribi_slice(socket->answer.p, socket->answer.len);
+    }
+    if (!last)
+        return;
+    if (status == 200)
+        take_actions(socket, part);
+    else
+        oribi__websocket_close_with(socket, oribi__websocket_code_of(status), oribi_slice(NULL, 0));
+    oribi__websocket_end_call(socket);
+    go_on(socket);
+}
+
+static void on_begin(struct oribi__upstream_request *call, struct oribi_answer *answer, struct oribi_slice body,
+                     bool last)
+{
+    take_answer(call->owner, body, last);
+}
+
+static void on_more(struct oribi__upstream_request *call, struct oribi_slice body, bool last)
+{
+    take_answer(call->owner, body, last);
+}
+
+static void on_fail(struct oribi__upstream_request *call, int status, const char *reason)
+{
+    struct oribi__websocket *socket = call->owner;
+    oribi__websocket_close_with(socket, oribi__websocket_code_of(status), oribi_slice(NULL, 0));
+    oribi__websocket_end_call(socket);
+    go_on(socket);
+}
+
+static void on_interim(struct oribi__upstream_request *call, const struct oribi_answer *answer)
+{
+}
+
+static int64_t on_pending(const struct oribi__upstream_request *call)
+{
+    return 0;
+}
+
+static void on_waits(struct oribi__upstream_request *call, int change)
+{
+}
+
+static const struct oribi__upstream_ops ops = {.interim = on_interim,
+                                               .begin = on_begin,
+                                               .more = on_more,
+                                               .fail = on_fail,
+                                               .pending = on_pending,
+                                               .waits = on_waits};
+
+/* Writes the record of this socket and the head that carries it. */
+static int write_head(struct oribi__websocket *socket, struct oribi__upstream_request *call,
+                      enum oribi_socket_event event)
+{
+    struct oribi_buf *text = &socket->frontend->websockets->record;
+    struct oribi__peer peer = socket->peer;
+    struct oribi_slice path = path_of(socket);
+    const struct oribi_socket_record record = {.event = event,
+                                               .code = socket->code,
+                                               .id = oribi_slice(socket->id, sizeof(socket->id)),
+                                               .handler = handler_of(socket),
+                                               .protocol = protocol_of(socket),
+                                               .state = oribi_slice(socket->state.p, socket->state.len),
+                                               .kept = kept_of(socket)};
+    const char *method = event == ORIBI_SOCKET_OPEN    ? "WS-OPEN "
+                         : event == ORIBI_SOCKET_CLOSE ? "WS-CLOSE "
+                                                       : "WS-MESSAGE ";
+    peer.proxy_tls |= peer.tls != NULL; /* what the session was is told at the handshake alone */
+    peer.tls = NULL;
+    text->len = 0;
+    int code = oribi_socket_record_write(text, &record);
+    call->websocket = oribi_slice(text->p, text->len);
+    code = code < 0 ? code : oribi__upstream_about(call, &peer, NULL, 11, true);
+    code = code < 0 ? code : oribi_buf_try_append(&call->head, method, strlen(method));
+    code = code < 0 ? code : oribi_buf_try_append(&call->head, path.p, path.n);
+    code = code < 0 ? code : oribi_buf_try_append(&call->head, " HTTP/1.1\r\nHost: websocket\r\n", 28);
+    return code < 0 ? code : oribi_canonical_framing(&call->head, call->body_len, false);
+}
+
+/* One call is out at a time. Without memory the socket is closed as if the call had failed. */
+void oribi__websocket_call(struct oribi__websocket *socket, enum oribi_socket_event event)
+{
+    struct oribi__upstream_request *call = oribi__upstream_create(socket->frontend, &ops, socket);
+    int code = call ? 0 : ORIBI_ENOMEM;
+    if (call) {
+        call->of_socket = true;
+        call->method = ORIBI_SLOT_METHOD_OTHER;
+        call->body = event == ORIBI_SOCKET_CLOSE ? oribi_slice(socket->close_reason, socket->close_len)
+                                                 : oribi_slice(socket->message.p, socket->message.len);
+        call->body_len = (int64_t)call->body.n;
+        code = write_head(socket, call, event);
+    }
+    if (code < 0) {
+        if (call)
+            oribi__upstream_destroy(call);
+        oribi__websocket_close_with(socket, ORIBI_WEBSOCKET_CODE_TRY_LATER, ORIBI_SLICE("no memory"));
+        if (socket->life == ORIBI__WEBSOCKET_ENDED)
+            oribi__websocket_after_end(socket);
+        return;
+    }
+    socket->open_called = true;
+    socket->call = call;
+    socket->frontend->websocket_calls++;
+    oribi__upstream_submit(call);
+}

@@ -1,0 +1,193 @@
+/* WebSockets for bindings; see the header. The record that the frontend sends stands in the channel head, so that no
+ * client can forge one; what answers it is a body, and goes to a frontend alone. */
+#include "worker/socket.h"
+#include "worker/exchange.h"
+#include "worker/placement/ownership.h"
+#include "worker/reply.h"
+
+#include "oribi/base/error.h"
+#include "oribi/base/mem.h"
+#include "oribi/base/os/os.h"
+#include "oribi/http/websocket.h"
+
+#include <stdio.h>
+#include <string.h>
+
+struct oribi__socket_call {
+    struct oribi_buf out;  /* a record, or actions */
+    struct oribi_buf data; /* a message that came in a file */
+    bool accepted;
+};
+
+static struct oribi__socket_call *call_of(struct oribi__exchange *exchange)
+{
+    if (!exchange->websocket)
+        exchange->websocket = oribi_mem_try_alloc(1, sizeof(*exchange->websocket));
+    return exchange->websocket;
+}
+
+void oribi__socket_free(struct oribi__exchange *exchange)
+{
+    struct oribi__socket_call *call = exchange->websocket;
+    if (!call)
+        return;
+    oribi_buf_deinit(&call->out);
+    oribi_buf_deinit(&call->data);
+    oribi_mem_free(call);
+    exchange->websocket = NULL;
+}
+
+/* --- handshakes --- */
+
+static struct oribi_slice field_of(const struct oribi_head *head, struct oribi_slice lower)
+{
+    for (uint32_t i = 0; i < head->field_count; i++) {
+        const struct oribi_field *field = &head->fields[i];
+        if (oribi_slice_equal_fold(oribi_slice(field->name, field->name_len), lower))
+            return oribi_slice(field->value, field->value_len);
+    }
+    return oribi_slice(NULL, 0);
+}
+
+bool oribi_socket_asked(const struct oribi_req *req)
+{
+    const struct oribi_head *head = req->head;
+    return oribi_socket_offered(req) ||
+           (!req->client && head->upgrade && oribi_slice_equal(head->method, ORIBI_SLICE("GET")) &&
+            oribi_websocket_is_upgrade(field_of(head, ORIBI_SLICE("upgrade"))));
+}
+
+struct oribi_slice oribi_socket_protocols(const struct oribi_head *head)
+{
+    return field_of(head, ORIBI_SLICE("sec-websocket-protocol"));
+}
+
+static int refuse(char *error, const char *text)
+{
+    (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "%s", text);
+    return ORIBI_EINVAL;
+}
+
+int oribi_socket_accept(struct oribi_req *req, const struct oribi_socket_record *record, char *error)
+{
+    struct oribi__exchange *exchange = oribi__exchange_of(req);
+    struct oribi_socket_record accepted = *record;
+    if (!req->client)
+        return refuse(error, "no frontend holds this client: WebSockets need tls:// or ?frontend=on in the line of "
+                             "`bind` for this address");
+    if (!oribi_socket_offered(req))
+        return refuse(error, "the request asks for no WebSocket");
+    if (record->protocol.n && !oribi_websocket_protocol_is_offered(oribi_socket_protocols(req->head), record->protocol))
+        return refuse(error, "the client has not offered this protocol");
+    struct oribi__socket_call *call = call_of(exchange);
+    if (!call)
+        return ORIBI_ENOMEM;
+    accepted.event = ORIBI_SOCKET_ACCEPTED;
+    accepted.id = oribi_slice(NULL, 0);
+    call->out.len = 0;
+    int code = oribi_socket_record_write(&call->out, &accepted);
+    call->accepted = code == 0;
+    if (code == ORIBI_ELIMIT)
+        return refuse(error,
+                      record->handler.n > ORIBI_SOCKET_HANDLER_BYTES_MAX ? "the handler's name is longer than 255 bytes"
+                      : record->state.n > ORIBI_SOCKET_STATE_BYTES_MAX   ? "the state is longer than 4096 bytes as JSON"
+                      : record->kept.n > ORIBI_SOCKET_KEPT_BYTES_MAX
+                          ? "the values that keep names are longer than 4096 bytes as JSON"
+                          : "the protocol's name is longer than 255 bytes");
+    return code;
+}
+
+/* The frontend answers its client with 101 and so is this request logged and counted. */
+int oribi__socket_reply_accept(struct oribi__exchange *exchange, const struct oribi_header *headers,
+                               uint32_t header_count)
+{
+    const struct oribi_buf *record = &exchange->websocket->out;
+    struct oribi_header *all = NULL;
+    struct oribi_socket_record accepted = {0};
+    int status = exchange->websocket->accepted ? 503 : 500;
+    if (exchange->websocket->accepted)
+        all = oribi_mem_try_alloc(header_count + 2, sizeof(*all));
+    if (!all) { /* a call, whose answer has no such status; or no memory */
+        oribi__socket_free(exchange);
+        oribi_reply_error(&exchange->req, status);
+        return 0;
+    }
+    if (header_count)
+        memcpy(all, headers, header_count * sizeof(*all));
+    all[header_count++] = (struct oribi_header){ORIBI__SOCKET_FIELD, "1", sizeof(ORIBI__SOCKET_FIELD) - 1, 1};
+    (void)oribi_socket_record_read(oribi_slice(record->p, record->len), &accepted); /* our own */
+    if (accepted.protocol.n)
+        all[header_count++] =
+            (struct oribi_header){"sec-websocket-protocol", accepted.protocol.p, 22, (uint32_t)accepted.protocol.n};
+    struct iovec body = {record->p, record->len};
+    int result = oribi__reply_accept(exchange, all, header_count, &body);
+    oribi_mem_free(all);
+    return result;
+}
+
+/* --- calls --- */
+
+static int read_file(struct oribi__exchange *exchange, struct oribi_slice *data)
+{
+    struct oribi__socket_call *call = call_of(exchange);
+    size_t n = (size_t)exchange->req.body_len;
+    char *p = call ? oribi_buf_try_reserve(&call->data, n) : NULL;
+    if (!p)
+        return ORIBI_ENOMEM;
+    if (oribi_os_read_at(exchange->req.body_fd, p, n, 0) != (ssize_t)n)
+        return ORIBI_ESYS;
+    call->data.len = n;
+    *data = oribi_slice(p, n);
+    return 0;
+}
+
+int oribi_socket_read(struct oribi_req *req, struct oribi_socket_record *record, struct oribi_slice *data)
+{
+    if (!oribi_socket_called(req) || oribi_socket_record_read(req->client->websocket, record) < 0)
+        return ORIBI_EBAD;
+    *data = req->body;
+    return req->body_fd >= 0 ? read_file(oribi__exchange_of(req), data) : 0;
+}
+
+int oribi_socket_act(struct oribi_req *req, const struct oribi_socket_action *action, char *error)
+{
+    struct oribi__exchange *exchange = oribi__exchange_of(req);
+    if (!oribi_socket_called(req))
+        return refuse(error, "no call of a WebSocket");
+    if (action->type == ORIBI_SOCKET_SEND_TEXT && !oribi_websocket_is_text(action->data.p, action->data.n))
+        return refuse(error, "a text message that is not UTF-8");
+    if (action->type == ORIBI_SOCKET_DO_CLOSE && !oribi_websocket_is_text(action->data.p, action->data.n))
+        return refuse(error, "the reason of a close is not UTF-8");
+    struct oribi__socket_call *call = call_of(exchange);
+    int code = call ? oribi_socket_action_write(&call->out, action) : ORIBI_ENOMEM;
+    if (code != ORIBI_ELIMIT)
+        return code;
+    switch (action->type) {
+    case ORIBI_SOCKET_SET_STATE:
+        return refuse(error, "the state is longer than 4096 bytes as JSON");
+    case ORIBI_SOCKET_DO_CLOSE:
+        return refuse(error, oribi_websocket_code_is_valid(action->code)
+                                 ? "the reason of a close is longer than 123 bytes"
+                                 : "no code that an application may close with: 1000 to 1003, 1007 to 1014, "
+                                   "3000 to 4999");
+    default:
+        return refuse(error, "one call sends more than 16 MiB");
+    }
+}
+
+int oribi_socket_reply(struct oribi_req *req)
+{
+    const struct oribi__socket_call *call = oribi__exchange_of(req)->websocket;
+    struct iovec body = {call ? call->out.p : NULL, call ? call->out.len : 0};
+    return oribi_reply(req, 200, NULL, 0, &body, body.iov_len > 0);
+}
+
+void oribi_socket_unknown(struct oribi_req *req)
+{
+    struct oribi__exchange *exchange = oribi__exchange_of(req);
+    struct oribi_socket_record record;
+    if (!oribi__call_is_abandoned(exchange) && oribi_socket_read(req, &record, &(struct oribi_slice){0}) == 0)
+        oribi__log_app(exchange, "the application has no handler %.*s any more; the WebSocket is closed with 1012",
+                       (int)record.handler.n, record.handler.p);
+    oribi_reply_error(req, 410);
+}

@@ -1,0 +1,419 @@
+/* WebSockets of a frontend whose workers and clients are fakes: the handshake, one call at a time, every kind of
+ * answer, deadlines with a clock that stands still, and deaths at either end. */
+#include "frontend/websocket.c"
+
+#include "fakes.h"
+
+#define HANDSHAKE                                                                                                      \
+    "GET /chat?x HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"    \
+    "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+#define ANSWER                                                                                                         \
+    "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"                                \
+    "Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\nx-room: 7\r\n\r\n"
+#define MESSAGE "WS-MESSAGE /chat HTTP/1.1\r\nHost: websocket\r\nContent-Length: "
+#define CLOSES  "WS-CLOSE /chat HTTP/1.1\r\nHost: websocket\r\nContent-Length: "
+
+enum { TEXT_CAP = 16 * 1024 };
+
+static char text[TEXT_CAP];
+
+/* An answer of a worker: the head, and a body that may hold zeros. */
+static size_t answer_of(const char *fields, const struct oribi_buf *body)
+{
+    int n = snprintf(text, sizeof(text), "HTTP/1.1 200 OK\r\n%sContent-Length: %zu\r\n\r\n", fields, body->len);
+    if (body->len)
+        memcpy(text + n, body->p, body->len);
+    return (size_t)n + body->len;
+}
+
+static size_t accepted(uint16_t wants)
+{
+    struct oribi_buf body = {0};
+    const struct oribi_socket_record record = {.event = ORIBI_SOCKET_ACCEPTED,
+                                               .code = wants,
+                                               .handler = ORIBI_SLICE("Room"),
+                                               .state = ORIBI_SLICE("{\"n\":1}")};
+    ok_eq(oribi_socket_record_write(&body, &record), 0);
+    size_t n = answer_of("oribi-websocket: 1\r\nx-room: 7\r\n", &body);
+    oribi_buf_deinit(&body);
+    return n;
+}
+
+/* An open socket, whose worker's channel is *far: that which is there, or a new one. */
+static int open_socket(uint16_t wants, int *far)
+{
+    int client = fake_h1();
+    fake_says(client, HANDSHAKE);
+    fake_settle();
+    if (fake_waiting())
+        *far = fake_take(0);
+    ok(strncmp(fake_asked(*far), "GET /chat?x HTTP/1.1\r\n", 22) == 0);
+    fake_answers_bytes(*far, text, accepted(wants));
+    fake_settle();
+    is_str(fake_hears(client), ANSWER);
+    return client;
+}
+
+/* A frame whose mask is zeros, so that it is text but for its head. */
+static void says(int client, int opcode, const char *data)
+{
+    char frame[256];
+    size_t n = strlen(data);
+    frame[0] = (char)(0x80 | opcode);
+    frame[1] = (char)(0x80 | n);
+    memcpy(frame + 2, "\0\0\0\0", 4);
+    memcpy(frame + 6, data, n);
+    fake_sends_raw(client, frame, n + 6);
+    fake_settle();
+}
+
+/* One action is the answer; type 0: none is. */
+static void acts(int far, char type, uint16_t code, const char *data)
+{
+    struct oribi_buf body = {0};
+    const struct oribi_socket_action action = {
+        .type = (enum oribi_socket_action_type)type, .code = code, .data = oribi_slice(data, strlen(data))};
+    if (type)
+        ok_eq(oribi_socket_action_write(&body, &action), 0);
+    fake_answers_bytes(far, text, answer_of("", &body));
+    oribi_buf_deinit(&body);
+    fake_settle();
+}
+
+static bool hears(int client, const char *p, size_t n)
+{
+    const char *got = fake_hears(client);
+    return fake_hears_len() == n && memcmp(got, p, n) == 0;
+}
+
+static uint64_t closed_with(uint16_t code)
+{
+    for (uint32_t i = 0; i < ORIBI_FRONTEND_CLOSE_CODES; i++)
+        if (oribi_frontend_close_codes[i] == code)
+            return fake_counters()->websocket_closed[i];
+    return 0;
+}
+
+static void test_a_message_and_its_answer(void)
+{
+    int far;
+    fake_begin((struct fake_setup){0});
+    int client = open_socket(0, &far);
+    ok_eq(fake_counters()->websocket_count, 1);
+    ok_eq(fake_gauge(FAKE_CONNS_H1), 0);
+    says(client, 1, "hello");
+    is_str(fake_asked(far), MESSAGE "5\r\n\r\nhello");
+    acts(far, 't', 0, "hello too");
+    ok(hears(client, "\x81\x09hello too", 11));
+    says(client, 2, "");
+    is_str(fake_asked(far), MESSAGE "0\r\n\r\n");
+    acts(far, 'b', 0, "x");
+    ok(hears(client, "\x82\x01x", 3));
+    ok_eq(fake_counters()->websocket_messages[0], 2);
+    ok_eq(fake_counters()->websocket_bytes[1], 10);
+    fake_end();
+    ok_eq(fake_gauge(FAKE_CONNS_H1), 0);
+}
+
+static void test_the_record_in_pieces(void)
+{
+    fake_begin((struct fake_setup){0});
+    int client = fake_h1();
+    fake_says(client, HANDSHAKE);
+    fake_settle();
+    int far = fake_take(0);
+    size_t n = accepted(0);
+    for (size_t i = 0; i < n; i++) {
+        is_str(fake_hears(client), "");
+        fake_answers_bytes(far, text + i, 1);
+        fake_turn();
+    }
+    fake_settle();
+    is_str(fake_hears(client), ANSWER);
+    fake_end();
+}
+
+static void test_records_that_are_none(void)
+{
+    static const char *const bad[] = {"x", "A", "O\0\0"};
+    for (size_t i = 0; i < 3; i++) {
+        struct oribi_buf body = {0};
+        fake_begin((struct fake_setup){0});
+        int client = fake_h1();
+        fake_says(client, HANDSHAKE);
+        fake_settle();
+        int far = fake_take(0);
+        oribi_buf_append(&body, bad[i], 1);
+        fake_answers_bytes(far, text, answer_of("oribi-websocket: 1\r\n", &body));
+        oribi_buf_deinit(&body);
+        fake_settle();
+        ok(strncmp(fake_hears(client), "HTTP/1.1 502 ", 13) == 0);
+        fake_end();
+    }
+}
+
+static void test_ends_before_the_record_is_whole(void)
+{
+    for (int i = 0; i < 2; i++) {
+        fake_begin((struct fake_setup){0});
+        int client = fake_h1();
+        fake_says(client, HANDSHAKE);
+        fake_settle();
+        int far = fake_take(0);
+        fake_answers_bytes(far, text, accepted(0) - 1);
+        fake_settle();
+        if (i == 0)
+            fake_far_dies(far);
+        else
+            fake_hangs_up(client);
+        fake_settle();
+        if (i == 0)
+            ok(strncmp(fake_hears(client), "HTTP/1.1 502 ", 13) == 0);
+        ok_eq(fake_counters()->websocket_count, 0);
+        fake_end();
+    }
+}
+
+static void test_one_call_at_a_time(void)
+{
+    int far;
+    fake_begin((struct fake_setup){.workers = 2});
+    int client = open_socket(0, &far);
+    says(client, 1, "one");
+    says(client, 1, "two");
+    says(client, 9, "ping");
+    is_str(fake_asked(far), MESSAGE "3\r\n\r\none");
+    is_str(fake_hears(client), "");
+    ok_eq(fake_gauge(FAKE_OUT), 1);
+    acts(far, 's', 0, "{}");
+    is_str(fake_asked(far), MESSAGE "3\r\n\r\ntwo");
+    is_str(fake_hears(client), "");
+    acts(far, 0, 0, "");
+    ok(hears(client, "\x8a\x04ping", 6));
+    fake_end();
+}
+
+static void test_open_and_close_are_called(void)
+{
+    int far;
+    fake_begin((struct fake_setup){0});
+    int client = open_socket(ORIBI_SOCKET_WANTS_OPEN | ORIBI_SOCKET_WANTS_CLOSE, &far);
+    says(client, 1, "early");
+    is_str(fake_asked(far), "WS-OPEN /chat HTTP/1.1\r\nHost: websocket\r\nContent-Length: 0\r\n\r\n");
+    acts(far, 't', 0, "hi");
+    ok(hears(client, "\x81\x02hi", 4));
+    is_str(fake_asked(far), MESSAGE "5\r\n\r\nearly");
+    acts(far, 'c', 4000, "bye");
+    ok(hears(client,
+             "\x88\x05\x0f\xa0"
+             "bye",
+             7));
+    ok(!fake_is_ended(client));
+    says(client, 8, "\x0f\xa0");
+    ok(fake_is_ended(client));
+    is_str(fake_asked(far), CLOSES "3\r\n\r\nbye");
+    ok_eq(closed_with(0), 1);
+    acts(far, 't', 0, "too late");
+    fake_end();
+}
+
+static void test_answers_that_are_failures(void)
+{
+    static const struct {
+        const char *answer;
+        uint16_t code;
+    } rows[] = {{"500 Internal Server Error", 1011},
+                {"504 Gateway Timeout", 1011},
+                {"410 Gone", 1012},
+                {"503 Service Unavailable", 1013},
+                {"302 Found", 1011}};
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        int far;
+        char answer[128];
+        fake_begin((struct fake_setup){0});
+        int client = open_socket(0, &far);
+        says(client, 1, "x");
+        (void)fake_asked(far);
+        (void)snprintf(answer, sizeof(answer), "HTTP/1.1 %s\r\nContent-Length: 2\r\n\r\nno", rows[i].answer);
+        fake_answers(far, answer);
+        fake_settle();
+        const char want[] = {'\x88', 2, (char)(rows[i].code >> 8), (char)rows[i].code};
+        ok_named(hears(client, want, 4), "%s", rows[i].answer);
+        fake_hangs_up(client);
+        fake_settle();
+        ok_eq(closed_with(rows[i].code), 1);
+        fake_end();
+    }
+}
+
+static void test_actions_that_are_none(void)
+{
+    int far;
+    fake_begin((struct fake_setup){0});
+    int client = open_socket(0, &far);
+    says(client, 1, "x");
+    (void)fake_asked(far);
+    fake_answers(far, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello");
+    fake_settle();
+    ok(hears(client, "\x88\x02\x03\xf3", 4));
+    ok(strstr(fake_logged(), "a worker's answer cannot be read") != NULL);
+    fake_end();
+}
+
+static void test_a_worker_that_dies_in_a_call(void)
+{
+    int far;
+    fake_begin((struct fake_setup){0});
+    int client = open_socket(ORIBI_SOCKET_WANTS_CLOSE, &far);
+    int other = open_socket(0, &far);
+    says(client, 1, "x");
+    fake_far_dies(far);
+    fake_settle();
+    ok(hears(client, "\x88\x02\x03\xf3", 4));
+    ok(!fake_is_ended(other));
+    ok(strstr(fake_logged(), "the worker ended in the call; closing the WebSocket with 1011") != NULL);
+    fake_end();
+}
+
+static void test_pings(void)
+{
+    int far;
+    fake_begin((struct fake_setup){0});
+    fake_options()->websocket_ping_ms = 4000;
+    int client = open_socket(0, &far);
+    fake_passes_ms(4000);
+    fake_settle();
+    ok(hears(client, "\x89\0", 2));
+    says(client, 10, "");
+    fake_passes_ms(3999);
+    fake_settle();
+    is_str(fake_hears(client), "");
+    fake_passes_ms(1);
+    fake_settle();
+    ok(hears(client, "\x89\0", 2));
+    fake_passes_ms(4000);
+    fake_settle();
+    ok(hears(client, "\x89\0", 2));
+    ok(!fake_is_ended(client));
+    fake_passes_ms(4000);
+    fake_settle();
+    ok(fake_is_ended(client));
+    ok_eq(closed_with(1006), 1);
+    fake_end();
+}
+
+static void test_a_call_is_no_silence(void)
+{
+    int far;
+    fake_begin((struct fake_setup){0});
+    fake_options()->websocket_ping_ms = 1000;
+    int client = open_socket(0, &far);
+    says(client, 1, "x");
+    for (int i = 0; i < 20; i++) {
+        fake_passes_ms(1000);
+        fake_settle();
+    }
+    is_str(fake_hears(client), "");
+    (void)fake_asked(far);
+    acts(far, 't', 0, "y");
+    ok(hears(client, "\x81\x01y", 3));
+    fake_end();
+}
+
+static void test_a_client_that_does_not_answer_a_close(void)
+{
+    int far;
+    fake_begin((struct fake_setup){0});
+    int client = open_socket(0, &far);
+    says(client, 1, "x");
+    (void)fake_asked(far);
+    acts(far, 'c', 1000, "");
+    ok(hears(client, "\x88\x02\x03\xe8", 4));
+    fake_passes_ms(CLOSING_MS - 1);
+    fake_settle();
+    ok(!fake_is_ended(client));
+    fake_passes_ms(1);
+    fake_settle();
+    ok(fake_is_ended(client));
+    ok_eq(closed_with(1000), 1);
+    fake_end();
+}
+
+static void test_a_slow_message(void)
+{
+    int far;
+    fake_begin((struct fake_setup){0});
+    fake_options()->body_timeout_ms = 1000;
+    fake_options()->body_rate_min = 10;
+    int client = open_socket(0, &far);
+    fake_sends_raw(client, "\x81\xa0\0\0\0\0", 6);
+    for (int i = 0; i < 2; i++) {
+        fake_settle();
+        fake_passes_ms(600);
+        fake_sends_raw(client, "xxxxxxxx", 8);
+    }
+    fake_settle();
+    is_str(fake_hears(client), "");
+    fake_passes_ms(1000);
+    fake_settle();
+    const char *got = fake_hears(client);
+    ok(fake_hears_len() > 4 && memcmp(got, "\x88\x0a\x03\xf0", 4) == 0);
+    fake_end();
+}
+
+static void test_a_drain_closes_one_after_another(void)
+{
+    int far;
+    int clients[3];
+    fake_begin((struct fake_setup){0});
+    fake_options()->frontend_drain_ms = 9000;
+    fake_options()->shutdown_timeout_ms = 30 * 1000;
+    for (int i = 0; i < 3; i++)
+        clients[i] = open_socket(0, &far);
+    fake_drains();
+    fake_settle();
+    ok(hears(clients[2], "\x88\x02\x03\xf4", 4));
+    is_str(fake_hears(clients[0]), "");
+    fake_passes_ms(10);
+    fake_settle();
+    ok(hears(clients[1], "\x88\x02\x03\xf4", 4));
+    ok(hears(clients[0], "\x88\x02\x03\xf4", 4));
+    fake_end();
+}
+
+static void test_a_client_that_goes_in_a_call(void)
+{
+    int far;
+    fake_begin((struct fake_setup){0});
+    int client = open_socket(ORIBI_SOCKET_WANTS_CLOSE, &far);
+    says(client, 1, "x");
+    (void)fake_asked(far);
+    fake_hangs_up(client);
+    fake_settle();
+    is_str(fake_asked(far), "");
+    acts(far, 't', 0, "nobody hears it");
+    is_str(fake_asked(far), CLOSES "0\r\n\r\n");
+    acts(far, 0, 0, "");
+    ok_eq(closed_with(1006), 1);
+    fake_end();
+}
+
+int main(void)
+{
+    test_a_message_and_its_answer();
+    test_the_record_in_pieces();
+    test_records_that_are_none();
+    test_ends_before_the_record_is_whole();
+    test_one_call_at_a_time();
+    test_open_and_close_are_called();
+    test_answers_that_are_failures();
+    test_actions_that_are_none();
+    test_a_worker_that_dies_in_a_call();
+    test_pings();
+    test_a_call_is_no_silence();
+    test_a_client_that_does_not_answer_a_close();
+    test_a_slow_message();
+    test_a_drain_closes_one_after_another();
+    test_a_client_that_goes_in_a_call();
+    return done_testing();
+}

@@ -1,0 +1,152 @@
+/* Records of sockets and actions of calls: what is written is read again, at every maximum; what is cut or beyond is
+ * refused. */
+#include "http/socket_call.c"
+
+#include "guard.h"
+#include "tap.h"
+
+#include <stdlib.h>
+
+static struct guard arena;
+static char filler[ORIBI_SOCKET_STATE_BYTES_MAX + 1];
+
+static struct oribi_slice many(size_t n)
+{
+    return oribi_slice(filler, n);
+}
+
+static struct oribi_socket_record largest(void)
+{
+    return (struct oribi_socket_record){.event = ORIBI_SOCKET_TEXT,
+                                        .code = 4001,
+                                        .id = many(ORIBI_SOCKET_ID_BYTES),
+                                        .handler = many(ORIBI_SOCKET_HANDLER_BYTES_MAX),
+                                        .protocol = many(ORIBI_SOCKET_PROTOCOL_BYTES_MAX),
+                                        .state = many(ORIBI_SOCKET_STATE_BYTES_MAX),
+                                        .kept = many(ORIBI_SOCKET_KEPT_BYTES_MAX)};
+}
+
+static void test_a_record_at_its_maxima_is_read_again(void)
+{
+    struct oribi_buf text = {0};
+    struct oribi_socket_record made = largest();
+    struct oribi_socket_record got;
+    ok_eq(oribi_socket_record_write(&text, &made), 0);
+    ok(text.len <= ORIBI_SOCKET_RECORD_BYTES_MAX);
+    const char *p = guard_place(&arena, text.p, text.len);
+    ok_eq(oribi_socket_record_read(oribi_slice(p, text.len), &got), 0);
+    ok(got.event == ORIBI_SOCKET_TEXT && got.code == 4001);
+    ok(oribi_slice_equal(got.id, made.id) && oribi_slice_equal(got.handler, made.handler));
+    ok(oribi_slice_equal(got.protocol, made.protocol) && oribi_slice_equal(got.state, made.state));
+    ok(oribi_slice_equal(got.kept, made.kept));
+    oribi_buf_deinit(&text);
+}
+
+static void test_a_part_beyond_its_maximum_is_refused(void)
+{
+    for (size_t i = 0; i < PARTS; i++) {
+        struct oribi_buf text = {0};
+        struct oribi_socket_record made = largest();
+        struct oribi_slice *const parts[PARTS] = {&made.id, &made.handler, &made.protocol, &made.state, &made.kept};
+        parts[i]->n++;
+        ok_eq(oribi_socket_record_write(&text, &made), ORIBI_ELIMIT);
+        ok_eq(text.len, 0);
+    }
+}
+
+static void test_every_cut_of_a_record_is_refused(void)
+{
+    struct oribi_buf text = {0};
+    struct oribi_socket_record got;
+    struct oribi_socket_record made = {
+        .event = ORIBI_SOCKET_OPEN, .handler = ORIBI_SLICE("Room"), .state = ORIBI_SLICE("{\"a\":1}")};
+    bool refused = true;
+    ok_eq(oribi_socket_record_write(&text, &made), 0);
+    for (size_t cut = 0; cut < text.len; cut++)
+        refused &= oribi_socket_record_read(oribi_slice(guard_place(&arena, text.p, cut), cut), &got) == ORIBI_EBAD;
+    ok_named(refused, "no cut is a record");
+    oribi_buf_append(&text, "x", 1);
+    ok_eq(oribi_socket_record_read(oribi_slice(text.p, text.len), &got), ORIBI_EBAD);
+    text.p[0] = 'x';
+    ok_eq(oribi_socket_record_read(oribi_slice(text.p, text.len - 1), &got), ORIBI_EBAD);
+    oribi_buf_deinit(&text);
+}
+
+static void test_actions_keep_their_order(void)
+{
+    struct oribi_buf text = {0};
+    const struct oribi_socket_action made[] = {
+        {.type = ORIBI_SOCKET_SEND_TEXT, .data = ORIBI_SLICE("hello")},
+        {.type = ORIBI_SOCKET_SEND_BINARY},
+        {.type = ORIBI_SOCKET_SET_STATE, .data = many(ORIBI_SOCKET_STATE_BYTES_MAX)},
+        {.type = ORIBI_SOCKET_DO_CLOSE, .code = 4999, .data = many(ORIBI_WEBSOCKET_REASON_BYTES_MAX)},
+    };
+    for (size_t i = 0; i < 4; i++)
+        ok_eq(oribi_socket_action_write(&text, &made[i]), 0);
+    struct oribi_slice rest = oribi_slice(guard_place(&arena, text.p, text.len), text.len);
+    for (size_t i = 0; i < 4; i++) {
+        struct oribi_socket_action got;
+        ok_eq(oribi_socket_action_read(&rest, &got), 1);
+        ok(got.type == made[i].type && got.code == made[i].code && oribi_slice_equal(got.data, made[i].data));
+    }
+    struct oribi_socket_action none;
+    ok_eq(oribi_socket_action_read(&rest, &none), 0);
+    oribi_buf_deinit(&text);
+}
+
+static void test_actions_beyond_a_maximum_are_refused(void)
+{
+    struct oribi_buf text = {0};
+    const struct oribi_socket_action bad[] = {
+        {.type = ORIBI_SOCKET_SET_STATE, .data = many(ORIBI_SOCKET_STATE_BYTES_MAX + 1)},
+        {.type = ORIBI_SOCKET_DO_CLOSE, .code = 1000, .data = many(ORIBI_WEBSOCKET_REASON_BYTES_MAX + 1)},
+        {.type = ORIBI_SOCKET_DO_CLOSE, .code = 1005},
+        {.type = (enum oribi_socket_action_type)'x'},
+    };
+    for (size_t i = 0; i < 4; i++)
+        ok_eq(oribi_socket_action_write(&text, &bad[i]), ORIBI_ELIMIT);
+    ok_eq(text.len, 0);
+    size_t most = ORIBI_SOCKET_ANSWER_BYTES_MAX - ACTION_HEAD_BYTES;
+    char *large = calloc(1, most + 1);
+    struct oribi_socket_action action = {.type = ORIBI_SOCKET_SEND_BINARY, .data = {large, most + 1}};
+    ok_eq(oribi_socket_action_write(&text, &action), ORIBI_ELIMIT);
+    action.data.n = most;
+    ok_eq(oribi_socket_action_write(&text, &action), 0);
+    ok_eq(text.len, ORIBI_SOCKET_ANSWER_BYTES_MAX);
+    action.data.n = 0;
+    ok_eq(oribi_socket_action_write(&text, &action), ORIBI_ELIMIT);
+    free(large);
+    oribi_buf_deinit(&text);
+}
+
+static void test_malformed_actions_are_refused(void)
+{
+    static const struct oribi_slice bad[] = {
+        ORIBI_SLICE("t"),
+        ORIBI_SLICE("t\0\0\0"),
+        ORIBI_SLICE("t\0\0\0\1"),
+        ORIBI_SLICE("x\0\0\0\0"),
+        ORIBI_SLICE("\0\0\0\0\0"),
+        ORIBI_SLICE("c\0\0\0\1\3"),
+        ORIBI_SLICE("c\0\0\0\2\3\355"),
+        ORIBI_SLICE("t\377\377\377\377a"),
+    };
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        struct oribi_socket_action got;
+        struct oribi_slice rest = oribi_slice(guard_place(&arena, bad[i].p, bad[i].n), bad[i].n);
+        ok_eq(oribi_socket_action_read(&rest, &got), ORIBI_EBAD);
+    }
+}
+
+int main(void)
+{
+    arena = guard_alloc(ORIBI_SOCKET_RECORD_BYTES_MAX * 2);
+    memset(filler, 'a', sizeof(filler));
+    test_a_record_at_its_maxima_is_read_again();
+    test_a_part_beyond_its_maximum_is_refused();
+    test_every_cut_of_a_record_is_refused();
+    test_actions_keep_their_order();
+    test_actions_beyond_a_maximum_are_refused();
+    test_malformed_actions_are_refused();
+    return done_testing();
+}

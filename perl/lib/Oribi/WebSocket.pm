@@ -1,0 +1,165 @@
+package Oribi::WebSocket;
+use 5.016;
+use strict;
+use warnings;
+use Carp ();
+use Oribi ();    # defines _act and Handshake::_accept, in C
+
+our $VERSION = '0.100';
+
+my %EVENTS = (o => 'on_open', t => 'on_message', b => 'on_message', c => 'on_close');
+my @CALLBACKS = qw(on_open on_message on_close);
+
+sub _json {
+    require JSON::PP;
+    state $json = JSON::PP->new->utf8->canonical->allow_nonref(0);
+    return $json;
+}
+
+# Called by the worker. False: there is no such handler.
+sub _serve {
+    my ($socket, $handler, $event, $data, $code) = @_;
+    return 0 unless grep { $handler->can($_) } @CALLBACKS;
+    my $name = $EVENTS{$event};
+    return 1 unless $handler->can($name);
+    if    ($event eq 'o') { $handler->on_open($socket) }
+    elsif ($event eq 'c') { $handler->on_close($socket, $code, $data) }
+    else                  { $handler->on_message($socket, $data, $event eq 'b') }
+    $socket->_keep_state;
+    return 1;
+}
+
+sub id       { $_[0]{id} }
+sub protocol { $_[0]{protocol} }
+
+sub send {
+    my ($self, $data, %how) = @_;
+    Carp::croak('Oribi: send of an undefined value') unless defined $data;
+    my $bytes = "$data";
+    if ($how{binary}) {
+        utf8::downgrade($bytes, 1) or Carp::croak('Oribi: a binary message with a wide character: encode text before it is sent as such');
+    }
+    else {
+        utf8::encode($bytes);
+    }
+    _act($self, $how{binary} ? 'b' : 't', 0, $bytes);
+    return;
+}
+
+sub close {
+    my ($self, $code, $reason) = @_;
+    my $bytes = $reason // '';
+    utf8::encode($bytes);
+    _act($self, 'c', $code // 1000, $bytes);
+    return;
+}
+
+sub state {
+    my ($self, $state) = @_;
+    $self->{state} = $state if @_ > 1;
+    return $self->{state} //= length $self->{saved} ? _json()->decode($self->{saved}) : {};
+}
+
+sub env {
+    my ($self) = @_;
+    return $self->{env} //= length $self->{kept} ? _json()->decode($self->{kept}) : {};
+}
+
+sub _keep_state {
+    my ($self) = @_;
+    return unless $self->{state};
+    my $json = %{ $self->{state} } ? _json()->encode($self->{state}) : '';
+    _act($self, 's', 0, $json) if $json ne $self->{saved};
+    return;
+}
+
+package Oribi::WebSocket::Handshake;
+
+sub protocols { grep { length } split /\s*,\s*/, $_[0]{offered} }
+
+sub accept {
+    my ($self, $handler, %how) = @_;
+    my ($protocol, $state, $headers, $keep) = delete @how{qw(protocol state headers keep)};
+    Carp::croak('Oribi: accept knows no ' . join ', ', sort keys %how) if %how;
+    Carp::croak('Oribi: the handler of a WebSocket is an object (' . ref($handler) . '): no object lives between two messages; '
+            . 'give the name of a package, and keep values in state')
+        if ref $handler;
+    Carp::croak('Oribi: the handler of a WebSocket is the name of a package') unless defined $handler && length $handler;
+    Carp::croak("Oribi: the package $handler has none of " . join ', ', @CALLBACKS) unless grep { $handler->can($_) } @CALLBACKS;
+    my %kept = map { $_ => $self->{env}{$_} } grep { defined $self->{env}{$_} && !ref $self->{env}{$_} } @{ $keep || [] };
+    my $wants = ($handler->can('on_open') ? 1 : 0) | ($handler->can('on_close') ? 2 : 0);
+    $self->_accept(
+        $handler, $protocol,
+        $state && %$state ? Oribi::WebSocket::_json()->encode($state) : undef,
+        %kept             ? Oribi::WebSocket::_json()->encode(\%kept) : undef, $wants
+    );
+    return [101, $headers || [], []];
+}
+
+1;
+__END__
+
+=encoding utf-8
+
+=head1 NAME
+
+Oribi::WebSocket - a WebSocket, as a handler gets it
+
+=head1 SYNOPSIS
+
+    my $app = sub {
+        my $env = shift;
+        my $ws = $env->{'oribi.websocket'} or return [426, [], []];
+        return $ws->accept('Room', state => { user => 'ann' });
+    };
+
+    package Room;
+    sub on_open    { my ($class, $ws) = @_; $ws->send('hello') }
+    sub on_message { my ($class, $ws, $data, $binary) = @_; $ws->send($ws->state->{user} . ": $data") }
+    sub on_close   { my ($class, $ws, $code, $reason) = @_ }
+
+=head1 DESCRIPTION
+
+The frontend holds the connection (C<tls://>, or C<?frontend=on> in C<bind>); the application is called once for each
+message, in any worker, with a new object each time. Between two calls only C<state> stays. A reload closes nothing.
+
+=head1 THE HANDSHAKE
+
+C<< $env->{'oribi.websocket'} >> is there where the request asks for a WebSocket.
+
+=head2 $handshake->protocols
+
+The protocols that the client offers, preferred first.
+
+=head2 $handshake->accept($handler, %options)
+
+Accepts the WebSocket and gives the answer for the server. C<$handler> is the name of a package that has one or more of
+C<on_open>, C<on_message>, C<on_close>. Options: C<protocol>, one of the protocols that the client offers; C<state>, a
+reference to a hash; C<headers>, a reference to an array of further headers; C<keep>, a reference to an array of keys of
+the environment that C<env> has later. Dies where no frontend holds the client. Any other answer refuses the WebSocket.
+
+=head1 METHODS
+
+What is sent and closed happens when the call has returned. A call that dies closes the socket with 1011.
+
+=head2 $ws->send($text), $ws->send($bytes, binary => 1)
+
+Sends a message. Text is characters.
+
+=head2 $ws->close($code, $reason)
+
+Closes the socket: 1000 unless a code is given; 1000 to 1003, 1007 to 1014, 3000 to 4999.
+
+=head2 $ws->state
+
+What the socket remembers from call to call: a reference to a hash that JSON can hold, 4 KiB as JSON. Change it.
+
+=head2 $ws->id, $ws->protocol, $ws->env
+
+The socket's id; the accepted protocol; the values that C<keep> has named.
+
+=head1 SEE ALSO
+
+L<Oribi>, F<doc/websocket.md>
+
+=cut

@@ -1,0 +1,144 @@
+/* WebSockets: oribi.websocket in the environment of a handshake, and the calls of a socket, which are no requests and
+ * have no environment. What an application sees is lib/Oribi/WebSocket.pm; here is what that asks of the core. */
+#include "xs/binding.h"
+
+#include "oribi/worker/socket.h"
+
+static struct oribi_slice text_of(pTHX_ SV *sv)
+{
+    STRLEN n;
+    if (!SvOK(sv))
+        return oribi_slice(NULL, 0);
+    const char *p = SvPVbyte(sv, n); /* croaks for wide characters, which the module has encoded */
+    return oribi_slice(p, n);
+}
+
+static struct psgi_worker *live(pTHX_ SV *object)
+{
+    struct psgi_worker *w = SvROK(object) ? psgi_bound(aTHX_ SvRV(object)) : NULL;
+    if (!w || w->state != PSGI_OPEN)
+        croak("Oribi: the call of this WebSocket has ended: nothing can be sent from outside of it");
+    return w;
+}
+
+static void check(pTHX_ int code, const char *error)
+{
+    if (code == ORIBI_EINVAL)
+        croak("Oribi: %s", error);
+    if (code < 0)
+        croak("Oribi: out of memory");
+}
+
+/* A new object of this class, of the call that runs. */
+static SV *bound_object(pTHX_ struct psgi_worker *w, const char *class)
+{
+    HV *hash = newHV();
+    SV *object = sv_bless(newRV_noinc((SV *)hash), gv_stashpv(class, GV_ADD));
+    psgi_bind(aTHX_ w, (SV *)hash);
+    return object;
+}
+
+static SV *bytes(pTHX_ struct oribi_slice text)
+{
+    return newSVpvn(text.n ? text.p : "", text.n);
+}
+
+/* --- handshakes --- */
+
+void psgi_websocket_offer(pTHX_ struct psgi_worker *w, HV *env, struct oribi_req *req)
+{
+    if (LIKELY(!oribi_socket_asked(req)))
+        return;
+    SV *object = bound_object(aTHX_ w, "Oribi::WebSocket::Handshake");
+    SV *back = newRV_inc((SV *)env);
+    sv_rvweaken(back); /* the environment holds the handshake */
+    (void)hv_stores((HV *)SvRV(object), "env", back);
+    (void)hv_stores((HV *)SvRV(object), "offered", bytes(aTHX_ oribi_socket_protocols(req->head)));
+    if (!hv_stores(env, "oribi.websocket", object))
+        SvREFCNT_dec(object);
+}
+
+/* Oribi::WebSocket::Handshake::_accept($handshake, $handler, $protocol, $state, $kept, $wants) */
+XS_INTERNAL(psgi_xs_accept);
+XS_INTERNAL(psgi_xs_accept)
+{
+    dXSARGS;
+    if (items != 6)
+        croak("Usage: _accept(handshake, handler, protocol, state, kept, wants)");
+    struct psgi_worker *w = live(aTHX_ ST(0));
+    char error[ORIBI_ERROR_TEXT_CAP];
+    const struct oribi_socket_record record = {
+        .handler = text_of(aTHX_ ST(1)),
+        .protocol = text_of(aTHX_ ST(2)),
+        .state = text_of(aTHX_ ST(3)),
+        .kept = text_of(aTHX_ ST(4)),
+        .code = (uint16_t)SvUV(ST(5)),
+    };
+    check(aTHX_ oribi_socket_accept(w->req, &record, error), error);
+    XSRETURN_EMPTY;
+}
+
+/* --- calls --- */
+
+/* Oribi::WebSocket::_act($socket, $type, $code, $data) */
+XS_INTERNAL(psgi_xs_act);
+XS_INTERNAL(psgi_xs_act)
+{
+    dXSARGS;
+    if (items != 4)
+        croak("Usage: _act(socket, type, code, data)");
+    struct psgi_worker *w = live(aTHX_ ST(0));
+    char error[ORIBI_ERROR_TEXT_CAP];
+    const struct oribi_socket_action action = {
+        .type = (enum oribi_socket_action_type) * SvPV_nolen(ST(1)),
+        .code = (uint16_t)SvUV(ST(2)),
+        .data = text_of(aTHX_ ST(3)),
+    };
+    check(aTHX_ oribi_socket_act(w->req, &action, error), error);
+    XSRETURN_EMPTY;
+}
+
+bool psgi_websocket_call(pTHX_ struct psgi_worker *w, bool *known)
+{
+    struct oribi_socket_record record;
+    struct oribi_slice data;
+    *known = true;
+    if (oribi_socket_read(w->req, &record, &data) < 0) {
+        oribi_reply_error(w->req, 503);
+        psgi_call_ended(w);
+        return true;
+    }
+    SV *object = sv_2mortal(bound_object(aTHX_ w, "Oribi::WebSocket"));
+    HV *hash = (HV *)SvRV(object);
+    char event[] = {(char)record.event, '\0'};
+    (void)hv_stores(hash, "id", bytes(aTHX_ record.id));
+    (void)hv_stores(hash, "protocol", record.protocol.n ? bytes(aTHX_ record.protocol) : newSV(0));
+    (void)hv_stores(hash, "saved", bytes(aTHX_ record.state));
+    (void)hv_stores(hash, "kept", bytes(aTHX_ record.kept));
+    SV *message = bytes(aTHX_ data);
+    if (record.event != ORIBI_SOCKET_BINARY)
+        SvUTF8_on(message); /* the frontend has checked it */
+    dSP;
+    PUSHMARK(SP);
+    EXTEND(SP, 5);
+    PUSHs(object);
+    mPUSHs(bytes(aTHX_ record.handler));
+    mPUSHs(newSVpv(event, 0));
+    mPUSHs(message);
+    mPUSHu(record.code);
+    PUTBACK;
+    errno = 0; /* as for any call */
+    call_pv("Oribi::WebSocket::_serve", G_SCALAR | G_EVAL);
+    SPAGAIN;
+    SV *result = POPs;
+    *known = SvTRUE(result);
+    PUTBACK;
+    psgi_leave_child(aTHX_ w);
+    return !SvTRUE(ERRSV);
+}
+
+void psgi_websocket_boot(pTHX)
+{
+    newXS("Oribi::WebSocket::Handshake::_accept", psgi_xs_accept, __FILE__);
+    newXS("Oribi::WebSocket::_act", psgi_xs_act, __FILE__);
+}

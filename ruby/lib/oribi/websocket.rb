@@ -1,0 +1,152 @@
+# frozen_string_literal: true
+
+require "json"
+
+module Oribi
+  # A WebSocket, as a handler gets it: a class or module whose +on_open+, +on_message+ and +on_close+ are called, each
+  # call with a new object, in any worker. The frontend holds the connection; between two calls only +state+ stays.
+  #
+  #   class Room
+  #     def self.call(env)
+  #       ws = env["oribi.websocket"] or return [426, {}, []]
+  #       ws.accept(Room, state: { "user" => "ann" })
+  #     end
+  #     def self.on_message(ws, data) = ws.send("#{ws.state["user"]}: #{data}")
+  #   end
+  class WebSocket
+    # A handshake: env["oribi.websocket"] where the request asks for a WebSocket.
+    class Handshake
+      # The protocols that the client offers, preferred first.
+      def protocols = @offered.split(",").map(&:strip).reject(&:empty?)
+
+      # Accepts the WebSocket; gives the answer for the server.
+      #
+      # @param handler [Module] a class or module with a name, which has one or more of on_open(ws),
+      #   on_message(ws, data), on_close(ws, code, reason)
+      # @param protocol [String, nil] one of {#protocols}
+      # @param state [Hash] the first WebSocket#state: 4 KiB as JSON
+      # @param headers [Hash] further headers of the answer
+      # @param keep [Array<String>] keys of this environment that WebSocket#env has: 4 KiB as JSON
+      # @raise [Oribi::Error] no frontend holds the client, or one of these is not possible
+      def accept(handler, protocol: nil, state: {}, headers: {}, keep: [])
+        accept_as(Handlers.name_of(handler), protocol, state.empty? ? nil : JSON.generate(state), kept(keep), Handlers.wants(handler))
+        [101, headers, []]
+      end
+
+      # @private rack.upgrade
+      def upgrade(handler) = accept(handler)
+
+      private
+
+      def kept(keys)
+        values = keys.filter_map { |key| @env[key].then { |value| [key, value] if value.is_a?(String) } }.to_h
+        JSON.generate(values.transform_values { |value| WebSocket.text(value) }) unless values.empty?
+      end
+    end
+
+    # Handlers by their names.
+    module Handlers
+      CALLBACKS = %i[on_open on_message on_close].freeze
+
+      module_function
+
+      def name_of(handler)
+        unless handler.is_a?(Module)
+          raise Error, "the handler of a WebSocket is an object (#{handler.class}): no object lives between two messages; " \
+                       "give a class or module, and keep values in state"
+        end
+        raise Error, "the handler of a WebSocket has no name: each call finds it by its name" unless handler.name
+        raise Error, "#{handler} is not the constant of that name" unless find(handler.name).equal?(handler)
+        return handler.name if CALLBACKS.any? { |name| handler.respond_to?(name) }
+
+        raise Error, "#{handler} has none of #{CALLBACKS.join(", ")}"
+      end
+
+      # nil: there is none of this name.
+      def find(name)
+        found = Object.const_get(name)
+        found if found.is_a?(Module)
+      rescue NameError
+        nil
+      end
+
+      def wants(handler) = (handler.respond_to?(:on_open) ? 1 : 0) | (handler.respond_to?(:on_close) ? 2 : 0)
+    end
+
+    EVENTS = { "o" => :on_open, "t" => :on_message, "b" => :on_message, "c" => :on_close }.freeze
+    private_constant :EVENTS
+
+    # @private called by the extension. False: there is no such handler.
+    def self.serve(tie, event, id, handler, protocol, state, kept, data, code)
+      target = Handlers.find(handler) or return false
+      name = EVENTS.fetch(event)
+      return true unless target.respond_to?(name)
+
+      socket = new(tie, id, protocol, state, kept)
+      arguments = { on_open: [], on_message: [data], on_close: [code, data] }.fetch(name)
+      arguments = [] if name == :on_close && target.method(name).arity == 1 # as rack.upgrade has it
+      target.public_send(name, socket, *arguments)
+      socket.keep_state
+      true
+    end
+
+    # @private what is not UTF-8 is taken for ISO-8859-1
+    def self.text(bytes)
+      text = bytes.dup.force_encoding(Encoding::UTF_8)
+      text.valid_encoding? ? text : bytes.dup.force_encoding(Encoding::ISO_8859_1).encode(Encoding::UTF_8)
+    end
+
+    # @return [String] of this socket alone, in its whole life
+    attr_reader :id
+
+    # @return [String, nil] the protocol that was accepted
+    attr_reader :protocol
+
+    def initialize(tie, id, protocol, state, kept)
+      @tie = tie
+      @id = id
+      @protocol = protocol unless protocol.empty?
+      @saved = state
+      @kept = kept
+    end
+
+    # Sends a message: binary where the String's encoding is BINARY, else text. It leaves when the call has returned.
+    #
+    # @raise [Oribi::Error] text that is not valid in its encoding, or more than 16 MiB in one call
+    def send(data)
+      data = String(data)
+      return WebSocket.act(@tie, "b", 0, data) if data.encoding == Encoding::BINARY
+
+      text = data.encode(Encoding::UTF_8)
+      raise Error, "a text that is not valid UTF-8; a binary message has the encoding BINARY" unless text.valid_encoding?
+
+      WebSocket.act(@tie, "t", 0, text)
+    rescue EncodingError => e
+      raise Error, "a text that cannot be sent: #{e.message}"
+    end
+    alias write send
+
+    # Closes the socket when the call has returned.
+    #
+    # @param code [Integer] 1000 to 1003, 1007 to 1014, 3000 to 4999
+    # @param reason [String] at most 123 bytes of UTF-8
+    def close(code = 1000, reason = "") = WebSocket.act(@tie, "c", Integer(code), String(reason))
+
+    # What the socket remembers from call to call: a Hash that JSON can hold, 4 KiB as JSON. Change it, or assign
+    # another.
+    def state = @state ||= @saved.empty? ? {} : JSON.parse(@saved)
+
+    attr_writer :state
+
+    # Values of the opening request's environment that +keep+ has named.
+    def env = @env ||= (@kept.empty? ? {} : JSON.parse(@kept)).freeze
+
+    # @private
+    def keep_state
+      return unless @state
+
+      json = @state.empty? ? "" : JSON.generate(@state)
+      WebSocket.act(@tie, "s", 0, json) unless json == @saved
+    end
+  end
+end
