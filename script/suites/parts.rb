@@ -148,17 +148,15 @@ module Parts
 
   # --- the Redis client ---
 
-  # Against a redis-server of each test's own; then as users have it.
-  def redis_perl
-    [Command.new(argv: ["make", "test", "TEST_VERBOSE=1"], count: :tap, dir: "#{ROOT}/redis/perl"),
-     Command.new(argv: ["redis/perl/packaged"], count: :exit_code)]
-  end
+  # Against a redis-server of each test's own.
+  def redis_perl = [Command.new(argv: ["make", "test", "TEST_VERBOSE=1"], count: :tap, dir: "#{ROOT}/redis/perl")]
 
   def redis_ruby(files = Dir["redis/ruby/test/*_test.rb"].sort, pattern: nil)
     files.map { |file| minitest("-W1", "-Iredis/ruby/lib", "-Iredis/ruby/test", file, pattern: pattern) }
   end
 
-  def redis_ruby_all = [*redis_ruby, Command.new(argv: ["redis/ruby/packaged"], count: :exit_code)]
+  # As users have it: packed, unpacked and built once more.
+  def redis_packaged = %w[redis/perl/packaged redis/ruby/packaged].map { |path| Command.new(argv: [path], count: :exit_code) }
   def redis_perl_file(file) = [Command.new(argv: ["perl", "-Mblib", file.delete_prefix("redis/perl/")], count: :tap, dir: "#{ROOT}/redis/perl")]
 
   # --- whole servers ---
@@ -216,12 +214,13 @@ module Parts
     "lint" => [[], { "lint" => -> { lint } }],
     "perl" => [%w[perl], { "perl" => -> { perl } }],
     "ruby" => [%w[ruby], { "ruby" => -> { ruby } }],
-    "redis" => [%w[redis-perl redis-ruby], { "redis-perl" => -> { redis_perl }, "redis-ruby" => -> { redis_ruby_all } }],
+    "redis" => [%w[redis-perl redis-ruby], { "redis-perl" => -> { redis_perl }, "redis-ruby" => -> { redis_ruby } }],
   }.freeze
   # Of script/test --all.
   MORE = {
     "core-asan" => [[], { "core-asan" => -> { core_asan } }],
     "packages" => [%w[ruby perl], { "packages" => -> { packages } }],
+    "redis-packaged" => [%w[redis-perl redis-ruby], { "redis-packaged" => -> { redis_packaged } }],
     "core-portable" => [[], { "core-portable" => -> { core_portable } }],
     "core-bsd" => [[], { "core-bsd" => -> { core_bsd } }],
     "cross" => [[], { "cross" => -> { cross } }],
