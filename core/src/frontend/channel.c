@@ -466,6 +466,8 @@ void oribi__channel_read(struct oribi__channel *channel)
             ended(channel);
             return;
         }
+        if (channel->ring && channel->ring->by_socket)
+            channel->watch.ready |= ORIBI_READ; /* told of it or not: the ring has led there */
         if ((size_t)n < ORIBI__CHANNEL_SCRATCH_BYTES && !(channel->watch.ready & ORIBI_HANGUP)) /* see epoll(7) */
             channel->watch.ready &= (uint8_t)~ORIBI_READ;
         if (channel->local)

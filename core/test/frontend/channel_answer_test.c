@@ -392,6 +392,21 @@ static void test_exactly_the_high_mark_does_not_block(void)
     fake_end();
 }
 
+/* The loop tells of a socket once, maybe together with what the ring has. */
+static void test_a_long_answer_is_read_to_its_end_without_another_event(void)
+{
+    enum { BYTES = 200 * 1024 };
+    int far;
+    fake_begin((struct fake_setup){0});
+    int call = out((struct fake_request){.streams = true}, &far);
+    fake_answers(far, ENDLESS);
+    ok_eq(fake_floods(far, BYTES), BYTES);
+    for (int i = 0; i < 20; i++)
+        fake_channels();
+    ok_eq(fake_untaken(call), BYTES);
+    fake_end();
+}
+
 /* Others have their turn beside a worker that writes as fast as it is read. */
 static void test_a_turn_reads_so_much_and_the_next_one_goes_on(void)
 {
@@ -401,13 +416,13 @@ static void test_a_turn_reads_so_much_and_the_next_one_goes_on(void)
     fake_answers(far, ENDLESS);
     struct oribi__channel *channel = fake_upstream(call)->channel;
     fake_reads(channel);
-    ok_eq(fake_events(call), 2); /* the head from the ring, and a piece from the socket */
+    ok_eq(fake_events(call), READS_MAX); /* the head from the ring, and what follows from the socket */
     fake_reads(channel);
-    ok_eq(fake_events(call), 2 + READS_MAX);
+    ok_eq(fake_events(call), 2 * READS_MAX);
     fake_channels();
-    ok_eq(fake_events(call), 2 + 2 * READS_MAX);
+    ok_eq(fake_events(call), 3 * READS_MAX);
     fake_channels();
-    ok_eq(fake_events(call), 2 + 3 * READS_MAX);
+    ok_eq(fake_events(call), 4 * READS_MAX);
     fake_end();
 }
 
@@ -547,6 +562,7 @@ int main(void)
     test_a_worker_that_sends_no_more_is_as_one_that_died();
     test_a_worker_waits_above_the_high_mark_until_the_low_one();
     test_exactly_the_high_mark_does_not_block();
+    test_a_long_answer_is_read_to_its_end_without_another_event();
     test_a_turn_reads_so_much_and_the_next_one_goes_on();
     test_much_is_read_in_several_turns();
     test_a_client_goes_in_each_event();
