@@ -14,6 +14,14 @@
 
 #include <sys/un.h>
 
+/* The far ends here know sockets alone, as on a system that has no seals. */
+int oribi_process_sealed_memory(size_t bytes, int *fd)
+{
+    (void)bytes;
+    (void)fd;
+    return ORIBI_ESYS;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { CLIENTS = 2, SLOTS = 2, FARS_MAX = 64, READ_BYTES = 256 * 1024, CALLS_MAX = 64 };

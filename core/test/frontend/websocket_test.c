@@ -112,7 +112,6 @@ static void test_a_message_and_its_answer(void)
     ok_eq(fake_counters()->websocket_messages[0], 2);
     ok_eq(fake_counters()->websocket_bytes[1], 10);
     fake_end();
-    ok_eq(fake_gauge(FAKE_CONNS_H1), 0);
 }
 
 static void test_the_record_in_pieces(void)

@@ -74,6 +74,7 @@ sub _keep_state {
 }
 
 package Oribi::WebSocket::Handshake;
+our $VERSION = '0.100';
 
 sub protocols { grep { length } split /\s*,\s*/, $_[0]{offered} }
 
