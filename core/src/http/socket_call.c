@@ -151,3 +151,30 @@ int oribi_socket_action_read(struct oribi_slice *text, struct oribi_socket_actio
     text->n -= ACTION_HEAD_BYTES + n;
     return 1;
 }
+
+/* --- names of channels --- */
+
+int oribi_channel_name_write(struct oribi_buf *out, struct oribi_slice name)
+{
+    if (name.n == 0 || name.n > ORIBI_CHANNEL_NAME_BYTES_MAX)
+        return ORIBI_ELIMIT;
+    char *p = oribi_buf_try_reserve(out, 2 + name.n);
+    if (!p)
+        return ORIBI_ENOMEM;
+    put_number(p, 2, (uint32_t)name.n);
+    memcpy(p + 2, name.p, name.n);
+    out->len += 2 + name.n;
+    return 0;
+}
+
+int oribi_channel_name_read(struct oribi_slice *list, struct oribi_slice *name)
+{
+    size_t n = list->n >= 2 ? number_at(list->p, 2) : 0;
+    if (list->n == 0)
+        return 0;
+    if (n == 0 || n > ORIBI_CHANNEL_NAME_BYTES_MAX || n > list->n - 2)
+        return ORIBI_EBAD;
+    *name = oribi_slice(list->p + 2, n);
+    *list = oribi_slice(list->p + 2 + n, list->n - 2 - n);
+    return 1;
+}

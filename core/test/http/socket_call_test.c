@@ -138,6 +138,32 @@ static void test_malformed_actions_are_refused(void)
     }
 }
 
+static void test_names_of_channels(void)
+{
+    struct oribi_buf text = {0};
+    struct oribi_slice list, name;
+    ok_eq(oribi_channel_name_write(&text, oribi_slice("", 0)), ORIBI_ELIMIT);
+    ok_eq(oribi_channel_name_write(&text, many(ORIBI_CHANNEL_NAME_BYTES_MAX + 1)), ORIBI_ELIMIT);
+    ok_eq(text.len, 0);
+    ok_eq(oribi_channel_name_write(&text, ORIBI_SLICE("a")), 0);
+    ok_eq(oribi_channel_name_write(&text, many(ORIBI_CHANNEL_NAME_BYTES_MAX)), 0);
+    for (size_t n = 0; n <= text.len; n++) {
+        list = oribi_slice(guard_place(&arena, text.p, n), n);
+        int code;
+        size_t count = 0;
+        while ((code = oribi_channel_name_read(&list, &name)) > 0)
+            count++;
+        ok_eq(code, n == 0 || n == 3 || n == text.len ? 0 : ORIBI_EBAD);
+        ok_eq(count, n < 3 ? 0 : n < text.len ? 1 : 2);
+    }
+    ok_eq(name.n, ORIBI_CHANNEL_NAME_BYTES_MAX);
+    list = ORIBI_SLICE("\0\0");
+    ok_eq(oribi_channel_name_read(&list, &name), ORIBI_EBAD);
+    list = ORIBI_SLICE("\1\1a");
+    ok_eq(oribi_channel_name_read(&list, &name), ORIBI_EBAD);
+    oribi_buf_deinit(&text);
+}
+
 int main(void)
 {
     arena = guard_alloc(ORIBI_SOCKET_RECORD_BYTES_MAX * 2);
@@ -148,5 +174,6 @@ int main(void)
     test_actions_keep_their_order();
     test_actions_beyond_a_maximum_are_refused();
     test_malformed_actions_are_refused();
+    test_names_of_channels();
     return done_testing();
 }

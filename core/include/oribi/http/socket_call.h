@@ -76,4 +76,11 @@ int oribi_socket_action_write(struct oribi_buf *out, const struct oribi_socket_a
 /* Takes the first action off [text->p, text->p + text->n). 1; 0: there is none; ORIBI_EBAD. */
 int oribi_socket_action_read(struct oribi_slice *text, struct oribi_socket_action *action);
 
+/* Names of channels as records and actions have them: each its length, two bytes, big endian, and its bytes. Writing
+ * appends one: 0, ORIBI_ENOMEM, or ORIBI_ELIMIT where it has no byte or more than ORIBI_CHANNEL_NAME_BYTES_MAX. Reading
+ * takes the first off: 1; 0: there is none; ORIBI_EBAD. */
+enum { ORIBI_CHANNEL_NAME_BYTES_MAX = 256 };
+int oribi_channel_name_write(struct oribi_buf *out, struct oribi_slice name);
+int oribi_channel_name_read(struct oribi_slice *list, struct oribi_slice *name);
+
 #endif

@@ -1,0 +1,15 @@
+/* Publishing: from a message's call, another process or another frontend to the topics of every frontend. The first
+ * frontend leads: it gives offsets, and forwards to the others; they deliver what comes from it, in its order. */
+#ifndef ORIBI_FRONTEND_PUBLISH_H
+#define ORIBI_FRONTEND_PUBLISH_H
+
+#include "frontend/topics.h"
+
+struct oribi__frontend;
+
+/* Publishes what a call of this frontend's client has asked for. A leader delivers before this returns; another one
+ * sends it to its leader, from which it comes back. 0; ORIBI_ELIMIT: the leader is away or full, and as much as may wait
+ * for it waits already; ORIBI_EINVAL, ORIBI_ENOMEM. */
+int oribi__publish_from_call(struct oribi__frontend *frontend, const struct oribi__publication *publication);
+
+#endif

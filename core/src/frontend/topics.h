@@ -1,0 +1,137 @@
+/* Topics of a frontend: who has subscribed to which, the numbering of messages, and the history. Applications call a
+ * topic a channel; that word is taken here (channel.h). Pure: no system call; the time is given, delivery is a function
+ * of the subscriber. One thread.
+ *
+ * A topic exists while it has a subscriber or a history. Each message of a topic with a history has an offset, one more
+ * than that of the one before; offsets of different epochs cannot be compared. A frontend that leads gives offsets
+ * itself, another one takes those that its leader has given (publish.h). */
+#ifndef ORIBI_FRONTEND_TOPICS_H
+#define ORIBI_FRONTEND_TOPICS_H
+
+#include "oribi/base/buf.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    ORIBI__TOPIC_NAME_BYTES_MAX = 256,       /* at least 1 */
+    ORIBI__TOPIC_EVENT_BYTES_MAX = 64,       /* of the name of an event */
+    ORIBI__TOPIC_MESSAGE_BYTES_MAX = 1 << 20, /* data of a message */
+    ORIBI__SUBSCRIPTIONS_MAX = 256,          /* of one subscriber */
+    ORIBI__HISTORIES_MAX = 32,               /* rules of the option `history` */
+};
+
+struct oribi__topics;
+struct oribi__topic;
+
+/* A message, kept once for all who get it. Whoever keeps one beyond the call that gave it takes a reference. */
+struct oribi__message {
+    uint32_t references;
+    bool binary;
+    uint8_t event_len;
+    uint64_t epoch;  /* of its topic; 0: the topic has no history, the message no offset */
+    uint64_t offset; /* from 1 on */
+    int64_t at_ms;   /* when it was published, for the age of a history */
+    size_t data_len;
+    char text[]; /* the event's name, then data */
+};
+
+struct oribi_slice oribi__message_event(const struct oribi__message *message);
+struct oribi_slice oribi__message_data(const struct oribi__message *message);
+struct oribi__message *oribi__message_keep(struct oribi__message *message); /* one reference more */
+void oribi__message_release(struct oribi__message *message);
+
+/* Who subscribes: embedded in a WebSocket or in an event stream; zero but for `deliver` at its begin. */
+struct oribi__subscriber {
+    /* Gets a message of a topic. It may end this subscriber, and no other one; it may publish nothing. */
+    void (*deliver)(struct oribi__subscriber *self, const struct oribi__topic *topic, struct oribi__message *message);
+    struct oribi__subscription *list; /* sorted by nothing; its memory is this module's */
+    uint32_t count;
+    uint32_t cap;
+};
+
+/* Where a subscriber has stopped: both 0: it wants nothing of the past. */
+struct oribi__position {
+    uint64_t epoch;
+    uint64_t offset;
+};
+
+/* What a subscription has found of the past. */
+enum oribi__resume {
+    ORIBI__RESUME_NONE,  /* nothing was asked for */
+    ORIBI__RESUME_WHOLE, /* all that was missed was delivered, in order (perhaps nothing) */
+    ORIBI__RESUME_RESET, /* the history does not reach back there, or is of another epoch: nothing was delivered */
+};
+
+struct oribi__history_rule {
+    const char *prefix; /* of topics; borrowed */
+    uint32_t messages_max;
+    int64_t age_max_ms;
+};
+
+struct oribi__topics_config {
+    const struct oribi__history_rule *rules; /* the first that fits counts; borrowed */
+    uint32_t rule_count;
+    size_t history_memory_max; /* bytes of all messages that only histories keep; beyond it the oldest of all go */
+    uint32_t subscriptions_max; /* of all subscribers */
+    uint64_t epoch;             /* of topics that begin; not 0 */
+};
+
+/* NULL: out of memory. */
+struct oribi__topics *oribi__topics_create(const struct oribi__topics_config *config);
+void oribi__topics_destroy(struct oribi__topics *topics); /* no subscriber is left */
+
+/* Subscribes (nothing changes where it has already) and delivers what it has missed since `since`, before anything
+ * newer. *resumed says what was found. 0, ORIBI_EINVAL: no such name; ORIBI_ELIMIT: too many subscriptions;
+ * ORIBI_ENOMEM. */
+int oribi__subscribe(struct oribi__topics *topics, struct oribi__subscriber *subscriber, struct oribi_slice name,
+                     struct oribi__position since, enum oribi__resume *resumed);
+void oribi__unsubscribe(struct oribi__topics *topics, struct oribi__subscriber *subscriber, struct oribi_slice name);
+void oribi__unsubscribe_all(struct oribi__topics *topics, struct oribi__subscriber *subscriber);
+
+/* A position as clients have it, "EPOCH-OFFSET" in decimal digits; `out` has ORIBI__POSITION_TEXT_CAP bytes; gives its
+ * length. The other way: 0 or ORIBI_EBAD. */
+enum { ORIBI__POSITION_TEXT_CAP = 48 };
+size_t oribi__position_write(char *out, struct oribi__position position);
+int oribi__position_read(struct oribi_slice text, struct oribi__position *position);
+
+/* Where the topic stands: the position after which a new subscriber gets all. {0, 0}: it has no history. */
+struct oribi__position oribi__topic_position(struct oribi__topics *topics, struct oribi_slice name);
+
+struct oribi__publication {
+    struct oribi_slice topic;
+    struct oribi_slice event; /* n 0: none */
+    struct oribi_slice data;
+    bool binary;
+    struct oribi__position position; /* as a leader has given it; {0, 0}: this frontend gives it */
+    int64_t now_ms;
+};
+
+/* Keeps it, where the topic has a history, and delivers it to all subscribers. Gives the position that it has.
+ * The number of subscribers, or ORIBI_EINVAL (a name, an event's name with a line end), ORIBI_ELIMIT, ORIBI_ENOMEM. */
+int64_t oribi__publish(struct oribi__topics *topics, const struct oribi__publication *publication,
+                       struct oribi__position *position);
+
+/* Forgets messages that are too old. Gives when it must be called again; INT64_MAX: not before something is published. */
+int64_t oribi__topics_expire(struct oribi__topics *topics, int64_t now_ms);
+
+/* Histories of all topics as bytes for a successor, which goes on with their epochs and offsets. Appends to `out`: 0 or
+ * ORIBI_ENOMEM. Reading takes them into topics that have none yet: 0, ORIBI_EBAD (nothing was taken), ORIBI_ENOMEM. */
+int oribi__topics_export(const struct oribi__topics *topics, struct oribi_buf *out);
+int oribi__topics_import(struct oribi__topics *topics, struct oribi_slice text, int64_t now_ms);
+
+struct oribi__topics_totals {
+    uint32_t topics;
+    uint32_t subscriptions;
+    uint64_t published;
+    uint64_t delivered;
+    uint64_t resumed;      /* subscriptions that got what they had missed */
+    uint64_t resets;       /* … and those that did not */
+    uint64_t history_bytes; /* now */
+    uint64_t history_dropped; /* messages that history_memory_max pushed out */
+};
+
+void oribi__topics_count(const struct oribi__topics *topics, struct oribi__topics_totals *totals);
+
+#endif
