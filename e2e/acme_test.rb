@@ -115,6 +115,10 @@ E2E.suite("acme", transports: %i[tcp]) do
     assert_equal "/CN=Oribi placeholder", issuer("b.test")
     wait_until("the placeholders to be known") { status("/ready") == "ready; a placeholder serves for 2 certificates\n" }
     assert_equal 2.0, metric("oribi_acme_placeholders")
+    output, code = ctl("certificates")
+    assert code.success?, output
+    assert_match(/^no certificate has been issued yet: new handshakes have a self-signed placeholder$/, output)
+    refute_match(/new certificates/, output)
     tls = OpenSSL::SSL::SSLSocket.new(TCPSocket.new("127.0.0.1", @one.port)).tap(&:connect)
     ask = -> { tls.write("GET /pid HTTP/1.1\r\nHost: a.test\r\n\r\n") && tls.readpartial(4096) }
     assert_match(/\AHTTP.1.1 200/, ask.call)

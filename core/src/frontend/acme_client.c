@@ -26,7 +26,7 @@ enum {
     NOT_ALLOWED = 126,
     LOOK_MS = 200,                     /* at a client whose output has ended */
     KEPT = ORIBI__ACME_OUTPUT_MAX / 4, /* of each end of an output that is too long */
-    READS_MAX = 256,                   /* of output after its end: more than a pipe holds */
+    READS_MAX = 256,                   /* of output and hooks after its end: more than a pipe holds */
 };
 
 struct running {
@@ -250,6 +250,8 @@ static int attend(const struct oribi__acme_client *client, struct running *runni
             running->ended = true;
             for (int i = 0; i < READS_MAX && running->output_fd >= 0 && poll(items, 1, 0) == 1; i++)
                 read_output(running);
+            for (int i = 0; i < READS_MAX && running->hook_fd >= 0 && poll(items + 1, 1, 0) == 1; i++)
+                read_hook(client, running); /* its hooks' last words: what frontends need not answer any more */
             return 0;
         }
         (void)poll(items, 3, left_ms < LOOK_MS ? (int)left_ms : LOOK_MS);

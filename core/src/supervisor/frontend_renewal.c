@@ -2,6 +2,7 @@
  * oribi__frontends_renew, read_and_give, oribi__frontends_look_at_renewal, end_renewal. */
 #include "supervisor/frontends_private.h"
 
+#include "supervisor/acme.h"
 #include "supervisor/actions.h"
 #include "supervisor/control_socket.h"
 
@@ -9,6 +10,7 @@
 #include "oribi/base/error.h"
 #include "oribi/base/log.h"
 #include "oribi/base/os/os.h"
+#include "oribi/observe/observe.h"
 
 #include <stdio.h>
 
@@ -60,10 +62,26 @@ static int read_and_give(struct oribi__context *context, char *error)
     return code;
 }
 
+/* Certificates that frontends have from now on. Where the authority has issued none yet, they have a placeholder. */
+static void put_what_serves(const struct oribi__context *context, const char *warning, char *dst, size_t cap)
+{
+    const struct oribi__acme_set *acme = oribi__acme_set(context);
+    uint32_t placeholders = oribi__acme_placeholders(acme);
+    bool no_other = placeholders && placeholders == acme->count && context->process.options->certificates.count == 0;
+    char more[64] = "";
+    if (placeholders && !no_other)
+        (void)snprintf(more, sizeof(more), "; a placeholder serves for %u certificate%s", placeholders,
+                       oribi_log_plural(placeholders)); /* fits */
+    (void)snprintf(dst, cap, "%s%s%s%s",
+                   no_other ? "no certificate has been issued yet: new handshakes have a self-signed placeholder"
+                            : "new handshakes have the new certificates",
+                   more, warning[0] ? "; warning: " : "", warning); /* fits */
+}
+
 static void end_renewal(struct oribi__context *context, int code, const char *error)
 {
     struct oribi__frontends *frontends = context->frontends;
-    char line[ORIBI_ERROR_TEXT_CAP + 64];
+    char line[ORIBI_ERROR_TEXT_CAP + 160];
     if (code == 0 && frontends->taken > 0)
         oribi__frontend_files_move(&frontends->kept, &frontends->renewed);
     oribi__frontend_files_free(&frontends->renewed, false);
@@ -76,11 +94,10 @@ static void end_renewal(struct oribi__context *context, int code, const char *er
         oribi_log(ORIBI_LOG_WARN, "certificates: %s", error);
     (void)snprintf(frontends->renewal, sizeof(frontends->renewal), "%.*s", (int)sizeof(frontends->renewal) - 1,
                    code < 0 ? error : "");
-    (void)snprintf(line, sizeof(line), "%s%s%s", code < 0 ? error : "new handshakes have the new certificates",
-                   code < 0   ? ": the current ones stay in use"
-                   : error[0] ? "; warning: "
-                              : "",
-                   code < 0 ? "" : error); /* fits */
+    if (code < 0)
+        (void)snprintf(line, sizeof(line), "%s: the current ones stay in use", error); /* fits */
+    else
+        put_what_serves(context, error, line, sizeof(line));
     if (frontends->renew_again)
         oribi__control_answer_first(context, ORIBI__COMMAND_CERTIFICATES, code, line);
     else

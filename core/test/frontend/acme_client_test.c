@@ -1,7 +1,24 @@
 /* Words of clients that fail, and challenges. Real clients: e2e/acme_test.rb. */
+#include <poll.h>
+
+static int poll_late(struct pollfd *fds, nfds_t count, int ms);
+#define poll poll_late
 #include "frontend/acme_client.c"
+#undef poll
 
 #include "tap.h"
+
+static bool client_is_first; /* the next wait ends behind the client's end */
+
+static int poll_late(struct pollfd *fds, nfds_t count, int ms)
+{
+    siginfo_t info;
+    if (client_is_first && ms > 0) {
+        client_is_first = false;
+        (void)waitid(P_ALL, 0, &info, WEXITED | WNOWAIT);
+    }
+    return poll(fds, count, ms);
+}
 
 static char reason[ORIBI_ACME_REASON_MAX + 1];
 
@@ -206,6 +223,41 @@ static void test_the_answer_to_a_killed_hook_is_no_other_hook_s(void)
     (void)rmdir(hook_folder);
 }
 
+/* The last words of its hooks are read though it has ended in the same moment. */
+static void test_challenges_end_with_a_client_that_ends_at_once(void)
+{
+    static const char script[] =
+        "while [ $# -gt 3 ]; do shift; done\n"
+        "for token in one two; do \"$1\" done http-01 a.test $token $token.x || exit 1; done\n";
+    struct oribi__acme_store store = {.lock_fd = -1};
+    struct oribi__acme_client client = {.store = &store,
+                                        .directory = "https://localhost:1/dir",
+                                        .user = "",
+                                        .account = "none",
+                                        .until_ms = oribi_clock_ms() + 60 * 1000};
+    char path[] = "/tmp/acme_client_test.XXXXXX";
+    char command[PATH_MAX];
+    char message[ORIBI_ACME_MESSAGE_MAX + 1] = "";
+    int fds[2];
+    int fd = mkstemp(path);
+    ok(fd >= 0 && write(fd, script, strlen(script)) == (ssize_t)strlen(script));
+    oribi_os_close(fd);
+    (void)snprintf(command, sizeof(command), "sh %s", path);
+    client.command = command;
+    ok_eq(oribi_os_socket_pair(oribi_os_record_type(false), false, fds), 0);
+    client.supervisor_fd = fds[0];
+    client_is_first = true;
+    ok_eq(oribi__acme_client_issue(&client, "none", reason), 0);
+    ssize_t n = recv(fds[1], message, sizeof(message) - 1, MSG_DONTWAIT);
+    ok(n > 0 && message[0] == ORIBI_ACME_SAYS_END && strcmp(message + 1, "one") == 0);
+    memset(message, 0, sizeof(message));
+    n = recv(fds[1], message, sizeof(message) - 1, MSG_DONTWAIT);
+    ok(n > 0 && message[0] == ORIBI_ACME_SAYS_END && strcmp(message + 1, "two") == 0);
+    oribi_os_close(fds[0]);
+    oribi_os_close(fds[1]);
+    (void)unlink(path);
+}
+
 int main(int argc, char **argv)
 {
     if (argc > 1)
@@ -217,5 +269,6 @@ int main(int argc, char **argv)
     test_an_empty_key_of_a_full_disk_is_removed();
     test_what_a_client_gets_of_the_environment();
     test_the_answer_to_a_killed_hook_is_no_other_hook_s();
+    test_challenges_end_with_a_client_that_ends_at_once();
     return done_testing();
 }

@@ -7,6 +7,8 @@
 #include <openssl/pem.h>
 #include <openssl/x509v3.h>
 #include <signal.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -16,6 +18,16 @@ enum { PATH_CAP = 2 * PATH_MAX };
 
 static char base[] = "/tmp/oribi-order-XXXXXX";
 static char self[PATH_MAX];
+
+/* By how much this program's clock is ahead; shared with the processes that it forks. */
+static _Atomic int64_t *ahead_ms;
+
+int64_t oribi_clock_ms(void)
+{
+    struct timespec now;
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000 + (ahead_ms ? atomic_load(ahead_ms) : 0);
+}
 
 /* --- the client: SELF client MODE [-a URL -c ACCOUNT …] new|issue --- */
 
@@ -67,6 +79,12 @@ static int issue(const char *request, const char *mode)
     return fclose(file) == 0 ? 0 : 3;
 }
 
+static void wait_for_ever(void)
+{
+    for (;;)
+        (void)pause();
+}
+
 static int play_client(int argc, char **argv)
 {
     const char *mode = argv[2];
@@ -91,8 +109,7 @@ static int play_client(int argc, char **argv)
         return fclose(file) == 0 ? 0 : 3;
     }
     if (strcmp(mode, "hang") == 0)
-        for (;;)
-            (void)pause();
+        wait_for_ever();
     if (strcmp(mode, "refused") == 0) {
         (void)fputs("uacme: the server reported the following error:\n{\n    \"type\": "
                     "\"urn:ietf:params:acme:error:caa\",\n    \"detail\": \"forbidden\"\n}\n",
@@ -105,9 +122,14 @@ static int play_client(int argc, char **argv)
         return 2;
     }
     if (call_hook(hook, "begin", "tls-alpn-01", "x") == 0 || call_hook(hook, "begin", "http-01", "no.thumb") == 0 ||
-        call_hook(hook, "begin", "http-01", TOKEN ".thumb") != 0 ||
-        call_hook(hook, "done", "http-01", TOKEN ".thumb") != 0)
+        call_hook(hook, "begin", "http-01", TOKEN ".thumb") != 0)
         return 2;
+    if (strcmp(mode, "asks") == 0) /* the authority does not look at the challenge */
+        wait_for_ever();
+    if (call_hook(hook, "done", "http-01", TOKEN ".thumb") != 0)
+        return 2;
+    if (strcmp(mode, "signs") == 0) /* the authority does not issue */
+        wait_for_ever();
     return issue(argv[argc - 1], mode);
 }
 
@@ -300,28 +322,59 @@ static void test_a_supervisor_that_goes_ends_the_client(void)
     ok_named(failures_of(heard.facts) == 0, "a server that ends is no failure");
 }
 
+/* Answers challenges; when a message of this kind has come, the time is over. */
+static void play_supervisor_until(int fd, char kind)
+{
+    char message[ORIBI_ACME_MESSAGE_MAX];
+    static const char ready = ORIBI_ACME_TOLD_READY;
+    while (recv(fd, message, sizeof(message), 0) > 0) {
+        if (message[0] == ORIBI_ACME_SAYS_BEGIN)
+            (void)send(fd, &ready, 1, MSG_NOSIGNAL);
+        if (message[0] == kind)
+            atomic_store(ahead_ms, 120 * 1000);
+    }
+    _exit(0);
+}
+
+/* An authority that does not answer any more, whatever the client has come to. */
 static void test_a_client_whose_time_is_over(void)
 {
-    struct order *order = make_order("late", "hang");
-    char error[ORIBI_ERROR_TEXT_CAP];
-    char reason[ORIBI_ACME_REASON_MAX + 1];
-    int fds[2];
-    ok_eq(oribi_os_socket_pair(SOCK_SEQPACKET, false, fds), 0);
-    ok_eq(oribi__acme_store_open(&order->store, error), 0);
-    struct oribi__acme_client client = {.store = &order->store,
-                                        .command = order->command,
-                                        .directory = order->directory,
-                                        .user = "",
-                                        .supervisor_fd = fds[1],
-                                        .until_ms = oribi_clock_ms() + 50};
-    account_folder(order, client.account);
-    ok_eq(oribi__acme_client_issue(&client, "/nowhere/a.test.csr", reason), ORIBI_EINVAL);
-    ok_named(strstr(reason, "did not answer in time") != NULL, "%s", reason);
-    ok_named(waitpid(-1, NULL, WNOHANG) < 0, "the client has been reaped");
-    oribi_os_close(fds[0]);
-    oribi_os_close(fds[1]);
-    oribi_mem_free(order->lines);
-    oribi_mem_free(order);
+    static const struct {
+        const char *mode;
+        char last; /* of its messages; 0: none */
+    } all[] = {{"hang", 0}, {"asks", ORIBI_ACME_SAYS_BEGIN}, {"signs", ORIBI_ACME_SAYS_END}};
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+        struct order *order = make_order("late", all[i].mode);
+        char error[ORIBI_ERROR_TEXT_CAP];
+        char reason[ORIBI_ACME_REASON_MAX + 1];
+        int fds[2];
+        int status;
+        ok_eq(oribi_os_socket_pair(SOCK_SEQPACKET, false, fds), 0);
+        ok_eq(oribi__acme_store_open(&order->store, error), 0);
+        struct oribi__acme_client client = {.store = &order->store,
+                                            .command = order->command,
+                                            .directory = order->directory,
+                                            .user = "",
+                                            .supervisor_fd = fds[1],
+                                            .until_ms = oribi_clock_ms() + (all[i].last ? 60 * 1000 : 50)};
+        (void)fflush(NULL);
+        pid_t pid = fork();
+        if (pid == 0) {
+            oribi_os_close(fds[1]);
+            play_supervisor_until(fds[0], all[i].last);
+        }
+        account_folder(order, client.account);
+        ok_eq(oribi__acme_client_issue(&client, "/nowhere/a.test.csr", reason), ORIBI_EINVAL);
+        ok_named(strstr(reason, "did not answer in time") != NULL, "%s: %s", all[i].mode, reason);
+        oribi_os_close(fds[0]);
+        oribi_os_close(fds[1]);
+        ok(waitpid(pid, &status, 0) == pid && status == 0);
+        ok_named(waitpid(-1, NULL, WNOHANG) < 0, "the client has been reaped");
+        atomic_store(ahead_ms, 0);
+        oribi_os_close(order->store.lock_fd);
+        oribi_mem_free(order->lines);
+        oribi_mem_free(order);
+    }
 }
 
 static void test_texts_of_the_supervisor(void)
@@ -368,6 +421,8 @@ int main(int argc, char **argv)
         leave(oribi_frontend_acme_hook(argc, argv));
     ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
     ok(n > 0 && mkdtemp(base) != NULL);
+    ahead_ms = mmap(NULL, sizeof(*ahead_ms), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    ok(ahead_ms != MAP_FAILED);
     test_a_certificate_comes();
     test_another_server_has_got_it_meanwhile();
     test_an_account_that_the_authority_has_lost();
