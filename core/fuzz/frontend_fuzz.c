@@ -1,10 +1,16 @@
 /* A whole frontend between hostile clients and a hostile worker, on a clock of ours. The input is a list of steps: what
  * a client sends and whether it reads, what the worker answers and when it dies, how time passes, and that the frontend
- * is told to drain.
+ * is told to drain. Of frontend_rings the worker's end has the channel's memory too, and rules say what a hostile hand
+ * writes there while the frontend runs (hand.h).
  *
  * Holds for every input: what clients read are well-formed answers, and each stream gets one answer or one reset
  * (frontend_answers.h); what the worker reads are requests that its own parser takes; limits are kept; when all have
- * ended what they do no call is left over; when time passes every client is let go; and nothing is left of it all. */
+ * ended what they do no call is left over; when time passes every client is let go; with frontend_rings another client
+ * gets its answer then; and nothing is left of it all. */
+#ifdef FUZZ_frontend_rings
+#include "hand.h"
+#endif
+
 #include "frontend/clients_h2.h"
 #include "frontend/frontend.c"
 #include "frontend_answers.h"
@@ -14,6 +20,7 @@
 
 #include <sys/un.h>
 
+#ifdef FUZZ_frontend
 /* The far ends here know sockets alone, as on a system that has no seals. */
 int oribi_process_sealed_memory(size_t bytes, int *fd)
 {
@@ -22,10 +29,27 @@ int oribi_process_sealed_memory(size_t bytes, int *fd)
     return ORIBI_ESYS;
 }
 
+static void hand_moves_in(void)
+{
+}
+
+static void hand_moves_out(void)
+{
+}
+
+static void hand_rests(void)
+{
+}
+
+enum { HAS_HAND = 0, hand_has_moved = 0 };
+#else
+enum { HAS_HAND = 1 };
+#endif
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { CLIENTS = 2, SLOTS = 2, FARS_MAX = 64, READ_BYTES = 256 * 1024, CALLS_MAX = 64 };
-enum { ROUNDS_MAX = 300, ROUND_MS = 600, LEAVE_ROUNDS_MAX = 200, LEAVE_MS = 5000 };
+enum { CALL_ROUNDS_MAX = 300, ROUND_MS = 600, LEAVE_ROUNDS_MAX = 200, LEAVE_MS = 5000 };
 
 enum step {
     CLIENT_BYTES,
@@ -39,6 +63,7 @@ enum step {
     WORKER_STATE,
     TIME_PASSES,
     FRONTEND_DRAINS,
+    HAND_WRITES, /* of frontend_rings: a rule */
     STEPS,
 };
 
@@ -55,8 +80,9 @@ struct peer {
 struct far {
     int fd;
     uint16_t number;
-    bool has_switched; /* the worker has said 101, perhaps: what comes now is no request */
-    char last[4];      /* that it said */
+    struct oribi_channel_ring *ring; /* NULL: the socket alone */
+    bool has_switched;               /* the worker has said 101, perhaps: what comes now is no request */
+    char last[4];                    /* that it said */
 };
 
 static struct oribi_options options;
@@ -72,6 +98,8 @@ static struct sockaddr_un address;
 static socklen_t address_len;
 static int64_t now_us;
 static char scratch[READ_BYTES];
+static bool is_told; /* to drain */
+static uint32_t frontend_woken;
 
 /* In the place of the system's clock. */
 int64_t oribi_clock_us(void)
@@ -117,7 +145,12 @@ static bool take_handed(void)
         expect(code == 0 && item.channel > 0);
         check_request(item.bytes.p, item.bytes.n);
         oribi_os_close(item.body_fd);
-        fars[far_count++] = (struct far){.fd = item.fd, .number = item.channel};
+        fars[far_count] = (struct far){.fd = item.fd, .number = item.channel};
+        if (item.ring_fd > 0)
+            fars[far_count].ring = oribi_channel_ring_try_attach(item.ring_fd, item.fd,
+                                                                 &config.board.frontends[0].asleep, &frontend_woken);
+        expect((fars[far_count].ring != NULL) == HAS_HAND);
+        far_count++;
         atomic_store(&board.channels[item.channel], (uint16_t)(1 + far_count % SLOTS));
     }
     return any;
@@ -126,9 +159,10 @@ static bool take_handed(void)
 static bool read_far(const struct far *far)
 {
     static const char signature[] = "\r\n\r\n\0\r\nQUIT\n";
-    ssize_t n = recv(far->fd, scratch, sizeof(scratch), MSG_DONTWAIT);
+    ssize_t n = far->ring ? oribi_channel_ring_read(far->ring, scratch, sizeof(scratch), true)
+                          : recv(far->fd, scratch, sizeof(scratch), MSG_DONTWAIT);
     bool begins = n >= (ssize_t)sizeof(signature) - 1 && memcmp(scratch, signature, sizeof(signature) - 1) == 0;
-    if (begins && !far->has_switched)
+    if (begins && !far->has_switched && !hand_has_moved)
         check_request(scratch, (size_t)n);
     return n > 0;
 }
@@ -140,12 +174,23 @@ static void far_says(struct far *far, const void *p, size_t n)
         far->last[sizeof(far->last) - 1] = ((const char *)p)[i];
         far->has_switched = memcmp(far->last, " 101", sizeof(far->last)) == 0;
     }
-    (void)send(far->fd, p, n, MSG_DONTWAIT | MSG_NOSIGNAL); /* a frontend that has closed it, or takes no more */
+    struct iovec vec = {(void *)(uintptr_t)p, n};
+    if (far->ring && far->has_switched)
+        oribi_channel_ring_leave(far->ring); /* as workers do */
+    /* a frontend that has closed it, or takes no more */
+    if (far->ring)
+        (void)far->ring->transport.send_vec(&far->ring->transport, &vec, 1, false);
+    else
+        (void)send(far->fd, p, n, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 static void far_ends(uint32_t i)
 {
+#ifdef FUZZ_frontend_rings
+    hand_socket = hand_socket == fars[i].fd ? -1 : hand_socket;
+#endif
     atomic_store(&board.channels[fars[i].number], 0);
+    oribi_channel_ring_destroy(fars[i].ring);
     close(fars[i].fd);
     fars[i] = fars[--far_count];
 }
@@ -232,7 +277,7 @@ static void check_frontend(void)
     uint32_t n = 0;
     uint32_t out = frontend->dispatch->out_waiting;
     for (uint32_t i = 0; i <= board.count; i++)
-        out += frontend->dispatch->out[i];
+        out += frontend->dispatch->workers[i].out;
     expect(out == frontend->calls_out && frontend->calls_out <= CALLS_MAX);
     for (const struct oribi__upstream_request *call = frontend->dispatch->first; call; call = call->next)
         n++;
@@ -246,11 +291,21 @@ static void check_frontend(void)
                oribi_h2_streams(client->h2) <= frontend->h2->limits.streams_max + frontend->h2->limits.left_max);
 }
 
+/* All sleep, and are to be woken. */
+static void fall_asleep(void)
+{
+    (void)oribi_reactor_fall_asleep(&frontend->reactor);
+    for (uint32_t i = 0; i < SLOTS; i++)
+        oribi_asleep_begin(&board.slots[i].asleep);
+}
+
 /* Turns until nobody has anything to read. */
 static void settle_all(void)
 {
     for (int quiet = 0, i = 0; quiet < 2 && i < 50; i++) {
+        hand_moves_in();
         turn(frontend);
+        hand_moves_out();
         await_files(&frontend->reactor);
         bool any = take_handed();
         for (uint32_t k = 0; k < far_count; k++)
@@ -259,6 +314,7 @@ static void settle_all(void)
             any |= peer_reads(&peers[k]);
         quiet = any ? 0 : quiet + 1;
     }
+    fall_asleep();
     check_frontend();
 }
 
@@ -294,6 +350,8 @@ static void open_frontend(uint8_t flags)
     options.buffers_file_max = flags & 64 ? 300 * 1000 : 0;  /* the rest is refused */
     options.keepalive_requests_max = flags & 128 ? 2 : 0;
     now_us = 1000 * 1000 * 1000;
+    is_told = false;
+    frontend_woken = 0;
     for (uint32_t i = 0; i < SLOTS; i++) {
         atomic_store(&board.slots[i].pid, 1);
         atomic_store(&board.slots[i].state, ORIBI_SLOT_IDLE);
@@ -406,7 +464,13 @@ static void take_step(struct bytes *in)
     else if (step == TIME_PASSES)
         now_us += (int64_t)next_byte(in) * (which & 1 ? 300 * 1000 : 1000);
     else if (step == FRONTEND_DRAINS)
-        (void)send(control_fds[1], which & 1 ? "S" : "D", 1, MSG_DONTWAIT);
+        is_told |= send(control_fds[1], which & 1 ? "S" : "D", 1, MSG_DONTWAIT) == 1;
+#ifdef FUZZ_frontend_rings
+    else if (step == HAND_WRITES) {
+        hand_rule_add(in);
+        hand_socket = far_count ? fars[which % far_count].fd : -1;
+    }
+#endif
     if (!(which & 8))
         settle_all();
 }
@@ -420,7 +484,7 @@ static void end_calls(void)
         peers[i].silent = false;
     for (uint32_t i = 0; i < SLOTS; i++)
         atomic_store(&board.slots[i].state, ORIBI_SLOT_IDLE);
-    for (int round = 0; round < ROUNDS_MAX; round++) {
+    for (int round = 0; round < CALL_ROUNDS_MAX; round++) {
         settle_all();
         if (far_count == 0 && !frontend->calls_out && !frontend->queue_len)
             return;
@@ -449,6 +513,47 @@ static void let_go(void)
     expect(holds_nobody());
 }
 
+/* A worker as it should be: it answers each request, and ends a call whose client has gone. */
+static void answer_handed(void)
+{
+    char byte;
+    uint32_t before = far_count;
+    (void)take_handed();
+    for (uint32_t i = before; i < far_count; i++)
+        far_says(&fars[i], ready_answers[0], strlen(ready_answers[0]));
+    for (uint32_t i = far_count; i > 0; i--)
+        if (recv(fars[i - 1].fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0)
+            far_ends(i - 1);
+}
+
+/* Whatever the hand has done, a client gets its answer by another channel. */
+static void check_another(void)
+{
+    static const char request[] = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+    char text[512];
+    ssize_t n = -1;
+    if (is_told || !HAS_HAND)
+        return;
+    now_us += LEAVE_MS * 1000;
+    for (uint32_t i = 0; i < CLIENTS; i++)
+        peer_closes(&peers[i]); /* one may wait in the listener's queue yet */
+    let_go();
+    peer_connects(&peers[0]);
+    if (peers[0].fd < 0) /* the listener's queue is full of those that have gone */
+        return;
+    expect(send(peers[0].fd, request, sizeof(request) - 1, MSG_NOSIGNAL) == sizeof(request) - 1);
+    for (int i = 0; i < 1000 && n <= 0; i++) { /* others may wait before it */
+        now_us += 100 * 1000;
+        turn(frontend);
+        answer_handed();
+        n = recv(peers[0].fd, text, sizeof(text) - 1, MSG_DONTWAIT);
+    }
+    text[n > 0 ? n : 0] = '\0';
+    expect(strstr(text, " 200 OK\r\n") && strcmp(text + n - 2, "ok") == 0);
+    peer_closes(&peers[0]);
+    let_go();
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct bytes in = {data, size};
@@ -461,10 +566,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     open_frontend(next_byte(&in));
     for (uint32_t i = 0; i < CLIENTS; i++)
         peer_connects(&peers[i]);
+#ifdef FUZZ_frontend_rings
+    hand_has_moved = false;
+    hand_places = board.channels;
+    hand_place_count = 8;
+    hand_word = &board.slots[0].asleep;
+#endif
     while (in.n > 0)
         take_step(&in);
+    hand_rests();
     end_calls();
     let_go();
+    check_another();
     for (uint32_t i = 0; i < CLIENTS; i++)
         peer_closes(&peers[i]);
     oribi__frontend_destroy(frontend);

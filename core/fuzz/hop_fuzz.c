@@ -2,7 +2,8 @@
  * worker answers with what the input says, once at once and once in pieces; then a second client makes another request,
  * which the worker answers rightly, on whatever channel it comes.
  *
- * First byte: enum. Second byte: seed of the pieces. The rest is what the worker says.
+ * First byte: enum. Second byte: seed of the pieces. The rest is what the worker says. Of hop_rings it says that by a
+ * ring, and from a piece on by the socket.
  *
  * Holds for every input: a client gets one well-formed answer, or the end of its connection or stream, and nothing
  * behind an answer; where both ways give a whole answer, it is the same one, unless the frontend says 502; when the
@@ -18,6 +19,11 @@
 #include <nghttp2/nghttp2.h>
 #include <sys/un.h>
 
+#ifdef FUZZ_hop_rings
+#include "hand.h"
+#endif
+
+#ifdef FUZZ_hop
 /* The far ends here know sockets alone, as on a system that has no seals. */
 int oribi_process_sealed_memory(size_t bytes, int *fd)
 {
@@ -25,6 +31,7 @@ int oribi_process_sealed_memory(size_t bytes, int *fd)
     (void)fd;
     return ORIBI_ESYS;
 }
+#endif
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -46,11 +53,13 @@ static struct oribi_frontend_config config;
 static struct sockaddr_un address = {.sun_family = AF_UNIX};
 static socklen_t address_len = sizeof(address);
 static struct oribi__frontend *frontend;
+static uint32_t woken;
 
 /* The worker's end of a channel. */
 struct far_end {
     int fd; /* -1: closed */
     uint16_t number;
+    struct oribi_channel_ring *ring; /* NULL: the socket alone */
 };
 
 struct hop {
@@ -110,8 +119,28 @@ static void settle(struct hop *hop);
 static void close_far(struct far_end *far)
 {
     atomic_store(&config.board.channels[far->number], 0);
+    oribi_channel_ring_destroy(far->ring);
+    far->ring = NULL;
     close(far->fd);
     far->fd = -1;
+}
+
+static ssize_t send_far(struct hop *hop, struct far_end *far, const char *p, size_t n)
+{
+#ifdef FUZZ_hop_rings
+    struct iovec vec = {(void *)(uintptr_t)p, n};
+    if (hop->random && next_random(&hop->random) % 16 == 0)
+        (void)send_by_ring(far->ring, NULL, 0, SIZE_MAX, false); /* the rest goes by the socket */
+    return far->ring->transport.send_vec(&far->ring->transport, &vec, 1, false);
+#else
+    (void)hop;
+    return send(far->fd, p, n, MSG_NOSIGNAL | MSG_DONTWAIT);
+#endif
+}
+
+static ssize_t read_far(struct far_end *far, char *p, size_t n)
+{
+    return far->ring ? oribi_channel_ring_read(far->ring, p, n, true) : recv(far->fd, p, n, MSG_DONTWAIT);
 }
 
 static void leave(struct hop *hop)
@@ -128,7 +157,7 @@ static void say(struct hop *hop, struct far_end *far)
         size_t left = hop->lie_len - at;
         size_t n = hop->random ? 1 + next_random(&hop->random) % 12 : left;
         n = n < left ? n : left;
-        if (send(far->fd, hop->lie + at, n, MSG_NOSIGNAL | MSG_DONTWAIT) != (ssize_t)n)
+        if (send_far(hop, far, hop->lie + at, n) != (ssize_t)n)
             break; /* the frontend has closed it */
         at += n;
         if (hop->flags & LEAVES)
@@ -146,7 +175,7 @@ static void answer(struct hop *hop, struct far_end *far, struct oribi_slice requ
     expect(memmem(request.p, request.n, word, strlen(word)));
     if (hop->second) {
         hop->seconds++;
-        expect(send(far->fd, right, sizeof(right) - 1, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)sizeof(right) - 1);
+        expect(send_far(hop, far, right, sizeof(right) - 1) == (ssize_t)sizeof(right) - 1);
     } else {
         expect(++hop->firsts <= (hop->flags & POSTS ? 1 : CALLS_MAX));
         say(hop, far);
@@ -164,6 +193,8 @@ static bool take_new(struct hop *hop)
     while (far->fd >= 0)
         far++; /* as many as there are numbers */
     *far = (struct far_end){.fd = item.fd, .number = item.channel};
+    if (item.ring_fd > 0)
+        far->ring = oribi_channel_ring_try_attach(item.ring_fd, item.fd, &config.board.frontends[0].asleep, &woken);
     atomic_store(&config.board.channels[item.channel], 1);
     char *request = oribi_mem_alloc(1, item.bytes.n); /* `room` is used again before this call ends */
     memcpy(request, item.bytes.p, item.bytes.n);
@@ -175,8 +206,9 @@ static bool take_new(struct hop *hop)
 static bool look_at_far(struct hop *hop, struct far_end *far)
 {
     char text[4096];
-    ssize_t n = far->fd >= 0 ? recv(far->fd, text, sizeof(text), MSG_DONTWAIT) : -1;
-    if (n == 0 || (n < 0 && far->fd >= 0 && errno != EAGAIN))
+    ssize_t n = far->fd >= 0 ? read_far(far, text, sizeof(text)) : -1;
+    bool waits = far->ring ? n == ORIBI_AGAIN : n < 0 && errno == EAGAIN;
+    if (far->fd >= 0 && n <= 0 && !waits)
         close_far(far);
     if (n > 0) {
         expect(hop->second); /* the first comes with its channel */
@@ -378,7 +410,7 @@ static void end_client(struct hop *hop)
     expect(frontend->calls_out == 0 && frontend->queue_len == 0 && frontend->reactor.conn_count == 0 &&
            frontend->client_count == 0 && frontend->arrival_count == 0 && frontend->tunnel_count == 0 &&
            frontend->channels->count == frontend->channels->idle_count && frontend->dispatch->out_waiting == 0 &&
-           frontend->dispatch->out[1] == 0);
+           frontend->dispatch->workers[1].out == 0);
 }
 
 /* With poll(2) a frontend hears nothing of a client of HTTP/1.1 whose call runs: the call ends with its worker, and is

@@ -104,18 +104,44 @@ bool oribi_ring_write_head(struct oribi_ring_writer *writer, const struct oribi_
     return true;
 }
 
+/* In the place of what is left: no record has as much. */
+static const uint64_t taken_back = (uint64_t)UINT32_MAX << 32;
+
+bool oribi_ring_take_back(struct oribi_ring_writer *writer)
+{
+    uint64_t taken = atomic_load_explicit(&writer->ring->taken, memory_order_acquire);
+    if (taken >> 32 || writer->end == writer->last || (int32_t)((uint32_t)taken - writer->last) > 0)
+        return false;
+    return atomic_compare_exchange_strong_explicit(&writer->ring->taken, &taken, taken_back | taken,
+                                                   memory_order_acq_rel, memory_order_relaxed);
+}
+
 /* --- reading --- */
 
-/* Release: the writer may overwrite what is before the position. */
-static void store_taken(const struct oribi_ring_reader *reader)
+static uint64_t position(const struct oribi_ring_reader *reader)
 {
-    atomic_store_explicit(&reader->ring->taken, (uint64_t)reader->left << 32 | reader->at, memory_order_release);
+    return (uint64_t)reader->left << 32 | reader->at;
+}
+
+/* Release: the writer may overwrite what is before the position. */
+static void store_taken(struct oribi_ring_reader *reader)
+{
+    reader->taken = position(reader);
+    atomic_store_explicit(&reader->ring->taken, reader->taken, memory_order_release);
+}
+
+/* Stores the position behind the head of a record that begins. False: the record was taken back. */
+static bool claim(struct oribi_ring_reader *reader)
+{
+    uint64_t before = reader->taken;
+    reader->taken = position(reader);
+    return atomic_exchange_explicit(&reader->ring->taken, reader->taken, memory_order_acq_rel) == before;
 }
 
 void oribi_ring_reader_init(struct oribi_ring_reader *reader, struct oribi_ring *ring)
 {
     uint64_t taken = atomic_load_explicit(&ring->taken, memory_order_acquire);
-    *reader = (struct oribi_ring_reader){ring, (uint32_t)taken, (uint32_t)(taken >> 32)};
+    *reader = (struct oribi_ring_reader){ring, (uint32_t)taken, (uint32_t)(taken >> 32), taken};
 }
 
 /* How many bytes lie at the position, which goes to where the writer has begun anew. */
@@ -143,8 +169,7 @@ int oribi_ring_next(struct oribi_ring_reader *reader, uint32_t inside, struct or
         return ORIBI_EBAD;
     reader->at += ORIBI_RING_HEAD_BYTES;
     reader->left = is_inside ? (uint32_t)record->length : 0;
-    store_taken(reader);
-    return 1;
+    return claim(reader) ? 1 : ORIBI_ECLOSED;
 }
 
 int64_t oribi_ring_take(struct oribi_ring_reader *reader, void *dst, size_t n)
@@ -152,6 +177,8 @@ int64_t oribi_ring_take(struct oribi_ring_reader *reader, void *dst, size_t n)
     if (reader->left == 0)
         return 0;
     int64_t there = available(reader);
+    if (reader->left == UINT32_MAX)
+        return ORIBI_ECLOSED;
     if (there < (int64_t)reader->left)
         return ORIBI_EBAD;
     uint32_t part = n < reader->left ? (uint32_t)n : reader->left;

@@ -18,6 +18,8 @@ enum {
     ROOM_LOOKS_MAX = 16, /* connections that turn out not to be idle, in one call of oribi_reactor_make_room() */
 };
 
+static int polled_count(struct oribi_reactor *r);
+
 /* One turn, in its order. */
 static void run_polled(struct oribi_reactor *r);
 static void run_posted(struct oribi_reactor *r);
@@ -86,12 +88,20 @@ void oribi_reactor_wait(struct oribi_reactor *r, int64_t timeout_ms)
         timeout_ms = next_ms;
     bool yields = oribi_reactor_yields(r);
     int64_t took_us = yields ? oribi_yield() : 0;
+    int found = yields ? polled_count(r) : 0;
     if (timeout_ms != 0 && !oribi_reactor_fall_asleep(r))
         timeout_ms = 0;
     r->event_count = oribi_loop_poll(r->loop, timeout_ms > INT32_MAX ? INT32_MAX : (int)timeout_ms, r->events,
                                      ORIBI_LOOP_EVENTS_MAX);
     if (yields)
-        oribi_yield_note(&r->yield, took_us, r->now_us + took_us, r->event_count);
+        oribi_yield_note(&r->yield, took_us, r->now_us + took_us, found + r->event_count);
+}
+
+int oribi_reactor_look(struct oribi_reactor *r)
+{
+    if (r->event_count == 0)
+        r->event_count = oribi_loop_poll(r->loop, 0, r->events, ORIBI_LOOP_EVENTS_MAX);
+    return r->event_count;
 }
 
 int oribi_reactor_turn(struct oribi_reactor *r)
@@ -131,13 +141,13 @@ static void run_polled(struct oribi_reactor *r)
     }
 }
 
-/* Behind the sleeper's word: whoever writes from here on sees it and wakes us. */
-static bool polled_wait(struct oribi_reactor *r)
+/* How many channels have bytes in memory. Behind the sleeper's word: who writes from here on sees it and wakes us. */
+static int polled_count(struct oribi_reactor *r)
 {
+    int count = r->hooks.waits ? r->hooks.waits(r->hooks.self) : 0;
     for (struct oribi_conn *c = r->polled; c; c = c->channel->polled_next)
-        if (oribi__conn_wants_input(c) && c->transport->waits(c->transport))
-            return true;
-    return r->hooks.waits && r->hooks.waits(r->hooks.self);
+        count += oribi__conn_wants_input(c) && c->transport->waits(c->transport);
+    return count;
 }
 
 bool oribi_reactor_fall_asleep(struct oribi_reactor *r)
@@ -145,7 +155,7 @@ bool oribi_reactor_fall_asleep(struct oribi_reactor *r)
     if (__builtin_expect(!r->asleep, 1))
         return true;
     oribi_asleep_begin(r->asleep);
-    if (!polled_wait(r))
+    if (polled_count(r) == 0)
         return true;
     oribi_asleep_end(r->asleep);
     return false;

@@ -26,8 +26,9 @@ enum {
     SEND_BUFFER_BYTES = 512 * 1024,
     VECS_MAX = 4,
     READS_MAX = 16, /* a turn */
-    AVERAGE_US_MAX = 1000 * 1000,
     SHUNNED_MS = 500,
+    GATHERED_MAX = 16, /* requests that share a wake-up, and for how long the first may wait for the others */
+    GATHER_US = 50,
     TRIES_MAX = 2,
 };
 
@@ -100,7 +101,7 @@ static void count(struct oribi__channel *channel)
     if (channel->owner > frontend->config->board.count)
         channel->owner = 0;
     if (channel->owner)
-        frontend->dispatch->out[channel->owner]++;
+        frontend->dispatch->workers[channel->owner].out++;
     else
         frontend->dispatch->out_waiting++;
     frontend->calls_out++;
@@ -114,7 +115,7 @@ void oribi__channel_uncount(struct oribi__channel *channel)
         return;
     }
     if (channel->owner)
-        frontend->dispatch->out[channel->owner]--;
+        frontend->dispatch->workers[channel->owner].out--;
     else
         frontend->dispatch->out_waiting--;
     channel->owner = 0;
@@ -279,12 +280,23 @@ static void wake(struct oribi__channel *channel)
                             channel->frontend->channels->last_woken);
 }
 
-void oribi__channels_wake(struct oribi__frontend *frontend)
+static void wake_all(struct oribi__channels *channels)
 {
-    struct oribi__channels *channels = frontend->channels;
     for (uint32_t i = 0; i < channels->unwoken_count; i++)
         wake(channels->unwoken[i]);
     channels->unwoken_count = 0;
+}
+
+void oribi__channels_wake(struct oribi__frontend *frontend)
+{
+    struct oribi__channels *channels = frontend->channels;
+    struct oribi_reactor *reactor = &frontend->reactor;
+    if (channels->unwoken_count == 0)
+        return;
+    if (channels->unwoken_count < GATHERED_MAX && reactor->now_us - channels->unwoken_us < GATHER_US &&
+        oribi_reactor_look(reactor) > 0)
+        return;
+    wake_all(channels);
 }
 
 static void forget_unwoken(struct oribi__channel *channel)
@@ -309,11 +321,14 @@ static bool send_by_ring(struct oribi__channel *channel, const struct iovec *vec
         if (channel->unwoken) /* its last request of this turn has been answered already */
             return true;
         if (channels->unwoken_count == ORIBI__CHANNEL_UNWOKEN_MAX)
-            oribi__channels_wake(channel->frontend);
+            wake_all(channels);
+        if (channels->unwoken_count == 0)
+            channels->unwoken_us = channel->frontend->reactor.now_us;
         channels->unwoken[channels->unwoken_count++] = channel;
         channel->unwoken = true;
         return true;
     }
+    forget_unwoken(channel); /* its bytes wake the worker, and a wake-up may not come between them */
     *code = broken ? ORIBI_EBAD : 0;
     return broken;
 }
@@ -375,7 +390,8 @@ bool oribi__channel_call(struct oribi__channel *channel, struct oribi__upstream_
     channel->state = ORIBI__CHANNEL_HEAD;
     channel->call = call;
     channel->answered = false;
-    channel->sent_us = oribi_clock_us();
+    channel->taken = !send || !channel->ring;
+    channel->sent_us = channel->frontend->reactor.now_us;
     call->channel = channel;
     call->state = ORIBI__CALL_OUT;
     if (!channel->local) {
@@ -408,7 +424,8 @@ static void ended(struct oribi__channel *channel)
     bool answered = channel->answered;
     bool unread = call && channel->ring && oribi_channel_ring_unread(channel->ring);
     if (call && !answered && !channel->local) /* dead, most likely: its other channels end one after another */
-        channel->frontend->dispatch->shunned_until_ms[channel->owner] = channel->frontend->reactor.now_ms + SHUNNED_MS;
+        channel->frontend->dispatch->workers[channel->owner].shunned_until_ms =
+            channel->frontend->reactor.now_ms + SHUNNED_MS;
     oribi__channel_close(channel);
     if (!call)
         return;
@@ -484,12 +501,12 @@ static bool has_come(const struct oribi__channel *channel)
     return oribi_channel_ring_waits(channel->ring) && !(channel->call && channel->call->blocked);
 }
 
-bool oribi__channels_wait(const struct oribi__frontend *frontend)
+int oribi__channels_wait(const struct oribi__frontend *frontend)
 {
+    int count = 0;
     for (const struct oribi__channel *channel = frontend->channels->out_first; channel; channel = channel->next)
-        if (has_come(channel))
-            return true;
-    return false;
+        count += has_come(channel);
+    return count;
 }
 
 void oribi__channels_turn(struct oribi__frontend *frontend)
@@ -558,22 +575,6 @@ static void take_body(struct oribi__channel *channel, char *p, size_t n, struct 
     }
 }
 
-/* How long the call took: of those that waited behind another in the same worker, from that one's end. */
-static void note_end(const struct oribi__channel *channel)
-{
-    struct oribi__frontend *frontend = channel->frontend;
-    uint16_t owner = oribi__channel_owner(channel);
-    if (owner == 0 || owner > frontend->config->board.count)
-        return;
-    int64_t now_us = oribi_clock_us();
-    int64_t begun_us =
-        channel->sent_us > frontend->dispatch->ended_us[owner] ? channel->sent_us : frontend->dispatch->ended_us[owner];
-    int64_t took_us = now_us - begun_us < AVERAGE_US_MAX ? now_us - begun_us : AVERAGE_US_MAX;
-    uint32_t *average_us = &frontend->dispatch->average_us[owner];
-    *average_us = *average_us == UINT32_MAX ? (uint32_t)took_us : (uint32_t)((*average_us * 7 + took_us) / 8);
-    frontend->dispatch->ended_us[owner] = now_us;
-}
-
 /* The answer is whole: the channel is free again before the client hears of it, so that the next request can go out. */
 static void finish(struct oribi__channel *channel)
 {
@@ -592,7 +593,7 @@ static void finish(struct oribi__channel *channel)
     unlink_out(channel);
     if (channel->ring)
         oribi_channel_ring_next_answer(channel->ring);
-    note_end(channel);
+    oribi__dispatch_note_end(frontend, oribi__channel_owner(channel));
     oribi__channel_uncount(channel);
     call->channel = NULL;
     channel->call = NULL;

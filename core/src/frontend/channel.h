@@ -36,8 +36,8 @@ struct oribi__channel {
     struct oribi_buf unsent;             /* of a request */
     struct oribi_buf read;               /* the begin of an answer's head */
     struct oribi_chunked chunked;
-    int64_t left; /* of a body with a length */
-    int64_t sent_us;
+    int64_t left;                    /* of a body with a length */
+    int64_t sent_us;                 /* the turn in which the request went out */
     int32_t left_pid;                /* whose worker runs on */
     struct oribi_h2_stream *left_by; /* the stream that has left it; NULL: of HTTP/1.1, or gone */
     uint16_t number;
@@ -50,6 +50,7 @@ struct oribi__channel {
     bool answered; /* a byte of this answer has come */
     bool is_out;   /* in frontend->channels->out_first */
     bool unwoken;  /* in frontend->channels->unwoken */
+    bool taken;    /* its worker has begun to read the request, or it came with the channel */
 };
 
 enum {
@@ -64,9 +65,10 @@ struct oribi__channels {
     uint32_t count;
     struct oribi__channel *left_first; /* abandoned ones */
     struct oribi__channel *out_first;  /* those with a ring whose answer is awaited */
-    /* Requests of this turn whose workers may sleep yet: one wake-up is enough for all that a worker has by then. */
+    /* Requests whose workers may sleep yet: one wake-up is enough for all that a worker has by then. */
     struct oribi__channel *unwoken[ORIBI__CHANNEL_UNWOKEN_MAX];
     uint32_t unwoken_count;
+    int64_t unwoken_us;            /* the turn of the first of them */
     uint32_t *last_woken;          /* by slot + 1: each worker's word when we woke it last */
     struct oribi__channel *posted; /* a turn has not read all that is there */
     struct oribi__channel *closed; /* freed at the end of the turn */
@@ -91,9 +93,12 @@ bool oribi__channel_call(struct oribi__channel *channel, struct oribi__upstream_
 
 /* Reads what has come by rings, and on where the last turn has stopped. */
 void oribi__channels_turn(struct oribi__frontend *frontend);
-void oribi__channels_wake(struct oribi__frontend *frontend);       /* the workers that a turn has given requests to */
-bool oribi__channels_wait(const struct oribi__frontend *frontend); /* has something come by a ring? */
-void oribi__channel_read(struct oribi__channel *channel);          /* goes on with an answer */
+
+/* Wakes the workers that have been given requests. Between two turns; but a little later where clients have sent more
+ * already: then their requests share the wake-up. */
+void oribi__channels_wake(struct oribi__frontend *frontend);
+int oribi__channels_wait(const struct oribi__frontend *frontend); /* how many have something in their ring */
+void oribi__channel_read(struct oribi__channel *channel);         /* goes on with an answer */
 
 /* Closes it; its call is forgotten, not told. */
 void oribi__channel_close(struct oribi__channel *channel);

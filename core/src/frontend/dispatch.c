@@ -11,8 +11,10 @@
 #include "frontend/dispatch.h"
 #include "frontend/channel.h"
 #include "frontend/frontend.h"
+#include "frontend/untaken.h"
 #include "frontend/upstream_request.h"
 
+#include "oribi/base/clock.h"
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
 #include "oribi/base/os/os.h"
@@ -26,6 +28,7 @@ enum {
     SPOOL_BYTES = 48 * 1024, /* a longer body travels through the hand-off queue in a file */
     SHORT_US = 200,          /* of calls may wait in a worker */
     SHORT_CALLS = 16,        /* may wait in a worker, however short they are */
+    AVERAGE_US_MAX = 1000 * 1000,
 };
 
 /* --- life --- */
@@ -34,22 +37,17 @@ int oribi__dispatch_init(struct oribi__frontend *frontend)
 {
     struct oribi__dispatch *dispatch = frontend->dispatch;
     uint32_t count = frontend->config->board.count + 1;
-    dispatch->out = oribi_mem_try_alloc(count, sizeof(*dispatch->out));
-    dispatch->ended_us = oribi_mem_try_alloc(count, sizeof(*dispatch->ended_us));
-    dispatch->average_us = oribi_mem_try_alloc(count, sizeof(*dispatch->average_us));
-    dispatch->shunned_until_ms = oribi_mem_try_alloc(count, sizeof(*dispatch->shunned_until_ms));
-    if (!dispatch->out || !dispatch->ended_us || !dispatch->average_us || !dispatch->shunned_until_ms)
+    dispatch->workers = oribi_mem_try_alloc(count, sizeof(*dispatch->workers));
+    if (!dispatch->workers)
         return ORIBI_ENOMEM;
-    memset(dispatch->average_us, 0xff, count * sizeof(*dispatch->average_us));
+    for (uint32_t i = 0; i < count; i++)
+        dispatch->workers[i].average_us = UINT32_MAX;
     return 0;
 }
 
 void oribi__dispatch_deinit(struct oribi__frontend *frontend)
 {
-    oribi_mem_free(frontend->dispatch->out);
-    oribi_mem_free(frontend->dispatch->ended_us);
-    oribi_mem_free(frontend->dispatch->average_us);
-    oribi_mem_free(frontend->dispatch->shunned_until_ms);
+    oribi_mem_free(frontend->dispatch->workers);
 }
 
 /* --- the queue --- */
@@ -96,26 +94,36 @@ static bool serves(const struct oribi_slot *slot)
 static uint32_t room_at(const struct oribi__frontend *frontend, uint32_t i)
 {
     uint32_t threads = threads_of(&frontend->config->board.slots[i]);
-    uint32_t average_us = frontend->dispatch->average_us[i + 1];
+    uint32_t average_us = frontend->dispatch->workers[i + 1].average_us;
     if (threads > 1 || average_us > SHORT_US / 2)
         return threads;
     return average_us > SHORT_US / SHORT_CALLS ? SHORT_US / average_us : SHORT_CALLS;
+}
+
+/* Its only thread is in a call that has turned out long: what it were given would lie there. */
+static bool is_in_long_call(const struct oribi__frontend *frontend, const struct oribi_slot *slot)
+{
+    int64_t started_us = atomic_load_explicit(&slot->call_started_us, memory_order_relaxed);
+    return started_us && frontend->reactor.now_us - started_us >= ORIBI__UNTAKEN_MS * 1000;
 }
 
 /* How many requests more the worker of this slot can have, ours counted as far as we know them. */
 static uint32_t free_at(const struct oribi__frontend *frontend, uint32_t i)
 {
     const struct oribi_slot *slot = &frontend->config->board.slots[i];
-    if (!serves(slot) || frontend->reactor.now_ms < frontend->dispatch->shunned_until_ms[i + 1])
+    if (!serves(slot) || frontend->reactor.now_ms < frontend->dispatch->workers[i + 1].shunned_until_ms)
         return 0;
     uint32_t room = room_at(frontend, i);
-    uint32_t busy = frontend->dispatch->out[i + 1];
+    uint32_t busy = frontend->dispatch->workers[i + 1].out;
+    if (threads_of(slot) == 1 && is_in_long_call(frontend, slot))
+        return 0;
     if (threads_of(slot) > 1) {
         uint32_t told = atomic_load_explicit(&slot->threads_busy, memory_order_relaxed);
         busy = told > busy ? told : busy;
     } else if (busy == 0) {
         /* a call that began before our last one ended was that one */
-        busy = atomic_load_explicit(&slot->call_started_us, memory_order_relaxed) > frontend->dispatch->ended_us[i + 1];
+        busy = atomic_load_explicit(&slot->call_started_us, memory_order_relaxed) >
+               frontend->dispatch->workers[i + 1].ended_us;
     }
     if (busy == 0)
         busy = atomic_load_explicit(&slot->queue_len, memory_order_relaxed);
@@ -139,6 +147,53 @@ bool oribi__dispatch_serves(const struct oribi__frontend *frontend)
     return false;
 }
 
+static uint32_t median(uint32_t a, uint32_t b, uint32_t c)
+{
+    uint32_t low = a < b ? a : b;
+    uint32_t high = a < b ? b : a;
+    return c < low ? low : c > high ? high : c;
+}
+
+/* One long call among short ones is most likely one from which the processor was taken; the second one counts. */
+static void add_sample(struct oribi__dispatch_worker *worker, uint32_t took_us)
+{
+    if (worker->average_us == UINT32_MAX) {
+        worker->average_us = worker->samples_us[0] = worker->samples_us[1] = took_us;
+        return;
+    }
+    uint32_t middle_us = median(worker->samples_us[0], worker->samples_us[1], took_us);
+    worker->average_us = (worker->average_us * 7 + middle_us) / 8;
+    worker->samples_us[0] = worker->samples_us[1];
+    worker->samples_us[1] = took_us;
+}
+
+/* The worker's own count says how long its calls take: the time from a request to its answer also holds the wait for a
+ * processor, of which several requests at a time make less. Read once a turn, since the worker writes there. */
+static void note_calls(struct oribi__frontend *frontend, uint16_t owner)
+{
+    struct oribi__dispatch_worker *worker = &frontend->dispatch->workers[owner];
+    const struct oribi_slot *slot = &frontend->config->board.slots[owner - 1u];
+    if (worker->looked_us == frontend->reactor.now_us)
+        return;
+    worker->looked_us = frontend->reactor.now_us;
+    uint64_t count = atomic_load_explicit(&slot->request_count, memory_order_relaxed);
+    uint64_t calls_us = atomic_load_explicit(&slot->call_time.sum_us, memory_order_relaxed);
+    if (count > worker->call_count && calls_us >= worker->calls_us) { /* else it is another process */
+        uint64_t mean_us = (calls_us - worker->calls_us) / (count - worker->call_count);
+        add_sample(worker, mean_us < AVERAGE_US_MAX ? (uint32_t)mean_us : AVERAGE_US_MAX);
+    }
+    worker->call_count = count;
+    worker->calls_us = calls_us;
+}
+
+void oribi__dispatch_note_end(struct oribi__frontend *frontend, uint16_t owner)
+{
+    if (owner == 0 || owner > frontend->config->board.count)
+        return;
+    frontend->dispatch->workers[owner].ended_us = oribi_clock_us();
+    note_calls(frontend, owner);
+}
+
 /* --- channels --- */
 
 /* An idle channel of a worker that has room, `idle`: and no request of ours. */
@@ -146,7 +201,7 @@ static struct oribi__channel *free_channel(struct oribi__frontend *frontend, boo
 {
     for (struct oribi__channel *channel = frontend->channels->idle_first; channel; channel = channel->next) {
         uint16_t owner = oribi__channel_owner(channel);
-        if (owner > 0 && owner <= frontend->config->board.count && !(idle && frontend->dispatch->out[owner]) &&
+        if (owner > 0 && owner <= frontend->config->board.count && !(idle && frontend->dispatch->workers[owner].out) &&
             free_at(frontend, owner - 1u) > 0)
             return channel;
     }
@@ -157,7 +212,7 @@ static struct oribi__channel *free_channel(struct oribi__frontend *frontend, boo
 static bool waits_elsewhere(const struct oribi__frontend *frontend)
 {
     for (uint32_t i = 0; i < frontend->config->board.count; i++)
-        if (!frontend->dispatch->out[i + 1] && free_at(frontend, i) > 0)
+        if (!frontend->dispatch->workers[i + 1].out && free_at(frontend, i) > 0)
             return true;
     return false;
 }
@@ -332,7 +387,7 @@ void oribi__dispatch_idle(struct oribi__channel *channel)
     if (!frontend->dispatch->first || frontend->gives_up || owner == 0 || owner > frontend->config->board.count)
         return;
     const struct oribi_slot *slot = &frontend->config->board.slots[owner - 1u];
-    if (serves(slot) && frontend->reactor.now_ms >= frontend->dispatch->shunned_until_ms[owner] &&
-        frontend->dispatch->out[owner] < room_at(frontend, owner - 1u))
+    if (serves(slot) && frontend->reactor.now_ms >= frontend->dispatch->workers[owner].shunned_until_ms &&
+        frontend->dispatch->workers[owner].out < room_at(frontend, owner - 1u))
         (void)send_first(frontend, channel);
 }

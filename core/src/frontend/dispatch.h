@@ -9,14 +9,23 @@ struct oribi__channel;
 struct oribi__frontend;
 struct oribi__upstream_request;
 
+/* A worker as its frontend knows it. */
+struct oribi__dispatch_worker {
+    uint32_t out;             /* calls of ours on channels that it has */
+    uint32_t average_us;      /* of its calls; UINT32_MAX: not known */
+    uint32_t samples_us[2];   /* the last two that it is made of */
+    int64_t ended_us;         /* when the last call of ours ended, oribi_clock_us() */
+    int64_t shunned_until_ms; /* it has ended in a call of ours: nothing is given to it until then */
+    int64_t looked_us;        /* the turn in which its own count was read last, and what that was: */
+    uint64_t call_count;
+    uint64_t calls_us;
+};
+
 struct oribi__dispatch {
     struct oribi__upstream_request *first;
     struct oribi__upstream_request *last;
-    uint8_t *out;              /* calls of ours, by the slot + 1 that has their channel */
-    int64_t *shunned_until_ms; /* it has ended in a call of ours: nothing is given to it until then */
-    uint32_t *average_us;      /* of its calls, as far as they were ours; UINT32_MAX: not known */
-    int64_t *ended_us;         /* when the last of them ended, oribi_clock_us() */
-    uint32_t out_waiting;      /* calls of ours in the hand-off queue, as far as we know */
+    struct oribi__dispatch_worker *workers; /* by slot + 1 */
+    uint32_t out_waiting;                   /* calls of ours in the hand-off queue, as far as we know */
 };
 
 int oribi__dispatch_init(struct oribi__frontend *frontend); /* 0 or ORIBI_ENOMEM */
@@ -30,6 +39,9 @@ void oribi__dispatch_give_up(struct oribi__frontend *frontend); /* answers all t
 
 /* Gives requests that wait to workers that are free. */
 void oribi__dispatch(struct oribi__frontend *frontend);
+
+/* A call of ours has ended in this worker (slot + 1). */
+void oribi__dispatch_note_end(struct oribi__frontend *frontend, uint16_t owner);
 
 /* The channel's call is over, and another may go out on it. */
 void oribi__dispatch_idle(struct oribi__channel *channel);

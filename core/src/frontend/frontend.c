@@ -11,6 +11,7 @@
 #include "frontend/local.h"
 #include "frontend/run.h"
 #include "frontend/tunnel.h"
+#include "frontend/untaken.h"
 #include "frontend/upstream_request.h"
 #include "frontend/websocket.h"
 
@@ -53,7 +54,7 @@ static struct oribi_reactor_config reactor_config(const struct oribi_options *op
 static void follow_log(const struct oribi__frontend *frontend);
 static void take_order(struct oribi__frontend *frontend);
 
-static bool on_waits(void *self)
+static int on_waits(void *self)
 {
     return oribi__channels_wait(self);
 }
@@ -274,6 +275,8 @@ static int64_t wait_ms(const struct oribi__frontend *frontend)
     int64_t at_ms = oribi_timers_next_at(&frontend->timers);
     if (frontend->dispatch->first)
         at_ms = oribi_earlier(at_ms, now_ms + (frontend->calls_out ? BUSY_LOOK_MS : RETRY_MS));
+    if (oribi__untaken_waits(frontend))
+        at_ms = oribi_earlier(at_ms, now_ms + ORIBI__UNTAKEN_MS);
     if (oribi_log_waits() || oribi_access_log_waits(frontend->answers->access_log))
         at_ms = oribi_earlier(at_ms, now_ms + ORIBI_LOG_RETRY_MS);
     return at_ms == INT64_MAX ? -1 : at_ms > now_ms ? at_ms - now_ms : 0;
@@ -312,13 +315,13 @@ static void turn(struct oribi__frontend *frontend)
     (void)oribi_reactor_turn(&frontend->reactor); /* events of all kinds, deadlines of HTTP/1.1 */
     expire(frontend);
     oribi__channels_turn(frontend);
+    oribi__untaken_turn(frontend);
     oribi__arrive_turn(frontend);
     oribi__h1_turn(frontend);
     oribi__dispatch(frontend);
     oribi__h2_turn(frontend);
     oribi__tunnel_turn(frontend);
     oribi__websockets_turn(frontend);
-    oribi__channels_wake(frontend);
     oribi__channels_free_closed(frontend);
     oribi__count_turn(frontend);
     oribi_access_log_flush(frontend->answers->access_log);
@@ -328,6 +331,7 @@ static void turn(struct oribi__frontend *frontend)
 void oribi__frontend_run(struct oribi__frontend *frontend)
 {
     while (!drained(frontend)) {
+        oribi__channels_wake(frontend);
         frontend->reactor.neighbour = frontend->calls_out > 0;
         oribi_reactor_wait(&frontend->reactor, wait_ms(frontend));
         turn(frontend);

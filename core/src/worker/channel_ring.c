@@ -13,8 +13,11 @@
 
 enum {
     CLEARED_MIN = 32,
-    CLEARED_BYTES = 256,          /* wake-ups, at a time */
-    CLEARED_MAX = 64 * 1024,      /* in one place: a socket holds fewer */
+    CLEARED_BYTES = 256,     /* wake-ups, at a time */
+    CLEARED_MAX = 64 * 1024, /* in one place: a socket holds fewer */
+    ROUNDS_MAX = 64,         /* of reading wake-ups, at one place: they have all come before they are read */
+    RECORDS_MAX = ORIBI_RING_BYTES / ORIBI_RING_HEAD_BYTES, /* that fit: whoever reads more without a byte is led on */
+    OWNERS_MAX = 4,               /* looks at who has a channel: one that has taken it since looks at its ring itself */
     FILE_BYTES = 16 * 1024,       /* a shorter file goes through the ring */
     LEAVE_YIELDS_MAX = 10 * 1000, /* for the frontend to end what takes it a microsecond */
 };
@@ -55,17 +58,19 @@ void oribi_channel_ring_destroy(struct oribi_channel_ring *ring)
 
 /* --- wake-ups --- */
 
-/* Counted before it is sent, since the one that is woken may run first. A full socket has told the other side already,
- * and one that is gone is told by its end. */
-static void send_wakeup(struct oribi_channel_ring *ring)
+/* Counted before it is sent, since the one that is woken may run first. A full socket has told the other side already.
+ * False: the other end is closed, and the sleeper did not hear it: it is to be woken through another channel. */
+static bool send_wakeup(struct oribi_channel_ring *ring)
 {
     char byte = 0;
     struct iovec vec = {&byte, 1};
     _Atomic uint32_t *woken = &ring->way_out->woken;
     uint32_t before = atomic_load_explicit(woken, memory_order_relaxed);
     atomic_store_explicit(woken, before + 1, memory_order_release);
-    if (oribi_os_send_vec(ring->fd, &vec, 1) != 1)
+    ssize_t sent = oribi_os_send_vec(ring->fd, &vec, 1);
+    if (sent != 1)
         atomic_store_explicit(woken, before, memory_order_release);
+    return sent == 1 || sent == ORIBI_AGAIN;
 }
 
 /* --- reading --- */
@@ -91,8 +96,8 @@ static ssize_t clear(struct oribi_channel_ring *ring, uint32_t count)
 /* Takes all wake-ups up to the one numbered `mark`, which were sent. False: they do not come. */
 static bool clear_to(struct oribi_channel_ring *ring, uint32_t mark)
 {
-    while (mark != ring->cleared) {
-        if (mark - ring->cleared > CLEARED_MAX || clear(ring, mark - ring->cleared) <= 0)
+    for (int i = 0; mark != ring->cleared; i++) {
+        if (i == ROUNDS_MAX || mark - ring->cleared > CLEARED_MAX || clear(ring, mark - ring->cleared) <= 0)
             return false;
     }
     return true;
@@ -102,8 +107,8 @@ static bool clear_to(struct oribi_channel_ring *ring, uint32_t mark)
 static int go_on(struct oribi_channel_ring *ring)
 {
     struct oribi_ring_record record;
-    while (ring->in.left == 0 && ring->by_socket == 0) {
-        int code = oribi_ring_next(&ring->in, ORIBI_CHANNEL_BYTES, &record);
+    for (int i = 0; ring->in.left == 0 && ring->by_socket == 0; i++) {
+        int code = i < RECORDS_MAX ? oribi_ring_next(&ring->in, ORIBI_CHANNEL_BYTES, &record) : ORIBI_EBAD;
         if (code <= 0)
             return code;
         ring->sends_by_socket = false; /* of the worker's end: another request, whose answer begins in the ring */
@@ -139,7 +144,7 @@ static ssize_t look_at_socket(struct oribi_channel_ring *ring)
         atomic_load_explicit(&ring->way_in->woken, memory_order_acquire) != ring->cleared)
         return n;
     if (byte == 0)
-        return ORIBI_AGAIN; /* no wake-up of ours, and no answer begins so */
+        return ORIBI_EBAD; /* no wake-up that was counted, and no answer begins so */
     set_by_socket(ring, ORIBI_CHANNEL_ALL);
     return 1;
 }
@@ -157,7 +162,7 @@ ssize_t oribi_channel_ring_read(struct oribi_channel_ring *ring, void *dst, size
     ssize_t end = 1;
     if (told)
         clear_many(ring);
-    for (;;) {
+    for (int i = 0; i < ROUNDS_MAX; i++) {
         uint64_t before = ring->by_socket;
         int code = go_on(ring);
         if (code < 0)
@@ -173,6 +178,7 @@ ssize_t oribi_channel_ring_read(struct oribi_channel_ring *ring, void *dst, size
             return end;
         end = look_at_socket(ring);
     }
+    return ORIBI_EBAD; /* wake-ups without an end */
 }
 
 /* --- the frontend's end --- */
@@ -212,11 +218,18 @@ bool oribi_channel_ring_request(struct oribi_channel_ring *ring, const struct io
     return false;
 }
 
+bool oribi_channel_ring_unread(const struct oribi_channel_ring *ring)
+{
+    uint32_t taken = (uint32_t)atomic_load_explicit(&ring->way_out->ring.taken, memory_order_acquire);
+    return (int32_t)(taken - ring->request_at) <= 0 && ring->out.end != ring->request_at;
+}
+
 void oribi_channel_ring_wake(struct oribi_channel_ring *ring, const struct oribi_scoreboard *board,
                              const _Atomic uint16_t *place, uint32_t *last_woken)
 {
     atomic_thread_fence(memory_order_seq_cst); /* partner: oribi_asleep_begin() */
-    for (;;) {
+    /* A worker that has begun to read the request is awake, or has been since: a wake-up would find nothing. */
+    for (int i = 0; i < OWNERS_MAX && oribi_channel_ring_unread(ring); i++) {
         uint16_t owner = (uint16_t)(atomic_load_explicit(place, memory_order_acquire) & ~ORIBI_CHANNEL_LENT);
         if (owner == 0 || owner > board->count)
             break; /* on its way: its taker looks */
@@ -226,18 +239,17 @@ void oribi_channel_ring_wake(struct oribi_channel_ring *ring, const struct oribi
         /* It gave the channel away before it fell asleep, or has it yet. */
         if ((uint16_t)(atomic_load_explicit(place, memory_order_relaxed) & ~ORIBI_CHANNEL_LENT) != owner)
             continue;
-        send_wakeup(ring);
-        last_woken[owner] = word;
+        if (send_wakeup(ring))
+            last_woken[owner] = word;
         break;
     }
     uint32_t waking = atomic_load_explicit(&ring->way_out->waking, memory_order_relaxed);
     atomic_store_explicit(&ring->way_out->waking, waking + 1, memory_order_release); /* partner: await_writer() */
 }
 
-bool oribi_channel_ring_unread(const struct oribi_channel_ring *ring)
+bool oribi_channel_ring_take_back(struct oribi_channel_ring *ring)
 {
-    uint32_t taken = (uint32_t)atomic_load_explicit(&ring->way_out->ring.taken, memory_order_acquire);
-    return (int32_t)(taken - ring->request_at) <= 0 && ring->out.end != ring->request_at;
+    return oribi_ring_take_back(&ring->out);
 }
 
 void oribi_channel_ring_close(struct oribi_channel_ring *ring)
@@ -265,8 +277,8 @@ static void wake_frontend(struct oribi_channel_ring *ring)
     uint32_t word = atomic_load_explicit(ring->asleep, memory_order_acquire);
     if (!(word & 1) || word == *ring->last_woken)
         return;
-    send_wakeup(ring);
-    *ring->last_woken = word;
+    if (send_wakeup(ring))
+        *ring->last_woken = word;
 }
 
 static ssize_t read_bytes(struct oribi_transport *self, void *dst, size_t n)
@@ -340,12 +352,19 @@ static bool waits(const struct oribi_transport *self)
     return oribi_channel_ring_waits((const struct oribi_channel_ring *)self);
 }
 
+static bool left(const struct oribi_transport *self)
+{
+    const struct oribi_channel_ring *ring = (const struct oribi_channel_ring *)self;
+    return atomic_load_explicit(&ring->way_out->closed, memory_order_relaxed) != 0;
+}
+
 static const struct oribi_transport transport_ops = {.read = read_bytes,
                                                      .send_vec = send_vec,
                                                      .send_file = send_file,
                                                      .shut = shut,
                                                      .release = release,
                                                      .waits = waits,
+                                                     .left = left,
                                                      .abandon = abandon};
 
 struct oribi_channel_ring *oribi_channel_ring_try_attach(int memory_fd, int fd, const _Atomic uint32_t *asleep,

@@ -149,6 +149,34 @@ static void test_ends_are_taken_over(void)
     end();
 }
 
+static void test_a_record_is_taken_back_until_it_is_begun(void)
+{
+    struct oribi_ring_record record;
+    struct oribi_ring_reader other;
+    begin();
+    ok(!oribi_ring_take_back(&writer)); /* there is none */
+    ok(write_bytes("first", 5));
+    ok_eq(oribi_ring_next(&reader, BYTES, &record), 1);
+    ok(!oribi_ring_take_back(&writer));
+    ok_eq(oribi_ring_take(&reader, room, 3), 3);
+    ok(!oribi_ring_take_back(&writer));
+    ok_eq(oribi_ring_take(&reader, room, 3), 2);
+    ok(!oribi_ring_take_back(&writer));
+    ok(write_bytes("second", 6));
+    ok(oribi_ring_take_back(&writer));
+    ok(!oribi_ring_take_back(&writer)); /* once */
+    oribi_ring_reader_init(&other, ring);
+    ok(oribi_ring_waits(&reader) && oribi_ring_waits(&other));
+    ok_eq(oribi_ring_next(&reader, BYTES, &record), ORIBI_ECLOSED);
+    ok_eq(oribi_ring_take(&other, room, sizeof(room)), ORIBI_ECLOSED);
+    end();
+    begin();
+    ok(oribi_ring_write_head(&writer, &(struct oribi_ring_record){.kind = ELSEWHERE}));
+    ok(oribi_ring_take_back(&writer));
+    ok_eq(oribi_ring_next(&reader, BYTES, &record), ORIBI_ECLOSED);
+    end();
+}
+
 static void test_nonsense_is_told(void)
 {
     begin();
@@ -173,6 +201,9 @@ static void test_nonsense_is_told(void)
     struct iovec vec = {room, 100};
     ok(!oribi_ring_write(&writer, BYTES, &vec, 1, 100));
     atomic_store(&ring->taken, (uint64_t)UINT32_MAX << 32); /* the rest of a record that there is not */
+    oribi_ring_reader_init(&reader, ring);
+    ok_eq(oribi_ring_take(&reader, room, sizeof(room)), ORIBI_ECLOSED);
+    atomic_store(&ring->taken, (uint64_t)(UINT32_MAX - 1) << 32);
     oribi_ring_reader_init(&reader, ring);
     ok_eq(oribi_ring_take(&reader, room, sizeof(room)), ORIBI_EBAD);
     end();
@@ -217,6 +248,49 @@ static void test_two_threads(void)
     end();
 }
 
+/* One takes back what the other has not begun yet: each record is had by one of both. */
+enum { TAKEN_BACK = 20 * 1000 };
+
+static _Atomic int rounds;
+static _Atomic int ends;
+
+static void *begin_each(void *arg)
+{
+    uint32_t *begun = arg;
+    struct oribi_ring_record record;
+    for (int i = 0; i < TAKEN_BACK; i++) {
+        while (atomic_load(&rounds) <= i)
+            sched_yield();
+        oribi_ring_reader_init(&reader, ring);
+        *begun += oribi_ring_next(&reader, BYTES, &record) == 1;
+        atomic_store(&ends, i + 1);
+    }
+    return NULL;
+}
+
+static void test_each_record_is_had_by_one_of_both(void)
+{
+    pthread_t thread;
+    uint32_t begun = 0;
+    uint32_t back = 0;
+    begin();
+    ok_eq(pthread_create(&thread, NULL, begin_each, &begun), 0);
+    for (int i = 0; i < TAKEN_BACK; i++) {
+        memset(ring, 0, sizeof(*ring));
+        oribi_ring_writer_init(&writer, ring);
+        (void)write_bytes("record", 6);
+        atomic_store(&rounds, i + 1);
+        for (int wait = i % 50; wait > 0; wait--)
+            (void)atomic_load(&ends);
+        back += oribi_ring_take_back(&writer);
+        while (atomic_load(&ends) <= i)
+            sched_yield();
+    }
+    ok_eq(pthread_join(thread, NULL), 0);
+    ok_eq(begun + back, TAKEN_BACK);
+    end();
+}
+
 int main(void)
 {
     test_records_come_in_order_and_whole();
@@ -224,7 +298,9 @@ int main(void)
     test_an_empty_ring_begins_at_its_front();
     test_many_records_with_some_always_unread();
     test_ends_are_taken_over();
+    test_a_record_is_taken_back_until_it_is_begun();
     test_nonsense_is_told();
     test_two_threads();
+    test_each_record_is_had_by_one_of_both();
     return done_testing();
 }

@@ -497,45 +497,67 @@ static void test_a_client_goes_when_its_tunnel_begins(void)
 
 /* --- what is learnt of a worker --- */
 
+/* The worker has made `calls` more, which took so long together. */
+static void made(uint64_t calls, uint64_t us)
+{
+    struct oribi_slot *slot = fake_slot(0);
+    atomic_fetch_add(&slot->call_time.sum_us, us);
+    atomic_fetch_add(&slot->request_count, calls);
+}
+
+static void answered_in(int far, int ms)
+{
+    (void)fake_submit(get);
+    fake_dispatch();
+    fake_passes_ms(ms);
+    says(far, LENGTH "hello");
+}
+
+/* By the worker's count, and not by the clock: what a call has waited for the processor is no part of it. */
 static void test_how_long_calls_take_is_averaged(void)
 {
     int far;
     fake_begin((struct fake_setup){0});
     int call = out(get, &far);
-    fake_passes_ms(8);
+    made(1, 8000);
+    fake_passes_ms(50);
     says(far, LENGTH "hello");
     ok_eq(fake_average_of(0), 8000);
-    call = fake_submit(get);
-    fake_dispatch();
-    fake_passes_ms(16);
-    says(far, LENGTH "hello");
+    made(4, 4 * 16000);
+    answered_in(far, 50);
+    ok_eq(fake_average_of(0), 8000); /* one that is longer may be chance */
+    made(4, 4 * 16000);
+    answered_in(far, 50);
     ok_eq(fake_average_of(0), 9000);
-    call = fake_submit(get);
-    fake_dispatch();
-    fake_passes_ms(5 * 1000);
-    says(far, LENGTH "hello");
-    ok_eq(fake_average_of(0), (9000 * 7 + AVERAGE_US_MAX) / 8);
+    answered_in(far, 50); /* it was answered without a call */
+    ok_eq(fake_average_of(0), 9000);
+    for (int i = 0; i < 2; i++) {
+        made(1, 5 * 1000 * 1000);
+        answered_in(far, 50);
+    }
+    ok_eq(fake_average_of(0), ((9000 * 7 + 16000) / 8 * 7 + 1000 * 1000) / 8);
     ok(!fake_upstream(call));
     fake_end();
 }
 
-/* Two calls that wait in one worker: the second has taken what passed since the first one's end. */
-static void test_a_call_that_waited_behind_another_counts_from_that_one_s_end(void)
+/* Its counters begin again at 0. */
+static void test_another_process_in_the_slot(void)
 {
-    int far[2];
+    int far;
     fake_begin((struct fake_setup){0});
-    fake_average_us(0, 0);
-    (void)fake_submit(get);
-    (void)fake_submit(get);
-    fake_dispatch();
-    far[0] = fake_take(0);
-    far[1] = fake_take(0);
-    fake_average_us(0, UINT32_MAX);
-    fake_passes_ms(8);
-    says(far[0], LENGTH "hello");
-    fake_average_us(0, UINT32_MAX);
-    fake_passes_ms(2);
-    says(far[1], LENGTH "hello");
+    (void)out(get, &far);
+    made(10, 10 * 1000);
+    fake_passes_ms(1);
+    says(far, LENGTH "hello");
+    ok_eq(fake_average_of(0), 1000);
+    atomic_store(&fake_slot(0)->request_count, 2);
+    atomic_store(&fake_slot(0)->call_time.sum_us, 2 * 9000);
+    answered_in(far, 1);
+    ok_eq(fake_average_of(0), 1000);
+    for (int i = 0; i < 2; i++) {
+        made(1, 9000);
+        answered_in(far, 1);
+    }
     ok_eq(fake_average_of(0), 2000);
     fake_end();
 }
@@ -569,6 +591,6 @@ int main(void)
     test_a_tunnel_takes_the_channel();
     test_a_client_goes_when_its_tunnel_begins();
     test_how_long_calls_take_is_averaged();
-    test_a_call_that_waited_behind_another_counts_from_that_one_s_end();
+    test_another_process_in_the_slot();
     return done_testing();
 }

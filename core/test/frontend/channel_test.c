@@ -253,6 +253,35 @@ static void test_a_channel_has_two_requests_in_a_turn(void)
     fake_end();
 }
 
+/* The bytes of the second wake the worker themselves. No wake-up follows that would come between them, and a worker
+ * that leaves the ring does not wait for one. */
+static void test_a_long_request_follows_in_a_turn(void)
+{
+    static const size_t bytes = 100 * 1000;
+    fake_begin((struct fake_setup){0});
+    int far = idle();
+    (void)fake_submit(get);
+    fake_dispatch();
+    (void)fake_asked(far);
+    fake_answers(far, ANSWER);
+    fake_channels();
+    int call = fake_submit((struct fake_request){.method = "POST", .body_bytes = bytes});
+    fake_dispatch();
+    struct oribi__channel *channel = fake_upstream(call)->channel;
+    ok(!channel->unwoken);
+    ok_eq(atomic_load(&channel->ring->way_out->waking) & 1, 0);
+    oribi_asleep_begin(&fake_slot(0)->asleep);
+    fake_turn();
+    ok_eq(atomic_load(&channel->ring->way_out->waking) & 1, 0);
+    ok_eq(atomic_load(&channel->ring->way_out->woken), 0);
+    const char *body = strstr(fake_asked(far), "\r\n\r\n");
+    ok(body && strlen(body + 4) == bytes);
+    fake_answers(far, ANSWER);
+    fake_turn();
+    is_str(fake_heard(call), "+ - begin 200 ok. ");
+    fake_end();
+}
+
 /* The ring tells that it has not begun to read, so that another may have any request. */
 static void test_a_worker_dies_before_it_has_read_anything(void)
 {
@@ -457,6 +486,7 @@ int main(void)
     test_a_client_goes_before_the_whole_request_is_out();
     test_a_worker_dies_before_the_whole_request_is_out();
     test_a_channel_has_two_requests_in_a_turn();
+    test_a_long_request_follows_in_a_turn();
     test_a_worker_dies_before_it_has_read_anything();
     test_a_worker_is_gone_when_its_idle_channel_is_tried();
     test_the_worker_sees_that_the_client_sends_no_more();

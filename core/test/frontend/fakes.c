@@ -373,7 +373,7 @@ int64_t fake_gauge(enum fake_gauge gauge)
 
 uint32_t fake_out_of(uint32_t worker)
 {
-    return frontend->dispatch->out[worker + 1];
+    return frontend->dispatch->workers[worker + 1].out;
 }
 
 struct oribi_frontend_slot *fake_counters(void)
@@ -393,12 +393,12 @@ void fake_others_out(uint32_t calls)
 
 uint32_t fake_average_of(uint32_t worker)
 {
-    return frontend->dispatch->average_us[worker + 1];
+    return frontend->dispatch->workers[worker + 1].average_us;
 }
 
 void fake_average_us(uint32_t worker, uint32_t us)
 {
-    frontend->dispatch->average_us[worker + 1] = us;
+    frontend->dispatch->workers[worker + 1].average_us = us;
 }
 
 /* --- workers --- */

@@ -1,5 +1,5 @@
 /* Both ends of a channel with shared memory: what goes by the ring and what by the socket, wake-ups, ends, an end that
- * is taken over, nonsense, and a million calls between two threads that sleep. */
+ * is taken over, nonsense, and 100,000 calls (ORIBI_TEST_RING_CALLS: so many) between two threads that sleep. */
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
 #include "oribi/base/os/os.h"
@@ -130,6 +130,26 @@ static void test_a_sleeper_is_woken_once(void)
     is_str(comes(front), "y");
     is_str(comes(front), "(nothing)");
     ok_eq(in_socket(fds[0]), 0);
+    end();
+}
+
+/* The sleeper has another channel, of which it can hear. */
+static void test_a_wakeup_that_did_not_leave_is_sent_by_another_channel(void)
+{
+    begin();
+    oribi_asleep_begin(&board.slots[0].asleep);
+    close(fds[1]);
+    ok(asks("1", 1)); /* nobody hears */
+    ok_eq(worker_woken[1], 0);
+    ok_eq(atomic_load(&front->way_out->woken), 0);
+    fds[1] = dup(0);
+    end();
+    begin();
+    oribi_asleep_begin(&board.frontends[0].asleep);
+    close(fds[0]);
+    ok_eq(answers("1", 1), 1);
+    ok_eq(frontend_woken, 0);
+    fds[0] = dup(0);
     end();
 }
 
@@ -380,6 +400,13 @@ static void test_nonsense_ends_the_channel(void)
     is_str(comes(back), "(nothing)");
     end();
     begin();
+    char zero = 0;
+    ok_eq(send(fds[0], &zero, 1, 0), 1); /* a wake-up that was not counted, which would hide the end behind it */
+    is_str(comes(back), "(broken)");
+    ok_eq(send(fds[1], &zero, 1, 0), 1);
+    is_str(comes(front), "(broken)");
+    end();
+    begin();
     unsigned seed = 1;
     for (int i = 0; i < 20000; i++) { /* a hand that writes anywhere while the other end reads */
         uint32_t *words = (uint32_t *)(void *)front->memory;
@@ -401,7 +428,7 @@ static void test_nonsense_ends_the_channel(void)
 
 /* --- two threads that sleep --- */
 
-enum { CALLS = 100 * 1000 };
+static uint32_t calls = 100 * 1000;
 
 static void sleep_on(struct oribi_channel_ring *ring, _Atomic uint32_t *word, int fd)
 {
@@ -437,7 +464,7 @@ static size_t length_of(uint32_t call)
 static void *work(void *arg)
 {
     static char bytes[64 * 1024];
-    for (uint32_t i = 0; i < CALLS; i++) {
+    for (uint32_t i = 0; i < calls; i++) {
         size_t n = length_of(i);
         if (read_all(back, &board.slots[0].asleep, fds[1], bytes, n) != n)
             return arg;
@@ -464,9 +491,11 @@ static void test_calls_between_two_threads(void)
     pthread_t thread;
     void *failed;
     uint32_t wrong = 0;
+    const char *wanted = getenv("ORIBI_TEST_RING_CALLS");
+    calls = wanted ? (uint32_t)strtoul(wanted, NULL, 10) : calls;
     begin();
     ok_eq(pthread_create(&thread, NULL, work, bytes), 0);
-    for (uint32_t i = 0; i < CALLS && wrong == 0; i++) {
+    for (uint32_t i = 0; i < calls && wrong == 0; i++) {
         size_t n = length_of(i);
         bool broken;
         memset(bytes, (int)('a' + i % 26), n);
@@ -500,6 +529,7 @@ int main(void)
     test_other_memory_is_refused();
     test_short_messages_go_by_the_ring_alone();
     test_a_sleeper_is_woken_once();
+    test_a_wakeup_that_did_not_leave_is_sent_by_another_channel();
     test_nobody_is_woken_for_a_channel_on_its_way();
     test_wakeups_do_not_fill_the_socket();
     test_a_long_request_goes_by_the_socket();

@@ -10,6 +10,8 @@
  * A writer that finds all records read begins at the front of the memory again, so that an exchange of short messages
  * uses the same few cache lines each time.
  *
+ * A writer may take its last record back, until the reader begins it: one of both has it.
+ *
  * One thread at a time uses an end. Nothing here waits or wakes; worker/channel_ring.h does. */
 #ifndef ORIBI_BASE_RING_H
 #define ORIBI_BASE_RING_H
@@ -47,7 +49,8 @@ struct oribi_ring_writer {
 struct oribi_ring_reader {
     struct oribi_ring *ring;
     uint32_t at;
-    uint32_t left; /* bytes of the record that was begun, which oribi_ring_take() gives */
+    uint32_t left;  /* bytes of the record that was begun, which oribi_ring_take() gives */
+    uint64_t taken; /* as it was stored last: else a record was taken back */
 };
 
 struct oribi_ring_record {
@@ -67,6 +70,10 @@ bool oribi_ring_write(struct oribi_ring_writer *writer, uint32_t kind, const str
 /* Writes a record whose `length` bytes travel elsewhere. False: there is no room. */
 bool oribi_ring_write_head(struct oribi_ring_writer *writer, const struct oribi_ring_record *record);
 
+/* Takes the last record back, and with it all that the reader has not begun: it finds ORIBI_ECLOSED there, and so does
+ * whoever takes its end over. False: the reader has begun the record, or there is none. */
+bool oribi_ring_take_back(struct oribi_ring_writer *writer);
+
 /* True while something is to be read: a record, or the rest of one. One load. */
 static inline bool oribi_ring_waits(const struct oribi_ring_reader *reader)
 {
@@ -75,7 +82,7 @@ static inline bool oribi_ring_waits(const struct oribi_ring_reader *reader)
 }
 
 /* Begins the next record, once the last one is taken. `inside`: its bytes lie in the ring. 1: *record is its head; 0:
- * there is none; ORIBI_EBAD: the memory holds no record. */
+ * there is none; ORIBI_ECLOSED: it was taken back; ORIBI_EBAD: the memory holds no record. */
 int oribi_ring_next(struct oribi_ring_reader *reader, uint32_t inside, struct oribi_ring_record *record);
 
 /* Takes up to n bytes of the record. Returns how many, 0: it is at its end. ORIBI_EBAD: as above. */

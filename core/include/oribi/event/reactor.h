@@ -75,9 +75,9 @@ struct oribi_reactor_hooks {
     /* The writer's thread has been started, with what it wakes the reactor with. NULL: the system has given none, with
      * the reason in oribi_os_error_text(); files are written in the reactor's thread then. Once. */
     void (*writer)(void *self, const struct oribi_wake *wake);
-    /* Asked right before a sleep, with reactor->asleep set: does something wait that the loop does not tell of, beside
-     * what channels have? Then there is no sleep. */
-    bool (*waits)(void *self);
+    /* How much waits that the loop does not tell of, beside what channels have. Asked behind a yield, and right before
+     * a sleep, with reactor->asleep set: there is no sleep but with 0. */
+    int (*waits)(void *self);
 };
 
 struct oribi_reactor {
@@ -148,6 +148,10 @@ void oribi_reactor_wait(struct oribi_reactor *reactor, int64_t timeout_ms);
 /* Says in reactor->asleep that the owner sleeps from here on, in a wait of its own, until the next turn. False: bytes
  * wait that the loop does not tell of, and there is to be a turn instead. True where nobody asks (asleep is NULL). */
 bool oribi_reactor_fall_asleep(struct oribi_reactor *reactor);
+
+/* Takes the events that have come; the next turn handles them, and no wait is before it. Returns how many. Between two
+ * turns. */
+int oribi_reactor_look(struct oribi_reactor *reactor);
 
 /* Does this wait begin with a yield? For whoever waits without oribi_reactor_wait(), once a wait, as the owner; tells
  * reactor->yield afterwards what it has brought. */

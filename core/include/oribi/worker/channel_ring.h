@@ -97,6 +97,10 @@ void oribi_channel_ring_next_answer(struct oribi_channel_ring *ring);
 /* True while the worker has not begun to read the last request: one that has ended since has not seen it. */
 bool oribi_channel_ring_unread(const struct oribi_channel_ring *ring);
 
+/* Takes the last request back, which then no worker reads: the channel is to be closed. False: a worker has begun to
+ * read it, or it did not travel by the ring. */
+bool oribi_channel_ring_take_back(struct oribi_channel_ring *ring);
+
 /* Answers are not read any more: who writes one finds the channel closed. */
 void oribi_channel_ring_close(struct oribi_channel_ring *ring);
 

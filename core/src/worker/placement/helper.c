@@ -36,6 +36,8 @@ enum {
     ALONE_MS = 2,           /* the same where there are no siblings */
     PARKED_MS = 1000,       /* a wake-up lost between parking and a call's begin costs at most this */
     PARKED_MS_MIN = 10,
+    PARKED_BUSY_MS = 20,     /* while calls are made: one of them may turn out long, and others wait behind it */
+    PARKED_BUSY_CALLS = 2,   /* between two looks: it does not count as busy with fewer */
     PARKED_LIMITED_MS = 100, /* with queue_max, which is not to be passed for long, local content or cancel_gone */
     PARKED_SHARE = 4,        /* with queue_time_max: so many looks before it has passed */
     STACK_BYTES = 512 * 1024,
@@ -254,11 +256,11 @@ static int quiet_ms(int quiet)
 }
 
 /* A call that is not expected to be long does not wake a parked helper; limits on waiting hold for such calls too. */
-static int parked_ms(const struct oribi_worker *w)
+static int parked_ms(const struct oribi_worker *w, bool busy)
 {
     const struct oribi_options *options = w->options;
     bool limited = options->queue_max > 0 || w->local || w->cancels_gone;
-    int64_t ms = limited ? PARKED_LIMITED_MS : PARKED_MS;
+    int64_t ms = busy ? PARKED_BUSY_MS : limited ? PARKED_LIMITED_MS : PARKED_MS;
     int64_t share_ms = options->queue_time_max_ms / PARKED_SHARE;
     if (options->queue_time_max_ms > 0 && share_ms < ms)
         ms = share_ms > PARKED_MS_MIN ? share_ms : PARKED_MS_MIN;
@@ -273,11 +275,11 @@ static int64_t away_since_us(const struct oribi_worker *w)
 }
 
 /* True when the own thread has ended it: a call has begun that may be long. */
-static bool park(struct oribi_helper *h)
+static bool park(struct oribi_helper *h, bool busy)
 {
     atomic_store(&h->parked, true);
     if (!oribi__shared(h->worker) || !away_since_us(h->worker)) /* else leave_unled() counts on us */
-        nap(h, false, parked_ms(h->worker));
+        nap(h, false, parked_ms(h->worker, busy));
     return !atomic_exchange(&h->parked, false);
 }
 
@@ -338,7 +340,8 @@ static void *run(void *self)
         bool watches = oribi__shared(w) && seen - before >= WATCH_MIN; /* leave_unled() wants us awake */
         quiet = watches ? 0 : quiet + (started_us ? 1 : QUIET_IDLE);
         if (quiet >= QUIET_PARK) {
-            quiet = park(h) ? 0 : QUIET_PARK; /* after a time-out one look is enough */
+            quiet =
+                park(h, seen - before >= PARKED_BUSY_CALLS) ? 0 : QUIET_PARK; /* after a time-out one look is enough */
         } else {
             bool is_idle_waiter = started_us && oribi__has_siblings(w) && oribi__idle_siblings(w, 1) == 0;
             nap(h, false, is_idle_waiter ? EARLY_MS : quiet_ms(quiet));

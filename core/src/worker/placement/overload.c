@@ -128,7 +128,9 @@ static void drop(struct oribi_worker *w, struct oribi__exchange *exchange, int64
 bool oribi__admit(struct oribi_worker *w, struct oribi__exchange *exchange, int64_t now_us)
 {
     struct oribi_conn *c = exchange->base.conn;
-    bool doubtful = (c->watch.ready & ORIBI_HANGUP) || now_us - exchange->base.complete_us > LOOK_US;
+    bool asks = c->transport && c->transport->left ? c->transport->left(c->transport)
+                                                   : now_us - exchange->base.complete_us > LOOK_US;
+    bool doubtful = (c->watch.ready & ORIBI_HANGUP) || asks;
     if (doubtful && oribi_os_peer_gone(c->watch.fd)) {
         drop(w, exchange, now_us);
         return false;

@@ -252,6 +252,20 @@ static void test_it_parks_when_calls_are_fast_again(void)
     stage_close(&stage);
 }
 
+/* The first call that turns out long has others behind it, which no idle worker had to wait for. */
+static void test_parked_it_comes_by_often_while_calls_are_made(void)
+{
+    struct stage stage;
+    stage_init(&stage);
+    stage_open(&stage, true);
+    ok_eq(parked_ms(stage.site.worker, false), PARKED_MS);
+    ok_eq(parked_ms(stage.site.worker, true), PARKED_BUSY_MS);
+    stage.site.options.queue_time_max_ms = 4 * PARKED_MS_MIN;
+    ok_eq(parked_ms(stage.site.worker, true), PARKED_MS_MIN);
+    stage_start(&stage);
+    stage_close(&stage);
+}
+
 /* Long calls among fast ones: parked or not there yet, the helper is called when the next call begins, because that
  * may be such a one. */
 static void test_long_calls_among_fast_ones_are_expected(void)
@@ -706,6 +720,7 @@ int main(void)
     run_everywhere(test_limits_on_waiting_hold_after_many_fast_calls);
     run_everywhere(test_what_was_long_ago_is_not);
     test_it_parks_when_calls_are_fast_again();
+    test_parked_it_comes_by_often_while_calls_are_made();
     run_everywhere(test_mistakes_are_answered_during_a_call);
     run_everywhere(test_a_slow_reader_is_served_during_a_call);
     run_everywhere(test_behind_a_long_call_requests_wait_for_any_worker);

@@ -1,0 +1,68 @@
+/* Requests in rings that nobody takes; see the header.
+ *
+ * A frontend gives a worker with short calls several requests at a time. When one of these calls turns out long, what
+ * lies behind it waits for the worker's helper, which may be parked. The ring says whether a request was begun, and the
+ * one who takes it back has it alone (base/ring.h), so that its method does not matter. A worker that is in no call and
+ * takes nothing is stopped; it is given nothing for a while. */
+#include "frontend/untaken.h"
+#include "frontend/channel.h"
+#include "frontend/dispatch.h"
+#include "frontend/frontend.h"
+#include "frontend/upstream_request.h"
+
+#include <stdatomic.h>
+
+enum {
+    STOPPED_US = 100 * 1000, /* until a worker that is in no call, and takes nothing, counts as stopped */
+    SHUNNED_MS = 500,
+};
+
+/* Will nobody look at the ring for a while? *stopped: since its worker is. */
+static bool lies(const struct oribi__channel *channel, int64_t now_us, bool *stopped)
+{
+    const struct oribi_scoreboard *board = &channel->frontend->config->board;
+    uint16_t owner = oribi__channel_owner(channel);
+    if (owner == 0 || owner > board->count)
+        return false;
+    const struct oribi_slot *slot = &board->slots[owner - 1u];
+    int64_t started_us = atomic_load_explicit(&slot->call_started_us, memory_order_relaxed);
+    *stopped = started_us == 0;
+    if (*stopped)
+        return now_us - channel->sent_us >= STOPPED_US;
+    return atomic_load_explicit(&slot->threads, memory_order_relaxed) <= 1 &&
+           now_us - started_us >= ORIBI__UNTAKEN_MS * 1000;
+}
+
+static void look(struct oribi__channel *channel, int64_t now_us)
+{
+    struct oribi__frontend *frontend = channel->frontend;
+    struct oribi__upstream_request *call = channel->call;
+    uint16_t owner = channel->owner;
+    bool stopped = false;
+    channel->taken = !oribi_channel_ring_unread(channel->ring);
+    if (channel->taken || !lies(channel, now_us, &stopped) || !oribi_channel_ring_take_back(channel->ring))
+        return;
+    if (stopped)
+        frontend->dispatch->workers[owner].shunned_until_ms = frontend->reactor.now_ms + SHUNNED_MS;
+    oribi__channel_close(channel);
+    oribi__dispatch_add(call, true);
+}
+
+void oribi__untaken_turn(struct oribi__frontend *frontend)
+{
+    struct oribi__channel *next;
+    int64_t now_us = frontend->reactor.now_us;
+    for (struct oribi__channel *channel = frontend->channels->out_first; channel; channel = next) {
+        next = channel->next; /* the last that went out come first: the oldest becomes the first in the queue */
+        if (!channel->taken && now_us - channel->sent_us >= ORIBI__UNTAKEN_MS * 1000)
+            look(channel, now_us);
+    }
+}
+
+bool oribi__untaken_waits(const struct oribi__frontend *frontend)
+{
+    for (const struct oribi__channel *channel = frontend->channels->out_first; channel; channel = channel->next)
+        if (!channel->taken)
+            return true;
+    return false;
+}
