@@ -7,6 +7,7 @@
 #include "frontend/clients_h2.h"
 #include "frontend/count.h"
 #include "frontend/dispatch.h"
+#include "frontend/events.h"
 #include "frontend/frontend.h"
 #include "frontend/local.h"
 #include "frontend/publish.h"
@@ -76,6 +77,7 @@ struct whole {
     struct oribi__arrivals arrivals;
     struct oribi__channels channels;
     struct oribi__dispatch dispatch;
+    struct oribi__events events;
     struct oribi__h1_clients h1;
     struct oribi__h2_clients h2;
     struct oribi__locals locals;
@@ -101,6 +103,7 @@ static struct oribi__frontend *make(struct oribi_frontend_config *config)
     frontend->arrivals = &whole->arrivals;
     frontend->channels = &whole->channels;
     frontend->dispatch = &whole->dispatch;
+    frontend->events = &whole->events;
     frontend->h1 = &whole->h1;
     frontend->h2 = &whole->h2;
     frontend->locals = &whole->locals;
@@ -169,6 +172,7 @@ void oribi__frontend_destroy(struct oribi__frontend *frontend)
     oribi__channels_deinit(frontend);
     oribi__dispatch_deinit(frontend);
     oribi__h1_deinit(frontend);
+    oribi__events_deinit(frontend);
     oribi__publish_deinit(frontend);
     oribi__answer_close(frontend);
     oribi__frontend_local_close(frontend);
@@ -196,6 +200,7 @@ static void drain(struct oribi__frontend *frontend, int64_t timeout_ms, bool las
         oribi__frontend_accept_stop(frontend, last);
         oribi__h2_drain(frontend);
         oribi__websockets_drain(frontend, last);
+        oribi__events_drain(frontend);
         whole_of(frontend)->drain_look = (struct oribi_timer){.expired = on_drain_look, .owner = frontend};
         on_drain_look(frontend);
     }
@@ -321,6 +326,7 @@ static void turn(struct oribi__frontend *frontend)
     oribi__tunnel_turn(frontend);
     oribi__websockets_turn(frontend);
     oribi__publish_turn(frontend);
+    oribi__events_turn(frontend);
     oribi__channels_wake(frontend);
     oribi__channels_free_closed(frontend);
     oribi__count_turn(frontend);

@@ -263,6 +263,12 @@ static const char *close_code_of(uint32_t i, char text[16])
     return text;
 }
 
+static const char *event_end_of(uint32_t i, char text[16])
+{
+    static const char *const names[ORIBI_FRONTEND_EVENT_ENDS] = {"client", "slow", "drain", "failed"};
+    return names[i];
+}
+
 static const char *direction_of(uint32_t i, char text[16])
 {
     return i ? "out" : "in";
@@ -675,6 +681,14 @@ static const struct oribi__metric table[] = {
      .help = "messages from clients and to clients"},
     {"oribi_websocket_message_bytes", LABEL("direction", direction_of), .unit = "bytes", FRONTEND(websocket_bytes, 2),
      .help = "bytes of these messages"},
+    {"oribi_event_streams_open", NOW(event_streams), .help = "open event streams (server-sent events)"},
+    {"oribi_event_streams_opened", FRONTEND(event_stream_count, 1), .help = "event streams that have begun"},
+    {"oribi_event_streams_ended", LABEL("reason", event_end_of),
+     FRONTEND(event_streams_ended, ORIBI_FRONTEND_EVENT_ENDS), .help = "event streams that have ended, by the reason"},
+    {"oribi_events", FRONTEND(event_count, 1), .help = "server-sent events, counted for each client"},
+    {"oribi_event_bytes", .unit = "bytes", FRONTEND(event_bytes, 1), .help = "bytes of these events"},
+    {"oribi_event_resets", FRONTEND(event_resets, 1),
+     .help = "channels of event streams of which not all that was missed could be sent"},
     {"oribi_worker_exits", LABEL("reason", NULL), .put = put_exits, .help = "workers that ended"},
     {"oribi_reloads", LABEL("result", NULL), .put = put_reloads, .help = "reloads that have ended"},
     {"oribi_last_reload_seconds", .unit = "seconds", .kind = ORIBI__GAUGE, .put = put_reload_time,
@@ -736,57 +750,4 @@ void oribi__metrics_doc(struct oribi_buf *out)
         oribi_buf_print(scrape.out, "| `%s%s` | %s%s%s%s | %s |\n", table[i].name, suffix_of(&table[i]),
                         kinds[table[i].kind], table[i].label ? " `" : "", table[i].label ? table[i].label : "",
                         table[i].label ? "`" : "", table[i].help);
-}
-
-/* --- the choice of the format --- */
-
-/* The weight of a media range in thousandths, RFC 9110 12.4.2; 1000 without one. */
-static int weight_of(struct oribi_slice range)
-{
-    const char *q = oribi_os_memmem(range.p, range.n, ";q=", 3);
-    const char *end = range.p + range.n;
-    if (!q)
-        return 1000;
-    int weight = 0;
-    int place = 1000;
-    for (q += 3; q < end && place > 0; q++) {
-        if (*q == '.')
-            continue;
-        if (*q < '0' || *q > '9')
-            break;
-        weight += (*q - '0') * place;
-        place /= 10;
-    }
-    return weight;
-}
-
-static bool begins_with(struct oribi_slice text, const char *prefix)
-{
-    size_t n = strlen(prefix);
-    return text.n >= n && memcmp(text.p, prefix, n) == 0;
-}
-
-static struct oribi_slice next_range(struct oribi_slice *rest)
-{
-    while (rest->n > 0 && (*rest->p == ' ' || *rest->p == '\t' || *rest->p == ','))
-        *rest = oribi_slice(rest->p + 1, rest->n - 1);
-    const char *comma = rest->n ? memchr(rest->p, ',', rest->n) : NULL;
-    struct oribi_slice range = oribi_slice(rest->p, comma ? (size_t)(comma - rest->p) : rest->n);
-    *rest = oribi_slice(range.p + range.n, rest->n - range.n);
-    return range;
-}
-
-bool oribi__metrics_open_wanted(struct oribi_slice accept)
-{
-    int open = 0;
-    int plain = 0;
-    while (accept.n > 0) {
-        struct oribi_slice range = next_range(&accept);
-        int *best = begins_with(range, "application/openmetrics-text") ? &open
-                    : begins_with(range, "text/plain")                 ? &plain
-                                                                       : NULL;
-        if (best && weight_of(range) > *best)
-            *best = weight_of(range);
-    }
-    return open > 0 && open >= plain;
 }

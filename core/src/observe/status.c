@@ -197,6 +197,9 @@ static void put_frontend(const struct oribi__observe *observe, uint32_t i, struc
     uint32_t sockets = slot ? atomic_load(&slot->clients[ORIBI_FRONTEND_WEBSOCKET]) : 0;
     if (sockets)
         oribi_buf_print(out, ", %u WebSocket%s", sockets, oribi_log_plural(sockets));
+    uint32_t streams = slot ? atomic_load(&slot->event_streams) : 0;
+    if (streams)
+        oribi_buf_print(out, ", %u event stream%s", streams, oribi_log_plural(streams));
     uint32_t waiting = slot ? atomic_load(&slot->queue_len) : 0;
     if (waiting)
         oribi_buf_print(out, ", %u waiting", waiting);
@@ -218,6 +221,8 @@ static void put_frontend_json(const struct oribi__observe *observe, uint32_t i, 
                         oribi_frontend_slot_open(slot), atomic_load(&slot->clients[ORIBI_FRONTEND_WEBSOCKET]),
                         atomic_load(&slot->streams), atomic_load(&slot->queue_len), atomic_load(&slot->calls_out),
                         (unsigned long long)read_by(slot), (unsigned long long)load(&slot->uncalled_count));
+    if (slot)
+        oribi_buf_print(out, ",\"event_streams\":%u", atomic_load(&slot->event_streams));
     oribi_buf_print(out, "}");
 }
 

@@ -44,11 +44,21 @@ enum {
 };
 extern const uint16_t oribi_frontend_close_codes[ORIBI_FRONTEND_CLOSE_CODES]; /* the last, 0, stands for all others */
 
+/* Why event streams have ended. */
+enum oribi_frontend_event_end {
+    ORIBI_FRONTEND_EVENTS_CLIENT,  /* its client has gone, or its connection has ended */
+    ORIBI_FRONTEND_EVENTS_SLOW,    /* websocket_pending_max */
+    ORIBI_FRONTEND_EVENTS_DRAINED, /* a stop, an upgrade */
+    ORIBI_FRONTEND_EVENTS_FAILED,  /* out of memory, subscriptions_max */
+    ORIBI_FRONTEND_EVENT_ENDS,
+};
+
 struct oribi_frontend_slot {
     /* now; written by the frontend once a turn */
     _Atomic uint32_t clients[ORIBI_FRONTEND_CLIENTS];
     _Atomic uint32_t states[ORIBI_SLOT_CONN_STATES]; /* the same by what they do */
     _Atomic uint32_t streams;                        /* of HTTP/2, without an answer or with an unfinished one */
+    _Atomic uint32_t event_streams;                  /* server-sent events */
     _Atomic uint32_t calls_out;                      /* requests that workers have */
     _Atomic uint32_t queue_len;                      /* whole requests that wait for a worker */
     _Atomic int64_t queue_oldest_us;                 /* since when the oldest of them waits; 0: none waits */
@@ -83,11 +93,16 @@ struct oribi_frontend_slot {
     _Atomic uint64_t websocket_closed[ORIBI_FRONTEND_CLOSE_CODES];
     _Atomic uint64_t websocket_messages[2]; /* from clients, to clients; as are the next */
     _Atomic uint64_t websocket_bytes[2];    /* of these messages */
-    char apart[128];                        /* slots of two frontends share no cache line */
+    _Atomic uint64_t event_stream_count;    /* that have begun */
+    _Atomic uint64_t event_streams_ended[ORIBI_FRONTEND_EVENT_ENDS];
+    _Atomic uint64_t event_count;  /* events sent, each client counts */
+    _Atomic uint64_t event_bytes;  /* of these events */
+    _Atomic uint64_t event_resets; /* oribi.reset, each channel of a stream counts */
+    char apart[128];               /* slots of two frontends share no cache line */
 };
 
 enum {
-    ORIBI_FRONTEND_COUNTERS = (offsetof(struct oribi_frontend_slot, websocket_bytes) + 2 * sizeof(uint64_t) -
+    ORIBI_FRONTEND_COUNTERS = (offsetof(struct oribi_frontend_slot, event_resets) + sizeof(uint64_t) -
                                offsetof(struct oribi_frontend_slot, uncalled_count)) /
                               sizeof(uint64_t),
 };
