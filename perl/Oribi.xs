@@ -14,6 +14,7 @@
  *   xs/multipart.c bodies of multipart/form-data, with xs/multipart.xsi
  *   xs/form.c      forms and cookies
  *   xs/websocket.c                                              WebSockets
+ *   xs/events.c    event streams
  *   xs/http_parser.c                                            heads from strings
  *
  * An object is a blessed scalar that holds a pointer; 0 once it was handed on. What the core borrows for the life of
@@ -197,6 +198,7 @@ BOOT:
     psgi_form_boot(aTHX);
     psgi_http_parser_boot(aTHX);
     psgi_websocket_boot(aTHX);
+    psgi_events_boot(aTHX);
 
 void
 _log(level, text)

@@ -14,6 +14,7 @@ require Oribi::PartedInput;
 require Oribi::Settings;
 require Oribi::Supervisor;
 require Oribi::WebSocket;
+require Oribi::Events;
 
 # Pointers into C: a new thread gets none of them.
 sub Oribi::Options::CLONE_SKIP    {1}
@@ -361,6 +362,7 @@ The pages of F<doc/> in the distribution are installed beside this module, in F<
     compression.md    compressed answers
     streaming.md      streams, server-sent events, sockets that the application takes
     websocket.md      WebSockets
+    events.md         server-sent events
     deployment.md     systemd, start_server, containers, nginx
     tls.md            TLS and HTTP/2 without a proxy
     fleet.md          several nodes behind HAProxy, nginx or Kubernetes

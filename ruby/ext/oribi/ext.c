@@ -28,6 +28,7 @@ RUBY_FUNC_EXPORTED void Init_oribi(void)
     ext_reply_setup();
     ext_stream_setup();
     ext_websocket_setup();
+    ext_events_setup();
     ext_deadline_setup();
     ext_settings_setup();
     ext_worker_setup();
