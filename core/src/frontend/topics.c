@@ -208,7 +208,9 @@ static void free_topic(struct oribi__topics *topics, struct oribi__topic *topic)
     if (topic->rule) {
         end_rest(topics, topic);
         topic->rule->topic_count--;
-        if (topic->epoch != topics->config.epoch)
+        if (topics->follows) /* the leader's is another one, and may be less */
+            topics->floor = 0;
+        else if (topic->epoch != topics->config.epoch)
             topics->floor++; /* more than its own position, from before it took the other epoch over */
         else if (topic->last > topics->floor)
             topics->floor = topic->last;
@@ -599,6 +601,23 @@ int64_t oribi__publish(struct oribi__topics *topics, const struct oribi__publica
     oribi__message_release(message);
     unpin(topics, topic);
     return count;
+}
+
+void oribi__topics_restart(struct oribi__topics *topics, uint64_t epoch, bool follows)
+{
+    topics->config.epoch = epoch;
+    topics->follows = follows;
+    topics->floor = 0;
+    for (uint32_t i = 0; i < topics->bucket_count; i++)
+        for (struct oribi__topic *topic = topics->buckets[i]; topic; topic = topic->chain) {
+            if (!topic->rule)
+                continue;
+            oribi__topics_drop_all(topics, topic);
+            topic->epoch = epoch;
+            topic->last = 0;
+            topic->published = false;
+            oribi__topics_look_after(topics, topic); /* it rests at most: the chain stays */
+        }
 }
 
 /* --- time --- */

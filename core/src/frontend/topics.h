@@ -130,6 +130,10 @@ struct oribi__publication {
 int64_t oribi__publish(struct oribi__topics *topics, const struct oribi__publication *publication,
                        struct oribi__position *position);
 
+/* Forgets all histories, since messages may be missing; topics begin with this epoch from now on, and subscribers stay.
+ * `follows`: positions are those that a leader with this epoch gives. */
+void oribi__topics_restart(struct oribi__topics *topics, uint64_t epoch, bool follows);
+
 /* Forgets messages that are too old, and topics that none needs any more. To be called when it is due; INT64_MAX: there
  * is nothing to wait for. */
 void oribi__topics_expire(struct oribi__topics *topics, int64_t now_ms);

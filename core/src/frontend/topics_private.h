@@ -61,6 +61,7 @@ struct oribi__topics {
     uint32_t pins;         /* no message goes for want of memory while a function reads a ring */
     int64_t due_ms;        /* oribi__topics_expire(): each topic with a history has a time in it */
     uint64_t floor;        /* the greatest offset of topics that have ended */
+    bool follows;          /* a leader gives offsets */
     struct oribi__topics_totals totals;
 };
 

@@ -192,6 +192,12 @@ static const struct run {
     FRONTEND(websocket_closed),
     FRONTEND(websocket_messages),
     FRONTEND(websocket_bytes),
+    FRONTEND(publish_count),
+    FRONTEND(publish_refused),
+    FRONTEND(delivered_count),
+    FRONTEND(resumed_count),
+    FRONTEND(resume_reset_count),
+    FRONTEND(history_dropped),
 };
 
 enum { RUNS = sizeof(runs) / sizeof(runs[0]) };
