@@ -1,5 +1,5 @@
-/* Histories that a frontend takes over from the one before it. First byte: memory for them and the time; the rest is the
- * text, and in another look a position.
+/* Histories that a frontend takes over from the one before it. First byte: memory for them and the time; the rest is
+ * the text, and in another look a position.
  *
  * Holds for every input: a text that is refused leaves nothing; one that is taken is told again, and this is taken by
  * another store, which tells as much; history_memory_max holds; whoever resumes gets offsets that follow each other; a

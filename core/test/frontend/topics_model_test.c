@@ -81,8 +81,10 @@ static void model_publish(struct model *model, int64_t now_ms)
         return;
     struct oribi__position position;
     uint32_t number = model->data[model->count] = random_below(UINT32_MAX);
-    struct oribi__publication publication = {
-        .topic = text_of(model->name), .data = oribi_slice((char *)&number, sizeof(number)), .now_ms = now_ms};
+    struct oribi__publication publication = {.topic = text_of(model->name),
+                                             .data = oribi_slice((char *)&number, sizeof(number)),
+                                             .binary = true,
+                                             .now_ms = now_ms};
     int64_t want = 0;
     for (int i = 0; i < PEOPLE; i++)
         want += model->in[i];
