@@ -65,12 +65,6 @@ struct oribi__topics {
     struct oribi__topics_totals totals;
 };
 
-/* NULL: out of memory. */
-struct oribi__message *oribi__message_create(struct oribi_slice event, struct oribi_slice data, bool binary);
-
-bool oribi__topic_has_control(struct oribi_slice text);
-bool oribi__topic_is_name(struct oribi_slice name);
-
 /* The rule of a topic of this name; NULL: it has no history. */
 struct oribi__topics_rule *oribi__topics_rule_of(const struct oribi__topics *topics, struct oribi_slice name);
 
