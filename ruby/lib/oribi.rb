@@ -45,4 +45,5 @@ require_relative "oribi/debugger"
 require_relative "oribi/options"
 require_relative "oribi/environment"
 require_relative "oribi/app_metrics"
+require_relative "oribi/publish"
 require_relative "oribi/railtie" if defined?(::Rails::Railtie)

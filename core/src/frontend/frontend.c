@@ -278,7 +278,7 @@ static int64_t wait_ms(const struct oribi__frontend *frontend)
     if (frontend->h2->dirty || frontend->tunnels->posted || frontend->channels->posted || frontend->websockets->posted)
         return 0;
     int64_t now_ms = frontend->reactor.now_ms;
-    int64_t at_ms = oribi_earlier(oribi_timers_next_at(&frontend->timers), oribi__topics_due(frontend->topics));
+    int64_t at_ms = oribi_earlier(oribi_timers_next_at(&frontend->timers), oribi__publish_due(frontend));
     if (frontend->dispatch->first)
         at_ms = oribi_earlier(at_ms, now_ms + (frontend->calls_out ? BUSY_LOOK_MS : RETRY_MS));
     if (oribi_log_waits() || oribi_access_log_waits(frontend->answers->access_log))
@@ -296,7 +296,7 @@ static void expire(struct oribi__frontend *frontend)
 static bool is_empty(const struct oribi__frontend *frontend)
 {
     return frontend->reactor.conn_count == 0 && frontend->client_count == 0 && frontend->arrival_count == 0 &&
-           frontend->tunnel_count == 0 && oribi__websockets_are_over(frontend) &&
+           frontend->tunnel_count == 0 && oribi__websockets_are_over(frontend) && oribi__publish_is_over(frontend) &&
            !oribi__frontend_accept_listens(frontend);
 }
 

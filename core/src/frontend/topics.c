@@ -71,19 +71,6 @@ static size_t cost_of(const struct oribi__message *message)
 
 /* --- topics by name --- */
 
-bool oribi__topic_has_control(struct oribi_slice text)
-{
-    for (size_t i = 0; i < text.n; i++)
-        if ((unsigned char)text.p[i] < 0x20 || text.p[i] == 0x7f)
-            return true;
-    return false;
-}
-
-bool oribi__topic_is_name(struct oribi_slice name)
-{
-    return name.n > 0 && name.n <= ORIBI__TOPIC_NAME_BYTES_MAX && !oribi__topic_has_control(name);
-}
-
 static uint32_t hash_of(const struct oribi__topics *topics, struct oribi_slice name)
 {
     uint64_t hash = topics->config.seed ^ name.n;
@@ -208,7 +195,9 @@ static void free_topic(struct oribi__topics *topics, struct oribi__topic *topic)
     if (topic->rule) {
         end_rest(topics, topic);
         topic->rule->topic_count--;
-        if (topic->epoch != topics->config.epoch)
+        if (topics->follows) /* the leader's is another one, and may be less */
+            topics->floor = 0;
+        else if (topic->epoch != topics->config.epoch)
             topics->floor++; /* more than its own position, from before it took the other epoch over */
         else if (topic->last > topics->floor)
             topics->floor = topic->last;
@@ -470,7 +459,7 @@ int oribi__subscribe(struct oribi__topics *topics, struct oribi__subscriber *sub
                      struct oribi__position since, enum oribi__resume *resumed)
 {
     *resumed = ORIBI__RESUME_NONE;
-    if (!oribi__topic_is_name(name))
+    if (!oribi_channel_name_is_valid(name))
         return ORIBI_EINVAL;
     struct oribi__topic *topic = find(topics, name, hash_of(topics, name));
     if (topic && subscription_of(subscriber, topic))
@@ -513,23 +502,29 @@ struct oribi__position oribi__topic_position(struct oribi__topics *topics, struc
     struct oribi__topic *topic = find(topics, name, hash_of(topics, name));
     if (topic)
         return (struct oribi__position){topic->epoch, topic->last};
-    if (!oribi__topic_is_name(name) || !oribi__topics_rule_of(topics, name))
+    if (!oribi_channel_name_is_valid(name) || !oribi__topics_rule_of(topics, name))
         return (struct oribi__position){0, 0};
     return (struct oribi__position){topics->config.epoch, topics->floor};
 }
 
 /* --- publishing --- */
 
+static bool is_text(struct oribi_slice data)
+{
+    return data.n == 0 || oribi_websocket_is_text(data.p, data.n);
+}
+
 static int check(const struct oribi__publication *publication)
 {
     const struct oribi__position *position = &publication->position;
     bool given = position->epoch || position->offset;
-    if (!oribi__topic_is_name(publication->topic) || publication->event.n > ORIBI__TOPIC_EVENT_BYTES_MAX ||
-        oribi__topic_has_control(publication->event))
+    if (!oribi_channel_name_is_valid(publication->topic) || !oribi_channel_event_is_valid(publication->event))
         return ORIBI_EINVAL;
     if (given && (position->epoch == 0 || position->offset == 0 || position->offset > ORIBI__TOPIC_OFFSET_MAX))
         return ORIBI_EINVAL;
-    return publication->data.n > ORIBI__TOPIC_MESSAGE_BYTES_MAX ? ORIBI_ELIMIT : 0;
+    if (publication->data.n > ORIBI__TOPIC_MESSAGE_BYTES_MAX)
+        return ORIBI_ELIMIT;
+    return publication->binary || is_text(publication->data) ? 0 : ORIBI_EINVAL;
 }
 
 static int64_t deliver(struct oribi__topics *topics, struct oribi__topic *topic, struct oribi__message *message)
@@ -599,6 +594,23 @@ int64_t oribi__publish(struct oribi__topics *topics, const struct oribi__publica
     oribi__message_release(message);
     unpin(topics, topic);
     return count;
+}
+
+void oribi__topics_restart(struct oribi__topics *topics, uint64_t epoch, bool follows)
+{
+    topics->config.epoch = epoch;
+    topics->follows = follows;
+    topics->floor = 0;
+    for (uint32_t i = 0; i < topics->bucket_count; i++)
+        for (struct oribi__topic *topic = topics->buckets[i]; topic; topic = topic->chain) {
+            if (!topic->rule)
+                continue;
+            oribi__topics_drop_all(topics, topic);
+            topic->epoch = epoch;
+            topic->last = 0;
+            topic->published = false;
+            oribi__topics_look_after(topics, topic); /* it rests at most: the chain stays */
+        }
 }
 
 /* --- time --- */

@@ -11,17 +11,18 @@
 #define ORIBI_FRONTEND_TOPICS_H
 
 #include "oribi/base/buf.h"
+#include "oribi/http/socket_call.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 enum {
-    ORIBI__TOPIC_NAME_BYTES_MAX = 256,        /* at least 1, and no control character */
-    ORIBI__TOPIC_EVENT_BYTES_MAX = 64,        /* of the name of an event; no control character */
-    ORIBI__TOPIC_MESSAGE_BYTES_MAX = 1 << 20, /* data of a message */
-    ORIBI__SUBSCRIPTIONS_MAX = 256,           /* of one subscriber */
-    ORIBI__HISTORIES_MAX = 32,                /* rules of the option `history` */
+    ORIBI__TOPIC_NAME_BYTES_MAX = ORIBI_CHANNEL_NAME_BYTES_MAX,
+    ORIBI__TOPIC_EVENT_BYTES_MAX = ORIBI_CHANNEL_EVENT_BYTES_MAX,
+    ORIBI__TOPIC_MESSAGE_BYTES_MAX = ORIBI_CHANNEL_MESSAGE_BYTES_MAX,
+    ORIBI__SUBSCRIPTIONS_MAX = ORIBI_CHANNELS_OF_ONE_MAX, /* of one subscriber */
+    ORIBI__HISTORIES_MAX = 32,                            /* rules of the option `history` */
 };
 
 struct oribi__topics;
@@ -47,6 +48,9 @@ struct oribi_slice oribi__message_event(const struct oribi__message *message);
 struct oribi_slice oribi__message_data(const struct oribi__message *message);
 struct oribi__message *oribi__message_keep(struct oribi__message *message); /* one reference more */
 void oribi__message_release(struct oribi__message *message);
+
+/* One without a topic; one reference. NULL: out of memory. `event` has 255 bytes at most. */
+struct oribi__message *oribi__message_create(struct oribi_slice event, struct oribi_slice data, bool binary);
 
 /* A subscriber: embedded in a WebSocket or in an event stream; zero but for `deliver` at its begin. */
 struct oribi__subscriber {
@@ -106,7 +110,7 @@ void oribi__unsubscribe_all(struct oribi__topics *topics, struct oribi__subscrib
 
 /* A position as clients have it, "EPOCH-OFFSET" in decimal digits; `out` has ORIBI__POSITION_TEXT_CAP bytes; gives its
  * length. The other way: 0 or ORIBI_EBAD. */
-enum { ORIBI__POSITION_TEXT_CAP = 48 };
+enum { ORIBI__POSITION_TEXT_CAP = ORIBI_POSITION_TEXT_CAP };
 size_t oribi__position_write(char *out, struct oribi__position position);
 int oribi__position_read(struct oribi_slice text, struct oribi__position *position);
 
@@ -125,10 +129,14 @@ struct oribi__publication {
 /* Keeps it, where the topic has a history, and delivers it to all subscribers, in no order. *position: the one that it
  * has, {0, 0} without a history. Where a leader's position is one that the topic has had already, nothing happens;
  * where it is not the next one, the history begins anew with it, since a message is missing.
- * The number of subscribers, or, and nothing has happened: ORIBI_EINVAL (a name, an event's name, a position),
- * ORIBI_ELIMIT (data), ORIBI_ENOMEM. */
+ * The number of subscribers, or, and nothing has happened: ORIBI_EINVAL (a name, an event's name, a text that is not
+ * UTF-8, a position), ORIBI_ELIMIT (data), ORIBI_ENOMEM. */
 int64_t oribi__publish(struct oribi__topics *topics, const struct oribi__publication *publication,
                        struct oribi__position *position);
+
+/* Forgets all histories, since messages may be missing; topics begin with this epoch from now on, and subscribers stay.
+ * `follows`: positions are those that a leader with this epoch gives. */
+void oribi__topics_restart(struct oribi__topics *topics, uint64_t epoch, bool follows);
 
 /* Forgets messages that are too old, and topics that none needs any more. To be called when it is due; INT64_MAX: there
  * is nothing to wait for. */

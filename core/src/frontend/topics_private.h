@@ -61,14 +61,9 @@ struct oribi__topics {
     uint32_t pins;         /* no message goes for want of memory while a function reads a ring */
     int64_t due_ms;        /* oribi__topics_expire(): each topic with a history has a time in it */
     uint64_t floor;        /* the greatest offset of topics that have ended */
+    bool follows;          /* a leader gives offsets */
     struct oribi__topics_totals totals;
 };
-
-/* NULL: out of memory. */
-struct oribi__message *oribi__message_create(struct oribi_slice event, struct oribi_slice data, bool binary);
-
-bool oribi__topic_has_control(struct oribi_slice text);
-bool oribi__topic_is_name(struct oribi_slice name);
 
 /* The rule of a topic of this name; NULL: it has no history. */
 struct oribi__topics_rule *oribi__topics_rule_of(const struct oribi__topics *topics, struct oribi_slice name);

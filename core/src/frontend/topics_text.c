@@ -193,7 +193,8 @@ static void read_topic(struct oribi__topics *topics, struct reader *reader, stru
     struct oribi_slice name = take_text(reader, (size_t)take_number(reader, 2));
     imported->epoch = take_number(reader, 8);
     imported->last = take_number(reader, 8);
-    reader->bad |= !oribi__topic_is_name(name) || imported->epoch == 0 || imported->last > ORIBI__TOPIC_OFFSET_MAX;
+    reader->bad |=
+        !oribi_channel_name_is_valid(name) || imported->epoch == 0 || imported->last > ORIBI__TOPIC_OFFSET_MAX;
     if (topics && !reader->bad)
         imported->topic = import_topic(topics, name, imported);
 }
@@ -233,7 +234,7 @@ static int read_message(struct oribi__topics *topics, struct reader *reader, str
     uint64_t data_len = take_number(reader, 4);
     struct oribi_slice event = take_text(reader, (size_t)event_len);
     struct oribi_slice data = take_text(reader, (size_t)data_len);
-    reader->bad |= index >= count || binary > 1 || is.at_ms < *at_ms || oribi__topic_has_control(event) ||
+    reader->bad |= index >= count || binary > 1 || is.at_ms < *at_ms || !oribi_channel_event_is_valid(event) ||
                    event_len > ORIBI__TOPIC_EVENT_BYTES_MAX || data_len > ORIBI__TOPIC_MESSAGE_BYTES_MAX;
     if (reader->bad)
         return ORIBI_EBAD;

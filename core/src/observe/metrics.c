@@ -216,6 +216,17 @@ static void put_frontend_gauge(struct oribi__scrape *scrape, const struct oribi_
     put_count(scrape, metric, NULL, frontend_sum(scrape, metric->offset));
 }
 
+static void put_history_bytes(struct oribi__scrape *scrape, const struct oribi__metric *metric)
+{
+    const struct oribi__frontend_set *frontends = scrape->observe->view.frontends;
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < frontends->count; i++) {
+        const struct oribi_frontend_slot *slot = oribi__frontends_slot(frontends, i);
+        sum += slot ? atomic_load_explicit(&slot->history_bytes, memory_order_relaxed) : 0;
+    }
+    put_count(scrape, metric, NULL, sum);
+}
+
 /* The first of all frontends' certificates to expire; without a certificate no sample. */
 static void put_expiry(struct oribi__scrape *scrape, const struct oribi__metric *metric)
 {
@@ -689,6 +700,19 @@ static const struct oribi__metric table[] = {
     {"oribi_event_bytes", .unit = "bytes", FRONTEND(event_bytes, 1), .help = "bytes of these events"},
     {"oribi_event_resets", FRONTEND(event_resets, 1),
      .help = "channels of event streams of which not all that was missed could be sent"},
+    {"oribi_published", FRONTEND(publish_count, 1), .help = "messages published to channels"},
+    {"oribi_publish_refused", FRONTEND(publish_refused, 1),
+     .help = "records in the inbox of publications that are none, or for which memory was out"},
+    {"oribi_delivered", FRONTEND(delivered_count, 1), .help = "published messages given to subscribers, each counted"},
+    {"oribi_resumes", FRONTEND(resumed_count, 1), .help = "subscriptions that got all that they had missed"},
+    {"oribi_resume_resets", FRONTEND(resume_reset_count, 1),
+     .help = "subscriptions for which the history does not reach back"},
+    {"oribi_history_dropped", FRONTEND(history_dropped, 1),
+     .help = "messages of histories that history_memory_max has pushed out"},
+    {"oribi_channels", NOW(topics), .help = "channels with a subscriber or a history; each frontend has its own"},
+    {"oribi_subscriptions", NOW(subscriptions), .help = "subscriptions to channels"},
+    {"oribi_history_bytes", .kind = ORIBI__GAUGE, .unit = "bytes", .put = put_history_bytes,
+     .help = "memory of the histories of channels; each frontend has its own"},
     {"oribi_worker_exits", LABEL("reason", NULL), .put = put_exits, .help = "workers that ended"},
     {"oribi_reloads", LABEL("result", NULL), .put = put_reloads, .help = "reloads that have ended"},
     {"oribi_last_reload_seconds", .unit = "seconds", .kind = ORIBI__GAUGE, .put = put_reload_time,

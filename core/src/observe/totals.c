@@ -197,6 +197,12 @@ static const struct run {
     FRONTEND(event_count),
     FRONTEND(event_bytes),
     FRONTEND(event_resets),
+    FRONTEND(publish_count),
+    FRONTEND(publish_refused),
+    FRONTEND(delivered_count),
+    FRONTEND(resumed_count),
+    FRONTEND(resume_reset_count),
+    FRONTEND(history_dropped),
 };
 
 enum { RUNS = sizeof(runs) / sizeof(runs[0]) };

@@ -37,6 +37,7 @@ RUBY_FUNC_EXPORTED void Init_oribi(void)
     ext_process_setup();
     ext_multipart_setup();
     ext_metrics_setup();
+    ext_publish_setup();
     ext_form_setup();
     ext_http_parser_setup();
     ext_for_rack_setup();

@@ -3,8 +3,7 @@
  * headers.c and stream.c (parts of an answer), websocket.c (handshakes and calls of sockets), events.c (event streams),
  * deadline.c (calls that take too long, and those whose client has gone), frames.c (where calls stand), settings.c
  * (options, listeners, logs), texts.c (what the command prints), process.c, prefork.c and fork.c (process control),
- * form.c, http_parser.c,
- * multipart.c and metrics.c (libraries for applications), ext.c (setup).
+ * form.c, http_parser.c, multipart.c, metrics.c and publish.c (libraries for applications), ext.c (setup).
  *
  * The core never calls into Ruby, so no core frame ever lies under a Ruby frame and exceptions unwind freely. Ruby
  * code is run under rb_protect in one place, call.c. */
@@ -262,6 +261,9 @@ void ext_headers_setup(void);
 
 /* metrics.c: the application's own */
 void ext_metrics_setup(void);
+
+/* publish.c */
+void ext_publish_setup(void);
 
 /* reply.c */
 void ext_reply_setup(void);

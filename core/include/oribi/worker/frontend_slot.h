@@ -62,6 +62,9 @@ struct oribi_frontend_slot {
     _Atomic uint32_t calls_out;                      /* requests that workers have */
     _Atomic uint32_t queue_len;                      /* whole requests that wait for a worker */
     _Atomic int64_t queue_oldest_us;                 /* since when the oldest of them waits; 0: none waits */
+    _Atomic uint32_t topics;                         /* with a subscriber or a history */
+    _Atomic uint32_t subscriptions;
+    _Atomic uint64_t history_bytes;
     _Atomic int64_t expires_s; /* when the first of its certificates expires, seconds since 1970; 0: it has none */
     /* written by the supervisor: no other server has the frontend's addresses, which may end when the supervisor
      * dies */
@@ -95,14 +98,20 @@ struct oribi_frontend_slot {
     _Atomic uint64_t websocket_bytes[2];    /* of these messages */
     _Atomic uint64_t event_stream_count;    /* that have begun */
     _Atomic uint64_t event_streams_ended[ORIBI_FRONTEND_EVENT_ENDS];
-    _Atomic uint64_t event_count;  /* events sent, each client counts */
-    _Atomic uint64_t event_bytes;  /* of these events */
-    _Atomic uint64_t event_resets; /* oribi.reset, each channel of a stream counts */
-    char apart[128];               /* slots of two frontends share no cache line */
+    _Atomic uint64_t event_count;        /* events sent, each client counts */
+    _Atomic uint64_t event_bytes;        /* of these events */
+    _Atomic uint64_t event_resets;       /* oribi.reset, each channel of a stream counts */
+    _Atomic uint64_t publish_count;      /* messages to which it has given a place, as the frontend that leads */
+    _Atomic uint64_t publish_refused;    /* records that no publisher of ours writes, and what memory was not for */
+    _Atomic uint64_t delivered_count;    /* messages to subscribers */
+    _Atomic uint64_t resumed_count;      /* subscriptions that got all that they had missed */
+    _Atomic uint64_t resume_reset_count; /* subscriptions for which the history does not reach back */
+    _Atomic uint64_t history_dropped;    /* messages that history_memory_max has pushed out */
+    char apart[128];                     /* slots of two frontends share no cache line */
 };
 
 enum {
-    ORIBI_FRONTEND_COUNTERS = (offsetof(struct oribi_frontend_slot, event_resets) + sizeof(uint64_t) -
+    ORIBI_FRONTEND_COUNTERS = (offsetof(struct oribi_frontend_slot, history_dropped) + sizeof(uint64_t) -
                                offsetof(struct oribi_frontend_slot, uncalled_count)) /
                               sizeof(uint64_t),
 };
