@@ -141,6 +141,7 @@ E2E.suite("documents", transports: %i[tcp]) do
       "cp /etc/oribi/example.rb" => "e2e/packaged/installed_test.rb", "apt-get install ./oribi_0.1.1" => "e2e/packaged/installed_test.rb",
       "script/image" => "e2e/packaged/image_test.rb"
     },
+    "doc/publish.md" => { "oribi publish" => "e2e/publish_test.rb", "curl -H" => "e2e/publish_test.rb" },
     "doc/pure.md" => { "perl Pure.pm app.psgi" => ": perl/t/66-pure-bare.t runs the file alone, 65-pure-processes.t the command" },
     "doc/rails.md" => { "bundle add" => "e2e/rails_test.rb", "oribi import" => "e2e/rails_test.rb" },
     "doc/redis.md" => {

@@ -14,6 +14,7 @@
  *   xs/multipart.c bodies of multipart/form-data, with xs/multipart.xsi
  *   xs/form.c      forms and cookies
  *   xs/websocket.c                                              WebSockets
+ *   xs/events.c    event streams
  *   xs/http_parser.c                                            heads from strings
  *
  * An object is a blessed scalar that holds a pointer; 0 once it was handed on. What the core borrows for the life of
@@ -29,6 +30,8 @@
 #include "oribi/command/init.h"
 #include "oribi/command/completion.h"
 #include "oribi/command/control_command.h"
+#include "oribi/command/publish_command.h"
+#include "oribi/supervisor/publish.h"
 #include "oribi/develop/failure_page.h"
 #include "oribi/supervisor/methods.h"
 #include "oribi/supervisor/prefork.h"
@@ -197,6 +200,7 @@ BOOT:
     psgi_form_boot(aTHX);
     psgi_http_parser_boot(aTHX);
     psgi_websocket_boot(aTHX);
+    psgi_events_boot(aTHX);
 
 void
 _log(level, text)
@@ -210,6 +214,24 @@ _log(level, text)
     while (n > 0 && p[n - 1] == '\n')
         n--;
     oribi_log((enum oribi_log_level)level, "%.*s", (int)n, p);
+
+# Bytes all of them; event may be undef. lib/Oribi.pm has what users see.
+void
+_publish(channel, event, data, binary)
+    SV *channel
+    SV *event
+    SV *data
+    bool binary
+  PREINIT:
+    char error[ORIBI_ERROR_TEXT_CAP];
+    struct oribi_publication publication = {.binary = binary};
+  CODE:
+    publication.channel.p = SvPVbyte(channel, publication.channel.n);
+    if (SvOK(event))
+        publication.event.p = SvPVbyte(event, publication.event.n);
+    publication.data.p = SvPVbyte(data, publication.data.n);
+    if (oribi_publish(NULL, &publication, error) < 0)
+        croak("Oribi: publish: %s", error);
 
 # True: the server that has started this process logs the text.
 bool

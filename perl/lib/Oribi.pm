@@ -14,6 +14,7 @@ require Oribi::PartedInput;
 require Oribi::Settings;
 require Oribi::Supervisor;
 require Oribi::WebSocket;
+require Oribi::Events;
 
 # Pointers into C: a new thread gets none of them.
 sub Oribi::Options::CLONE_SKIP    {1}
@@ -48,6 +49,31 @@ package Oribi::ClientGone {
 sub _text { return "$_[0]" }                                               # of an object that overloads ""
 sub _commits { return $_[0]{'psgix.harakiri.commit'} ? 1 : 0 }             # of an environment
 sub _list { return [@{ $_[0] }] }                                          # of a tied array
+
+# Publishes a message to all who have subscribed to the channel: see below.
+sub publish {
+    my ($channel, $data, %how) = @_;
+    my ($event, $binary) = delete @how{qw(event binary)};
+    require Carp;
+    Carp::croak('Oribi: publish takes a channel and data')        unless defined $channel && defined $data;
+    Carp::croak('Oribi: publish knows no ' . join ', ', sort keys %how) if %how;
+    my ($name, $bytes) = ("$channel", "$data");
+    utf8::encode($name);
+    if ($binary) {
+        utf8::downgrade($bytes, 1) or Carp::croak('Oribi: publish: a binary message with a wide character: encode text before it is published as such');
+    }
+    else {
+        utf8::encode($bytes);
+    }
+    if (defined $event) {
+        $event = "$event";
+        utf8::encode($event);
+    }
+    local $@;
+    eval { _publish($name, $event, $bytes, $binary ? 1 : 0); 1 } and return;
+    my ($why) = $@ =~ /\A(.*) at \S+ line [0-9]+/s;
+    Carp::croak($why // $@);
+}
 
 our $process;    # of this worker
 
@@ -339,6 +365,16 @@ Mojo::Template, one object for each file:
 
     my %template = map { $_ => Mojo::Template->new->parse(path($_)->slurp) } glob 'templates/*.ep';
 
+=head1 PUBLISHING
+
+    Oribi::publish(news => 'hello', event => 'note');
+    Oribi::publish($channel => $bytes, binary => 1);
+
+Publishes a message to all who have subscribed to the channel, WebSockets and event streams: F<publish.md>
+(L</DOCUMENTS>). Text is characters. From a call, from a job that the application has forked, and from another program of
+the same user, which finds the server by the folder it runs in, or by the control socket that C<ORIBI_CONTROL> names. Dies
+where the message is not possible, no server answers, or there was no room for a second.
+
 =head1 PROCESSES
 
 See L<Oribi::Supervisor>. The title of a process says what it is; C<$0> keeps the value that the application knows.
@@ -361,6 +397,8 @@ The pages of F<doc/> in the distribution are installed beside this module, in F<
     compression.md    compressed answers
     streaming.md      streams, server-sent events, sockets that the application takes
     websocket.md      WebSockets
+    events.md         server-sent events
+    publish.md        messages to all who have subscribed to a channel
     deployment.md     systemd, start_server, containers, nginx
     tls.md            TLS and HTTP/2 without a proxy
     fleet.md          several nodes behind HAProxy, nginx or Kubernetes

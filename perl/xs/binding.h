@@ -495,6 +495,12 @@ void psgi_form_boot(pTHX);
 /* http_parser.c: defines the functions of Oribi::HTTPParser. */
 void psgi_http_parser_boot(pTHX);
 
+/* events.c */
+void psgi_events_boot(pTHX);
+
+/* A request that asks for an event stream gets oribi.events. */
+void psgi_events_offer(pTHX_ struct psgi_worker *w, HV *env, struct oribi_req *req);
+
 /* websocket.c */
 void psgi_websocket_boot(pTHX);
 

@@ -19,6 +19,8 @@
  * Handles, arrays and closures are lent to one environment after the other: lent.c. */
 #include "xs/values.h"
 
+#include "oribi/worker/events.h"
+
 static const char *const key_names[PSGI_KEY_COUNT] = {
 #define PSGI_KEY_NAME(id, key, when, value) [PSGI_KEY_##id] = key,
     PSGI_KEYS(PSGI_KEY_NAME)
@@ -418,6 +420,8 @@ HV *psgi_env_build(pTHX_ struct psgi_worker *w, struct oribi_req *req)
         store_unread(aTHX_ w, env, req);
         psgi_websocket_offer(aTHX_ w, env, req);
     }
+    if (oribi_events_asked(req))
+        psgi_events_offer(aTHX_ w, env, req);
     return env;
 }
 

@@ -8,6 +8,7 @@
 #include "oribi/supervisor/control_client.h"
 #include "oribi/supervisor/control_words.h"
 #include "oribi/supervisor/packaged.h"
+#include "command/control_options.h"
 #include "command/top.h"
 
 #include <stdio.h>
@@ -111,20 +112,20 @@ static int unknown(const char *word, const char *nearest, char *error)
     return oribi__refuse(error, "ctl: no command %.40s: " ALL, word);
 }
 
-/* One of the server's options at argv[*at], which moves to its last word. */
-static int read_option(struct oribi_options *options, size_t argc, const char *const *argv, size_t *at, char *error)
+int oribi__control_option(struct oribi_options *options, const char *command, size_t argc, const char *const *argv,
+                          size_t *at, char *error)
 {
     const char *word = argv[*at];
     char name[ORIBI__OPTION_NAME_CAP];
     size_t n = strcspn(word, "=");
     /* A flag stands alone, -C file; what is longer after one dash is none of ours. */
     if (n >= sizeof(name) || (word[1] != '-' && n != 2))
-        return oribi__refuse(error, "ctl: what does %.40s mean? oribi ctl --help", word);
+        return oribi__refuse(error, "%s: what does %.40s mean? oribi %s --help", command, word, command);
     memcpy(name, word, n);
     name[n] = '\0';
     const struct oribi_option *option = oribi_options_find(word[1] == '-' ? name + 2 : name + 1);
     if (!is_own(option))
-        return oribi__refuse(error, "ctl: %.40s is not for this: --control, --config, --chdir, --help", name);
+        return oribi__refuse(error, "%s: %.40s is not for this: --control, --config, --chdir, --help", command, name);
     bool has_value = option->type != ORIBI_OPTION_BOOL && word[n] != '=';
     if (has_value && *at + 1 >= argc)
         return oribi__refuse(error, "%s needs a value", name);
@@ -248,8 +249,8 @@ int oribi_control_command_parse(struct oribi_options *options, size_t argc, cons
         const char *word = argv[i];
         int code = read_own_option(&words, argc, argv, &i, error);
         if (code > 0)
-            code =
-                is_option(word) ? read_option(options, argc, argv, &i, error) : read_word(options, &words, word, error);
+            code = is_option(word) ? oribi__control_option(options, "ctl", argc, argv, &i, error)
+                                   : read_word(options, &words, word, error);
         if (code < 0)
             return code;
     }
@@ -309,20 +310,22 @@ static void write_all(int fd, const char *p, size_t n)
     }
 }
 
-/* The server of this folder; NULL, and lines on standard error, where there is none, or more than one. */
-static const char *only_one(const struct oribi_options *options, struct oribi__control_found *found,
-                            const char *program)
+const char *oribi__control_choose(const struct oribi_options *options, struct oribi__control_found *found,
+                                  const char *program, const char *command)
 {
+    if (options->control && strcmp(options->control, "none") != 0)
+        return options->control;
     oribi__control_find(ORIBI__CONTROL_ROOT, options, found);
     if (found->count == 1)
         return found->paths[0];
     if (found->count == 0)
         (void)dprintf(STDERR_FILENO,
-                      "%s: ctl: no server of this user was started in this folder; go to its folder, or give --control "
+                      "%s: %s: no server of this user was started in this folder; go to its folder, or give --control "
                       "PATH\n",
-                      program);
+                      program, command);
     else
-        (void)dprintf(STDERR_FILENO, "%s: ctl: %zu servers run in this folder; give one of\n", program, found->count);
+        (void)dprintf(STDERR_FILENO, "%s: %s: %zu servers run in this folder; give one of\n", program, command,
+                      found->count);
     for (size_t i = 0; i < found->count && i < ORIBI__CONTROL_FOUND_MAX; i++)
         (void)dprintf(STDERR_FILENO, "  --control %s\n", found->paths[i]);
     return NULL;
@@ -332,12 +335,9 @@ int oribi_control_command_run(const struct oribi_options *options, const char *c
 {
     struct oribi_buf out = {0};
     struct oribi__control_found found;
-    const char *path = options->control;
-    if (!path || strcmp(path, "none") == 0) {
-        path = only_one(options, &found, program);
-        if (!path)
-            return NO_SERVER;
-    }
+    const char *path = oribi__control_choose(options, &found, program, "ctl");
+    if (!path)
+        return NO_SERVER;
     long long interval_ms;
     int sort;
     if (sscanf(command, TOP_FORMAT, &interval_ms, &sort) == 2)

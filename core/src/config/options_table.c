@@ -289,6 +289,11 @@ static const struct oribi_option table[] = {
      .help = "open WebSockets of one frontend; beyond it 503. 0: nine tenths of connections_max"},
     {COUNT(websocket_rate_max, WEBSOCKET, BOTH), .max = 1000000, .default_text = "0",
      .help = "messages that a client may send in a second; beyond it the socket is closed with 1008. 0: no limit"},
+    {TIME(events_ping, WEBSOCKET, BOTH), .max = HOURS_24, .default_text = "15s",
+     .help = "time without an event after which an event stream gets a comment, so that proxies keep it open. 0: none"},
+    {COUNT(events_max, WEBSOCKET, BOTH), .max = 1000000, .default_text = "0",
+     .default_note = "nine tenths of connections_max",
+     .help = "open event streams of one frontend; beyond it 503. 0: nine tenths of connections_max"},
 
     /* ORIBI_GROUP_RECYCLE */
     {RANGE(requests_max, RECYCLE, BOTH), RELOADS, .max = INT32_MAX, .default_text = "0",

@@ -105,7 +105,8 @@ static void add_line(struct oribi__frontend *frontend, struct oribi_access_entry
     entry->listener = oribi_slice(shown, strlen(shown));
     entry->upstream_us = -1;
     entry->wall_ms = oribi_clock_wall_ms();
-    entry->queue_us = entry->total_us = complete_us ? oribi_clock_us() - complete_us : 0;
+    entry->total_us = complete_us ? oribi_clock_us() - complete_us : 0;
+    entry->queue_us = entry->is_socket ? 0 : entry->total_us;
     oribi_access_log_add(frontend->answers->access_log, entry);
 }
 
@@ -143,7 +144,7 @@ static size_t read_call(struct oribi__upstream_request *call, struct oribi_chann
     return 0;
 }
 
-void oribi__answer_log(struct oribi__upstream_request *call, int status, int64_t body_bytes)
+static void log_answer(struct oribi__upstream_request *call, int status, int64_t body_bytes, int64_t messages)
 {
     struct oribi__frontend *frontend = call->frontend;
     struct oribi_channel_head about;
@@ -163,8 +164,20 @@ void oribi__answer_log(struct oribi__upstream_request *call, int status, int64_t
         .bytes_in = (int64_t)(call->head.len - n) + call->body_len,
         .request_id = about.request_id,
         .refused = call->refusal != ORIBI_REFUSAL_OTHER ? oribi_refusal_name((enum oribi_refusal)call->refusal) : NULL,
+        .is_socket = messages >= 0,
+        .messages_out = messages,
         .connection_requests = 1};
     add_line(frontend, &entry, &frontend->config->listeners[call->listener].listener, call->complete_us);
+}
+
+void oribi__answer_log(struct oribi__upstream_request *call, int status, int64_t body_bytes)
+{
+    log_answer(call, status, body_bytes, -1);
+}
+
+void oribi__answer_log_stream(struct oribi__upstream_request *call, int64_t body_bytes, int64_t messages)
+{
+    log_answer(call, 200, body_bytes, messages);
 }
 
 static struct oribi_slice trace_of(const struct oribi__frontend *frontend, const struct oribi_head *head)
@@ -206,6 +219,21 @@ void oribi__answer_say_failed(struct oribi__upstream_request *call, int status, 
     else
         oribi_log(status == 503 ? ORIBI_LOG_WARN : ORIBI_LOG_ERROR, "frontend: %s from %.*s: %s; answering with %d",
                   line, (int)addr.n, addr.p, reason, status);
+    oribi_log_about(oribi_slice("", 0), oribi_slice("", 0));
+}
+
+void oribi__answer_say_stream(struct oribi__upstream_request *call, const char *what)
+{
+    struct oribi__frontend *frontend = call->frontend;
+    struct oribi_channel_head about = {0};
+    struct oribi_head head;
+    char line[ORIBI_SLOT_LINE_CAP] = "a request";
+    bool known = read_call(call, &about, &head) > 0;
+    struct oribi_slice addr = about.addr_len ? oribi_slice(about.addr, about.addr_len) : ORIBI_SLICE("a unix socket");
+    if (known)
+        oribi__note_line(line, &head);
+    oribi_log_about(about.request_id, known ? trace_of(frontend, &head) : oribi_slice("", 0));
+    oribi_log(ORIBI_LOG_INFO, "frontend: %s from %.*s: %s", line, (int)addr.n, addr.p, what);
     oribi_log_about(oribi_slice("", 0), oribi_slice("", 0));
 }
 

@@ -58,6 +58,12 @@ void oribi__answer_log(struct oribi__upstream_request *call, int status, int64_t
 void oribi__answer_say_failed(struct oribi__upstream_request *call, int status, enum oribi_refusal refusal,
                               const char *reason);
 
+/* The access log's line of an event stream that has ended. */
+void oribi__answer_log_stream(struct oribi__upstream_request *call, int64_t body_bytes, int64_t messages);
+
+/* Writes a line of the error log about the client of an event stream. */
+void oribi__answer_say_stream(struct oribi__upstream_request *call, const char *what);
+
 /* Writes the error log's line of a request whose answer breaks off, since the rest cannot be kept until the client
  * takes it. `error` is a code of error.h. */
 void oribi__own_say_cut(struct oribi__upstream_request *call, int error);

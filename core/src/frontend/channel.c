@@ -7,6 +7,7 @@
 #include "frontend/channel.h"
 #include "frontend/count.h"
 #include "frontend/dispatch.h"
+#include "frontend/events.h"
 #include "frontend/frontend.h"
 #include "frontend/local.h"
 #include "frontend/streams_h2.h"
@@ -569,7 +570,10 @@ static void take_body(struct oribi__channel *channel, char *p, size_t n, struct 
         finish(channel);
     if (answer) {
         call->begun = true;
-        call->ops->begin(call, answer, body, last);
+        if (__builtin_expect(call->wants_events, 0) && oribi__events_accepts(call, answer))
+            oribi__events_begin(call, answer);
+        else
+            call->ops->begin(call, answer, body, last);
     } else if (body.n || last) {
         call->ops->more(call, body, last);
     }

@@ -4,6 +4,7 @@
 #include "frontend/canonical.h"
 #include "frontend/channel.h"
 #include "frontend/count.h"
+#include "frontend/events.h"
 #include "frontend/frontend.h"
 #include "frontend/local.h"
 #include "frontend/tunnel.h"
@@ -393,6 +394,7 @@ static void take(struct oribi__frontend *frontend, struct oribi_conn_request *ex
     call->is_head = head->is_head;
     call->safe = oribi_canonical_is_safe(head->method);
     call->upgrades = head->upgrade;
+    call->wants_events = head->wants_events;
     enum oribi_refusal refusal = ORIBI_REFUSAL_OTHER;
     const char *reason = NULL;
     if (__builtin_expect(head->upgrade, 0))
@@ -452,9 +454,12 @@ static void on_leaving(void *self, struct oribi_conn *c)
         oribi_conn_abort(&frontend->reactor, c, false);
     if (state != ORIBI_PEER_FINISHED || oribi_conn_behind(c).n > 0)
         return;
+    bool told = call->finished;
     call->finished = true;
     if (call->channel)
         oribi__channel_finish(call->channel);
+    else if (call->stream && !told)
+        oribi__events_half_closed(call);
 }
 
 static void on_refused(void *self, struct oribi_conn *c, enum oribi_refusal refusal, size_t head_bytes,

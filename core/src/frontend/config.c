@@ -304,11 +304,12 @@ int oribi_frontend_config_take(struct oribi_frontend_config *config, char *error
     int slots_fd = -1;
     unsigned own_slot = 0;
     unsigned count = 0;
-    int n =
-        sscanf(text ? text : "", "%d %d %d %d %u %d %d %d %d %d %u %u %d %u", &version, &text_fd, &config->control_fd,
-               &board_fd, &count, &config->handoff.take_fd, &config->handoff.give_fd, &tickets_fd, &log_fd, &access_fd,
-               &config->channel_first, &config->channel_count, &slots_fd, &own_slot);
-    if (n != 14 || own_slot >= ORIBI_FRONTENDS_MAX || version != ORIBI_FRONTEND_PROTOCOL || count == 0 ||
+    int n = sscanf(text ? text : "", "%d %d %d %d %u %d %d %d %d %d %u %u %d %u %d %d %d %d %d", &version, &text_fd,
+                   &config->control_fd, &board_fd, &count, &config->handoff.take_fd, &config->handoff.give_fd,
+                   &tickets_fd, &log_fd, &access_fd, &config->channel_first, &config->channel_count, &slots_fd,
+                   &own_slot, &config->inbox_fd, &config->inbox_write_fd, &config->joins_fd, &config->joins_write_fd,
+                   &config->predecessor_fd);
+    if (n != 19 || own_slot >= ORIBI_FRONTENDS_MAX || version != ORIBI_FRONTEND_PROTOCOL || count == 0 ||
         count > ORIBI_SLOTS_MAX || config->channel_count == 0 || config->channel_count > ORIBI_CHANNELS_MAX ||
         config->channel_first > ORIBI_CHANNELS_MAX + 1 - config->channel_count)
         return refuse(error, "this program is started by a server's supervisor alone");
@@ -318,6 +319,11 @@ int oribi_frontend_config_take(struct oribi_frontend_config *config, char *error
         if (oribi_os_set_cloexec(fds[i], true) < 0)
             return refuse(error, "a descriptor of the supervisor's is not open");
     (void)oribi_os_set_nonblock(config->control_fd, true); /* it is open: cannot fail */
+    const int publish_fds[] = {config->inbox_fd, config->inbox_write_fd, config->joins_fd, config->joins_write_fd,
+                               config->predecessor_fd};
+    for (size_t i = 0; i < sizeof(publish_fds) / sizeof(publish_fds[0]); i++)
+        if (publish_fds[i] >= 0 && oribi_os_set_cloexec(publish_fds[i], true) < 0)
+            return refuse(error, "a descriptor of the supervisor's is not open");
     if (oribi_scoreboard_attach(&config->board, count, board_fd) < 0)
         return refuse(error, "cannot map the scoreboard");
     if (tickets_fd >= 0) {

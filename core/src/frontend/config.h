@@ -33,7 +33,13 @@ struct oribi_frontend_config {
     struct oribi_frontend_slot *slot;        /* of this one, in which it counts */
     uint32_t channel_first;                  /* numbers of this frontend's channels: … */
     uint32_t channel_count;
-    int control_fd; /* SOCK_SEQPACKET to the supervisor; its end means that the supervisor is dead */
+    /* Of publish.h; 0 or -1: none. The first frontend alone reads. */
+    int inbox_fd;
+    int inbox_write_fd;
+    int joins_fd;
+    int joins_write_fd;
+    int predecessor_fd; /* to the `joins` of the server that this one replaces */
+    int control_fd;     /* SOCK_SEQPACKET to the supervisor; its end means that the supervisor is dead */
 };
 
 /* In the executable, first thing: takes what ORIBI_FRONTEND names, and becomes the user that the options name. 0, or a

@@ -7,8 +7,10 @@
 #include "frontend/clients_h2.h"
 #include "frontend/count.h"
 #include "frontend/dispatch.h"
+#include "frontend/events.h"
 #include "frontend/frontend.h"
 #include "frontend/local.h"
+#include "frontend/publish.h"
 #include "frontend/run.h"
 #include "frontend/tunnel.h"
 #include "frontend/untaken.h"
@@ -76,6 +78,7 @@ struct whole {
     struct oribi__arrivals arrivals;
     struct oribi__channels channels;
     struct oribi__dispatch dispatch;
+    struct oribi__events events;
     struct oribi__h1_clients h1;
     struct oribi__h2_clients h2;
     struct oribi__locals locals;
@@ -101,6 +104,7 @@ static struct oribi__frontend *make(struct oribi_frontend_config *config)
     frontend->arrivals = &whole->arrivals;
     frontend->channels = &whole->channels;
     frontend->dispatch = &whole->dispatch;
+    frontend->events = &whole->events;
     frontend->h1 = &whole->h1;
     frontend->h2 = &whole->h2;
     frontend->locals = &whole->locals;
@@ -138,7 +142,7 @@ static int open_modules(struct oribi__frontend *frontend, char *error)
     oribi_asleep_end(frontend->reactor.asleep);
     oribi_reactor_clock(&frontend->reactor, oribi_clock_us());
     if (oribi_timers_try_reserve(&frontend->timers, ORIBI__FRONTEND_TIMERS) < 0 || oribi__channels_init(frontend) < 0 ||
-        oribi__dispatch_init(frontend) < 0 || oribi__h1_init(frontend) < 0) {
+        oribi__dispatch_init(frontend) < 0 || oribi__h1_init(frontend) < 0 || oribi__publish_init(frontend) < 0) {
         (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "out of memory");
         return ORIBI_ENOMEM;
     }
@@ -169,6 +173,8 @@ void oribi__frontend_destroy(struct oribi__frontend *frontend)
     oribi__channels_deinit(frontend);
     oribi__dispatch_deinit(frontend);
     oribi__h1_deinit(frontend);
+    oribi__events_deinit(frontend);
+    oribi__publish_deinit(frontend);
     oribi__answer_close(frontend);
     oribi__frontend_local_close(frontend);
     oribi__upstream_deinit(frontend);
@@ -195,6 +201,7 @@ static void drain(struct oribi__frontend *frontend, int64_t timeout_ms, bool las
         oribi__frontend_accept_stop(frontend, last);
         oribi__h2_drain(frontend);
         oribi__websockets_drain(frontend, last);
+        oribi__events_drain(frontend);
         whole_of(frontend)->drain_look = (struct oribi_timer){.expired = on_drain_look, .owner = frontend};
         on_drain_look(frontend);
     }
@@ -272,7 +279,7 @@ static int64_t wait_ms(const struct oribi__frontend *frontend)
     if (frontend->h2->dirty || frontend->tunnels->posted || frontend->channels->posted || frontend->websockets->posted)
         return 0;
     int64_t now_ms = frontend->reactor.now_ms;
-    int64_t at_ms = oribi_timers_next_at(&frontend->timers);
+    int64_t at_ms = oribi_earlier(oribi_timers_next_at(&frontend->timers), oribi__publish_due(frontend));
     if (frontend->dispatch->first)
         at_ms = oribi_earlier(at_ms, now_ms + (frontend->calls_out ? BUSY_LOOK_MS : RETRY_MS));
     if (oribi__untaken_waits(frontend))
@@ -292,7 +299,7 @@ static void expire(struct oribi__frontend *frontend)
 static bool is_empty(const struct oribi__frontend *frontend)
 {
     return frontend->reactor.conn_count == 0 && frontend->client_count == 0 && frontend->arrival_count == 0 &&
-           frontend->tunnel_count == 0 && oribi__websockets_are_over(frontend) &&
+           frontend->tunnel_count == 0 && oribi__websockets_are_over(frontend) && oribi__publish_is_over(frontend) &&
            !oribi__frontend_accept_listens(frontend);
 }
 
@@ -322,6 +329,8 @@ static void turn(struct oribi__frontend *frontend)
     oribi__h2_turn(frontend);
     oribi__tunnel_turn(frontend);
     oribi__websockets_turn(frontend);
+    oribi__publish_turn(frontend);
+    oribi__events_turn(frontend);
     oribi__channels_free_closed(frontend);
     oribi__count_turn(frontend);
     oribi_access_log_flush(frontend->answers->access_log);

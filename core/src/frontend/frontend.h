@@ -18,9 +18,12 @@ struct oribi__answers;
 struct oribi__arrivals;
 struct oribi__channels;
 struct oribi__dispatch;
+struct oribi__events;
 struct oribi__h1_clients;
 struct oribi__h2_clients;
 struct oribi__locals;
+struct oribi__publishing;
+struct oribi__topics;
 struct oribi__tunnels;
 struct oribi__upstream;
 struct oribi__websockets;
@@ -49,17 +52,18 @@ struct oribi__frontend {
     struct oribi_frontend_slot no_slot; /* for a frontend that no supervisor has given a slot */
     uint64_t bytes_in;
     uint64_t bytes_out;
-    uint32_t arrival_count;   /* arrive.h */
-    uint32_t client_count;    /* clients_h2.h, as are the next two */
-    uint32_t resting_count;   /* clients without a stream */
-    uint32_t waiting_h2;      /* clients of which each request waits for a worker */
-    uint32_t stream_count;    /* streams_h2.h */
-    uint32_t waiting_h1;      /* clients_h1.h: connections whose request waits for a worker */
-    uint32_t tunnel_count;    /* tunnel.h */
-    uint32_t websocket_count; /* websocket.h: open ones, whose handshake is over */
-    uint32_t websocket_calls; /* calls of theirs that wait or are out */
-    uint32_t queue_len;       /* dispatch.h */
-    uint32_t calls_out;       /* channel.h */
+    uint32_t arrival_count;      /* arrive.h */
+    uint32_t client_count;       /* clients_h2.h, as are the next two */
+    uint32_t resting_count;      /* clients without a stream */
+    uint32_t waiting_h2;         /* clients of which each request waits for a worker */
+    uint32_t stream_count;       /* streams_h2.h */
+    uint32_t waiting_h1;         /* clients_h1.h: connections whose request waits for a worker */
+    uint32_t tunnel_count;       /* tunnel.h */
+    uint32_t websocket_count;    /* websocket.h: open ones, whose handshake is over */
+    uint32_t websocket_calls;    /* calls of theirs that wait or are out */
+    uint32_t event_stream_count; /* events.h */
+    uint32_t queue_len;          /* dispatch.h */
+    uint32_t calls_out;          /* channel.h */
 
     /* modules */
     struct oribi__accept *accept;
@@ -67,9 +71,12 @@ struct oribi__frontend {
     struct oribi__arrivals *arrivals;
     struct oribi__channels *channels;
     struct oribi__dispatch *dispatch;
+    struct oribi__events *events;
     struct oribi__h1_clients *h1;
     struct oribi__h2_clients *h2;
     struct oribi__locals *locals;
+    struct oribi__publishing *publishing;
+    struct oribi__topics *topics;
     struct oribi__tunnels *tunnels;
     struct oribi__upstream *upstream;
     struct oribi__websockets *websockets;

@@ -195,6 +195,7 @@ static const struct limited limited[] = {
     {SYS_fcntl, 1, UINT32_MAX, F_SETFD},
     {SYS_fcntl, 1, UINT32_MAX, F_DUPFD_CLOEXEC},
     {SYS_fcntl, 1, UINT32_MAX, F_ADD_SEALS},
+    {SYS_fcntl, 1, UINT32_MAX, F_GET_SEALS},
 #ifdef SYS_fcntl64
     {SYS_fcntl64, 1, UINT32_MAX, F_GETFL},
     {SYS_fcntl64, 1, UINT32_MAX, F_SETFL},
@@ -202,6 +203,7 @@ static const struct limited limited[] = {
     {SYS_fcntl64, 1, UINT32_MAX, F_SETFD},
     {SYS_fcntl64, 1, UINT32_MAX, F_DUPFD_CLOEXEC},
     {SYS_fcntl64, 1, UINT32_MAX, F_ADD_SEALS},
+    {SYS_fcntl64, 1, UINT32_MAX, F_GET_SEALS},
 #endif
     {SYS_ioctl, 1, UINT32_MAX, FIONREAD},
     {SYS_ioctl, 1, UINT32_MAX, SIOCOUTQ},

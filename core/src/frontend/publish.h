@@ -1,5 +1,7 @@
 /* Publishing: from a message's call, another process or another frontend to the topics of every frontend. The first
- * frontend leads: it gives offsets, and forwards to the others; they deliver what comes from it, in its order. */
+ * frontend leads: it reads the server's inbox (worker/inbox.h), gives offsets, and feeds the others, which deliver what
+ * comes in its order. doc/internals/publish.md has the ways, the take-over at an upgrade, and what follows from each
+ * death. */
 #ifndef ORIBI_FRONTEND_PUBLISH_H
 #define ORIBI_FRONTEND_PUBLISH_H
 
@@ -7,9 +9,23 @@
 
 struct oribi__frontend;
 
-/* Publishes what a call of this frontend's client has asked for. A leader delivers before this returns; another one
- * sends it to its leader, from which it comes back. 0; ORIBI_ELIMIT: the leader is away or full, and as much as may wait
- * for it waits already; ORIBI_EINVAL, ORIBI_ENOMEM. */
+/* Makes the frontend's topics, and takes over the histories of the frontend that has led so far, or that leads; waits
+ * for them a second at most. 0, ORIBI_ENOMEM or ORIBI_ESYS. */
+int oribi__publish_init(struct oribi__frontend *frontend);
+void oribi__publish_deinit(struct oribi__frontend *frontend); /* no subscriber is left */
+
+/* Once a turn: forgets what has become too old, and sends what has waited. */
+void oribi__publish_turn(struct oribi__frontend *frontend);
+
+/* When the next turn is due; INT64_MAX: with an event. */
+int64_t oribi__publish_due(const struct oribi__frontend *frontend);
+
+/* False: other frontends of this server still get their messages from this one. */
+bool oribi__publish_is_over(const struct oribi__frontend *frontend);
+
+/* Publishes what a call of this frontend's client has asked for. A leader delivers before this returns; another
+ * one sends it to its leader, from which it comes back. 0; ORIBI_ELIMIT: the leader is away or full, and as much as may
+ * wait for it waits already, or the data are too long; ORIBI_EINVAL (also text that is not UTF-8), ORIBI_ENOMEM. */
 int oribi__publish_from_call(struct oribi__frontend *frontend, const struct oribi__publication *publication);
 
 #endif

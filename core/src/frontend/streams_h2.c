@@ -616,6 +616,7 @@ static void on_request(void *self, struct oribi_h2_stream *h2, const struct orib
         return;
     }
     call->is_head = request->parsed->is_head;
+    call->wants_events = request->parsed->wants_events;
     stream->of_local = oribi__frontend_local_claims(client->frontend, call, request->parsed);
     call->safe = oribi_canonical_is_safe(request->parsed->method);
     stream->began_ms = client->frontend->reactor.now_ms;

@@ -4,6 +4,7 @@
 #include "frontend/channel.h"
 #include "frontend/count.h"
 #include "frontend/dispatch.h"
+#include "frontend/events.h"
 #include "frontend/frontend.h"
 #include "frontend/websocket.h"
 
@@ -66,6 +67,8 @@ void oribi__upstream_destroy(struct oribi__upstream_request *call)
     struct oribi__frontend *frontend = call->frontend;
     unblock(call);
     oribi__upstream_unlist(call);
+    if (__builtin_expect(call->stream != NULL, 0))
+        oribi__events_discard(call);
     if (__builtin_expect(call->accepted != NULL, 0))
         oribi__websocket_discard(call->accepted);
     if (call->of_local && call->state == ORIBI__CALL_OUT)

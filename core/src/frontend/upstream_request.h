@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 struct oribi__channel;
+struct oribi__event_stream;
 struct oribi__frontend;
 struct oribi__websocket;
 
@@ -71,20 +72,22 @@ struct oribi__upstream_request {
     bool begun;   /* the client has the answer's head */
     bool blocked; /* the channel is not read until the client has taken more */
     bool upgrades;
-    bool finished;                     /* the client will send no more */
-    bool streams;                      /* the answer's length was not known at its begin */
-    bool closes;                       /* the client's connection, after it */
-    bool of_local;                     /* the local content is asked: it holds no worker, however slow its client is */
-    bool listed;                       /* clients_h1.c: its output waits for the socket */
-    uint8_t framing;                   /* towards the client */
-    uint8_t method;                    /* enum oribi_slot_method */
-    uint8_t refusal;                   /* enum oribi_refusal; OTHER: it was not refused */
-    uint16_t status;                   /* of the answer that the local content has begun */
-    bool offers;                       /* a handshake of a WebSocket that the application may accept */
-    bool of_socket;                    /* a call of a WebSocket, and no request of a client */
-    uint32_t listener;                 /* in config->listeners */
-    struct oribi_slice websocket;      /* record for the channel head, borrowed until that is written */
-    struct oribi__websocket *accepted; /* owned, until its record is whole; NULL: it was not accepted */
+    bool finished;                      /* the client will send no more */
+    bool streams;                       /* the answer's length was not known at its begin */
+    bool closes;                        /* the client's connection, after it */
+    bool of_local;                      /* the local content is asked: it holds no worker, however slow its client is */
+    bool listed;                        /* clients_h1.c: its output waits for the socket */
+    uint8_t framing;                    /* towards the client */
+    uint8_t method;                     /* enum oribi_slot_method */
+    uint8_t refusal;                    /* enum oribi_refusal; OTHER: it was not refused */
+    uint16_t status;                    /* of the answer that the local content has begun */
+    bool offers;                        /* a handshake of a WebSocket that the application may accept */
+    bool of_socket;                     /* a call of a WebSocket, and no request of a client */
+    bool wants_events;                  /* GET of a client that accepts text/event-stream */
+    uint32_t listener;                  /* in config->listeners */
+    struct oribi_slice websocket;       /* record for the channel head, borrowed until that is written */
+    struct oribi__websocket *accepted;  /* owned, until its record is whole; NULL: it was not accepted */
+    struct oribi__event_stream *stream; /* that it has become; NULL: none */
     int64_t complete_us;
     uint64_t path_hash; /* local.c */
     struct oribi__upstream_request *blocked_next;

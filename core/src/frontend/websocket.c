@@ -123,8 +123,17 @@ bool oribi__websocket_put(struct oribi__websocket *socket, enum oribi_websocket_
 {
     char head[ORIBI_WEBSOCKET_HEAD_CAP];
     size_t n = oribi_websocket_write_head(head, opcode, true, data.n, NULL);
-    if (oribi_buf_try_append(&socket->out, head, n) == 0 && oribi_buf_try_append(&socket->out, data.p, data.n) == 0)
+    if (socket->wait_count) {
+        struct oribi__message *message = oribi__message_create(oribi_slice(head, n), data, false);
+        int code = message ? oribi__websocket_wait(socket, message, true) : ORIBI_ENOMEM;
+        if (message)
+            oribi__message_release(message);
+        if (code == 0)
+            return true;
+    } else if (oribi_buf_try_append(&socket->out, head, n) == 0 &&
+               oribi_buf_try_append(&socket->out, data.p, data.n) == 0) {
         return true;
+    }
     oribi__websocket_finish(socket, ORIBI_WEBSOCKET_CODE_ABNORMAL);
     return false;
 }
@@ -144,10 +153,13 @@ static void shut(struct oribi__websocket *socket)
 void oribi__websocket_flush(struct oribi__websocket *socket)
 {
     struct oribi__frontend *frontend = socket->frontend;
-    size_t done = 0;
-    while (socket->life != ORIBI__WEBSOCKET_ENDED && done < socket->out.len) {
-        struct iovec vec = {socket->out.p + done, socket->out.len - done};
-        ssize_t sent = oribi__peer_send(&socket->peer, &vec, 1);
+    size_t done = 0; /* of `out` */
+    bool progress = false;
+    while (socket->life != ORIBI__WEBSOCKET_ENDED && (done < socket->out.len || socket->wait_count)) {
+        struct iovec vec[ORIBI__WEBSOCKET_VECS];
+        char heads[ORIBI__WEBSOCKET_HEADS][ORIBI_WEBSOCKET_HEAD_CAP];
+        size_t count = oribi__websocket_gather(socket, done, vec, heads);
+        ssize_t sent = oribi__peer_send(&socket->peer, vec, count);
         if (sent == ORIBI_AGAIN) {
             socket->watch.ready &= (uint8_t)~ORIBI_WRITE;
             break;
@@ -156,12 +168,17 @@ void oribi__websocket_flush(struct oribi__websocket *socket)
             oribi__websocket_finish(socket, ORIBI_WEBSOCKET_CODE_ABNORMAL);
             return;
         }
-        done += (size_t)sent;
+        size_t left = socket->out.len - done;
+        size_t of_out = (size_t)sent < left ? (size_t)sent : left;
+        done += of_out;
+        progress = true;
+        if (socket->wait_count)
+            oribi__websocket_taken(socket, (size_t)sent - of_out);
         frontend->bytes_out += (uint64_t)sent;
     }
     if (socket->life == ORIBI__WEBSOCKET_ENDED)
         return;
-    if (done == socket->out.len) {
+    if (done == socket->out.len && !socket->wait_count) {
         oribi_buf_deinit(&socket->out);
         socket->stalled_ms = 0;
         if (socket->watch.interest & ORIBI_WRITE)
@@ -172,34 +189,46 @@ void oribi__websocket_flush(struct oribi__websocket *socket)
             shut(socket);
         return;
     }
-    oribi_buf_consume(&socket->out, done);
-    if (done || !socket->stalled_ms)
+    if (done)
+        oribi_buf_consume(&socket->out, done);
+    if (progress || !socket->stalled_ms)
         socket->stalled_ms = now_ms(socket);
     oribi__websocket_arm_by(socket, socket->stalled_ms + options_of(socket)->write_timeout_ms);
     oribi_loop_interest(frontend->reactor.loop, &socket->watch, ORIBI_READ | ORIBI_WRITE);
 }
 
+bool oribi__websocket_has_room(struct oribi__websocket *socket, size_t n)
+{
+    size_t waiting = oribi__websocket_waiting(socket) - socket->owed_bytes;
+    if (waiting == 0 || waiting + n <= (uint64_t)options_of(socket)->websocket_pending_max)
+        return true;
+    oribi__websocket_say(socket, "the client reads too slowly (websocket_pending_max)", ORIBI_WEBSOCKET_CODE_TRY_LATER);
+    oribi__websocket_close_with(socket, ORIBI_WEBSOCKET_CODE_TRY_LATER, ORIBI_SLICE("too slow"));
+    return false;
+}
+
+void oribi__websocket_count_sent(struct oribi__websocket *socket, size_t n)
+{
+    struct oribi_frontend_slot *slot = socket->frontend->slot;
+    socket->messages[1]++;
+    socket->bytes[1] += n;
+    oribi_frontend_slot_count(&slot->websocket_messages[1], 1);
+    oribi_frontend_slot_count(&slot->websocket_bytes[1], n);
+}
+
 /* A message of the application's. One may always wait; beyond that the client is too slow. */
 void oribi__websocket_send(struct oribi__websocket *socket, enum oribi_websocket_opcode opcode, struct oribi_slice data)
 {
-    struct oribi__frontend *frontend = socket->frontend;
     if (socket->life != ORIBI__WEBSOCKET_OPEN)
         return;
-    if (socket->out.len) {
+    if (oribi__websocket_waiting(socket)) {
         oribi__websocket_flush(socket);
         if (socket->life != ORIBI__WEBSOCKET_OPEN)
             return;
     }
-    if (socket->out.len && socket->out.len + data.n > (uint64_t)options_of(socket)->websocket_pending_max) {
-        oribi__websocket_say(socket, "the client reads too slowly (websocket_pending_max)",
-                             ORIBI_WEBSOCKET_CODE_TRY_LATER);
-        oribi__websocket_close_with(socket, ORIBI_WEBSOCKET_CODE_TRY_LATER, ORIBI_SLICE("too slow"));
+    if (!oribi__websocket_has_room(socket, data.n))
         return;
-    }
-    socket->messages[1]++;
-    socket->bytes[1] += data.n;
-    oribi_frontend_slot_count(&frontend->slot->websocket_messages[1], 1);
-    oribi_frontend_slot_count(&frontend->slot->websocket_bytes[1], data.n);
+    oribi__websocket_count_sent(socket, data.n);
     (void)oribi__websocket_put(socket, opcode, data); /* else it has ended */
 }
 
@@ -228,6 +257,7 @@ void oribi__websocket_close_with(struct oribi__websocket *socket, uint16_t code,
     socket->life = ORIBI__WEBSOCKET_CLOSING;
     socket->closing_ms = now_ms(socket) + CLOSING_MS;
     socket->message_ms = 0;
+    oribi__unsubscribe_all(socket->frontend->topics, &socket->subscriber);
     oribi__websocket_arm_by(socket, socket->closing_ms);
     if (oribi__websocket_put(socket, ORIBI_WEBSOCKET_CLOSE, oribi_slice(payload, n > 0 ? (size_t)n : 0)))
         oribi__websocket_flush(socket);
@@ -288,8 +318,10 @@ void oribi__websocket_finish(struct oribi__websocket *socket, uint16_t code)
     oribi_timers_stop(&frontend->timers, &socket->timer);
     oribi__peer_close(&socket->peer, socket->heard_close);
     socket->watch.fd = -1;
+    oribi__unsubscribe_all(frontend->topics, &socket->subscriber);
     oribi_buf_deinit(&socket->in);
     oribi_buf_deinit(&socket->out);
+    oribi__websocket_forget_waits(socket);
     frontend->websocket_count--;
     count_code(socket);
     struct oribi__socket_end end = {.path = path_of(socket),
@@ -309,7 +341,7 @@ static void on_ready(void *self, struct oribi_watch *watch)
     struct oribi__websocket *socket = (struct oribi__websocket *)watch;
     if (watch->fd < 0)
         return;
-    if (socket->out.len && (watch->ready & ORIBI_WRITE))
+    if (oribi__websocket_waiting(socket) && (watch->ready & ORIBI_WRITE))
         oribi__websocket_flush(socket);
     if (socket->life != ORIBI__WEBSOCKET_ENDED)
         oribi__websocket_read_on(socket);
@@ -366,6 +398,7 @@ struct oribi__websocket *oribi__websocket_create(struct oribi__frontend *fronten
     socket->watch.handler = on_ready;
     socket->watch.fd = -1;
     socket->timer = (struct oribi_timer){.expired = look, .owner = socket};
+    oribi__websocket_channels_init(socket);
     oribi_websocket_init(&socket->reader, ORIBI_WEBSOCKET_SERVER,
                          (uint64_t)frontend->config->options->websocket_message_max);
     size_t n = head->path.n < PATH_BYTES_MAX ? head->path.n : PATH_BYTES_MAX;
@@ -400,7 +433,8 @@ int oribi__websocket_take_record(struct oribi__websocket *socket, struct oribi_s
     if (code < 0 || !last)
         return code;
     code = oribi_socket_record_read(oribi_slice(socket->answer.p, socket->answer.len), &record);
-    if (code < 0 || record.event != ORIBI_SOCKET_ACCEPTED || record.handler.n == 0)
+    if (code < 0 || record.event != ORIBI_SOCKET_ACCEPTED || record.handler.n == 0 ||
+        !oribi__websocket_channels_are_valid(record.channels))
         return ORIBI_EBAD;
     socket->text = oribi_mem_try_alloc(1, record.handler.n + record.protocol.n + record.kept.n + socket->path_len);
     if (!socket->text || oribi_buf_try_append(&socket->state, record.state.p, record.state.n) < 0)
@@ -411,8 +445,9 @@ int oribi__websocket_take_record(struct oribi__websocket *socket, struct oribi_s
     socket->protocol_len = (uint8_t)record.protocol.n;
     socket->kept_len = (uint16_t)record.kept.n;
     socket->wants = (uint8_t)record.code;
+    socket->ids = record.code & ORIBI_SOCKET_WITH_IDS;
     socket->message.len = 0;
-    oribi_buf_deinit(&socket->answer);
+    oribi_buf_consume(&socket->answer, socket->answer.len - record.channels.n); /* the last part */
     return 0;
 }
 
@@ -452,6 +487,9 @@ void oribi__websocket_start(struct oribi__websocket *socket, const struct oribi_
         socket->drain_code = ORIBI_WEBSOCKET_CODE_RESTART;
     }
     oribi__websocket_flush(socket);
+    if (socket->life == ORIBI__WEBSOCKET_OPEN && socket->answer.len)
+        oribi__websocket_subscribe_all(socket, oribi_slice(socket->answer.p, socket->answer.len));
+    oribi_buf_deinit(&socket->answer);
     if (socket->life != ORIBI__WEBSOCKET_OPEN)
         return;
     oribi__websocket_arm(socket);
@@ -494,6 +532,7 @@ void oribi__websockets_drain(struct oribi__frontend *frontend, bool last)
 void oribi__websockets_turn(struct oribi__frontend *frontend)
 {
     struct oribi__websocket *posted = frontend->websockets->posted;
+    oribi__websockets_forget_wrapped(frontend->websockets);
     frontend->websockets->posted = NULL;
     while (posted) {
         struct oribi__websocket *next = posted->posted_next;

@@ -15,15 +15,18 @@
 #include <stdint.h>
 
 struct oribi__frontend;
+struct oribi__message;
 struct oribi__upstream_request;
 struct oribi__websocket;
 
 struct oribi__websockets {
     struct oribi__websocket *first;
     struct oribi__websocket *closed;
-    struct oribi__websocket *posted; /* a turn has not read all that is there */
-    struct oribi_buf record;         /* that goes out with a call, until its head is written */
-    char *scratch;                   /* bytes of a client */
+    struct oribi__websocket *posted;   /* a turn has not read all that is there */
+    struct oribi_buf record;           /* that goes out with a call, until its head is written */
+    char *scratch;                     /* bytes of a client */
+    struct oribi__message *wrapped_of; /* of the last delivery to sockets with ids; until the turn ends */
+    struct oribi__message *wrapped;    /* as they get it */
     uint64_t random;
 };
 

@@ -32,7 +32,7 @@ static void go_on(struct oribi__websocket *socket)
     }
     socket->heard_ms = now_ms(socket); /* it could not be heard */
     socket->pings = 0;
-    if (socket->out.len)
+    if (oribi__websocket_waiting(socket))
         oribi__websocket_flush(socket);
     if (socket->life != ORIBI__WEBSOCKET_ENDED)
         oribi__websocket_read_on(socket);
@@ -59,6 +59,16 @@ static void take_actions(struct oribi__websocket *socket, struct oribi_slice tex
             break;
         case ORIBI_SOCKET_DO_CLOSE:
             oribi__websocket_close_with(socket, action.code, action.data);
+            break;
+        case ORIBI_SOCKET_SUBSCRIBE:
+            if (socket->life == ORIBI__WEBSOCKET_OPEN)
+                oribi__websocket_subscribe(socket, action.channel, action.data);
+            break;
+        case ORIBI_SOCKET_UNSUBSCRIBE:
+            oribi__unsubscribe(socket->frontend->topics, &socket->subscriber, action.channel);
+            break;
+        case ORIBI_SOCKET_PUBLISH:
+            oribi__websocket_publish(socket, &action);
             break;
         }
     }
@@ -152,7 +162,9 @@ static int write_head(struct oribi__websocket *socket, struct oribi__upstream_re
     struct oribi__peer peer = socket->peer;
     struct oribi_slice path = path_of(socket);
     const struct oribi_socket_record record = {.event = event,
-                                               .code = socket->code,
+                                               .code = event == ORIBI_SOCKET_CLOSE ? socket->code
+                                                       : socket->ids               ? ORIBI_SOCKET_WITH_IDS
+                                                                                   : 0,
                                                .id = oribi_slice(socket->id, sizeof(socket->id)),
                                                .handler = handler_of(socket),
                                                .protocol = protocol_of(socket),

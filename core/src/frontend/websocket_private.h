@@ -6,6 +6,7 @@
 #include "frontend/answers.h"
 #include "frontend/frontend.h"
 #include "frontend/peer.h"
+#include "frontend/topics.h"
 #include "frontend/websocket.h"
 
 #include "oribi/base/buf.h"
@@ -28,6 +29,12 @@ enum oribi__websocket_life {
     ORIBI__WEBSOCKET_ENDED,
 };
 
+/* A message that waits for the client. */
+struct oribi__websocket_wait {
+    struct oribi__message *message;
+    bool framed; /* its event is the head of its frame */
+};
+
 struct oribi__websocket {
     struct oribi_watch watch; /* first: the handler casts */
     struct oribi__frontend *frontend;
@@ -39,9 +46,17 @@ struct oribi__websocket {
     struct oribi_timer timer; /* the first of its deadlines, or earlier: look() finds out */
     struct oribi_buf in;      /* read, and not fed: the begin of a frame, or what came before a call */
     struct oribi_buf message; /* that comes, or that a call is about */
-    struct oribi_buf out;     /* that the client has not taken */
-    struct oribi_buf answer;  /* of the call, as far as it has come; before that the record */
+    struct oribi_buf out;     /* that the client has not taken; before what `waits` has */
+    struct oribi_buf answer;  /* of the call, as far as it has come; before that the record, then its channels */
     struct oribi_buf state;   /* JSON of the application's */
+    struct oribi__subscriber subscriber;
+    struct oribi__websocket_wait *waits; /* [wait_first, wait_first + wait_count) of wait_cap */
+    uint32_t wait_first;
+    uint32_t wait_count;
+    uint32_t wait_cap;
+    size_t wait_sent;  /* bytes of the first one's frame that the client has */
+    size_t wait_bytes; /* of all their frames, those that were sent too */
+    size_t owed_bytes; /* of these, at most: what a resume has delivered. That may wait beyond websocket_pending_max */
     struct oribi__upstream_request *call;
     char *text; /* handler, protocol, kept values and path, one behind the other */
     uint16_t kept_len;
@@ -60,6 +75,8 @@ struct oribi__websocket {
     bool feeding;   /* feed() goes on by itself */
     bool shut;      /* nothing more is sent */
     bool deaf;      /* a fault was found: what the client still sends is dropped */
+    bool ids;       /* messages of channels are sent as JSON, with their positions */
+    bool resumes;   /* what is delivered was missed, and more follows */
     uint16_t code;  /* 0: open */
     uint16_t close_len;
     uint16_t drain_code; /* 0: no drain */
@@ -108,6 +125,12 @@ static inline struct oribi_slice path_of(const struct oribi__websocket *socket)
     return oribi_slice(socket->text + socket->handler_len + socket->protocol_len + socket->kept_len, socket->path_len);
 }
 
+/* Bytes that the client has not taken. */
+static inline size_t oribi__websocket_waiting(const struct oribi__websocket *socket)
+{
+    return socket->out.len + socket->wait_bytes - socket->wait_sent;
+}
+
 /* ---- its life (websocket.c) ---- */
 
 /* Writes a line of the error log about a fault of the client's, or of a worker's. */
@@ -125,6 +148,12 @@ int64_t oribi__websocket_message_deadline(const struct oribi__websocket *socket)
 
 /* Appends a frame. False: out of memory, and the connection has ended. */
 bool oribi__websocket_put(struct oribi__websocket *socket, enum oribi_websocket_opcode opcode, struct oribi_slice data);
+
+/* False: more would wait than may, and the socket is being closed. */
+bool oribi__websocket_has_room(struct oribi__websocket *socket, size_t n);
+
+/* Counts a message to the client. */
+void oribi__websocket_count_sent(struct oribi__websocket *socket, size_t n);
 
 /* Sends what waits, as far as the client takes it. The connection may end. */
 void oribi__websocket_flush(struct oribi__websocket *socket);
@@ -144,6 +173,39 @@ void oribi__websocket_finish(struct oribi__websocket *socket, uint16_t code);
 
 /* An ended socket without a call: on_close, where that is due; else it goes. */
 void oribi__websocket_after_end(struct oribi__websocket *socket);
+
+/* ---- messages that wait (websocket_output.c) ---- */
+
+/* Appends a message behind all that waits; takes a reference. 0 or ORIBI_ENOMEM. `framed`: its event is the head of its
+ * frame. */
+int oribi__websocket_wait(struct oribi__websocket *socket, struct oribi__message *message, bool framed);
+
+enum { ORIBI__WEBSOCKET_VECS = 32, ORIBI__WEBSOCKET_HEADS = 15 };
+
+/* The bytes that wait, from byte `done` of `out` on, as far as they fit; gives how many vectors. The heads of frames
+ * are written to `heads`. */
+size_t oribi__websocket_gather(const struct oribi__websocket *socket, size_t done,
+                               struct iovec vec[ORIBI__WEBSOCKET_VECS],
+                               char heads[ORIBI__WEBSOCKET_HEADS][ORIBI_WEBSOCKET_HEAD_CAP]);
+
+/* The client has taken n bytes of messages that wait. */
+void oribi__websocket_taken(struct oribi__websocket *socket, size_t n);
+
+void oribi__websocket_forget_waits(struct oribi__websocket *socket);
+
+/* ---- channels (websocket_channels.c) ---- */
+
+void oribi__websockets_forget_wrapped(struct oribi__websockets *sockets);
+void oribi__websocket_channels_init(struct oribi__websocket *socket);
+
+/* Is it a list of subscriptions, and not of more than a socket may have? */
+bool oribi__websocket_channels_are_valid(struct oribi_slice list);
+
+/* Subscribes as a record's list or an action says. May close the socket. */
+void oribi__websocket_subscribe_all(struct oribi__websocket *socket, struct oribi_slice list);
+void oribi__websocket_subscribe(struct oribi__websocket *socket, struct oribi_slice channel, struct oribi_slice since);
+
+void oribi__websocket_publish(struct oribi__websocket *socket, const struct oribi_socket_action *action);
 
 /* ---- frames of the client (websocket_read.c) ---- */
 

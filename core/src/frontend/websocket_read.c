@@ -59,7 +59,7 @@ static void take_close(struct oribi__websocket *socket, const struct oribi_webso
     socket->heard_close = true;
     if (socket->life == ORIBI__WEBSOCKET_CLOSING) {
         oribi__websocket_flush(socket); /* what still waits goes first */
-        if (socket->life == ORIBI__WEBSOCKET_CLOSING && socket->out.len == 0)
+        if (socket->life == ORIBI__WEBSOCKET_CLOSING && oribi__websocket_waiting(socket) == 0)
             oribi__websocket_finish(socket, socket->code);
         return;
     }
@@ -88,7 +88,8 @@ static void take_event(struct oribi__websocket *socket, const struct oribi_webso
         break;
     case ORIBI_WEBSOCKET_EVENT_PING:
         if (socket->life == ORIBI__WEBSOCKET_OPEN &&
-            socket->out.len <= (uint64_t)options_of(socket)->websocket_pending_max &&
+            oribi__websocket_waiting(socket) - socket->owed_bytes <=
+                (uint64_t)options_of(socket)->websocket_pending_max &&
             oribi__websocket_put(socket, ORIBI_WEBSOCKET_PONG, event->payload))
             oribi__websocket_flush(socket);
         break;

@@ -5,6 +5,7 @@
 #include "http/head_private.h"
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
+#include "oribi/http/event_stream.h"
 #include "oribi/http/syntax.h"
 #include "oribi/http/scan.h"
 
@@ -470,6 +471,16 @@ static void decide_connection(struct oribi_head *head, const struct head_facts *
         head->keep_alive = false;
 }
 
+/* EventSource sends the type alone. */
+static bool decide_events(const struct oribi_head *head, const struct head_facts *facts)
+{
+    if (!(facts->seen & BIT(ACCEPT)))
+        return false;
+    const struct oribi_field *field = &head->fields[facts->index_of[ORIBI_FIELD_ACCEPT]];
+    return field->value_len >= sizeof("text/event-stream") - 1 && oribi_event_stream_is_accepted(field_value(field)) &&
+           oribi_slice_equal(head->method, ORIBI_SLICE("GET"));
+}
+
 static int decide_expect(struct oribi_head *head, const struct head_facts *facts, struct oribi_fault *fault)
 {
     if (!(facts->seen & BIT(EXPECT)))
@@ -516,6 +527,7 @@ int oribi__head_finish(struct oribi_head *head, const struct oribi_limits *limit
         return error;
     }
     decide_connection(head, facts);
+    head->wants_events = decide_events(head, facts);
     fault->reason = NULL;
     return 0;
 }

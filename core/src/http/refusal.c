@@ -42,6 +42,8 @@ static const struct {
     [ORIBI_REFUSAL_WEBSOCKET_VERSION] = {"websocket_version", 426},
     [ORIBI_REFUSAL_WEBSOCKET_ORIGIN] = {"websocket_origins", 403},
     [ORIBI_REFUSAL_WEBSOCKETS] = {"websockets_max", 503},
+    [ORIBI_REFUSAL_EVENTS] = {"events_max", 503},
+    [ORIBI_REFUSAL_SUBSCRIPTIONS] = {"subscriptions_max", 503},
 };
 
 enum oribi_refusal oribi_refusal_of(int error, enum oribi_refusal bad)

@@ -216,6 +216,17 @@ static void put_frontend_gauge(struct oribi__scrape *scrape, const struct oribi_
     put_count(scrape, metric, NULL, frontend_sum(scrape, metric->offset));
 }
 
+static void put_history_bytes(struct oribi__scrape *scrape, const struct oribi__metric *metric)
+{
+    const struct oribi__frontend_set *frontends = scrape->observe->view.frontends;
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < frontends->count; i++) {
+        const struct oribi_frontend_slot *slot = oribi__frontends_slot(frontends, i);
+        sum += slot ? atomic_load_explicit(&slot->history_bytes, memory_order_relaxed) : 0;
+    }
+    put_count(scrape, metric, NULL, sum);
+}
+
 /* The first of all frontends' certificates to expire; without a certificate no sample. */
 static void put_expiry(struct oribi__scrape *scrape, const struct oribi__metric *metric)
 {
@@ -261,6 +272,12 @@ static const char *close_code_of(uint32_t i, char text[16])
         return "other";
     (void)snprintf(text, 16, "%u", oribi_frontend_close_codes[i]);
     return text;
+}
+
+static const char *event_end_of(uint32_t i, char text[16])
+{
+    static const char *const names[ORIBI_FRONTEND_EVENT_ENDS] = {"client", "slow", "drain", "failed"};
+    return names[i];
 }
 
 static const char *direction_of(uint32_t i, char text[16])
@@ -675,6 +692,27 @@ static const struct oribi__metric table[] = {
      .help = "messages from clients and to clients"},
     {"oribi_websocket_message_bytes", LABEL("direction", direction_of), .unit = "bytes", FRONTEND(websocket_bytes, 2),
      .help = "bytes of these messages"},
+    {"oribi_event_streams_open", NOW(event_streams), .help = "open event streams (server-sent events)"},
+    {"oribi_event_streams_opened", FRONTEND(event_stream_count, 1), .help = "event streams that have begun"},
+    {"oribi_event_streams_ended", LABEL("reason", event_end_of),
+     FRONTEND(event_streams_ended, ORIBI_FRONTEND_EVENT_ENDS), .help = "event streams that have ended, by the reason"},
+    {"oribi_events", FRONTEND(event_count, 1), .help = "server-sent events, counted for each client"},
+    {"oribi_event_bytes", .unit = "bytes", FRONTEND(event_bytes, 1), .help = "bytes of these events"},
+    {"oribi_event_resets", FRONTEND(event_resets, 1),
+     .help = "channels of event streams of which not all that was missed could be sent"},
+    {"oribi_published", FRONTEND(publish_count, 1), .help = "messages published to channels"},
+    {"oribi_publish_refused", FRONTEND(publish_refused, 1),
+     .help = "records in the inbox of publications that are none, or for which memory was out"},
+    {"oribi_delivered", FRONTEND(delivered_count, 1), .help = "published messages given to subscribers, each counted"},
+    {"oribi_resumes", FRONTEND(resumed_count, 1), .help = "subscriptions that got all that they had missed"},
+    {"oribi_resume_resets", FRONTEND(resume_reset_count, 1),
+     .help = "subscriptions for which the history does not reach back"},
+    {"oribi_history_dropped", FRONTEND(history_dropped, 1),
+     .help = "messages of histories that history_memory_max has pushed out"},
+    {"oribi_channels", NOW(topics), .help = "channels with a subscriber or a history; each frontend has its own"},
+    {"oribi_subscriptions", NOW(subscriptions), .help = "subscriptions to channels"},
+    {"oribi_history_bytes", .kind = ORIBI__GAUGE, .unit = "bytes", .put = put_history_bytes,
+     .help = "memory of the histories of channels; each frontend has its own"},
     {"oribi_worker_exits", LABEL("reason", NULL), .put = put_exits, .help = "workers that ended"},
     {"oribi_reloads", LABEL("result", NULL), .put = put_reloads, .help = "reloads that have ended"},
     {"oribi_last_reload_seconds", .unit = "seconds", .kind = ORIBI__GAUGE, .put = put_reload_time,
@@ -736,57 +774,4 @@ void oribi__metrics_doc(struct oribi_buf *out)
         oribi_buf_print(scrape.out, "| `%s%s` | %s%s%s%s | %s |\n", table[i].name, suffix_of(&table[i]),
                         kinds[table[i].kind], table[i].label ? " `" : "", table[i].label ? table[i].label : "",
                         table[i].label ? "`" : "", table[i].help);
-}
-
-/* --- the choice of the format --- */
-
-/* The weight of a media range in thousandths, RFC 9110 12.4.2; 1000 without one. */
-static int weight_of(struct oribi_slice range)
-{
-    const char *q = oribi_os_memmem(range.p, range.n, ";q=", 3);
-    const char *end = range.p + range.n;
-    if (!q)
-        return 1000;
-    int weight = 0;
-    int place = 1000;
-    for (q += 3; q < end && place > 0; q++) {
-        if (*q == '.')
-            continue;
-        if (*q < '0' || *q > '9')
-            break;
-        weight += (*q - '0') * place;
-        place /= 10;
-    }
-    return weight;
-}
-
-static bool begins_with(struct oribi_slice text, const char *prefix)
-{
-    size_t n = strlen(prefix);
-    return text.n >= n && memcmp(text.p, prefix, n) == 0;
-}
-
-static struct oribi_slice next_range(struct oribi_slice *rest)
-{
-    while (rest->n > 0 && (*rest->p == ' ' || *rest->p == '\t' || *rest->p == ','))
-        *rest = oribi_slice(rest->p + 1, rest->n - 1);
-    const char *comma = rest->n ? memchr(rest->p, ',', rest->n) : NULL;
-    struct oribi_slice range = oribi_slice(rest->p, comma ? (size_t)(comma - rest->p) : rest->n);
-    *rest = oribi_slice(range.p + range.n, rest->n - range.n);
-    return range;
-}
-
-bool oribi__metrics_open_wanted(struct oribi_slice accept)
-{
-    int open = 0;
-    int plain = 0;
-    while (accept.n > 0) {
-        struct oribi_slice range = next_range(&accept);
-        int *best = begins_with(range, "application/openmetrics-text") ? &open
-                    : begins_with(range, "text/plain")                 ? &plain
-                                                                       : NULL;
-        if (best && weight_of(range) > *best)
-            *best = weight_of(range);
-    }
-    return open > 0 && open >= plain;
 }

@@ -197,6 +197,12 @@ static void put_frontend(const struct oribi__observe *observe, uint32_t i, struc
     uint32_t sockets = slot ? atomic_load(&slot->clients[ORIBI_FRONTEND_WEBSOCKET]) : 0;
     if (sockets)
         oribi_buf_print(out, ", %u WebSocket%s", sockets, oribi_log_plural(sockets));
+    uint32_t streams = slot ? atomic_load(&slot->event_streams) : 0;
+    if (streams)
+        oribi_buf_print(out, ", %u event stream%s", streams, oribi_log_plural(streams));
+    uint32_t subscriptions = slot ? atomic_load(&slot->subscriptions) : 0;
+    if (subscriptions)
+        oribi_buf_print(out, ", %u subscription%s", subscriptions, oribi_log_plural(subscriptions));
     uint32_t waiting = slot ? atomic_load(&slot->queue_len) : 0;
     if (waiting)
         oribi_buf_print(out, ", %u waiting", waiting);
@@ -211,13 +217,18 @@ static void put_frontend_json(const struct oribi__observe *observe, uint32_t i, 
     oribi_buf_print(out, "{\"pid\":%d,\"state\":\"%s\",\"ready\":%s", (int)frontend->pid, state,
                     strcmp(state, "serving") == 0 ? "true" : "false");
     if (slot)
-        oribi_buf_print(out,
-                        ",\"connections_open\":%u,\"websockets\":%u,\"streams\":%u,\"queued\":%u,\"calls_out\":%u,"
-                        "\"requests\":%llu,"
-                        "\"requests_uncalled\":%llu",
-                        oribi_frontend_slot_open(slot), atomic_load(&slot->clients[ORIBI_FRONTEND_WEBSOCKET]),
-                        atomic_load(&slot->streams), atomic_load(&slot->queue_len), atomic_load(&slot->calls_out),
-                        (unsigned long long)read_by(slot), (unsigned long long)load(&slot->uncalled_count));
+        oribi_buf_print(
+            out,
+            ",\"connections_open\":%u,\"websockets\":%u,\"streams\":%u,\"queued\":%u,\"calls_out\":%u,"
+            "\"requests\":%llu,"
+            "\"requests_uncalled\":%llu,\"channels\":%u,\"subscriptions\":%u,\"published\":%llu,\"delivered\":%llu",
+            oribi_frontend_slot_open(slot), atomic_load(&slot->clients[ORIBI_FRONTEND_WEBSOCKET]),
+            atomic_load(&slot->streams), atomic_load(&slot->queue_len), atomic_load(&slot->calls_out),
+            (unsigned long long)read_by(slot), (unsigned long long)load(&slot->uncalled_count),
+            atomic_load(&slot->topics), atomic_load(&slot->subscriptions),
+            (unsigned long long)load(&slot->publish_count), (unsigned long long)load(&slot->delivered_count));
+    if (slot)
+        oribi_buf_print(out, ",\"event_streams\":%u", atomic_load(&slot->event_streams));
     oribi_buf_print(out, "}");
 }
 

@@ -44,7 +44,7 @@ void oribi__status_sum(const struct oribi__observe *observe, uint64_t sums[ORIBI
  * one small file of /proc. The size depends on the number of workers alone. Where memory is out the rest is missing. */
 void oribi__metrics(const struct oribi__observe *observe, struct oribi_buf *out, bool open_metrics);
 
-/* Whether a client with this Accept field prefers OpenMetrics; without the field it does not. */
+/* metrics_format.c: Whether a client with this Accept field prefers OpenMetrics; without the field it does not. */
 bool oribi__metrics_open_wanted(struct oribi_slice accept);
 
 /* Appends the rows of the table in doc/monitoring.md. */

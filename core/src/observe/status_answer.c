@@ -31,7 +31,7 @@ struct answer {
     const char *value;
     char policy[POLICY_CAP]; /* Content-Security-Policy of the page; "": none */
     uint32_t *asked;         /* the question about stacks that was asked for this request; 0: none */
-    bool later;              /* not yet: the workers are being asked */
+    bool later;              /* not yet: the workers are being asked, or a body is to come */
     struct oribi_buf body;
 };
 
@@ -69,6 +69,12 @@ static bool is_token(struct oribi_slice given, const char *token)
     for (size_t i = 0; i < n; i++)
         differs |= (unsigned char)(given.p[sizeof(scheme) - 1 + i] ^ token[i]);
     return differs == 0;
+}
+
+bool oribi__status_has_token(const struct oribi__observe *observe, const struct oribi_head *head)
+{
+    const char *token = observe->view.context->options->status_token;
+    return token && is_token(field_of(head, "authorization"), token);
 }
 
 /* Without a token a page that a browser has loaded from elsewhere could ask here by a name of its own that leads to
@@ -214,17 +220,36 @@ static void route(struct oribi__observe *observe, const struct oribi_head *head,
     } else {
         refuse(answer, 404,
                "not found; there are / for browsers, /metrics, /status.json, /history.json, /stacks, /stacks.json, "
-               "/healthz, /ready\n");
+               "/healthz, /ready, and /publish for POST\n");
     }
 }
 
-static void make(struct oribi__observe *observe, const struct oribi_head *head, struct answer *answer)
+static void publish(const struct oribi__observe *observe, const struct oribi_head *head, struct oribi_slice body,
+                    size_t head_bytes, size_t *wanted, struct answer *answer)
+{
+    char text[ORIBI_ERROR_TEXT_CAP];
+    int status = oribi__status_publish(observe, head, body, head_bytes, wanted, text);
+    answer->later = status == 0;
+    if (status == 0)
+        return;
+    if (status == 401) {
+        answer->name = "WWW-Authenticate";
+        answer->value = "Bearer";
+    }
+    refuse(answer, status, text);
+}
+
+static void make(struct oribi__observe *observe, const struct oribi_head *head, struct oribi_slice body,
+                 size_t head_bytes, size_t *wanted, struct answer *answer)
 {
     bool is_get = oribi_slice_equal(head->method, ORIBI_SLICE("GET"));
-    if (!is_get && !head->is_head) {
+    bool publishes = oribi_slice_equal(head->path, ORIBI_SLICE("/publish"));
+    if (publishes && oribi_slice_equal(head->method, ORIBI_SLICE("POST"))) {
+        publish(observe, head, body, head_bytes, wanted, answer);
+    } else if (publishes || (!is_get && !head->is_head)) {
         answer->name = "Allow";
-        answer->value = "GET, HEAD";
-        refuse(answer, 405, "GET and HEAD alone\n");
+        answer->value = publishes ? "POST" : "GET, HEAD";
+        refuse(answer, 405, publishes ? "POST alone\n" : "GET and HEAD alone\n");
     } else if (may_ask(observe, head, answer)) {
         route(observe, head, answer);
     }
@@ -279,7 +304,7 @@ static void put_mistake(int code, bool is_head, struct oribi_buf *out)
 }
 
 bool oribi__status_answer(struct oribi__observe *observe, const char *request, size_t n, uint32_t *asked,
-                          struct oribi_buf *out)
+                          size_t *wanted, struct oribi_buf *out)
 {
     struct oribi_parser parser = {0};
     struct oribi_head head = {0};
@@ -296,7 +321,8 @@ bool oribi__status_answer(struct oribi__observe *observe, const char *request, s
         put_mistake((int)code, head.is_head, out);
     } else {
         struct answer answer = {.status = 200, .type = "text/plain; charset=utf-8", .asked = asked};
-        make(observe, &head, &answer);
+        struct oribi_slice body = {request + code, n - (size_t)code};
+        make(observe, &head, body, (size_t)code, wanted, &answer);
         answered = !answer.later;
         if (answered)
             put_answer(&answer, &head, out);

@@ -51,7 +51,8 @@ static void send_rest(struct oribi__status_client *client)
 /* Makes the answer, unless it is too early for that. */
 static void try_answer(struct oribi__status_client *client)
 {
-    if (!oribi__status_answer(client->observe, client->in.p, client->in.len, &client->asked, &client->out))
+    if (!oribi__status_answer(client->observe, client->in.p, client->in.len, &client->asked, &client->wanted,
+                              &client->out))
         return;
     client->asked = 0;
     oribi_buf_deinit(&client->in);
@@ -66,8 +67,13 @@ static void read_more(struct oribi__status_client *client)
 {
     char rest[1024];
     bool is_whole = client->ended || client->asked;
-    char *room = is_whole ? rest : oribi_buf_reserve(&client->in, ORIBI__STATUS_HEAD_BYTES_MAX + 1);
-    size_t cap = is_whole ? sizeof(rest) : ORIBI__STATUS_HEAD_BYTES_MAX + 1 - client->in.len;
+    size_t most = client->wanted ? client->wanted : ORIBI__STATUS_HEAD_BYTES_MAX + 1;
+    char *room = is_whole ? rest : oribi_buf_try_reserve(&client->in, most - client->in.len);
+    if (!room) {
+        drop(client);
+        return;
+    }
+    size_t cap = is_whole ? sizeof(rest) : most - client->in.len;
     ssize_t n = oribi_os_read(client->fd, room, cap);
     if (n == ORIBI_AGAIN)
         return;

@@ -77,8 +77,8 @@ void oribi__totals_reloaded(struct oribi__totals *totals, bool failed, int64_t n
 /* --- the mapping of an upgrade --- */
 
 enum {
-    MAGIC = 0x6f726274, /* another layout of the page has another one */
-    RUNS_MAX = 64,
+    MAGIC = 0x6f726275, /* another layout of the page has another one */
+    RUNS_MAX = 96,
     NAME_CAP = 32,
     COUNTERS_MAX = 8192, /* of a predecessor, which may be of a later version */
     OURS = (offsetof(struct oribi__totals, reload_ms) - offsetof(struct oribi__totals, ended)) / sizeof(uint64_t),
@@ -192,6 +192,17 @@ static const struct run {
     FRONTEND(websocket_closed),
     FRONTEND(websocket_messages),
     FRONTEND(websocket_bytes),
+    FRONTEND(event_stream_count),
+    FRONTEND(event_streams_ended),
+    FRONTEND(event_count),
+    FRONTEND(event_bytes),
+    FRONTEND(event_resets),
+    FRONTEND(publish_count),
+    FRONTEND(publish_refused),
+    FRONTEND(delivered_count),
+    FRONTEND(resumed_count),
+    FRONTEND(resume_reset_count),
+    FRONTEND(history_dropped),
 };
 
 enum { RUNS = sizeof(runs) / sizeof(runs[0]) };

@@ -10,6 +10,8 @@
 #include "supervisor/upgrade.h"
 #include "oribi/observe/observe.h"
 #include "oribi/supervisor/control_client.h"
+#include "oribi/supervisor/publish.h"
+#include "oribi/worker/frontend_protocol.h"
 
 #include "oribi/base/clock.h"
 #include "oribi/base/error.h"
@@ -356,6 +358,18 @@ static void answer_status(struct oribi__context *context, struct client *client,
     oribi_buf_deinit(&out);
 }
 
+/* The client gets the inbox itself, and publishes as often as it likes. */
+static void answer_publisher(struct oribi__context *context, struct client *client)
+{
+    static const char ok[] = "ok\n";
+    if (context->process.inbox_fd < 0) {
+        answer(client, false, ORIBI__PUBLISH_NEEDS);
+        return;
+    }
+    (void)oribi__frontend_message_send(client->fd, ORIBI_SLICE(ok), context->process.inbox_fd); /* it may be gone */
+    drop(client);
+}
+
 /* The line says "stacks" or "stacks json". */
 void oribi__control_stacks(struct oribi__context *context)
 {
@@ -440,6 +454,8 @@ static void command(struct oribi__context *context, struct client *client)
     } else if (is_one_of(line, stacks)) {
         client->command = ORIBI__COMMAND_STACKS;
         (void)oribi__stacks_ask(context->observe); /* one that is open is answered to all */
+    } else if (strcmp(line, "publisher") == 0) {
+        answer_publisher(context, client);
     } else if (context->policy.stopping && strncmp(line, "stop", 4) != 0) {
         answer(client, false, "the server stops");
     } else if (strcmp(line, "reload") == 0) {

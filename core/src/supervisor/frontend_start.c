@@ -110,18 +110,20 @@ static int start_program(struct oribi__context *context, uint32_t i, int text, i
     const struct oribi__process_context *process = &context->process;
     char *argv[] = {frontends->program, NULL};
     struct oribi_start start = {.argv = argv, .environ = context->start.environ, .dir = context->start.dir};
-    char env[192];
+    char env[256];
+    char inbox[ORIBI__FRONTEND_INBOX_TEXT_CAP];
     int log_fd = oribi_log_fd();
     int access_fd = oribi__frontends_access_log_fd(context);
-    int keep[ORIBI_LISTENERS_MAX + 9] = {
+    int keep[ORIBI_LISTENERS_MAX + 9 + ORIBI__FRONTEND_INBOX_FDS] = {
         text, control, process->board.fd, process->handoff.take_fd, process->handoff.give_fd, log_fd};
     size_t count = 6;
     uint32_t share = ORIBI_CHANNELS_MAX / ORIBI_FRONTENDS_MAX;
-    (void)snprintf(env, sizeof(env), "ORIBI_FRONTEND=%d %d %d %d %u %d %d %d %d %d %u %u %d %u",
+    count += oribi__frontend_inbox_give(&frontends->inbox, process, i == 0, inbox, sizeof(inbox), keep + count);
+    (void)snprintf(env, sizeof(env), "ORIBI_FRONTEND=%d %d %d %d %u %d %d %d %d %d %u %u %d %u%s",
                    ORIBI_FRONTEND_PROTOCOL, text, control, process->board.fd, process->board.count,
                    process->handoff.take_fd, process->handoff.give_fd,
                    /* numbers fit */
-                   frontends->tickets_fd, log_fd, access_fd, 1 + i * share, share, frontends->slots_fd, i);
+                   frontends->tickets_fd, log_fd, access_fd, 1 + i * share, share, frontends->slots_fd, i, inbox);
     if (frontends->tickets_fd >= 0)
         keep[count++] = frontends->tickets_fd;
     if (frontends->slots_fd >= 0)
@@ -131,7 +133,7 @@ static int start_program(struct oribi__context *context, uint32_t i, int text, i
     for (uint32_t k = 0; k < process->listeners->count; k++)
         if (process->listeners->items[k].frontend)
             keep[count++] = process->listeners->items[k].fd;
-    char *extra[] = {env, (char *)"ORIBI_MOLD=", (char *)"ORIBI_UPGRADE=", NULL};
+    char *extra[] = {env, (char *)"ORIBI_MOLD=", (char *)"ORIBI_UPGRADE=", (char *)"ORIBI_INBOX=", NULL};
     oribi__children_ours(true);
     int code = oribi_start_again(&start, extra, keep, count, pid);
     oribi__children_ours(false);
@@ -311,6 +313,8 @@ void oribi__frontends_start(struct oribi__context *context)
     const struct oribi_options *options = context->process.options;
     oribi__frontends_warn_of_unused(options, context->process.listeners);
     if (!oribi__frontends_wanted(context->process.listeners) || !context->kind->serves) {
+        oribi__frontend_inbox_close(&frontends->inbox); /* a predecessor's */
+        oribi__close(&context->process.inbox_fd);
         oribi__serve(context);
         return;
     }
@@ -327,7 +331,9 @@ void oribi__frontends_start(struct oribi__context *context)
     if (frontends->set.count > ORIBI_FRONTENDS_MAX)
         frontends->set.count = ORIBI_FRONTENDS_MAX;
     frontends->beginning = true;
-    if (oribi__frontend_text_local(options, &frontends->local) < 0)
+    if (oribi__frontend_inbox_make(&frontends->inbox, &context->process) < 0)
+        begin_failed(context, "cannot make the inbox of publications");
+    else if (oribi__frontend_text_local(options, &frontends->local) < 0)
         begin_failed(context, "out of memory");
     else
         begin_more(context);

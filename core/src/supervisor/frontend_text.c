@@ -54,6 +54,8 @@ static const char *const frontend_options[] = {
     "websocket_pending_max",
     "websockets_max",
     "websocket_rate_max",
+    "events_ping",
+    "events_max",
     "error_log_format",
     "quiet",
     "verbose",

@@ -326,6 +326,7 @@ static void init(struct oribi__context *context)
     struct oribi__frontends *frontends = context->frontends;
     frontends->tickets_fd = -1;
     frontends->slots_fd = -1;
+    oribi__frontend_inbox_init(&frontends->inbox);
     frontends->tickets_turn = (struct oribi_timer){.expired = turn_tickets, .owner = context};
     frontends->begin_late = (struct oribi_timer){.expired = oribi__frontends_begin_late, .owner = context};
     frontends->renewal_late = (struct oribi_timer){.expired = oribi__frontends_renewal_late, .owner = context};
@@ -341,6 +342,17 @@ static void init(struct oribi__context *context)
         frontend->until = (struct oribi_timer){.expired = oribi__frontend_time_is_over, .owner = frontend};
         frontends->set.processes[i] = &frontend->process;
     }
+}
+
+static int begin(struct oribi__context *context, char *error)
+{
+    oribi__frontend_inbox_inherit(&context->frontends->inbox, &context->process);
+    return 0;
+}
+
+size_t oribi__frontends_hand_inbox_over(const struct oribi__context *context, char *text, int *keep)
+{
+    return oribi__frontend_inbox_hand_over(&context->frontends->inbox, &context->process, text, keep);
 }
 
 /* A stop of a server that is not up yet ends it here: its policy has begun nothing. */
@@ -362,6 +374,7 @@ static void let_go(struct oribi__context *context)
         oribi__close(&frontends->items[i].control_fd);
     oribi__close(&frontends->tickets_fd);
     oribi__close(&frontends->slots_fd);
+    oribi__frontend_inbox_close(&frontends->inbox);
 }
 
 /* Keys of ours are wiped by their owner; a child may not have them (oribi_os_seclude()). */
@@ -415,6 +428,7 @@ void oribi__frontends_close(struct oribi__context *context)
 const struct oribi__module oribi__frontends_module = {
     .bytes = sizeof(struct oribi__frontends),
     .init = init,
+    .begin = begin,
     .settle = settle,
     .let_go = let_go,
     .forget = forget,

@@ -11,6 +11,7 @@
 #include "oribi/base/buf.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -66,5 +67,8 @@ void oribi__frontends_give_up(struct oribi__context *context);
 void oribi__frontends_note_sole(struct oribi__context *context, bool sole);
 
 void oribi__frontends_reopen(struct oribi__context *context); /* logs */
+
+/* For the start of a successor: oribi__frontend_inbox_hand_over() of this server's. */
+size_t oribi__frontends_hand_inbox_over(const struct oribi__context *context, char *text, int *keep);
 
 #endif

@@ -6,6 +6,7 @@
 #include "oribi/observe/observe.h"
 #include "oribi/supervisor/frontend_text.h"
 #include "supervisor/context.h"
+#include "supervisor/frontend_inbox.h"
 #include "supervisor/frontend_passwords.h"
 #include "supervisor/frontends.h"
 
@@ -49,6 +50,7 @@ struct oribi__frontends {
     struct oribi_tls_tickets *tickets; /* mapped */
     struct oribi_timer tickets_turn;
     int slots_fd;
+    struct oribi__frontend_inbox inbox;
     bool beginning; /* the server is not up before all of them are ready */
     uint32_t begun; /* so many of them were started */
     struct oribi_timer begin_late;

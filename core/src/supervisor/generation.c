@@ -1,7 +1,8 @@
 /* Starting a mold: the first by the language's fork, later ones by exec so that new code counts. A command that is
  * started by exec finds its process context in its environment:
  *
- *   ORIBI_MOLD     "layout generation socket message life board board_count parent take give": it is to become a mold
+ *   ORIBI_MOLD     "layout generation socket message life board board_count parent inbox take give": it is to become a
+ *                  mold; inbox -1: there is none
  *   ORIBI_METRICS  the application's metrics (context.h)
  *   ORIBI_LISTEN   the listening sockets, for a successor too (listener.h, upgrade.h)
  *
@@ -120,14 +121,15 @@ static int exec_mold(struct oribi__context *context, pid_t *pid)
     char mold[160];
     char handoff[24];
     char metrics[ORIBI__APP_STORE_TEXT_CAP];
-    int keep[ORIBI_LISTENERS_MAX + 7];
+    int keep[ORIBI_LISTENERS_MAX + 8];
     size_t count = oribi__listeners_to_keep(context, listen, sizeof(listen), keep);
     oribi_handoff_export(&context->process.handoff, handoff, sizeof(handoff));
-    (void)snprintf(mold, sizeof(mold), "ORIBI_MOLD=%u %u %d %d %d %d %u %ld %s", (unsigned)ORIBI__LAYOUT,
+    (void)snprintf(mold, sizeof(mold), "ORIBI_MOLD=%u %u %d %d %d %d %u %ld %d %s", (unsigned)ORIBI__LAYOUT,
                    context->molds->next.generation, context->molds->next.fds[1], context->process.message_fd,
                    context->process.life_fd,
-                   /* ten numbers fit */
-                   context->process.board.fd, context->process.board.count, (long)context->pid, handoff);
+                   /* eleven numbers fit */
+                   context->process.board.fd, context->process.board.count, (long)context->pid,
+                   context->process.inbox_fd, handoff);
     keep[count++] = context->molds->next.fds[1];
     keep[count++] = context->process.message_fd;
     keep[count++] = context->process.life_fd;
@@ -136,6 +138,8 @@ static int exec_mold(struct oribi__context *context, pid_t *pid)
     keep[count++] = context->process.handoff.give_fd;
     if (context->process.app.fd >= 0)
         keep[count++] = context->process.app.fd;
+    if (context->process.inbox_fd >= 0)
+        keep[count++] = context->process.inbox_fd;
     oribi__app_store_text(&context->process.app, metrics);
     char *extra[] = {mold,
                      listen,
@@ -143,6 +147,7 @@ static int exec_mold(struct oribi__context *context, pid_t *pid)
                      (char *)"LISTEN_FDS=",
                      (char *)"LISTEN_PID=",
                      (char *)"ORIBI_UPGRADE=",
+                     (char *)"ORIBI_INBOX=",
                      (char *)"ORIBI_UPGRADE_WORKERS=",
                      (char *)"ORIBI_TOTALS=",
                      (char *)"ORIBI_SINGLE=",

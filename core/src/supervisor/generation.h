@@ -15,7 +15,7 @@
 struct oribi__context;
 
 enum {
-    ORIBI__PROTOCOL = 1,
+    ORIBI__PROTOCOL = 2,
     /* Builds that lay out shared memory differently must not share it. */
     ORIBI__LAYOUT = ORIBI__PROTOCOL << 28 ^ (int)sizeof(struct oribi_slot) << 14 ^
                     (int)sizeof(struct oribi_stacks) << 1 ^ (int)sizeof(struct oribi_stack) << 5 ^

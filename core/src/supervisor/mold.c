@@ -17,6 +17,7 @@
 #include "oribi/base/mem.h"
 #include "oribi/base/os/os_process.h"
 #include "oribi/worker/app_metrics.h"
+#include "oribi/worker/inbox.h"
 #include "oribi/worker/logs/access_log.h"
 #include "oribi/base/signals.h"
 
@@ -145,8 +146,9 @@ int oribi__handed_down_read(struct oribi__handed_down *from, char *error)
     long parent = 0;
     const char *text = getenv("ORIBI_MOLD");
     char handoff[24] = "";
-    int n = sscanf(text ? text : "", "%u %u %d %d %d %d %u %ld %23s", &layout, &from->generation, &from->socket_fd,
-                   &from->message_fd, &from->life_fd, &from->board_fd, &from->board_count, &parent, handoff);
+    int n = sscanf(text ? text : "", "%u %u %d %d %d %d %u %ld %d %23s", &layout, &from->generation, &from->socket_fd,
+                   &from->message_fd, &from->life_fd, &from->board_fd, &from->board_count, &parent, &from->inbox_fd,
+                   handoff);
     (void)unsetenv("ORIBI_MOLD"); /* fails for names with `=` only */
     from->parent = (pid_t)parent;
     if (n >= 1 && layout != (unsigned)ORIBI__LAYOUT) {
@@ -156,12 +158,14 @@ int oribi__handed_down_read(struct oribi__handed_down *from, char *error)
         return ORIBI_EINVAL;
     }
     const int fds[] = {from->socket_fd, from->message_fd, from->life_fd, from->board_fd};
-    for (size_t i = 0; n == 9 && i < sizeof(fds) / sizeof(fds[0]); i++)
+    for (size_t i = 0; n == 10 && i < sizeof(fds) / sizeof(fds[0]); i++)
         if (oribi_os_set_cloexec(fds[i], true) < 0)
             n = 0;
-    if (n == 9 && oribi_handoff_import(&from->handoff, handoff) < 0)
+    if (n == 10 && from->inbox_fd >= 0 && oribi_os_set_cloexec(from->inbox_fd, true) < 0)
         n = 0;
-    if (n == 9 && from->board_count > 0 && from->board_count <= ORIBI_SLOTS_MAX)
+    if (n == 10 && oribi_handoff_import(&from->handoff, handoff) < 0)
+        n = 0;
+    if (n == 10 && from->board_count > 0 && from->board_count <= ORIBI_SLOTS_MAX)
         return 0;
     (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "ORIBI_MOLD cannot be read: \"%.80s\"", text ? text : "");
     return ORIBI_EINVAL;
@@ -184,6 +188,7 @@ int oribi_mold_inherit(const struct oribi_supervisor_setup *setup, struct oribi_
                                                     .prefork = setup->prefork != NULL,
                                                     .handoff = from.handoff,
                                                     .message_fd = from.message_fd,
+                                                    .inbox_fd = from.inbox_fd,
                                                     .life_fd = from.life_fd};
     if (!mold->context.listeners) /* lives as long as the process */
         mold->context.listeners = oribi_mem_alloc(1, sizeof(*mold->context.listeners));
@@ -194,6 +199,7 @@ int oribi_mold_inherit(const struct oribi_supervisor_setup *setup, struct oribi_
     }
     if (code == 0)
         oribi_app_metrics_enter(&mold->context.app.view, from.generation, ORIBI_METRIC_NOBODY);
+    oribi_publisher_enter(from.inbox_fd);
     if (code == 0 && (code = oribi__open_logs(&mold->context, error)) < 0)
         code = fail(mold, code, error);
     if (code == 0)

@@ -70,6 +70,7 @@ struct oribi__handed_down {
     int socket_fd;
     int message_fd;
     int life_fd;
+    int inbox_fd; /* -1: none */
     int board_fd;
     struct oribi_handoff handoff;
     uint32_t board_count;

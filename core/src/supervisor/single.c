@@ -318,6 +318,7 @@ static void become(struct oribi_single *single)
                      (char *)"ORIBI_MOLD=",
                      (char *)"ORIBI_METRICS=",
                      (char *)"ORIBI_UPGRADE=",
+                     (char *)"ORIBI_INBOX=",
                      (char *)"ORIBI_UPGRADE_WORKERS=",
                      (char *)"ORIBI_TOTALS=",
                      (char *)"ORIBI_CONTROL_PATH=",

@@ -19,6 +19,7 @@
 #include "oribi/policy/signal_table.h"
 #include "oribi/supervisor/prefork.h"
 #include "oribi/worker/app_metrics.h"
+#include "oribi/worker/inbox.h"
 #include "oribi/worker/logs/access_log.h"
 
 #include "oribi/base/error.h"
@@ -175,6 +176,7 @@ int oribi_supervisor_create(const struct oribi_supervisor_setup *setup, struct o
                                         .handoff = {-1, -1},
                                         .board = {.fd = -1},
                                         .app = {.fd = -1},
+                                        .inbox_fd = -1,
                                         .message_fd = -1,
                                         .life_fd = -1};
     context->kind = oribi__kind_of(setup->prefork);
@@ -204,6 +206,7 @@ int oribi_supervisor_create(const struct oribi_supervisor_setup *setup, struct o
     if (oribi__app_store_create(&context->process.app, options->metrics_max) < 0)
         return fail(supervisor, ORIBI_ENOMEM, "cannot map the application's metrics", error);
     oribi_app_metrics_enter(&context->process.app.view, 1, ORIBI_METRIC_NOBODY); /* the first mold inherits it */
+    oribi_publisher_enter(-1);
     oribi__prefork_begin(context, setup->prefork);
     begin_policy(context, workers_max);
     oribi__signals_install(context);
@@ -244,6 +247,7 @@ static void close_process(struct oribi__process_context *process)
 {
     oribi_os_close(process->message_fd);
     oribi_os_close(process->life_fd);
+    oribi_os_close(process->inbox_fd);
     oribi_handoff_close(&process->handoff);
     if (process->access_log)
         oribi_access_log_close(process->access_log);
@@ -276,6 +280,7 @@ void oribi_supervisor_destroy(struct oribi_supervisor *supervisor)
     struct oribi__context *context = &supervisor->context;
     context->kind->leave_signals(context);
     oribi_app_metrics_leave();
+    oribi_publisher_leave();
     oribi__children_let_go(NULL, NULL);
     oribi__daemon_release(context, 1);
     oribi__control_stopped(context);

@@ -15,6 +15,7 @@
 #include "oribi/base/os/os.h"
 #include "oribi/base/os/os_process.h"
 #include "oribi/worker/app_metrics.h"
+#include "oribi/worker/inbox.h"
 #include "oribi/worker/worker.h"
 #include "oribi/supervisor/prefork.h"
 
@@ -200,6 +201,7 @@ struct oribi_link *oribi__link_new(const struct oribi__process_context *context,
     atomic_store(&slot->generation, child->generation);
     oribi_log_identify((int)child->index, child->generation);
     oribi_app_metrics_enter(&context->app.view, child->generation, (int32_t)child->index);
+    oribi_publisher_enter(context->inbox_fd);
     if (oribi_wake_create(&child->wake) < 0) {
         child->wake = (struct oribi_wake){-1, -1};
         oribi_log(ORIBI_LOG_WARN, "worker %u: cannot make its wake descriptor: %s", child->index,

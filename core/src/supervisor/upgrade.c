@@ -4,6 +4,8 @@
 
 #include "supervisor/context.h"
 #include "supervisor/control_socket.h"
+#include "supervisor/frontend_inbox.h"
+#include "supervisor/frontends.h"
 #include "supervisor/module.h"
 #include "supervisor/generation.h"
 #include "supervisor/server_pid.h"
@@ -57,7 +59,8 @@ struct oribi_policy_event oribi__upgrade_start(struct oribi__context *context)
     char workers_text[64] = "ORIBI_UPGRADE_WORKERS=";
     char control_text[ORIBI__CONTROL_PATH_CAP + 24];
     char metrics[ORIBI__APP_STORE_TEXT_CAP];
-    int keep[ORIBI_LISTENERS_MAX + 3];
+    char inbox[ORIBI__FRONTEND_INBOX_TEXT_CAP];
+    int keep[ORIBI_LISTENERS_MAX + 3 + ORIBI__FRONTEND_INBOX_FDS];
     int fds[2];
     pid_t pid = -1;
     size_t count = oribi__listeners_to_keep(context, listen, sizeof(listen), keep);
@@ -77,6 +80,7 @@ struct oribi_policy_event oribi__upgrade_start(struct oribi__context *context)
                      totals_text,
                      workers_text,
                      metrics,
+                     inbox,
                      (char *)"LISTEN_FDS=",
                      (char *)"LISTEN_PID=",
                      (char *)"WATCHDOG_PID=", /* the service manager watches the successor from now on */
@@ -85,6 +89,7 @@ struct oribi_policy_event oribi__upgrade_start(struct oribi__context *context)
                      (char *)"ORIBI_UPGRADE_WHY=2",
                      NULL};
     keep[count++] = fds[1];
+    count += oribi__frontends_hand_inbox_over(context, inbox, keep + count);
     if (context->process.app.fd >= 0)
         keep[count++] = context->process.app.fd;
     if (oribi__inherited_totals_make(&context->observe->inherited) < 0) {

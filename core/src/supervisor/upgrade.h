@@ -5,6 +5,7 @@
  *   ORIBI_UPGRADE_WHY  set: write "E", a line and a NUL there before failing; "2": the predecessor also knows "S", a
  *                      command to stop, and "N", to stop now, which the successor was given and which mean both
  *   ORIBI_UPGRADE_WORKERS  "asked configured": workers asked for by ctl or a signal, and by the configuration
+ *   ORIBI_INBOX        the inbox of publications (frontend_inbox.h)
  *   ORIBI_CONTROL_PATH  where the control socket is that the predecessor's options do not name
  *
  * A command to stop that comes by the successor is an event of the predecessor; so is that all workers of the successor

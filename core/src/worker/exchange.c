@@ -7,6 +7,7 @@
 #include "worker/placement/accept.h"
 #include "worker/placement/ownership.h"
 #include "worker/reply.h"
+#include "worker/events.h"
 #include "worker/socket.h"
 
 #include "oribi/base/clock.h"
@@ -105,6 +106,7 @@ struct oribi_req *oribi__exchange_begin(struct oribi__exchange *exchange, struct
     exchange->framed = NULL;
     exchange->coder = NULL;
     exchange->websocket = NULL;
+    exchange->events = NULL;
     exchange->none_match = oribi_slice(NULL, 0);
     exchange->phase = ORIBI_PHASE_OPEN;
     exchange->status = 0;
@@ -180,17 +182,19 @@ static inline __attribute__((always_inline)) void end_call(struct oribi__exchang
     if (oribi__shared(w))
         oribi__threads_publish(w);
     atomic_store_explicit(&slot->request_count, w->request_count, memory_order_release);
-    if (logged && w->setup.access_log)
+    if (logged && w->setup.access_log && !oribi__events_told(exchange)) /* of those the frontend writes it */
         oribi__log_access(exchange, status, now_us);
     if (logged)
         oribi__logged_end(exchange);
     if (__builtin_expect(call_us > ORIBI_LONG_US, 0))
         oribi__slow_end(exchange, status, now_us);
     oribi_buf_deinit(&exchange->held);
-    if (__builtin_expect((uintptr_t)exchange->framed | (uintptr_t)exchange->coder | (uintptr_t)exchange->websocket,
+    if (__builtin_expect((uintptr_t)exchange->framed | (uintptr_t)exchange->coder | (uintptr_t)exchange->websocket |
+                             (uintptr_t)exchange->events,
                          0)) { /* one comparison for all */
         oribi__framed_free(exchange);
         oribi__socket_free(exchange);
+        oribi__events_free(exchange);
         oribi__compress_give_back(exchange);
     }
     oribi__call_took(w, call_us, now_us);

@@ -41,6 +41,7 @@ struct oribi__exchange {
     struct oribi__framed *framed;         /* of a stream that the application frames itself, else NULL */
     struct oribi__coder *coder;           /* of an answer that is compressed, else NULL */
     struct oribi__socket_call *websocket; /* of a handshake that was accepted, or of a call; else NULL */
+    struct oribi__event_wish *events;     /* of an event stream; else NULL */
     struct oribi_slice none_match; /* If-None-Match as it came, where the application sees it expanded; else NULL */
     enum oribi__phase phase;
     enum oribi_framing framing;

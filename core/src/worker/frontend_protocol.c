@@ -1,6 +1,7 @@
 /* Messages with a descriptor. Local content, as a supervisor tells its frontends of it: the options it is made of, and
  * reading its text from a descriptor. The supervisor reads the text of a mold so, a frontend that of its supervisor. */
 #include "oribi/worker/frontend_protocol.h"
+#include "oribi/worker/inbox.h"
 
 #include "oribi/base/error.h"
 #include "oribi/base/os/os.h"
@@ -84,21 +85,6 @@ int oribi__frontend_message_send(int socket_fd, struct oribi_slice text, int pas
 
 ssize_t oribi__frontend_message_receive(int socket_fd, char *dst, size_t cap, int *passed)
 {
-    /* Room for one descriptor and no more: the kernel closes others. */
-    union {
-        struct cmsghdr align;
-        char room[CMSG_LEN(sizeof(int))];
-    } control;
-    struct iovec vec = {dst, cap};
-    struct msghdr message = {
-        .msg_iov = &vec, .msg_iovlen = 1, .msg_control = control.room, .msg_controllen = CMSG_LEN(sizeof(int))};
-    *passed = -1;
-    ssize_t n = oribi_os_receive(socket_fd, &message);
-    if (n < 0)
-        return n;
-    const struct cmsghdr *head = CMSG_FIRSTHDR(&message);
-    if (head && head->cmsg_level == SOL_SOCKET && head->cmsg_type == SCM_RIGHTS)
-        memcpy(passed, CMSG_DATA(head), sizeof(int));
-    *passed = oribi_os_lift(*passed);
-    return n;
+    bool cut;
+    return oribi_inbox_receive_cut(socket_fd, dst, cap, passed, &cut);
 }

@@ -2,6 +2,7 @@
 #include "worker/reply.h"
 #include "worker/call.h"
 #include "worker/compress.h"
+#include "worker/events.h"
 #include "worker/logs/exchange_log.h"
 #include "worker/placement/ownership.h"
 #include "worker/socket.h"
@@ -165,6 +166,9 @@ int oribi__reply_head(struct oribi__exchange *exchange, int status, const struct
         .added = r->config.added,
         .reason_index = UINT32_MAX,
     };
+    if (__builtin_expect(exchange->base.head.wants_events, 0) &&
+        oribi__events_refuse_head(exchange, status, headers, header_count))
+        return ORIBI_EAPP;
     if (__builtin_expect(res.detached && exchange->base.conn->channel, 0))
         oribi__lend_channel(exchange->worker, exchange->base.conn); /* its head goes the way that follows */
     if (__builtin_expect(exchange->worker->options->request_id_header != NULL, 0))
@@ -390,6 +394,8 @@ int oribi_reply(struct oribi_req *req, int status, const struct oribi_header *he
     assert(exchange->phase == ORIBI_PHASE_OPEN);
     if (__builtin_expect(exchange->websocket != NULL, 0) && status == 101)
         return oribi__socket_reply_accept(exchange, headers, header_count);
+    if (__builtin_expect(exchange->events != NULL, 0) && status == 200)
+        return oribi__events_reply(exchange, headers, header_count);
     if (__builtin_expect(exchange->worker->compression != NULL, 0))
         return oribi__compress_reply(exchange, status, headers, header_count, body, body_count);
     return oribi__reply_whole(exchange, status, headers, header_count, body, body_count,

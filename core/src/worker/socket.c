@@ -68,6 +68,39 @@ static int refuse(char *error, const char *text)
     return ORIBI_EINVAL;
 }
 
+static int check_channel(struct oribi_slice channel, char *error)
+{
+    if (oribi_channel_name_is_valid(channel))
+        return 0;
+    return refuse(error, channel.n == 0                             ? "the name of a channel is empty"
+                         : channel.n > ORIBI_CHANNEL_NAME_BYTES_MAX ? "the name of a channel is longer than 256 bytes"
+                                                                    : "the name of a channel is not UTF-8, or has a "
+                                                                      "control character");
+}
+
+int oribi_socket_add_channel(struct oribi_buf *channels, struct oribi_slice channel, struct oribi_slice since,
+                             char *error)
+{
+    struct oribi_slice rest = oribi_slice(channels->p, channels->len);
+    struct oribi_slice name;
+    struct oribi_slice position;
+    size_t before = channels->len;
+    int count = 0;
+    int code = check_channel(channel, error);
+    if (code < 0)
+        return code;
+    while (oribi_subscription_read(&rest, &name, &position) > 0)
+        count++;
+    if (count >= ORIBI_CHANNELS_OF_ONE_MAX)
+        return refuse(error, "more than 256 channels");
+    code = oribi_subscription_write(channels, channel, since);
+    if (code == 0 && channels->len > ORIBI_SOCKET_CHANNELS_BYTES_MAX) {
+        channels->len = before;
+        return refuse(error, "the names of the channels are longer than 64 KiB");
+    }
+    return code;
+}
+
 int oribi_socket_accept(struct oribi_req *req, const struct oribi_socket_record *record, char *error)
 {
     struct oribi__exchange *exchange = oribi__exchange_of(req);
@@ -149,17 +182,51 @@ int oribi_socket_read(struct oribi_req *req, struct oribi_socket_record *record,
     return req->body_fd >= 0 ? read_file(oribi__exchange_of(req), data) : 0;
 }
 
+/* A client without ids could not tell messages that it has missed from others. */
+static bool has_ids(const struct oribi_req *req)
+{
+    struct oribi_socket_record record;
+    return oribi_socket_record_read(req->client->websocket, &record) == 0 && record.event != ORIBI_SOCKET_CLOSE &&
+           (record.code & ORIBI_SOCKET_WITH_IDS);
+}
+
+static int check_channel_action(const struct oribi_req *req, const struct oribi_socket_action *action, char *error)
+{
+    int code = check_channel(action->channel, error);
+    if (code < 0)
+        return code;
+    if (action->type == ORIBI_SOCKET_SUBSCRIBE && action->data.n && !has_ids(req))
+        return refuse(error, "subscribe since a position: the socket was not accepted with ids");
+    if (action->type != ORIBI_SOCKET_PUBLISH)
+        return 0;
+    if (!oribi_channel_event_is_valid(action->event))
+        return refuse(error, action->event.n > ORIBI_CHANNEL_EVENT_BYTES_MAX
+                                 ? "the name of an event is longer than 64 bytes"
+                                 : "the name of an event is not UTF-8, or has a control character");
+    if (action->data.n > ORIBI_CHANNEL_MESSAGE_BYTES_MAX)
+        return refuse(error, "a message for a channel is longer than 1 MiB");
+    if (!action->binary && !oribi_websocket_is_text(action->data.p, action->data.n))
+        return refuse(error, "a text message that is not UTF-8");
+    return 0;
+}
+
 int oribi_socket_act(struct oribi_req *req, const struct oribi_socket_action *action, char *error)
 {
     struct oribi__exchange *exchange = oribi__exchange_of(req);
+    int code = 0;
     if (!oribi_socket_called(req))
         return refuse(error, "no call of a WebSocket");
     if (action->type == ORIBI_SOCKET_SEND_TEXT && !oribi_websocket_is_text(action->data.p, action->data.n))
         return refuse(error, "a text message that is not UTF-8");
     if (action->type == ORIBI_SOCKET_DO_CLOSE && !oribi_websocket_is_text(action->data.p, action->data.n))
         return refuse(error, "the reason of a close is not UTF-8");
+    if (action->type == ORIBI_SOCKET_SUBSCRIBE || action->type == ORIBI_SOCKET_UNSUBSCRIBE ||
+        action->type == ORIBI_SOCKET_PUBLISH)
+        code = check_channel_action(req, action, error);
+    if (code < 0)
+        return code;
     struct oribi__socket_call *call = call_of(exchange);
-    int code = call ? oribi_socket_action_write(&call->out, action) : ORIBI_ENOMEM;
+    code = call ? oribi_socket_action_write(&call->out, action) : ORIBI_ENOMEM;
     if (code != ORIBI_ELIMIT)
         return code;
     switch (action->type) {

@@ -413,6 +413,8 @@ int32_t fake_asks(int client, struct fake_ask ask)
     fields[count++] = field(":scheme", "http");
     fields[count++] = field(":path", ask.path ? ask.path : "/");
     fields[count++] = field(":authority", "a");
+    if (ask.accept)
+        fields[count++] = field("accept", ask.accept);
     if (ask.expects)
         fields[count++] = field("expect", ask.expects);
     if (ask.length)

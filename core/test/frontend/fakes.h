@@ -195,6 +195,7 @@ struct fake_ask {
     const char *body;    /* NULL: none */
     bool open;           /* more of the body is to come */
     const char *expects; /* of Expect; NULL */
+    const char *accept;  /* of Accept; NULL */
     const char *length;  /* of Content-Length; NULL */
     const char *trailer; /* value of the trailer x; NULL */
 };

@@ -30,6 +30,7 @@ sub _version {
 sub _run {
     my (@argv) = @_;
     return _control(@argv[1 .. $#argv]) if @argv && $argv[0] eq 'ctl';
+    return _publish(@argv[1 .. $#argv]) if @argv && $argv[0] eq 'publish';
     return _import(@argv[1 .. $#argv]) if @argv && $argv[0] eq 'import';
     return _check_all(@argv[1 .. $#argv]) if @argv && $argv[0] eq 'check';
     return _init(@argv[1 .. $#argv]) if @argv && $argv[0] eq 'init';
@@ -59,10 +60,22 @@ sub _control {
     return $settings->core->_control($command);
 }
 
+# oribi-psgi publish: the same, for a message. A second reading of the words changes no option.
+sub _publish {
+    my (@argv) = @_;
+    my $settings = Oribi::Settings->new;
+    $settings->core->_parse_publish(@argv);
+    return _say(Oribi::Options->publish_help) if $settings->is_on('help');
+    $settings->enter_dir;
+    _find_control($settings, 'publish') unless length $settings->get('control');
+    return $settings->core->_publish(@argv);
+}
+
 # Whoever has to stop a server need not mend its configuration file first: without it, the server is that of the folder,
 # or that of the file's `control` if it stands before the mistake.
 sub _find_control {
-    my ($settings) = @_;
+    my ($settings, $command) = @_;
+    $command //= 'ctl';
     my $why;
     {
         local $@;
@@ -72,7 +85,7 @@ sub _find_control {
     my ($line) = split /\n/, $why;
     my $control = $settings->get('control');
     my $where = length $control ? $control : 'the server of this folder';
-    print STDERR "oribi-psgi: ctl: going on to $where, since the configuration file cannot be read: $line\n";
+    print STDERR "oribi-psgi: $command: going on to $where, since the configuration file cannot be read: $line\n";
     return;
 }
 

@@ -2347,6 +2347,8 @@ websocket_message_max|SIZE||
 websocket_pending_max|SIZE||
 websockets_max|COUNT||
 websocket_rate_max|COUNT||
+events_ping|TIME||
+events_max|COUNT||
 memory_max|SIZE||
 refork_after|COUNT||
 slow_log|TIME||

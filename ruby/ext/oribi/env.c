@@ -13,6 +13,8 @@
  * same object in two requests is frozen: nothing that one does can be seen by the next. */
 #include "entries.h"
 
+#include "oribi/worker/events.h"
+
 #include <unistd.h>
 
 enum {
@@ -407,6 +409,8 @@ void ext_env_build(struct ext_call *call)
         rb_hash_aset(env, key_protocols, ext_env_protocols(head));
         ext_websocket_offer(call);
     }
+    if (oribi_events_asked(call->req))
+        ext_events_offer(call);
 }
 
 void ext_env_close(struct ext_call *call)

@@ -28,6 +28,7 @@ RUBY_FUNC_EXPORTED void Init_oribi(void)
     ext_reply_setup();
     ext_stream_setup();
     ext_websocket_setup();
+    ext_events_setup();
     ext_deadline_setup();
     ext_settings_setup();
     ext_worker_setup();
@@ -36,6 +37,7 @@ RUBY_FUNC_EXPORTED void Init_oribi(void)
     ext_process_setup();
     ext_multipart_setup();
     ext_metrics_setup();
+    ext_publish_setup();
     ext_form_setup();
     ext_http_parser_setup();
     ext_for_rack_setup();

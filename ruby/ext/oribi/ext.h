@@ -1,9 +1,9 @@
 /* Shared by the sources of the extension. Reading order: worker.c (the loop), threads.c (the same with several
  * threads), call.c (one request), env.c (request to Ruby), input.c (bodies in memory), reply.c (Ruby to answer),
- * headers.c and stream.c (parts of an answer), websocket.c (handshakes and calls of sockets), deadline.c (calls that
- * take too long, and those whose client has gone), frames.c (where calls stand), settings.c (options, listeners, logs),
- * texts.c (what the command prints), process.c, prefork.c and fork.c (process control), form.c, http_parser.c,
- * multipart.c and metrics.c (libraries for applications), ext.c (setup).
+ * headers.c and stream.c (parts of an answer), websocket.c (handshakes and calls of sockets), events.c (event streams),
+ * deadline.c (calls that take too long, and those whose client has gone), frames.c (where calls stand), settings.c
+ * (options, listeners, logs), texts.c (what the command prints), process.c, prefork.c and fork.c (process control),
+ * form.c, http_parser.c, multipart.c, metrics.c and publish.c (libraries for applications), ext.c (setup).
  *
  * The core never calls into Ruby, so no core frame ever lies under a Ruby frame and exceptions unwind freely. Ruby
  * code is run under rb_protect in one place, call.c. */
@@ -262,6 +262,9 @@ void ext_headers_setup(void);
 /* metrics.c: the application's own */
 void ext_metrics_setup(void);
 
+/* publish.c */
+void ext_publish_setup(void);
+
 /* reply.c */
 void ext_reply_setup(void);
 
@@ -327,6 +330,12 @@ bool ext_websocket_upgrades(struct ext_call *call);
 
 /* Serves a call of a socket, in the place of the application. May raise; then call->req is still open. */
 void ext_websocket_serve(struct ext_call *call);
+
+/* events.c */
+void ext_events_setup(void);
+
+/* A request that asks for an event stream gets oribi.events. */
+void ext_events_offer(struct ext_call *call);
 
 /* deadline.c */
 extern VALUE ext_call_timeout; /* Oribi::CallTimeout */

@@ -13,6 +13,7 @@
 
 #include "oribi/base/os/os.h"
 #include "oribi/http/status.h"
+#include "oribi/worker/events.h"
 
 enum { PARTS_STACK = 1024 }; /* 16 KiB */
 
@@ -388,6 +389,10 @@ void ext_reply_send(struct ext_call *call)
     bool upgrade = call->req->head->upgrade;
     if (RB_UNLIKELY(upgrade) && ext_websocket_upgrades(call))
         call->code = 101;
+    if (RB_UNLIKELY(oribi_events_streams(call->req)) && call->code == 200) {
+        (void)send_array(call, rb_ary_new(), false); /* whatever middleware has made of the body */
+        return;
+    }
     if (RB_LIKELY(RB_TYPE_P(call->body, T_ARRAY) && !upgrade && !call->worker->sendfile) &&
         send_array(call, call->body, true))
         return;

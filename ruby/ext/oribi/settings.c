@@ -5,6 +5,7 @@
 #include "oribi/base/log.h"
 #include "oribi/config/arguments.h"
 #include "oribi/command/control_command.h"
+#include "oribi/command/publish_command.h"
 
 /* --- Oribi::Options --- */
 
@@ -229,6 +230,41 @@ static VALUE options_parse_control(VALUE self, VALUE argv)
 static VALUE options_control(VALUE self, VALUE command)
 {
     return INT2NUM(oribi_control_command_run(ext_options_get(self), StringValueCStr(command), "oribi"));
+}
+
+static void publish_words(VALUE self, VALUE argv, struct ext_words *words, struct oribi_publish_words *publish)
+{
+    char error[ORIBI_ERROR_TEXT_CAP];
+    ext_words_take(words, argv);
+    check(oribi_publish_command_parse(ext_options_get(self), words->count, words->texts, publish, error), error);
+}
+
+/* Reads a command line of `oribi publish`, for its options.
+ *
+ * @param argv [Array<String>] what follows the word publish
+ * @raise [Oribi::Error] */
+static VALUE options_parse_publish(VALUE self, VALUE argv)
+{
+    struct ext_words words;
+    struct oribi_publish_words publish;
+    publish_words(self, argv, &words, &publish);
+    RB_GC_GUARD(words.holder);
+    RB_GC_GUARD(words.copies);
+    return self;
+}
+
+/* Publishes what the command line says. Signals as with #control.
+ *
+ * @return [Integer] exit code */
+static VALUE options_publish(VALUE self, VALUE argv)
+{
+    struct ext_words words;
+    struct oribi_publish_words publish;
+    publish_words(self, argv, &words, &publish);
+    int code = oribi_publish_command_run(ext_options_get(self), &publish, "oribi");
+    RB_GC_GUARD(words.holder);
+    RB_GC_GUARD(words.copies);
+    return INT2NUM(code);
 }
 
 /* The present value as text that #set accepts; list items are separated by newlines.
@@ -460,6 +496,8 @@ void ext_settings_setup(void)
     rb_define_method(options, "parse", options_parse, 1);
     rb_define_method(options, "parse_control", options_parse_control, 1);
     rb_define_method(options, "control", options_control, 1);
+    rb_define_method(options, "parse_publish", options_parse_publish, 1);
+    rb_define_method(options, "publish", options_publish, 1);
     rb_define_method(options, "app", options_app, 0);
     rb_define_method(options, "include", options_include, 0);
     rb_define_method(options, "require", options_require, 0);

@@ -5,6 +5,7 @@
 #include "oribi/config/options.h"
 #include "oribi/command/completion.h"
 #include "oribi/command/control_command.h"
+#include "oribi/command/publish_command.h"
 
 static VALUE taken_text(struct oribi_buf *buf)
 {
@@ -28,6 +29,14 @@ static VALUE options_control_help(VALUE class)
 {
     struct oribi_buf buf = {0};
     oribi_control_command_help(&buf, "oribi");
+    return taken_text(&buf);
+}
+
+/* @return [String] the text of `oribi publish --help` */
+static VALUE options_publish_help(VALUE class)
+{
+    struct oribi_buf buf = {0};
+    oribi_publish_command_help(&buf, "oribi");
     return taken_text(&buf);
 }
 
@@ -55,6 +64,7 @@ void ext_texts_init(VALUE options)
 {
     rb_define_singleton_method(options, "help_text", options_help, 2);
     rb_define_singleton_method(options, "control_help", options_control_help, 0);
+    rb_define_singleton_method(options, "publish_help", options_publish_help, 0);
     rb_define_method(options, "to_s", options_to_s, 0);
     rb_define_singleton_method(options, "completion", options_completion, 1);
 }

@@ -9,8 +9,8 @@ require_relative "supervisor"
 require_relative "trial"
 
 module Oribi
-  # The `oribi` command: options, config file, then the supervisor; or a sub-command (`oribi ctl`, `oribi check`,
-  # `oribi import`, `oribi init`). A user's mistakes are a line each and exit code 1.
+  # The `oribi` command: options, config file, then the supervisor; or a sub-command (`oribi ctl`, `oribi publish`,
+  # `oribi check`, `oribi import`, `oribi init`). A user's mistakes are a line each and exit code 1.
   class CLI
     def initialize(out: $stdout, err: $stderr)
       @out = out
@@ -21,6 +21,7 @@ module Oribi
     # @return [Integer] exit code
     def run(argv)
       return control(argv.drop(1)) if argv.first == "ctl"
+      return publish(argv.drop(1)) if argv.first == "publish"
       return import(argv.drop(1)) if argv.first == "import"
       return check_all(argv.drop(1)) if argv.first == "check"
       return init(argv.drop(1)) if argv.first == "init"
@@ -49,13 +50,25 @@ module Oribi
       options.control(command)
     end
 
+    # The words may go after the options are known: a second reading changes none of these.
+    def publish(argv)
+      options = Options.new
+      options.parse_publish(argv)
+      return say(Options.publish_help) if options["help"] == "on"
+
+      options.enter_dir
+      find_control(options, "publish") if options["control"].empty?
+      trap(:INT, "SYSTEM_DEFAULT")
+      options.publish(argv)
+    end
+
     # Whoever has to stop a server need not mend its configuration file first: without it, the server is that of the
     # folder, or that of the file's `control` if it stands before the mistake.
-    def find_control(options)
+    def find_control(options, command = "ctl")
       Config.load(options)
     rescue Error => e
       where = options["control"].empty? ? "the server of this folder" : options["control"]
-      @err.puts "oribi: ctl: going on to #{where}, since the configuration file cannot be read: #{e.message.lines.first.chomp}"
+      @err.puts "oribi: #{command}: going on to #{where}, since the configuration file cannot be read: #{e.message.lines.first.chomp}"
     end
 
     def import(argv)

@@ -201,6 +201,8 @@ struct oribi_options {
     int64_t websocket_pending_max;            /* bytes that wait for one client */
     uint32_t websockets_max;                  /* of a frontend; 0: nine tenths of connections_max */
     uint32_t websocket_rate_max;              /* messages a second; 0: any number */
+    int64_t events_ping_ms;                   /* between two comments of an event stream; 0: none is sent */
+    uint32_t events_max;                      /* streams of a frontend; 0: nine tenths of connections_max */
     char *cancel_gone;                        /* off, on, or methods; oribi_options_cancels() reads it */
     char *gone_on;                            /* auto, fin, reset */
 

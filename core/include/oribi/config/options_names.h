@@ -41,7 +41,7 @@ struct oribi__subcommand {
     const char *help;      /* one line */
 };
 
-enum { ORIBI__SUBCOMMANDS = 4 };
+enum { ORIBI__SUBCOMMANDS = 5 };
 
 extern const struct oribi__subcommand oribi__subcommands[ORIBI__SUBCOMMANDS];
 

@@ -40,6 +40,7 @@ struct oribi_head {
     bool expect_continue;    /* 1.1, Expect: 100-continue, and a body follows */
     bool upgrade;            /* Connection: upgrade together with an Upgrade field */
     bool has_body;           /* chunked, or Content-Length present (also 0) */
+    bool wants_events;       /* GET, and Accept names text/event-stream */
     int64_t content_length;  /* bytes of the body; 0 when there is none, -1 when chunked */
     uint32_t dropped_count;  /* fields dropped for `_` in the name, or `Proxy` */
     uint32_t field_count;

@@ -74,6 +74,8 @@ enum oribi_refusal {
     ORIBI_REFUSAL_WEBSOCKET_VERSION, /* of another version than 13 */
     ORIBI_REFUSAL_WEBSOCKET_ORIGIN,  /* from a page of another host */
     ORIBI_REFUSAL_WEBSOCKETS,        /* websockets_max */
+    ORIBI_REFUSAL_EVENTS,            /* events_max */
+    ORIBI_REFUSAL_SUBSCRIPTIONS,     /* subscriptions_max */
     ORIBI_REFUSALS,
 };
 

@@ -57,6 +57,7 @@ struct oribi__process_context {
     struct oribi_log_owner log_owner;    /* the workers' user, while we are root */
     char log_user[64];
     int message_fd; /* to the supervisor; shared by all its molds and workers */
+    int inbox_fd;   /* of publications (worker/inbox.h), for writing; -1: the server has no frontend */
     int life_fd;    /* never written to: at its end the supervisor is dead */
     pid_t supervisor;
     bool prefork;      /* a library's: prefork.h */

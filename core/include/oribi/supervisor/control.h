@@ -9,6 +9,7 @@
  *   reload            when it is done or has failed  upgrade           the same
  *   stop              when everything has ended      stop now
  *   workers +N|-N|N   the new number at once         reopen            log files
+ *   publisher         "ok", and with it the descriptor of the inbox of publications (oribi/supervisor/publish.h)
  *
  * The socket answers root and the user it runs as. */
 #ifndef ORIBI_SUPERVISOR_CONTROL_H

@@ -19,8 +19,9 @@
  *   client_ca_name    what it is called
  *
  * ORIBI_FRONTEND in the environment: "version text control board count take give tickets log access first channels
- * slots slot", numbers, of which text, control, board, take, give, tickets (-1: none), log, access (-1: none) and slots
- * (-1: none; worker/frontend_slot.h) are descriptors. */
+ * slots slot inbox inbox_write joins joins_write predecessor", numbers, of which text, control, board, take, give,
+ * tickets (-1: none), log, access (-1: none), slots (-1: none; worker/frontend_slot.h) and the last five (-1: none;
+ * frontend/publish.h) are descriptors. */
 #ifndef ORIBI_WORKER_FRONTEND_PROTOCOL_H
 #define ORIBI_WORKER_FRONTEND_PROTOCOL_H
 
@@ -32,7 +33,7 @@
 #include <sys/types.h>
 
 enum {
-    ORIBI_FRONTEND_PROTOCOL = 6,
+    ORIBI_FRONTEND_PROTOCOL = 7,
     ORIBI_FRONTEND_TEXT_MAX = 64 * 1024 * 1024,
     ORIBI_FRONTEND_LOCAL_MAX = 1024 * 1024,
     ORIBI_FRONTEND_WORD_MAX = 512,

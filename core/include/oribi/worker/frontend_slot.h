@@ -44,14 +44,27 @@ enum {
 };
 extern const uint16_t oribi_frontend_close_codes[ORIBI_FRONTEND_CLOSE_CODES]; /* the last, 0, stands for all others */
 
+/* Why event streams have ended. */
+enum oribi_frontend_event_end {
+    ORIBI_FRONTEND_EVENTS_CLIENT,  /* its client has gone, or its connection has ended */
+    ORIBI_FRONTEND_EVENTS_SLOW,    /* websocket_pending_max */
+    ORIBI_FRONTEND_EVENTS_DRAINED, /* a stop, an upgrade */
+    ORIBI_FRONTEND_EVENTS_FAILED,  /* out of memory, subscriptions_max */
+    ORIBI_FRONTEND_EVENT_ENDS,
+};
+
 struct oribi_frontend_slot {
     /* now; written by the frontend once a turn */
     _Atomic uint32_t clients[ORIBI_FRONTEND_CLIENTS];
     _Atomic uint32_t states[ORIBI_SLOT_CONN_STATES]; /* the same by what they do */
     _Atomic uint32_t streams;                        /* of HTTP/2, without an answer or with an unfinished one */
+    _Atomic uint32_t event_streams;                  /* server-sent events */
     _Atomic uint32_t calls_out;                      /* requests that workers have */
     _Atomic uint32_t queue_len;                      /* whole requests that wait for a worker */
     _Atomic int64_t queue_oldest_us;                 /* since when the oldest of them waits; 0: none waits */
+    _Atomic uint32_t topics;                         /* with a subscriber or a history */
+    _Atomic uint32_t subscriptions;
+    _Atomic uint64_t history_bytes;
     _Atomic int64_t expires_s; /* when the first of its certificates expires, seconds since 1970; 0: it has none */
     /* written by the supervisor: no other server has the frontend's addresses, which may end when the supervisor
      * dies */
@@ -83,11 +96,22 @@ struct oribi_frontend_slot {
     _Atomic uint64_t websocket_closed[ORIBI_FRONTEND_CLOSE_CODES];
     _Atomic uint64_t websocket_messages[2]; /* from clients, to clients; as are the next */
     _Atomic uint64_t websocket_bytes[2];    /* of these messages */
-    char apart[128];                        /* slots of two frontends share no cache line */
+    _Atomic uint64_t event_stream_count;    /* that have begun */
+    _Atomic uint64_t event_streams_ended[ORIBI_FRONTEND_EVENT_ENDS];
+    _Atomic uint64_t event_count;        /* events sent, each client counts */
+    _Atomic uint64_t event_bytes;        /* of these events */
+    _Atomic uint64_t event_resets;       /* oribi.reset, each channel of a stream counts */
+    _Atomic uint64_t publish_count;      /* messages to which it has given a place, as the frontend that leads */
+    _Atomic uint64_t publish_refused;    /* records that no publisher of ours writes, and what memory was not for */
+    _Atomic uint64_t delivered_count;    /* messages to subscribers */
+    _Atomic uint64_t resumed_count;      /* subscriptions that got all that they had missed */
+    _Atomic uint64_t resume_reset_count; /* subscriptions for which the history does not reach back */
+    _Atomic uint64_t history_dropped;    /* messages that history_memory_max has pushed out */
+    char apart[128];                     /* slots of two frontends share no cache line */
 };
 
 enum {
-    ORIBI_FRONTEND_COUNTERS = (offsetof(struct oribi_frontend_slot, websocket_bytes) + 2 * sizeof(uint64_t) -
+    ORIBI_FRONTEND_COUNTERS = (offsetof(struct oribi_frontend_slot, history_dropped) + sizeof(uint64_t) -
                                offsetof(struct oribi_frontend_slot, uncalled_count)) /
                               sizeof(uint64_t),
 };

@@ -30,7 +30,12 @@ bool oribi_socket_asked(const struct oribi_req *req);
 /* The protocols that the client offers, for oribi_websocket_protocol_next(); n 0: none. As long as the request. */
 struct oribi_slice oribi_socket_protocols(const struct oribi_head *head);
 
-/* Accepts the handshake: handler, protocol, state and kept of `record` count. 0; ORIBI_EINVAL, and `error`
+/* Appends a subscription to the channels of a record that is accepted next. 0; ORIBI_EINVAL, and `error` says why: no
+ * name of a channel, or too many of them. ORIBI_ENOMEM. */
+int oribi_socket_add_channel(struct oribi_buf *channels, struct oribi_slice channel, struct oribi_slice since,
+                             char *error);
+
+/* Accepts the handshake: all of `record` but its event and id counts. 0; ORIBI_EINVAL, and `error`
  * (ORIBI_ERROR_TEXT_CAP) says why: no frontend holds this client, the request is no handshake, the client has not
  * offered the protocol, or a part is too long. ORIBI_ENOMEM. Accepting twice replaces the first time. */
 int oribi_socket_accept(struct oribi_req *req, const struct oribi_socket_record *record, char *error);
@@ -40,7 +45,8 @@ int oribi_socket_accept(struct oribi_req *req, const struct oribi_socket_record 
 int oribi_socket_read(struct oribi_req *req, struct oribi_socket_record *record, struct oribi_slice *data);
 
 /* Adds an action to the answer of a call. 0, or ORIBI_EINVAL, and `error` says why: a part is too long, a code that no
- * application may send, or the request is no call. ORIBI_ENOMEM. */
+ * application may send, no name of a channel, a position for a socket without ids, or the request is no call.
+ * ORIBI_ENOMEM. */
 int oribi_socket_act(struct oribi_req *req, const struct oribi_socket_action *action, char *error);
 
 /* Answers a call with its actions. As oribi_reply(). */

@@ -49,8 +49,8 @@ struct oribi_access_entry {
     int64_t wall_ms;              /* when the answer was handed over */
     uint32_t worker;              /* its number */
     uint32_t connection_requests; /* on its connection, this one counted */
-    bool is_socket;               /* a WebSocket has ended: the status is its close code */
-    int64_t messages_in;          /* of a WebSocket: from the client, as bytes_in; and to it */
+    bool is_socket;               /* a WebSocket has ended: the status is its close code; or an event stream */
+    int64_t messages_in;          /* of these: from the client, as bytes_in; and to it */
     int64_t messages_out;
     struct oribi_slice remote_port;
     struct oribi_slice scheme;
