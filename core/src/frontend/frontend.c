@@ -10,6 +10,7 @@
 #include "frontend/frontend.h"
 #include "frontend/local.h"
 #include "frontend/run.h"
+#include "frontend/streams_h2.h"
 #include "frontend/tunnel.h"
 #include "frontend/upstream_request.h"
 #include "frontend/websocket.h"
@@ -268,7 +269,8 @@ static void take_order(struct oribi__frontend *frontend)
 /* How long nothing is to be done without an event, -1: for ever. The reactor adds its own timeouts. */
 static int64_t wait_ms(const struct oribi__frontend *frontend)
 {
-    if (frontend->h2->dirty || frontend->tunnels->posted || frontend->channels->posted || frontend->websockets->posted)
+    if (frontend->h2->dirty || frontend->h2->told || frontend->tunnels->posted || frontend->channels->posted ||
+        frontend->websockets->posted)
         return 0;
     int64_t now_ms = frontend->reactor.now_ms;
     int64_t at_ms = oribi_timers_next_at(&frontend->timers);
@@ -314,6 +316,7 @@ static void turn(struct oribi__frontend *frontend)
     oribi__channels_turn(frontend);
     oribi__arrive_turn(frontend);
     oribi__h1_turn(frontend);
+    oribi__streams_tell(frontend);
     oribi__dispatch(frontend);
     oribi__h2_turn(frontend);
     oribi__tunnel_turn(frontend);

@@ -28,7 +28,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
 
 enum {
     CLOSING_MS = 5000,    /* for the client's Close frame, and for our bytes before it */
@@ -135,9 +134,7 @@ static void shut(struct oribi__websocket *socket)
     if (socket->shut)
         return;
     socket->shut = true;
-    if (socket->peer.transport)
-        socket->peer.transport->shut(socket->peer.transport);
-    (void)shutdown(socket->peer.fd, SHUT_WR); /* fails only if the client has gone, which reading tells */
+    oribi__peer_shut(&socket->peer);
 }
 
 /* Sends what waits, as far as the client takes it. */
@@ -157,7 +154,8 @@ void oribi__websocket_flush(struct oribi__websocket *socket)
             return;
         }
         done += (size_t)sent;
-        frontend->bytes_out += (uint64_t)sent;
+        if (socket->peer.fd >= 0) /* else its connection counts them */
+            frontend->bytes_out += (uint64_t)sent;
     }
     if (socket->life == ORIBI__WEBSOCKET_ENDED)
         return;
@@ -165,7 +163,7 @@ void oribi__websocket_flush(struct oribi__websocket *socket)
         oribi_buf_deinit(&socket->out);
         socket->stalled_ms = 0;
         if (socket->watch.interest & ORIBI_WRITE)
-            oribi_loop_interest(frontend->reactor.loop, &socket->watch, ORIBI_READ);
+            oribi__peer_await(&socket->peer, frontend->reactor.loop, &socket->watch, ORIBI_READ);
         if (socket->life == ORIBI__WEBSOCKET_CLOSING && socket->heard_close)
             oribi__websocket_finish(socket, socket->code);
         else if (socket->life == ORIBI__WEBSOCKET_CLOSING && socket->deaf)
@@ -176,7 +174,7 @@ void oribi__websocket_flush(struct oribi__websocket *socket)
     if (done || !socket->stalled_ms)
         socket->stalled_ms = now_ms(socket);
     oribi__websocket_arm_by(socket, socket->stalled_ms + options_of(socket)->write_timeout_ms);
-    oribi_loop_interest(frontend->reactor.loop, &socket->watch, ORIBI_READ | ORIBI_WRITE);
+    oribi__peer_await(&socket->peer, frontend->reactor.loop, &socket->watch, ORIBI_READ | ORIBI_WRITE);
 }
 
 /* A message of the application's. One may always wait; beyond that the client is too slow. */
@@ -284,10 +282,9 @@ void oribi__websocket_finish(struct oribi__websocket *socket, uint16_t code)
         return;
     oribi__websocket_note_code(socket, code, oribi_slice(NULL, 0));
     socket->life = ORIBI__WEBSOCKET_ENDED;
-    (void)oribi_loop_remove(frontend->reactor.loop, &socket->watch); /* ours */
+    oribi__peer_unwatch(&socket->peer, frontend->reactor.loop, &socket->watch);
     oribi_timers_stop(&frontend->timers, &socket->timer);
     oribi__peer_close(&socket->peer, socket->heard_close);
-    socket->watch.fd = -1;
     oribi_buf_deinit(&socket->in);
     oribi_buf_deinit(&socket->out);
     frontend->websocket_count--;
@@ -307,7 +304,7 @@ void oribi__websocket_finish(struct oribi__websocket *socket, uint16_t code)
 static void on_ready(void *self, struct oribi_watch *watch)
 {
     struct oribi__websocket *socket = (struct oribi__websocket *)watch;
-    if (watch->fd < 0)
+    if (socket->life == ORIBI__WEBSOCKET_ENDED)
         return;
     if (socket->out.len && (watch->ready & ORIBI_WRITE))
         oribi__websocket_flush(socket);
@@ -356,8 +353,7 @@ static void look(void *self)
 
 /* --- the begin --- */
 
-struct oribi__websocket *oribi__websocket_create(struct oribi__frontend *frontend, const struct oribi_head *head,
-                                                 const struct oribi_answer *answer)
+struct oribi__websocket *oribi__websocket_create(struct oribi__frontend *frontend, struct oribi_slice path)
 {
     struct oribi__websocket *socket = oribi_mem_try_alloc(1, sizeof(*socket));
     if (!socket)
@@ -368,14 +364,19 @@ struct oribi__websocket *oribi__websocket_create(struct oribi__frontend *fronten
     socket->timer = (struct oribi_timer){.expired = look, .owner = socket};
     oribi_websocket_init(&socket->reader, ORIBI_WEBSOCKET_SERVER,
                          (uint64_t)frontend->config->options->websocket_message_max);
-    size_t n = head->path.n < PATH_BYTES_MAX ? head->path.n : PATH_BYTES_MAX;
+    size_t n = path.n < PATH_BYTES_MAX ? path.n : PATH_BYTES_MAX;
     socket->path_len = (uint8_t)n;
-    if (oribi_buf_try_append(&socket->message, head->path.p, n) < 0 ||
-        oribi__websocket_answer(frontend, head, answer, &socket->out) < 0) {
+    if (oribi_buf_try_append(&socket->message, path.p, n) < 0) {
         oribi__websocket_discard(socket);
         return NULL;
     }
     return socket;
+}
+
+int oribi__websocket_answer(struct oribi__websocket *socket, const struct oribi_head *head,
+                            const struct oribi_answer *answer)
+{
+    return oribi__websocket_write_answer(socket->frontend, head, answer, &socket->out);
 }
 
 void oribi__websocket_discard(struct oribi__websocket *socket)
@@ -441,7 +442,7 @@ void oribi__websocket_start(struct oribi__websocket *socket, const struct oribi_
     oribi_frontend_slot_count(&frontend->slot->websocket_count, 1);
     socket->watch.fd = peer->fd;
     bool watched = oribi__frontend_reserve_timer(frontend) == 0 &&
-                   oribi_loop_add(frontend->reactor.loop, &socket->watch, peer->fd, ORIBI_WATCH_PEER, ORIBI_READ) == 0;
+                   oribi__peer_watch(peer, frontend->reactor.loop, &socket->watch) == 0;
     if (!watched || oribi_buf_try_append(&socket->in, early.p, early.n) < 0) {
         oribi__websocket_finish(socket, ORIBI_WEBSOCKET_CODE_ABNORMAL);
         return;

@@ -159,7 +159,7 @@ bool oribi__websocket_accepts(const struct oribi_answer *answer)
 }
 
 /* Fields that are written anew, and those that describe the record. */
-static bool is_dropped(const struct oribi_header *header)
+bool oribi__websocket_drops(const struct oribi_header *header, bool tunnel)
 {
     static const struct oribi_slice names[] = {
         {"oribi-websocket", 15},
@@ -169,16 +169,17 @@ static bool is_dropped(const struct oribi_header *header)
         {"content-length", 14},
         {"content-type", 12},
         {"transfer-encoding", 17},
-        {"sec-websocket-extensions", 24},
+        {"sec-websocket-extensions", 24}, /* the last */
     };
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+    size_t count = sizeof(names) / sizeof(names[0]) - (tunnel ? 1 : 0);
+    for (size_t i = 0; i < count; i++)
         if (is_named(header, names[i]))
             return true;
     return false;
 }
 
-int oribi__websocket_answer(struct oribi__frontend *frontend, const struct oribi_head *head,
-                            const struct oribi_answer *answer, struct oribi_buf *out)
+int oribi__websocket_write_answer(struct oribi__frontend *frontend, const struct oribi_head *head,
+                                  const struct oribi_answer *answer, struct oribi_buf *out)
 {
     char accept[ORIBI_WEBSOCKET_ACCEPT_LEN];
     uint32_t count = 0;
@@ -193,7 +194,7 @@ int oribi__websocket_answer(struct oribi__frontend *frontend, const struct oribi
     headers[count++] = (struct oribi_header){"Connection", "Upgrade", 10, 7};
     headers[count++] = (struct oribi_header){"Sec-WebSocket-Accept", accept, 20, sizeof(accept)};
     for (uint32_t i = 0; i < answer->count; i++)
-        if (!is_dropped(&answer->headers[i]))
+        if (!oribi__websocket_drops(&answer->headers[i], false))
             headers[count++] = answer->headers[i];
     struct oribi_response res = {.status = 101,
                                  .headers = headers,

@@ -14,7 +14,8 @@ static void heard(struct oribi__websocket *socket, size_t n)
     socket->heard_ms = now_ms(socket);
     socket->pings = 0;
     socket->message_in += (int64_t)n;
-    socket->frontend->bytes_in += n;
+    if (socket->peer.fd >= 0) /* else its connection counts them */
+        socket->frontend->bytes_in += n;
 }
 
 /* False: the client sends more messages than it may. */
