@@ -94,6 +94,7 @@ void oribi__count_turn(struct oribi__frontend *frontend)
     set(&slot->clients[ORIBI_FRONTEND_WEBSOCKET], frontend->websocket_count);
     put_states(frontend);
     set(&slot->streams, frontend->stream_count);
+    set(&slot->carried, frontend->carried_count);
     set(&slot->calls_out, frontend->calls_out);
     set(&slot->queue_len, frontend->queue_len);
     atomic_store_explicit(&slot->queue_oldest_us,

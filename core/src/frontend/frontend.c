@@ -246,6 +246,11 @@ static void take_order(struct oribi__frontend *frontend)
             if (oribi__frontend_local_open(frontend) < 0)
                 oribi_log(ORIBI_LOG_ERROR, "frontend: out of memory: the local content of a reload is not in force");
             break;
+        case ORIBI_FRONTEND_SOCKETS:
+            if (oribi__websockets_write_rows(frontend, frontend->config->rows_fd))
+                oribi_frontend_rows_written(frontend->config);
+            oribi_os_close(frontend->config->rows_fd);
+            break;
         case ORIBI_FRONTEND_REOPEN:
             oribi__frontend_local_reopen(frontend);
             oribi__answer_reopen(frontend);

@@ -89,6 +89,7 @@ static void count_open(const struct oribi__stream_bytes *bytes, int change)
     if (!bytes->watch || !bytes->stream)
         return;
     bytes->stream->client->open_count += (uint32_t)change;
+    bytes->frontend->carried_count += (uint32_t)change;
     oribi__client_waits(bytes->stream->client);
 }
 
@@ -325,7 +326,7 @@ static int answer(struct oribi__stream *stream)
 {
     struct oribi_field *fields = stream->client->frontend->h2->fields;
     uint32_t count = 0;
-    const char *p = stream->out.p;
+    const char *p = stream->out.p ? stream->out.p : ""; /* without a field */
     const char *end = p + stream->out.len;
     while (p < end && count < ORIBI_RESPONSE_FIELDS_MAX) {
         struct oribi_field *field = &fields[count++];

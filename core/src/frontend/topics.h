@@ -15,11 +15,11 @@
 #include <stdint.h>
 
 enum {
-    ORIBI__TOPIC_NAME_BYTES_MAX = 256,       /* at least 1 */
-    ORIBI__TOPIC_EVENT_BYTES_MAX = 64,       /* of the name of an event */
+    ORIBI__TOPIC_NAME_BYTES_MAX = 256,        /* at least 1 */
+    ORIBI__TOPIC_EVENT_BYTES_MAX = 64,        /* of the name of an event */
     ORIBI__TOPIC_MESSAGE_BYTES_MAX = 1 << 20, /* data of a message */
-    ORIBI__SUBSCRIPTIONS_MAX = 256,          /* of one subscriber */
-    ORIBI__HISTORIES_MAX = 32,               /* rules of the option `history` */
+    ORIBI__SUBSCRIPTIONS_MAX = 256,           /* of one subscriber */
+    ORIBI__HISTORIES_MAX = 32,                /* rules of the option `history` */
 };
 
 struct oribi__topics;
@@ -73,7 +73,7 @@ struct oribi__history_rule {
 struct oribi__topics_config {
     const struct oribi__history_rule *rules; /* the first that fits counts; borrowed */
     uint32_t rule_count;
-    size_t history_memory_max; /* bytes of all messages that only histories keep; beyond it the oldest of all go */
+    size_t history_memory_max;  /* bytes of all messages that only histories keep; beyond it the oldest of all go */
     uint32_t subscriptions_max; /* of all subscribers */
     uint64_t epoch;             /* of topics that begin; not 0 */
 };
@@ -126,9 +126,9 @@ struct oribi__topics_totals {
     uint32_t subscriptions;
     uint64_t published;
     uint64_t delivered;
-    uint64_t resumed;      /* subscriptions that got what they had missed */
-    uint64_t resets;       /* … and those that did not */
-    uint64_t history_bytes; /* now */
+    uint64_t resumed;         /* subscriptions that got what they had missed */
+    uint64_t resets;          /* … and those that did not */
+    uint64_t history_bytes;   /* now */
     uint64_t history_dropped; /* messages that history_memory_max pushed out */
 };
 

@@ -432,6 +432,7 @@ void oribi__websocket_start(struct oribi__websocket *socket, const struct oribi_
         sockets->scratch = oribi_mem_alloc(1, ORIBI__WEBSOCKET_SCRATCH_BYTES);
     socket->peer = *peer;
     socket->life = ORIBI__WEBSOCKET_OPEN;
+    socket->over_h2 = peer->fd < 0;
     socket->next = sockets->first;
     if (sockets->first)
         sockets->first->prev = socket;

@@ -59,8 +59,9 @@ struct oribi__websocket {
     bool starved;   /* `in` is fed, and needs more bytes behind it */
     bool feeding;   /* feed() goes on by itself */
     bool shut;      /* nothing more is sent */
-    bool deaf;      /* a fault was found: what the client still sends is dropped */
-    uint16_t code;  /* 0: open */
+    bool over_h2;
+    bool deaf;     /* a fault was found: what the client still sends is dropped */
+    uint16_t code; /* 0: open */
     uint16_t close_len;
     uint16_t drain_code; /* 0: no drain */
     char close_reason[ORIBI_WEBSOCKET_REASON_BYTES_MAX];

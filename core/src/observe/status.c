@@ -196,7 +196,9 @@ static void put_frontend(const struct oribi__observe *observe, uint32_t i, struc
                         (unsigned long long)load(&slot->uncalled_count));
     uint32_t sockets = slot ? atomic_load(&slot->clients[ORIBI_FRONTEND_WEBSOCKET]) : 0;
     if (sockets)
-        oribi_buf_print(out, ", %u WebSocket%s", sockets, oribi_log_plural(sockets));
+        oribi_buf_print(out, ", %u WebSocket%s, %llu messages in, %llu out", sockets, oribi_log_plural(sockets),
+                        (unsigned long long)load(&slot->websocket_messages[0]),
+                        (unsigned long long)load(&slot->websocket_messages[1]));
     uint32_t waiting = slot ? atomic_load(&slot->queue_len) : 0;
     if (waiting)
         oribi_buf_print(out, ", %u waiting", waiting);
@@ -212,12 +214,15 @@ static void put_frontend_json(const struct oribi__observe *observe, uint32_t i, 
                     strcmp(state, "serving") == 0 ? "true" : "false");
     if (slot)
         oribi_buf_print(out,
-                        ",\"connections_open\":%u,\"websockets\":%u,\"streams\":%u,\"queued\":%u,\"calls_out\":%u,"
+                        ",\"connections_open\":%u,\"websockets\":%u,\"websocket_messages_in\":%llu,\"websocket_"
+                        "messages_out\":%llu,\"streams\":%u,\"queued\":%u,\"calls_out\":%u,"
                         "\"requests\":%llu,"
                         "\"requests_uncalled\":%llu",
                         oribi_frontend_slot_open(slot), atomic_load(&slot->clients[ORIBI_FRONTEND_WEBSOCKET]),
-                        atomic_load(&slot->streams), atomic_load(&slot->queue_len), atomic_load(&slot->calls_out),
-                        (unsigned long long)read_by(slot), (unsigned long long)load(&slot->uncalled_count));
+                        (unsigned long long)load(&slot->websocket_messages[0]),
+                        (unsigned long long)load(&slot->websocket_messages[1]), atomic_load(&slot->streams),
+                        atomic_load(&slot->queue_len), atomic_load(&slot->calls_out), (unsigned long long)read_by(slot),
+                        (unsigned long long)load(&slot->uncalled_count));
     oribi_buf_print(out, "}");
 }
 

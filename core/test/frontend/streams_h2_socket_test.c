@@ -4,6 +4,8 @@
 
 #include "fakes.h"
 
+#include "frontend/arrive.h"
+
 #include "oribi/base/buf.h"
 #include "oribi/config/options.h"
 #include "oribi/http/socket_call.h"
@@ -106,6 +108,8 @@ static void test_a_message_and_its_answer(void)
     ok_eq(fake_counters()->websocket_count, 1);
     ok_eq(fake_counters()->states[ORIBI_SLOT_CONN_IDLE], 1);
     ok_eq(fake_counters()->states[ORIBI_SLOT_CONN_CALLING], 0);
+    ok_eq(oribi_frontend_slot_open(fake_counters()), 1);
+    ok_eq(oribi__arrive_held(fake_frontend()), 1);
     says(client, id, 1, "hello");
     is_str(fake_asked(far), MESSAGE "5\r\n\r\nhello");
     acts(far, 't', 0, "hello too", 9);
@@ -128,6 +132,19 @@ static void test_bytes_before_the_answer(void)
     fake_settle();
     is_str(fake_asked(far), MESSAGE "5\r\n\r\nearly");
     acts(far, 0, 0, "", 0);
+    fake_end();
+}
+
+static void test_an_answer_without_a_field(void)
+{
+    fake_begin((struct fake_setup){0});
+    int client = fake_h2_settled();
+    (void)fake_asks(client, chat);
+    fake_settle();
+    int far = fake_take(0);
+    fake_answers(far, "HTTP/1.1 101 x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n");
+    fake_settle();
+    is_str(fake_frames(client), "H1=200 ");
     fake_end();
 }
 
@@ -564,6 +581,7 @@ int main(void)
 {
     test_a_message_and_its_answer();
     test_bytes_before_the_answer();
+    test_an_answer_without_a_field();
     test_the_record_in_pieces();
     test_ends_before_the_record_is_whole();
     test_refusals();
