@@ -447,6 +447,41 @@ E2E.suite("websocket", transports: %i[tcp]) do
 
   # --- what is seen ---
 
+  def test_what_ctl_lists
+    begin_server(workers: 2)
+    assert_equal "0 WebSockets\n", ctl("sockets").first
+    one = socket("/greets?x=1", fields: { "Sec-WebSocket-Protocol" => "chat" })
+    one.message
+    one.ask("four")
+    two = socket
+    enter(two, "gate")
+    id = two.tap { open_gate("gate") }.message && two.ask("id")
+    enter(two, "again")
+    found = JSON.parse(ctl("sockets", "--json").first)
+    assert_equal [2, 2, []], found.values_at("count", "shown", "frontends_silent")
+    called, open = found["sockets"]
+    assert_equal [0, "/greets", "Chat", "chat", "open", OVER_H2], open.values_at("frontend", "path", "handler", "protocol", "state", "http2")
+    assert_equal [1, 2, 4, 25, 0], open.values_at("messages_in", "messages_out", "bytes_in", "bytes_out", "waiting_bytes")
+    assert_match(/\A127\.0\.0\.1:\d+\z/, open["address"])
+    assert_equal [id, "/chat", nil, "called"], called.values_at("id", "path", "protocol", "state")
+    text, status = ctl("sockets")
+    assert status.success?, text
+    assert_match(/^#{id}  127\.0\.0\.1:\d+ +called +\d+ +3 +2 .*  \/chat  Chat$/, text)
+    assert_match(/ +open +\d+ +1 +2 +4 +25  \/greets  Chat  chat$/, text)
+    assert_match(/^2 WebSockets$/, text)
+    open_gate("again")
+  end
+
+  def test_ctl_does_not_wait_for_a_frontend_that_is_stopped
+    begin_server
+    socket
+    stopped = frontend
+    Process.kill(:STOP, stopped)
+    assert_match(/^frontend 0 does not answer; its WebSockets are missing here\n0 WebSockets$/, ctl("sockets").first)
+  ensure
+    Process.kill(:CONT, stopped) if stopped
+  end
+
   def test_counters_and_lines
     begin_server("--access-log", "-", "--access-log-format", "json")
     one = socket("/greets?x=1")
@@ -454,9 +489,10 @@ E2E.suite("websocket", transports: %i[tcp]) do
     assert_equal "four", one.ask("four")
     assert_equal 1, metric('oribi_frontend_connections_open{protocol="websocket"}')
     assert_equal 1, JSON.parse(ctl("status", "--json").first)["frontends"].first["websockets"]
-    assert_match(/^frontend 0, .*, 1 WebSocket$/, ctl("status").first)
+    assert_match(/^frontend 0, .*, 1 WebSocket, 1 messages in, 2 out$/, ctl("status").first)
     assert_equal [1, 2, 4, 22], [metric("oribi_websockets_opened_total"), metric('oribi_websocket_messages_total{direction="out"}'),
                                  metric('oribi_websocket_message_bytes_total{direction="in"}'), metric('oribi_websocket_message_bytes_total{direction="out"}')]
+    assert_match(/^WebSockets +1 open  messages in 0\/s  out 0\/s$/, ctl("top").first)
     one.close_with(1000)
     one.read_close
     wait_until("both lines") { @one.stdout.include?("WEBSOCKET") && @one.stdout.include?("GET") }
