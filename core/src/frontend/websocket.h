@@ -34,8 +34,8 @@ bool oribi__websockets_are_over(const struct oribi__frontend *frontend); /* none
 /* Closes all within frontend_drain; with 1001 where the addresses end (`last`), else with 1012. */
 void oribi__websockets_drain(struct oribi__frontend *frontend, bool last);
 
-/* websocket_rows.c: writes rows of them to an empty file (oribi/worker/frontend_socket_rows.h). False: no memory, or the file takes
- * nothing. */
+/* websocket_rows.c: writes rows of them to an empty file (oribi/worker/frontend_socket_rows.h). False: no memory, or
+ * the file takes nothing. */
 bool oribi__websockets_write_rows(const struct oribi__frontend *frontend, int fd);
 
 /* ---- the handshake (websocket_handshake.c) ---- */

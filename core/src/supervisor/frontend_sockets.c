@@ -1,6 +1,6 @@
 /* `ctl sockets`: each frontend writes rows of its WebSockets into memory that it is lent
- * (worker/frontend_socket_rows.h), while it serves on; a reply is made of them when all have answered, or time is over. A frontend is not trusted with
- * more than its own rows: lengths are checked, texts are escaped. */
+ * (worker/frontend_socket_rows.h), while it serves on; a reply is made of them when all have answered, or time is over.
+ * A frontend is not trusted with more than its own rows: lengths are checked, texts are escaped. */
 #include "supervisor/control_socket.h"
 #include "supervisor/frontends_private.h"
 
