@@ -326,14 +326,13 @@ static int answer(struct oribi__stream *stream)
 {
     struct oribi_field *fields = stream->client->frontend->h2->fields;
     uint32_t count = 0;
-    const char *p = stream->out.p ? stream->out.p : ""; /* without a field */
-    const char *end = p + stream->out.len;
-    while (p < end && count < ORIBI_RESPONSE_FIELDS_MAX) {
+    for (size_t at = 0; at < stream->out.len && count < ORIBI_RESPONSE_FIELDS_MAX;) {
         struct oribi_field *field = &fields[count++];
-        *field = (struct oribi_field){.name = p, .name_len = (uint16_t)strlen(p)};
-        field->value = p + field->name_len + 1;
+        const char *name = stream->out.p + at;
+        *field = (struct oribi_field){.name = name, .name_len = (uint16_t)strlen(name)};
+        field->value = name + field->name_len + 1;
         field->value_len = (uint32_t)strlen(field->value);
-        p = field->value + field->value_len + 1;
+        at += (size_t)field->name_len + field->value_len + 2;
     }
     int code = oribi_h2_answer(stream->h2, 200, fields, count, false);
     stream->out.len = 0;
