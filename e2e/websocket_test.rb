@@ -314,6 +314,22 @@ E2E.suite("websocket", transports: %i[tcp]) do
     wait_until("on_close") { closed_lines.count { |line| line.include?(" 1009 ") } == 2 }
   end
 
+  # The bound of requests is none of messages, which have one of their own.
+  def test_messages_longer_than_a_request_may_be
+    begin_server("--body-bytes-max", "1000", "--websocket-message-max", "300K")
+    one = socket
+    [1001, 20_000, 200_000, 300 * 1024].each { |size| assert_equal size, one.ask("m" * size).bytesize }
+    one.say("m" * (300 * 1024 + 1))
+    assert_equal 1009, one.read_close.first
+    assert_equal 413, curl_status_of("POST", "x" * 1001)
+  end
+
+  def curl_status_of(method, body)
+    out, = Open3.capture2(FrontendServers::PLAIN, "curl", "-sS", "-o", File::NULL, "-w", "%{http_code}", "-X", method, "--data-binary", "@-",
+                          "http://127.0.0.1:#{@one.port}/chat", stdin_data: body)
+    out.to_i
+  end
+
   def test_sockets_max
     begin_server("--websockets-max", "2")
     one, two = socket, socket
