@@ -99,17 +99,17 @@ static int64_t ping_deadline(const struct oribi__websocket *socket)
                                                             : INT64_MAX;
 }
 
-static int64_t or_never(int64_t at_ms)
+/* A drain waits for the call that is out. */
+static int64_t end_deadline(const struct oribi__websocket *socket)
 {
-    return at_ms ? at_ms : INT64_MAX;
+    bool waits = socket->life == ORIBI__WEBSOCKET_CLOSING || (socket->life == ORIBI__WEBSOCKET_OPEN && !socket->call);
+    return waits && socket->end_ms ? socket->end_ms : INT64_MAX;
 }
 
 void oribi__websocket_arm(struct oribi__websocket *socket)
 {
-    int64_t at_ms = oribi_earlier(or_never(socket->closing_ms), ping_deadline(socket));
+    int64_t at_ms = oribi_earlier(end_deadline(socket), ping_deadline(socket));
     at_ms = oribi_earlier(at_ms, oribi__websocket_message_deadline(socket));
-    at_ms = oribi_earlier(at_ms, socket->life == ORIBI__WEBSOCKET_OPEN && !socket->call ? or_never(socket->drain_ms)
-                                                                                        : INT64_MAX);
     if (socket->stalled_ms)
         at_ms = oribi_earlier(at_ms, socket->stalled_ms + options_of(socket)->write_timeout_ms);
     oribi_timers_arm(&socket->frontend->timers, &socket->timer, at_ms);
@@ -208,9 +208,12 @@ void oribi__websocket_note_code(struct oribi__websocket *socket, uint16_t code, 
     if (socket->code)
         return;
     socket->code = code;
-    socket->close_len = (uint16_t)(reason.n < sizeof(socket->close_reason) ? reason.n : sizeof(socket->close_reason));
-    if (socket->close_len)
-        memcpy(socket->close_reason, reason.p, socket->close_len);
+    size_t n = reason.n < ORIBI_WEBSOCKET_REASON_BYTES_MAX ? reason.n : ORIBI_WEBSOCKET_REASON_BYTES_MAX;
+    socket->close_reason = n ? oribi_mem_try_alloc(1, n) : NULL; /* without memory on_close has no reason */
+    if (!socket->close_reason)
+        return;
+    memcpy(socket->close_reason, reason.p, n);
+    socket->close_len = (uint8_t)n;
 }
 
 /* Begins the closing handshake (RFC 6455 7.1.2); nothing where it has begun. */
@@ -224,9 +227,9 @@ void oribi__websocket_close_with(struct oribi__websocket *socket, uint16_t code,
         n = oribi_websocket_write_close(payload, code, oribi_slice(NULL, 0)); /* a reason that is no UTF-8 */
     oribi__websocket_note_code(socket, code, reason);
     socket->life = ORIBI__WEBSOCKET_CLOSING;
-    socket->closing_ms = now_ms(socket) + CLOSING_MS;
+    socket->end_ms = now_ms(socket) + CLOSING_MS;
     socket->message_ms = 0;
-    oribi__websocket_arm_by(socket, socket->closing_ms);
+    oribi__websocket_arm_by(socket, socket->end_ms);
     if (oribi__websocket_put(socket, ORIBI_WEBSOCKET_CLOSE, oribi_slice(payload, n > 0 ? (size_t)n : 0)))
         oribi__websocket_flush(socket);
 }
@@ -257,8 +260,9 @@ static void free_buffers(struct oribi__websocket *socket)
     oribi_buf_deinit(&socket->out);
     oribi_buf_deinit(&socket->answer);
     oribi_buf_deinit(&socket->state);
+    oribi_mem_free(socket->close_reason);
     oribi_mem_free(socket->text);
-    socket->text = NULL;
+    socket->close_reason = socket->text = NULL;
 }
 
 /* An ended socket: on_close, where that is due; else it goes. */
@@ -318,7 +322,7 @@ static void look(void *self)
 {
     struct oribi__websocket *socket = self;
     int64_t now = now_ms(socket);
-    if (socket->closing_ms && now >= socket->closing_ms) {
+    if (socket->life == ORIBI__WEBSOCKET_CLOSING && now >= socket->end_ms) {
         oribi__websocket_finish(socket, ORIBI_WEBSOCKET_CODE_ABNORMAL);
         return;
     }
@@ -327,7 +331,7 @@ static void look(void *self)
         oribi__websocket_finish(socket, ORIBI_WEBSOCKET_CODE_ABNORMAL);
         return;
     }
-    if (socket->life == ORIBI__WEBSOCKET_OPEN && socket->drain_ms && now >= socket->drain_ms && !socket->call)
+    if (socket->life == ORIBI__WEBSOCKET_OPEN && now >= end_deadline(socket))
         oribi__websocket_close_with(socket, socket->drain_code, oribi_slice(NULL, 0));
     if (socket->life == ORIBI__WEBSOCKET_OPEN && is_slow(socket)) {
         oribi__websocket_say(socket, "a message comes too slowly (body_timeout, body_rate_min)",
@@ -450,7 +454,7 @@ void oribi__websocket_start(struct oribi__websocket *socket, const struct oribi_
     }
     socket->heard_ms = now_ms(socket) - (spread_ms ? (int64_t)(next_random(sockets) % (uint64_t)spread_ms) : 0);
     if (frontend->draining) {
-        socket->drain_ms = now_ms(socket);
+        socket->end_ms = now_ms(socket);
         socket->drain_code = ORIBI_WEBSOCKET_CODE_RESTART;
     }
     oribi__websocket_flush(socket);
@@ -487,9 +491,9 @@ void oribi__websockets_drain(struct oribi__frontend *frontend, bool last)
         if (socket->life != ORIBI__WEBSOCKET_OPEN)
             continue;
         socket->drain_code = last ? ORIBI_WEBSOCKET_CODE_GOING_AWAY : ORIBI_WEBSOCKET_CODE_RESTART;
-        socket->drain_ms = now_ms(socket) + at_us / 1000;
+        socket->end_ms = now_ms(socket) + at_us / 1000;
         at_us += step_us;
-        oribi__websocket_arm_by(socket, socket->drain_ms);
+        oribi__websocket_arm_by(socket, socket->end_ms);
     }
 }
 

@@ -22,7 +22,7 @@ static void heard(struct oribi__websocket *socket, size_t n)
 static bool may_send(struct oribi__websocket *socket)
 {
     uint32_t max = options_of(socket)->websocket_rate_max;
-    int64_t second = now_ms(socket) / 1000;
+    uint32_t second = (uint32_t)(now_ms(socket) / 1000);
     if (second != socket->second) {
         socket->second = second;
         socket->second_count = 0;
