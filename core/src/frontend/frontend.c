@@ -9,6 +9,7 @@
 #include "frontend/dispatch.h"
 #include "frontend/frontend.h"
 #include "frontend/local.h"
+#include "frontend/publish.h"
 #include "frontend/run.h"
 #include "frontend/streams_h2.h"
 #include "frontend/tunnel.h"
@@ -138,7 +139,7 @@ static int open_modules(struct oribi__frontend *frontend, char *error)
     oribi_asleep_end(frontend->reactor.asleep);
     oribi_reactor_clock(&frontend->reactor, oribi_clock_us());
     if (oribi_timers_try_reserve(&frontend->timers, ORIBI__FRONTEND_TIMERS) < 0 || oribi__channels_init(frontend) < 0 ||
-        oribi__dispatch_init(frontend) < 0 || oribi__h1_init(frontend) < 0) {
+        oribi__dispatch_init(frontend) < 0 || oribi__h1_init(frontend) < 0 || oribi__publish_init(frontend) < 0) {
         (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "out of memory");
         return ORIBI_ENOMEM;
     }
@@ -169,6 +170,7 @@ void oribi__frontend_destroy(struct oribi__frontend *frontend)
     oribi__channels_deinit(frontend);
     oribi__dispatch_deinit(frontend);
     oribi__h1_deinit(frontend);
+    oribi__publish_deinit(frontend);
     oribi__answer_close(frontend);
     oribi__frontend_local_close(frontend);
     oribi__upstream_deinit(frontend);
@@ -278,7 +280,7 @@ static int64_t wait_ms(const struct oribi__frontend *frontend)
         frontend->websockets->posted)
         return 0;
     int64_t now_ms = frontend->reactor.now_ms;
-    int64_t at_ms = oribi_timers_next_at(&frontend->timers);
+    int64_t at_ms = oribi_earlier(oribi_timers_next_at(&frontend->timers), oribi__topics_due(frontend->topics));
     if (frontend->dispatch->first)
         at_ms = oribi_earlier(at_ms, now_ms + (frontend->calls_out ? BUSY_LOOK_MS : RETRY_MS));
     if (oribi_log_waits() || oribi_access_log_waits(frontend->answers->access_log))
@@ -326,6 +328,7 @@ static void turn(struct oribi__frontend *frontend)
     oribi__h2_turn(frontend);
     oribi__tunnel_turn(frontend);
     oribi__websockets_turn(frontend);
+    oribi__publish_turn(frontend);
     oribi__channels_wake(frontend);
     oribi__channels_free_closed(frontend);
     oribi__count_turn(frontend);

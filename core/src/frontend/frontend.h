@@ -21,6 +21,7 @@ struct oribi__dispatch;
 struct oribi__h1_clients;
 struct oribi__h2_clients;
 struct oribi__locals;
+struct oribi__topics;
 struct oribi__tunnels;
 struct oribi__upstream;
 struct oribi__websockets;
@@ -72,6 +73,7 @@ struct oribi__frontend {
     struct oribi__h1_clients *h1;
     struct oribi__h2_clients *h2;
     struct oribi__locals *locals;
+    struct oribi__topics *topics;
     struct oribi__tunnels *tunnels;
     struct oribi__upstream *upstream;
     struct oribi__websockets *websockets;

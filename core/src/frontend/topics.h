@@ -2,9 +2,11 @@
  * topic a channel; that word is taken here (channel.h). Pure: no system call; the time is given, delivery is a function
  * of the subscriber. One thread.
  *
- * A topic exists while it has a subscriber or a history. Each message of a topic with a history has an offset, one more
- * than that of the one before; offsets of different epochs cannot be compared. A frontend that leads gives offsets
- * itself, another one takes those that its leader has given (publish.h). */
+ * A topic exists while it has a subscriber, or keeps a message, and one with a history for the age of that history
+ * longer, so that a subscriber who was away for a moment finds out that it has missed nothing. Each message of a topic
+ * with a history has an offset, one more than that of the one before; offsets of different epochs cannot be compared. A
+ * topic that begins again has a greater offset than the last one of all topics that have ended. A frontend that leads
+ * gives offsets itself, another one takes those that its leader has given (publish.h). */
 #ifndef ORIBI_FRONTEND_TOPICS_H
 #define ORIBI_FRONTEND_TOPICS_H
 
@@ -15,8 +17,8 @@
 #include <stdint.h>
 
 enum {
-    ORIBI__TOPIC_NAME_BYTES_MAX = 256,        /* at least 1 */
-    ORIBI__TOPIC_EVENT_BYTES_MAX = 64,        /* of the name of an event */
+    ORIBI__TOPIC_NAME_BYTES_MAX = 256,        /* at least 1, and no control character */
+    ORIBI__TOPIC_EVENT_BYTES_MAX = 64,        /* of the name of an event; no control character */
     ORIBI__TOPIC_MESSAGE_BYTES_MAX = 1 << 20, /* data of a message */
     ORIBI__SUBSCRIPTIONS_MAX = 256,           /* of one subscriber */
     ORIBI__HISTORIES_MAX = 32,                /* rules of the option `history` */
@@ -34,6 +36,10 @@ struct oribi__message {
     uint64_t offset; /* from 1 on */
     int64_t at_ms;   /* when it was published, for the age of a history */
     size_t data_len;
+    /* private: of the history that keeps it */
+    struct oribi__topic *topic;
+    struct oribi__message *older;
+    struct oribi__message *newer;
     char text[]; /* the event's name, then data */
 };
 
@@ -42,11 +48,13 @@ struct oribi_slice oribi__message_data(const struct oribi__message *message);
 struct oribi__message *oribi__message_keep(struct oribi__message *message); /* one reference more */
 void oribi__message_release(struct oribi__message *message);
 
-/* Who subscribes: embedded in a WebSocket or in an event stream; zero but for `deliver` at its begin. */
+/* A subscriber: embedded in a WebSocket or in an event stream; zero but for `deliver` at its begin. */
 struct oribi__subscriber {
-    /* Gets a message of a topic. It may end this subscriber, and no other one; it may publish nothing. */
+    /* Gets a message of a topic. It may end this subscriber and others, and may subscribe; who does so gets nothing of
+     * the message that is delivered. It may publish nothing. */
     void (*deliver)(struct oribi__subscriber *self, const struct oribi__topic *topic, struct oribi__message *message);
-    struct oribi__subscription *list; /* sorted by nothing; its memory is this module's */
+    /* private: this module's */
+    struct oribi__subscription *list; /* in no order */
     uint32_t count;
     uint32_t cap;
 };
@@ -57,34 +65,40 @@ struct oribi__position {
     uint64_t offset;
 };
 
-/* What a subscription has found of the past. */
+/* The part of the past that a subscription has found of the past. */
 enum oribi__resume {
     ORIBI__RESUME_NONE,  /* nothing was asked for */
     ORIBI__RESUME_WHOLE, /* all that was missed was delivered, in order (perhaps nothing) */
-    ORIBI__RESUME_RESET, /* the history does not reach back there, or is of another epoch: nothing was delivered */
+    ORIBI__RESUME_RESET, /* the history does not reach back there, or is of another epoch, or there is none: nothing was
+                            delivered */
 };
 
 struct oribi__history_rule {
-    const char *prefix; /* of topics; borrowed */
-    uint32_t messages_max;
-    int64_t age_max_ms;
+    const char *prefix;    /* of topics; borrowed */
+    uint32_t messages_max; /* at least 1 */
+    int64_t age_max_ms;    /* at least 1 */
 };
 
 struct oribi__topics_config {
     const struct oribi__history_rule *rules; /* the first that fits counts; borrowed */
     uint32_t rule_count;
-    size_t history_memory_max;  /* bytes of all messages that only histories keep; beyond it the oldest of all go */
+    size_t history_memory_max;  /* bytes of all messages in histories, and of topics that none has subscribed to; beyond
+                                   it the oldest of all go */
     uint32_t subscriptions_max; /* of all subscribers */
-    uint64_t epoch;             /* of topics that begin; not 0 */
+    uint64_t epoch;             /* of topics that begin; not 0, and not one that another process has had */
+    uint64_t seed;              /* random */
 };
 
 /* NULL: out of memory. */
 struct oribi__topics *oribi__topics_create(const struct oribi__topics_config *config);
 void oribi__topics_destroy(struct oribi__topics *topics); /* no subscriber is left */
 
-/* Subscribes (nothing changes where it has already) and delivers what it has missed since `since`, before anything
- * newer. *resumed says what was found. 0, ORIBI_EINVAL: no such name; ORIBI_ELIMIT: too many subscriptions;
- * ORIBI_ENOMEM. */
+struct oribi_slice oribi__topic_name(const struct oribi__topic *topic); /* borrowed */
+
+/* Subscribes, and delivers what the subscriber has missed since `since`, before anything newer. *resumed says what was
+ * found. One that has subscribed already goes on as it did: nothing is delivered, and *resumed is NONE. 0;
+ * ORIBI_EINVAL: no such name; ORIBI_ELIMIT: too many subscriptions, its own or all; ORIBI_ENOMEM. The delivery may have
+ * ended the subscriber. */
 int oribi__subscribe(struct oribi__topics *topics, struct oribi__subscriber *subscriber, struct oribi_slice name,
                      struct oribi__position since, enum oribi__resume *resumed);
 void oribi__unsubscribe(struct oribi__topics *topics, struct oribi__subscriber *subscriber, struct oribi_slice name);
@@ -108,16 +122,22 @@ struct oribi__publication {
     int64_t now_ms;
 };
 
-/* Keeps it, where the topic has a history, and delivers it to all subscribers. Gives the position that it has.
- * The number of subscribers, or ORIBI_EINVAL (a name, an event's name with a line end), ORIBI_ELIMIT, ORIBI_ENOMEM. */
+/* Keeps it, where the topic has a history, and delivers it to all subscribers, in no order. *position: the one that it
+ * has, {0, 0} without a history. Where a leader's position is one that the topic has had already, nothing happens;
+ * where it is not the next one, the history begins anew with it, since a message is missing.
+ * The number of subscribers, or, and nothing has happened: ORIBI_EINVAL (a name, an event's name, a position),
+ * ORIBI_ELIMIT (data), ORIBI_ENOMEM. */
 int64_t oribi__publish(struct oribi__topics *topics, const struct oribi__publication *publication,
                        struct oribi__position *position);
 
-/* Forgets messages that are too old. Gives when it must be called again; INT64_MAX: not before something is published. */
-int64_t oribi__topics_expire(struct oribi__topics *topics, int64_t now_ms);
+/* Forgets messages that are too old, and topics that none needs any more. To be called when it is due; INT64_MAX: there
+ * is nothing to wait for. */
+void oribi__topics_expire(struct oribi__topics *topics, int64_t now_ms);
+int64_t oribi__topics_due(const struct oribi__topics *topics);
 
 /* Histories of all topics as bytes for a successor, which goes on with their epochs and offsets. Appends to `out`: 0 or
- * ORIBI_ENOMEM. Reading takes them into topics that have none yet: 0, ORIBI_EBAD (nothing was taken), ORIBI_ENOMEM. */
+ * ORIBI_ENOMEM. Reading takes them into topics in which nothing was published yet and which have a history here: 0;
+ * ORIBI_EBAD: nothing was taken; ORIBI_ENOMEM: some were taken, and a resume from one that was not is a RESET. */
 int oribi__topics_export(const struct oribi__topics *topics, struct oribi_buf *out);
 int oribi__topics_import(struct oribi__topics *topics, struct oribi_slice text, int64_t now_ms);
 
@@ -127,7 +147,7 @@ struct oribi__topics_totals {
     uint64_t published;
     uint64_t delivered;
     uint64_t resumed;         /* subscriptions that got what they had missed */
-    uint64_t resets;          /* … and those that did not */
+    uint64_t resets;          /* subscriptions that got a RESET */
     uint64_t history_bytes;   /* now */
     uint64_t history_dropped; /* messages that history_memory_max pushed out */
 };

@@ -1,0 +1,93 @@
+/* Topics, as their own sources share them: topics.c (subscribers, offsets, histories) and topics_text.c (positions, and
+ * histories for a successor, as bytes). */
+#ifndef ORIBI_FRONTEND_TOPICS_PRIVATE_H
+#define ORIBI_FRONTEND_TOPICS_PRIVATE_H
+
+#include "frontend/topics.h"
+
+#define ORIBI__TOPIC_OFFSET_MAX ((uint64_t)INT64_MAX)
+
+/* A subscriber in a topic. */
+struct oribi__topic_place {
+    struct oribi__subscriber *subscriber;
+    uint32_t at; /* in its list */
+};
+
+/* A topic in a subscriber. */
+struct oribi__subscription {
+    struct oribi__topic *topic;
+    uint32_t at; /* in its places */
+};
+
+struct oribi__topics_rule {
+    struct oribi__history_rule is;
+    size_t prefix_len;
+    uint32_t topic_count;
+    struct oribi__message *oldest;
+    struct oribi__message *newest;
+    struct oribi__topic *resting[2]; /* those that have begun to rest since the last sweep, and those before */
+    int64_t sweep_ms;                /* when the latter end; 0: no time is set */
+};
+
+struct oribi__topic {
+    struct oribi__topic *chain; /* of its bucket */
+    struct oribi__topic *prev;  /* of those that rest */
+    struct oribi__topic *next;
+    struct oribi__topics_rule *rule; /* NULL: no history */
+    struct oribi__topic_place *places;
+    uint32_t place_count;
+    uint32_t place_cap;
+    uint32_t undelivered; /* places before this one still get the message that is delivered */
+    uint32_t pins;        /* functions that use it: it is not freed */
+    struct oribi__message **ring;
+    uint32_t ring_cap; /* 0 or a power of two */
+    uint32_t ring_first;
+    uint32_t ring_count;
+    uint32_t index; /* in a text that is exported */
+    uint64_t epoch; /* 0: no history */
+    uint64_t last;  /* offset of the last message, or that before the first one */
+    uint32_t hash;
+    uint16_t name_len;
+    bool published; /* at least once */
+    uint8_t rests;  /* 0: no; else 1 + which list of `resting` */
+    char name[];
+};
+
+struct oribi__topics {
+    struct oribi__topics_config config;
+    struct oribi__topics_rule *rules;
+    struct oribi__topic **buckets;
+    uint32_t bucket_count; /* 0 or a power of two */
+    uint32_t pins;         /* no message goes for want of memory while a function reads a ring */
+    int64_t due_ms;        /* oribi__topics_expire(): each topic with a history has a time in it */
+    uint64_t floor;        /* the greatest offset of topics that have ended */
+    struct oribi__topics_totals totals;
+};
+
+/* NULL: out of memory. */
+struct oribi__message *oribi__message_create(struct oribi_slice event, struct oribi_slice data, bool binary);
+
+bool oribi__topic_has_control(struct oribi_slice text);
+bool oribi__topic_is_name(struct oribi_slice name);
+
+/* The rule of a topic of this name; NULL: it has no history. */
+struct oribi__topics_rule *oribi__topics_rule_of(const struct oribi__topics *topics, struct oribi_slice name);
+
+/* NULL: out of memory. It rests, or has no history: what uses it ends that, or forgets it. */
+struct oribi__topic *oribi__topics_find_or_make(struct oribi__topics *topics, struct oribi_slice name);
+
+/* Nobody may need the topic any more: it rests, or goes. */
+void oribi__topics_look_after(struct oribi__topics *topics, struct oribi__topic *topic);
+
+/* Room for one message more; where there are as many as may be, the oldest one makes it. 0 or ORIBI_ENOMEM. */
+int oribi__topic_reserve_slot(struct oribi__topic *topic);
+
+/* Keeps the message, for which a slot is reserved, as the topic's newest. */
+void oribi__topics_append(struct oribi__topics *topics, struct oribi__topic *topic, struct oribi__message *message);
+
+void oribi__topics_drop_all(struct oribi__topics *topics, struct oribi__topic *topic);
+
+/* Keeps to history_memory_max: topics that rest go first, since they hold no message. */
+void oribi__topics_trim(struct oribi__topics *topics);
+
+#endif
