@@ -253,7 +253,22 @@ static void peer_asks(struct peer *peer, uint8_t how)
     static const char begin[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0";
     char block[] = "\x82\x86\x84\x41\x01"
                    "a";
+    static const char socket[] = "\x02\x07"
+                                 "CONNECT\x00\x09:protocol\x09websocket\x86\x84\x41\x01"
+                                 "a\x00\x15sec-websocket-version\x02"
+                                 "13";
     bool posts = how & 1;
+    if (how & 8) { /* and a message, which comes before the answer or behind it */
+        if (peer->sent.len == 0)
+            peer_says(peer, begin, sizeof(begin) - 1);
+        if (how & 16)
+            peer_sends_frame(peer, H2_HEADERS, H2_END_HEADERS, peer->next_id, socket, sizeof(socket) - 1);
+        else
+            peer->next_id -= 2;
+        peer_sends_frame(peer, H2_DATA, how & 4 ? H2_END_STREAM : 0, peer->next_id, "\x81\x82\0\0\0\0hi", 8);
+        peer->next_id += 2;
+        return;
+    }
     if (how & 2) {
         const char *text = posts ? "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello"
                                  : "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
@@ -409,15 +424,25 @@ static void client_step(enum step step, struct peer *peer, struct bytes *in)
     }
 }
 
-static const char *const ready_answers[] = {
-    "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok",
-    "HTTP/1.1 204 No Content\r\n\r\n",
-    "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\nX-A: b\r\n\r\n",
-    "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n",
-    "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n",
-    "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
-    "HTTP/1.1 200 OK\r\nContent-Length: 600000\r\n\r\n",
-    "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n",
+/* The record of a handler R with on_open and on_close. */
+#define RECORD "A\0\3\0\0\0\1R\0\0\0\0\0\0"
+
+#define ANSWER(text)                                                                                                   \
+    {                                                                                                                  \
+        (text), sizeof(text) - 1                                                                                       \
+    }
+
+static const struct oribi_slice ready_answers[] = {
+    ANSWER("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"),
+    ANSWER("HTTP/1.1 204 No Content\r\n\r\n"),
+    ANSWER("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\nX-A: b\r\n\r\n"),
+    ANSWER("HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n"),
+    ANSWER("HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n"),
+    ANSWER("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"),
+    ANSWER("HTTP/1.1 200 OK\r\nContent-Length: 600000\r\n\r\n"),
+    ANSWER("HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n"),
+    ANSWER("HTTP/1.1 200 OK\r\noribi-websocket: 1\r\nContent-Length: 14\r\n\r\n" RECORD),
+    ANSWER("HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\nt\0\0\0\2hi"),
 };
 
 static void worker_step(enum step step, uint32_t which, struct bytes *in)
@@ -436,7 +461,7 @@ static void worker_step(enum step step, uint32_t which, struct bytes *in)
     switch (step) {
     case WORKER_ANSWERS:
         how %= sizeof(ready_answers) / sizeof(ready_answers[0]);
-        far_says(&fars[which], ready_answers[how], strlen(ready_answers[how]));
+        far_says(&fars[which], ready_answers[how].p, ready_answers[how].n);
         break;
     case WORKER_BYTES:
         far_says(&fars[which], part.p, part.n);
@@ -498,7 +523,7 @@ static void end_calls(void)
 static bool holds_nobody(void)
 {
     return frontend->reactor.conn_count == 0 && frontend->client_count == 0 && frontend->arrival_count == 0 &&
-           frontend->tunnel_count == 0;
+           frontend->tunnel_count == 0 && frontend->websocket_count == 0;
 }
 
 /* Clients say nothing more: every timeout passes. */

@@ -21,6 +21,7 @@ static void set_up(struct lab *lab, uint8_t options)
     lab_init(lab);
     lab->limits.sleeps = options & SLEEPS;
     lab->limits.trusted = options & TRUSTED;
+    lab->limits.connects_sockets = true;
     if (options & NO_TABLE)
         lab->limits.table_bytes = 0;
     lab->stores = !(options & KEEPS);

@@ -107,6 +107,12 @@ module E2E
       true
     end
 
+    def read_to_end
+      loop { more }
+    rescue Closed
+      @read
+    end
+
     def close
       @tcp.close unless @tcp.closed?
     end

@@ -19,6 +19,7 @@ const struct oribi__control_word oribi__control_words[] = {
     {"status", "--json", false, "what every process is doing"},
     {"top", NULL, false, "the same live, on a terminal; else once (--interval 1s, --sort age)"},
     {"stacks", "--json", false, "where every call stands now, in the application's code; the calls go on"},
+    {"sockets", "--json", false, "every WebSocket: client, state, age, messages, bytes, path, handler"},
     {"reload", NULL, false, "new code and new configuration, rolling; ends when all workers are replaced"},
     {"upgrade", NULL, false, "a successor on the same sockets; ends when it serves"},
     {"stop", "--now", false, "finish what has begun and end; --now: end"},
@@ -30,7 +31,7 @@ const struct oribi__control_word oribi__control_words[] = {
 
 enum { NO_SERVER = 2 }; /* exit code */
 
-#define ALL "status, top, stacks, reload, upgrade, stop, workers, certificates or reopen"
+#define ALL "status, top, stacks, sockets, reload, upgrade, stop, workers, certificates or reopen"
 
 static const char help_begin[] = " [@NAME|--control PATH] COMMAND\n"
                                  "\n"

@@ -259,11 +259,24 @@ static void put_frontends(struct screen *screen)
         part(screen, YELLOW, "%s/s failed", oribi__text_rate(text, failed));
 }
 
+/* Where there have been any. */
+static void put_websockets(struct screen *screen)
+{
+    const struct oribi__top_snapshot *now = screen->now;
+    char text[ORIBI__TEXT_CAP];
+    if (now->websockets + now->websocket_messages_in + now->websocket_messages_out == 0)
+        return;
+    put_label(screen, "WebSockets");
+    part(screen, PLAIN, "%llu open", (unsigned long long)now->websockets);
+    part(screen, PLAIN, "messages in %s/s", oribi__text_rate(text, RATE(screen, websocket_messages_in)));
+    part(screen, PLAIN, "out %s/s", oribi__text_rate(text, RATE(screen, websocket_messages_out)));
+}
+
 static void put_header(struct screen *screen)
 {
     static void (*const parts[])(struct screen *) = {
-        put_server,  put_requests,    put_errors,    put_call_time,   put_queue_wait,
-        put_workers, put_connections, put_frontends, put_since_start,
+        put_server,  put_requests,    put_errors,    put_call_time,  put_queue_wait,
+        put_workers, put_connections, put_frontends, put_websockets, put_since_start,
     };
     uint32_t most = screen->view->rows ? screen->view->rows / 2 : UINT32_MAX;
     for (uint32_t i = 0; i < sizeof(parts) / sizeof(parts[0]) && (i == 0 || i < most); i++)

@@ -155,7 +155,7 @@ const char *oribi_options_group_title(enum oribi_option_group group)
 }
 
 const struct oribi__subcommand oribi__subcommands[] = {
-    {"ctl", "[OPTIONS] status|top|stacks|reload|upgrade|stop|workers|certificates|reopen",
+    {"ctl", "status|top|stacks|sockets|reload|upgrade|stop|workers|certificates|reopen",
      "tells a running server what to do"},
     {"publish", "[OPTIONS] [--event NAME] CHANNEL [DATA]", "sends a message to who has subscribed to a channel"},
     {"check", "[--json] [--strict] [options] [@NAME|application]",

@@ -26,7 +26,10 @@ enum { ORIBI__CHANNEL_MORE_BYTES = 4096, ORIBI__CHANNEL_MORE_FIELDS = 8 };
 static inline const struct oribi_limits *oribi__conn_limits(const struct oribi_reactor *reactor,
                                                             const struct oribi_conn *conn)
 {
-    return __builtin_expect(conn->channel != NULL, 0) ? &reactor->channel_limits : &reactor->config.limits;
+    if (__builtin_expect(conn->channel == NULL, 1))
+        return &reactor->config.limits;
+    /* a longer record than that of an offer is a call's */
+    return conn->channel->head.websocket.n > 1 ? &reactor->call_limits : &reactor->channel_limits;
 }
 
 /* Arms the deadline of a connection at rest or in a head, which a channel does not have. */

@@ -43,6 +43,8 @@ int oribi_reactor_init(struct oribi_reactor *r, const struct oribi_reactor_confi
     r->channel_limits = config->limits;
     r->channel_limits.head_bytes_max += ORIBI__CHANNEL_MORE_BYTES;
     r->channel_limits.fields_max += ORIBI__CHANNEL_MORE_FIELDS;
+    r->call_limits = r->channel_limits;
+    r->call_limits.body_bytes_max = INT64_MAX;
     r->hooks = *hooks;
     r->budget.memory_max = config->buffers_memory_max;
     r->budget.file_max = config->buffers_file_max;

@@ -400,7 +400,7 @@ void oribi__arrive(struct oribi__frontend *frontend, uint32_t index, int fd, con
 uint32_t oribi__arrive_held(const struct oribi__frontend *frontend)
 {
     return frontend->reactor.conn_count + frontend->client_count + frontend->arrival_count + frontend->tunnel_count +
-           frontend->websocket_count;
+           frontend->websocket_count - frontend->carried_count;
 }
 
 bool oribi__arrive_make_room(struct oribi__frontend *frontend)

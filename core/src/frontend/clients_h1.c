@@ -180,8 +180,9 @@ static void accept_socket(struct oribi__upstream_request *call, const struct ori
         oribi__upstream_failed(call, 503, ORIBI_REFUSAL_WEBSOCKETS, "too many WebSockets are open (websockets_max)");
         return;
     }
-    call->accepted = oribi__websocket_create(frontend, &conn_of(call)->exchange->head, answer);
-    if (!call->accepted)
+    const struct oribi_head *head = &conn_of(call)->exchange->head;
+    call->accepted = oribi__websocket_create(frontend, head->path);
+    if (!call->accepted || oribi__websocket_answer(call->accepted, head, answer) < 0)
         oribi__upstream_failed(call, 502, ORIBI_REFUSAL_OTHER, "an answer to a handshake that cannot be passed on");
     else
         take_record(call, body, last);

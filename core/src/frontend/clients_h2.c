@@ -31,6 +31,7 @@ void oribi__h2_init(struct oribi__frontend *frontend)
     limits->head_timeout_ms = options->head_timeout_ms;
     limits->write_timeout_ms = options->write_timeout_ms;
     limits->sleeps = true;
+    limits->connects_sockets = true;
     frontend->h2->trusted = *limits;
     frontend->h2->trusted.trusted = true;
 }
@@ -105,6 +106,10 @@ void oribi__client_waits(struct oribi__client *client)
     if (waits != client->waits)
         client->frontend->waiting_h2 += waits ? 1 : (uint32_t)-1;
     client->waits = waits;
+    bool holds = client->open_count > 0 && client->open_count == client->stream_count;
+    if (holds != client->holds)
+        client->frontend->holding_h2 += holds ? 1 : (uint32_t)-1;
+    client->holds = holds;
 }
 
 /* --- bytes --- */

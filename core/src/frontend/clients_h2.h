@@ -13,6 +13,7 @@
 
 struct oribi__frontend;
 struct oribi__stream;
+struct oribi__stream_bytes;
 
 struct oribi__client {
     struct oribi_watch watch; /* first: the handler casts */
@@ -37,6 +38,8 @@ struct oribi__client {
     bool waits;             /* each of its requests waits for a worker */
     uint32_t stream_count;  /* of `streams` */
     uint32_t waiting_count; /* of them, those that wait for a worker */
+    uint32_t open_count;    /* of them, WebSockets and tunnels */
+    bool holds;             /* all are */
     bool over;              /* to be closed once all is sent */
     bool lingers;           /* all is sent, and the socket shut: what the client had sent before is read and dropped */
     int64_t linger_since_ms;
@@ -49,6 +52,7 @@ struct oribi__h2_clients {
     struct oribi__client *dirty;         /* have something to send, or to be looked at */
     struct oribi__client *resting_first; /* without a stream, the one that has rested longest first */
     struct oribi__client *resting_last;
+    struct oribi__stream_bytes *told; /* streams_h2_socket.c: have something for who reads or writes them */
     struct oribi_h2_limits limits;
     struct oribi_h2_limits trusted; /* the same of balancers, which trusted_proxies names */
     struct oribi_field fields[ORIBI_RESPONSE_FIELDS_MAX + 1];
@@ -74,7 +78,7 @@ void oribi__client_dirty(struct oribi__client *client);
 /* It has a stream, or none any longer: as client->streams says. */
 void oribi__client_rests(struct oribi__client *client);
 
-/* Its requests wait for workers, or not all of them any longer: as its counts say. */
+/* Its requests wait for workers, or not all of them any longer; it has WebSockets alone: as its counts say. */
 void oribi__client_waits(struct oribi__client *client);
 
 #endif

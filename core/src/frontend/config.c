@@ -385,6 +385,11 @@ void oribi_frontend_local_taken(const struct oribi_frontend_config *config)
     say(config, ORIBI_FRONTEND_SAYS_LOCAL, "");
 }
 
+void oribi_frontend_rows_written(const struct oribi_frontend_config *config)
+{
+    say(config, ORIBI_FRONTEND_SAYS_SOCKETS, "");
+}
+
 static enum oribi_frontend_command take_certificates(struct oribi_frontend_config *config, int fd)
 {
     char error[ORIBI_ERROR_TEXT_CAP] = "";
@@ -423,6 +428,10 @@ enum oribi_frontend_command oribi_frontend_control_take(struct oribi_frontend_co
         return take_certificates(config, passed);
     if (kind == ORIBI_FRONTEND_TOLD_LOCAL && passed >= 0)
         return take_local_anew(config, passed);
+    if (kind == ORIBI_FRONTEND_TOLD_SOCKETS && passed >= 0) {
+        config->rows_fd = passed;
+        return ORIBI_FRONTEND_SOCKETS;
+    }
     if (kind == ORIBI_FRONTEND_TOLD_REOPEN && passed >= 0)
         take_log(config->options, passed);
     else if (kind == ORIBI_FRONTEND_TOLD_ACCESS_LOG && passed >= 0)

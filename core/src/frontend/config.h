@@ -33,6 +33,7 @@ struct oribi_frontend_config {
     struct oribi_frontend_slot *slot;        /* of this one, in which it counts */
     uint32_t channel_first;                  /* numbers of this frontend's channels: … */
     uint32_t channel_count;
+    int rows_fd; /* of ORIBI_FRONTEND_SOCKETS */
     /* Of publish.h; 0 or -1: none. The first frontend alone reads. */
     int inbox_fd;
     int inbox_write_fd;
@@ -53,6 +54,7 @@ enum oribi_frontend_command {
     ORIBI_FRONTEND_STOP,         /* the same, with all who have connected to addresses that end with the server */
     ORIBI_FRONTEND_GIVE_UP,      /* workers end: what waits for them is answered 503 */
     ORIBI_FRONTEND_REOPEN,       /* standard output leads to the access log that has been opened anew */
+    ORIBI_FRONTEND_SOCKETS,      /* rows of WebSockets are wanted in rows_fd, the caller's from now on */
     ORIBI_FRONTEND_LOCAL,        /* `local` is new */
     ORIBI_FRONTEND_ORPHANED,     /* the supervisor is gone, and workers end: what waits for them is answered 503 */
 };
@@ -63,6 +65,9 @@ enum oribi_frontend_command oribi_frontend_control_take(struct oribi_frontend_co
 /* Tells the supervisor that this frontend serves; or why it cannot (then exit with 1). */
 void oribi_frontend_ready(const struct oribi_frontend_config *config);
 void oribi_frontend_failed(const struct oribi_frontend_config *config, const char *text);
+
+/* Tells the supervisor that the rows are written. */
+void oribi_frontend_rows_written(const struct oribi_frontend_config *config);
 
 /* Tells the supervisor that this frontend answers by a new `local`. */
 void oribi_frontend_local_taken(const struct oribi_frontend_config *config);

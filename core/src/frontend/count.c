@@ -78,8 +78,8 @@ static void put_states(const struct oribi__frontend *frontend)
         frontend->websocket_calls < frontend->websocket_count ? frontend->websocket_calls : frontend->websocket_count;
     sums[ORIBI_SLOT_CONN_IDLE] += frontend->resting_count + frontend->websocket_count - sockets_called;
     sums[ORIBI_SLOT_CONN_WAITING] += frontend->waiting_h2;
-    sums[ORIBI_SLOT_CONN_CALLING] += frontend->client_count - frontend->resting_count - frontend->waiting_h2 +
-                                     frontend->tunnel_count + sockets_called;
+    sums[ORIBI_SLOT_CONN_CALLING] += frontend->client_count - frontend->resting_count - frontend->waiting_h2 -
+                                     frontend->holding_h2 + frontend->tunnel_count + sockets_called;
     for (uint32_t i = 0; i < ORIBI_SLOT_CONN_STATES; i++)
         set(&frontend->slot->states[i], (uint32_t)sums[i]);
 }
@@ -95,6 +95,7 @@ void oribi__count_turn(struct oribi__frontend *frontend)
     put_states(frontend);
     set(&slot->streams, frontend->stream_count);
     set(&slot->event_streams, frontend->event_stream_count);
+    set(&slot->carried, frontend->carried_count);
     set(&slot->calls_out, frontend->calls_out);
     set(&slot->queue_len, frontend->queue_len);
     atomic_store_explicit(&slot->queue_oldest_us,

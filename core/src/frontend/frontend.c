@@ -12,6 +12,7 @@
 #include "frontend/local.h"
 #include "frontend/publish.h"
 #include "frontend/run.h"
+#include "frontend/streams_h2.h"
 #include "frontend/tunnel.h"
 #include "frontend/untaken.h"
 #include "frontend/upstream_request.h"
@@ -253,6 +254,11 @@ static void take_order(struct oribi__frontend *frontend)
             if (oribi__frontend_local_open(frontend) < 0)
                 oribi_log(ORIBI_LOG_ERROR, "frontend: out of memory: the local content of a reload is not in force");
             break;
+        case ORIBI_FRONTEND_SOCKETS:
+            if (oribi__websockets_write_rows(frontend, frontend->config->rows_fd))
+                oribi_frontend_rows_written(frontend->config);
+            oribi_os_close(frontend->config->rows_fd);
+            break;
         case ORIBI_FRONTEND_REOPEN:
             oribi__frontend_local_reopen(frontend);
             oribi__answer_reopen(frontend);
@@ -276,7 +282,8 @@ static void take_order(struct oribi__frontend *frontend)
 /* How long nothing is to be done without an event, -1: for ever. The reactor adds its own timeouts. */
 static int64_t wait_ms(const struct oribi__frontend *frontend)
 {
-    if (frontend->h2->dirty || frontend->tunnels->posted || frontend->channels->posted || frontend->websockets->posted)
+    if (frontend->h2->dirty || frontend->h2->told || frontend->tunnels->posted || frontend->channels->posted ||
+        frontend->websockets->posted)
         return 0;
     int64_t now_ms = frontend->reactor.now_ms;
     int64_t at_ms = oribi_earlier(oribi_timers_next_at(&frontend->timers), oribi__publish_due(frontend));
@@ -325,6 +332,7 @@ static void turn(struct oribi__frontend *frontend)
     oribi__untaken_turn(frontend);
     oribi__arrive_turn(frontend);
     oribi__h1_turn(frontend);
+    oribi__streams_tell(frontend);
     oribi__dispatch(frontend);
     oribi__h2_turn(frontend);
     oribi__tunnel_turn(frontend);

@@ -53,10 +53,12 @@ struct oribi__frontend {
     uint64_t bytes_in;
     uint64_t bytes_out;
     uint32_t arrival_count;      /* arrive.h */
-    uint32_t client_count;       /* clients_h2.h, as are the next two */
+    uint32_t client_count;       /* clients_h2.h, as are the next three */
     uint32_t resting_count;      /* clients without a stream */
     uint32_t waiting_h2;         /* clients of which each request waits for a worker */
+    uint32_t holding_h2;         /* clients whose streams are all WebSockets or tunnels, which count by themselves */
     uint32_t stream_count;       /* streams_h2.h */
+    uint32_t carried_count;      /* of tunnel_count and websocket_count, those that are streams */
     uint32_t waiting_h1;         /* clients_h1.h: connections whose request waits for a worker */
     uint32_t tunnel_count;       /* tunnel.h */
     uint32_t websocket_count;    /* websocket.h: open ones, whose handshake is over */

@@ -28,7 +28,11 @@
  * (field blocks), h2_request.c (fields to a request head, priorities of RFC 9218), h2_answer.c (answers to frames),
  * h2_output.c (whose data goes first).
  *
- * Not here: server push, Upgrade: h2c, the priority trees of RFC 7540, extended CONNECT (RFC 8441). */
+ * A WebSocket (extended CONNECT, RFC 8441) comes as the handshake that an HTTP/1.1 client would have sent: a request
+ * that is complete with its head. `data` are the socket's bytes then, as is the body of an answer 2xx, and the client's
+ * END_STREAM is told by `end`.
+ *
+ * Not here: server push, Upgrade: h2c, the priority trees of RFC 7540, CONNECT to other hosts. */
 #ifndef ORIBI_FRONTEND_H2_H
 #define ORIBI_FRONTEND_H2_H
 
@@ -101,7 +105,8 @@ struct oribi_h2_limits {
     /* The client's dynamic table, 0 … ORIBI_H2_TABLE_BYTES_MAX. Less than the maximum ends connections of clients that
      * do not heed it (RFC 9113 4.3.1). */
     uint32_t table_bytes;
-    bool sleeps; /* oribi_h2_sleep() works; answers are encoded without a dynamic table */
+    bool connects_sockets; /* SETTINGS_ENABLE_CONNECT_PROTOCOL: clients may open WebSockets (RFC 8441 3) */
+    bool sleeps;           /* oribi_h2_sleep() works; answers are encoded without a dynamic table */
 };
 
 /* Fills in the defaults above, and those of oribi_limits_init(). */
@@ -127,6 +132,7 @@ struct oribi_h2_request {
     int64_t body_len;                /* -1: not known */
     bool ended;                      /* no byte of a body will come; the event `end` follows at once */
     bool https;                      /* :scheme */
+    bool socket;                     /* a handshake of a WebSocket */
     uint8_t urgency;                 /* RFC 9218: 0 (first) … 7 */
     bool incremental;
 };
@@ -246,6 +252,10 @@ void oribi_h2_ready(struct oribi_h2_stream *stream);
 
 /* So many bytes that came by `data` are stored: the client may send as many more. */
 void oribi_h2_stored(struct oribi_h2_stream *stream, size_t n);
+
+/* So many of them are kept in memory that is bounded otherwise: other streams may send as many more, this one must not
+ * yet. oribi_h2_stored() follows when they are stored, and takes those that were kept first. */
+void oribi_h2_kept(struct oribi_h2_stream *stream, size_t n);
 
 /* Ends the stream: RST_STREAM unless both sides have ended. Nothing more comes of it but its release. */
 void oribi_h2_reset(struct oribi_h2_stream *stream, uint32_t code);

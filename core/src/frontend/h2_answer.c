@@ -35,10 +35,11 @@ void oribi__h2_put_settings(struct oribi_h2 *h2)
         {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, h2->limits->stream_window},
         {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, h2->limits->http.head_bytes_max},
         {NGHTTP2_SETTINGS_NO_RFC7540_PRIORITIES, 1},
+        {NGHTTP2_SETTINGS_ENABLE_CONNECT_PROTOCOL, 1}, /* the last: left out where no sockets are offered */
     };
-    enum { COUNT = sizeof(settings) / sizeof(settings[0]) };
-    char *p = oribi__h2_put_frame(h2, H2_SETTINGS, 0, 0, 6 * COUNT);
-    for (size_t i = 0; i < COUNT; i++, p += 6) {
+    size_t count = sizeof(settings) / sizeof(settings[0]) - (h2->limits->connects_sockets ? 0 : 1);
+    char *p = oribi__h2_put_frame(h2, H2_SETTINGS, 0, 0, 6 * count);
+    for (size_t i = 0; i < count; i++, p += 6) {
         p[0] = (char)(settings[i].id >> 8);
         p[1] = (char)settings[i].id;
         h2_write32(p + 2, settings[i].value);

@@ -93,6 +93,7 @@ void oribi__h2_block_begin(struct oribi_h2 *h2, enum h2_use use, uint32_t refuse
     h2->block.use = use;
     h2->block.id = h2->id;
     h2->block.refuse = refuse;
+    h2->block.offers_sockets = h2->limits->connects_sockets;
     h2->block.ends = h2->flags & H2_END_STREAM;
     h2->block.open = true;
     h2->block.since_ms = h2->now_ms ? h2->now_ms : 1;

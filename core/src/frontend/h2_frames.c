@@ -87,7 +87,7 @@ static void check_data(struct oribi_h2 *h2)
     if (stream->body_left >= 0)
         stream->body_left -= n;
     stream->body_seen += n;
-    if (!stream->refused && stream->body_seen > h2->limits->http.body_bytes_max)
+    if (!stream->refused && !stream->is_socket && stream->body_seen > h2->limits->http.body_bytes_max)
         refuse_body(h2, stream);
 }
 
@@ -139,7 +139,7 @@ static void begin_headers(struct oribi_h2 *h2)
     struct h2_stream *stream = oribi__h2_find(h2, h2->id);
     if (stream && stream->request_ended)
         oribi__h2_block_begin(h2, H2_USE_DISCARD, ORIBI_H2_STREAM_CLOSED);
-    else if (stream && !(h2->flags & H2_END_STREAM)) /* RFC 9113 8.1 */
+    else if (stream && (stream->is_socket || !(h2->flags & H2_END_STREAM))) /* RFC 9113 8.5, 8.1 */
         oribi__h2_block_begin(h2, H2_USE_DISCARD, ORIBI_H2_PROTOCOL_ERROR);
     else if (stream)
         oribi__h2_block_begin(h2, H2_USE_TRAILERS, 0);

@@ -77,8 +77,10 @@ struct h2_block {
     struct {
         uint32_t at;
         uint32_t len;
-    } pseudo[4]; /* in `text` */
+    } pseudo[5]; /* in `text` */
     bool has_host, has_length;
+    bool is_socket; /* extended CONNECT for a WebSocket */
+    bool offers_sockets;
     uint8_t urgency;
     bool incremental;
     struct oribi_buf text;   /* pseudo-fields, values behind each other */
@@ -96,6 +98,7 @@ struct h2_stream {
     int64_t body_left;      /* bytes that Content-Length promises; -1: not known */
     int64_t body_seen;      /* bytes of the body so far */
     int64_t unstored;       /* bytes given to the caller and not yet stored: the windows lack them */
+    int64_t kept;           /* bytes given to the caller that the stream's window alone lacks */
     int64_t owed;           /* bytes stored that no WINDOW_UPDATE of this stream has told of yet */
     int64_t answer_left;    /* as body_left */
     int64_t blocked_ms;     /* since when data waits for the stream's window; 0: it does not */
@@ -106,6 +109,7 @@ struct h2_stream {
     uint8_t urgency;
     bool incremental;
     bool is_head;
+    bool is_socket;     /* extended CONNECT: what follows its head has no length */
     bool request_ended; /* END_STREAM has come */
     bool answered;      /* the head has gone */
     bool answer_ended;  /* END_STREAM has gone */

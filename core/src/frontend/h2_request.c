@@ -57,13 +57,10 @@ void oribi__h2_priority_read(struct oribi_slice text, uint8_t *urgency, bool *in
 
 /* --- fields --- */
 
-enum pseudo { METHOD, SCHEME, AUTHORITY, PATH, PSEUDOS };
+enum pseudo { METHOD, SCHEME, AUTHORITY, PATH, PROTOCOL, PSEUDOS };
 
 static const struct oribi_slice pseudo_names[PSEUDOS] = {
-    {":method", 7},
-    {":scheme", 7},
-    {":authority", 10},
-    {":path", 5},
+    {":method", 7}, {":scheme", 7}, {":authority", 10}, {":path", 5}, {":protocol", 9},
 };
 
 static bool is(struct oribi_slice text, const char *literal)
@@ -140,7 +137,7 @@ static void take_pseudo(struct h2_block *block, struct oribi_slice name, struct 
     if (block->past_pseudo || block->use == H2_USE_TRAILERS)
         return;
     block->malformed = "unknown pseudo-field";
-    if (which == PSEUDOS) /* :protocol of RFC 8441 too, which we have not offered */
+    if (which == PSEUDOS || (which == PROTOCOL && !block->offers_sockets))
         return;
     block->malformed = "pseudo-field twice";
     if (has_pseudo(block, (enum pseudo)which))
@@ -208,6 +205,8 @@ void oribi__h2_request_field(struct h2_block *block, struct oribi_slice name, st
         take_host(block, name, value);
     else if (is(name, "cookie"))
         take_cookie(block, value);
+    else if (is(name, "sec-websocket-key") && has_pseudo(block, PROTOCOL))
+        return; /* it has no meaning (RFC 8441 5); write_head() writes one */
     else if (is(name, "content-length"))
         take_length(block, name, value);
     else
@@ -217,6 +216,12 @@ void oribi__h2_request_field(struct h2_block *block, struct oribi_slice name, st
 }
 
 /* ---- the head ---- */
+
+/* The method in the head: that of a WebSocket's handshake is GET. */
+static struct oribi_slice method_of(const struct h2_block *block)
+{
+    return block->is_socket ? ORIBI_SLICE("GET") : pseudo_of(block, METHOD);
+}
 
 /* RFC 9113 8.3.1, 8.5. The target of HTTP/1.1 could be an absolute URI, whose authority would go before Host: not
  * here. */
@@ -229,7 +234,12 @@ static const char *fault_of_request(const struct h2_block *block)
         return ":method is missing";
     if (!oribi_scan_is_token(method.p, method.n))
         return "method is not a token";
-    if (is(method, "CONNECT"))
+    if (has_pseudo(block, PROTOCOL)) {
+        if (!is(method, "CONNECT"))
+            return ":protocol without CONNECT";
+        if (block->has_length)
+            return "CONNECT with Content-Length";
+    } else if (is(method, "CONNECT"))
         return has_pseudo(block, AUTHORITY) && !has_pseudo(block, SCHEME) && !has_pseudo(block, PATH)
                    ? NULL
                    : "CONNECT with :scheme or :path, or without :authority";
@@ -242,12 +252,16 @@ static const char *fault_of_request(const struct h2_block *block)
     return NULL;
 }
 
-/* Puts the head together; *framing is where its last fields begin. */
+/* Puts the head together; *framing is where its last fields begin. A WebSocket's is the handshake of RFC 6455 4.1, with
+ * a key of ours, which only protects clients against servers that know no WebSockets. */
 static bool write_head(struct h2_block *block, size_t *framing)
 {
+    static const struct oribi_slice handshake = {"connection: Upgrade\r\nupgrade: websocket\r\n"
+                                                 "sec-websocket-key: AAAAAAAAAAAAAAAAAAAAAA==\r\n",
+                                                 86};
     struct oribi_buf *head = &block->head;
-    bool connects = is(pseudo_of(block, METHOD), "CONNECT");
-    bool fine = append(block, head, pseudo_of(block, METHOD)) && append(block, head, ORIBI_SLICE(" ")) &&
+    bool connects = is(pseudo_of(block, METHOD), "CONNECT") && !block->is_socket;
+    bool fine = append(block, head, method_of(block)) && append(block, head, ORIBI_SLICE(" ")) &&
                 append(block, head, pseudo_of(block, connects ? AUTHORITY : PATH)) &&
                 append(block, head, ORIBI_SLICE(" HTTP/1.1\r\n"));
     if (has_pseudo(block, AUTHORITY))
@@ -255,7 +269,11 @@ static bool write_head(struct h2_block *block, size_t *framing)
     fine = fine && append(block, head, oribi_slice(block->lines.p, block->lines.len));
     if (block->cookie.len)
         add_line(block, head, ORIBI_SLICE("cookie"), oribi_slice(block->cookie.p, block->cookie.len));
+    if (block->is_socket)
+        fine = fine && append(block, head, handshake);
     *framing = head->len;
+    if (block->is_socket)
+        return fine && append(block, head, ORIBI_SLICE("\r\n")) && !block->too_large;
     if (block->has_length)
         fine = fine && append(block, head, oribi_slice(block->length.p, block->length.len));
     else if (!block->ends)
@@ -274,7 +292,7 @@ static int read_head(struct oribi_h2 *h2, struct oribi_head *parsed, struct orib
     *fault = parser.fault;
     if (len < 0 && len != ORIBI_AGAIN)
         return (int)len;
-    if (len != (ssize_t)block->head.len || !oribi_slice_equal(parsed->method, pseudo_of(block, METHOD)) ||
+    if (len != (ssize_t)block->head.len || !oribi_slice_equal(parsed->method, method_of(block)) ||
         !oribi_slice_equal(parsed->target, pseudo_of(block, PATH)))
         return ORIBI_EBAD;
     return 0;
@@ -300,7 +318,8 @@ static struct h2_stream *open_stream(struct oribi_h2 *h2)
         return NULL;
     }
     stream->urgency = block->urgency;
-    stream->incremental = block->incremental;
+    stream->incremental = block->incremental || block->is_socket; /* one that never ends would go before all others */
+    stream->is_socket = block->is_socket;
     stream->request_ended = block->ends;
     stream->is_head = is(pseudo_of(block, METHOD), "HEAD");
     return stream;
@@ -334,6 +353,12 @@ void oribi__h2_request_complete(struct oribi_h2 *h2)
         refuse_malformed(h2, block->malformed);
         return;
     }
+    block->is_socket = is(pseudo_of(block, PROTOCOL), "websocket");
+    if (has_pseudo(block, PROTOCOL) && !block->is_socket) { /* RFC 9220 3 */
+        fault = (struct oribi_fault){.reason = "CONNECT with a :protocol that is not websocket"};
+        refuse(h2, ORIBI_EMETHOD, &fault);
+        return;
+    }
     if (block->too_large || !write_head(block, &framing)) {
         fault = (struct oribi_fault){.reason = "head longer than head_bytes_max", .refusal = ORIBI_REFUSAL_HEAD_BYTES};
         refuse(h2, ORIBI_EHEAD, &fault);
@@ -347,15 +372,16 @@ void oribi__h2_request_complete(struct oribi_h2 *h2)
     } else {
         struct h2_stream *stream = open_stream(h2);
         if (stream) {
-            stream->body_left = parsed.content_length;
+            stream->body_left = stream->is_socket ? -1 : parsed.content_length;
             h2->events->request(h2->self, &stream->to,
                                 &(struct oribi_h2_request){
                                     .head = oribi_slice(block->head.p, block->head.len),
                                     .framing = framing,
                                     .parsed = &parsed,
-                                    .body_len = parsed.content_length,
+                                    .body_len = stream->body_left,
                                     .ended = block->ends,
                                     .https = is(pseudo_of(block, SCHEME), "https"),
+                                    .socket = stream->is_socket,
                                     .urgency = block->urgency,
                                     .incremental = block->incremental,
                                 });

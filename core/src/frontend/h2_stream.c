@@ -231,6 +231,17 @@ static bool is_due(int64_t owed, uint32_t window)
     return owed >= window / 2;
 }
 
+static void give_back_stream(struct h2_stream *stream, int64_t n)
+{
+    struct oribi_h2 *h2 = stream->to.h2;
+    stream->owed += n;
+    if (is_due(stream->owed, h2->limits->stream_window)) {
+        oribi__h2_put_window_update(h2, stream->to.id, (uint32_t)stream->owed);
+        stream->recv_window += stream->owed;
+        stream->owed = 0;
+    }
+}
+
 void oribi__h2_give_back(struct oribi_h2 *h2, struct h2_stream *stream, int64_t n)
 {
     if (n <= 0 || h2->over)
@@ -243,20 +254,29 @@ void oribi__h2_give_back(struct oribi_h2 *h2, struct h2_stream *stream, int64_t 
     }
     if (!stream || stream->closed || stream->request_ended)
         return;
-    stream->owed += n;
-    if (is_due(stream->owed, h2->limits->stream_window)) {
-        oribi__h2_put_window_update(h2, stream->to.id, (uint32_t)stream->owed);
-        stream->recv_window += stream->owed;
-        stream->owed = 0;
-    }
+    give_back_stream(stream, n);
 }
 
 void oribi_h2_stored(struct oribi_h2_stream *to, size_t n)
 {
     struct h2_stream *stream = h2_of(to);
+    int64_t kept = (int64_t)n < stream->kept ? (int64_t)n : stream->kept;
+    int64_t rest = (int64_t)n - kept;
+    assert(rest <= stream->unstored);
+    stream->kept -= kept;
+    stream->unstored -= rest;
+    if (kept && !stream->closed && !stream->request_ended && !to->h2->over)
+        give_back_stream(stream, kept);
+    oribi__h2_give_back(to->h2, stream, rest);
+}
+
+void oribi_h2_kept(struct oribi_h2_stream *to, size_t n)
+{
+    struct h2_stream *stream = h2_of(to);
     assert((int64_t)n <= stream->unstored);
     stream->unstored -= (int64_t)n;
-    oribi__h2_give_back(to->h2, stream, (int64_t)n);
+    stream->kept += (int64_t)n;
+    oribi__h2_give_back(to->h2, NULL, (int64_t)n);
 }
 
 /* ---- whose turn it is ---- */

@@ -8,7 +8,9 @@
 #include "frontend/count.h"
 #include "frontend/frontend.h"
 #include "frontend/local.h"
+#include "frontend/streams_h2_private.h"
 #include "frontend/upstream_request.h"
+#include "frontend/websocket.h"
 
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
@@ -19,59 +21,17 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { STATUS_GONE = 499, LINE_CAP = 4096 };
-
-struct oribi__stream {
-    struct oribi__client *client;
-    struct oribi_h2_stream *h2; /* NULL: it was reset, and nothing of it is left here */
-    struct oribi__stream *prev;
-    struct oribi__stream *next;
-    struct oribi__stream *ended_next;
-    struct oribi__upstream_request *call; /* NULL: over */
-    struct oribi_body body;               /* of the request */
-    struct oribi_charge charge;
-    int64_t data_ms;      /* when bytes of it came last; 0: it is whole */
-    int64_t began_ms;     /* when its head had come */
-    struct oribi_buf out; /* of the answer, from out_at on */
-    size_t out_at;
-    struct oribi_body file; /* the rest of a great answer, or of one that memory has no room for */
-    int64_t file_at;
-    bool in_file; /* more of the answer goes there */
-    /* a code of error.h: why the disk does not take it, so that it stays in memory and the worker waits for the client;
-     * 0: it does */
-    int unstored;
-    struct oribi_os_error unstored_error; /* with its words */
-    bool has_length;                      /* the answer's worker never waits for the client */
-    bool whole;                           /* the answer's last byte is here */
-    bool is_ended;
-    bool is_head;
-    bool of_local; /* the local content may have an answer */
-};
+enum { STATUS_GONE = 499, STATUS_REFUSED = 403, LINE_CAP = 4096 };
 
 /* NULL: out of memory. */
 static struct oribi__stream *stream_create(struct oribi__client *client, struct oribi_h2_stream *h2);
-
-/* No more is to come: it is released when its answer has left. */
-static void stream_ends(struct oribi__stream *stream);
-
-/* Its call is over, or is given up. */
-static void stream_end_call(struct oribi__stream *stream);
-
-/* It was reset, and counts no longer; where its worker has begun the call and goes on with it, until that has ended. */
-static void stream_let_go(struct oribi__stream *stream);
 
 /* Keeps a copy of the next bytes of the answer. 0, ORIBI_ENOMEM, or ORIBI_EFULL, ORIBI_ESTORE or ORIBI_ELIMIT when
  * neither a file nor memory takes them. */
 static int stream_keep(struct oribi__stream *stream, struct oribi_slice body);
 
-/* Bytes of the answer that the client has not taken. */
-static int64_t stream_pending(const struct oribi__stream *stream);
-
 /* As oribi_h2_events.pull. */
 static size_t stream_pull(void *self, struct oribi_h2_stream *h2, char *dst, size_t cap, bool *last);
-
-/* Tells the budget what the stream holds now. */
-static void stream_charge(struct oribi__stream *stream);
 
 /* Answers by itself. reason: for the error log; NULL: that has it. */
 static void stream_refuse(struct oribi__stream *stream, int status, enum oribi_refusal refusal, const char *reason);
@@ -80,10 +40,12 @@ static const struct oribi__upstream_ops ops;
 
 /* --- bytes of answers --- */
 
-static void stream_charge(struct oribi__stream *stream)
+void oribi__stream_charge(struct oribi__stream *stream)
 {
     struct oribi_budget *budget = &stream->client->frontend->reactor.budget;
     int64_t memory = (int64_t)(oribi_body_memory(&stream->body) + oribi_body_memory(&stream->file) + stream->out.cap);
+    if (stream->bytes)
+        memory += oribi__stream_bytes_memory(stream);
     int64_t file = (stream->body.fd >= 0 ? stream->body.len : 0) + (stream->file.fd >= 0 ? stream->file.len : 0);
     if (memory != stream->charge.memory || file != stream->charge.file)
         oribi_budget_set(budget, &stream->charge, memory, file);
@@ -140,11 +102,11 @@ static int stream_keep(struct oribi__stream *stream, struct oribi_slice body)
     if (!stream->in_file && cap > stream->out.cap)
         stream->in_file = oribi_budget_memory(budget, (int64_t)stream->out.cap, (int64_t)cap) < (int64_t)cap;
     int code = stream->in_file ? keep_behind(stream, body) : oribi_buf_try_append(&stream->out, body.p, body.n);
-    stream_charge(stream);
+    oribi__stream_charge(stream);
     return code;
 }
 
-static int64_t stream_pending(const struct oribi__stream *stream)
+int64_t oribi__stream_pending(const struct oribi__stream *stream)
 {
     return (int64_t)(stream->out.len - stream->out_at) + stream->file.len - stream->file_at;
 }
@@ -228,10 +190,10 @@ static size_t stream_pull(void *self, struct oribi_h2_stream *h2, char *dst, siz
     size_t n = in_memory ? pull_memory(stream, dst, cap) : pull_file(stream, dst, cap);
     if (n == ORIBI_H2_PULL_FAILED)
         return n;
-    *last = stream->whole && stream_pending(stream) == 0;
+    *last = stream->whole && oribi__stream_pending(stream) == 0;
     if ((!stream->has_length || stream->unstored) && stream->file.len && stream->file_at == stream->file.len)
         empty_file(stream);
-    stream_charge(stream);
+    oribi__stream_charge(stream);
     return n;
 }
 
@@ -273,6 +235,7 @@ void oribi__stream_destroy(struct oribi__stream *stream)
 {
     struct oribi__client *client = stream->client;
     unlist_ended(stream);
+    oribi__stream_bytes_end(stream);
     if (stream->call) {
         oribi__upstream_destroy(stream->call);
     }
@@ -290,7 +253,7 @@ void oribi__stream_destroy(struct oribi__stream *stream)
     oribi_mem_free(stream);
 }
 
-static void stream_ends(struct oribi__stream *stream)
+void oribi__stream_ends(struct oribi__stream *stream)
 {
     if (stream->is_ended)
         return;
@@ -300,7 +263,7 @@ static void stream_ends(struct oribi__stream *stream)
     oribi__client_dirty(stream->client);
 }
 
-static void stream_end_call(struct oribi__stream *stream)
+void oribi__stream_end_call(struct oribi__stream *stream)
 {
     struct oribi__upstream_request *call = stream->call;
     if (!call)
@@ -312,13 +275,14 @@ static void stream_end_call(struct oribi__stream *stream)
     oribi_body_init(&stream->body);
 }
 
-static void stream_let_go(struct oribi__stream *stream)
+void oribi__stream_let_go(struct oribi__stream *stream)
 {
     struct oribi__channel *channel = stream->call ? stream->call->channel : NULL;
     struct oribi_h2_stream *h2 = stream->h2;
     stream->h2 = NULL;
-    stream_end_call(stream);
-    stream_ends(stream);
+    oribi__stream_bytes_end(stream);
+    oribi__stream_end_call(stream);
+    oribi__stream_ends(stream);
     if (!h2)
         return;
     if (!channel || channel->state != ORIBI__CHANNEL_ABANDONED) {
@@ -346,6 +310,7 @@ static void let_workers_go_on(struct oribi__client *client)
         if (stream->call && stream->call->blocked)
             oribi__upstream_taken(stream->call); /* may end the call; the stream stays */
         client->has_blocked |= stream->call && stream->call->blocked;
+        client->has_blocked |= stream->bytes && oribi__stream_has_taken(stream);
     }
 }
 
@@ -411,13 +376,13 @@ static void count_reset(const struct oribi__client *client)
     oribi_frontend_slot_count(&client->frontend->slot->reset_count, 1);
 }
 
-static void reset(struct oribi__stream *stream, uint32_t code)
+void oribi__stream_reset(struct oribi__stream *stream, uint32_t code)
 {
     if (!stream->h2)
         return; /* its connection has ended in what was tried last */
     count_reset(stream->client);
     oribi_h2_reset(stream->h2, code);
-    stream_let_go(stream);
+    oribi__stream_let_go(stream);
 }
 
 /* An answer of our own: its status in words. */
@@ -430,12 +395,14 @@ static void answer_own(struct oribi__stream *stream, int status)
     struct oribi_slice type;
     struct oribi_slice body = oribi__answer_text(frontend, status, text, &type);
     int digits = snprintf(length, sizeof(length), "%zu", body.n);
-    uint32_t count = oribi__answer_fields(frontend, fields, ORIBI_RESPONSE_FIELDS_MAX - 4);
+    uint32_t count = oribi__answer_fields(frontend, fields, ORIBI_RESPONSE_FIELDS_MAX - 5);
     fields[count++] = field_of("content-type", type.p, type.n);
     fields[count++] = field_of("content-length", length, (size_t)digits);
     fields[count++] = field_of("date", oribi_reactor_date(&frontend->reactor), 29);
     if (status == 503)
         fields[count++] = field_of("retry-after", "1", 1);
+    if (status == 426)
+        fields[count++] = field_of("sec-websocket-version", "13", 2);
     if (oribi_h2_answer(stream->h2, status, fields, count, stream->is_head) == 0 && !stream->is_head) {
         stream->out_at = stream->out.len = 0;
         if (oribi_buf_try_append(&stream->out, body.p, body.n) < 0)
@@ -445,8 +412,8 @@ static void answer_own(struct oribi__stream *stream, int status)
     if (stream->call)
         oribi__answer_log(stream->call, status, stream->is_head ? 0 : (int64_t)body.n);
     stream->whole = true;
-    stream_end_call(stream);
-    stream_ends(stream);
+    oribi__stream_end_call(stream);
+    oribi__stream_ends(stream);
 }
 
 static void stream_refuse(struct oribi__stream *stream, int status, enum oribi_refusal refusal, const char *reason)
@@ -490,19 +457,23 @@ static void add_trailers(struct oribi__stream *stream, const struct oribi_buf *l
 static void more(struct oribi__upstream_request *call, struct oribi_slice body, bool last)
 {
     struct oribi__stream *stream = stream_of(call);
+    if (__builtin_expect(call->accepted != NULL, 0)) {
+        oribi__stream_take_record(stream, body, last);
+        return;
+    }
     int code = stream_keep(stream, body);
     if (code < 0) {
         oribi__own_say_cut(call, code);
-        reset(stream, ORIBI_H2_INTERNAL_ERROR);
+        oribi__stream_reset(stream, ORIBI_H2_INTERNAL_ERROR);
         return;
     }
     if (last) {
         stream->whole = true;
         add_trailers(stream, &call->tail);
-        stream_end_call(stream);
-        stream_ends(stream);
+        oribi__stream_end_call(stream);
+        oribi__stream_ends(stream);
     } else if (!call->blocked && (!stream->has_length || stream->unstored) &&
-               stream_pending(stream) > ORIBI__FRONTEND_HIGH_BYTES) {
+               oribi__stream_pending(stream) > ORIBI__FRONTEND_HIGH_BYTES) {
         oribi__upstream_block(call);
         stream->client->has_blocked = true;
     }
@@ -530,6 +501,12 @@ static void begin(struct oribi__upstream_request *call, struct oribi_answer *ans
     struct oribi__stream *stream = stream_of(call);
     struct oribi__frontend *frontend = call->frontend;
     struct oribi_field *fields = frontend->h2->fields;
+    if (__builtin_expect(call->offers, 0) && oribi__websocket_accepts(answer)) {
+        oribi__stream_accept(stream, answer, body, last);
+        return;
+    }
+    if (stream->is_socket && answer->status < 300) /* any 2xx would open the socket (RFC 8441 5) */
+        answer->status = STATUS_REFUSED;
     uint32_t count = fields_of(frontend, answer);
     if (stream->client->peer.tls && frontend->answers->extra_tls.name)
         fields[count++] = (struct oribi_field){.name = frontend->answers->extra_tls.name,
@@ -539,7 +516,7 @@ static void begin(struct oribi__upstream_request *call, struct oribi_answer *ans
     bool bodiless = last && body.n == 0 && !call->tail.len;
     int code = oribi_h2_answer(stream->h2, answer->status, fields, count, bodiless);
     if (code == ORIBI_ECLOSED || code == ORIBI_ENOMEM) {
-        reset(stream, ORIBI_H2_INTERNAL_ERROR);
+        oribi__stream_reset(stream, ORIBI_H2_INTERNAL_ERROR);
         return;
     }
     if (code < 0) {
@@ -549,8 +526,8 @@ static void begin(struct oribi__upstream_request *call, struct oribi_answer *ans
     }
     if (bodiless) {
         stream->whole = true;
-        stream_end_call(stream);
-        stream_ends(stream);
+        oribi__stream_end_call(stream);
+        oribi__stream_ends(stream);
         return;
     }
     stream->has_length = answer->content_length >= 0 && !call->of_local;
@@ -573,14 +550,14 @@ static void fail(struct oribi__upstream_request *call, int status, const char *r
 {
     struct oribi__stream *stream = stream_of(call);
     if (call->begun)
-        reset(stream, ORIBI_H2_INTERNAL_ERROR);
+        oribi__stream_reset(stream, ORIBI_H2_INTERNAL_ERROR);
     else
         answer_own(stream, status);
 }
 
 static int64_t pending(const struct oribi__upstream_request *call)
 {
-    return stream_pending(stream_of(call));
+    return oribi__stream_pending(stream_of(call));
 }
 
 static void waits(struct oribi__upstream_request *call, int change)
@@ -590,8 +567,13 @@ static void waits(struct oribi__upstream_request *call, int change)
     oribi__client_waits(client);
 }
 
-static const struct oribi__upstream_ops ops = {
-    .interim = interim, .begin = begin, .more = more, .fail = fail, .pending = pending, .waits = waits};
+static const struct oribi__upstream_ops ops = {.interim = interim,
+                                               .begin = begin,
+                                               .more = more,
+                                               .fail = fail,
+                                               .pending = pending,
+                                               .waits = waits,
+                                               .tunnel = oribi__stream_tunnel};
 
 /* --- requests --- */
 
@@ -610,6 +592,11 @@ static void on_request(void *self, struct oribi_h2_stream *h2, const struct orib
     stream->call = call;
     if (call)
         oribi__count_request(call, request->parsed->method, true);
+    stream->began_ms = client->frontend->reactor.now_ms;
+    if (call && request->socket) {
+        oribi__stream_offer(stream, request);
+        return;
+    }
     if (!call || oribi__upstream_about(call, &client->peer, request->parsed, 20, true) < 0 ||
         oribi_buf_try_append(&call->head, request->head.p, request->framing) < 0) {
         stream_refuse(stream, 503, ORIBI_REFUSAL_MEMORY, "out of memory");
@@ -619,7 +606,6 @@ static void on_request(void *self, struct oribi_h2_stream *h2, const struct orib
     call->wants_events = request->parsed->wants_events;
     stream->of_local = oribi__frontend_local_claims(client->frontend, call, request->parsed);
     call->safe = oribi_canonical_is_safe(request->parsed->method);
-    stream->began_ms = client->frontend->reactor.now_ms;
     stream->data_ms = request->ended ? 0 : stream->began_ms;
     if (request->parsed->expect_continue)
         (void)oribi_h2_interim(h2, 100, NULL, 0); /* a client that waits in vain sends its body some time */
@@ -651,7 +637,7 @@ static void on_refused(void *self, struct oribi_h2_stream *h2, int error, const 
         return;
     }
     if (stream->call && stream->call->begun) {
-        reset(stream, ORIBI_H2_NO_ERROR);
+        oribi__stream_reset(stream, ORIBI_H2_NO_ERROR);
         return;
     }
     stream->is_head = is_head;
@@ -673,6 +659,10 @@ static void on_data(void *self, struct oribi_h2_stream *h2, const char *p, size_
 {
     struct oribi__client *client = self;
     struct oribi__stream *stream = h2->user;
+    if (stream && stream->bytes) {
+        oribi__stream_heard(stream, p, n);
+        return;
+    }
     if (!stream || !stream->call || stream->call->state != ORIBI__CALL_NEW) {
         oribi_h2_stored(h2, n);
         return;
@@ -684,7 +674,7 @@ static void on_data(void *self, struct oribi_h2_stream *h2, const char *p, size_
     int code = oribi_budget_file(budget, (int64_t)n)
                    ? oribi_body_append(&stream->body, p, n, (uint32_t)memory_max, ORIBI_BODY_BATCH_BYTES)
                    : ORIBI_ELIMIT;
-    stream_charge(stream);
+    oribi__stream_charge(stream);
     if (code < 0)
         refuse_body(stream, code);
     oribi_h2_stored(h2, n);
@@ -729,11 +719,13 @@ static int finish_head(struct oribi__stream *stream)
 static void on_end(void *self, struct oribi_h2_stream *h2)
 {
     struct oribi__stream *stream = h2->user;
-    if (!stream || !stream->call || stream->call->state != ORIBI__CALL_NEW)
+    if (stream && stream->bytes)
+        oribi__stream_heard_end(stream);
+    if (!stream || !stream->call || stream->call->state != ORIBI__CALL_NEW || stream->is_socket)
         return;
     int code = finish_head(stream);
     stream->data_ms = 0;
-    stream_charge(stream);
+    oribi__stream_charge(stream);
     if (code < 0)
         refuse_body(stream, code);
     else if (!stream->of_local || !oribi__frontend_local_submit(stream->call))
@@ -753,7 +745,7 @@ static void on_reset(void *self, struct oribi_h2_stream *h2, uint32_t code)
         oribi__answer_log(stream->call, STATUS_GONE, 0);
         oribi_frontend_slot_count(&client->frontend->slot->gone_count, 1);
     }
-    stream_let_go(stream); /* its worker sees that the client has gone when it looks or writes */
+    oribi__stream_let_go(stream); /* its worker sees that the client has gone when it looks or writes */
 }
 
 const struct oribi_h2_events oribi__stream_events = {

@@ -36,7 +36,7 @@ static void close_tunnel(struct oribi__tunnel *tunnel)
     struct oribi__frontend *frontend = tunnel->frontend;
     if (tunnel->channel_watch.fd < 0)
         return;
-    (void)oribi_loop_remove(frontend->reactor.loop, &tunnel->peer_watch); /* ours */
+    oribi__peer_unwatch(&tunnel->peer, frontend->reactor.loop, &tunnel->peer_watch);
     (void)oribi_loop_remove(frontend->reactor.loop, &tunnel->channel_watch);
     oribi_os_close(tunnel->channel_watch.fd);
     oribi__peer_close(&tunnel->peer, true);
@@ -54,7 +54,7 @@ static void close_tunnel(struct oribi__tunnel *tunnel)
 static ssize_t read_from(struct oribi__tunnel *tunnel, bool peer, char *p, size_t n)
 {
     ssize_t read = peer ? oribi__peer_read(&tunnel->peer, p, n) : oribi_os_read(tunnel->channel_watch.fd, p, n);
-    tunnel->frontend->bytes_in += peer && read > 0 ? (uint64_t)read : 0;
+    tunnel->frontend->bytes_in += peer && read > 0 && tunnel->peer.fd >= 0 ? (uint64_t)read : 0;
     return read;
 }
 
@@ -62,8 +62,17 @@ static ssize_t send_to(struct oribi__tunnel *tunnel, bool peer, struct iovec vec
 {
     ssize_t sent =
         peer ? oribi__peer_send(&tunnel->peer, &vec, 1) : oribi_os_send_vec(tunnel->channel_watch.fd, &vec, 1);
-    tunnel->frontend->bytes_out += peer && sent > 0 ? (uint64_t)sent : 0;
+    tunnel->frontend->bytes_out += peer && sent > 0 && tunnel->peer.fd >= 0 ? (uint64_t)sent : 0;
     return sent;
+}
+
+static void await(struct oribi__tunnel *tunnel, struct oribi_watch *watch, uint8_t interest)
+{
+    struct oribi_loop *loop = tunnel->frontend->reactor.loop;
+    if (watch == &tunnel->peer_watch)
+        oribi__peer_await(&tunnel->peer, loop, watch, interest);
+    else
+        oribi_loop_interest(loop, watch, interest);
 }
 
 /* Moves what can be moved. False: the tunnel is at its end. */
@@ -71,13 +80,12 @@ static bool move(struct oribi__tunnel *tunnel, struct way *way, bool to_peer)
 {
     struct oribi_watch *source = to_peer ? &tunnel->channel_watch : &tunnel->peer_watch;
     struct oribi_watch *sink = to_peer ? &tunnel->peer_watch : &tunnel->channel_watch;
-    struct oribi_loop *loop = tunnel->frontend->reactor.loop;
     for (int i = 0; i < READS_MAX; i++) {
         while (way->waits.len) {
             ssize_t n = send_to(tunnel, to_peer, (struct iovec){way->waits.p, way->waits.len});
             if (n == ORIBI_AGAIN) {
                 sink->ready &= (uint8_t)~ORIBI_WRITE;
-                oribi_loop_interest(loop, sink, ORIBI_READ | ORIBI_WRITE);
+                await(tunnel, sink, ORIBI_READ | ORIBI_WRITE);
                 return true;
             }
             if (n < 0)
@@ -86,7 +94,7 @@ static bool move(struct oribi__tunnel *tunnel, struct way *way, bool to_peer)
         }
         oribi_buf_deinit(&way->waits);
         if (sink->interest & ORIBI_WRITE)
-            oribi_loop_interest(loop, sink, ORIBI_READ);
+            await(tunnel, sink, ORIBI_READ);
         if (way->ended)
             break;
         char *p = oribi_buf_try_reserve(&way->waits, PIECE_BYTES);
@@ -107,9 +115,10 @@ static bool move(struct oribi__tunnel *tunnel, struct way *way, bool to_peer)
     }
     if (!way->told && way->waits.len == 0) {
         way->told = true;
-        if (to_peer && tunnel->peer.transport)
-            tunnel->peer.transport->shut(tunnel->peer.transport);
-        (void)shutdown(sink->fd, SHUT_WR); /* fails only if it is gone, which is told elsewhere */
+        if (to_peer)
+            oribi__peer_shut(&tunnel->peer);
+        else
+            (void)shutdown(sink->fd, SHUT_WR); /* fails only if it is gone, which is told elsewhere */
     }
     if (to_peer && way->told && oribi_os_peer_state(source->fd) == ORIBI_PEER_GONE)
         return false;
@@ -154,7 +163,7 @@ void oribi__tunnel_begin(struct oribi__frontend *frontend, struct oribi__peer *p
     tunnel->channel_watch.fd = channel_fd;
     if (oribi_buf_try_append(&tunnel->to_peer.waits, to_peer.p, to_peer.n) < 0 ||
         oribi_buf_try_append(&tunnel->to_channel.waits, to_channel.p, to_channel.n) < 0 ||
-        oribi_loop_add(frontend->reactor.loop, &tunnel->peer_watch, peer->fd, ORIBI_WATCH_PEER, ORIBI_READ) < 0 ||
+        oribi__peer_watch(peer, frontend->reactor.loop, &tunnel->peer_watch) < 0 ||
         oribi_loop_add(frontend->reactor.loop, &tunnel->channel_watch, channel_fd, ORIBI_WATCH_PEER, ORIBI_READ) < 0)
         close_tunnel(tunnel);
     else

@@ -28,7 +28,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
 
 enum {
     CLOSING_MS = 5000,    /* for the client's Close frame, and for our bytes before it */
@@ -100,17 +99,17 @@ static int64_t ping_deadline(const struct oribi__websocket *socket)
                                                             : INT64_MAX;
 }
 
-static int64_t or_never(int64_t at_ms)
+/* A drain waits for the call that is out. */
+static int64_t end_deadline(const struct oribi__websocket *socket)
 {
-    return at_ms ? at_ms : INT64_MAX;
+    bool waits = socket->life == ORIBI__WEBSOCKET_CLOSING || (socket->life == ORIBI__WEBSOCKET_OPEN && !socket->call);
+    return waits && socket->end_ms ? socket->end_ms : INT64_MAX;
 }
 
 void oribi__websocket_arm(struct oribi__websocket *socket)
 {
-    int64_t at_ms = oribi_earlier(or_never(socket->closing_ms), ping_deadline(socket));
+    int64_t at_ms = oribi_earlier(end_deadline(socket), ping_deadline(socket));
     at_ms = oribi_earlier(at_ms, oribi__websocket_message_deadline(socket));
-    at_ms = oribi_earlier(at_ms, socket->life == ORIBI__WEBSOCKET_OPEN && !socket->call ? or_never(socket->drain_ms)
-                                                                                        : INT64_MAX);
     if (socket->stalled_ms)
         at_ms = oribi_earlier(at_ms, socket->stalled_ms + options_of(socket)->write_timeout_ms);
     oribi_timers_arm(&socket->frontend->timers, &socket->timer, at_ms);
@@ -144,9 +143,7 @@ static void shut(struct oribi__websocket *socket)
     if (socket->shut)
         return;
     socket->shut = true;
-    if (socket->peer.transport)
-        socket->peer.transport->shut(socket->peer.transport);
-    (void)shutdown(socket->peer.fd, SHUT_WR); /* fails only if the client has gone, which reading tells */
+    oribi__peer_shut(&socket->peer);
 }
 
 /* Sends what waits, as far as the client takes it. */
@@ -174,7 +171,8 @@ void oribi__websocket_flush(struct oribi__websocket *socket)
         progress = true;
         if (socket->wait_count)
             oribi__websocket_taken(socket, (size_t)sent - of_out);
-        frontend->bytes_out += (uint64_t)sent;
+        if (socket->peer.fd >= 0) /* else its connection counts them */
+            frontend->bytes_out += (uint64_t)sent;
     }
     if (socket->life == ORIBI__WEBSOCKET_ENDED)
         return;
@@ -182,7 +180,7 @@ void oribi__websocket_flush(struct oribi__websocket *socket)
         oribi_buf_deinit(&socket->out);
         socket->stalled_ms = 0;
         if (socket->watch.interest & ORIBI_WRITE)
-            oribi_loop_interest(frontend->reactor.loop, &socket->watch, ORIBI_READ);
+            oribi__peer_await(&socket->peer, frontend->reactor.loop, &socket->watch, ORIBI_READ);
         if (socket->life == ORIBI__WEBSOCKET_CLOSING && socket->heard_close)
             oribi__websocket_finish(socket, socket->code);
         else if (socket->life == ORIBI__WEBSOCKET_CLOSING && socket->deaf)
@@ -194,7 +192,7 @@ void oribi__websocket_flush(struct oribi__websocket *socket)
     if (progress || !socket->stalled_ms)
         socket->stalled_ms = now_ms(socket);
     oribi__websocket_arm_by(socket, socket->stalled_ms + options_of(socket)->write_timeout_ms);
-    oribi_loop_interest(frontend->reactor.loop, &socket->watch, ORIBI_READ | ORIBI_WRITE);
+    oribi__peer_await(&socket->peer, frontend->reactor.loop, &socket->watch, ORIBI_READ | ORIBI_WRITE);
 }
 
 bool oribi__websocket_has_room(struct oribi__websocket *socket, size_t n)
@@ -239,9 +237,12 @@ void oribi__websocket_note_code(struct oribi__websocket *socket, uint16_t code, 
     if (socket->code)
         return;
     socket->code = code;
-    socket->close_len = (uint16_t)(reason.n < sizeof(socket->close_reason) ? reason.n : sizeof(socket->close_reason));
-    if (socket->close_len)
-        memcpy(socket->close_reason, reason.p, socket->close_len);
+    size_t n = reason.n < ORIBI_WEBSOCKET_REASON_BYTES_MAX ? reason.n : ORIBI_WEBSOCKET_REASON_BYTES_MAX;
+    socket->close_reason = n ? oribi_mem_try_alloc(1, n) : NULL; /* without memory on_close has no reason */
+    if (!socket->close_reason)
+        return;
+    memcpy(socket->close_reason, reason.p, n);
+    socket->close_len = (uint8_t)n;
 }
 
 /* Begins the closing handshake (RFC 6455 7.1.2); nothing where it has begun. */
@@ -255,10 +256,10 @@ void oribi__websocket_close_with(struct oribi__websocket *socket, uint16_t code,
         n = oribi_websocket_write_close(payload, code, oribi_slice(NULL, 0)); /* a reason that is no UTF-8 */
     oribi__websocket_note_code(socket, code, reason);
     socket->life = ORIBI__WEBSOCKET_CLOSING;
-    socket->closing_ms = now_ms(socket) + CLOSING_MS;
+    socket->end_ms = now_ms(socket) + CLOSING_MS;
     socket->message_ms = 0;
     oribi__unsubscribe_all(socket->frontend->topics, &socket->subscriber);
-    oribi__websocket_arm_by(socket, socket->closing_ms);
+    oribi__websocket_arm_by(socket, socket->end_ms);
     if (oribi__websocket_put(socket, ORIBI_WEBSOCKET_CLOSE, oribi_slice(payload, n > 0 ? (size_t)n : 0)))
         oribi__websocket_flush(socket);
 }
@@ -289,8 +290,9 @@ static void free_buffers(struct oribi__websocket *socket)
     oribi_buf_deinit(&socket->out);
     oribi_buf_deinit(&socket->answer);
     oribi_buf_deinit(&socket->state);
+    oribi_mem_free(socket->close_reason);
     oribi_mem_free(socket->text);
-    socket->text = NULL;
+    socket->close_reason = socket->text = NULL;
 }
 
 /* An ended socket: on_close, where that is due; else it goes. */
@@ -314,10 +316,9 @@ void oribi__websocket_finish(struct oribi__websocket *socket, uint16_t code)
         return;
     oribi__websocket_note_code(socket, code, oribi_slice(NULL, 0));
     socket->life = ORIBI__WEBSOCKET_ENDED;
-    (void)oribi_loop_remove(frontend->reactor.loop, &socket->watch); /* ours */
+    oribi__peer_unwatch(&socket->peer, frontend->reactor.loop, &socket->watch);
     oribi_timers_stop(&frontend->timers, &socket->timer);
     oribi__peer_close(&socket->peer, socket->heard_close);
-    socket->watch.fd = -1;
     oribi__unsubscribe_all(frontend->topics, &socket->subscriber);
     oribi_buf_deinit(&socket->in);
     oribi_buf_deinit(&socket->out);
@@ -339,7 +340,7 @@ void oribi__websocket_finish(struct oribi__websocket *socket, uint16_t code)
 static void on_ready(void *self, struct oribi_watch *watch)
 {
     struct oribi__websocket *socket = (struct oribi__websocket *)watch;
-    if (watch->fd < 0)
+    if (socket->life == ORIBI__WEBSOCKET_ENDED)
         return;
     if (oribi__websocket_waiting(socket) && (watch->ready & ORIBI_WRITE))
         oribi__websocket_flush(socket);
@@ -353,7 +354,7 @@ static void look(void *self)
 {
     struct oribi__websocket *socket = self;
     int64_t now = now_ms(socket);
-    if (socket->closing_ms && now >= socket->closing_ms) {
+    if (socket->life == ORIBI__WEBSOCKET_CLOSING && now >= socket->end_ms) {
         oribi__websocket_finish(socket, ORIBI_WEBSOCKET_CODE_ABNORMAL);
         return;
     }
@@ -362,7 +363,7 @@ static void look(void *self)
         oribi__websocket_finish(socket, ORIBI_WEBSOCKET_CODE_ABNORMAL);
         return;
     }
-    if (socket->life == ORIBI__WEBSOCKET_OPEN && socket->drain_ms && now >= socket->drain_ms && !socket->call)
+    if (socket->life == ORIBI__WEBSOCKET_OPEN && now >= end_deadline(socket))
         oribi__websocket_close_with(socket, socket->drain_code, oribi_slice(NULL, 0));
     if (socket->life == ORIBI__WEBSOCKET_OPEN && is_slow(socket)) {
         oribi__websocket_say(socket, "a message comes too slowly (body_timeout, body_rate_min)",
@@ -388,8 +389,7 @@ static void look(void *self)
 
 /* --- the begin --- */
 
-struct oribi__websocket *oribi__websocket_create(struct oribi__frontend *frontend, const struct oribi_head *head,
-                                                 const struct oribi_answer *answer)
+struct oribi__websocket *oribi__websocket_create(struct oribi__frontend *frontend, struct oribi_slice path)
 {
     struct oribi__websocket *socket = oribi_mem_try_alloc(1, sizeof(*socket));
     if (!socket)
@@ -401,14 +401,19 @@ struct oribi__websocket *oribi__websocket_create(struct oribi__frontend *fronten
     oribi__websocket_channels_init(socket);
     oribi_websocket_init(&socket->reader, ORIBI_WEBSOCKET_SERVER,
                          (uint64_t)frontend->config->options->websocket_message_max);
-    size_t n = head->path.n < PATH_BYTES_MAX ? head->path.n : PATH_BYTES_MAX;
+    size_t n = path.n < PATH_BYTES_MAX ? path.n : PATH_BYTES_MAX;
     socket->path_len = (uint8_t)n;
-    if (oribi_buf_try_append(&socket->message, head->path.p, n) < 0 ||
-        oribi__websocket_answer(frontend, head, answer, &socket->out) < 0) {
+    if (oribi_buf_try_append(&socket->message, path.p, n) < 0) {
         oribi__websocket_discard(socket);
         return NULL;
     }
     return socket;
+}
+
+int oribi__websocket_answer(struct oribi__websocket *socket, const struct oribi_head *head,
+                            const struct oribi_answer *answer)
+{
+    return oribi__websocket_write_answer(socket->frontend, head, answer, &socket->out);
 }
 
 void oribi__websocket_discard(struct oribi__websocket *socket)
@@ -466,6 +471,7 @@ void oribi__websocket_start(struct oribi__websocket *socket, const struct oribi_
         sockets->scratch = oribi_mem_alloc(1, ORIBI__WEBSOCKET_SCRATCH_BYTES);
     socket->peer = *peer;
     socket->life = ORIBI__WEBSOCKET_OPEN;
+    socket->over_h2 = peer->fd < 0;
     socket->next = sockets->first;
     if (sockets->first)
         sockets->first->prev = socket;
@@ -476,14 +482,14 @@ void oribi__websocket_start(struct oribi__websocket *socket, const struct oribi_
     oribi_frontend_slot_count(&frontend->slot->websocket_count, 1);
     socket->watch.fd = peer->fd;
     bool watched = oribi__frontend_reserve_timer(frontend) == 0 &&
-                   oribi_loop_add(frontend->reactor.loop, &socket->watch, peer->fd, ORIBI_WATCH_PEER, ORIBI_READ) == 0;
+                   oribi__peer_watch(peer, frontend->reactor.loop, &socket->watch) == 0;
     if (!watched || oribi_buf_try_append(&socket->in, early.p, early.n) < 0) {
         oribi__websocket_finish(socket, ORIBI_WEBSOCKET_CODE_ABNORMAL);
         return;
     }
     socket->heard_ms = now_ms(socket) - (spread_ms ? (int64_t)(next_random(sockets) % (uint64_t)spread_ms) : 0);
     if (frontend->draining) {
-        socket->drain_ms = now_ms(socket);
+        socket->end_ms = now_ms(socket);
         socket->drain_code = ORIBI_WEBSOCKET_CODE_RESTART;
     }
     oribi__websocket_flush(socket);
@@ -523,9 +529,9 @@ void oribi__websockets_drain(struct oribi__frontend *frontend, bool last)
         if (socket->life != ORIBI__WEBSOCKET_OPEN)
             continue;
         socket->drain_code = last ? ORIBI_WEBSOCKET_CODE_GOING_AWAY : ORIBI_WEBSOCKET_CODE_RESTART;
-        socket->drain_ms = now_ms(socket) + at_us / 1000;
+        socket->end_ms = now_ms(socket) + at_us / 1000;
         at_us += step_us;
-        oribi__websocket_arm_by(socket, socket->drain_ms);
+        oribi__websocket_arm_by(socket, socket->end_ms);
     }
 }
 

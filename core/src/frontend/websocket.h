@@ -37,9 +37,13 @@ bool oribi__websockets_are_over(const struct oribi__frontend *frontend); /* none
 /* Closes all within frontend_drain; with 1001 where the addresses end (`last`), else with 1012. */
 void oribi__websockets_drain(struct oribi__frontend *frontend, bool last);
 
+/* websocket_rows.c: writes rows of them to an empty file (oribi/worker/frontend_socket_rows.h). False: no memory, or
+ * the file takes nothing. */
+bool oribi__websockets_write_rows(const struct oribi__frontend *frontend, int fd);
+
 /* ---- the handshake (websocket_handshake.c) ---- */
 
-/* Is this request, of HTTP/1.1, a handshake that may be offered to the application? ORIBI_REFUSAL_OTHER, and *offered
+/* Is this request, as HTTP/1.1 has it, a handshake that may be offered? ORIBI_REFUSAL_OTHER, and *offered
  * says so; else why it is refused, and *reason is a few words for the log. */
 enum oribi_refusal oribi__websocket_check(const struct oribi__frontend *frontend, const struct oribi_head *head,
                                           bool *offered, const char **reason);
@@ -54,22 +58,29 @@ bool oribi__websocket_origin_allowed(struct oribi_slice origin, struct oribi_sli
 /* Has the application accepted the handshake with this answer? */
 bool oribi__websocket_accepts(const struct oribi_answer *answer);
 
+/* Is this field of an accepting answer not the client's? `tunnel`: the answer is that of an application that speaks the
+ * protocol itself. */
+bool oribi__websocket_drops(const struct oribi_header *header, bool tunnel);
+
 /* Appends the head of the answer to a client of HTTP/1.1: 101, with the application's own fields. 0, ORIBI_ENOMEM or
  * ORIBI_EBAD. */
-int oribi__websocket_answer(struct oribi__frontend *frontend, const struct oribi_head *head,
-                            const struct oribi_answer *answer, struct oribi_buf *out);
+int oribi__websocket_write_answer(struct oribi__frontend *frontend, const struct oribi_head *head,
+                                  const struct oribi_answer *answer, struct oribi_buf *out);
 
 /* ---- a socket's life (websocket.c) ---- */
 
-/* Makes the socket of a handshake that the application has accepted; it waits for its record. NULL: no memory, or no
- * answer that could be sent. */
-struct oribi__websocket *oribi__websocket_create(struct oribi__frontend *frontend, const struct oribi_head *head,
-                                                 const struct oribi_answer *answer);
+/* Makes the socket of a handshake that the application has accepted; it waits for its record. `path`: of the request.
+ * NULL: no memory. */
+struct oribi__websocket *oribi__websocket_create(struct oribi__frontend *frontend, struct oribi_slice path);
+
+/* The answer 101 goes out first, when the socket starts. 0, ORIBI_ENOMEM, or ORIBI_EBAD: it cannot be sent. */
+int oribi__websocket_answer(struct oribi__websocket *socket, const struct oribi_head *head,
+                            const struct oribi_answer *answer);
 
 /* Takes a part of the record. `last`: it is whole now. 0 or ORIBI_EBAD. */
 int oribi__websocket_take_record(struct oribi__websocket *socket, struct oribi_slice part, bool last);
 
-/* Takes the peer; the socket lives. `early`: bytes behind the handshake, copied. */
+/* Takes the peer, a socket or a stream; the WebSocket lives. `early`: bytes behind the handshake, copied. */
 void oribi__websocket_start(struct oribi__websocket *socket, const struct oribi__peer *peer, struct oribi_slice early);
 
 /* Frees one that was not started. */

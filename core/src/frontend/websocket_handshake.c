@@ -10,16 +10,6 @@
 
 #include <string.h>
 
-static struct oribi_slice field_of(const struct oribi_head *head, struct oribi_slice lower)
-{
-    for (uint32_t i = 0; i < head->field_count; i++) {
-        const struct oribi_field *field = &head->fields[i];
-        if (oribi_slice_equal_fold(oribi_slice(field->name, field->name_len), lower))
-            return oribi_slice(field->value, field->value_len);
-    }
-    return oribi_slice(NULL, 0);
-}
-
 /* --- origins --- */
 
 /* Cuts "scheme://" off; the scheme, or nothing where there is none. */
@@ -116,14 +106,14 @@ enum oribi_refusal oribi__websocket_check(const struct oribi__frontend *frontend
 {
     *offered = false;
     if (!oribi_slice_equal(head->method, ORIBI_SLICE("GET")) ||
-        !oribi_websocket_is_upgrade(field_of(head, ORIBI_SLICE("upgrade"))))
+        !oribi_websocket_is_upgrade(oribi_head_value(head, ORIBI_SLICE("upgrade"))))
         return ORIBI_REFUSAL_OTHER; /* an ordinary request, which the application may answer as one */
-    struct oribi_slice protocols = field_of(head, ORIBI_SLICE("sec-websocket-protocol"));
+    struct oribi_slice protocols = oribi_head_value(head, ORIBI_SLICE("sec-websocket-protocol"));
     *reason = "Sec-WebSocket-Version is not 13";
-    if (!oribi_websocket_version_is_valid(field_of(head, ORIBI_SLICE("sec-websocket-version"))))
+    if (!oribi_websocket_version_is_valid(oribi_head_value(head, ORIBI_SLICE("sec-websocket-version"))))
         return ORIBI_REFUSAL_WEBSOCKET_VERSION;
     *reason = "Sec-WebSocket-Key is not the base64 of 16 bytes";
-    if (!oribi_websocket_key_is_valid(field_of(head, ORIBI_SLICE("sec-websocket-key"))))
+    if (!oribi_websocket_key_is_valid(oribi_head_value(head, ORIBI_SLICE("sec-websocket-key"))))
         return ORIBI_REFUSAL_WEBSOCKET;
     *reason = "Sec-WebSocket-Protocol is not a list of different tokens";
     if (protocols.n && !oribi_websocket_protocols_are_valid(protocols))
@@ -132,7 +122,7 @@ enum oribi_refusal oribi__websocket_check(const struct oribi__frontend *frontend
     if (head->chunked || head->content_length > 0)
         return ORIBI_REFUSAL_WEBSOCKET;
     *reason = "a WebSocket from a page of another origin (websocket_origins)";
-    if (!oribi__websocket_origin_allowed(field_of(head, ORIBI_SLICE("origin")), head->host, head->port,
+    if (!oribi__websocket_origin_allowed(oribi_head_value(head, ORIBI_SLICE("origin")), head->host, head->port,
                                          &frontend->config->options->websocket_origins))
         return ORIBI_REFUSAL_WEBSOCKET_ORIGIN;
     *reason = "too many WebSockets are open (websockets_max)";
@@ -159,7 +149,7 @@ bool oribi__websocket_accepts(const struct oribi_answer *answer)
 }
 
 /* Fields that are written anew, and those that describe the record. */
-static bool is_dropped(const struct oribi_header *header)
+bool oribi__websocket_drops(const struct oribi_header *header, bool tunnel)
 {
     static const struct oribi_slice names[] = {
         {"oribi-websocket", 15},
@@ -169,16 +159,17 @@ static bool is_dropped(const struct oribi_header *header)
         {"content-length", 14},
         {"content-type", 12},
         {"transfer-encoding", 17},
-        {"sec-websocket-extensions", 24},
+        {"sec-websocket-extensions", 24}, /* the last */
     };
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+    size_t count = sizeof(names) / sizeof(names[0]) - (tunnel ? 1 : 0);
+    for (size_t i = 0; i < count; i++)
         if (is_named(header, names[i]))
             return true;
     return false;
 }
 
-int oribi__websocket_answer(struct oribi__frontend *frontend, const struct oribi_head *head,
-                            const struct oribi_answer *answer, struct oribi_buf *out)
+int oribi__websocket_write_answer(struct oribi__frontend *frontend, const struct oribi_head *head,
+                                  const struct oribi_answer *answer, struct oribi_buf *out)
 {
     char accept[ORIBI_WEBSOCKET_ACCEPT_LEN];
     uint32_t count = 0;
@@ -188,12 +179,12 @@ int oribi__websocket_answer(struct oribi__frontend *frontend, const struct oribi
         oribi_mem_free(headers);
         return ORIBI_ENOMEM;
     }
-    oribi_websocket_accept(accept, field_of(head, ORIBI_SLICE("sec-websocket-key")));
+    oribi_websocket_accept(accept, oribi_head_value(head, ORIBI_SLICE("sec-websocket-key")));
     headers[count++] = (struct oribi_header){"Upgrade", "websocket", 7, 9};
     headers[count++] = (struct oribi_header){"Connection", "Upgrade", 10, 7};
     headers[count++] = (struct oribi_header){"Sec-WebSocket-Accept", accept, 20, sizeof(accept)};
     for (uint32_t i = 0; i < answer->count; i++)
-        if (!is_dropped(&answer->headers[i]))
+        if (!oribi__websocket_drops(&answer->headers[i], false))
             headers[count++] = answer->headers[i];
     struct oribi_response res = {.status = 101,
                                  .headers = headers,

@@ -58,38 +58,38 @@ struct oribi__websocket {
     size_t wait_bytes; /* of all their frames, those that were sent too */
     size_t owed_bytes; /* of these, at most: what a resume has delivered. That may wait beyond websocket_pending_max */
     struct oribi__upstream_request *call;
-    char *text; /* handler, protocol, kept values and path, one behind the other */
+    char *close_reason; /* NULL: none; 123 bytes are too many for sockets that do not end */
+    char *text;         /* handler, protocol, kept values and path, one behind the other */
     uint16_t kept_len;
     uint8_t handler_len;
     uint8_t protocol_len;
     uint8_t path_len;
     uint8_t life; /* enum oribi__websocket_life */
     uint8_t wants;
-    uint8_t pings; /* sent since the client was heard */
-    bool message_binary;
-    bool heard_close; /* the client's Close frame has come */
-    bool open_called;
-    bool close_due; /* on_close is to be called */
-    bool posted;    /* in websockets->posted */
-    bool starved;   /* `in` is fed, and needs more bytes behind it */
-    bool feeding;   /* feed() goes on by itself */
-    bool shut;      /* nothing more is sent */
-    bool deaf;      /* a fault was found: what the client still sends is dropped */
-    bool ids;       /* messages of channels are sent as JSON, with their positions */
-    bool resumes;   /* what is delivered was missed, and more follows */
-    uint16_t code;  /* 0: open */
-    uint16_t close_len;
+    uint8_t pings;        /* sent since the client was heard */
+    bool heard_close : 1; /* the client's Close frame has come */
+    bool open_called : 1;
+    bool close_due : 1; /* on_close is to be called */
+    bool posted : 1;    /* in websockets->posted */
+    bool starved : 1;   /* `in` is fed, and needs more bytes behind it */
+    bool feeding : 1;   /* feed() goes on by itself */
+    bool shut : 1;      /* nothing more is sent */
+    bool over_h2 : 1;
+    bool deaf : 1; /* a fault was found: what the client still sends is dropped */
+    bool message_binary : 1;
+    bool ids : 1;     /* messages of channels are sent as JSON, with their positions */
+    bool resumes : 1; /* what is delivered was missed, and more follows */
+    uint16_t code;    /* 0: open */
+    uint8_t close_len;
     uint16_t drain_code; /* 0: no drain */
-    char close_reason[ORIBI_WEBSOCKET_REASON_BYTES_MAX];
     char id[ORIBI__ID_LEN];
     int64_t opened_us;
     int64_t heard_ms;   /* when bytes came last, or could have come first */
     int64_t message_ms; /* since when a message is on its way; 0: none is */
     int64_t message_in; /* bytes read since then */
     int64_t stalled_ms; /* since when the client takes nothing; 0: nothing waits */
-    int64_t closing_ms; /* when the connection ends; 0: not CLOSING */
-    int64_t drain_ms;   /* when it is closed by a drain; 0: no drain */
-    int64_t second;     /* the one in which messages are counted */
+    int64_t end_ms;     /* CLOSING: when the connection ends. OPEN: when a drain closes it; 0: no drain */
+    uint32_t second;    /* the one in which messages are counted */
     uint32_t second_count;
     uint64_t messages[2]; /* from the client, to it */
     uint64_t bytes[2];

@@ -14,14 +14,15 @@ static void heard(struct oribi__websocket *socket, size_t n)
     socket->heard_ms = now_ms(socket);
     socket->pings = 0;
     socket->message_in += (int64_t)n;
-    socket->frontend->bytes_in += n;
+    if (socket->peer.fd >= 0) /* else its connection counts them */
+        socket->frontend->bytes_in += n;
 }
 
 /* False: the client sends more messages than it may. */
 static bool may_send(struct oribi__websocket *socket)
 {
     uint32_t max = options_of(socket)->websocket_rate_max;
-    int64_t second = now_ms(socket) / 1000;
+    uint32_t second = (uint32_t)(now_ms(socket) / 1000);
     if (second != socket->second) {
         socket->second = second;
         socket->second_count = 0;

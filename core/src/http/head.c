@@ -270,6 +270,16 @@ void oribi__head_drop_ambiguous(struct oribi_head *head)
 
 /* ---- head ---- */
 
+struct oribi_slice oribi_head_value(const struct oribi_head *head, struct oribi_slice lower)
+{
+    for (uint32_t i = 0; i < head->field_count; i++) {
+        const struct oribi_field *field = &head->fields[i];
+        if (oribi_slice_equal_fold(oribi_slice(field->name, field->name_len), lower))
+            return oribi_slice(field->value, field->value_len);
+    }
+    return oribi_slice(NULL, 0);
+}
+
 void oribi_head_release(struct oribi_head *head)
 {
     oribi_mem_free(head->joined);

@@ -196,7 +196,9 @@ static void put_frontend(const struct oribi__observe *observe, uint32_t i, struc
                         (unsigned long long)load(&slot->uncalled_count));
     uint32_t sockets = slot ? atomic_load(&slot->clients[ORIBI_FRONTEND_WEBSOCKET]) : 0;
     if (sockets)
-        oribi_buf_print(out, ", %u WebSocket%s", sockets, oribi_log_plural(sockets));
+        oribi_buf_print(out, ", %u WebSocket%s, %llu messages in, %llu out", sockets, oribi_log_plural(sockets),
+                        (unsigned long long)load(&slot->websocket_messages[0]),
+                        (unsigned long long)load(&slot->websocket_messages[1]));
     uint32_t streams = slot ? atomic_load(&slot->event_streams) : 0;
     if (streams)
         oribi_buf_print(out, ", %u event stream%s", streams, oribi_log_plural(streams));
@@ -219,16 +221,17 @@ static void put_frontend_json(const struct oribi__observe *observe, uint32_t i, 
     if (slot)
         oribi_buf_print(
             out,
-            ",\"connections_open\":%u,\"websockets\":%u,\"streams\":%u,\"queued\":%u,\"calls_out\":%u,"
-            "\"requests\":%llu,"
-            "\"requests_uncalled\":%llu,\"channels\":%u,\"subscriptions\":%u,\"published\":%llu,\"delivered\":%llu",
+            ",\"connections_open\":%u,\"websockets\":%u,\"websocket_messages_in\":%llu,"
+            "\"websocket_messages_out\":%llu,\"event_streams\":%u,\"streams\":%u,\"queued\":%u,\"calls_out\":%u,"
+            "\"requests\":%llu,\"requests_uncalled\":%llu,\"channels\":%u,\"subscriptions\":%u,\"published\":%llu,"
+            "\"delivered\":%llu",
             oribi_frontend_slot_open(slot), atomic_load(&slot->clients[ORIBI_FRONTEND_WEBSOCKET]),
+            (unsigned long long)load(&slot->websocket_messages[0]),
+            (unsigned long long)load(&slot->websocket_messages[1]), atomic_load(&slot->event_streams),
             atomic_load(&slot->streams), atomic_load(&slot->queue_len), atomic_load(&slot->calls_out),
             (unsigned long long)read_by(slot), (unsigned long long)load(&slot->uncalled_count),
             atomic_load(&slot->topics), atomic_load(&slot->subscriptions),
             (unsigned long long)load(&slot->publish_count), (unsigned long long)load(&slot->delivered_count));
-    if (slot)
-        oribi_buf_print(out, ",\"event_streams\":%u", atomic_load(&slot->event_streams));
     oribi_buf_print(out, "}");
 }
 

@@ -82,11 +82,12 @@ static void look_at_frontends(struct oribi__top_snapshot *to, const struct oribi
         to->frontend_clients += oribi_frontend_slot_open(slot);
         to->frontend_clients_h2 += atomic_load_explicit(&slot->clients[ORIBI_FRONTEND_H2], memory_order_relaxed);
         to->frontend_streams += atomic_load_explicit(&slot->streams, memory_order_relaxed);
+        to->websockets += atomic_load_explicit(&slot->clients[ORIBI_FRONTEND_WEBSOCKET], memory_order_relaxed);
         to->frontend_calls_out += atomic_load_explicit(&slot->calls_out, memory_order_relaxed);
     }
 }
 
-static void look_at_handshakes(struct oribi__top_snapshot *to, const struct oribi__totals *totals)
+static void look_at_frontends_counters(struct oribi__top_snapshot *to, const struct oribi__totals *totals)
 {
     struct oribi_frontend_slot all;
     oribi_frontend_slot_unfold(totals->frontends, &all);
@@ -95,6 +96,8 @@ static void look_at_handshakes(struct oribi__top_snapshot *to, const struct orib
     to->handshakes_resumed = all.handshakes[ORIBI_FRONTEND_RESUMED_13] + all.handshakes[ORIBI_FRONTEND_RESUMED_12];
     for (uint32_t i = 0; i < ORIBI_FRONTEND_HANDSHAKE_FAILURES; i++)
         to->handshakes_failed += all.handshake_failures[i];
+    to->websocket_messages_in = all.websocket_messages[0];
+    to->websocket_messages_out = all.websocket_messages[1];
 }
 
 /* Ends that nobody asked for. */
@@ -109,7 +112,7 @@ static void look_at_counters(struct oribi__top_snapshot *to, const struct oribi_
     struct oribi_slot all;
     oribi__status_totals(observe, &totals);
     oribi_slot_unfold(totals.ended, &all);
-    look_at_handshakes(to, &totals);
+    look_at_frontends_counters(to, &totals);
     to->deaths = deaths_of(&totals);
     to->requests = all.request_count + all.uncalled_count;
     to->uncalled = all.uncalled_count;

@@ -380,6 +380,16 @@ void oribi__control_stacks(struct oribi__context *context)
     }
 }
 
+/* The line says "sockets" or "sockets json". */
+void oribi__control_sockets(struct oribi__context *context, const struct oribi_buf *text, const struct oribi_buf *json)
+{
+    for (uint32_t i = 0; i < ORIBI__CONTROL_CLIENTS_MAX; i++) {
+        struct client *client = &context->control->clients[i];
+        if (client->state == WAITS && client->command == ORIBI__COMMAND_SOCKETS)
+            answer_long(client, client->line[7] != 0 ? json : text);
+    }
+}
+
 /* "+2", "-1" are changes, "4" is the number itself. */
 static void resize(struct oribi__context *context, struct client *client, const char *text)
 {
@@ -448,6 +458,7 @@ static void command(struct oribi__context *context, struct client *client)
 {
     static const char *const shows[] = {"status", "status json", "top", NULL};
     static const char *const stacks[] = {"stacks", "stacks json", NULL};
+    static const char *const sockets[] = {"sockets", "sockets json", NULL};
     const char *line = client->line;
     if (is_one_of(line, shows)) {
         answer_status(context, client, line);
@@ -456,6 +467,9 @@ static void command(struct oribi__context *context, struct client *client)
         (void)oribi__stacks_ask(context->observe); /* one that is open is answered to all */
     } else if (strcmp(line, "publisher") == 0) {
         answer_publisher(context, client);
+    } else if (is_one_of(line, sockets)) {
+        client->command = ORIBI__COMMAND_SOCKETS;
+        oribi__frontend_sockets_ask(context);
     } else if (context->policy.stopping && strncmp(line, "stop", 4) != 0) {
         answer(client, false, "the server stops");
     } else if (strcmp(line, "reload") == 0) {
@@ -482,7 +496,8 @@ static void command(struct oribi__context *context, struct client *client)
         oribi__ask_policy(context, &(struct oribi_policy_event){.type = ORIBI_EVENT_REOPEN});
     } else {
         answer(client, false,
-               "commands: status, stacks (both also with json), top, reload, upgrade, stop, stop now, workers "
+               "commands: status, stacks, sockets (all three also with json), top, reload, upgrade, stop, stop now, "
+               "workers "
                "+N|-N|N, certificates, certificates renew, reopen");
     }
 }

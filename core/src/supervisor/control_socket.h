@@ -7,6 +7,7 @@
 #include <stdbool.h>
 
 struct oribi__context;
+struct oribi_buf;
 
 enum {
     ORIBI__CONTROL_CLIENTS_MAX = 8,
@@ -23,6 +24,7 @@ enum oribi__command {
     ORIBI__COMMAND_STOP,
     ORIBI__COMMAND_STACKS,
     ORIBI__COMMAND_CERTIFICATES,
+    ORIBI__COMMAND_SOCKETS,
 };
 
 /* Opens the socket under the name that it has; `replace`: also where a predecessor answers there. 0, also where it has
@@ -48,6 +50,9 @@ void oribi__control_stopped(struct oribi__context *context);
 
 /* Where the calls stand, for the clients that wait for it. */
 void oribi__control_stacks(struct oribi__context *context);
+
+/* The WebSockets, for the clients that wait for them. */
+void oribi__control_sockets(struct oribi__context *context, const struct oribi_buf *text, const struct oribi_buf *json);
 
 void oribi__control_close(struct oribi__context *context, bool unlink_path);
 

@@ -162,6 +162,9 @@ static bool hear(struct oribi__frontends *frontends, struct oribi__frontend *fro
     case ORIBI_FRONTEND_SAYS_LOCAL:
         (void)is_last(&frontend->locals_owed);
         break;
+    case ORIBI_FRONTEND_SAYS_SOCKETS:
+        frontend->sockets_owed = false;
+        break;
     case ORIBI_FRONTEND_SAYS_REFUSED:
         if (!is_last(&frontend->owed))
             break;
@@ -192,6 +195,7 @@ static void look_at_waits(struct oribi__context *context)
     oribi__frontends_look_at_renewal(context);
     oribi__reload_settled(context);
     oribi__acme_look_at_challenges(context);
+    oribi__frontend_sockets_look(context);
 }
 
 static void says(void *owner, uint8_t ready)
@@ -330,6 +334,7 @@ static void init(struct oribi__context *context)
     frontends->tickets_turn = (struct oribi_timer){.expired = turn_tickets, .owner = context};
     frontends->begin_late = (struct oribi_timer){.expired = oribi__frontends_begin_late, .owner = context};
     frontends->renewal_late = (struct oribi_timer){.expired = oribi__frontends_renewal_late, .owner = context};
+    frontends->sockets_late = (struct oribi_timer){.expired = oribi__frontend_sockets_late, .owner = context};
     frontends->locals_late = (struct oribi_timer){.expired = locals_late, .owner = context};
     oribi__reading_init(context, &frontends->of_renewal, oribi__frontends_renew);
     oribi__reading_init(context, &frontends->of_start, oribi__frontends_password_known);
@@ -338,6 +343,7 @@ static void init(struct oribi__context *context)
         frontend->context = context;
         frontend->number = i;
         frontend->control_fd = -1;
+        frontend->sockets_fd = -1;
         frontend->watcher = (struct oribi_watcher){.ready = says, .owner = frontend};
         frontend->until = (struct oribi_timer){.expired = oribi__frontend_time_is_over, .owner = frontend};
         frontends->set.processes[i] = &frontend->process;
@@ -370,8 +376,10 @@ static void settle(struct oribi__context *context)
 static void let_go(struct oribi__context *context)
 {
     struct oribi__frontends *frontends = context->frontends;
-    for (uint32_t i = 0; i < frontends->set.count; i++)
+    for (uint32_t i = 0; i < frontends->set.count; i++) {
         oribi__close(&frontends->items[i].control_fd);
+        oribi__close(&frontends->items[i].sockets_fd);
+    }
     oribi__close(&frontends->tickets_fd);
     oribi__close(&frontends->slots_fd);
     oribi__frontend_inbox_close(&frontends->inbox);
@@ -406,7 +414,7 @@ void oribi__frontends_close(struct oribi__context *context)
 {
     struct oribi__frontends *frontends = context->frontends;
     struct oribi_timer *timers[] = {&frontends->tickets_turn, &frontends->begin_late, &frontends->renewal_late,
-                                    &frontends->locals_late};
+                                    &frontends->locals_late, &frontends->sockets_late};
     for (size_t i = 0; i < sizeof(timers) / sizeof(timers[0]); i++)
         oribi_dispatcher_arm(&context->dispatcher, timers[i], INT64_MAX);
     for (uint32_t i = 0; i < frontends->set.count; i++) {

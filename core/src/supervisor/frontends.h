@@ -39,6 +39,9 @@ bool oribi__frontends_renewing(const struct oribi__context *context);
 const char *oribi__frontends_refusal(const struct oribi__context *context);
 void oribi__frontends_forget_refusal(struct oribi__context *context);
 
+/* Asks all for their WebSockets; oribi__control_sockets() follows, within a second. */
+void oribi__frontend_sockets_ask(struct oribi__context *context);
+
 /* Is a renewal under way, or have frontends still to take a reload's local content? */
 bool oribi__frontends_settle(const struct oribi__context *context);
 

@@ -21,6 +21,8 @@ struct oribi__frontend {
     struct oribi_watcher watcher;
     struct oribi_timer until;           /* none: when it is started again; starts: when it is killed */
     uint32_t owed;                      /* answers to new certificates: the last one counts */
+    int sockets_fd;                     /* memory that it writes its WebSockets to, while ctl sockets asks; -1: none */
+    bool sockets_owed;                  /* it has not yet */
     uint32_t locals_owed;               /* answers to changes of local content: the last one counts */
     int64_t start_at;                   /* when it is started again; 0: it is there */
     uint32_t failures;                  /* in a row */
@@ -62,6 +64,7 @@ struct oribi__frontends {
     enum oribi__renewal renewing;
     bool renew_again; /* it was asked for while one was under way */
     struct oribi_timer renewal_late;
+    struct oribi_timer sockets_late;      /* armed: ctl sockets waits for frontends */
     struct oribi_timer locals_late;       /* armed: a reload's reply waits for its local content */
     struct oribi__frontend_files renewed; /* what was read, until a frontend has taken it */
     struct oribi__reading of_renewal;
@@ -112,6 +115,12 @@ void oribi__frontends_look_at_renewal(struct oribi__context *context);
 /* Reads, and gives to the frontends; handlers of a reading and of a timer. */
 void oribi__frontends_renew(struct oribi__context *context);
 void oribi__frontends_renewal_late(void *context);
+
+/* --- frontend_sockets.c --- */
+
+/* Have all frontends answered that were asked? Then ctl gets its reply. */
+void oribi__frontend_sockets_look(struct oribi__context *context);
+void oribi__frontend_sockets_late(void *context);
 
 /* --- frontends.c --- */
 

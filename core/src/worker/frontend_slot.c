@@ -65,5 +65,6 @@ uint32_t oribi_frontend_slot_open(const struct oribi_frontend_slot *slot)
     uint32_t sum = 0;
     for (uint32_t i = 0; i < ORIBI_FRONTEND_CLIENTS; i++)
         sum += atomic_load_explicit(&slot->clients[i], memory_order_relaxed);
-    return sum;
+    uint32_t carried = atomic_load_explicit(&slot->carried, memory_order_relaxed);
+    return sum > carried ? sum - carried : 0; /* another moment's */
 }

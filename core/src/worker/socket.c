@@ -39,27 +39,17 @@ void oribi__socket_free(struct oribi__exchange *exchange)
 
 /* --- handshakes --- */
 
-static struct oribi_slice field_of(const struct oribi_head *head, struct oribi_slice lower)
-{
-    for (uint32_t i = 0; i < head->field_count; i++) {
-        const struct oribi_field *field = &head->fields[i];
-        if (oribi_slice_equal_fold(oribi_slice(field->name, field->name_len), lower))
-            return oribi_slice(field->value, field->value_len);
-    }
-    return oribi_slice(NULL, 0);
-}
-
 bool oribi_socket_asked(const struct oribi_req *req)
 {
     const struct oribi_head *head = req->head;
     return oribi_socket_offered(req) ||
            (!req->client && head->upgrade && oribi_slice_equal(head->method, ORIBI_SLICE("GET")) &&
-            oribi_websocket_is_upgrade(field_of(head, ORIBI_SLICE("upgrade"))));
+            oribi_websocket_is_upgrade(oribi_head_value(head, ORIBI_SLICE("upgrade"))));
 }
 
 struct oribi_slice oribi_socket_protocols(const struct oribi_head *head)
 {
-    return field_of(head, ORIBI_SLICE("sec-websocket-protocol"));
+    return oribi_head_value(head, ORIBI_SLICE("sec-websocket-protocol"));
 }
 
 static int refuse(char *error, const char *text)

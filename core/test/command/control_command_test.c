@@ -80,11 +80,13 @@ static void test_mistakes_are_told_in_a_line(void)
     struct oribi_options options;
     oribi_options_init(&options);
     ok_eq(oribi_control_command_parse(&options, 0, NULL, command, error), ORIBI_EINVAL);
-    is_str(error, "ctl needs a command: status, top, stacks, reload, upgrade, stop, workers, certificates or reopen");
+    is_str(error,
+           "ctl needs a command: status, top, stacks, sockets, reload, upgrade, stop, workers, certificates or reopen");
     oribi_options_deinit(&options);
     is_str(SAID("relaod"), "ctl: no command relaod; did you mean reload?");
-    is_str(SAID("restart-everything"), "ctl: no command restart-everything: status, top, stacks, reload, upgrade, "
-                                       "stop, workers, certificates or reopen");
+    is_str(SAID("restart-everything"),
+           "ctl: no command restart-everything: status, top, stacks, sockets, reload, upgrade, "
+           "stop, workers, certificates or reopen");
     is_str(SAID("reload", "--json"), "ctl: reload takes no --json");
     is_str(SAID("status", "--now"), "ctl: status takes no --now");
     is_str(SAID("reload", "now"), "ctl: reload takes no argument");

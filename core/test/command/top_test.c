@@ -234,6 +234,19 @@ static void test_frontends_have_a_line(void)
     end();
 }
 
+static void test_websockets_have_a_line(void)
+{
+    begin();
+    ok(!strstr(SCREEN(.columns = 130), "WebSockets"));
+    now.websockets = 7;
+    before.websocket_messages_in = 100;
+    now.websocket_messages_in = 110;
+    now.websocket_messages_out = 4000;
+    travel();
+    ok(strstr(SCREEN(.columns = 130), "\nWebSockets   7 open  messages in 5.0/s  out 2000/s\n"));
+    end();
+}
+
 static void test_no_size_is_exceeded(void)
 {
     begin();
@@ -454,6 +467,7 @@ int main(void)
     test_200_columns_and_no_limit_at_all();
     test_threads_have_a_column();
     test_frontends_have_a_line();
+    test_websockets_have_a_line();
     test_no_size_is_exceeded();
     test_workers_beyond_the_screen_are_counted();
     test_orders();

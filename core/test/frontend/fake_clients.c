@@ -13,7 +13,13 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { HEAR_CAP = 16 * 1024 * 1024, BODIES_MAX = 256, READ_BYTES = 64 * 1024, SEND_BUFFER_BYTES = 1024 * 1024 };
+enum {
+    HEAR_CAP = 16 * 1024 * 1024,
+    DATA_CAP = 64 * 1024,
+    BODIES_MAX = 256,
+    READ_BYTES = 64 * 1024,
+    SEND_BUFFER_BYTES = 1024 * 1024
+};
 
 /* A request's body on its way, of which libnghttp2 pulls. */
 struct sent_body {
@@ -29,8 +35,9 @@ struct client {
     bool ended;
     bool reset;
     struct oribi_buf heard; /* bytes, or frames as text */
-    nghttp2_session *h2;    /* NULL: HTTP/1.1 */
-    int32_t joined;         /* stream of the DATA at the end of `heard`; 0: something else stands there */
+    struct oribi_buf data;
+    nghttp2_session *h2; /* NULL: HTTP/1.1 */
+    int32_t joined;      /* stream of the DATA at the end of `heard`; 0: something else stands there */
     size_t joined_at;
     size_t joined_bytes;
     struct oribi_buf unsent;
@@ -237,6 +244,7 @@ void fake_clients_end(void)
         fake_hangs_up(i);
         nghttp2_session_del(c->h2);
         oribi_buf_deinit(&c->heard);
+        oribi_buf_deinit(&c->data);
         oribi_buf_deinit(&c->unsent);
         for (int k = 0; k < c->body_count; k++)
             oribi_buf_deinit(&c->bodies[k].left);
@@ -293,6 +301,8 @@ static int on_chunk(nghttp2_session *h2, uint8_t flags, int32_t stream, const ui
         c->joined_bytes = 0;
     }
     c->joined_bytes += n;
+    if (c->data.len + n < DATA_CAP)
+        oribi_buf_append(&c->data, (const char *)p, n);
     for (size_t i = 0; i < n; i++)
         c->hash = c->hash * 31 + p[i];
     oribi_buf_print(&c->heard, "D%d+%zu ", stream, c->joined_bytes);
@@ -345,6 +355,19 @@ void fake_hashes(int client)
 uint32_t fake_hash(int client)
 {
     return clients[client].hash;
+}
+
+const char *fake_data(int client)
+{
+    struct client *c = &clients[client];
+    (void)read_client(c);
+    (void)send_frames(c);
+    hear_len = c->data.len;
+    if (hear_len)
+        memcpy(hear, c->data.p, hear_len);
+    hear[hear_len] = '\0';
+    oribi_buf_deinit(&c->data);
+    return hear;
 }
 
 struct oribi__client *fake_client_of(int client)
@@ -407,14 +430,20 @@ static ssize_t read_body(nghttp2_session *h2, int32_t stream, uint8_t *dst, size
 int32_t fake_asks(int client, struct fake_ask ask)
 {
     struct client *c = &clients[client];
-    nghttp2_nv fields[8];
+    nghttp2_nv fields[9];
     size_t count = 0;
-    fields[count++] = field(":method", ask.method ? ask.method : "GET");
+    fields[count++] = field(":method", ask.socket ? "CONNECT" : ask.method ? ask.method : "GET");
     fields[count++] = field(":scheme", "http");
     fields[count++] = field(":path", ask.path ? ask.path : "/");
     fields[count++] = field(":authority", "a");
     if (ask.accept)
         fields[count++] = field("accept", ask.accept);
+    if (ask.socket)
+        fields[count++] = field(":protocol", ask.socket);
+    if (ask.version)
+        fields[count++] = field("sec-websocket-version", ask.version);
+    if (ask.origin)
+        fields[count++] = field("origin", ask.origin);
     if (ask.expects)
         fields[count++] = field("expect", ask.expects);
     if (ask.length)

@@ -17,7 +17,7 @@ __attribute__((unused)) static struct oribi__stream *fake_stream(int client, int
 __attribute__((unused)) static int64_t fake_pending_of(int client, int32_t id)
 {
     const struct oribi__stream *stream = fake_stream(client, id);
-    return stream ? stream_pending(stream) : -1;
+    return stream ? oribi__stream_pending(stream) : -1;
 }
 
 #endif

@@ -381,6 +381,14 @@ struct oribi_frontend_slot *fake_counters(void)
     return counters;
 }
 
+uint64_t fake_closed_with(uint16_t code)
+{
+    uint32_t i = 0;
+    while (i + 1 < ORIBI_FRONTEND_CLOSE_CODES && oribi_frontend_close_codes[i] != code)
+        i++;
+    return fake_counters()->websocket_closed[i];
+}
+
 struct oribi_slot *fake_slot(uint32_t worker)
 {
     return &config.board.slots[worker];

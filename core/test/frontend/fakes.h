@@ -112,7 +112,8 @@ uint32_t fake_out_of(uint32_t worker); /* requests of ours that this worker has 
 /* The frontend's counters; a worker's slot. */
 struct oribi_frontend_slot *fake_counters(void);
 struct oribi_slot *fake_slot(uint32_t worker);
-void fake_others_out(uint32_t calls); /* requests of another frontend that workers have */
+uint64_t fake_closed_with(uint16_t code); /* WebSockets; 0: with a code that has no counter */
+void fake_others_out(uint32_t calls);     /* requests of another frontend that workers have */
 /* How long its calls take, as far as the frontend knows; UINT32_MAX: it does not. */
 void fake_average_us(uint32_t worker, uint32_t us);
 uint32_t fake_average_of(uint32_t worker);
@@ -198,6 +199,9 @@ struct fake_ask {
     const char *accept;  /* of Accept; NULL */
     const char *length;  /* of Content-Length; NULL */
     const char *trailer; /* value of the trailer x; NULL */
+    const char *socket;  /* of :protocol, of an extended CONNECT; NULL: none is asked for */
+    const char *version; /* of Sec-WebSocket-Version; NULL */
+    const char *origin;  /* NULL: none */
 };
 int32_t fake_asks(int client, struct fake_ask ask);                                     /* the stream's id */
 void fake_more_body(int client, int32_t stream, const char *text, size_t n, bool last); /* text NULL: bytes 'b' */
@@ -208,6 +212,7 @@ void fake_opens(int client, int32_t stream, int32_t bytes); /* the stream's wind
 void fake_sends_raw(int client, const char *p, size_t n); /* bytes beside libnghttp2 */
 void fake_hashes(int client);                             /* DATA from now on, into a number: hash = hash * 31 + byte */
 uint32_t fake_hash(int client);
+const char *fake_data(int client); /* bytes of DATA since the last call; fake_hears_len() says how many */
 struct oribi__client *fake_client_of(int client); /* the frontend's */
 uint32_t fake_sessions_streams(int client);       /* streams that its session has, those that run on as well */
 uint32_t fake_left_of(int client);                /* its streams that were reset, and whose calls run on */

@@ -162,10 +162,11 @@ static void lab_check_head(const struct lab *lab, const struct oribi_h2_request 
     struct oribi_slice framing = oribi_slice(head.p + request->framing, head.n - request->framing);
     limits.connect_allow = true;
     bool good = oribi_parser_head(&parser, &limits, head.p, head.n, &again) == (ssize_t)head.n && again.minor == 1 &&
-                again.chunked == (request->body_len < 0) && !again.upgrade && again.keep_alive &&
-                (again.chunked || again.content_length == request->body_len) &&
-                oribi_head_field(&again, ORIBI_FIELD_HOST) && !oribi_head_field(&again, ORIBI_FIELD_CONNECTION) &&
-                again.target.p[0] != 'h' && (!request->ended || request->body_len == 0);
+                again.chunked == (request->body_len < 0 && !request->socket) && again.upgrade == request->socket &&
+                again.keep_alive && (again.chunked || request->socket || again.content_length == request->body_len) &&
+                oribi_head_field(&again, ORIBI_FIELD_HOST) &&
+                !oribi_head_field(&again, ORIBI_FIELD_CONNECTION) == !request->socket && again.target.p[0] != 'h' &&
+                (!request->ended || request->socket || request->body_len == 0);
     if (again.chunked)
         good = good && oribi_slice_equal(framing, ORIBI_SLICE("transfer-encoding: chunked\r\n\r\n"));
     else if (again.has_body)

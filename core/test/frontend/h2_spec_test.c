@@ -47,6 +47,8 @@ static void set_limit(struct oribi_slice raw)
         lab.limits.table_bytes = (uint32_t)value;
     else if (frame_is(word, "connect_allow"))
         lab.limits.http.connect_allow = value != 0;
+    else if (frame_is(word, "connects_sockets"))
+        lab.limits.connects_sockets = value != 0;
     else if (frame_is(word, "sleeps"))
         lab.limits.sleeps = value != 0;
     else

@@ -344,15 +344,15 @@ static void test_nothing_is_pulled_where_no_bytes_may_go(void)
     ok_eq(stream_pull(stream->client, stream->h2, bytes, 0, &last), 0);
     ok(!last);
     ok_eq(stream_keep(stream, ORIBI_SLICE("hello")), 0);
-    ok_eq(stream_pending(stream), 5);
+    ok_eq(oribi__stream_pending(stream), 5);
     ok_eq(stream_pull(stream->client, stream->h2, bytes, 0, &last), 5);
-    ok_eq(stream_pending(stream), 5);
+    ok_eq(oribi__stream_pending(stream), 5);
     ok_eq(stream_pull(stream->client, stream->h2, bytes, 2, &last), 2);
     ok(!last && memcmp(bytes, "he", 2) == 0);
     ok_eq(stream_pull(stream->client, stream->h2, bytes, 8, &last), 3);
     ok(!last && memcmp(bytes, "llo", 3) == 0);
     ok_eq(stream_keep(stream, oribi_slice("", 0)), 0);
-    ok_eq(stream_pending(stream), 0);
+    ok_eq(oribi__stream_pending(stream), 0);
     fake_end();
 }
 

@@ -100,9 +100,9 @@ static void test_a_stream_ends_twice_as_once(void)
     int32_t id = fake_asks(client, get);
     fake_settle();
     struct oribi__stream *stream = fake_stream(client, id);
-    stream_let_go(stream); /* ends it */
-    stream_ends(stream);
-    stream_end_call(stream);
+    oribi__stream_let_go(stream); /* ends it */
+    oribi__stream_ends(stream);
+    oribi__stream_end_call(stream);
     ok_eq(fake_gauge(FAKE_OUT), 0);
     fake_settle();
     ok_eq(fake_gauge(FAKE_STREAMS), 0);

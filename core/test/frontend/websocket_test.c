@@ -398,8 +398,29 @@ static void test_a_client_that_goes_in_a_call(void)
     fake_end();
 }
 
+/* Beside it a socket has its texts (handler, protocol, kept values, path) and its state alone while nothing happens. */
+static void test_what_an_idle_socket_holds(void)
+{
+    enum { BYTES_MAX = 544 };
+    int far;
+    fake_begin((struct fake_setup){0});
+    int64_t before = oribi_mem_blocks();
+    ok_named(sizeof(struct oribi__websocket) <= BYTES_MAX, "a socket has %zu bytes", sizeof(struct oribi__websocket));
+    int client = open_socket(0, &far);
+    says(client, 1, "x");
+    (void)fake_asked(far);
+    acts(far, 't', 0, "y");
+    ok(hears(client, "\x81\x01y", 3));
+    const struct oribi__websocket *socket = fake_frontend()->websockets->first;
+    ok(socket->text && socket->state.p && !socket->close_reason);
+    ok(!socket->in.p && !socket->out.p && !socket->answer.p);
+    ok(oribi_mem_blocks() > before);
+    fake_end();
+}
+
 int main(void)
 {
+    test_what_an_idle_socket_holds();
     test_a_message_and_its_answer();
     test_the_record_in_pieces();
     test_records_that_are_none();

@@ -285,12 +285,24 @@ static void test_byte_by_byte_is_not_quadratic(void)
     ok_named(looked_at < 3 * sizeof(text), "40 KiB byte by byte looks at %zu bytes", looked_at);
 }
 
+static void test_a_value_by_its_name(void)
+{
+    static const char text[] = "GET / HTTP/1.1\r\nHost: a\r\nX-Long: one\r\nx-long: two\r\nEmpty:\r\n\r\n";
+    struct oribi_parser parser = {0};
+    ok_eq(oribi_parser_head(&parser, &limits, text, sizeof(text) - 1, &head), sizeof(text) - 1);
+    ok(oribi_slice_equal(oribi_head_value(&head, ORIBI_SLICE("x-long")), ORIBI_SLICE("one, two")));
+    ok_eq(oribi_head_value(&head, ORIBI_SLICE("empty")).n, 0);
+    ok_eq(oribi_head_value(&head, ORIBI_SLICE("x-longe")).n, 0);
+    oribi_head_release(&head);
+}
+
 int main(void)
 {
     arena = guard_alloc(INPUT_MAX);
     other = guard_alloc(INPUT_MAX);
     oribi_limits_init(&limits);
     test_a_plain_request();
+    test_a_value_by_its_name();
     test_nothing_yet_is_again();
     test_target_limit();
     test_head_limit_is_exact();

@@ -106,6 +106,7 @@ struct oribi_reactor {
     /* private */
     struct oribi_conn *polled;          /* channels whose transport has `waits` */
     struct oribi_limits channel_limits; /* heads that a frontend has written anew are a little longer than they were */
+    struct oribi_limits call_limits;    /* the same of calls of WebSockets, whose messages the frontend has bounded */
     struct oribi_conn *conns;
     struct oribi_conn *run_first;
     struct oribi_conn *run_last;

@@ -59,6 +59,9 @@ struct oribi_fault {
     enum oribi_refusal refusal; /* what it counts as */
 };
 
+/* The value of the field with this name, whose letters are in lower case; n 0: there is none, or it is empty. */
+struct oribi_slice oribi_head_value(const struct oribi_head *head, struct oribi_slice lower);
+
 /* Frees what folding allocated; the head may be parsed into again. A zeroed head may be released. */
 void oribi_head_release(struct oribi_head *head);
 

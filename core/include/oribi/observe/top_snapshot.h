@@ -78,6 +78,9 @@ struct oribi__top_snapshot {
     uint64_t frontend_clients_h2; /* of these */
     uint64_t frontend_streams;
     uint64_t frontend_calls_out; /* requests of frontends that workers have */
+    uint64_t websockets;         /* open ones */
+    uint64_t websocket_messages_in;
+    uint64_t websocket_messages_out;
     uint64_t handshakes;
     uint64_t handshakes_resumed; /* of these */
     uint64_t handshakes_failed;  /* not of these */

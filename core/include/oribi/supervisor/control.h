@@ -6,6 +6,7 @@
  *   status            a table                       status json       the same as JSON
  *   top               a snapshot for `ctl top` (observe/top_snapshot.h)
  *   stacks            where every call stands       stacks json       the same as JSON
+ *   sockets           every WebSocket, 1000 rows at most; sockets json
  *   reload            when it is done or has failed  upgrade           the same
  *   stop              when everything has ended      stop now
  *   workers +N|-N|N   the new number at once         reopen            log files

@@ -11,7 +11,7 @@ struct oribi__control_word {
     const char *help; /* one line */
 };
 
-enum { ORIBI__CONTROL_WORDS = 9 };
+enum { ORIBI__CONTROL_WORDS = 10 };
 
 extern const struct oribi__control_word oribi__control_words[ORIBI__CONTROL_WORDS];
 

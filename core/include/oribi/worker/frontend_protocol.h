@@ -49,12 +49,14 @@ enum {
     ORIBI_FRONTEND_SAYS_TAKEN = 'c',  /* the certificates; a warning may follow */
     ORIBI_FRONTEND_SAYS_REFUSED = 'e',
     ORIBI_FRONTEND_SAYS_LOCAL = 'w',        /* it answers by the last local content that it was told */
+    ORIBI_FRONTEND_SAYS_SOCKETS = 'l',      /* its WebSockets are written */
     ORIBI_FRONTEND_TOLD_CERTIFICATES = 'C', /* with a descriptor of such a text */
     ORIBI_FRONTEND_TOLD_DRAIN = 'D',        /* others serve the addresses */
     ORIBI_FRONTEND_TOLD_STOP = 'S',         /* the addresses end: who has connected is served */
     ORIBI_FRONTEND_TOLD_GIVE_UP = 'G',      /* workers end: what waits for them is answered 503 */
     ORIBI_FRONTEND_TOLD_REOPEN = 'R',       /* with a descriptor of the log */
     ORIBI_FRONTEND_TOLD_ACCESS_LOG = 'A',   /* the same of the access log */
+    ORIBI_FRONTEND_TOLD_SOCKETS = 'L',      /* with a descriptor of empty memory for rows (frontend_socket_rows.h) */
     ORIBI_FRONTEND_TOLD_LOCAL = 'W',        /* with a descriptor of what follows `local` in such a text */
 };
 

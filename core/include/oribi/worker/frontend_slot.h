@@ -59,6 +59,7 @@ struct oribi_frontend_slot {
     _Atomic uint32_t states[ORIBI_SLOT_CONN_STATES]; /* the same by what they do */
     _Atomic uint32_t streams;                        /* of HTTP/2, without an answer or with an unfinished one */
     _Atomic uint32_t event_streams;                  /* server-sent events */
+    _Atomic uint32_t carried;                        /* of `clients`, WebSockets and tunnels that are such streams */
     _Atomic uint32_t calls_out;                      /* requests that workers have */
     _Atomic uint32_t queue_len;                      /* whole requests that wait for a worker */
     _Atomic int64_t queue_oldest_us;                 /* since when the oldest of them waits; 0: none waits */

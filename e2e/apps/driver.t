@@ -1,0 +1,49 @@
+use strict;
+use warnings;
+use utf8;
+use Test::More;
+use File::Basename ();
+use File::Temp ();
+use Oribi::Test;
+
+# A test of an application, as its developer would write it; drivers_test.rb runs it.
+my $server = Oribi::Test->serve(File::Basename::dirname(__FILE__) . '/websocket.psgi');
+like $server->log, qr/listening on/, 'the log';
+
+my $ws = $server->websocket('/chat');
+ok $ws->is_open, 'open';
+for my $text ('', 'hello', "\x{1F600}", 'x' x 126, 'x' x 65_535, 'x' x 65_536, 'x' x 900_000) {
+    ok $ws->send($text)->receive eq $text, 'a text of ' . length $text;
+}
+my $bytes = join '', map {chr} 0 .. 255;
+is_deeply [$ws->send($bytes, binary => 1)->receive], [$bytes, 1], 'a binary message';
+is_deeply [$ws->send('a')->receive], ['a', 0], 'a text';
+ok !eval { $ws->receive(timeout => 0.05); 1 } && $@ =~ /timeout/, 'nothing in time';
+is $ws->close->close_code, 1000, 'closed';
+is $ws->receive, undef, 'nothing more';
+ok !$ws->is_open, 'not open';
+ok !eval { $ws->send('closed'); 1 }, 'nothing can be sent';
+
+my $greeted = $server->websocket('/greets?x=1', protocols => ['chat', 'other'], headers => { Cookie => 'a=b' });
+is_deeply [$greeted->protocol, $greeted->headers->{'x-room'}], ['chat', 7], 'the handshake';
+like $greeted->receive, qr/\Aopen "?chat"? 127\.0\.0\.1\z/, 'a greeting';
+$greeted->send('close 4321');
+is $greeted->receive, undef, 'closed by the server';
+is_deeply [$greeted->close_code, $greeted->close_reason], [4321, 'as you wish'], 'its code and reason';
+
+is $server->websocket('/refused')->status, 403, 'refused';
+my $dies = $server->websocket('/chat');
+is $dies->send('die')->receive, undef, 'a handler that dies';
+is $dies->close_code, 1011, 'its code';
+$server->websocket('/chat')->cut;
+is(Oribi::Test::WebSocket->new('ws://127.0.0.1:' . $server->port . '/chat', timeout => 5)->send('ws')->receive, 'ws', 'a server that runs');
+
+my $broken = File::Temp->new(SUFFIX => '.psgi');
+print {$broken} "die 'never';";
+$broken->flush;
+ok !eval { Oribi::Test->serve("$broken"); 1 } && $@ =~ /never/, 'a server that does not start';
+
+my $pid = $server->pid;
+undef $server;
+ok !kill(0, $pid), 'the server ends with its object';
+done_testing;

@@ -1,0 +1,63 @@
+# frozen_string_literal: true
+
+# A test of an application, as its developer would write it; drivers_test.rb runs it.
+require "minitest/autorun"
+require "oribi/test"
+
+class DriverTest < Minitest::Test
+  APP = File.join(__dir__, "websocket.ru")
+
+  Minitest.after_run { SERVER.stop }
+  SERVER = Oribi::Test.serve(APP, env: { "E2E_DIR" => ENV.fetch("E2E_DIR") })
+
+  def open(path = "/chat", **how) = SERVER.websocket(path, **how)
+
+  def test_messages
+    ws = open
+    assert_nil ws.protocol
+    ["", "hello", "\u{1F600}", "x" * 126, "x" * 65_535, "x" * 65_536, "x" * 900_000].each { |text| assert_equal text, ws.send(text).receive }
+    assert_equal Encoding::UTF_8, ws.send("a").receive.encoding
+    bytes = (0..255).to_a.pack("C*")
+    assert_equal [bytes, Encoding::BINARY], ws.send(bytes).receive.then { |data| [data, data.encoding] }
+    assert_equal [1000, ""], ws.close.then { [ws.close_code, ws.close_reason] }
+    assert_predicate ws, :closed?
+    assert_nil ws.receive
+    assert_raises(Oribi::Test::Error) { ws.send("closed") }
+  end
+
+  def test_the_handshake
+    ws = open("/greets?x=1", protocols: %w[chat other], headers: { "Cookie" => "a=b" })
+    assert_equal %w[chat 7], [ws.protocol, ws.headers["x-room"]]
+    assert_equal 'open "chat" 127.0.0.1', ws.receive
+    assert_equal 403, assert_raises(Oribi::Test::Refused) { open("/refused") }.status
+    assert_equal 403, assert_raises(Oribi::Test::Refused) { open(headers: { "Origin" => "https://other.test" }) }.status
+    ws.close
+  end
+
+  def test_closes
+    ws = open
+    ws.send("close 4321")
+    assert_nil ws.receive
+    assert_equal [4321, "as you wish"], [ws.close_code, ws.close_reason]
+    other = open
+    other.send("die")
+    assert_nil other.receive
+    assert_equal 1011, other.close_code
+    open.cut
+    open.close(3000, "\u00fc")
+  end
+
+  def test_time
+    ws = open
+    assert_raises(Oribi::Test::Timeout) { ws.receive(timeout: 0.05) }
+    assert_equal "still", ws.send("still").receive
+    assert_equal "ws", Oribi::Test::WebSocket.new("ws://127.0.0.1:#{SERVER.port}/chat", timeout: 5).send("ws").receive
+  end
+
+  def test_a_server_that_does_not_start
+    Dir.mktmpdir do |dir|
+      File.write("#{dir}/config.ru", "raise 'never'")
+      assert_match(/never/, assert_raises(Oribi::Test::Error) { Oribi::Test.serve("#{dir}/config.ru") }.message)
+    end
+  end
+end

@@ -1,0 +1,43 @@
+# frozen_string_literal: true
+
+require "json"
+require_relative "socket_client"
+
+module E2E
+  # The same client over a stream of HTTP/2, which another process speaks (h2_sockets.py).
+  class H2SocketClient < SocketClient
+    PYTHON = "/usr/bin/python3" # where packages of the system are
+    PROGRAM = File.join(__dir__, "h2_sockets.py")
+    OF_HTTP1 = %w[Upgrade Connection Sec-WebSocket-Key].freeze
+
+    def self.here? = @here ||= system({ "LD_PRELOAD" => nil }, PYTHON, "-c", "import h2", err: File::NULL)
+
+    # So many of one connection.
+    def self.together(count, port, path = "/", tls: nil, fields: {})
+      connect(count, port, path, tls, fields).map { |near| new(port, path, near: near) }
+    end
+
+    # The process ends when these sockets have, or the server's connection.
+    def self.connect(count, port, path, tls, fields)
+      pairs = Array.new(count) { UNIXSocket.pair }
+      far = pairs.map(&:last)
+      fields = { "Sec-WebSocket-Version" => "13" }.merge(fields.except(*OF_HTTP1)).compact.to_a
+      pid = Process.spawn({ "LD_PRELOAD" => nil }, PYTHON, PROGRAM, port.to_s, tls ? "tls" : "plain", path, fields.to_json,
+                          *far.map { |io| io.fileno.to_s }, far.to_h { |io| [io, io] })
+      far.each(&:close)
+      Process.detach(pid)
+      pairs.map(&:first)
+    end
+    private_class_method :connect
+
+    def initialize(port, path = "/", tls: nil, fields: {}, early: "", near: nil)
+      @tcp = @io = near || self.class.send(:connect, 1, port, path, tls, fields).first
+      @read = +"".b
+      @io.write(early)
+      read_head
+    end
+
+    def open? = status == 200
+    def accepted? = fields.keys.none? { |name| %w[sec-websocket-accept upgrade connection].include?(name) }
+  end
+end
