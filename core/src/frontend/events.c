@@ -505,7 +505,8 @@ static bool note_positions(struct oribi__event_stream *stream)
 }
 
 /* All that the client gets at once, in events->missed: resets first; then what it has missed; without an event an id
- * alone, so that a client that is cut before the first one misses nothing. */
+ * alone, so that a client that is cut before the first one misses nothing, or a comment: some clients and proxies show
+ * no head before the first byte behind it. */
 static int begin_text(struct oribi__event_stream *stream, int64_t retry_ms)
 {
     struct oribi_buf *missed = &stream->frontend->events->missed;
@@ -519,9 +520,9 @@ static int begin_text(struct oribi__event_stream *stream, int64_t retry_ms)
         if (stream->channels[i].position.epoch)
             code = put_reset(stream, &stream->channels[i]);
     code = code < 0 ? code : catch_up(stream);
-    if (code < 0 || missed->len > before || !any)
+    if (code < 0 || missed->len > before)
         return code;
-    code = put_id(missed, stream);
+    code = any ? put_id(missed, stream) : oribi_buf_try_append(missed, ":\n", 2);
     return code < 0 ? code : oribi_buf_try_append(missed, "\n", 1);
 }
 
