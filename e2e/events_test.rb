@@ -142,7 +142,7 @@ E2E.suite("events", transports: %i[tcp]) do
 
   # --- resume ---
 
-  HISTORY = ["--history", "h: 4 60s"].freeze
+  HISTORY = ["--history", "h:,4,60s"].freeze
 
   def history? = @history ||= Open3.capture2e(E2E::Server.binary, "--help").first.include?("--history")
 

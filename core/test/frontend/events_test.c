@@ -324,7 +324,7 @@ static void test_a_client_that_reads_nothing_over_http2(void)
     begin();
     memset(data, 'x', sizeof(data));
     int client = fake_h2_settled();
-    fake_window(client, 0);
+    fake_window(client, 3); /* for the comment at its begin */
     (void)fake_asks(client, (struct fake_ask){.path = "/events", .accept = "text/event-stream"});
     fake_settle();
     int far = fake_take(0);
