@@ -47,6 +47,8 @@ struct oribi__event_stream {
     struct oribi__event_stream *behind_next;
     char *names; /* of the channels, one behind the other */
     int64_t written_ms;
+    uint64_t turn; /* the one that `turn_bytes` were written in */
+    int64_t turn_bytes;
     uint64_t messages;
     uint64_t bytes;
     uint32_t hash; /* of the channels' names */
@@ -168,17 +170,23 @@ static bool send_text(struct oribi__event_stream *stream, struct oribi_slice tex
 {
     struct oribi__events *events = stream->frontend->events;
     note_written(stream);
+    if (stream->turn != events->turn)
+        stream->turn_bytes = 0;
+    stream->turn = events->turn;
+    stream->turn_bytes += (int64_t)text.n;
     stream->bytes += text.n;
     events->told = stream;
     stream->call->ops->more(stream->call, text, false);
     return events->told == stream;
 }
 
-/* An event beyond what may wait for the client ends the stream; one may always wait. */
+/* An event beyond what may wait for the client ends the stream; one may always wait. Bytes of this turn do not wait
+ * yet: over HTTP/2 they leave at its end. */
 static void send_event(struct oribi__event_stream *stream, struct oribi_slice text)
 {
     int64_t pending = stream->call->ops->pending(stream->call);
-    if (pending > 0 && pending + (int64_t)text.n > options_of(stream)->websocket_pending_max) {
+    int64_t fresh = stream->turn == stream->frontend->events->turn ? stream->turn_bytes : 0;
+    if (pending > fresh && pending + (int64_t)text.n > options_of(stream)->websocket_pending_max) {
         say(stream, "the client reads too slowly (websocket_pending_max); ending its event stream");
         finish(stream, ORIBI_FRONTEND_EVENTS_SLOW);
         return;
@@ -505,7 +513,8 @@ static bool note_positions(struct oribi__event_stream *stream)
 }
 
 /* All that the client gets at once, in events->missed: resets first; then what it has missed; without an event an id
- * alone, so that a client that is cut before the first one misses nothing. */
+ * alone, so that a client that is cut before the first one misses nothing, or a comment: some clients and proxies show
+ * no head before the first byte behind it. */
 static int begin_text(struct oribi__event_stream *stream, int64_t retry_ms)
 {
     struct oribi_buf *missed = &stream->frontend->events->missed;
@@ -519,9 +528,9 @@ static int begin_text(struct oribi__event_stream *stream, int64_t retry_ms)
         if (stream->channels[i].position.epoch)
             code = put_reset(stream, &stream->channels[i]);
     code = code < 0 ? code : catch_up(stream);
-    if (code < 0 || missed->len > before || !any)
+    if (code < 0 || missed->len > before)
         return code;
-    code = put_id(missed, stream);
+    code = any ? put_id(missed, stream) : oribi_buf_try_append(missed, ":\n", 2);
     return code < 0 ? code : oribi_buf_try_append(missed, "\n", 1);
 }
 
@@ -649,6 +658,7 @@ static void shrink(struct oribi_buf *buf)
 void oribi__events_turn(struct oribi__frontend *frontend)
 {
     struct oribi__events *events = frontend->events;
+    events->turn++;
     if (!events->message && events->missed.len == 0)
         return;
     forget_message(events);

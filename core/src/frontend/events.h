@@ -30,6 +30,7 @@ struct oribi__events {
     int64_t drain_since_ms;
     int64_t drain_step_us; /* between the ends of two streams; 0: no drain, or all at once */
     uint64_t drained;
+    uint64_t turn; /* number of this turn of the frontend */
 };
 
 /* Does this answer of a worker make the request an event stream? */
@@ -47,7 +48,7 @@ void oribi__events_discard(struct oribi__upstream_request *call);
 /* Ends all streams within frontend_drain, one after another. */
 void oribi__events_drain(struct oribi__frontend *frontend);
 
-void oribi__events_turn(struct oribi__frontend *frontend); /* forgets the message that was written last */
+void oribi__events_turn(struct oribi__frontend *frontend); /* its end: forgets what was written in it */
 void oribi__events_deinit(struct oribi__frontend *frontend);
 
 #endif
