@@ -15,7 +15,7 @@ module E2E
     ],
     "TLS, HTTP/2, frontends" => %w[
       frontend_attacks frontend_balancers frontend_clients frontend_counts frontend_disk frontend_ends frontend_lent
-      acme frontend_local frontend_storage frontend_use tls chaos fleet fleet_kubernetes websocket
+      acme frontend_local frontend_storage frontend_use tls chaos fleet fleet_kubernetes websocket channels
     ],
     "other commands of oribi-psgi, packages, documents, frameworks, proxies with the client's address" => %w[
       boot_log cable check debugger deploy documents handlers hardening haproxy init launchers moving moving_perl nginx

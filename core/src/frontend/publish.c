@@ -6,16 +6,38 @@
 #include "oribi/base/clock.h"
 #include "oribi/base/error.h"
 #include "oribi/base/os/os.h"
+#include "oribi/config/history.h"
 
-enum { SUBSCRIPTIONS_MAX = 1000000 };
+#include <string.h>
+
+/* Makes the store as the options say. NULL: out of memory. */
+static struct oribi__topics *create(const struct oribi_options *options, uint64_t epoch)
+{
+    struct oribi__history_rule rules[ORIBI__HISTORIES_MAX];
+    char prefixes[ORIBI__HISTORIES_MAX][ORIBI__TOPIC_NAME_BYTES_MAX + 1];
+    struct oribi__topics_config config = {.rules = rules,
+                                          .history_memory_max = (size_t)options->history_memory_max,
+                                          .subscriptions_max = options->subscriptions_max,
+                                          .epoch = epoch};
+    for (size_t i = 0; i < options->history.count && config.rule_count < ORIBI__HISTORIES_MAX; i++) {
+        struct oribi_history history;
+        char error[ORIBI_ERROR_TEXT_CAP];
+        char *prefix = prefixes[config.rule_count];
+        if (oribi_history_read(options->history.items[i], &history, error) < 0)
+            continue; /* the supervisor has refused it */
+        memcpy(prefix, history.prefix.p, history.prefix.n);
+        prefix[history.prefix.n] = '\0';
+        rules[config.rule_count++] = (struct oribi__history_rule){prefix, history.messages_max, history.age_max_ms};
+    }
+    (void)oribi_os_random(&config.seed, sizeof(config.seed)); /* else names can be chosen that are slow to find */
+    return oribi__topics_create(&config);
+}
 
 int oribi__publish_init(struct oribi__frontend *frontend)
 {
-    struct oribi__topics_config config = {.subscriptions_max = SUBSCRIPTIONS_MAX};
     uint64_t number = (frontend->config->channel_first - 1) / (ORIBI_CHANNELS_MAX / ORIBI_FRONTENDS_MAX);
-    config.epoch = (uint64_t)oribi_clock_wall_ms() * ORIBI_FRONTENDS_MAX + number;
-    (void)oribi_os_random(&config.seed, sizeof(config.seed)); /* else names can be chosen that are slow to find */
-    frontend->topics = oribi__topics_create(&config);
+    frontend->topics =
+        create(frontend->config->options, (uint64_t)oribi_clock_wall_ms() * ORIBI_FRONTENDS_MAX + number);
     return frontend->topics ? 0 : ORIBI_ENOMEM;
 }
 

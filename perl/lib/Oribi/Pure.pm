@@ -2347,6 +2347,9 @@ websocket_message_max|SIZE||
 websocket_pending_max|SIZE||
 websockets_max|COUNT||
 websocket_rate_max|COUNT||
+history|LIST||
+history_memory_max|SIZE||
+subscriptions_max|COUNT||
 memory_max|SIZE||
 refork_after|COUNT||
 slow_log|TIME||
