@@ -58,23 +58,31 @@ void psgi_websocket_offer(pTHX_ struct psgi_worker *w, HV *env, struct oribi_req
         SvREFCNT_dec(object);
 }
 
-/* Oribi::WebSocket::Handshake::_accept($handshake, $handler, $protocol, $state, $kept, $wants) */
+/* Oribi::WebSocket::Handshake::_accept($handshake, $handler, $protocol, $state, $kept, $wants, $channel, $since, ...):
+ * the names and positions are bytes. */
 XS_INTERNAL(psgi_xs_accept);
 XS_INTERNAL(psgi_xs_accept)
 {
     dXSARGS;
-    if (items != 6)
-        croak("Usage: _accept(handshake, handler, protocol, state, kept, wants)");
+    if (items < 6 || items % 2)
+        croak("Usage: _accept(handshake, handler, protocol, state, kept, wants, channel, since, ...)");
     struct psgi_worker *w = live(aTHX_ ST(0));
     char error[ORIBI_ERROR_TEXT_CAP];
+    struct oribi_buf list = {0};
+    int code = 0;
+    for (I32 i = 6; i + 1 < items && code == 0; i += 2) /* the module has made bytes of them: nothing croaks */
+        code = oribi_socket_add_channel(&list, text_of(aTHX_ ST(i)), text_of(aTHX_ ST(i + 1)), error);
     const struct oribi_socket_record record = {
         .handler = text_of(aTHX_ ST(1)),
         .protocol = text_of(aTHX_ ST(2)),
         .state = text_of(aTHX_ ST(3)),
         .kept = text_of(aTHX_ ST(4)),
+        .channels = oribi_slice(list.p, list.len),
         .code = (uint16_t)SvUV(ST(5)),
     };
-    check(aTHX_ oribi_socket_accept(w->req, &record, error), error);
+    code = code < 0 ? code : oribi_socket_accept(w->req, &record, error);
+    oribi_buf_deinit(&list);
+    check(aTHX_ code, error);
     XSRETURN_EMPTY;
 }
 
@@ -93,6 +101,26 @@ XS_INTERNAL(psgi_xs_act)
         .type = (enum oribi_socket_action_type) * SvPV_nolen(ST(1)),
         .code = (uint16_t)SvUV(ST(2)),
         .data = text_of(aTHX_ ST(3)),
+    };
+    check(aTHX_ oribi_socket_act(w->req, &action, error), error);
+    XSRETURN_EMPTY;
+}
+
+/* Oribi::WebSocket::_act_on_channel($socket, $type, $channel, $event, $data, $binary) */
+XS_INTERNAL(psgi_xs_act_on_channel);
+XS_INTERNAL(psgi_xs_act_on_channel)
+{
+    dXSARGS;
+    if (items != 6)
+        croak("Usage: _act_on_channel(socket, type, channel, event, data, binary)");
+    struct psgi_worker *w = live(aTHX_ ST(0));
+    char error[ORIBI_ERROR_TEXT_CAP];
+    const struct oribi_socket_action action = {
+        .type = (enum oribi_socket_action_type) * SvPV_nolen(ST(1)),
+        .binary = SvTRUE(ST(5)),
+        .data = text_of(aTHX_ ST(4)),
+        .event = text_of(aTHX_ ST(3)),
+        .channel = text_of(aTHX_ ST(2)),
     };
     check(aTHX_ oribi_socket_act(w->req, &action, error), error);
     XSRETURN_EMPTY;
@@ -141,4 +169,5 @@ void psgi_websocket_boot(pTHX)
 {
     newXS("Oribi::WebSocket::Handshake::_accept", psgi_xs_accept, __FILE__);
     newXS("Oribi::WebSocket::_act", psgi_xs_act, __FILE__);
+    newXS("Oribi::WebSocket::_act_on_channel", psgi_xs_act_on_channel, __FILE__);
 }

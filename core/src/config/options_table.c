@@ -294,6 +294,14 @@ static const struct oribi_option table[] = {
     {COUNT(events_max, WEBSOCKET, BOTH), .max = 1000000, .default_text = "0",
      .default_note = "nine tenths of connections_max",
      .help = "open event streams of one frontend; beyond it 503. 0: nine tenths of connections_max"},
+    {LIST(history, WEBSOCKET, BOTH), .argument = "PREFIX,MESSAGES,AGE", .default_note = "none", .max = 32,
+     COMPOSED("1,2,3", "PREFIX #MESSAGES AGE"),
+     .help = "channels whose name begins so keep their last messages for clients that come back: so many, no older "
+             "than this age; repeatable, the first that fits counts"},
+    {SIZE(history_memory_max, WEBSOCKET, BOTH), .min = 1024, .max = TERABYTE, .default_text = "64M",
+     .help = "memory of all histories of one frontend; beyond it the oldest messages of all channels go"},
+    {COUNT(subscriptions_max, WEBSOCKET, BOTH), .min = 1, .max = 100000000, .default_text = "1000000",
+     .help = "subscriptions to channels of all clients of one frontend; beyond it a socket is closed with 1013"},
 
     /* ORIBI_GROUP_RECYCLE */
     {RANGE(requests_max, RECYCLE, BOTH), RELOADS, .max = INT32_MAX, .default_text = "0",

@@ -2,6 +2,7 @@
  * found out in production: no signs, no blanks, no leftovers, no overflow. */
 #include "config/options_private.h"
 
+#include "oribi/config/history.h"
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
 #include "oribi/config/acme.h"
@@ -275,6 +276,12 @@ static int check_log_format(const char *value, char *error)
     return oribi_log_format_read(value, &format, error);
 }
 
+static int check_history(const char *value, char *error)
+{
+    struct oribi_history history;
+    return oribi_history_read(value, &history, error);
+}
+
 static int parse_text(const struct oribi_option *option, const char *name, const char *value, char *error)
 {
     char quoted[OPTION_QUOTE_CAP];
@@ -304,6 +311,8 @@ static int parse_text(const struct oribi_option *option, const char *name, const
         return oribi_certificate_check(value, error);
     if (option->offset == offsetof(struct oribi_options, acme))
         return oribi_acme_check_line(value, error);
+    if (option->offset == offsetof(struct oribi_options, history))
+        return check_history(value, error);
     if (option->offset == offsetof(struct oribi_options, mounts))
         return check_mount(value, error);
     if (option->offset == offsetof(struct oribi_options, sendfile_map))

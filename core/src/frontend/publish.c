@@ -14,10 +14,12 @@
 #include "oribi/base/mem.h"
 #include "oribi/base/os/os.h"
 #include "oribi/base/os/os_process.h"
+#include "oribi/config/history.h"
 #include "oribi/worker/inbox.h"
 
+#include <string.h>
+
 enum {
-    SUBSCRIPTIONS_MAX = 1000000,
     READS_MAX = 64, /* of a socket, a turn */
     JOINS_MAX = 16,
     SNAPSHOT_MS = 1000, /* for the histories of another frontend, at the begin */
@@ -537,18 +539,39 @@ static int begin_first(struct oribi__publishing *publishing)
     return 0;
 }
 
+/* Makes the store as the options say. NULL: out of memory. */
+static struct oribi__topics *create_topics(const struct oribi_options *options, uint64_t epoch)
+{
+    struct oribi__history_rule rules[ORIBI__HISTORIES_MAX];
+    char prefixes[ORIBI__HISTORIES_MAX][ORIBI__TOPIC_NAME_BYTES_MAX + 1];
+    struct oribi__topics_config config = {.rules = rules,
+                                          .history_memory_max = (size_t)options->history_memory_max,
+                                          .subscriptions_max = options->subscriptions_max,
+                                          .epoch = epoch};
+    for (size_t i = 0; i < options->history.count && config.rule_count < ORIBI__HISTORIES_MAX; i++) {
+        struct oribi_history history;
+        char error[ORIBI_ERROR_TEXT_CAP];
+        char *prefix = prefixes[config.rule_count];
+        if (oribi_history_read(options->history.items[i], &history, error) < 0)
+            continue; /* the supervisor has refused it */
+        memcpy(prefix, history.prefix.p, history.prefix.n);
+        prefix[history.prefix.n] = '\0';
+        rules[config.rule_count++] = (struct oribi__history_rule){prefix, history.messages_max, history.age_max_ms};
+    }
+    (void)oribi_os_random(&config.seed, sizeof(config.seed)); /* else names can be chosen that are slow to find */
+    return oribi__topics_create(&config);
+}
+
 int oribi__publish_init(struct oribi__frontend *frontend)
 {
-    struct oribi__topics_config config = {.subscriptions_max = SUBSCRIPTIONS_MAX};
     struct oribi__publishing *publishing = oribi_mem_try_alloc(1, sizeof(*publishing));
     if (!publishing)
         return ORIBI_ENOMEM;
     frontend->publishing = publishing;
     publishing->frontend = frontend;
     publishing->retry_ms = publishing->rejoin_ms = INT64_MAX;
-    publishing->epoch = config.epoch = new_epoch(frontend);
-    (void)oribi_os_random(&config.seed, sizeof(config.seed)); /* else names can be chosen that are slow to find */
-    frontend->topics = oribi__topics_create(&config);
+    publishing->epoch = new_epoch(frontend);
+    frontend->topics = create_topics(frontend->config->options, publishing->epoch);
     if (!frontend->topics)
         return ORIBI_ENOMEM;
     publishing->is_first = frontend->config->inbox_fd > 0 || frontend->config->inbox_write_fd <= 0;

@@ -102,7 +102,7 @@ struct oribi__topics_rule *oribi__topics_rule_of(const struct oribi__topics *top
 {
     for (uint32_t i = 0; i < topics->config.rule_count; i++) {
         struct oribi__topics_rule *rule = &topics->rules[i];
-        if (rule->prefix_len <= name.n && memcmp(rule->is.prefix, name.p, rule->prefix_len) == 0)
+        if (rule->prefix_len <= name.n && memcmp(rule->prefix, name.p, rule->prefix_len) == 0)
             return rule;
     }
     return NULL;
@@ -677,8 +677,16 @@ struct oribi__topics *oribi__topics_create(const struct oribi__topics_config *co
         return NULL;
     }
     for (uint32_t i = 0; i < config->rule_count; i++) {
-        topics->rules[i].is = config->rules[i];
-        topics->rules[i].prefix_len = strlen(config->rules[i].prefix);
+        struct oribi__topics_rule *rule = &topics->rules[i];
+        rule->is = config->rules[i];
+        rule->prefix_len = strlen(rule->is.prefix);
+        rule->prefix = oribi_mem_try_alloc(1, rule->prefix_len + 1);
+        if (!rule->prefix) {
+            oribi__topics_destroy(topics);
+            return NULL;
+        }
+        memcpy(rule->prefix, rule->is.prefix, rule->prefix_len);
+        rule->is.prefix = rule->prefix;
     }
     return topics;
 }
@@ -691,6 +699,8 @@ void oribi__topics_destroy(struct oribi__topics *topics)
             oribi__topics_drop_all(topics, topics->buckets[i]);
             free_topic(topics, topics->buckets[i]);
         }
+    for (uint32_t i = 0; topics->rules && i < topics->config.rule_count; i++)
+        oribi_mem_free(topics->rules[i].prefix);
     oribi_mem_free(topics->buckets);
     oribi_mem_free(topics->rules);
     oribi_mem_free(topics);

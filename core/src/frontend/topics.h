@@ -78,13 +78,13 @@ enum oribi__resume {
 };
 
 struct oribi__history_rule {
-    const char *prefix;    /* of topics; borrowed */
+    const char *prefix;    /* of topics; copied */
     uint32_t messages_max; /* at least 1 */
     int64_t age_max_ms;    /* at least 1 */
 };
 
 struct oribi__topics_config {
-    const struct oribi__history_rule *rules; /* the first that fits counts; borrowed */
+    const struct oribi__history_rule *rules; /* the first that fits counts; copied */
     uint32_t rule_count;
     size_t history_memory_max;  /* bytes of all messages in histories, and of topics that none has subscribed to; beyond
                                    it the oldest of all go */

@@ -21,6 +21,7 @@ struct oribi__subscription {
 
 struct oribi__topics_rule {
     struct oribi__history_rule is;
+    char *prefix;
     size_t prefix_len;
     uint32_t topic_count;
     struct oribi__message *oldest;

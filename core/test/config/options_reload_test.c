@@ -21,17 +21,12 @@ static const char *logged_since(off_t from)
 static const char *other_text(const struct oribi_option *option)
 {
     static const char *const texts[][2] = {
-        {"bind", "unix:///run/other"},
-        {"sendfile_map", "/other=/other"},
-        {"answer", "/other=200:other"},
-        {"redirect", "/other=/else"},
-        {"header", "X-Other:other"},
-        {"error_page", "500=/other"},
-        {"request_id_header", "X-Other-Id"},
-        {"access_log_format", "json"},
-        {"gone_on", "fin"},
-        {"client_verify", "optional"},
-        {"tls_min", "1.3"},
+        {"bind", "unix:///run/other"}, {"sendfile_map", "/other=/other"},
+        {"history", "other:,1,1s"},    {"answer", "/other=200:other"},
+        {"redirect", "/other=/else"},  {"header", "X-Other:other"},
+        {"error_page", "500=/other"},  {"request_id_header", "X-Other-Id"},
+        {"access_log_format", "json"}, {"gone_on", "fin"},
+        {"client_verify", "optional"}, {"tls_min", "1.3"},
         {"acme", "other.example"},
     };
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)

@@ -2349,6 +2349,9 @@ websockets_max|COUNT||
 websocket_rate_max|COUNT||
 events_ping|TIME||
 events_max|COUNT||
+history|LIST||
+history_memory_max|SIZE||
+subscriptions_max|COUNT||
 memory_max|SIZE||
 refork_after|COUNT||
 slow_log|TIME||

@@ -32,17 +32,46 @@ sub _serve {
 sub id       { $_[0]{id} }
 sub protocol { $_[0]{protocol} }
 
-sub send {
-    my ($self, $data, %how) = @_;
+sub _bytes {
+    my ($data, $binary) = @_;
     Carp::croak('Oribi: send of an undefined value') unless defined $data;
     my $bytes = "$data";
-    if ($how{binary}) {
+    if ($binary) {
         utf8::downgrade($bytes, 1) or Carp::croak('Oribi: a binary message with a wide character: encode text before it is sent as such');
     }
     else {
         utf8::encode($bytes);
     }
-    _act($self, $how{binary} ? 'b' : 't', 0, $bytes);
+    return $bytes;
+}
+
+sub _channel {
+    my ($channel) = @_;
+    Carp::croak('Oribi: the name of a channel is undefined') unless defined $channel;
+    return _bytes($channel);
+}
+
+sub send {
+    my ($self, $data, %how) = @_;
+    _act($self, $how{binary} ? 'b' : 't', 0, _bytes($data, $how{binary}));
+    return;
+}
+
+sub subscribe {
+    my ($self, $channel, %how) = @_;
+    _act_on_channel($self, 'S', _channel($channel), undef, _bytes($how{since} // ''), 0);
+    return;
+}
+
+sub unsubscribe {
+    my ($self, $channel) = @_;
+    _act_on_channel($self, 'U', _channel($channel), undef, undef, 0);
+    return;
+}
+
+sub publish {
+    my ($self, $channel, $data, %how) = @_;
+    _act_on_channel($self, 'P', _channel($channel), defined $how{event} ? _bytes($how{event}) : undef, _bytes($data, $how{binary}), $how{binary} ? 1 : 0);
     return;
 }
 
@@ -80,7 +109,7 @@ sub protocols { grep { length } split /\s*,\s*/, $_[0]{offered} }
 
 sub accept {
     my ($self, $handler, %how) = @_;
-    my ($protocol, $state, $headers, $keep) = delete @how{qw(protocol state headers keep)};
+    my ($protocol, $state, $headers, $keep, $channels, $ids) = delete @how{qw(protocol state headers keep channels ids)};
     Carp::croak('Oribi: accept knows no ' . join ', ', sort keys %how) if %how;
     Carp::croak('Oribi: the handler of a WebSocket is an object (' . ref($handler) . '): no object lives between two messages; '
             . 'give the name of a package, and keep values in state')
@@ -88,11 +117,15 @@ sub accept {
     Carp::croak('Oribi: the handler of a WebSocket is the name of a package') unless defined $handler && length $handler;
     Carp::croak("Oribi: the package $handler has none of " . join ', ', @CALLBACKS) unless grep { $handler->can($_) } @CALLBACKS;
     my %kept = map { $_ => $self->{env}{$_} } grep { defined $self->{env}{$_} && !ref $self->{env}{$_} } @{ $keep || [] };
-    my $wants = ($handler->can('on_open') ? 1 : 0) | ($handler->can('on_close') ? 2 : 0);
+    my %since = ref $channels eq 'HASH' ? %$channels : ();
+    my @channels = ref $channels eq 'HASH' ? sort keys %since : @{ $channels || [] };
+    Carp::croak('Oribi: channels since a position: accept needs ids => 1') if !$ids && grep { length($_ // '') } values %since;
+    my $wants = ($handler->can('on_open') ? 1 : 0) | ($handler->can('on_close') ? 2 : 0) | ($ids ? 4 : 0);
     $self->_accept(
         $handler, $protocol,
         $state && %$state ? Oribi::WebSocket::_json()->encode($state) : undef,
-        %kept             ? Oribi::WebSocket::_json()->encode(\%kept) : undef, $wants
+        %kept             ? Oribi::WebSocket::_json()->encode(\%kept) : undef, $wants,
+        map { (Oribi::WebSocket::_channel($_), Oribi::WebSocket::_bytes($since{$_} // '')) } @channels
     );
     return [101, $headers || [], []];
 }
@@ -137,7 +170,9 @@ The protocols that the client offers, preferred first.
 Accepts the WebSocket and gives the answer for the server. C<$handler> is the name of a package that has one or more of
 C<on_open>, C<on_message>, C<on_close>. Options: C<protocol>, one of the protocols that the client offers; C<state>, a
 reference to a hash; C<headers>, a reference to an array of further headers; C<keep>, a reference to an array of keys of
-the environment that C<env> has later. Dies where no frontend holds the client. Any other answer refuses the WebSocket.
+the environment that C<env> has later; C<channels>, a reference to an array of channels whose messages the client gets,
+or to a hash with the position since which it has missed some; C<ids>, true: the client gets messages of channels as
+JSON, each with its position. Dies where no frontend holds the client. Any other answer refuses the WebSocket.
 
 =head1 METHODS
 
@@ -154,6 +189,14 @@ Closes the socket: 1000 unless a code is given; 1000 to 1003, 1007 to 1014, 3000
 =head2 $ws->state
 
 What the socket remembers from call to call: a reference to a hash that JSON can hold, 4 KiB as JSON. Change it.
+
+=head2 $ws->subscribe($channel, since => $position), $ws->unsubscribe($channel)
+
+Begins and ends to send the messages of a channel to this socket. C<since> needs a socket that was accepted with C<ids>.
+
+=head2 $ws->publish($channel, $text, event => $name), $ws->publish($channel, $bytes, binary => 1)
+
+Sends a message to all who have subscribed to the channel.
 
 =head2 $ws->id, $ws->protocol, $ws->env
 

@@ -66,19 +66,31 @@ bool ext_websocket_upgrades(struct ext_call *call)
     return true;
 }
 
-/* handler, protocol, state, kept: Strings or nil; wants: bits. */
-static VALUE handshake_accept(VALUE self, VALUE handler, VALUE protocol, VALUE state, VALUE kept, VALUE wants)
+/* handler, protocol, state, kept: Strings or nil; wants: bits; channels: pairs of Strings, one behind the other. */
+static VALUE handshake_accept(VALUE self, VALUE handler, VALUE protocol, VALUE state, VALUE kept, VALUE wants,
+                              VALUE channels)
 {
     struct ext_call *call = live_call(rb_ivar_get(self, rb_intern("@tie")));
     char error[ORIBI_ERROR_TEXT_CAP];
+    struct oribi_buf list = {0};
+    int code = 0;
+    for (long i = 0; i < RARRAY_LEN(channels); i++)
+        Check_Type(RARRAY_AREF(channels, i), T_STRING);
+    for (long i = 0; i + 1 < RARRAY_LEN(channels) && code == 0; i += 2)
+        code = oribi_socket_add_channel(&list, text_of(RARRAY_AREF(channels, i)), text_of(RARRAY_AREF(channels, i + 1)),
+                                        error);
     const struct oribi_socket_record record = {
         .handler = text_of(handler),
         .protocol = text_of(protocol),
         .state = text_of(state),
         .kept = text_of(kept),
+        .channels = oribi_slice(list.p, list.len),
         .code = (uint16_t)NUM2UINT(wants),
     };
-    check(oribi_socket_accept(call->req, &record, error), error);
+    code = code < 0 ? code : oribi_socket_accept(call->req, &record, error);
+    oribi_buf_deinit(&list);
+    check(code, error);
+    RB_GC_GUARD(channels);
     RB_GC_GUARD(handler);
     RB_GC_GUARD(protocol);
     RB_GC_GUARD(state);
@@ -136,6 +148,25 @@ static VALUE act(VALUE class, VALUE tie, VALUE type, VALUE code, VALUE data)
     return Qnil;
 }
 
+/* A subscription, its end, or a message. All but binary: Strings or nil. */
+static VALUE act_on_channel(VALUE class, VALUE tie, VALUE type, VALUE channel, VALUE event, VALUE data, VALUE binary)
+{
+    struct ext_call *call = live_call(tie);
+    char error[ORIBI_ERROR_TEXT_CAP];
+    const struct oribi_socket_action action = {
+        .type = (enum oribi_socket_action_type) * StringValuePtr(type),
+        .binary = RTEST(binary),
+        .data = text_of(data),
+        .event = text_of(event),
+        .channel = text_of(channel),
+    };
+    check(oribi_socket_act(call->req, &action, error), error);
+    RB_GC_GUARD(channel);
+    RB_GC_GUARD(event);
+    RB_GC_GUARD(data);
+    return Qnil;
+}
+
 void ext_websocket_setup(void)
 {
     key_websocket = rb_enc_interned_str_cstr("oribi.websocket", rb_utf8_encoding());
@@ -151,6 +182,7 @@ void ext_websocket_setup(void)
     handshake_class = rb_define_class_under(websocket_class, "Handshake", rb_cObject);
     rb_gc_register_mark_object(websocket_class);
     rb_gc_register_mark_object(handshake_class);
-    rb_define_private_method(handshake_class, "accept_as", handshake_accept, 5);
+    rb_define_private_method(handshake_class, "accept_as", handshake_accept, 6);
     rb_define_singleton_method(websocket_class, "act", act, 4);
+    rb_define_singleton_method(websocket_class, "act_on_channel", act_on_channel, 6);
 }

@@ -27,9 +27,13 @@ module Oribi
       # @param state [Hash] the first WebSocket#state: 4 KiB as JSON
       # @param headers [Hash] further headers of the answer
       # @param keep [Array<String>] keys of this environment that WebSocket#env has: 4 KiB as JSON
+      # @param channels [Array<String>, Hash{String => String, nil}] channels whose messages the client gets, from its
+      #   first moment on; a Hash names the position since which (with +ids+)
+      # @param ids [Boolean] the client gets messages of channels as JSON, each with its position
       # @raise [Oribi::Error] no frontend holds the client, or one of these is not possible
-      def accept(handler, protocol: nil, state: {}, headers: {}, keep: [])
-        accept_as(Handlers.name_of(handler), protocol, state.empty? ? nil : JSON.generate(state), kept(keep), Handlers.wants(handler))
+      def accept(handler, protocol: nil, state: {}, headers: {}, keep: [], channels: [], ids: false)
+        accept_as(Handlers.name_of(handler), protocol, state.empty? ? nil : JSON.generate(state), kept(keep),
+                  Handlers.wants(handler) | (ids ? 4 : 0), subscriptions(channels, ids))
         [101, headers, []]
       end
 
@@ -37,6 +41,13 @@ module Oribi
       def upgrade(handler) = accept(handler)
 
       private
+
+      def subscriptions(channels, ids)
+        pairs = channels.is_a?(Hash) ? channels.to_a : Array(channels).map { |channel| [channel, nil] }
+        raise Error, "channels since a position: accept needs ids: true" unless ids || pairs.all? { |_, since| since.to_s.empty? }
+
+        pairs.flat_map { |channel, since| [WebSocket.utf8(channel), since.to_s] }
+      end
 
       def kept(keys)
         values = keys.filter_map { |key| @env[key].then { |value| [key, value] if value.is_a?(String) } }.to_h
@@ -90,6 +101,17 @@ module Oribi
       true
     end
 
+    # @private
+    def self.utf8(text)
+      text = String(text)
+      text = text.encoding == Encoding::BINARY ? text.dup.force_encoding(Encoding::UTF_8) : text.encode(Encoding::UTF_8)
+      raise Error, "a text that is not valid UTF-8; a binary message has the encoding BINARY" unless text.valid_encoding?
+
+      text
+    rescue EncodingError => e
+      raise Error, "a text that cannot be sent: #{e.message}"
+    end
+
     # @private what is not UTF-8 is taken for ISO-8859-1
     def self.text(bytes)
       text = bytes.dup.force_encoding(Encoding::UTF_8)
@@ -117,14 +139,28 @@ module Oribi
       data = String(data)
       return WebSocket.act(@tie, "b", 0, data) if data.encoding == Encoding::BINARY
 
-      text = data.encode(Encoding::UTF_8)
-      raise Error, "a text that is not valid UTF-8; a binary message has the encoding BINARY" unless text.valid_encoding?
-
-      WebSocket.act(@tie, "t", 0, text)
-    rescue EncodingError => e
-      raise Error, "a text that cannot be sent: #{e.message}"
+      WebSocket.act(@tie, "t", 0, WebSocket.utf8(data))
     end
     alias write send
+
+    # Subscribes the socket to a channel when the call has returned.
+    #
+    # @param since [String, nil] the position after which the client has missed messages: it gets them first. The socket
+    #   was accepted with +ids+
+    # @raise [Oribi::Error] a name that is empty, longer than 256 bytes, or has control characters
+    def subscribe(channel, since: nil) = WebSocket.act_on_channel(@tie, "S", WebSocket.utf8(channel), nil, since.to_s, false)
+
+    def unsubscribe(channel) = WebSocket.act_on_channel(@tie, "U", WebSocket.utf8(channel), nil, nil, false)
+
+    # Publishes a message to all who have subscribed to the channel, when the call has returned: binary where the
+    # String's encoding is BINARY, else text; 1 MiB at most.
+    #
+    # @param event [String, nil] its name, 64 bytes at most
+    def publish(channel, data, event: nil)
+      data = String(data)
+      binary = data.encoding == Encoding::BINARY
+      WebSocket.act_on_channel(@tie, "P", WebSocket.utf8(channel), event && WebSocket.utf8(event), binary ? data : WebSocket.utf8(data), binary)
+    end
 
     # Closes the socket when the call has returned.
     #

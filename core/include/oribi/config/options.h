@@ -89,7 +89,7 @@ struct oribi_range {
 };
 
 enum {
-    ORIBI_OPTIONS_MAX = 135,     /* entries of the table */
+    ORIBI_OPTIONS_MAX = 150,     /* entries of the table */
     ORIBI_OPTION_ITEMS_MAX = 64, /* of one list whose entry says nothing else */
     ORIBI_OPTION_TEXT_MAX = 64 * 1024,
     ORIBI_WORKERS_MAX = 512,
@@ -203,6 +203,9 @@ struct oribi_options {
     uint32_t websocket_rate_max;              /* messages a second; 0: any number */
     int64_t events_ping_ms;                   /* between two comments of an event stream; 0: none is sent */
     uint32_t events_max;                      /* streams of a frontend; 0: nine tenths of connections_max */
+    struct oribi_text_list history;           /* of channels: "PREFIX MESSAGES AGE"; oribi_history_read() */
+    int64_t history_memory_max;               /* bytes of all histories of a frontend */
+    uint32_t subscriptions_max;               /* of a frontend */
     char *cancel_gone;                        /* off, on, or methods; oribi_options_cancels() reads it */
     char *gone_on;                            /* auto, fin, reset */
 
