@@ -37,8 +37,8 @@ E2E.suite("events", transports: %i[tcp]) do
   def publish(channel, data, event = nil)
     target = "/publish?#{[channel, event].compact.join("&")}"
     words = ["-o", "/dev/null", "-w", "%{http_code}", "--data-binary", "@-", "-H", "Content-Type: application/octet-stream"]
-    out, error, = Open3.capture3(FrontendServers::PLAIN, "curl", "-sSk", "--max-time", "20", *words, "#{@tls ? "https" : "http"}://localhost:#{@one.port}#{target}",
-                                 stdin_data: data, binmode: true)
+    url = "#{@tls ? "https" : "http"}://localhost:#{@one.port}#{target}"
+    out, error, = Open3.capture3(FrontendServers::PLAIN, "curl", "-sSk", "--max-time", "20", *words, url, stdin_data: data, binmode: true)
     assert_equal "204", out, error + @one.stderr
   end
 
@@ -83,7 +83,8 @@ E2E.suite("events", transports: %i[tcp]) do
   def test_lines
     begin_server
     one = client
-    { "a\r\nb" => "a\nb", "a\rb" => "a\nb", "\n" => "\n", " a: b\ndata: c" => " a: b\ndata: c", "x\n" => "x\n", "id: 7\n\nevent: e" => "id: 7\n\nevent: e" }.each do |sent, got|
+    { "a\r\nb" => "a\nb", "a\rb" => "a\nb", "\n" => "\n", " a: b\ndata: c" => " a: b\ndata: c", "x\n" => "x\n",
+      "id: 7\n\nevent: e" => "id: 7\n\nevent: e" }.each do |sent, got|
       publish("news", sent)
       assert_equal got, one.data, sent.inspect
     end

@@ -32,7 +32,9 @@ run(lambda do |env|
   when "/forbidden" then [403, {}, ["refused\n"]]
   when "/since" then events.stream(channels: [names[0]], since: names[1].to_s)
   when "/retry" then events.stream(channels: names, retry: 1234, headers: { "x-room" => "7", "cache-control" => "no-store" })
-  when "/wrapped" then events.stream(channels: names).then { |status, headers, body| [status, headers.merge("content-encoding" => "gzip", "etag" => "x"), Wrapped.new(body)] }
+  when "/wrapped"
+    status, headers, body = events.stream(channels: names)
+    [status, headers.merge("content-encoding" => "gzip", "etag" => "x"), Wrapped.new(body)]
   when "/forged" then [200, { "oribi-events" => "- - #{names[0]}" }, []]
   when "/dies" then events.stream(channels: names).then { raise "said to die" }
   else events.stream(channels: names)

@@ -4,8 +4,8 @@ require_relative "../support"
 require_relative "../support/frontends"
 require_relative "webdriver"
 
-# EventSource of Chromium and streams that a frontend holds: events with and without a name, over HTTP/2, through reloads,
-# and back by itself after an upgrade and after the frontend was killed.
+# EventSource of Chromium and streams that a frontend holds: events with and without a name, over HTTP/2, through
+# reloads, and back by itself after an upgrade and after the frontend was killed.
 class EventsBrowserTest < Minitest::Test
   include FrontendServers
 

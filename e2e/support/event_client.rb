@@ -5,8 +5,8 @@ require "openssl"
 require "socket"
 
 module E2E
-  # A client of server-sent events as the standard has it (WHATWG HTML, "Server-sent events"): over TCP or TLS by itself,
-  # over HTTP/2 by curl. Does not come back by itself.
+  # A client of server-sent events as the standard has it (WHATWG HTML, "Server-sent events"): over TCP or TLS by
+  # itself, over HTTP/2 by curl. Does not come back by itself.
   class EventClient
     Ended = Class.new(StandardError)
     Event = Struct.new(:type, :data, :id)

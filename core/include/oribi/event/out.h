@@ -98,7 +98,7 @@ struct oribi_transport {
     /* True while something is to be read that the loop does not tell of. NULL: never. Of a channel's transport, which
      * the reactor asks in each turn and before each sleep (oribi_conn_be_channel()). */
     bool (*waits)(const struct oribi_transport *self);
-    /* Has the other side said that it reads no more? A hint before its socket tells of it. NULL: the socket alone does. */
+    /* Has the other side said that it reads no more? A hint before its socket tells of it. NULL: unknown. */
     bool (*left)(const struct oribi_transport *self);
     /* In a child that the application forked: closes descriptors of its own, and nothing else. NULL: it has none. */
     void (*abandon)(struct oribi_transport *self);
