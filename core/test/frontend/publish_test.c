@@ -37,6 +37,8 @@ static struct member members[MEMBERS];
 static struct server first;
 static struct server second;
 
+static const struct oribi_options options = {.subscriptions_max = 1000};
+
 static struct oribi__topics *with_history(const struct oribi__topics_config *config)
 {
     static const struct oribi__history_rule rule = {.prefix = "h:", .messages_max = 1000, .age_max_ms = 1000 * 1000};
@@ -121,6 +123,7 @@ static void member_begins(struct member *member, const struct server *server, ui
     *member = (struct member){.subscriber = {.deliver = hear}};
     struct oribi__frontend *frontend = &member->frontend;
     frontend->config = &member->config;
+    member->config.options = &options;
     frontend->slot = &member->slot;
     member->config.channel_first = 1 + number * (ORIBI_CHANNELS_MAX / ORIBI_FRONTENDS_MAX);
     member->config.inbox_fd = number == 0 ? server->inbox[0] : -1;
