@@ -67,7 +67,7 @@ E2E.suite("packages", transports: %i[tcp]) do
   end
 
   def test_the_package_is_small
-    assert_operator self.class.packed, :<, E2E::RUBY ? 5 << 18 : 3 << 19
+    assert_operator self.class.packed, :<, E2E::RUBY ? 3 << 19 : 7 << 18
   end
 
   # A compiler that waits for a second one beside it; then both fail, which ends make.
