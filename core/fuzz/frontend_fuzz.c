@@ -545,7 +545,7 @@ static void answer_handed(void)
     uint32_t before = far_count;
     (void)take_handed();
     for (uint32_t i = before; i < far_count; i++)
-        far_says(&fars[i], ready_answers[0], strlen(ready_answers[0]));
+        far_says(&fars[i], ready_answers[0].p, ready_answers[0].n);
     for (uint32_t i = far_count; i > 0; i--)
         if (recv(fars[i - 1].fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0)
             far_ends(i - 1);
