@@ -196,20 +196,29 @@ static void reply(struct client *client)
         oribi_dispatcher_arm(dispatcher, &client->until, oribi_clock_ms() + ORIBI__CONTROL_REPLY_MS);
 }
 
+/* Without memory for it the client hears nothing: the server goes on. */
+static void put_reply(struct client *client, struct oribi_slice text)
+{
+    if (oribi_buf_try_append(&client->reply, text.p, text.n) == 0)
+        return;
+    oribi_log(ORIBI_LOG_ERROR, "out of memory: a reply of ctl is not sent");
+    client->reply.len = client->sent;
+}
+
 static void answer(struct client *client, bool done, const char *text)
 {
     char line[ANSWER_CAP];
     int n = snprintf(line, sizeof(line) - 1, "%s%s%s", done ? "ok" : "error", *text ? " " : "", text);
     size_t len = n > 0 && (size_t)n < sizeof(line) - 1 ? (size_t)n : sizeof(line) - 2;
     line[len++] = '\n';
-    oribi_buf_append(&client->reply, line, len);
+    put_reply(client, oribi_slice(line, len));
     reply(client);
 }
 
 static void answer_long(struct client *client, const struct oribi_buf *text)
 {
-    oribi_buf_append(&client->reply, "ok\n", 3);
-    oribi_buf_append(&client->reply, text->p, text->len);
+    put_reply(client, ORIBI_SLICE("ok\n"));
+    put_reply(client, oribi_slice(text->p, text->len));
     reply(client);
 }
 
