@@ -109,8 +109,10 @@ void oribi__shed(struct oribi_worker *w)
 static void drop(struct oribi_worker *w, struct oribi__exchange *exchange, int64_t now_us)
 {
     struct oribi_slot *slot = w->slot;
+    const struct oribi_conn *c = exchange->base.conn;
     oribi__count(&slot->gone_count, 1);
     exchange->worker = w;
+    exchange->req.client = c->channel ? &c->channel->head : NULL; /* as a call that begins has it */
     exchange->started_us = now_us;
     exchange->body_sent = 0;
     exchange->aborted = false;
