@@ -2,7 +2,7 @@
  * answer, deadlines with a clock that stands still, and deaths at either end. */
 #include "frontend/websocket.c"
 
-#include "fakes.h"
+#include "fake_socket.h"
 
 #define HANDSHAKE                                                                                                      \
     "GET /chat?x HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"    \
@@ -13,30 +13,9 @@
 #define MESSAGE "WS-MESSAGE /chat HTTP/1.1\r\nHost: websocket\r\nContent-Length: "
 #define CLOSES  "WS-CLOSE /chat HTTP/1.1\r\nHost: websocket\r\nContent-Length: "
 
-enum { TEXT_CAP = 16 * 1024 };
-
-static char text[TEXT_CAP];
-
-/* An answer of a worker: the head, and a body that may hold zeros. */
-static size_t answer_of(const char *fields, const struct oribi_buf *body)
-{
-    int n = snprintf(text, sizeof(text), "HTTP/1.1 200 OK\r\n%sContent-Length: %zu\r\n\r\n", fields, body->len);
-    if (body->len)
-        memcpy(text + n, body->p, body->len);
-    return (size_t)n + body->len;
-}
-
 static size_t accepted(uint16_t wants)
 {
-    struct oribi_buf body = {0};
-    const struct oribi_socket_record record = {.event = ORIBI_SOCKET_ACCEPTED,
-                                               .code = wants,
-                                               .handler = ORIBI_SLICE("Room"),
-                                               .state = ORIBI_SLICE("{\"n\":1}")};
-    ok_eq(oribi_socket_record_write(&body, &record), 0);
-    size_t n = answer_of("oribi-websocket: 1\r\nx-room: 7\r\n", &body);
-    oribi_buf_deinit(&body);
-    return n;
+    return fake_accepted("oribi-websocket: 1\r\nx-room: 7\r\n", wants, ORIBI_SLICE("{\"n\":1}"), oribi_slice(NULL, 0));
 }
 
 /* An open socket, whose worker's channel is *far: that which is there, or a new one. */
@@ -48,22 +27,16 @@ static int open_socket(uint16_t wants, int *far)
     if (fake_waiting())
         *far = fake_take(0);
     ok(strncmp(fake_asked(*far), "GET /chat?x HTTP/1.1\r\n", 22) == 0);
-    fake_answers_bytes(*far, text, accepted(wants));
+    fake_answers_bytes(*far, fake_answer, accepted(wants));
     fake_settle();
     is_str(fake_hears(client), ANSWER);
     return client;
 }
 
-/* A frame whose mask is zeros, so that it is text but for its head. */
 static void says(int client, int opcode, const char *data)
 {
-    char frame[256];
-    size_t n = strlen(data);
-    frame[0] = (char)(0x80 | opcode);
-    frame[1] = (char)(0x80 | n);
-    memcpy(frame + 2, "\0\0\0\0", 4);
-    memcpy(frame + 6, data, n);
-    fake_sends_raw(client, frame, n + 6);
+    char frame[FAKE_FRAME_CAP];
+    fake_sends_raw(client, frame, fake_frame(frame, opcode, data));
     fake_settle();
 }
 
@@ -75,23 +48,14 @@ static void acts(int far, char type, uint16_t code, const char *data)
         .type = (enum oribi_socket_action_type)type, .code = code, .data = oribi_slice(data, strlen(data))};
     if (type)
         ok_eq(oribi_socket_action_write(&body, &action), 0);
-    fake_answers_bytes(far, text, answer_of("", &body));
+    fake_answers_bytes(far, fake_answer, fake_answer_of("", &body));
     oribi_buf_deinit(&body);
     fake_settle();
 }
 
 static bool hears(int client, const char *p, size_t n)
 {
-    const char *got = fake_hears(client);
-    return fake_hears_len() == n && memcmp(got, p, n) == 0;
-}
-
-static uint64_t closed_with(uint16_t code)
-{
-    for (uint32_t i = 0; i < ORIBI_FRONTEND_CLOSE_CODES; i++)
-        if (oribi_frontend_close_codes[i] == code)
-            return fake_counters()->websocket_closed[i];
-    return 0;
+    return fake_is(fake_hears(client), p, n);
 }
 
 static void test_a_message_and_its_answer(void)
@@ -124,7 +88,7 @@ static void test_the_record_in_pieces(void)
     size_t n = accepted(0);
     for (size_t i = 0; i < n; i++) {
         is_str(fake_hears(client), "");
-        fake_answers_bytes(far, text + i, 1);
+        fake_answers_bytes(far, fake_answer + i, 1);
         fake_turn();
     }
     fake_settle();
@@ -143,7 +107,7 @@ static void test_records_that_are_none(void)
         fake_settle();
         int far = fake_take(0);
         oribi_buf_append(&body, bad[i], 1);
-        fake_answers_bytes(far, text, answer_of("oribi-websocket: 1\r\n", &body));
+        fake_answers_bytes(far, fake_answer, fake_answer_of("oribi-websocket: 1\r\n", &body));
         oribi_buf_deinit(&body);
         fake_settle();
         ok(strncmp(fake_hears(client), "HTTP/1.1 502 ", 13) == 0);
@@ -159,7 +123,7 @@ static void test_ends_before_the_record_is_whole(void)
         fake_says(client, HANDSHAKE);
         fake_settle();
         int far = fake_take(0);
-        fake_answers_bytes(far, text, accepted(0) - 1);
+        fake_answers_bytes(far, fake_answer, accepted(0) - 1);
         fake_settle();
         if (i == 0)
             fake_far_dies(far);
@@ -211,7 +175,7 @@ static void test_open_and_close_are_called(void)
     says(client, 8, "\x0f\xa0");
     ok(fake_is_ended(client));
     is_str(fake_asked(far), CLOSES "3\r\n\r\nbye");
-    ok_eq(closed_with(0), 1);
+    ok_eq(fake_closed_with(0), 1);
     acts(far, 't', 0, "too late");
     fake_end();
 }
@@ -240,7 +204,7 @@ static void test_answers_that_are_failures(void)
         ok_named(hears(client, want, 4), "%s", rows[i].answer);
         fake_hangs_up(client);
         fake_settle();
-        ok_eq(closed_with(rows[i].code), 1);
+        ok_eq(fake_closed_with(rows[i].code), 1);
         fake_end();
     }
 }
@@ -298,7 +262,7 @@ static void test_pings(void)
     fake_passes_ms(4000);
     fake_settle();
     ok(fake_is_ended(client));
-    ok_eq(closed_with(1006), 1);
+    ok_eq(fake_closed_with(1006), 1);
     fake_end();
 }
 
@@ -335,7 +299,7 @@ static void test_a_client_that_does_not_answer_a_close(void)
     fake_passes_ms(1);
     fake_settle();
     ok(fake_is_ended(client));
-    ok_eq(closed_with(1000), 1);
+    ok_eq(fake_closed_with(1000), 1);
     fake_end();
 }
 
@@ -394,7 +358,7 @@ static void test_a_client_that_goes_in_a_call(void)
     acts(far, 't', 0, "nobody hears it");
     is_str(fake_asked(far), CLOSES "0\r\n\r\n");
     acts(far, 0, 0, "");
-    ok_eq(closed_with(1006), 1);
+    ok_eq(fake_closed_with(1006), 1);
     fake_end();
 }
 
