@@ -175,7 +175,7 @@ static void forward(struct oribi__publishing *publishing, const struct oribi_pub
             close_feed(publishing, publishing->followers);
         return;
     }
-    struct oribi_slice body = apart ? oribi_slice(NULL, 0) : publication->data;
+    struct oribi_slice body = oribi_publication_body(publication);
     for (struct oribi__feed *next, *to = publishing->followers; to; to = next) {
         next = to->next;
         feed(publishing, to, oribi_slice(head, n), body, memory, apart ? publication->data.n : 0);
@@ -508,8 +508,8 @@ int oribi__publish_from_call(struct oribi__frontend *frontend, const struct orib
     if (apart && oribi_inbox_memory(made.data, &memory) < 0)
         return ORIBI_ENOMEM;
     code = oribi__outbox_send(&publishing->own, frontend->config->inbox_write_fd,
-                              oribi_slice(head, oribi_publication_head(&made, head)),
-                              apart ? oribi_slice(NULL, 0) : made.data, memory, apart ? made.data.n : 0);
+                              oribi_slice(head, oribi_publication_head(&made, head)), oribi_publication_body(&made),
+                              memory, apart ? made.data.n : 0);
     oribi_os_close(memory);
     if (publishing->own.first)
         retry_soon(publishing);
