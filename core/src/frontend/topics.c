@@ -22,6 +22,7 @@ enum {
     ARRAY_MIN = 4,
     MESSAGE_COST = sizeof(struct oribi__message) + 2 * sizeof(void *), /* beside its text: the ring may be half empty */
     RESTING_COST = 64,                                                 /* of a topic's other memory */
+    AHEAD_MAX = 64 * 1024, /* messages that a leader has delivered, and a follower not yet: more than a feed holds */
 };
 
 /* --- messages --- */
@@ -379,7 +380,7 @@ static int put_in(struct oribi__topics *topics, struct oribi__topic *topic, stru
     subscriber->list = list;
     if (code < 0)
         return code;
-    topic->places[topic->place_count] = (struct oribi__topic_place){subscriber, subscriber->count};
+    topic->places[topic->place_count] = (struct oribi__topic_place){subscriber, subscriber->count, 0};
     subscriber->list[subscriber->count++] = (struct oribi__subscription){topic, topic->place_count++};
     topics->totals.subscriptions++;
     return 0;
@@ -431,7 +432,7 @@ static void replay(struct oribi__topics *topics, struct oribi__subscriber *subsc
 {
     for (uint32_t i = first; i < topic->ring_count; i++) {
         topics->totals.delivered++;
-        subscriber->deliver(subscriber, topic, *slot(topic, i));
+        subscriber->ops->deliver(subscriber, topic, *slot(topic, i));
         uint32_t at = topic->place_count;
         while (at > 0 && topic->places[at - 1].subscriber != subscriber)
             at--;
@@ -440,12 +441,44 @@ static void replay(struct oribi__topics *topics, struct oribi__subscriber *subsc
     }
 }
 
+/* Has the subscriber come from another frontend, which has delivered messages that the leader's feed has yet to bring
+ * here? Then it gets those behind them. */
+static bool is_ahead(const struct oribi__topics *topics, struct oribi__topic *topic, struct oribi__position since)
+{
+    uint64_t ahead = since.offset - topic->last;
+    if (!topics->follows || !topic->published || since.epoch != topic->epoch || since.offset <= topic->last ||
+        ahead > AHEAD_MAX || (uint32_t)since.offset == 0)
+        return false;
+    topic->places[topic->place_count - 1].until = (uint32_t)since.offset; /* the newest */
+    return true;
+}
+
+/* The place has had this message. */
+static bool has_had(struct oribi__topic_place *place, const struct oribi__message *message)
+{
+    if (place->until == 0)
+        return false;
+    bool had = (int32_t)((uint32_t)message->offset - place->until) <= 0;
+    place->until = had ? place->until : 0;
+    return had;
+}
+
+static void forget_ahead(struct oribi__topic *topic)
+{
+    for (uint32_t i = 0; i < topic->place_count; i++)
+        topic->places[i].until = 0;
+}
+
 static enum oribi__resume resume(struct oribi__topics *topics, struct oribi__subscriber *subscriber,
                                  struct oribi__topic *topic, struct oribi__position since)
 {
     uint64_t oldest = topic->last - topic->ring_count; /* the position before the first message that is kept */
     if (since.epoch == 0 && since.offset == 0)
         return ORIBI__RESUME_NONE;
+    if (topic->rule && is_ahead(topics, topic, since)) {
+        topics->totals.resumed++;
+        return ORIBI__RESUME_WHOLE;
+    }
     if (!topic->rule || since.epoch != topic->epoch || since.offset > topic->last || since.offset < oldest) {
         topics->totals.resets++;
         return ORIBI__RESUME_RESET;
@@ -531,9 +564,12 @@ static int64_t deliver(struct oribi__topics *topics, struct oribi__topic *topic,
 {
     int64_t count = 0;
     topic->undelivered = topic->place_count;
-    for (; topic->undelivered; count++) {
-        struct oribi__subscriber *subscriber = topic->places[--topic->undelivered].subscriber;
-        subscriber->deliver(subscriber, topic, message);
+    while (topic->undelivered) {
+        struct oribi__topic_place *place = &topic->places[--topic->undelivered];
+        if (has_had(place, message))
+            continue;
+        count++;
+        place->subscriber->ops->deliver(place->subscriber, topic, message);
     }
     topics->totals.delivered += (uint64_t)count;
     return count;
@@ -551,6 +587,8 @@ static bool take(struct oribi__topics *topics, struct oribi__topic *topic, struc
         return false;
     if (position.epoch != topic->epoch || position.offset != topic->last + 1)
         oribi__topics_drop_all(topics, topic);
+    if (position.epoch != topic->epoch)
+        forget_ahead(topic);
     topic->epoch = position.epoch;
     topic->last = position.offset;
     topic->published = true;
@@ -606,11 +644,34 @@ void oribi__topics_restart(struct oribi__topics *topics, uint64_t epoch, bool fo
             if (!topic->rule)
                 continue;
             oribi__topics_drop_all(topics, topic);
+            forget_ahead(topic);
             topic->epoch = epoch;
             topic->last = 0;
             topic->published = false;
             oribi__topics_look_after(topics, topic); /* it rests at most: the chain stays */
         }
+}
+
+static void tell_missed(struct oribi__topics *topics, struct oribi__topic *topic)
+{
+    topic->undelivered = topic->place_count;
+    while (topic->undelivered) {
+        struct oribi__subscriber *subscriber = topic->places[--topic->undelivered].subscriber;
+        topics->totals.resets++;
+        if (subscriber->ops->missed)
+            subscriber->ops->missed(subscriber, topic);
+    }
+}
+
+void oribi__topics_tell_missed(struct oribi__topics *topics)
+{
+    topics->pins++; /* no topic with a history goes meanwhile */
+    for (uint32_t i = 0; i < topics->bucket_count; i++)
+        for (struct oribi__topic *topic = topics->buckets[i]; topic; topic = topic->chain)
+            if (topic->rule)
+                tell_missed(topics, topic);
+    topics->pins--;
+    oribi__topics_trim(topics);
 }
 
 /* --- time --- */

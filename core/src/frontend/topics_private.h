@@ -10,7 +10,8 @@
 /* A subscriber in a topic. */
 struct oribi__topic_place {
     struct oribi__subscriber *subscriber;
-    uint32_t at; /* in its list */
+    uint32_t at;    /* in its list */
+    uint32_t until; /* low bits of the offset up to which it has had the messages that are yet to come here; 0: none */
 };
 
 /* A topic in a subscriber. */

@@ -227,6 +227,24 @@ static void test_resets(void)
     }
 }
 
+/* Messages may be missing: a stream is told at once, with the id from which it goes on. */
+static void test_missing_messages_are_told(void)
+{
+    int far = -1;
+    begin();
+    int client = stream(&far, "- - h:a news");
+    publish("h:a", "1");
+    (void)fake_hears(client);
+    oribi__topics_restart(fake_frontend()->topics, 10, false);
+    oribi__topics_tell_missed(fake_frontend()->topics);
+    fake_settle();
+    hears(client, with_id(id_of("h:a", "news", "10-0,"), "event: oribi.reset\ndata: h:a\n\n"));
+    ok_eq(fake_counters()->event_resets, 1);
+    publish("h:a", "2");
+    hears(client, with_id(id_of("h:a", "news", "10-1,"), "data: 2\n\n"));
+    fake_end();
+}
+
 static void test_an_id_says_nothing_of_channels_without_a_history(void)
 {
     int far;
@@ -495,6 +513,7 @@ int main(void)
     test_the_field_means_nothing_to_another_request();
     test_resume();
     test_resets();
+    test_missing_messages_are_told();
     test_an_id_says_nothing_of_channels_without_a_history();
     test_several_channels();
     test_a_message_for_many_is_the_same();
