@@ -7,9 +7,9 @@
  *
  * echo: each socket sends a message when it has the last one back. fanout: `POST PUBLISH_PATH` RATE times a second, or
  * a message of the first socket's ("-"), or nothing, since messages come by themselves (""); each socket gets it, and
- * the time counts from then. idle: says "ready" and stays until its input ends. bare: the reference of fanout, a server that does nothing but write: SOCKETS
- * handshakes, then a frame of BYTES to each of them with write(2), RATE times a second; ends with its input.
- * One line of JSON: messages (or deliveries), errors, seconds, times in ms. */
+ * the time counts from then. idle: says "ready" and stays until its input ends. bare: the reference of fanout, a server
+ * that does nothing but write: SOCKETS handshakes, then a frame of BYTES to each of them with write(2), RATE times a
+ * second; ends with its input. One line of JSON: messages (or deliveries), errors, seconds, times in ms. */
 #define _GNU_SOURCE
 #include "socket_client.h"
 
