@@ -67,10 +67,14 @@ struct oribi__subscriber_ops {
 /* A subscriber: embedded in a WebSocket or in an event stream; zero but for `ops` at its begin. */
 struct oribi__subscriber {
     const struct oribi__subscriber_ops *ops;
-    /* private: this module's */
-    struct oribi__subscription *list; /* in no order */
-    uint32_t count;
-    uint32_t cap;
+    /* private: this module's. A subscriber of one topic needs no memory beside this */
+    union {
+        struct oribi__topic *topic;       /* cap 0: of the only subscription, whose place is `at` */
+        struct oribi__subscription *list; /* else; in no order */
+    };
+    uint32_t at;
+    uint16_t count;
+    uint16_t cap;
 };
 
 /* Where a subscriber has stopped: both 0: it wants nothing of the past. */

@@ -9,6 +9,7 @@
 enum { MESSAGES = 40, TEXT_CAP = 64 * 1024 };
 
 static struct oribi__websocket socket_;
+static struct oribi__websocket_work work;
 static struct oribi__message *messages[MESSAGES];
 static char wanted[TEXT_CAP];
 static size_t wanted_len;
@@ -24,7 +25,8 @@ static void begin(void)
 {
     static char data[MESSAGES * MESSAGES];
     memset(data, 'd', sizeof(data));
-    socket_ = (struct oribi__websocket){0};
+    work = (struct oribi__websocket_work){0};
+    socket_.work = &work;
     wanted_len = 0;
     for (size_t i = 0; i < MESSAGES; i++)
         messages[i] = oribi__message_create(ORIBI_SLICE("note"), oribi_slice(data, i * i), i % 3 == 0);
@@ -33,9 +35,9 @@ static void begin(void)
 static void end(void)
 {
     oribi__websocket_forget_waits(&socket_);
-    oribi_buf_deinit(&socket_.out);
-    ok(socket_.waits == NULL);
-    ok_eq(socket_.wait_bytes + socket_.wait_sent + socket_.owed_bytes, 0);
+    oribi_buf_deinit(&work.out);
+    ok(work.waits == NULL);
+    ok_eq(work.wait_bytes + work.wait_sent + work.owed_bytes, 0);
     for (size_t i = 0; i < MESSAGES; i++) {
         ok_eq(messages[i]->references, 1);
         oribi__message_release(messages[i]);
@@ -75,7 +77,7 @@ static void takes_all_by(size_t step)
     static char got[TEXT_CAP];
     size_t at = 0;
     bool same = true;
-    while (socket_.wait_count) {
+    while (work.wait_count) {
         same &= oribi__websocket_waiting(&socket_) == wanted_len - at;
         size_t n = gather(0, got);
         if (n > step)
@@ -86,7 +88,7 @@ static void takes_all_by(size_t step)
     }
     ok_named(same && at == wanted_len, "by %zu", step);
     ok_eq(oribi__websocket_waiting(&socket_), 0);
-    ok(socket_.waits == NULL);
+    ok(work.waits == NULL);
 }
 
 static void test_every_cut(void)
@@ -116,7 +118,7 @@ static void test_bytes_before_messages(void)
 {
     static char got[TEXT_CAP];
     begin();
-    ok_eq(oribi_buf_try_append(&socket_.out, "before", 6), 0);
+    ok_eq(oribi_buf_try_append(&work.out, "before", 6), 0);
     want("before", 6);
     wait_for(3);
     ok_eq(oribi__websocket_waiting(&socket_), wanted_len);
@@ -153,8 +155,8 @@ static void test_a_queue_that_never_empties_stays_small(void)
         oribi__websocket_taken(&socket_, 3);
         wanted_len = 3;
     }
-    ok_eq(socket_.wait_count, 1);
-    ok(socket_.wait_cap <= 8);
+    ok_eq(work.wait_count, 1);
+    ok(work.wait_cap <= 8);
     ok_eq(oribi__websocket_waiting(&socket_), 3);
     end();
 }
@@ -163,12 +165,12 @@ static void test_what_is_owed_is_paid_first(void)
 {
     begin();
     wait_for(4);
-    socket_.owed_bytes = oribi__websocket_waiting(&socket_);
+    work.owed_bytes = oribi__websocket_waiting(&socket_);
     wait_for(5);
     oribi__websocket_taken(&socket_, 10);
-    ok_eq(socket_.owed_bytes, 8);
+    ok_eq(work.owed_bytes, 8);
     oribi__websocket_taken(&socket_, 10);
-    ok_eq(socket_.owed_bytes, 0);
+    ok_eq(work.owed_bytes, 0);
     end();
 }
 
@@ -188,7 +190,7 @@ static void test_without_memory_nothing_waits(void)
         if (full)
             ok_eq(oribi__websocket_wait(&socket_, messages[i], false), 0);
     }
-    ok_eq(socket_.wait_count, MESSAGES);
+    ok_eq(work.wait_count, MESSAGES);
     end();
 }
 
