@@ -5,9 +5,9 @@ require_relative "event_client"
 require_relative "h2_socket_client"
 
 module E2E
-  # A client of one channel with a history, over one of the transports: a thread that comes back with its id whenever its
-  # connection ends, and cuts it by itself now and then. Messages are numbers from 0 on. Each has to come once and in
-  # order; after a reset some may be missing.
+  # A client of one channel with a history, over one of the transports: a thread that comes back with its id whenever
+  # its connection ends, and cuts it by itself now and then. Messages are numbers from 0 on. Each has to come once and
+  # in order; after a reset some may be missing.
   class Subscriber
     Transport = Struct.new(:name, :socket, :tls, :http2) do
       def cuts_each = http2 ? 150 : 40 # messages: the clients of HTTP/2 are processes
