@@ -79,6 +79,8 @@ E2E.suite("publish", transports: %i[tcp]) do
     assert_match too_long, ask("/publish?channel=news&size=#{(1 << 20) + 1}")
     assert_match(/the name of a channel has 1 to 256 bytes/, ask("/publish?channel=#{"c" * 257}&data=x"))
     assert_match(/the name of a channel has 1 to 256 bytes/, ask("/publish?channel=&data=x"))
+    code, text = status("/publish", *with_token, "-d", "channel=%ff&data=x")
+    assert_equal [400, "the name of a channel"], [code, text[/the name of a channel/]]
     assert_match(/the name of an event has at most 64 bytes/, ask("/publish?channel=a&data=x&event=#{"e" * 65}"))
     assert_match(/the name of an event/, ask("/publish?channel=a&data=x&event=a%0Ab"))
     assert_equal [too_long, 1], command("news", stdin_data: "x" * ((1 << 20) + 1)).then { |out, code| [out[too_long] && too_long, code] }

@@ -101,6 +101,7 @@ E2E.suite("websocket", transports: %i[tcp]) do
     refute_includes one.fields, "oribi-websocket"
     assert_equal 'open "chat" 127.0.0.1', one.message
     assert_equal "open nil 127.0.0.1", socket("/greets").message
+    assert_equal "chat", socket("/symbol", fields: { "Sec-WebSocket-Protocol" => "chat" }).fields["sec-websocket-protocol"] if E2E::RUBY
     assert_equal [403, "refused\n"], socket("/refused").then { |other| [other.status, other.body] }
     assert_equal 426, @one.get("/chat").status
   end
@@ -284,7 +285,8 @@ E2E.suite("websocket", transports: %i[tcp]) do
   def test_what_an_application_does
     begin_server("--call-timeout", "500ms")
     { "die" => /WS-MESSAGE \/chat: the application died: .*said to die/, "exit" => /the application called exit|SystemExit/,
-      "sleep 20" => /CallTimeout/, "badtext" => /not UTF-8|not valid UTF-8/, "badcode" => /no code that an application may close with/ }.each do |word, line|
+      "sleep 20" => /CallTimeout/, "badtext" => /not UTF-8|not valid UTF-8/, "badcode 1005" => /no code that an application may close with/,
+      "badcode #{65_536 + 1000}" => /no code that an application may close with/ }.each do |word, line|
       one = socket
       one.say(word)
       assert_equal 1011, one.read_close.first, word

@@ -26,8 +26,7 @@
 enum {
     SEND_BUFFER_BYTES = 512 * 1024,
     VECS_MAX = 4,
-    READS_MAX = 16, /* a turn */
-    SHUNNED_MS = 500,
+    READS_MAX = 16,    /* a turn */
     GATHERED_MAX = 16, /* requests that share a wake-up, and for how long the first may wait for the others */
     GATHER_US = 50,
     TRIES_MAX = 2,
@@ -425,8 +424,7 @@ static void ended(struct oribi__channel *channel)
     bool answered = channel->answered;
     bool unread = call && channel->ring && oribi_channel_ring_unread(channel->ring);
     if (call && !answered && !channel->local) /* dead, most likely: its other channels end one after another */
-        channel->frontend->dispatch->workers[channel->owner].shunned_until_ms =
-            channel->frontend->reactor.now_ms + SHUNNED_MS;
+        oribi__dispatch_shun(channel->frontend, channel->owner);
     oribi__channel_close(channel);
     if (!call)
         return;

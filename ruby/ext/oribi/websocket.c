@@ -18,6 +18,13 @@ static struct oribi_slice text_of(VALUE string)
     return NIL_P(string) ? oribi_slice(NULL, 0) : oribi_slice(RSTRING_PTR(string), (size_t)RSTRING_LEN(string));
 }
 
+/* 0, which is none that may be sent, for what is no close code at all. */
+static uint16_t code_of(VALUE number)
+{
+    long code = NUM2LONG(number);
+    return code < 0 || code > UINT16_MAX ? 0 : (uint16_t)code;
+}
+
 static VALUE utf8(struct oribi_slice text)
 {
     return rb_utf8_str_new(text.p, (long)text.n);
@@ -140,7 +147,7 @@ static VALUE act(VALUE class, VALUE tie, VALUE type, VALUE code, VALUE data)
     char error[ORIBI_ERROR_TEXT_CAP];
     const struct oribi_socket_action action = {
         .type = (enum oribi_socket_action_type) * StringValuePtr(type),
-        .code = (uint16_t)NUM2UINT(code),
+        .code = code_of(code),
         .data = text_of(data),
     };
     check(oribi_socket_act(call->req, &action, error), error);
