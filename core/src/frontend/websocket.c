@@ -115,6 +115,16 @@ void oribi__websocket_arm(struct oribi__websocket *socket)
     oribi_timers_arm(&socket->frontend->timers, &socket->timer, at_ms);
 }
 
+/* --- memory --- */
+
+void oribi__websocket_charge(struct oribi__websocket *socket)
+{
+    uint64_t used = (uint64_t)socket->in.cap + socket->message.cap + socket->out.cap + socket->answer.cap;
+    uint32_t now = used < UINT32_MAX ? (uint32_t)used : UINT32_MAX;
+    socket->frontend->reactor.budget.memory_used += (int64_t)now - socket->charged;
+    socket->charged = now;
+}
+
 /* --- frames to the client --- */
 
 /* Appends a frame. False: out of memory, and the connection has ended. */
@@ -178,6 +188,8 @@ void oribi__websocket_flush(struct oribi__websocket *socket)
         return;
     if (done == socket->out.len && !socket->wait_count) {
         oribi_buf_deinit(&socket->out);
+        if (socket->charged)
+            oribi__websocket_charge(socket);
         socket->stalled_ms = 0;
         if (socket->watch.interest & ORIBI_WRITE)
             oribi__peer_await(&socket->peer, frontend->reactor.loop, &socket->watch, ORIBI_READ);
@@ -189,6 +201,7 @@ void oribi__websocket_flush(struct oribi__websocket *socket)
     }
     if (done)
         oribi_buf_consume(&socket->out, done);
+    oribi__websocket_charge(socket);
     if (progress || !socket->stalled_ms)
         socket->stalled_ms = now_ms(socket);
     oribi__websocket_arm_by(socket, socket->stalled_ms + options_of(socket)->write_timeout_ms);
@@ -285,6 +298,8 @@ static void unlink_socket(struct oribi__websocket *socket)
 
 static void free_buffers(struct oribi__websocket *socket)
 {
+    socket->frontend->reactor.budget.memory_used -= socket->charged;
+    socket->charged = 0;
     oribi_buf_deinit(&socket->in);
     oribi_buf_deinit(&socket->message);
     oribi_buf_deinit(&socket->out);
@@ -323,6 +338,7 @@ void oribi__websocket_finish(struct oribi__websocket *socket, uint16_t code)
     oribi_buf_deinit(&socket->in);
     oribi_buf_deinit(&socket->out);
     oribi__websocket_forget_waits(socket);
+    oribi__websocket_charge(socket);
     frontend->websocket_count--;
     count_code(socket);
     struct oribi__socket_end end = {.path = path_of(socket),
@@ -576,5 +592,6 @@ void oribi__websockets_deinit(struct oribi__frontend *frontend)
     oribi__websockets_turn(frontend); /* those that were posted */
     oribi__websockets_turn(frontend);
     oribi_buf_deinit(&frontend->websockets->record);
+    oribi_buf_deinit(&frontend->websockets->marks);
     oribi_mem_free(frontend->websockets->scratch);
 }

@@ -24,6 +24,7 @@ struct oribi__websockets {
     struct oribi__websocket *closed;
     struct oribi__websocket *posted;   /* a turn has not read all that is there */
     struct oribi_buf record;           /* that goes out with a call, until its head is written */
+    struct oribi_buf marks;            /* of its channels, until the record is written */
     char *scratch;                     /* bytes of a client */
     struct oribi__message *wrapped_of; /* of the last delivery to sockets with ids; until the turn ends */
     struct oribi__message *wrapped;    /* as they get it */

@@ -20,7 +20,10 @@
 
 struct oribi__upstream_request;
 
-enum { ORIBI__WEBSOCKET_SCRATCH_BYTES = 64 * 1024 };
+enum {
+    ORIBI__WEBSOCKET_SCRATCH_BYTES = 64 * 1024,
+    ORIBI__WEBSOCKET_SHORT_BYTES = 4096, /* a message up to this has room, and its buffer stays between two of them */
+};
 
 enum oribi__websocket_life {
     ORIBI__WEBSOCKET_WAITING,
@@ -79,9 +82,11 @@ struct oribi__websocket {
     bool message_binary : 1;
     bool ids : 1;     /* messages of channels are sent as JSON, with their positions */
     bool resumes : 1; /* what is delivered was missed, and more follows */
+    bool pongs : 1;   /* are put, and not sent yet */
     uint16_t code;    /* 0: open */
     uint8_t close_len;
     uint16_t drain_code; /* 0: no drain */
+    uint32_t charged;    /* of the frontend's budget: bytes of its buffers */
     char id[ORIBI__ID_LEN];
     int64_t opened_us;
     int64_t heard_ms;   /* when bytes came last, or could have come first */
@@ -145,6 +150,9 @@ void oribi__websocket_arm_by(struct oribi__websocket *socket, int64_t at_ms);
 
 /* When the message on its way must have gone on; INT64_MAX: none is. */
 int64_t oribi__websocket_message_deadline(const struct oribi__websocket *socket);
+
+/* Books what the socket's buffers take now, of the frontend's budget (buffers_memory_max). */
+void oribi__websocket_charge(struct oribi__websocket *socket);
 
 /* Appends a frame. False: out of memory, and the connection has ended. */
 bool oribi__websocket_put(struct oribi__websocket *socket, enum oribi_websocket_opcode opcode, struct oribi_slice data);
