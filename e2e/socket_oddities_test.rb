@@ -217,11 +217,12 @@ E2E.suite("socket_oddities", transports: %i[tcp]) do
 
   # The frontend keeps no more of messages than its budget.
   def test_messages_that_are_begun_and_never_ended_stay_within_the_budget
-    begin_server("--buffers-memory-max", "4m")
+    begin_server("--buffers-memory-max", "4m", "--body-timeout", "10m")
     other = socket
     begun = Array.new(12) { |i| socket("/begun-#{i}") }
+    frame = "\x01\xff".b + [900_000].pack("Q>") + "\0" * 4 + "x" * 900_000 # behind a mask of zeros
     begun.each do |one|
-      one.say("x" * 900_000, last: false)
+      one.write(frame)
     rescue SystemCallError
       nil # it was closed meanwhile
     end
