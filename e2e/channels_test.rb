@@ -117,8 +117,14 @@ E2E.suite("channels", transports: %i[tcp]) do
     assert_equal 500, socket("count=257").status
     assert_match(/more than 256 channels/, @one.stderr)
     tell(one, "unsubscribe #{"n" * 256}")
-    tell(one, "many c 256")
-    one.say("subscribe more")
+    tell(one, "many c 255")
+    assert_equal [], tell(one, "subscribe c255")
+    got = tell(one, "try subscribe more")
+    assert_match(/\Aerror .*more than 256 channels/, got.first)
+    assert_equal 1, got.size
+    assert_equal [], tell(one, "try subscribe c7"), "one that it has"
+    assert_equal [], tell(one, "try instead more"), "in the place of one that it has"
+    one.say("subscribe another")
     assert_equal 1011, one.read_close.first
     assert_equal 500, socket("channels=a&since=1-1").status
     assert_match(/needs ids/, @one.stderr)

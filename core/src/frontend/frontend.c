@@ -254,6 +254,9 @@ static void take_order(struct oribi__frontend *frontend)
             if (oribi__frontend_local_open(frontend) < 0)
                 oribi_log(ORIBI_LOG_ERROR, "frontend: out of memory: the local content of a reload is not in force");
             break;
+        case ORIBI_FRONTEND_INBOX:
+            oribi__publish_inbox(frontend, frontend->config->inbox_new_fd);
+            break;
         case ORIBI_FRONTEND_SOCKETS:
             if (oribi__websockets_write_rows(frontend, frontend->config->rows_fd))
                 oribi_frontend_rows_written(frontend->config);

@@ -44,6 +44,7 @@ struct oribi__websockets {
     uint32_t spare_count;
     struct oribi_timer pings;          /* of idle sockets */
     struct oribi_buf record;           /* that goes out with a call, until its head is written */
+    struct oribi_buf marks;            /* of its channels, until the record is written */
     char *scratch;                     /* bytes of a client */
     struct oribi__message *wrapped_of; /* of the last delivery to sockets with ids; until the turn ends */
     struct oribi__message *wrapped;    /* as they get it */

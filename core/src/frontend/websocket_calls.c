@@ -9,8 +9,6 @@
 
 #include <string.h>
 
-enum { MESSAGE_KEPT_BYTES = 4096 }; /* of a buffer for messages between two of them */
-
 void oribi__websocket_end_call(struct oribi__websocket *socket)
 {
     struct oribi__websocket_work *work = socket->work;
@@ -18,10 +16,11 @@ void oribi__websocket_end_call(struct oribi__websocket *socket)
     work->call = NULL;
     socket->frontend->websocket_calls--;
     oribi__upstream_destroy(call);
-    if (work->message.cap > MESSAGE_KEPT_BYTES)
+    if (work->message.cap > ORIBI__WEBSOCKET_SHORT_BYTES)
         oribi_buf_deinit(&work->message);
     work->message.len = 0;
     oribi_buf_deinit(&work->answer);
+    oribi__websocket_charge(socket);
 }
 
 /* The call is over, and its actions are taken: the socket goes on. */
@@ -158,6 +157,8 @@ static int write_head(struct oribi__websocket *socket, struct oribi__upstream_re
                       enum oribi_socket_event event)
 {
     struct oribi_buf *text = &socket->frontend->websockets->record;
+    struct oribi_buf *marks = &socket->frontend->websockets->marks;
+    int code = oribi__subscriber_marks(&socket->subscriber, marks);
     struct oribi__peer peer = oribi__websocket_peer(socket);
     struct oribi_slice path = path_of(socket);
     char id[ORIBI__ID_LEN];
@@ -170,12 +171,13 @@ static int write_head(struct oribi__websocket *socket, struct oribi__upstream_re
                                                .handler = handler_of(socket),
                                                .protocol = protocol_of(socket),
                                                .state = oribi_slice(socket->state, socket->state_len),
-                                               .kept = kept_of(socket)};
+                                               .kept = kept_of(socket),
+                                               .channels = oribi_slice(marks->p, marks->len)};
     const char *method = event == ORIBI_SOCKET_OPEN    ? "WS-OPEN "
                          : event == ORIBI_SOCKET_CLOSE ? "WS-CLOSE "
                                                        : "WS-MESSAGE ";
     text->len = 0;
-    int code = oribi_socket_record_write(text, &record);
+    code = code < 0 ? code : oribi_socket_record_write(text, &record);
     call->websocket = oribi_slice(text->p, text->len);
     code = code < 0 ? code : oribi__upstream_about(call, &peer, NULL, 11, true);
     code = code < 0 ? code : oribi_buf_try_append(&call->head, method, strlen(method));
