@@ -73,6 +73,7 @@ struct oribi__websocket_work {
     bool shut : 1;        /* nothing more is sent */
     bool deaf : 1;        /* a fault was found: what the client still sends is dropped */
     bool resumes : 1;     /* what is delivered was missed, and more follows */
+    bool explained : 1;   /* the call has failed, and the body of its answer is the reason for the client */
 };
 
 /* Numbers and texts that the end's line of the log, a message and `ctl sockets` need. */
