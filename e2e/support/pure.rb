@@ -16,7 +16,7 @@ module E2E
     "TLS, HTTP/2, frontends" => %w[
       frontend_attacks frontend_balancers frontend_clients frontend_counts frontend_deaths frontend_disk frontend_ends
       acme frontend_lent frontend_local frontend_storage frontend_use tls chaos fleet fleet_kubernetes websocket
-      websocket_h2 websocket_development channels drivers events publish cut
+      websocket_h2 websocket_development channels chat drivers events publish cut
     ],
     "other commands of oribi-psgi, packages, documents, frameworks, proxies with the client's address" => %w[
       boot_log cable check debugger deploy documents handlers hardening haproxy init launchers moving moving_perl nginx
