@@ -156,6 +156,7 @@ E2E.suite("documents", transports: %i[tcp]) do
       "lego" => "e2e/packaged/acme_test.rb", "oribi check @site" => "e2e/packaged/acme_test.rb"
     },
     "doc/tutorial-perl.md" => "e2e/tutorial_test.rb", "doc/tutorial-ruby.md" => "e2e/tutorial_test.rb",
+    "doc/tutorial-websocket.md" => "e2e/tutorial_test.rb",
   }.freeze
 
   def shell_blocks
@@ -196,7 +197,7 @@ E2E.suite("documents", transports: %i[tcp]) do
   PERL
 
   # Words of a configuration file; bind is no function of Perl's own there.
-  BEFORE = E2E::RUBY ? "" : "BEGIN { package Words; *{\"main::$_\"} = sub {} for qw(bind acme acme_terms history) }\n"
+  BEFORE = E2E::RUBY ? "" : "BEGIN { package Words; *{\"main::$_\"} = sub {} for qw(bind acme acme_terms history static) }\n"
 
   def blocks(name, language) = page(name).scan(/^```#{language}\n(.*?)^```$/m).flatten
 
