@@ -443,6 +443,7 @@ static const struct oribi_slice ready_answers[] = {
     ANSWER("HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n"),
     ANSWER("HTTP/1.1 200 OK\r\noribi-websocket: 1\r\nContent-Length: 14\r\n\r\n" RECORD),
     ANSWER("HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\nt\0\0\0\2hi"),
+    ANSWER("HTTP/1.1 500 No\r\noribi-websocket: 1\r\nContent-Length: 5\r\n\r\nwords"),
 };
 
 static void worker_step(enum step step, uint32_t which, struct bytes *in)

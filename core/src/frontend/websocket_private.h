@@ -75,6 +75,7 @@ struct oribi__websocket_work {
     bool deaf : 1;        /* a fault was found: what the client still sends is dropped */
     bool resumes : 1;     /* what is delivered was missed, and more follows */
     bool pongs : 1;       /* are put, and not sent yet */
+    bool explained : 1;   /* the call has failed, and the body of its answer is the reason for the client */
     uint32_t charged;     /* of the frontend's budget: bytes of its buffers */
 };
 
