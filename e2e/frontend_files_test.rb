@@ -26,6 +26,7 @@ E2E.suite("frontend_files", transports: %i[tcp]) do
   def setup
     super
     FileUtils.mkdir_p("#{@dir}/files")
+    File.write("#{@dir}/files/a.txt", "not sent")
   end
 
   def teardown
@@ -72,7 +73,7 @@ E2E.suite("frontend_files", transports: %i[tcp]) do
   end
 
   def held(path) = E2E::Processes.descriptors(frontend).values.count { |file| file.delete_suffix(" (deleted)") == path }
-  def worker = @one.descendants.find { |pid| E2E::Processes.title(pid).start_with?("oribi worker") }
+  def worker = @one.descendants.find { |pid| E2E::Processes.title(pid).match?(/\Aoribi(?:-psgi)? worker/) } or flunk(@one.descendants.map { |pid| E2E::Processes.title(pid) }.inspect)
   def wait_for_hold(path) = wait_until("the frontend to hold the file") { held(path) == 1 }
   def wait_for_end(path) = wait_until("the frontend to close the file: #{E2E::Processes.descriptors(frontend)}") { held(path).zero? }
 

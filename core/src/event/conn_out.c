@@ -146,8 +146,7 @@ int oribi_conn_send_file(struct oribi_reactor *r, struct oribi_conn *c, int fd, 
 bool oribi_conn_give_file(struct oribi_reactor *r, struct oribi_conn *c, int fd, int64_t offset, int64_t len)
 {
     struct oribi_transport *transport = c->transport;
-    if (c->broken || c->out || !transport || !transport->give_file ||
-        !transport->give_file(transport, fd, offset, len))
+    if (c->broken || c->out || !transport || !transport->give_file || !transport->give_file(transport, fd, offset, len))
         return false;
     count_sent(r, c, len);
     return true;

@@ -343,8 +343,8 @@ static ssize_t read_some(struct oribi__channel *channel, char **p)
 {
     bool told = channel->watch.ready & ORIBI_READ;
     if (channel->ring)
-        return oribi_channel_ring_borrow(channel->ring, p, ORIBI__CHANNEL_SCRATCH_BYTES, told);
-    return oribi_os_read(channel->watch.fd, *p, ORIBI__CHANNEL_SCRATCH_BYTES);
+        return oribi_channel_ring_borrow(channel->ring, p, ORIBI__CHANNEL_READ_BYTES, told);
+    return oribi_os_read(channel->watch.fd, *p, ORIBI__CHANNEL_READ_BYTES);
 }
 
 static struct oribi_channel_file taken_file(const struct oribi__channel *channel)
@@ -393,7 +393,7 @@ void oribi__channel_read(struct oribi__channel *channel)
         }
         if (channel->ring && channel->ring->by_socket)
             channel->watch.ready |= ORIBI_READ; /* told of it or not: the ring has led there */
-        if ((size_t)n < ORIBI__CHANNEL_SCRATCH_BYTES && !(channel->watch.ready & ORIBI_HANGUP)) /* see epoll(7) */
+        if ((size_t)n < ORIBI__CHANNEL_READ_BYTES && !(channel->watch.ready & ORIBI_HANGUP)) /* see epoll(7) */
             channel->watch.ready &= (uint8_t)~ORIBI_READ;
         if (channel->local)
             oribi__frontend_local_heard(channel);
@@ -630,8 +630,8 @@ static void take_file(struct oribi__channel *channel, struct oribi_channel_file 
     struct oribi__upstream_request *call = channel->call;
     const char *fault = !call->ops->reads_file || call->accepted || call->stream ? "a file for a call of another kind"
                         : channel->state != ORIBI__CHANNEL_BODY                  ? "a file without a head"
-                        : channel->framing != ORIBI_FRAMING_LENGTH               ? "a file of an answer without a length"
-                                                                                 : oribi__answer_file_fault(file, channel->left);
+                        : channel->framing != ORIBI_FRAMING_LENGTH ? "a file of an answer without a length"
+                                                                   : oribi__answer_file_fault(file, channel->left);
     if (fault) {
         oribi_os_close(file->fd);
         break_off(channel, fault);

@@ -55,9 +55,10 @@ struct oribi__channel {
 };
 
 enum {
+    ORIBI__CHANNEL_READ_BYTES = 64 * 1024, /* of an answer by the socket, at a time */
     /* of an answer, at a time: a head, and a piece of a file; a record of a ring is shorter */
     ORIBI__CHANNEL_SCRATCH_BYTES = 8 * 1024 + ORIBI__ANSWER_FILE_PIECE_BYTES,
-    ORIBI__CHANNEL_UNWOKEN_MAX = 16,          /* requests whose workers are woken together */
+    ORIBI__CHANNEL_UNWOKEN_MAX = 16, /* requests whose workers are woken together */
 };
 
 struct oribi__channels {
@@ -78,7 +79,7 @@ struct oribi__channels {
     uint32_t free_number_count;
     struct oribi_channel_ring *lent; /* whose bytes are taken where they lie; NULL: none's */
     bool lent_closed;                /* its channel has gone meanwhile */
-    char *scratch; /* ORIBI__CHANNEL_SCRATCH_BYTES: what comes from a channel */
+    char *scratch;                   /* ORIBI__CHANNEL_SCRATCH_BYTES: what comes from a channel */
     struct oribi_header headers[ORIBI_RESPONSE_FIELDS_MAX];
 };
 

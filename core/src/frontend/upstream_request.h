@@ -95,7 +95,7 @@ struct oribi__upstream_request {
     struct oribi__websocket *accepted;  /* owned, until its record is whole; NULL: it was not accepted */
     struct oribi__event_stream *stream; /* that it has become; NULL: none */
     int64_t complete_us;
-    uint64_t path_hash; /* local.c */
+    uint64_t path_hash;             /* local.c */
     struct oribi__answer_file file; /* all zero: none */
     struct oribi__upstream_request *blocked_next;
     struct oribi__upstream_request *listed_prev;

@@ -30,7 +30,9 @@ static int a_file(int64_t n)
     ok_named(both >= 0 && fd >= 0, "a file");
     memset(bytes, 'f', sizeof(bytes));
     for (int64_t done = 0; done < n; done += (int64_t)sizeof(bytes))
-        fake_must(pwrite(both, bytes, (size_t)(n - done < (int64_t)sizeof(bytes) ? n - done : (int64_t)sizeof(bytes)), done) > 0, "a full disk");
+        fake_must(pwrite(both, bytes, (size_t)(n - done < (int64_t)sizeof(bytes) ? n - done : (int64_t)sizeof(bytes)),
+                         done) > 0,
+                  "a full disk");
     close(both);
     return fd;
 }

@@ -368,7 +368,7 @@ static void test_files_that_are_not_handed_over(void)
     begin();
     ok(!gives(file, 0, 20 * 1000)); /* the frontend has not said that it takes them */
     oribi_channel_ring_take_files(front, true);
-    ok(!gives(file, 0, 16 * 1024)); /* short */
+    ok(!gives(file, 0, 16 * 1024));         /* short */
     ok(!gives(file, 20 * 1000, 17 * 1024)); /* behind its end */
     char path[64];
     snprintf(path, sizeof(path), "/proc/self/fd/%d", file);

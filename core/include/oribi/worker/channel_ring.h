@@ -98,7 +98,7 @@ struct oribi_channel_ring {
     bool takes_files;     /* of the frontend's end: as the memory says */
     /* of the frontend's end: what ORIBI_CHANNEL_HAS_FILE was given for; who takes it sets fd to -1 */
     struct oribi_channel_file file;
-    uint32_t request_at;  /* of the frontend's end: where the last request's record begins */
+    uint32_t request_at; /* of the frontend's end: where the last request's record begins */
     /* of the worker's end: its frontend's word, and what that was at the last wake-up (one for each frontend) */
     const _Atomic uint32_t *asleep;
     uint32_t *last_woken;
