@@ -4,8 +4,8 @@ require_relative "support"
 require_relative "support/frontends"
 require "digest"
 
-# Files that an application answers with (to_path, handles, X-Sendfile) through a frontend: their descriptors go over the
-# channel, and the frontend reads them. Content, conditions and ranges, clients that are slow or leave, files that
+# Files that an application answers with (to_path, handles, X-Sendfile) through a frontend: their descriptors go over
+# the channel, and the frontend reads them. Content, conditions and ranges, clients that are slow or leave, files that
 # change, workers that die.
 E2E.suite("frontend_files", transports: %i[tcp]) do
   include FrontendServers
@@ -72,8 +72,12 @@ E2E.suite("frontend_files", transports: %i[tcp]) do
     [bytes, $?.exitstatus]
   end
 
+  def assert_whole(size, bytes, way)
+    assert_equal [size, Digest::SHA256.hexdigest(content(size))], [bytes.bytesize, Digest::SHA256.hexdigest(bytes)], way
+  end
+
   def held(path) = E2E::Processes.descriptors(frontend).values.count { |file| file.delete_suffix(" (deleted)") == path }
-  def worker = @one.descendants.find { |pid| E2E::Processes.title(pid).match?(/\Aoribi(?:-psgi)? worker/) } or flunk(@one.descendants.map { |pid| E2E::Processes.title(pid) }.inspect)
+  def worker = @one.descendants.find { |pid| E2E::Processes.title(pid).match?(/\Aoribi(?:-psgi)? worker/) }
   def wait_for_hold(path) = wait_until("the frontend to hold the file") { held(path) == 1 }
   def wait_for_end(path) = wait_until("the frontend to close the file: #{E2E::Processes.descriptors(frontend)}") { held(path).zero? }
 
@@ -82,8 +86,8 @@ E2E.suite("frontend_files", transports: %i[tcp]) do
       launch(scheme, "--sendfile-root", "#{@dir}/files")
       self.class::SIZES.each do |size|
         path = put(size)
-        %w[to_path handle].each { |way| assert_equal Digest::SHA256.hexdigest(content(size)), Digest::SHA256.hexdigest(fetch("/#{way}?f#{size}", flag)), "#{way} #{size}" }
-        assert_equal content(size), fetch("/named?#{path}", flag, "-H", "X-Way: X-Sendfile"), "X-Sendfile #{size}"
+        %w[to_path handle].each { |way| assert_whole size, fetch("/#{way}?f#{size}", flag), way }
+        assert_whole size, fetch("/named?#{path}", flag, "-H", "X-Way: X-Sendfile"), "X-Sendfile"
         assert_equal 0, held(path)
       end
       refute_match(/error/, @one.stderr)

@@ -624,7 +624,7 @@ static void take_bytes(struct oribi__channel *channel, char *p, size_t n)
     }
 }
 
-/* What is left of an answer comes from this file, which is taken. The channel is free before that. */
+/* The rest of the answer comes from this file, which is taken. The channel is free before that. */
 static void take_file(struct oribi__channel *channel, struct oribi_channel_file *file)
 {
     struct oribi__upstream_request *call = channel->call;

@@ -1,5 +1,5 @@
-/* Files that workers hand over with their answers: content, pieces, clients that are slow or leave, descriptors that are
- * no files, files that change, and bytes that are not in memory. */
+/* Files that workers hand over with their answers: content, pieces, clients that are slow or leave, descriptors that
+ * are no files, files that change, and bytes that are not in memory. */
 #include "frontend/answer_file.c"
 
 #include "fakes.h"
@@ -23,7 +23,7 @@ static char path[32];
 /* A file of n bytes, of which the last 40 are letters. */
 static int a_file(int64_t n)
 {
-    strcpy(path, "/tmp/oribi-file-XXXXXX");
+    (void)snprintf(path, sizeof(path), "/tmp/oribi-file-XXXXXX");
     int both = mkstemp(path);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     static char bytes[64 * KIB];

@@ -165,8 +165,8 @@ void fake_submits(int call);
 struct oribi__upstream_request **fake_listed_at(void); /* where a walk over calls with output goes on */
 
 /* Events, each followed by a space: + and - (it waits in the queue, no longer), "interim STATUS", "begin STATUS BODY",
- * "file" (what follows is read from one), "more BODY", "fail STATUS", "tunnel REST". A body of more than 40 bytes is its number of bytes, "." stands for its
- * end. */
+ * "file" (the rest is read from one), "more BODY", "fail STATUS", "tunnel REST". A body of more than 40 bytes is its
+ * number of bytes, "." stands for its end. */
 const char *fake_heard(int call);
 const char *fake_reason(int call); /* of its failure; NULL */
 void fake_goes(int call);

@@ -393,7 +393,7 @@ struct note_of_anybody {
     int64_t offset;
 };
 
-/* What a worker may send in the place of a note: bytes and descriptors, and a record of `length`. */
+/* A worker may send other bytes and descriptors in the place of a note, and a record of any length. */
 static ssize_t hears(const void *bytes, size_t n, int fd, size_t fd_count, uint64_t length)
 {
     char control[CMSG_SPACE(3 * sizeof(int))] __attribute__((aligned(8))) = {0};

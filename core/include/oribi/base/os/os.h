@@ -116,6 +116,11 @@ void oribi_os_word_wake(_Atomic uint32_t *word);
  * A vector may have any count; at most IOV_MAX pieces of it are passed on. */
 ssize_t oribi_os_read(int fd, void *dst, size_t n);
 ssize_t oribi_os_read_at(int fd, void *dst, size_t n, int64_t offset); /* pread(2) */
+ssize_t oribi_os_peek(int socket_fd, void *dst, size_t n);             /* leaves them there; does not wait */
+ssize_t oribi_os_write(int fd, const void *p, size_t n);
+ssize_t oribi_os_copy_range(int from_fd, int64_t from, int to_fd, size_t n); /* in the kernel; of regular files */
+ssize_t oribi_os_write_vec(int fd, const struct iovec *vec, size_t count);
+ssize_t oribi_os_send_vec(int socket_fd, const struct iovec *vec, size_t count);
 
 /* As oribi_os_read_at() of a regular file, but never waits for a disk (preadv2(2), RWF_NOWAIT). ORIBI_AGAIN: the bytes
  * are not in memory. ORIBI_EINVAL: this file, or this system, does not tell. will_need: has the system fetch them
@@ -126,12 +131,6 @@ void oribi_os_will_need(int fd, int64_t offset, int64_t n);
 /* Is it a regular file? May it be read, and not written? */
 bool oribi_os_is_regular(int fd);
 bool oribi_os_is_read_only(int fd);
-
-ssize_t oribi_os_peek(int socket_fd, void *dst, size_t n);             /* leaves them there; does not wait */
-ssize_t oribi_os_write(int fd, const void *p, size_t n);
-ssize_t oribi_os_copy_range(int from_fd, int64_t from, int to_fd, size_t n); /* in the kernel; of regular files */
-ssize_t oribi_os_write_vec(int fd, const struct iovec *vec, size_t count);
-ssize_t oribi_os_send_vec(int socket_fd, const struct iovec *vec, size_t count);
 
 /* Sends as oribi_os_send_vec() does when more follows at once: the kernel may wait with a packet that is not full
  * (MSG_MORE, send(2)). */
