@@ -96,6 +96,13 @@ soak-bsd:
 soak-crowd: all
 	@bench/crowd $(W)
 
+# The cut test with 5,000 clients, for three minutes each: alone, all at once, with a reload each second, with two
+# frontends, with a frontend that is killed.
+soak-cut: all
+	@for command in oribi oribi-psgi; do \
+	  E2E_COMMAND=$$command CUT_CLIENTS=$(or $(N),5000) CUT_SECONDS=$(or $(S),180) ruby -Ie2e e2e/cut_test.rb || exit 1; done
+	@echo "soak: no client that was cut lost a message, or got one twice"
+
 # The core and its unit tests for other processors, with another C library, and for macOS.
 soak-cross:
 	@for target in aarch64 armhf s390x musl macos-arm64 macos-x86_64; do tools/cross $$target || exit 1; done
@@ -110,7 +117,7 @@ bench: all
 
 # Everything long, a night of it: half an hour of every fuzz target, and last requests without pause while processes are
 # replaced, 100,000 a row. W=--write puts tables into the documentation. N, ALL_S, CHAOS_N: other numbers.
-soak: all soak-core soak-portable soak-bsd soak-crowd soak-cross sanitize valgrind soak-scarcity soak-saturation soak-certificates soak-frontend soak-frontend-http1 soak-chaos soak-perl soak-redis soak-rack soak-fleet gems packages fuzz-all
+soak: all soak-core soak-portable soak-bsd soak-crowd soak-cut soak-cross sanitize valgrind soak-scarcity soak-saturation soak-certificates soak-frontend soak-frontend-http1 soak-chaos soak-perl soak-redis soak-rack soak-fleet gems packages fuzz-all
 	@script/soak --requests $(or $(N),100000) $(W)
 
 # oribi/rack beside Rack's own parsers, ten minutes for each Rack that is here.
@@ -223,4 +230,4 @@ clean:
 
 # Both extensions build the core's archive; one after the other.
 .NOTPARALLEL:
-.PHONY: all core ruby perl redis-perl redis-ruby man gems test asan tsan sanitize soak-core soak-portable soak-bsd soak-crowd soak-cross soak-fleet soak-scarcity soak-saturation soak-certificates soak-frontend soak-perl soak-rack packages valgrind lint bench soak fuzz redis-fuzz fuzz-merge fuzz-all ci clean soak-redis
+.PHONY: all core ruby perl redis-perl redis-ruby man gems test asan tsan sanitize soak-core soak-portable soak-bsd soak-crowd soak-cut soak-cross soak-fleet soak-scarcity soak-saturation soak-certificates soak-frontend soak-perl soak-rack packages valgrind lint bench soak fuzz redis-fuzz fuzz-merge fuzz-all ci clean soak-redis

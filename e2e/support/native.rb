@@ -3,10 +3,10 @@
 module E2E
   # Load drivers in C, built when they are first wanted.
   module Native
-    SHARED = File.join(ROOT, "bench/load/http_client.h")
+    SHARED = Dir[File.join(ROOT, "bench/load/*.h")].freeze
 
     def self.build(source, binary, *flags)
-      return if File.exist?(binary) && File.mtime(binary) > [source, SHARED].map { |path| File.mtime(path) }.max
+      return if File.exist?(binary) && File.mtime(binary) > [source, *SHARED].map { |path| File.mtime(path) }.max
 
       FileUtils.mkdir_p(File.dirname(binary))
       partial = "#{binary}.#{Process.pid}" # two runs may build at once

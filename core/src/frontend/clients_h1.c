@@ -151,11 +151,11 @@ static void become_socket(struct oribi__upstream_request *call)
         cut(call);
         return;
     }
-    struct oribi__websocket *socket = call->accepted;
+    struct oribi__handshake *handshake = call->accepted;
     peer.fd = fd;
     peer.transport = c->transport;
     c->transport = NULL;
-    oribi__websocket_start(socket, &peer, behind);
+    oribi__websocket_start(handshake, &peer, behind);
     call->accepted = NULL;
     c->exchange->user = NULL;
     oribi__upstream_destroy(call);

@@ -63,6 +63,7 @@ struct oribi__frontend {
     uint32_t waiting_h1;         /* clients_h1.h: connections whose request waits for a worker */
     uint32_t tunnel_count;       /* tunnel.h */
     uint32_t websocket_count;    /* websocket.h: open ones, whose handshake is over */
+    uint32_t websocket_busy;     /* those with something under way */
     uint32_t websocket_calls;    /* calls of theirs that wait or are out */
     uint32_t event_stream_count; /* events.h */
     uint32_t queue_len;          /* dispatch.h */
@@ -86,12 +87,12 @@ struct oribi__frontend {
     struct oribi__websockets *websockets;
 };
 
-/* Makes room in the timers for those of one client more: an arrival, a client of HTTP/2 and a WebSocket have one
+/* Makes room in the timers for those of one client more: an arrival, a client of HTTP/2 and a busy WebSocket have one
  * each. 0 or ORIBI_ENOMEM. */
 static inline int oribi__frontend_reserve_timer(struct oribi__frontend *frontend)
 {
     return oribi_timers_try_reserve(&frontend->timers, ORIBI__FRONTEND_TIMERS + frontend->arrival_count +
-                                                           frontend->client_count + frontend->websocket_count + 1);
+                                                           frontend->client_count + frontend->websocket_busy + 1);
 }
 
 #endif

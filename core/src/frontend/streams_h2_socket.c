@@ -370,11 +370,11 @@ static void open_socket(struct oribi__stream *stream)
         fail(stream, code);
         return;
     }
-    struct oribi__websocket *socket = stream->call->accepted;
+    struct oribi__handshake *handshake = stream->call->accepted;
     struct oribi__peer peer = peer_of(stream);
     stream->call->accepted = NULL;
     oribi__stream_end_call(stream);
-    oribi__websocket_start(socket, &peer, oribi_slice(NULL, 0));
+    oribi__websocket_start(handshake, &peer, oribi_slice(NULL, 0));
 }
 
 void oribi__stream_take_record(struct oribi__stream *stream, struct oribi_slice part, bool last)

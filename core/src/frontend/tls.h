@@ -118,6 +118,9 @@ struct oribi_transport *oribi_tls_transport(struct oribi_tls_session *session);
 /* The info of the session that has given this transport. */
 const struct oribi_tls_info *oribi_tls_info_of(const struct oribi_transport *transport);
 
+/* Frees that info, where nobody asks any more: a session that may be idle for hours needs none. */
+void oribi_tls_forget_info(struct oribi_transport *transport);
+
 /* Frees a session whose transport was not taken. */
 void oribi_tls_session_destroy(struct oribi_tls_session *session);
 

@@ -43,6 +43,13 @@ struct oribi_tls {
     size_t plain_len;                    /* bytes in `plain` that came in a handshake */
 };
 
+/* A session's client, as far as it is known. */
+struct oribi__tls_about {
+    struct oribi_tls_info info;
+    char *text; /* what slices of info point to */
+    char *name; /* the name that the client has asked for */
+};
+
 struct oribi_tls_session {
     struct oribi_transport transport; /* first */
     struct oribi_tls *tls;
@@ -56,9 +63,7 @@ struct oribi_tls_session {
     bool accepted; /* info is filled in */
     uint8_t first_len;
     char first[5];
-    struct oribi_tls_info info;
-    char *text; /* what slices of info point to */
-    char *name; /* the name that the client has asked for */
+    struct oribi__tls_about *about; /* NULL: nobody asks any more */
     const char *reason;
 };
 

@@ -11,16 +11,19 @@
 struct oribi_tls_session *oribi_tls_accept(struct oribi_tls *tls, int fd)
 {
     struct oribi_tls_session *session = oribi_mem_try_alloc(1, sizeof(*session));
-    BIO *bio = session ? BIO_new(tls->method) : NULL;
+    struct oribi__tls_about *about = session ? oribi_mem_try_alloc(1, sizeof(*about)) : NULL;
+    BIO *bio = about ? BIO_new(tls->method) : NULL;
     SSL *ssl = bio ? SSL_new(tls->contexts[0]) : NULL;
     if (!ssl) {
         BIO_free(bio);
+        oribi_mem_free(about);
         oribi_mem_free(session);
         return NULL;
     }
     session->transport = oribi__tls_transport_ops;
     session->tls = tls;
     session->ssl = ssl;
+    session->about = about;
     session->fd = fd;
     BIO_set_data(bio, session);
     BIO_set_init(bio, 1);
@@ -35,6 +38,21 @@ int oribi_tls_early(struct oribi_tls_session *session, struct oribi_slice bytes)
     return bytes.n ? oribi_buf_try_append(&session->early, bytes.p, bytes.n) : 0;
 }
 
+static void forget(struct oribi_tls_session *session)
+{
+    if (!session->about)
+        return;
+    oribi_mem_free(session->about->text);
+    oribi_mem_free(session->about->name);
+    oribi_mem_free(session->about);
+    session->about = NULL;
+}
+
+void oribi_tls_forget_info(struct oribi_transport *transport)
+{
+    forget((struct oribi_tls_session *)transport);
+}
+
 void oribi_tls_session_destroy(struct oribi_tls_session *session)
 {
     if (!session)
@@ -43,8 +61,7 @@ void oribi_tls_session_destroy(struct oribi_tls_session *session)
     ERR_clear_error();
     oribi_buf_deinit(&session->unsent);
     oribi_buf_deinit(&session->early);
-    oribi_mem_free(session->text);
-    oribi_mem_free(session->name);
+    forget(session);
     oribi_tls_release(session->tls);
     oribi_mem_free(session);
 }
@@ -75,7 +92,7 @@ static size_t end_of(BIO *out)
 /* Everything goes to one text; ends[i] is where part i ends in it. */
 static void describe(struct oribi_tls_session *session, X509 *x509)
 {
-    struct oribi_tls_info *info = &session->info;
+    struct oribi_tls_info *info = &session->about->info;
     struct oribi_slice *parts[] = {&info->subject, &info->issuer, &info->serial,
                                    &info->begins,  &info->ends,   &info->pem};
     enum { PARTS = sizeof(parts) / sizeof(parts[0]) };
@@ -97,11 +114,11 @@ static void describe(struct oribi_tls_session *session, X509 *x509)
     ends[5] = end_of(out);
     char *p;
     size_t n = (size_t)BIO_get_mem_data(out, &p);
-    session->text = oribi_mem_try_alloc(n + 1, 1);
-    if (session->text) {
-        memcpy(session->text, p, n);
+    char *text = session->about->text = oribi_mem_try_alloc(n + 1, 1);
+    if (text) {
+        memcpy(text, p, n);
         for (size_t i = 0; i < PARTS; i++)
-            *parts[i] = oribi_slice(session->text + (i ? ends[i - 1] : 0), ends[i] - (i ? ends[i - 1] : 0));
+            *parts[i] = oribi_slice(text + (i ? ends[i - 1] : 0), ends[i] - (i ? ends[i - 1] : 0));
         if (info->pem.n > ORIBI__TLS_PEM_TOLD_MAX)
             info->pem.n = 0;
     }
@@ -115,7 +132,7 @@ static struct oribi_slice words(const char *text)
 
 static void look_at_client(struct oribi_tls_session *session)
 {
-    struct oribi_tls_info *info = &session->info;
+    struct oribi_tls_info *info = &session->about->info;
     X509 *x509 = SSL_get0_peer_certificate(session->ssl);
     long result = SSL_get_verify_result(session->ssl);
     if (!x509) {
@@ -130,18 +147,18 @@ static void look_at_client(struct oribi_tls_session *session)
 static struct oribi_slice asked_name(struct oribi_tls_session *session)
 {
     struct oribi_slice asked = words(SSL_get_servername(session->ssl, TLSEXT_NAMETYPE_host_name));
-    session->name = asked.n ? oribi_mem_try_alloc(asked.n, 1) : NULL;
-    for (size_t i = 0; i < asked.n && session->name; i++) {
+    char *name = session->about->name = asked.n ? oribi_mem_try_alloc(asked.n, 1) : NULL;
+    for (size_t i = 0; i < asked.n && name; i++) {
         if (asked.p[i] <= ' ' || asked.p[i] >= 0x7f)
             return oribi_slice(NULL, 0);
-        session->name[i] = oribi_lower(asked.p[i]);
+        name[i] = oribi_lower(asked.p[i]);
     }
-    return oribi_slice(session->name, session->name ? asked.n : 0);
+    return oribi_slice(name, name ? asked.n : 0);
 }
 
 static void fill_info(struct oribi_tls_session *session)
 {
-    struct oribi_tls_info *info = &session->info;
+    struct oribi_tls_info *info = &session->about->info;
     const unsigned char *alpn = NULL;
     unsigned int len = 0;
     SSL_get0_alpn_selected(session->ssl, &alpn, &len);
@@ -214,12 +231,12 @@ const char *oribi_tls_reason(const struct oribi_tls_session *session)
 
 const struct oribi_tls_info *oribi_tls_info(const struct oribi_tls_session *session)
 {
-    return &session->info;
+    return &session->about->info;
 }
 
 const struct oribi_tls_info *oribi_tls_info_of(const struct oribi_transport *transport)
 {
-    return &((const struct oribi_tls_session *)transport)->info;
+    return &((const struct oribi_tls_session *)transport)->about->info;
 }
 
 struct oribi_transport *oribi_tls_transport(struct oribi_tls_session *session)

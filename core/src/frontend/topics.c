@@ -2,13 +2,13 @@
  *
  *   buckets ─► topic ─► topic                         rule ─► oldest message ─► … ─► newest   (of all its topics)
  *                │                                     │
- *                ├ places: {subscriber, at}, packed     └ resting topics: neither subscriber nor message
+ *                ├ places: subscribers, packed          └ resting topics: neither subscriber nor message
  *                └ ring: messages, the offsets of which follow each other, the last one `last`
  *   subscriber ─► list: {topic, at}, packed
  *
- * A place and its subscription know each other's index, so that either is found in one step; where one goes, the last
- * of its array takes its place. Reading order: oribi__publish, oribi__topics_append, deliver, take_out;
- * oribi__subscribe, resume; oribi__topics_trim, oribi__topics_expire. */
+ * A subscription knows its place, a place its subscriber alone, of whose few subscriptions it is found by the topic;
+ * where one goes, the last of its array takes its place. Reading order: oribi__publish, oribi__topics_append, deliver,
+ * take_out; oribi__subscribe, resume; oribi__topics_trim, oribi__topics_expire. */
 #include "frontend/topics_private.h"
 
 #include "oribi/base/clock.h"
@@ -19,7 +19,7 @@
 
 enum {
     BUCKETS_MIN = 16,
-    ARRAY_MIN = 4,
+    RING_MIN = 4,
     MESSAGE_COST = sizeof(struct oribi__message) + 2 * sizeof(void *), /* beside its text: the ring may be half empty */
     RESTING_COST = 64,                                                 /* of a topic's other memory */
 };
@@ -257,7 +257,7 @@ int oribi__topic_reserve_slot(struct oribi__topic *topic)
 {
     if (topic->ring_count < topic->ring_cap || topic->ring_count >= topic->rule->is.messages_max)
         return 0;
-    uint32_t cap = topic->ring_cap ? topic->ring_cap * 2 : ARRAY_MIN;
+    uint32_t cap = topic->ring_cap ? topic->ring_cap * 2 : RING_MIN;
     struct oribi__message **ring = oribi_mem_try_alloc(cap, sizeof(struct oribi__message *));
     if (!ring)
         return ORIBI_ENOMEM;
@@ -345,42 +345,73 @@ static void pin(struct oribi__topics *topics, struct oribi__topic *topic)
 
 /* --- subscribers --- */
 
-static struct oribi__subscription *subscription_of(const struct oribi__subscriber *subscriber,
-                                                   const struct oribi__topic *topic)
+static struct oribi__subscription subscription(const struct oribi__subscriber *subscriber, uint32_t i)
 {
-    for (uint32_t i = 0; i < subscriber->count; i++)
-        if (subscriber->list[i].topic == topic)
-            return &subscriber->list[i];
-    return NULL;
+    return subscriber->cap ? subscriber->list[i] : (struct oribi__subscription){subscriber->topic, subscriber->at};
 }
 
-/* An array of twice as many elements, or as it is. */
-static int reserve(void *array, uint32_t count, uint32_t *cap, size_t size)
+static void set_subscription(struct oribi__subscriber *subscriber, uint32_t i, struct oribi__subscription is)
 {
-    void **at = array;
-    if (count < *cap)
+    if (subscriber->cap) {
+        subscriber->list[i] = is;
+        return;
+    }
+    subscriber->topic = is.topic;
+    subscriber->at = is.at;
+}
+
+/* Which of the subscriber's subscriptions is that to the topic; subscriber->count: none. */
+static uint32_t index_of(const struct oribi__subscriber *subscriber, const struct oribi__topic *topic)
+{
+    uint32_t i = 0;
+    while (i < subscriber->count && subscription(subscriber, i).topic != topic)
+        i++;
+    return i;
+}
+
+/* Arrays grow by a quarter: what is not used of them is memory of subscriptions, too. */
+static uint32_t grown(uint32_t cap)
+{
+    return cap + cap / 4 + 2;
+}
+
+static int reserve_place(struct oribi__topic *topic)
+{
+    uint32_t cap = topic->place_cap;
+    if (topic->place_count < cap)
         return 0;
-    uint32_t more = *cap ? *cap * 2 : ARRAY_MIN;
-    void *grown = more > *cap ? oribi_mem_try_resize(*at, more, size) : NULL;
-    if (!grown)
+    void *places =
+        grown(cap) > cap ? oribi_mem_try_resize(topic->places, grown(cap), sizeof(struct oribi__subscriber *)) : NULL;
+    if (!places)
         return ORIBI_ENOMEM;
-    *at = grown;
-    *cap = more;
+    topic->places = places;
+    topic->place_cap = grown(cap);
+    return 0;
+}
+
+/* Room for one subscription more; ORIBI__SUBSCRIPTIONS_MAX at the most. */
+static int reserve_subscription(struct oribi__subscriber *subscriber)
+{
+    struct oribi__subscription only = {subscriber->topic, subscriber->at};
+    uint16_t cap = subscriber->cap;
+    if (subscriber->count == 0 || subscriber->count < cap)
+        return 0;
+    void *list = oribi_mem_try_resize(cap ? subscriber->list : NULL, grown(cap), sizeof(struct oribi__subscription));
+    if (!list)
+        return ORIBI_ENOMEM;
+    subscriber->list = list;
+    subscriber->cap = (uint16_t)grown(cap);
+    if (cap == 0)
+        subscriber->list[0] = only;
     return 0;
 }
 
 static int put_in(struct oribi__topics *topics, struct oribi__topic *topic, struct oribi__subscriber *subscriber)
 {
-    void *places = topic->places;
-    void *list = subscriber->list;
-    int code = reserve(&places, topic->place_count, &topic->place_cap, sizeof(struct oribi__topic_place));
-    topic->places = places;
-    code = code < 0 ? code : reserve(&list, subscriber->count, &subscriber->cap, sizeof(struct oribi__subscription));
-    subscriber->list = list;
-    if (code < 0)
-        return code;
-    topic->places[topic->place_count] = (struct oribi__topic_place){subscriber, subscriber->count};
-    subscriber->list[subscriber->count++] = (struct oribi__subscription){topic, topic->place_count++};
+    if (reserve_place(topic) < 0 || reserve_subscription(subscriber) < 0)
+        return ORIBI_ENOMEM;
+    topic->places[topic->place_count] = subscriber;
+    set_subscription(subscriber, subscriber->count++, (struct oribi__subscription){topic, topic->place_count++});
     topics->totals.subscriptions++;
     return 0;
 }
@@ -388,31 +419,26 @@ static int put_in(struct oribi__topics *topics, struct oribi__topic *topic, stru
 /* The place takes another index. */
 static void move_place(struct oribi__topic *topic, uint32_t from, uint32_t to)
 {
-    struct oribi__topic_place place = topic->places[from];
-    topic->places[to] = place;
-    place.subscriber->list[place.at].at = to;
+    struct oribi__subscriber *subscriber = topic->places[from];
+    topic->places[to] = subscriber;
+    set_subscription(subscriber, index_of(subscriber, topic), (struct oribi__subscription){topic, to});
 }
 
 /* Takes subscription i out of both arrays. Those to which a message is yet to be delivered stay before those who have
  * it. */
 static void take_out(struct oribi__topics *topics, struct oribi__subscriber *subscriber, uint32_t i)
 {
-    struct oribi__topic *topic = subscriber->list[i].topic;
-    uint32_t hole = subscriber->list[i].at;
+    struct oribi__topic *topic = subscription(subscriber, i).topic;
+    uint32_t hole = subscription(subscriber, i).at;
     if (hole < topic->undelivered) {
         move_place(topic, topic->undelivered - 1, hole);
         hole = --topic->undelivered;
     }
     move_place(topic, topic->place_count - 1, hole);
     topic->place_count--;
-    struct oribi__subscription last = subscriber->list[--subscriber->count];
-    if (i < subscriber->count) {
-        subscriber->list[i] = last;
-        last.topic->places[last.at].at = i;
-    }
-    if (subscriber->count == 0) {
+    set_subscription(subscriber, i, subscription(subscriber, subscriber->count - 1u));
+    if (--subscriber->count == 0 && subscriber->cap) {
         oribi_mem_free(subscriber->list);
-        subscriber->list = NULL;
         subscriber->cap = 0;
     }
     if (topic->place_count == 0) {
@@ -433,7 +459,7 @@ static void replay(struct oribi__topics *topics, struct oribi__subscriber *subsc
         topics->totals.delivered++;
         subscriber->deliver(subscriber, topic, *slot(topic, i));
         uint32_t at = topic->place_count;
-        while (at > 0 && topic->places[at - 1].subscriber != subscriber)
+        while (at > 0 && topic->places[at - 1] != subscriber)
             at--;
         if (at == 0)
             return;
@@ -462,7 +488,7 @@ int oribi__subscribe(struct oribi__topics *topics, struct oribi__subscriber *sub
     if (!oribi_channel_name_is_valid(name))
         return ORIBI_EINVAL;
     struct oribi__topic *topic = find(topics, name, hash_of(topics, name));
-    if (topic && subscription_of(subscriber, topic))
+    if (topic && index_of(subscriber, topic) < subscriber->count)
         return 0;
     if (subscriber->count >= ORIBI__SUBSCRIPTIONS_MAX ||
         topics->totals.subscriptions >= topics->config.subscriptions_max)
@@ -481,10 +507,10 @@ int oribi__subscribe(struct oribi__topics *topics, struct oribi__subscriber *sub
 void oribi__unsubscribe(struct oribi__topics *topics, struct oribi__subscriber *subscriber, struct oribi_slice name)
 {
     struct oribi__topic *topic = find(topics, name, hash_of(topics, name));
-    struct oribi__subscription *subscription = topic ? subscription_of(subscriber, topic) : NULL;
-    if (!subscription)
+    uint32_t i = topic ? index_of(subscriber, topic) : subscriber->count;
+    if (i == subscriber->count)
         return;
-    take_out(topics, subscriber, (uint32_t)(subscription - subscriber->list));
+    take_out(topics, subscriber, i);
     oribi__topics_trim(topics);
 }
 
@@ -532,7 +558,7 @@ static int64_t deliver(struct oribi__topics *topics, struct oribi__topic *topic,
     int64_t count = 0;
     topic->undelivered = topic->place_count;
     for (; topic->undelivered; count++) {
-        struct oribi__subscriber *subscriber = topic->places[--topic->undelivered].subscriber;
+        struct oribi__subscriber *subscriber = topic->places[--topic->undelivered];
         subscriber->deliver(subscriber, topic, message);
     }
     topics->totals.delivered += (uint64_t)count;

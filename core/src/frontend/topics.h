@@ -57,10 +57,14 @@ struct oribi__subscriber {
     /* Gets a message of a topic. It may end this subscriber and others, and may subscribe; who does so gets nothing of
      * the message that is delivered. It may publish nothing. */
     void (*deliver)(struct oribi__subscriber *self, const struct oribi__topic *topic, struct oribi__message *message);
-    /* private: this module's */
-    struct oribi__subscription *list; /* in no order */
-    uint32_t count;
-    uint32_t cap;
+    /* private: this module's. A subscriber of one topic needs no memory beside this */
+    union {
+        struct oribi__topic *topic;       /* cap 0: of the only subscription, whose place is `at` */
+        struct oribi__subscription *list; /* else; in no order */
+    };
+    uint32_t at;
+    uint16_t count;
+    uint16_t cap;
 };
 
 /* Where a subscriber has stopped: both 0: it wants nothing of the past. */

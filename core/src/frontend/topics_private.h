@@ -7,17 +7,11 @@
 
 #define ORIBI__TOPIC_OFFSET_MAX ((uint64_t)INT64_MAX)
 
-/* A subscriber in a topic. */
-struct oribi__topic_place {
-    struct oribi__subscriber *subscriber;
-    uint32_t at; /* in its list */
-};
-
-/* A topic in a subscriber. */
+/* A topic in a subscriber: 12 bytes, since there may be many. */
 struct oribi__subscription {
     struct oribi__topic *topic;
     uint32_t at; /* in its places */
-};
+} __attribute__((packed, aligned(4)));
 
 struct oribi__topics_rule {
     struct oribi__history_rule is;
@@ -34,8 +28,8 @@ struct oribi__topic {
     struct oribi__topic *chain; /* of its bucket */
     struct oribi__topic *prev;  /* of those that rest */
     struct oribi__topic *next;
-    struct oribi__topics_rule *rule; /* NULL: no history */
-    struct oribi__topic_place *places;
+    struct oribi__topics_rule *rule;   /* NULL: no history */
+    struct oribi__subscriber **places; /* packed */
     uint32_t place_count;
     uint32_t place_cap;
     uint32_t undelivered; /* places before this one still get the message that is delivered */

@@ -15,7 +15,7 @@
 struct oribi__channel;
 struct oribi__event_stream;
 struct oribi__frontend;
-struct oribi__websocket;
+struct oribi__handshake;
 
 struct oribi__upstream_request;
 
@@ -92,7 +92,7 @@ struct oribi__upstream_request {
     bool wants_events;                  /* GET of a client that accepts text/event-stream */
     uint32_t listener;                  /* in config->listeners */
     struct oribi_slice websocket;       /* record for the channel head, borrowed until that is written */
-    struct oribi__websocket *accepted;  /* owned, until its record is whole; NULL: it was not accepted */
+    struct oribi__handshake *accepted;  /* owned, until its record is whole; NULL: it was not accepted */
     struct oribi__event_stream *stream; /* that it has become; NULL: none */
     int64_t complete_us;
     uint64_t path_hash;             /* local.c */

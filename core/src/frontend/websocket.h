@@ -6,6 +6,7 @@
 #include "frontend/peer.h"
 #include "oribi/base/buf.h"
 #include "oribi/config/options.h"
+#include "oribi/event/timers.h"
 #include "oribi/http/head.h"
 #include "oribi/http/response_head.h"
 #include "oribi/http/socket_call.h"
@@ -18,11 +19,30 @@ struct oribi__frontend;
 struct oribi__message;
 struct oribi__upstream_request;
 struct oribi__websocket;
+struct oribi__handshake;
+struct oribi__websocket_work;
+
+/* Lists of sockets, see websocket_idle.c. */
+enum {
+    ORIBI__WEBSOCKETS_IDLE,
+    ORIBI__WEBSOCKETS_FRESH,
+    ORIBI__WEBSOCKETS_FRESH_COUNT = 16,
+    ORIBI__WEBSOCKETS_BUSY = ORIBI__WEBSOCKETS_FRESH + ORIBI__WEBSOCKETS_FRESH_COUNT,
+    ORIBI__WEBSOCKETS_CLOSED,
+    ORIBI__WEBSOCKETS_LISTS
+};
+
+struct oribi__websocket_list {
+    struct oribi__websocket *first;
+    struct oribi__websocket *last;
+};
 
 struct oribi__websockets {
-    struct oribi__websocket *first;
-    struct oribi__websocket *closed;
-    struct oribi__websocket *posted;   /* a turn has not read all that is there */
+    struct oribi__websocket_list lists[ORIBI__WEBSOCKETS_LISTS];
+    struct oribi__websocket *posted; /* a turn has not read all that is there */
+    struct oribi__websocket_work *spare;
+    uint32_t spare_count;
+    struct oribi_timer pings;          /* of idle sockets */
     struct oribi_buf record;           /* that goes out with a call, until its head is written */
     char *scratch;                     /* bytes of a client */
     struct oribi__message *wrapped_of; /* of the last delivery to sockets with ids; until the turn ends */
@@ -69,22 +89,24 @@ int oribi__websocket_write_answer(struct oribi__frontend *frontend, const struct
 
 /* ---- a socket's life (websocket.c) ---- */
 
-/* Makes the socket of a handshake that the application has accepted; it waits for its record. `path`: of the request.
- * NULL: no memory. */
-struct oribi__websocket *oribi__websocket_create(struct oribi__frontend *frontend, struct oribi_slice path);
+/* Makes the socket of a handshake that the application has accepted, as far as it is before the application's record is
+ * whole. `path`: of the request. NULL: no memory. */
+struct oribi__handshake *oribi__websocket_create(struct oribi__frontend *frontend, struct oribi_slice path);
 
 /* The answer 101 goes out first, when the socket starts. 0, ORIBI_ENOMEM, or ORIBI_EBAD: it cannot be sent. */
-int oribi__websocket_answer(struct oribi__websocket *socket, const struct oribi_head *head,
+int oribi__websocket_answer(struct oribi__handshake *handshake, const struct oribi_head *head,
                             const struct oribi_answer *answer);
 
 /* Takes a part of the record. `last`: it is whole now. 0 or ORIBI_EBAD. */
-int oribi__websocket_take_record(struct oribi__websocket *socket, struct oribi_slice part, bool last);
+int oribi__websocket_take_record(struct oribi__handshake *handshake, struct oribi_slice part, bool last);
 
-/* Takes the peer, a socket or a stream; the WebSocket lives. `early`: bytes behind the handshake, copied. */
-void oribi__websocket_start(struct oribi__websocket *socket, const struct oribi__peer *peer, struct oribi_slice early);
+/* Takes the handshake, and the peer, a socket or a stream; the WebSocket lives, or, out of memory, the peer is closed.
+ * `early`: bytes behind the handshake, copied. */
+void oribi__websocket_start(struct oribi__handshake *handshake, const struct oribi__peer *peer,
+                            struct oribi_slice early);
 
 /* Frees one that was not started. */
-void oribi__websocket_discard(struct oribi__websocket *socket);
+void oribi__websocket_discard(struct oribi__handshake *handshake);
 
 /* The close code for a call that was not answered with 200. */
 uint16_t oribi__websocket_code_of(int status);

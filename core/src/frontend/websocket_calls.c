@@ -13,14 +13,15 @@ enum { MESSAGE_KEPT_BYTES = 4096 }; /* of a buffer for messages between two of t
 
 void oribi__websocket_end_call(struct oribi__websocket *socket)
 {
-    struct oribi__upstream_request *call = socket->call;
-    socket->call = NULL;
+    struct oribi__websocket_work *work = socket->work;
+    struct oribi__upstream_request *call = work->call;
+    work->call = NULL;
     socket->frontend->websocket_calls--;
     oribi__upstream_destroy(call);
-    if (socket->message.cap > MESSAGE_KEPT_BYTES)
-        oribi_buf_deinit(&socket->message);
-    socket->message.len = 0;
-    oribi_buf_deinit(&socket->answer);
+    if (work->message.cap > MESSAGE_KEPT_BYTES)
+        oribi_buf_deinit(&work->message);
+    work->message.len = 0;
+    oribi_buf_deinit(&work->answer);
 }
 
 /* The call is over, and its actions are taken: the socket goes on. */
@@ -30,14 +31,13 @@ static void go_on(struct oribi__websocket *socket)
         oribi__websocket_after_end(socket);
         return;
     }
-    socket->heard_ms = now_ms(socket); /* it could not be heard */
-    socket->pings = 0;
+    oribi__websocket_note_heard(socket); /* it could not be heard */
     if (oribi__websocket_waiting(socket))
         oribi__websocket_flush(socket);
     if (socket->life != ORIBI__WEBSOCKET_ENDED)
         oribi__websocket_read_on(socket);
     if (socket->life != ORIBI__WEBSOCKET_ENDED)
-        oribi__websocket_arm(socket);
+        oribi__websocket_go_on(socket);
 }
 
 static void take_actions(struct oribi__websocket *socket, struct oribi_slice text)
@@ -53,8 +53,7 @@ static void take_actions(struct oribi__websocket *socket, struct oribi_slice tex
             oribi__websocket_send(socket, ORIBI_WEBSOCKET_BINARY, action.data);
             break;
         case ORIBI_SOCKET_SET_STATE:
-            socket->state.len = 0;
-            if (oribi_buf_try_append(&socket->state, action.data.p, action.data.n) < 0)
+            if (oribi__websocket_set_state(socket, action.data) < 0)
                 oribi__websocket_close_with(socket, ORIBI_WEBSOCKET_CODE_INTERNAL, ORIBI_SLICE("no memory"));
             break;
         case ORIBI_SOCKET_DO_CLOSE:
@@ -93,17 +92,17 @@ uint16_t oribi__websocket_code_of(int status)
 
 static void take_answer(struct oribi__websocket *socket, struct oribi_slice part, bool last)
 {
-    int status = socket->call->status;
-    if (status == 200 && (!last || socket->answer.len)) {
-        if (socket->answer.len + part.n > ORIBI_SOCKET_ANSWER_BYTES_MAX ||
-            oribi_buf_try_append(&socket->answer, part.p, part.n) < 0) {
+    struct oribi_buf *answer = &socket->work->answer;
+    int status = socket->work->call->status;
+    if (status == 200 && (!last || answer->len)) {
+        if (answer->len + part.n > ORIBI_SOCKET_ANSWER_BYTES_MAX || oribi_buf_try_append(answer, part.p, part.n) < 0) {
             oribi__websocket_end_call(socket);
             oribi__websocket_say(socket, "an answer of more than 16 MiB", ORIBI_WEBSOCKET_CODE_INTERNAL);
             oribi__websocket_close_with(socket, ORIBI_WEBSOCKET_CODE_INTERNAL, oribi_slice(NULL, 0));
             go_on(socket);
             return;
         }
-        part = oribi_slice(socket->answer.p, socket->answer.len);
+        part = oribi_slice(answer->p, answer->len);
     }
     if (!last)
         return;
@@ -159,22 +158,22 @@ static int write_head(struct oribi__websocket *socket, struct oribi__upstream_re
                       enum oribi_socket_event event)
 {
     struct oribi_buf *text = &socket->frontend->websockets->record;
-    struct oribi__peer peer = socket->peer;
+    struct oribi__peer peer = oribi__websocket_peer(socket);
     struct oribi_slice path = path_of(socket);
+    char id[ORIBI__ID_LEN];
+    oribi__websocket_id(socket, id);
     const struct oribi_socket_record record = {.event = event,
                                                .code = event == ORIBI_SOCKET_CLOSE ? socket->code
                                                        : socket->ids               ? ORIBI_SOCKET_WITH_IDS
                                                                                    : 0,
-                                               .id = oribi_slice(socket->id, sizeof(socket->id)),
+                                               .id = oribi_slice(id, sizeof(id)),
                                                .handler = handler_of(socket),
                                                .protocol = protocol_of(socket),
-                                               .state = oribi_slice(socket->state.p, socket->state.len),
+                                               .state = oribi_slice(socket->state, socket->state_len),
                                                .kept = kept_of(socket)};
     const char *method = event == ORIBI_SOCKET_OPEN    ? "WS-OPEN "
                          : event == ORIBI_SOCKET_CLOSE ? "WS-CLOSE "
                                                        : "WS-MESSAGE ";
-    peer.proxy_tls |= peer.tls != NULL; /* what the session was is told at the handshake alone */
-    peer.tls = NULL;
     text->len = 0;
     int code = oribi_socket_record_write(text, &record);
     call->websocket = oribi_slice(text->p, text->len);
@@ -188,13 +187,14 @@ static int write_head(struct oribi__websocket *socket, struct oribi__upstream_re
 /* One call is out at a time. Without memory the socket is closed as if the call had failed. */
 void oribi__websocket_call(struct oribi__websocket *socket, enum oribi_socket_event event)
 {
-    struct oribi__upstream_request *call = oribi__upstream_create(socket->frontend, &ops, socket);
+    struct oribi__websocket_work *work = oribi__websocket_work(socket);
+    struct oribi__upstream_request *call = work ? oribi__upstream_create(socket->frontend, &ops, socket) : NULL;
     int code = call ? 0 : ORIBI_ENOMEM;
     if (call) {
         call->of_socket = true;
         call->method = ORIBI_SLOT_METHOD_OTHER;
-        call->body = event == ORIBI_SOCKET_CLOSE ? oribi_slice(socket->close_reason, socket->close_len)
-                                                 : oribi_slice(socket->message.p, socket->message.len);
+        call->body = event == ORIBI_SOCKET_CLOSE ? oribi_slice(work->close_reason, work->close_len)
+                                                 : oribi_slice(work->message.p, work->message.len);
         call->body_len = (int64_t)call->body.n;
         code = write_head(socket, call, event);
     }
@@ -207,7 +207,7 @@ void oribi__websocket_call(struct oribi__websocket *socket, enum oribi_socket_ev
         return;
     }
     socket->open_called = true;
-    socket->call = call;
+    work->call = call;
     socket->frontend->websocket_calls++;
     oribi__upstream_submit(call);
 }

@@ -104,29 +104,57 @@ static struct oribi__message *wrapped(struct oribi__websockets *sockets, const s
 
 /* --- messages of channels --- */
 
+static void refuse_memory(struct oribi__websocket *socket)
+{
+    oribi__websocket_close_with(socket, ORIBI_WEBSOCKET_CODE_TRY_LATER, ORIBI_SLICE("no memory"));
+}
+
+/* Nothing waits for the client. */
+static void send_at_once(struct oribi__websocket *socket, struct oribi__message *message)
+{
+    bool was_idle = !socket->work;
+    oribi__websocket_count_sent(socket, message->data_len);
+    ssize_t sent = oribi__websocket_send_message(socket, message);
+    if (sent == ORIBI_ENOMEM)
+        refuse_memory(socket);
+    else if (sent < 0)
+        oribi__websocket_finish(socket, ORIBI_WEBSOCKET_CODE_ABNORMAL);
+    if (was_idle)
+        oribi__websocket_rest(socket);
+}
+
+/* Behind what waits. */
+static void send_later(struct oribi__websocket *socket, struct oribi__message *message)
+{
+    size_t before = oribi__websocket_waiting(socket);
+    if (oribi__websocket_wait(socket, message, false) < 0) {
+        refuse_memory(socket);
+        return;
+    }
+    oribi__websocket_count_sent(socket, message->data_len);
+    if (socket->work->resumes)
+        socket->work->owed_bytes += oribi__websocket_waiting(socket) - before;
+}
+
 /* Sent at once, where nothing waits; else it waits, and no byte of it is copied. */
 static void deliver(struct oribi__subscriber *self, const struct oribi__topic *topic, struct oribi__message *message)
 {
     struct oribi__websocket *socket = socket_of(self);
+    bool resumes = socket->work && socket->work->resumes;
     if (socket->life != ORIBI__WEBSOCKET_OPEN)
         return;
-    if (socket->ids)
-        message = wrapped(socket->frontend->websockets, topic, message);
-    if (message && !socket->resumes && oribi__websocket_waiting(socket) && (socket->watch.ready & ORIBI_WRITE))
-        oribi__websocket_flush(socket);
-    if (socket->life != ORIBI__WEBSOCKET_OPEN ||
-        (message && !socket->resumes && !oribi__websocket_has_room(socket, message->data_len)))
-        return;
-    size_t before = oribi__websocket_waiting(socket);
-    if (!message || oribi__websocket_wait(socket, message, false) < 0) {
-        oribi__websocket_close_with(socket, ORIBI_WEBSOCKET_CODE_TRY_LATER, ORIBI_SLICE("no memory"));
+    if (socket->ids && !(message = wrapped(socket->frontend->websockets, topic, message))) {
+        refuse_memory(socket);
         return;
     }
-    oribi__websocket_count_sent(socket, message->data_len);
-    if (socket->resumes)
-        socket->owed_bytes += oribi__websocket_waiting(socket) - before;
-    else if (before == 0)
+    if (!resumes && oribi__websocket_waiting(socket) && (socket->watch.ready & ORIBI_WRITE))
         oribi__websocket_flush(socket);
+    if (socket->life != ORIBI__WEBSOCKET_OPEN || (!resumes && !oribi__websocket_has_room(socket, message->data_len)))
+        return;
+    if (resumes || oribi__websocket_waiting(socket))
+        send_later(socket, message);
+    else
+        send_at_once(socket, message);
 }
 
 void oribi__websocket_channels_init(struct oribi__websocket *socket)
@@ -181,9 +209,9 @@ static void subscribe(struct oribi__websocket *socket, struct oribi_slice channe
     enum oribi__resume resumed;
     if (since.n && oribi__position_read(since, &position) < 0)
         position = (struct oribi__position){0, 1}; /* of no epoch: a reset */
-    socket->resumes = true;
+    socket->work->resumes = true;
     int code = oribi__subscribe(socket->frontend->topics, &socket->subscriber, channel, position, &resumed);
-    socket->resumes = false;
+    socket->work->resumes = false;
     if (code < 0)
         refuse(socket, code);
     else if (socket->ids && socket->life == ORIBI__WEBSOCKET_OPEN)

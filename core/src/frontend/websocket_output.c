@@ -25,31 +25,32 @@ static size_t frame_bytes(const struct oribi__websocket_wait *wait)
     return head_of(wait, head) + wait->message->data_len;
 }
 
-static int reserve(struct oribi__websocket *socket)
+static int reserve(struct oribi__websocket_work *work)
 {
-    if (socket->wait_first + socket->wait_count < socket->wait_cap)
+    if (work->wait_first + work->wait_count < work->wait_cap)
         return 0;
-    if (socket->wait_first && socket->wait_first >= socket->wait_cap / 2) {
-        memmove(socket->waits, socket->waits + socket->wait_first, socket->wait_count * sizeof(*socket->waits));
-        socket->wait_first = 0;
+    if (work->wait_first && work->wait_first >= work->wait_cap / 2) {
+        memmove(work->waits, work->waits + work->wait_first, work->wait_count * sizeof(*work->waits));
+        work->wait_first = 0;
         return 0;
     }
-    uint32_t cap = socket->wait_cap ? socket->wait_cap * 2 : WAITS_MIN;
-    struct oribi__websocket_wait *waits = oribi_mem_try_resize(socket->waits, cap, sizeof(*waits));
+    uint32_t cap = work->wait_cap ? work->wait_cap * 2 : WAITS_MIN;
+    struct oribi__websocket_wait *waits = oribi_mem_try_resize(work->waits, cap, sizeof(*waits));
     if (!waits)
         return ORIBI_ENOMEM;
-    socket->waits = waits;
-    socket->wait_cap = cap;
+    work->waits = waits;
+    work->wait_cap = cap;
     return 0;
 }
 
 int oribi__websocket_wait(struct oribi__websocket *socket, struct oribi__message *message, bool framed)
 {
     const struct oribi__websocket_wait wait = {message, framed};
-    if (reserve(socket) < 0)
+    struct oribi__websocket_work *work = oribi__websocket_work(socket);
+    if (!work || reserve(work) < 0)
         return ORIBI_ENOMEM;
-    socket->waits[socket->wait_first + socket->wait_count++] = wait;
-    socket->wait_bytes += frame_bytes(&wait);
+    work->waits[work->wait_first + work->wait_count++] = wait;
+    work->wait_bytes += frame_bytes(&wait);
     (void)oribi__message_keep(message);
     return 0;
 }
@@ -67,12 +68,13 @@ size_t oribi__websocket_gather(const struct oribi__websocket *socket, size_t don
                                struct iovec vec[ORIBI__WEBSOCKET_VECS],
                                char heads[ORIBI__WEBSOCKET_HEADS][ORIBI_WEBSOCKET_HEAD_CAP])
 {
+    const struct oribi__websocket_work *work = socket->work;
     size_t count = 0;
-    size_t skip = socket->wait_sent;
-    if (done < socket->out.len)
-        vec[count++] = (struct iovec){socket->out.p + done, socket->out.len - done};
-    for (uint32_t i = 0; i < socket->wait_count && i < ORIBI__WEBSOCKET_HEADS; i++) {
-        const struct oribi__websocket_wait *wait = &socket->waits[socket->wait_first + i];
+    size_t skip = work->wait_sent;
+    if (done < work->out.len)
+        vec[count++] = (struct iovec){work->out.p + done, work->out.len - done};
+    for (uint32_t i = 0; i < work->wait_count && i < ORIBI__WEBSOCKET_HEADS; i++) {
+        const struct oribi__websocket_wait *wait = &work->waits[work->wait_first + i];
         struct oribi_slice data = oribi__message_data(wait->message);
         add(vec, &count, heads[i], head_of(wait, heads[i]), &skip);
         add(vec, &count, data.p, data.n, &skip);
@@ -80,30 +82,49 @@ size_t oribi__websocket_gather(const struct oribi__websocket *socket, size_t don
     return count;
 }
 
+ssize_t oribi__websocket_send_message(struct oribi__websocket *socket, struct oribi__message *message)
+{
+    const struct oribi__websocket_wait wait = {message, false};
+    struct oribi_slice data = oribi__message_data(message);
+    char head[ORIBI_WEBSOCKET_HEAD_CAP];
+    size_t n = head_of(&wait, head);
+    struct iovec vec[2] = {{head, n}, {(void *)(uintptr_t)data.p, data.n}};
+    ssize_t sent = oribi__websocket_send_vec(socket, vec, data.n ? 2 : 1);
+    if (sent == (ssize_t)(n + data.n) || (sent < 0 && sent != ORIBI_AGAIN))
+        return sent;
+    if (oribi__websocket_wait(socket, message, false) < 0)
+        return ORIBI_ENOMEM;
+    socket->work->wait_sent = sent > 0 ? (size_t)sent : 0;
+    oribi__websocket_flush(socket);
+    return 0;
+}
+
 void oribi__websocket_taken(struct oribi__websocket *socket, size_t n)
 {
-    socket->owed_bytes -= n < socket->owed_bytes ? n : socket->owed_bytes;
-    socket->wait_sent += n;
-    while (socket->wait_count) {
-        const struct oribi__websocket_wait *wait = &socket->waits[socket->wait_first];
+    struct oribi__websocket_work *work = socket->work;
+    work->owed_bytes -= n < work->owed_bytes ? n : work->owed_bytes;
+    work->wait_sent += n;
+    while (work->wait_count) {
+        const struct oribi__websocket_wait *wait = &work->waits[work->wait_first];
         size_t bytes = frame_bytes(wait);
-        if (socket->wait_sent < bytes)
+        if (work->wait_sent < bytes)
             return;
-        socket->wait_sent -= bytes;
-        socket->wait_bytes -= bytes;
+        work->wait_sent -= bytes;
+        work->wait_bytes -= bytes;
         oribi__message_release(wait->message);
-        socket->wait_first++;
-        socket->wait_count--;
+        work->wait_first++;
+        work->wait_count--;
     }
     oribi__websocket_forget_waits(socket);
 }
 
 void oribi__websocket_forget_waits(struct oribi__websocket *socket)
 {
-    for (uint32_t i = 0; i < socket->wait_count; i++)
-        oribi__message_release(socket->waits[socket->wait_first + i].message);
-    oribi_mem_free(socket->waits);
-    socket->waits = NULL;
-    socket->wait_first = socket->wait_count = socket->wait_cap = 0;
-    socket->wait_sent = socket->wait_bytes = socket->owed_bytes = 0;
+    struct oribi__websocket_work *work = socket->work;
+    for (uint32_t i = 0; i < work->wait_count; i++)
+        oribi__message_release(work->waits[work->wait_first + i].message);
+    oribi_mem_free(work->waits);
+    work->waits = NULL;
+    work->wait_first = work->wait_count = work->wait_cap = 0;
+    work->wait_sent = work->wait_bytes = work->owed_bytes = 0;
 }

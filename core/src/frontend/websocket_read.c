@@ -11,10 +11,9 @@ enum { READS_MAX = 16 }; /* a turn of a socket */
 
 static void heard(struct oribi__websocket *socket, size_t n)
 {
-    socket->heard_ms = now_ms(socket);
-    socket->pings = 0;
-    socket->message_in += (int64_t)n;
-    if (socket->peer.fd >= 0) /* else its connection counts them */
+    oribi__websocket_note_heard(socket);
+    socket->work->message_in += (int64_t)n;
+    if (socket->watch.fd >= 0) /* else its connection counts them */
         socket->frontend->bytes_in += n;
 }
 
@@ -33,31 +32,32 @@ static bool may_send(struct oribi__websocket *socket)
 static void take_piece(struct oribi__websocket *socket, const struct oribi_websocket_event *event)
 {
     struct oribi__frontend *frontend = socket->frontend;
+    struct oribi__websocket_work *work = socket->work;
     if (socket->life != ORIBI__WEBSOCKET_OPEN)
         return;
-    if (oribi_buf_try_append(&socket->message, event->payload.p, event->payload.n) < 0) {
+    if (oribi_buf_try_append(&work->message, event->payload.p, event->payload.n) < 0) {
         oribi__websocket_say(socket, "no memory for a message", ORIBI_WEBSOCKET_CODE_TRY_LATER);
         oribi__websocket_close_with(socket, ORIBI_WEBSOCKET_CODE_TRY_LATER, ORIBI_SLICE("no memory"));
         return;
     }
     if (!event->ends)
         return;
-    socket->message_ms = 0;
+    work->message_ms = 0;
     if (!may_send(socket)) {
         oribi__websocket_say(socket, "more messages in a second than websocket_rate_max", ORIBI_WEBSOCKET_CODE_POLICY);
         oribi__websocket_close_with(socket, ORIBI_WEBSOCKET_CODE_POLICY, ORIBI_SLICE("too many messages"));
         return;
     }
     socket->messages[0]++;
-    socket->bytes[0] += socket->message.len;
+    socket->bytes[0] += work->message.len;
     oribi_frontend_slot_count(&frontend->slot->websocket_messages[0], 1);
-    oribi_frontend_slot_count(&frontend->slot->websocket_bytes[0], socket->message.len);
+    oribi_frontend_slot_count(&frontend->slot->websocket_bytes[0], work->message.len);
     oribi__websocket_call(socket, event->binary ? ORIBI_SOCKET_BINARY : ORIBI_SOCKET_TEXT);
 }
 
 static void take_close(struct oribi__websocket *socket, const struct oribi_websocket_event *event)
 {
-    socket->heard_close = true;
+    socket->work->heard_close = true;
     if (socket->life == ORIBI__WEBSOCKET_CLOSING) {
         oribi__websocket_flush(socket); /* what still waits goes first */
         if (socket->life == ORIBI__WEBSOCKET_CLOSING && oribi__websocket_waiting(socket) == 0)
@@ -77,7 +77,7 @@ static void take_fault(struct oribi__websocket *socket, const struct oribi_webso
         return;
     }
     oribi__websocket_say(socket, event->reason, event->code);
-    socket->deaf = true;
+    socket->work->deaf = true;
     oribi__websocket_close_with(socket, event->code, oribi_slice(event->reason, strlen(event->reason)));
 }
 
@@ -89,7 +89,7 @@ static void take_event(struct oribi__websocket *socket, const struct oribi_webso
         break;
     case ORIBI_WEBSOCKET_EVENT_PING:
         if (socket->life == ORIBI__WEBSOCKET_OPEN &&
-            oribi__websocket_waiting(socket) - socket->owed_bytes <=
+            oribi__websocket_waiting(socket) - socket->work->owed_bytes <=
                 (uint64_t)options_of(socket)->websocket_pending_max &&
             oribi__websocket_put(socket, ORIBI_WEBSOCKET_PONG, event->payload))
             oribi__websocket_flush(socket);
@@ -108,31 +108,33 @@ static void take_event(struct oribi__websocket *socket, const struct oribi_webso
 /* Feeds [p, p+n) until a call begins or the bytes end; returns how many were used. */
 static size_t feed(struct oribi__websocket *socket, char *p, size_t n)
 {
+    struct oribi__websocket_work *work = socket->work;
     size_t used = 0;
-    socket->starved = false;
-    socket->feeding = true;
-    while (!socket->starved && !socket->deaf && oribi__websocket_reads(socket)) {
+    work->starved = false;
+    work->feeding = true;
+    while (!work->starved && !work->deaf && oribi__websocket_reads(socket)) {
         struct oribi_websocket_event event;
-        used += oribi_websocket_feed(&socket->reader, p + used, n - used, &event);
-        socket->starved = event.type == ORIBI_WEBSOCKET_EVENT_AGAIN;
+        used += oribi_websocket_feed(&work->reader, p + used, n - used, &event);
+        work->starved = event.type == ORIBI_WEBSOCKET_EVENT_AGAIN;
         take_event(socket, &event);
     }
-    socket->feeding = false;
-    return socket->deaf ? n : used;
+    work->feeding = false;
+    return work->deaf ? n : used;
 }
 
 /* A message has begun, or the begin of a frame has come: it has a deadline. */
 static void await_rest(struct oribi__websocket *socket)
 {
-    bool begun = socket->reader.message || socket->in.len;
+    struct oribi__websocket_work *work = socket->work;
+    bool begun = work->reader.message || work->in.len;
     if (!oribi__websocket_reads(socket) || socket->life != ORIBI__WEBSOCKET_OPEN || !begun) {
         if (!begun)
-            socket->message_ms = 0;
+            work->message_ms = 0;
         return;
     }
-    if (!socket->message_ms) {
-        socket->message_ms = now_ms(socket);
-        socket->message_in = 0;
+    if (!work->message_ms) {
+        work->message_ms = now_ms(socket);
+        work->message_in = 0;
     }
     oribi__websocket_arm_by(socket, oribi__websocket_message_deadline(socket));
 }
@@ -140,20 +142,20 @@ static void await_rest(struct oribi__websocket *socket)
 /* Feeds the bytes that were read before a call, or did not make a frame. */
 static void feed_kept(struct oribi__websocket *socket)
 {
-    struct oribi_buf kept = socket->in;
-    socket->in = (struct oribi_buf){0};
+    struct oribi_buf kept = socket->work->in;
+    socket->work->in = (struct oribi_buf){0};
     size_t used = feed(socket, kept.p, kept.len);
     if (socket->life == ORIBI__WEBSOCKET_ENDED || used >= kept.len) {
         oribi_buf_deinit(&kept);
         return;
     }
     oribi_buf_consume(&kept, used);
-    socket->in = kept;
+    socket->work->in = kept;
 }
 
 static bool keep(struct oribi__websocket *socket, const char *p, size_t n)
 {
-    if (n == 0 || oribi_buf_try_append(&socket->in, p, n) == 0)
+    if (n == 0 || oribi_buf_try_append(&socket->work->in, p, n) == 0)
         return true;
     oribi__websocket_finish(socket, ORIBI_WEBSOCKET_CODE_ABNORMAL);
     return false;
@@ -163,10 +165,12 @@ static bool keep(struct oribi__websocket *socket, const char *p, size_t n)
 static bool read_some(struct oribi__websocket *socket)
 {
     char *scratch = socket->frontend->websockets->scratch;
-    size_t kept = socket->in.len; /* the begin of a frame at most */
+    struct oribi_buf *in = &socket->work->in;
+    size_t kept = in->len; /* the begin of a frame at most */
     if (kept)
-        memcpy(scratch, socket->in.p, kept);
-    ssize_t n = oribi__peer_read(&socket->peer, scratch + kept, ORIBI__WEBSOCKET_SCRATCH_BYTES - kept);
+        memcpy(scratch, in->p, kept);
+    ssize_t n = oribi_transport_read(socket->transport, socket->watch.fd, scratch + kept,
+                                     ORIBI__WEBSOCKET_SCRATCH_BYTES - kept);
     if (n == ORIBI_AGAIN) {
         socket->watch.ready &= (uint8_t)~ORIBI_READ;
         return false;
@@ -176,7 +180,7 @@ static bool read_some(struct oribi__websocket *socket)
         return false;
     }
     heard(socket, (size_t)n);
-    oribi_buf_deinit(&socket->in);
+    oribi_buf_deinit(in);
     size_t len = kept + (size_t)n;
     size_t used = feed(socket, scratch, len);
     return socket->life != ORIBI__WEBSOCKET_ENDED && keep(socket, scratch + used, len - used);
@@ -184,9 +188,10 @@ static bool read_some(struct oribi__websocket *socket)
 
 void oribi__websocket_read_on(struct oribi__websocket *socket)
 {
-    if (socket->feeding)
+    struct oribi__websocket_work *work = socket->work;
+    if (work->feeding)
         return;
-    if (socket->in.len && !socket->starved)
+    if (work->in.len && !work->starved)
         feed_kept(socket);
     for (int i = 0; i < READS_MAX && oribi__websocket_reads(socket) && (socket->watch.ready & ORIBI_READ); i++)
         if (!read_some(socket))
@@ -194,9 +199,9 @@ void oribi__websocket_read_on(struct oribi__websocket *socket)
     if (socket->life == ORIBI__WEBSOCKET_ENDED)
         return;
     await_rest(socket);
-    if (socket->posted || !oribi__websocket_reads(socket) || !(socket->watch.ready & ORIBI_READ))
+    if (work->posted || !oribi__websocket_reads(socket) || !(socket->watch.ready & ORIBI_READ))
         return;
-    socket->posted = true; /* a turn has not read all that is there, and readiness is told once */
-    socket->posted_next = socket->frontend->websockets->posted;
+    work->posted = true; /* a turn has not read all that is there, and readiness is told once */
+    work->posted_next = socket->frontend->websockets->posted;
     socket->frontend->websockets->posted = socket;
 }

@@ -116,6 +116,8 @@ static bool send_unsent(struct client *c)
         oribi_buf_consume(&c->unsent, (size_t)n);
         any = true;
     }
+    if (!c->unsent.len)
+        oribi_buf_deinit(&c->unsent);
     return any;
 }
 

@@ -1,5 +1,7 @@
 /* WebSockets of a frontend whose workers and clients are fakes: the handshake, one call at a time, every kind of
  * answer, deadlines with a clock that stands still, and deaths at either end. */
+#include "../base/mem_counted.h"
+
 #include "frontend/websocket.c"
 
 #include "fakes.h"
@@ -26,32 +28,52 @@ static size_t answer_of(const char *fields, const struct oribi_buf *body)
     return (size_t)n + body->len;
 }
 
-static size_t accepted(uint16_t wants)
+static size_t accepted_with(uint16_t wants, struct oribi_slice state, uint32_t channels)
 {
     struct oribi_buf body = {0};
+    struct oribi_buf list = {0};
+    for (uint32_t i = 0; i < channels; i++) {
+        char name[16];
+        int n = snprintf(name, sizeof(name), "room:%u", i);
+        ok_eq(oribi_subscription_write(&list, oribi_slice(name, (size_t)n), oribi_slice(NULL, 0)), 0);
+    }
     const struct oribi_socket_record record = {.event = ORIBI_SOCKET_ACCEPTED,
                                                .code = wants,
                                                .handler = ORIBI_SLICE("Room"),
-                                               .state = ORIBI_SLICE("{\"n\":1}")};
+                                               .state = state,
+                                               .channels = oribi_slice(list.p, list.len)};
     ok_eq(oribi_socket_record_write(&body, &record), 0);
+    oribi_buf_deinit(&list);
     size_t n = answer_of("oribi-websocket: 1\r\nx-room: 7\r\n", &body);
     oribi_buf_deinit(&body);
     return n;
 }
 
-/* An open socket, whose worker's channel is *far: that which is there, or a new one. */
-static int open_socket(uint16_t wants, int *far)
+static size_t accepted(uint16_t wants)
 {
+    return accepted_with(wants, ORIBI_SLICE("{\"n\":1}"), 0);
+}
+
+/* An open socket, whose worker's channel is *far: that which is there, or a new one. `n`: of the answer in `text`. */
+static int open_with(int *far, size_t n)
+{
+    char answer[TEXT_CAP];
+    memcpy(answer, text, n);
     int client = fake_h1();
     fake_says(client, HANDSHAKE);
     fake_settle();
     if (fake_waiting())
         *far = fake_take(0);
     ok(strncmp(fake_asked(*far), "GET /chat?x HTTP/1.1\r\n", 22) == 0);
-    fake_answers_bytes(*far, text, accepted(wants));
+    fake_answers_bytes(*far, answer, n);
     fake_settle();
     is_str(fake_hears(client), ANSWER);
     return client;
+}
+
+static int open_socket(uint16_t wants, int *far)
+{
+    return open_with(far, accepted(wants));
 }
 
 /* A frame whose mask is zeros, so that it is text but for its head. */
@@ -371,13 +393,14 @@ static void test_a_drain_closes_one_after_another(void)
     for (int i = 0; i < 3; i++)
         clients[i] = open_socket(0, &far);
     fake_drains();
-    fake_settle();
-    ok(hears(clients[2], "\x88\x02\x03\xf4", 4));
-    is_str(fake_hears(clients[0]), "");
-    fake_passes_ms(10);
-    fake_settle();
-    ok(hears(clients[1], "\x88\x02\x03\xf4", 4));
-    ok(hears(clients[0], "\x88\x02\x03\xf4", 4));
+    for (int round = 0; round < 2; round++) {
+        int closed = 0;
+        fake_settle();
+        for (int i = 0; i < 3; i++)
+            closed += hears(clients[i], "\x88\x02\x03\xf4", 4);
+        ok_eq(closed, round ? 2 : 1);
+        fake_passes_ms(10);
+    }
     fake_end();
 }
 
@@ -398,24 +421,44 @@ static void test_a_client_that_goes_in_a_call(void)
     fake_end();
 }
 
-/* Beside it a socket has its texts (handler, protocol, kept values, path) and its state alone while nothing happens. */
-static void test_what_an_idle_socket_holds(void)
+/* --- memory, as the allocator spends it --- */
+
+enum { IDLE_SOCKETS = 40, IDLE_BYTES_MAX = 256, ADDRESS_BYTES = 8 }; /* of a longer address and port */
+
+/* One more that has had a message, and rests. */
+static void open_idle(int *far, uint32_t channels)
 {
-    enum { BYTES_MAX = 584 };
+    int client = open_with(far, accepted_with(0, oribi_slice(NULL, 0), channels));
+    says(client, 1, "x");
+    (void)fake_asked(*far);
+    acts(*far, 't', 0, "y");
+    ok(hears(client, "\x81\x01y", 3));
+}
+
+static int64_t bytes_of_idle(uint32_t channels)
+{
     int far;
     fake_begin((struct fake_setup){0});
-    int64_t before = oribi_mem_blocks();
-    ok_named(sizeof(struct oribi__websocket) <= BYTES_MAX, "a socket has %zu bytes", sizeof(struct oribi__websocket));
-    int client = open_socket(0, &far);
-    says(client, 1, "x");
-    (void)fake_asked(far);
-    acts(far, 't', 0, "y");
-    ok(hears(client, "\x81\x01y", 3));
-    const struct oribi__websocket *socket = fake_frontend()->websockets->first;
-    ok(socket->text && socket->state.p && !socket->close_reason);
-    ok(!socket->in.p && !socket->out.p && !socket->answer.p);
-    ok(oribi_mem_blocks() > before);
+    open_idle(&far, channels); /* what all share */
+    int64_t before = memory_bytes;
+    for (int i = 0; i < IDLE_SOCKETS; i++)
+        open_idle(&far, channels);
+    int64_t bytes = memory_bytes - before;
+    ok_eq(fake_frontend()->websocket_busy, 0);
+    ok_eq(fake_frontend()->websockets->spare_count, 1);
     fake_end();
+    return bytes / IDLE_SOCKETS;
+}
+
+static void test_what_an_idle_socket_holds(void)
+{
+    int64_t bytes = bytes_of_idle(0);
+    ok_named(bytes + ADDRESS_BYTES <= IDLE_BYTES_MAX, "an idle socket has %d bytes", (int)bytes);
+    /* arrays of channels that were grown for more sockets than there are cost them all the same */
+    for (uint32_t channels = 1; channels <= 16; channels *= 2) {
+        int64_t each = (bytes_of_idle(channels) - bytes) / channels;
+        ok_named(each <= 32, "a subscription of %u has %d bytes", channels, (int)each);
+    }
 }
 
 int main(void)

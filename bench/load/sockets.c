@@ -1,0 +1,343 @@
+/* WebSockets of one process: how fast they echo, how long a message to all of them takes, or just many of them.
+ *
+ *     sockets ADDRESS:PORT -m echo   [-p PATH] [-n SOCKETS] [-d SECONDS] [-w WARM_UP_S] [-b BYTES]
+ *     sockets ADDRESS:PORT -m fanout [-p PATH] [-n SOCKETS] [-P PUBLISH_PATH] [-r RATE] [-d SECONDS] [-b BYTES]
+ *     sockets ADDRESS:PORT -m idle   [-p PATH] [-n SOCKETS]
+ *     sockets PORT         -m bare   [-n SOCKETS] [-r RATE] [-b BYTES]
+ *
+ * echo: each socket sends a message when it has the last one back. fanout: `POST PUBLISH_PATH` RATE times a second, or
+ * a message of the first socket's ("-"), or nothing, since messages come by themselves (""); each socket gets it, and
+ * the time counts from then. idle: says "ready" and stays until its input ends. bare: the reference of fanout, a server
+ * that does nothing but write: SOCKETS handshakes, then a frame of BYTES to each of them with write(2), RATE times a
+ * second; ends with its input. One line of JSON: messages (or deliveries), errors, seconds, times in ms. */
+#define _GNU_SOURCE
+#include "socket_client.h"
+
+#include <poll.h>
+#include <signal.h>
+
+enum { SPARE_FDS = 64, EVENTS = 512, TIMES_MAX = 1 << 23, OPEN_AT_ONCE = 500, PATIENCE_S = 60, BYTES_MAX = 1024 };
+
+struct member {
+    struct socket_client client; /* first: hooks cast */
+    uint32_t number;
+    double sent_s;
+    uint32_t got; /* the number of the last message of a fan-out */
+};
+
+static struct {
+    const char *mode;
+    const char *path;
+    const char *publish;
+    uint32_t sockets;
+    double seconds;
+    double warm_s;
+    double rate;
+    uint32_t bytes;
+} setup = {.mode = "echo",
+           .path = "/echo",
+           .publish = "/publish?channel=a",
+           .sockets = 100,
+           .seconds = 5,
+           .warm_s = 1,
+           .rate = 2,
+           .bytes = 100};
+
+static struct member *members;
+static char text[BYTES_MAX];
+static uint32_t open_count;
+static uint64_t errors;
+static uint64_t messages;
+static bool counting;
+static double *times_ms;
+static size_t time_count;
+
+static void note(double ms)
+{
+    if (time_count < TIMES_MAX)
+        times_ms[time_count++] = ms;
+}
+
+static void say(struct member *m)
+{
+    m->sent_s = http_now_s();
+    if (!socket_send(&m->client, SOCKET_TEXT, text, setup.bytes))
+        errors++;
+}
+
+static void on_opened(struct socket_client *client)
+{
+    open_count++;
+}
+
+static void on_message(struct socket_client *client, char *p, size_t n)
+{
+    struct member *m = (struct member *)client;
+    double now = http_now_s();
+    if (strcmp(setup.mode, "fanout") == 0) {
+        uint32_t number = (uint32_t)strtoul(p, &p, 10);
+        errors += number != m->got + 1 && m->got;
+        m->got = number;
+        messages += counting;
+        if (counting)
+            note((now - strtod(p, NULL)) * 1e3);
+        return;
+    }
+    if (n != setup.bytes || memcmp(p, text, n) != 0)
+        errors++;
+    if (counting) {
+        messages++;
+        note((now - m->sent_s) * 1e3);
+    }
+    say(m);
+}
+
+static void on_line(struct socket_client *client, char *p, size_t n)
+{
+}
+
+static void on_ended(struct socket_client *client)
+{
+    errors++;
+    if (client->status == 101)
+        open_count--;
+}
+
+static const struct socket_hooks hooks = {on_opened, on_message, on_line, on_ended};
+
+static void wait_for(int ms)
+{
+    struct epoll_event events[EVENTS];
+    int n = epoll_wait(socket_epoll, events, EVENTS, ms);
+    for (int i = 0; i < n; i++)
+        socket_read(events[i].data.ptr, &hooks);
+}
+
+static void open_all(void)
+{
+    double end = http_now_s() + PATIENCE_S;
+    for (uint32_t i = 0; i < setup.sockets; i++) {
+        members[i].number = i;
+        members[i].client.kind = SOCKET_WEBSOCKET;
+        if (!socket_begin(&members[i].client, i, setup.path, NULL))
+            socket_die("connect");
+        while (i + 1 - open_count > OPEN_AT_ONCE && errors == 0 && http_now_s() < end)
+            wait_for(10);
+    }
+    while (open_count < setup.sockets && errors == 0 && http_now_s() < end)
+        wait_for(10);
+    if (open_count < setup.sockets) {
+        fprintf(stderr, "sockets: %u of %u are open\n", open_count, setup.sockets);
+        exit(1);
+    }
+}
+
+static void run_for(double seconds)
+{
+    double end = http_now_s() + seconds;
+    while (http_now_s() < end)
+        wait_for(10);
+}
+
+/* --- modes --- */
+
+static double echo(void)
+{
+    for (uint32_t i = 0; i < setup.sockets; i++)
+        say(&members[i]);
+    run_for(setup.warm_s);
+    counting = true;
+    double start = http_now_s();
+    run_for(setup.seconds);
+    return http_now_s() - start;
+}
+
+static void publish(int fd, uint32_t number)
+{
+    char body[BYTES_MAX];
+    char request[2 * BYTES_MAX];
+    memset(body, ' ', sizeof(body));
+    int len = snprintf(body, sizeof(body), "%u %.6f", number, http_now_s());
+    body[len] = ' ';
+    if (fd < 0) {
+        errors += !socket_send(&members[0].client, SOCKET_TEXT, body, setup.bytes);
+        return;
+    }
+    int n = snprintf(request, sizeof(request), "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: %u\r\n\r\n%.*s",
+                     setup.publish, setup.bytes, (int)setup.bytes, body);
+    errors += send(fd, request, (size_t)n, MSG_NOSIGNAL) != n;
+}
+
+static double fanout(void)
+{
+    char answer[BYTES_MAX];
+    bool by_socket = strcmp(setup.publish, "-") == 0;
+    bool bare = setup.publish[0] == '\0'; /* messages come by themselves */
+    int fd = by_socket || bare ? -1 : http_connect(&socket_server, (struct http_connecting){.flags = 0});
+    double start = http_now_s();
+    double next = start;
+    uint32_t number = 0;
+    run_for(0.2);
+    while (http_now_s() < start + setup.warm_s + setup.seconds) {
+        counting = http_now_s() > start + setup.warm_s;
+        if (http_now_s() >= next && !bare) {
+            publish(fd, ++number);
+            next += 1 / setup.rate;
+        }
+        wait_for(1);
+        if (fd >= 0)
+            (void)recv(fd, answer, sizeof(answer), MSG_DONTWAIT);
+    }
+    run_for(0.5);
+    for (uint32_t i = 0; i < setup.sockets && !bare; i++)
+        errors += number - members[i].got;
+    return setup.seconds;
+}
+
+static void stay(void)
+{
+    char byte;
+    printf("ready\n");
+    fflush(stdout);
+    for (;;) {
+        struct pollfd input = {STDIN_FILENO, POLLIN, 0};
+        if (poll(&input, 1, 0) > 0 && read(STDIN_FILENO, &byte, 1) <= 0)
+            return;
+        wait_for(20);
+    }
+}
+
+/* --- the reference --- */
+
+static int accept_bare(int listener)
+{
+    char request[BYTES_MAX * 4];
+    static const char answer[] = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+                                 "Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n";
+    int fd = accept(listener, NULL, NULL);
+    if (fd < 0 || recv(fd, request, sizeof(request), 0) <= 0 || write(fd, answer, sizeof(answer) - 1) < 0)
+        socket_die("accept");
+    return fd;
+}
+
+static void bare(const char *port)
+{
+    int on = 1;
+    int listener = socket(AF_INET, SOCK_STREAM, 0);
+    struct sockaddr_in at = {.sin_family = AF_INET,
+                             .sin_port = htons((uint16_t)strtoul(port, NULL, 10)),
+                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    int *fds = calloc(setup.sockets, sizeof(*fds));
+    char frame[4 + BYTES_MAX];
+    (void)setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+    if (bind(listener, (struct sockaddr *)&at, sizeof(at)) < 0 || listen(listener, 4096) < 0)
+        socket_die("listen");
+    for (uint32_t i = 0; i < setup.sockets; i++) {
+        fds[i] = accept_bare(listener);
+        (void)setsockopt(fds[i], IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    }
+    size_t head = setup.bytes < 126 ? 2 : 4;
+    memset(frame, ' ', sizeof(frame));
+    frame[0] = (char)0x81;
+    frame[1] = (char)(head == 2 ? setup.bytes : 126);
+    if (head == 4) {
+        frame[2] = (char)(setup.bytes >> 8);
+        frame[3] = (char)setup.bytes;
+    }
+    for (uint32_t number = 1;; number++) {
+        struct pollfd input = {STDIN_FILENO, POLLIN, 0};
+        if (poll(&input, 1, (int)(1000 / setup.rate)) > 0)
+            return;
+        int len = snprintf(frame + head, BYTES_MAX, "%u %.6f", number, http_now_s());
+        frame[head + (size_t)len] = ' ';
+        for (uint32_t i = 0; i < setup.sockets; i++)
+            if (write(fds[i], frame, head + setup.bytes) < 0)
+                return;
+    }
+}
+
+static int by_size(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+static void report(double seconds)
+{
+    size_t n = time_count;
+    qsort(times_ms, n, sizeof(*times_ms), by_size);
+    printf("{\"sockets\":%u,\"messages\":%lu,\"errors\":%lu,\"seconds\":%.3f,\"p50\":%.3f,\"p99\":%.3f,\"max\":%.3f}\n",
+           setup.sockets, messages, errors, seconds, n ? times_ms[n / 2] : 0, n ? times_ms[n * 99 / 100] : 0,
+           n ? times_ms[n - 1] : 0);
+}
+
+static void usage(void)
+{
+    fprintf(stderr, "usage: sockets ADDRESS:PORT -m echo|fanout|idle|bare [-p PATH] [-P PUBLISH_PATH] [-n SOCKETS] "
+                    "[-r RATE] [-d SECONDS] [-w WARM_UP_S] [-b BYTES]\n");
+    exit(2);
+}
+
+static void read_arguments(int argc, char **argv)
+{
+    int option;
+    while ((option = getopt(argc, argv, "m:p:P:n:d:w:r:b:")) != -1) {
+        switch (option) {
+        case 'm':
+            setup.mode = optarg;
+            break;
+        case 'p':
+            setup.path = optarg;
+            break;
+        case 'P':
+            setup.publish = optarg;
+            break;
+        case 'n':
+            setup.sockets = (uint32_t)strtoul(optarg, NULL, 10);
+            break;
+        case 'd':
+            setup.seconds = strtod(optarg, NULL);
+            break;
+        case 'w':
+            setup.warm_s = strtod(optarg, NULL);
+            break;
+        case 'r':
+            setup.rate = strtod(optarg, NULL);
+            break;
+        case 'b':
+            setup.bytes = (uint32_t)strtoul(optarg, NULL, 10);
+            break;
+        default:
+            usage();
+        }
+    }
+    if (optind != argc - 1 || setup.sockets == 0 || setup.rate <= 0 || setup.bytes < 40 ||
+        setup.bytes > SOCKET_FRAME_MAX)
+        usage();
+    if (strcmp(setup.mode, "bare") != 0 && !http_address_parse(&socket_server, argv[optind]))
+        usage();
+}
+
+int main(int argc, char **argv)
+{
+    double seconds = 0;
+    read_arguments(argc, argv);
+    signal(SIGPIPE, SIG_IGN);
+    socket_want_descriptors(setup.sockets + SPARE_FDS);
+    if (strcmp(setup.mode, "bare") == 0) {
+        bare(argv[optind]);
+        return 0;
+    }
+    socket_epoll = epoll_create1(EPOLL_CLOEXEC);
+    members = calloc(setup.sockets, sizeof(*members));
+    times_ms = calloc(TIMES_MAX, sizeof(*times_ms));
+    memset(text, 'x', sizeof(text));
+    open_all();
+    if (strcmp(setup.mode, "idle") == 0) {
+        stay();
+        return 0;
+    }
+    seconds = strcmp(setup.mode, "echo") == 0 ? echo() : fanout();
+    report(seconds);
+    return errors ? 1 : 0;
+}

@@ -1,0 +1,104 @@
+# frozen_string_literal: true
+
+require_relative "support"
+require_relative "support/cut"
+require_relative "support/frontends"
+
+# The cut test (bench/load/cut.c): WebSockets and event streams are cut again and again, and none loses a message, nor
+# gets one twice, whatever is reloaded or killed. Short here; the long form, CUT_CLIENTS=5000 CUT_SECONDS=180, is
+# `make soak-cut`.
+E2E.suite("cut", transports: %i[tcp]) do
+  include FrontendServers
+
+  CLIENTS = Integer(ENV.fetch("CUT_CLIENTS", "300"))
+  SECONDS = Integer(ENV.fetch("CUT_SECONDS", "10"))
+  LONG = ENV.key?("CUT_SECONDS")
+  EVERY = LONG ? 15 : 2 # seconds between two cuts of a client
+  REPLAY_MS = 1000 # p99 of a long run
+
+  def teardown
+    @cut&.stop
+    super
+  end
+
+  def begin_server(workers: 2, frontends: 1)
+    serve("--workers", workers.to_s, "--frontends", frontends.to_s, "--history", "h:,1000,300s", "--connections-max", "20000",
+          address: "tcp://127.0.0.1:%{port}?frontend=on", app: "bench/apps/sockets.#{E2E::RUBY ? "ru" : "psgi"}")
+  end
+
+  def begin_cut(*options)
+    @cut = E2E::Cut.new(@one.port, "-n", CLIENTS, "-d", SECONDS, "-t", EVERY, "-c", [CLIENTS / 10, 100].min, "-r", 1.5, *options)
+  end
+
+  # Runs the block about once a second until the clients have had their time.
+  def each_second
+    count = 0
+    until @cut.wait(1)
+      yield count
+      count += 1
+    end
+    count
+  end
+
+  def finish
+    found = @cut.finish
+    puts "#{E2E::COMMAND}, #{name}: #{JSON.generate(found)}" if LONG
+    found
+  end
+
+  def assert_whole(found)
+    assert_equal [0, 0, 0], found.values_at("lost", "doubled", "silent"), found.inspect
+    assert_operator found["delivered"], :>, found["published"], found.inspect
+    assert_operator found["cuts"], :>, CLIENTS, found.inspect
+    assert_operator found["replay"]["p99"], :<=, REPLAY_MS, found.inspect if LONG
+  end
+
+  def assert_nothing_reset(found)
+    assert_whole(found)
+    assert_equal 0, found["resets"], found.inspect
+  end
+
+  def test_clients_are_cut
+    begin_server
+    begin_cut
+    assert_equal 0, finish.tap { |found| assert_nothing_reset(found) }["unsure"]
+  end
+
+  # All at once, as when a network ends: each comes back within a second.
+  def test_all_are_cut_at_once
+    begin_server
+    begin_cut("-S")
+    assert_nothing_reset(finish)
+  end
+
+  def test_a_reload_each_second
+    begin_server
+    begin_cut
+    reloads = each_second { assert_equal 0, ctl("reload").last.exitstatus, @one.stderr }
+    assert_operator reloads, :>, 2
+    assert_nothing_reset(finish)
+  end
+
+  def test_a_second_frontend
+    begin_server(frontends: 2)
+    begin_cut
+    assert_nothing_reset(finish)
+  end
+
+  # Its history is gone: each client gets a reset, and all of what follows.
+  def test_a_frontend_that_is_killed
+    begin_server
+    begin_cut
+    killed = 0
+    each_second do |second|
+      next unless second % (LONG ? 30 : 4) == 2
+
+      Process.kill(:KILL, frontend)
+      killed += 1
+    end
+    found = finish
+    assert_whole(found)
+    assert_operator killed, :>, 0
+    assert_operator found["resets"], :>=, CLIENTS, found.inspect
+  end
+end
