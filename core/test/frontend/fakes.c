@@ -550,7 +550,7 @@ bool fake_tries_answer(int far, const char *answer)
 
 void fake_answers_bytes(int far, const char *p, size_t n)
 {
-    ok_named(send(far_of(far)->fd, p, n, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)n, "the worker answers");
+    ok_named(send_far(far_of(far), p, n) == (ssize_t)n, "the worker answers");
 }
 
 void fake_answers(int far, const char *answer)
