@@ -105,6 +105,7 @@ static const int calls[] = {
     SYS_pread64,
     SYS_pwrite64,
     SYS_preadv,
+    SYS_preadv2,
     SYS_pwritev,
     SYS_sendfile,
     SYS_splice,
