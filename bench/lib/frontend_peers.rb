@@ -5,11 +5,12 @@ require_relative "certificate"
 require_relative "peer"
 
 module Bench
-  # The servers of workloads/frontend.rb: kind :frontend. Oribi with a frontend; nginx and h2o as proxies in front of
+  # The servers of workloads/frontend.rb: kind :frontend. Oribi with a frontend; nginx, h2o and HAProxy as proxies in front of
   # the same Oribi on a unix socket, to which they keep connections; servers that speak TLS by themselves. All with the
   # same certificate, TLS 1.3 and AES-256-GCM.
   module FrontendPeers
     H2O = "h2o"
+    HAPROXY = "/usr/sbin/haproxy"
     NGINX = "/usr/sbin/nginx"
 
     module_function
@@ -52,6 +53,16 @@ module Bench
       end
     end
 
+    # Its certificate and key stand in one file.
+    def haproxy(command, site)
+      Certificate.ready
+      pem = File.join(site.dir, "haproxy.pem")
+      File.write(pem, File.read(Certificate::PEM) + File.read(Certificate::KEY))
+      before(command, site) do |socket|
+        [HAPROXY, "-db", "-f", Peers.config(site.dir, "haproxy-frontend.cfg", listen: site.listen, socket: socket, pem: pem)]
+      end
+    end
+
     def puma(site)
       Certificate.ready
       env, argv = Peers.puma(site, workers: 0, threads: 5)
@@ -86,6 +97,10 @@ module Bench
       peer("h2o-oribi-tls", "h2o with TLS before Oribi (Rack)", :frontend, [H2O, File.join(ROOT, "ruby/lib/oribi/oribi.so")],
             version: [H2O, "--version"]) do |site|
         h2o("ruby/exe/oribi", site)
+      end,
+      peer("haproxy-oribi-tls", "HAProxy with TLS before Oribi (Rack)", :frontend, [HAPROXY, File.join(ROOT, "ruby/lib/oribi/oribi.so")],
+            version: [HAPROXY, "-v"]) do |site|
+        haproxy("ruby/exe/oribi", site)
       end,
       peer("puma-tls", "Puma with TLS, 5 threads", :frontend, ["puma"], lacks: %i[workers h2]) { |site| puma(site) },
       peer("falcon-tls", "Falcon with TLS", :frontend, ["falcon"], stop: :INT) { |site| falcon(site) },

@@ -10,7 +10,7 @@ module Bench
   missing = H2load.missing
   own = %w[oribi-frontend oribi-psgi-frontend]
   secure = %w[oribi-tls oribi-psgi-tls]
-  proxies = %w[nginx-oribi-tls nginx-oribi-psgi-tls h2o-oribi-tls]
+  proxies = %w[nginx-oribi-tls nginx-oribi-psgi-tls h2o-oribi-tls haproxy-oribi-tls]
   others = %w[puma-tls falcon-tls]
   hundred = { app: BODIES_APPS, round_min: 1.0 }
 
@@ -24,7 +24,7 @@ module Bench
   end
   %w[full resumed].each do |kind|
     Handshakes.define("frontend-handshakes-#{kind}", about: "TLS 1.3, #{kind} handshakes, nothing else", kind: kind, round_min: 1.0,
-                                                 servers: %w[oribi-tls nginx-return-tls h2o-oribi-tls] + others) { Request.new }
+                                                 servers: %w[oribi-tls nginx-return-tls h2o-oribi-tls haproxy-oribi-tls] + others) { Request.new }
   end
   if missing
     warn missing

@@ -13,7 +13,7 @@ module Bench
   class FrontendIdle < Workload
     register "frontend-idle", about: "memory of a silent connection over TLS, after one answer", family: "frontend", weight: 3, quick: false
 
-    SERVERS = %w[oribi-tls oribi-psgi-tls nginx-oribi-tls h2o-oribi-tls].freeze
+    SERVERS = %w[oribi-tls oribi-psgi-tls nginx-oribi-tls h2o-oribi-tls haproxy-oribi-tls].freeze
     PROTOCOLS = { "h1" => "HTTP/1.1", "h2" => "HTTP/2" }.freeze
     COUNT = 10_000
     FEW = 4000

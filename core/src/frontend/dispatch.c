@@ -284,6 +284,7 @@ static int give(struct oribi__upstream_request *call)
     }
     if (channel->ring)
         oribi_channel_ring_sent(channel->ring);
+    frontend->dispatch->woken_us = frontend->reactor.now_us;
     oribi_frontend_slot_count(&frontend->slot->passed_count, 1);
     atomic_fetch_add_explicit(&frontend->config->board.slots->handed_off, 1,
                               memory_order_relaxed); /* its taker subtracts */

@@ -26,6 +26,7 @@ struct oribi__dispatch {
     struct oribi__upstream_request *last;
     struct oribi__dispatch_worker *workers; /* by slot + 1 */
     uint32_t out_waiting;                   /* calls of ours in the hand-off queue, as far as we know */
+    int64_t woken_us;                       /* when a worker was last woken for one */
 };
 
 int oribi__dispatch_init(struct oribi__frontend *frontend); /* 0 or ORIBI_ENOMEM */

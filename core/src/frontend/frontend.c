@@ -287,10 +287,9 @@ static int64_t wait_ms(const struct oribi__frontend *frontend)
         return 0;
     int64_t now_ms = frontend->reactor.now_ms;
     int64_t at_ms = oribi_earlier(oribi_timers_next_at(&frontend->timers), oribi__publish_due(frontend));
+    at_ms = oribi_earlier(at_ms, oribi__untaken_due_ms(frontend));
     if (frontend->dispatch->first)
         at_ms = oribi_earlier(at_ms, now_ms + (frontend->calls_out ? BUSY_LOOK_MS : RETRY_MS));
-    if (oribi__untaken_waits(frontend))
-        at_ms = oribi_earlier(at_ms, now_ms + ORIBI__UNTAKEN_MS);
     if (oribi_log_waits() || oribi_access_log_waits(frontend->answers->access_log))
         at_ms = oribi_earlier(at_ms, now_ms + ORIBI_LOG_RETRY_MS);
     return at_ms == INT64_MAX ? -1 : at_ms > now_ms ? at_ms - now_ms : 0;

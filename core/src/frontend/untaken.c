@@ -1,9 +1,12 @@
-/* Requests in rings that nobody takes; see the header.
+/* Requests that nobody takes; see the header.
  *
  * A frontend gives a worker with short calls several requests at a time. When one of these calls turns out long, what
  * lies behind it waits for the worker's helper, which may be parked. The ring says whether a request was begun, and the
  * one who takes it back has it alone (base/ring.h), so that its method does not matter. A worker that is in no call and
- * takes nothing is stopped; it is given nothing for a while. */
+ * takes nothing is stopped; it is given nothing for a while.
+ *
+ * The kernel wakes one worker for a request in the hand-off queue. A worker that a signal stops may take this wake-up
+ * along: when the queue keeps the request although a worker is idle, another one is woken. */
 #include "frontend/untaken.h"
 #include "frontend/channel.h"
 #include "frontend/dispatch.h"
@@ -48,9 +51,35 @@ static void look(struct oribi__channel *channel, int64_t now_us)
     oribi__dispatch_add(call, true);
 }
 
+static bool any_is_idle(const struct oribi_scoreboard *board)
+{
+    for (uint32_t i = 0; i < board->count; i++)
+        if (atomic_load_explicit(&board->slots[i].state, memory_order_relaxed) == ORIBI_SLOT_IDLE)
+            return true;
+    return false;
+}
+
+/* May a stopped worker have the wake-up for what lies in the hand-off queue? */
+static bool lies_in_queue(const struct oribi__frontend *frontend)
+{
+    return frontend->dispatch->out_waiting > 0 && any_is_idle(&frontend->config->board);
+}
+
+static void wake_another(struct oribi__frontend *frontend)
+{
+    int64_t now_us = frontend->reactor.now_us;
+    int64_t complete_us;
+    if (now_us - frontend->dispatch->woken_us < STOPPED_US || !lies_in_queue(frontend))
+        return;
+    frontend->dispatch->woken_us = now_us;
+    if (oribi_handoff_waiting(&frontend->config->handoff, &complete_us))
+        oribi_handoff_notify(&frontend->config->handoff);
+}
+
 void oribi__untaken_turn(struct oribi__frontend *frontend)
 {
     struct oribi__channel *next;
+    wake_another(frontend);
     int64_t now_us = frontend->reactor.now_us;
     for (struct oribi__channel *channel = frontend->channels->out_first; channel; channel = next) {
         next = channel->next; /* the last that went out come first: the oldest becomes the first in the queue */
@@ -59,10 +88,12 @@ void oribi__untaken_turn(struct oribi__frontend *frontend)
     }
 }
 
-bool oribi__untaken_waits(const struct oribi__frontend *frontend)
+int64_t oribi__untaken_due_ms(const struct oribi__frontend *frontend)
 {
     for (const struct oribi__channel *channel = frontend->channels->out_first; channel; channel = channel->next)
         if (!channel->taken)
-            return true;
-    return false;
+            return frontend->reactor.now_ms + ORIBI__UNTAKEN_MS;
+    if (lies_in_queue(frontend))
+        return (frontend->dispatch->woken_us + STOPPED_US) / 1000 + 1;
+    return INT64_MAX;
 }

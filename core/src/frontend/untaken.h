@@ -1,9 +1,10 @@
 /* Requests that lie in the rings of workers: where the worker's call turns out long, or the worker is stopped, a
- * request that it has not begun to read is taken back and goes to another worker. */
+ * request that it has not begun to read is taken back and goes to another worker. For one that lies in the hand-off
+ * queue another worker is woken. */
 #ifndef ORIBI_FRONTEND_UNTAKEN_H
 #define ORIBI_FRONTEND_UNTAKEN_H
 
-#include <stdbool.h>
+#include <stdint.h>
 
 struct oribi__frontend;
 
@@ -12,7 +13,7 @@ enum { ORIBI__UNTAKEN_MS = 2 }; /* after so long a request may be taken back, be
 /* Once a turn, before requests are given to workers. */
 void oribi__untaken_turn(struct oribi__frontend *frontend);
 
-/* Is there a request that its worker may not have begun to read? Then the next turn comes within ORIBI__UNTAKEN_MS. */
-bool oribi__untaken_waits(const struct oribi__frontend *frontend);
+/* When the next turn has to come for a request that no worker may have begun to read; INT64_MAX: there is none. */
+int64_t oribi__untaken_due_ms(const struct oribi__frontend *frontend);
 
 #endif

@@ -40,6 +40,7 @@ static struct oribi_frontend_config config;
 static struct oribi_frontend_slot counters[ORIBI_FRONTENDS_MAX]; /* the first is the frontend's */
 static struct far fars[FAKE_FARS_MAX];
 static uint32_t last_woken;
+static int fars_woken;
 static int far_count;
 static struct oribi_buf handed[FAKE_FARS_MAX]; /* the request that came with the channel, for fake_asked() */
 static int control_fd = -1;
@@ -444,9 +445,9 @@ int fake_take(uint32_t worker)
 {
     struct oribi_handoff_item item;
     int code;
-    do
-        code = oribi_handoff_take(&config.handoff, text, TEXT_CAP, &item);
-    while (code == ORIBI_HANDOFF_WAKEUP);
+    fars_woken = 0;
+    while ((code = oribi_handoff_take(&config.handoff, text, TEXT_CAP, &item)) == ORIBI_HANDOFF_WAKEUP)
+        fars_woken++;
     if (code != 0)
         return -1;
     atomic_fetch_sub(&config.board.slots->handed_off, 1);
@@ -460,6 +461,11 @@ int fake_take(uint32_t worker)
     oribi_buf_append(&handed[far], item.bytes.p, item.bytes.n);
     own(&fars[far], (uint16_t)(worker + 1));
     return far;
+}
+
+int fake_wakeups(void)
+{
+    return fars_woken;
 }
 
 uint32_t fake_waiting(void)

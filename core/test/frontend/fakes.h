@@ -122,6 +122,7 @@ uint32_t fake_average_of(uint32_t worker);
 
 int fake_take(uint32_t worker);       /* the worker takes the oldest request of the hand-off queue */
 int fake_far_new(int fd);             /* takes the descriptor, which came by another way */
+int fake_wakeups(void);               /* that the last fake_take() found in front of it, or alone */
 uint32_t fake_waiting(void);          /* messages in the hand-off queue */
 const char *fake_asked(int far);      /* what has come since the last call, without heads of channels; "" for nothing */
 size_t fake_asked_len(void);          /* bytes of the last result, which may hold zeros */

@@ -192,6 +192,32 @@ static void test_a_worker_in_a_long_call_is_given_nothing(void)
     fake_end();
 }
 
+/* The kernel has woken one worker for the request in the hand-off queue. */
+static void test_of_a_stopped_worker_another_is_woken(void)
+{
+    for (int idle = 0; idle < 2; idle++) {
+        fake_begin((struct fake_setup){.workers = 2});
+        atomic_store(&fake_slot(0)->state, idle ? ORIBI_SLOT_IDLE : ORIBI_SLOT_BUSY);
+        atomic_store(&fake_slot(1)->state, idle ? ORIBI_SLOT_IDLE : ORIBI_SLOT_BUSY);
+        (void)fake_submit(get);
+        fake_dispatch();
+        for (int i = 0; i < 3; i++) {
+            ok(!idle || fake_wait_ms() > 0);
+            fake_passes_ms(STOPPED_US / 1000);
+            fake_turn();
+            fake_turn();
+        }
+        ok(fake_take(0) >= 0);
+        ok_eq(fake_wakeups(), 0);
+        ok_eq(fake_take(0), -1);
+        ok_named(fake_wakeups() == 3 * idle, "%d wake-ups, workers are %s", fake_wakeups(), idle ? "idle" : "busy");
+        fake_passes_ms(STOPPED_US / 1000);
+        fake_turn();
+        ok(fake_take(0) == -1 && fake_wakeups() == 0);
+        fake_end();
+    }
+}
+
 int main(void)
 {
     test_behind_a_long_call_a_request_goes_to_another_worker();
@@ -201,5 +227,6 @@ int main(void)
     test_of_several_threads_another_takes_it();
     test_the_next_turn_looks();
     test_a_worker_in_a_long_call_is_given_nothing();
+    test_of_a_stopped_worker_another_is_woken();
     return done_testing();
 }

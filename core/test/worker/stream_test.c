@@ -307,6 +307,17 @@ static void waits_in_vain(struct oribi_req *req)
     ok_eq(oribi_reply_end(req), ORIBI_ECLOSED);
 }
 
+/* Reads until the kernel has heard of it: acknowledgements may be late on a machine that has other work. */
+static void read_and_acknowledge(void)
+{
+    int fd = app_site->worker->reactor.conns->watch.fd;
+    int64_t queued = oribi_os_send_queue(fd);
+    int64_t start = real_ms();
+    while (oribi_os_send_queue(fd) >= queued && real_ms() - start < 5000)
+        if (!client_read(app_client))
+            pause_ms(1);
+}
+
 /* The reader reads what the kernel holds for it, slowly, while the socket has no room yet: that is progress too. */
 static void waits_for_a_slow_reader(struct oribi_req *req)
 {
@@ -324,7 +335,8 @@ static void waits_for_a_slow_reader(struct oribi_req *req)
         oribi_worker_wake(app_site->worker);
         result = oribi_reply_wait(req);
         pass_ms(30000);
-        (void)client_read(app_client);
+        if (app_site->worker->reactor.conns)
+            read_and_acknowledge();
     }
     ok_eq(result, 0);
     ok(i > 2);
