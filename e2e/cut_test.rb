@@ -95,7 +95,7 @@ E2E.suite("cut", transports: %i[tcp]) do
   # Nobody is cut: what happens to workers closes no socket, and loses no message but those of a call that was killed.
   def test_a_reload_and_a_killed_worker_each_second
     begin_server
-    begin_cut("-n", CLIENTS * 2, "-t", 1_000_000, "-r", 0.5)
+    begin_cut("-n", CLIENTS * 2, "-t", 1_000_000_000, "-r", 0.5)
     killed = 0
     reloads = each_second do
       killed += kill_worker

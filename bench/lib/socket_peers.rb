@@ -33,11 +33,6 @@ module Bench
                                                                    lacks: %i[publish http], command: lambda { |site|
                                                                      [{}, ["/usr/bin/python3", config("sockets-python.py"), site.listen]]
                                                                    }),
-      Peer.new("cable-puma", "Action Cable on Puma", :sockets, needs: ["puma", "gem:actioncable"], version: %w[puma --version], lacks: [:publish],
-                                                               command: lambda { |site|
-                                                                 [{ "RAILS_ENV" => "production" }, ["puma", "-b", "tcp://#{site.listen}", "-t", "5:5", "-w", 0,
-                                                                                                     "-e", "production", config("sockets-cable.ru")]]
-                                                               }),
       Peer.new("bare-sockets", "bare write loop", :sockets_reference, needs: ["cc"], package: "script/setup run", command: ->(_) { raise "no server by itself" })
     ].freeze
   end

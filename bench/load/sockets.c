@@ -1,16 +1,16 @@
 /* WebSockets of one process: how fast they echo, how long a message to all of them takes, or just many of them.
  *
- *     sockets ADDRESS:PORT -m echo   [-p PATH] [-n SOCKETS] [-d SECONDS] [-w WARM_UP_S] [-b BYTES] [-A]
+ *     sockets ADDRESS:PORT -m echo   [-p PATH] [-n SOCKETS] [-d SECONDS] [-w WARM_UP_S] [-b BYTES]
  *     sockets ADDRESS:PORT -m fanout [-p PATH] [-n SOCKETS] [-P PUBLISH_PATH] [-r RATE] [-d SECONDS] [-b BYTES]
  *     sockets ADDRESS:PORT -m idle   [-p PATH] [-n SOCKETS]
  *     sockets PORT         -m bare   [-n SOCKETS] [-r RATE] [-b BYTES]
  *
- * All but bare say "open" when all sockets are. echo: each socket sends a message when it has the last one back; -A: as
- * Action Cable's clients do, to a channel Echo. fanout: `POST PUBLISH_PATH` RATE times a second, or a message of the
- * first socket's ("-"), or nothing, since messages come by themselves (""); each socket gets it, and the time counts
- * from then. idle: says "ready" and stays until its input ends. bare: the reference of fanout, a server that does
- * nothing but write: SOCKETS handshakes, then a frame of BYTES to each of them with write(2), RATE times a second; ends
- * with its input. One line of JSON: messages (or deliveries), errors, seconds, times in ms. */
+ * All but bare say "open" when all sockets are. echo: each socket sends a message when it has the last one back.
+ * fanout: `POST PUBLISH_PATH` RATE times a second, or a message of the first socket's ("-"), or nothing, since messages
+ * come by themselves (""); each socket gets it, and the time counts from then. idle: says "ready" and stays until its
+ * input ends. bare: the reference of fanout, a server that does nothing but write: SOCKETS handshakes, then a frame of
+ * BYTES to each of them with write(2), RATE times a second; ends with its input. One line of JSON: messages (or
+ * deliveries), errors, seconds, times in ms. */
 #define _GNU_SOURCE
 #include "socket_client.h"
 
@@ -35,7 +35,6 @@ static struct {
     double warm_s;
     double rate;
     uint32_t bytes;
-    bool cable;
 } setup = {.mode = "echo",
            .path = "/echo",
            .publish = "/publish?channel=a",
@@ -44,12 +43,6 @@ static struct {
            .warm_s = 1,
            .rate = 2,
            .bytes = 100};
-
-/* Action Cable: a subscription, and a message of 50 bytes to it. */
-static const char cable_subscribe[] = "{\"command\":\"subscribe\",\"identifier\":\"{\\\"channel\\\":\\\"Echo\\\"}\"}";
-static const char cable_message[] =
-    "{\"command\":\"message\",\"identifier\":\"{\\\"channel\\\":\\\"Echo\\\"}\",\"data\":"
-    "\"{\\\"t\\\":\\\"xxxxxxxxxxxxxxxxxxxxxxx\\\"}\"}";
 
 static struct member *members;
 static char text[BYTES_MAX];
@@ -75,17 +68,7 @@ static void say(struct member *m)
 
 static void on_opened(struct socket_client *client)
 {
-    open_count += !setup.cable; /* else when the subscription is confirmed */
-    if (setup.cable)
-        (void)socket_send(client, SOCKET_TEXT, cable_subscribe, sizeof(cable_subscribe) - 1);
-}
-
-/* True: it is the answer to a message. */
-static bool is_of_cable(const char *p)
-{
-    bool typed = strstr(p, "\"type\":") != NULL;
-    open_count += strstr(p, "confirm_subscription") != NULL;
-    return !typed && strstr(p, "\"identifier\":");
+    open_count++;
 }
 
 static void on_message(struct socket_client *client, char *p, size_t n)
@@ -101,9 +84,7 @@ static void on_message(struct socket_client *client, char *p, size_t n)
             note((now - strtod(p, NULL)) * 1e3);
         return;
     }
-    if (setup.cable && !is_of_cable(p))
-        return;
-    if (!setup.cable && (n != setup.bytes || memcmp(p, text, n) != 0))
+    if (n != setup.bytes || memcmp(p, text, n) != 0)
         errors++;
     if (counting) {
         messages++;
@@ -190,6 +171,15 @@ static void publish(int fd, uint32_t number)
     errors += send(fd, request, (size_t)n, MSG_NOSIGNAL) != n;
 }
 
+/* Messages that have not come yet. */
+static uint64_t missing(uint32_t number)
+{
+    uint64_t count = 0;
+    for (uint32_t i = 0; i < setup.sockets; i++)
+        count += number - members[i].got;
+    return count;
+}
+
 static double fanout(void)
 {
     char answer[BYTES_MAX];
@@ -210,9 +200,9 @@ static double fanout(void)
         if (fd >= 0)
             (void)recv(fd, answer, sizeof(answer), MSG_DONTWAIT);
     }
-    run_for(0.5);
-    for (uint32_t i = 0; i < setup.sockets && !bare; i++)
-        errors += number - members[i].got;
+    for (double end = http_now_s() + PATIENCE_S; missing(number) && !bare && http_now_s() < end;)
+        run_for(0.1);
+    errors += bare ? 0 : missing(number);
     return setup.seconds;
 }
 
@@ -303,7 +293,7 @@ static void usage(void)
 static void read_arguments(int argc, char **argv)
 {
     int option;
-    while ((option = getopt(argc, argv, "m:p:P:n:d:w:r:b:A")) != -1) {
+    while ((option = getopt(argc, argv, "m:p:P:n:d:w:r:b:")) != -1) {
         switch (option) {
         case 'm':
             setup.mode = optarg;
@@ -328,10 +318,6 @@ static void read_arguments(int argc, char **argv)
             break;
         case 'b':
             setup.bytes = (uint32_t)strtoul(optarg, NULL, 10);
-            break;
-        case 'A':
-            setup.cable = true;
-            setup.bytes = sizeof(cable_message) - 1;
             break;
         default:
             usage();
@@ -358,8 +344,6 @@ int main(int argc, char **argv)
     members = calloc(setup.sockets, sizeof(*members));
     times_ms = calloc(TIMES_MAX, sizeof(*times_ms));
     memset(text, 'x', sizeof(text));
-    if (setup.cable)
-        memcpy(text, cable_message, sizeof(cable_message) - 1);
     open_all();
     if (strcmp(setup.mode, "idle") == 0) {
         stay();

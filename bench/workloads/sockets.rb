@@ -88,8 +88,7 @@ module Bench
     private
 
     def echo(server, found, seconds)
-      cable = server.peer.key == "cable-puma" ? ["-A"] : []
-      cpu, round = with_cpu(server) { drive(server.listen, "-m", "echo", "-p", "/echo", "-n", COUNT, "-w", WARM_S, "-d", seconds.round(2), *cable) }
+      cpu, round = with_cpu(server) { drive(server.listen, "-m", "echo", "-p", "/echo", "-n", COUNT, "-w", WARM_S, "-d", seconds.round(2)) }
       found[:messages] << round["messages"] / round["seconds"]
       found[:cpu] << cpu * 1e6 / (round["messages"] * (round["seconds"] + WARM_S) / round["seconds"])
       found[:p99] << round["p99"]
@@ -216,10 +215,9 @@ module Bench
     def one(peer)
       progress("starting #{peer.name}")
       server = Running.new(peer, context).start
-      drive(server.listen, "-m", "echo", "-p", "/echo", "-n", 100, "-w", 0.5, "-d", 1) unless peer.key == "cable-puma" # what all share
+      drive(server.listen, "-m", "echo", "-p", "/echo", "-n", 100, "-w", 0.5, "-d", 1) # what all share
       before = memory(server)
-      cable = peer.key == "cable-puma" ? ["-A"] : []
-      IO.popen(driver(server.listen, "-m", "idle", "-p", "/echo", "-n", COUNT, *cable), "r+", err: context.log) do |pipe|
+      IO.popen(driver(server.listen, "-m", "idle", "-p", "/echo", "-n", COUNT), "r+", err: context.log) do |pipe|
         raise Running::Failed, "does not hold #{COUNT} sockets" unless pipe.gets == "open\n" && pipe.gets == "ready\n"
 
         sleep(1) # until what the handshakes took is given back
