@@ -128,7 +128,7 @@ E2E.suite("documents", transports: %i[tcp]) do
       "curl --silent" => "e2e/tutorial_test.rb"
     },
     "doc/benchmarks.md" => {
-      "script/setup bench" => ": hours of load", "bench/profile" => ": it measures", "bench/placement" => ": it measures"
+      "script/setup bench" => ": hours of load", "bench/profile" => ": it measures"
     },
     "doc/files.md" => { "oribi --static" => "e2e/files_recipes_test.rb" },
     "doc/monitoring.md" => { "cp examples/monitoring" => "e2e/monitoring_test.rb" },
@@ -195,7 +195,7 @@ E2E.suite("documents", transports: %i[tcp]) do
   PERL
 
   # Words of a configuration file; bind is no function of Perl's own there.
-  BEFORE = E2E::RUBY ? "" : "BEGIN { package Words; *{\"main::$_\"} = sub {} for qw(bind acme acme_terms) }\n"
+  BEFORE = E2E::RUBY ? "" : "BEGIN { package Words; *{\"main::$_\"} = sub {} for qw(bind acme acme_terms history) }\n"
 
   def blocks(name, language) = page(name).scan(/^```#{language}\n(.*?)^```$/m).flatten
 

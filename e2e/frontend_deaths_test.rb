@@ -209,7 +209,7 @@ E2E.suite("frontend_deaths", transports: %i[tcp]) do
     client&.close
   end
 
-  # The first request goes through the hand-off queue, for which the kernel wakes one worker: of two one after the other.
+  # The first request goes through the hand-off queue, for which the kernel wakes one worker: each of two in turn.
   def test_a_worker_that_is_stopped_keeps_no_wake_up
     2.times do |i|
       serve("--workers", "2", "--frontends", "1", address: "tcp://127.0.0.1:%{port}?frontend=on")

@@ -27,10 +27,8 @@ module Bench
     TROUBLED = [*KNOWN, "Oribi (Rack), 5 threads", "puma-cluster", "pitchfork"].freeze
     REDIS = File.join(ROOT, "doc/redis.md")
     # Clients of Redis that stand beside each other, and the heads of their columns.
-    REDIS_PAIRS = { [Targets::PERL, "Redis::Fast"] => "Perl: Redis::Fast", [Targets::PERL, "hiredis in C"] => "Perl: hiredis in C",
-                    [Targets::PERL, "Oribi::Redis (Perl), pipeline"] => "Perl: a pipeline",
-                    [Targets::RUBY, "redis-client, hiredis"] => "Ruby: redis-client, hiredis",
-                    ["redis-client, oribi", "redis-client, hiredis"] => "redis-client with our driver: with hiredis" }.freeze
+    REDIS_PAIRS = { [Targets::PERL, "Redis::Fast"] => "Perl: Redis::Fast",
+                    [Targets::RUBY, "redis-client, hiredis"] => "Ruby: redis-client, hiredis" }.freeze
     FRONTEND_READ = "CPU includes the frontend or proxy. \"!\": answers were wrong or missing. Empty: not measured."
     # What of the frontend's workloads stands in the document, and in words.
     FRONTEND = { "frontend-hop" => "HTTP/1.1, no TLS", "frontend-tls" => "HTTP/1.1, TLS", "frontend-h2" => "HTTP/2, TLS",
@@ -104,21 +102,22 @@ module Bench
 
     # Processor time of a request with and without the line, beside the server that needs the least of it.
     def forms
-      rows = FORMS.keys.product(LINES).filter_map { |workload, (language, own, line)| form_row(workload, language, own, line) }
-      return [] if rows.empty?
+      lines = FORMS.map do |workload, words|
+        told = LINES.filter_map { |language, own, line| form_words(workload, language, own, line) }
+        "- #{words}: #{told.join("; ")}" unless told.empty?
+      end
+      return [] unless lines.any?
 
-      title = "CPU µs of one request, whose application reads one parameter through Rack::Request or Plack::Request, " \
-              "medians of rounds in turn. #{machine(FORMS.keys.first)}."
-      [title, "", *table([["request", "", "Oribi", "with the line", "saves", "best other server", "its CPU µs"], *rows], right: [2, 3, 4, 6])]
+      ["CPU µs of one request whose application reads one parameter: without the line, with it, of the best other server. #{machine(FORMS.keys.first)}.", "",
+       *lines.compact]
     end
 
-    def form_row(workload, language, own, line)
+    def form_words(workload, language, own, line)
       mine, with = [own, line].map { |server| cpu_of(workload, server) }
       return unless mine && with
 
       best = others_of(workload, OWN.fetch(own), "cpu_us_per_request").min_by { |row| row[:median] }
-      saved = ((1 - ratio_of(workload, line, own)) * 100).round
-      [FORMS.fetch(workload), language, figure(mine), figure(with), "#{saved} %", best ? @findings.name_of(best[:server]) : "", figure(best)]
+      "#{language} #{figure(mine)}, #{figure(with)}#{", #{@findings.name_of(best[:server])} #{figure(best)}" if best}"
     end
 
     # What servers still do while something goes wrong: requests per second and p99. only: the servers to show.
@@ -175,7 +174,6 @@ module Bench
     end
 
     def cpu_of(workload, server) = @findings.find(workload, server, "cpu_us_per_request")&.then { |row| row unless row[:values].empty? }
-    def ratio_of(workload, one, other) = @findings.ratio(workload, one, other, "cpu_us_per_request")
 
     # Results of servers of that kind, Oribi's left out.
     def others_of(workload, kind, metric)

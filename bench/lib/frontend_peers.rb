@@ -5,9 +5,9 @@ require_relative "certificate"
 require_relative "peer"
 
 module Bench
-  # The servers of workloads/frontend.rb: kind :frontend. Oribi with a frontend; nginx, h2o and HAProxy as proxies in front of
-  # the same Oribi on a unix socket, to which they keep connections; servers that speak TLS by themselves. All with the
-  # same certificate, TLS 1.3 and AES-256-GCM.
+  # The servers of workloads/frontend.rb: kind :frontend. Oribi with a frontend; nginx, h2o and HAProxy as proxies in
+  # front of the same Oribi on a unix socket, to which they keep connections; servers that speak TLS by themselves. All
+  # with the same certificate, TLS 1.3 and AES-256-GCM.
   module FrontendPeers
     H2O = "h2o"
     HAPROXY = "/usr/sbin/haproxy"

@@ -56,7 +56,7 @@ class BenchRedisTest < Minitest::Test
       File.write(path, [*header, *rows].map { |line| "#{JSON.generate(line)}\n" }.join)
       findings = Bench::Findings.new(path)
       table = Bench::Documents.new(findings).send(:redis).grep(/\A\|/).drop(2).map { |line| line.split("|").map(&:strip).drop(1) }
-      assert_equal [["a GET", "1.33", "", "", "1.01", ""]], table
+      assert_equal [["a GET", "1.33", "1.01"]], table
       found = Bench::Targets.check(findings).map { |row| row.values_at(:own, :other, :found, :wanted, :verdict) }
       assert_equal [["Oribi::Redis (Perl)", "Redis::Fast", 1.33, "≥ 1.2", "reached (+11 %)"],
                     ["Oribi::Redis (Ruby)", "redis-client, hiredis", 1.01, "≥ 1.15", "missed (-12 %)"]], found

@@ -186,7 +186,10 @@ static bool take_new(struct hop *hop)
 {
     static char room[ORIBI_HANDOFF_BYTES_MAX + 2048];
     struct oribi_handoff_item item;
-    if (oribi_handoff_take(&config.handoff, room, sizeof(room), &item) != 0)
+    int code;
+    while ((code = oribi_handoff_take(&config.handoff, room, sizeof(room), &item)) == ORIBI_HANDOFF_WAKEUP)
+        continue;
+    if (code != 0)
         return false;
     expect(item.fd >= 0 && item.channel > 0 && item.channel <= FARS && item.body_fd < 0);
     struct far_end *far = hop->fars;

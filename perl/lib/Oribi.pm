@@ -181,8 +181,8 @@ Then, in a clone of the repository and in the folder of F<app.psgi>:
 From Starman, Starlet, Gazelle or uWSGI: F<moving.md> (L</DOCUMENTS>).
 
 Without a C compiler, C<cpanm --pureperl> installs L<Oribi::Pure>, which serves in Perl alone. Take Twiggy, Feersum or
-Mojolicious' own server for applications of the event loop. For WebSockets the application takes the socket
-(F<streaming.md>).
+Mojolicious' own server for applications of the event loop; WebSockets and event streams need none (F<websocket.md>,
+F<events.md>).
 
 =head1 METHODS
 
@@ -279,6 +279,10 @@ The bytes behind an C<Upgrade> request whose client did not wait for the answer,
 Code that sends an interim answer: C<< $env->{'psgix.informational'}->(103, [Link => '</style.css>; rel=preload']) >>.
 Does nothing for HTTP/1.0 clients and once the answer has begun. Absent with C<early_hints> off, for proxies that do not
 understand interim answers (nginx before 1.29).
+
+=item oribi.websocket, oribi.events
+
+There for the handshake of a WebSocket, and for a request for an event stream (F<websocket.md>, F<events.md>).
 
 =item oribi.queue_us
 

@@ -29,4 +29,6 @@ like $@, qr/a wide character/, 'a binary message of characters';
 eval { $socket->send(undef) };
 like $@, qr/an undefined value/, 'nothing to send';
 
+is `$^X @{[map { "-I$_" } @INC]} -e 'use Oribi::Test' 2>&1`, '', 'Oribi::Test loads without a warning';
+
 done_testing;

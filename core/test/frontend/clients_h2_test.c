@@ -490,6 +490,7 @@ static void test_the_loop_waits_until_the_first_deadline(void)
     ok_eq(fake_wait_ms(), ASLEEP_AFTER_MS);
     fake_passes_ms(100);
     ok_eq(fake_wait_ms(), ASLEEP_AFTER_MS - 100);
+    atomic_store(&fake_slot(0)->state, ORIBI_SLOT_BUSY); /* an idle one would be looked for (untaken.c) */
     fake_asks(client, get);
     fake_settle();
     fake_passes_ms(ASLEEP_AFTER_MS);

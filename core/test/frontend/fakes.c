@@ -167,7 +167,10 @@ void fake_reloads(void)
 static void end_workers(void)
 {
     struct oribi_handoff_item item;
-    while (oribi_handoff_take(&config.handoff, text, TEXT_CAP, &item) >= 0) {
+    int code;
+    while ((code = oribi_handoff_take(&config.handoff, text, TEXT_CAP, &item)) >= 0) {
+        if (code == ORIBI_HANDOFF_WAKEUP)
+            continue;
         oribi_os_close(item.fd);
         oribi_os_close(item.body_fd);
         if (item.ring_fd > 0)

@@ -64,54 +64,9 @@ A head may have 128 fields and a mebibyte, the name of a field 1024 bytes. More 
 
 =head1 DIFFERENCES
 
-HTTP::Parser::XS takes heads that other programs on the way may read in another way. These are -1 here.
-
-In requests: a line that ends with LF alone; a folded line; a method that is no token, has more than 32 bytes or is
-PROXY; more than one space in the request line; a target that is neither a path nor an http URI, C<*> (but for OPTIONS) or the
-authority of CONNECT; a control, a space, C<"> C<#> C<< < >> or C<< > >> in it, so no fragment; white space in front of
-a colon; a name that is no token; a control in a value; HTTP/1.1 without Host, with an invalid one or with two; a second
-Content-Length, Transfer-Encoding or Content-Type, and a second Authorization or Expect with another value; a
-Content-Length that is no number; Transfer-Encoding with Content-Length, in HTTP/1.0, or of anything but C<chunked>; an
-Expect of anything but C<100-continue>; a name that is Content-Length, Transfer-Encoding or Host but for underscores; a
-path with a C<%> without two hexadecimal digits, which both refuse.
-
-In responses: a line that ends with LF alone; a folded line; a status of other than three digits from 100 on; anything but
-one space around it; a control in the message; white space in front of a colon; a name that is no token, or too long (it
-is skipped there); a control in a value; a Content-Length that is no number; a second Content-Length or
-Transfer-Encoding, or both of them; Transfer-Encoding in HTTP/1.0.
-
-What is taken by both differs so:
-
-=over
-
-=item *
-
-White space behind a value is dropped. Values of Cookie that comes again are joined by C<; >, others by C<, > as there.
-
-=item *
-
-Fields with C<_> in the name, and Proxy, X-Sendfile-Type and X-Accel-Mapping, which no client is to set, are left out of
-an environment.
-
-=item *
-
-C<PATH_INFO> of C<http://example.com/a?b> is C</a>, and C<HTTP_HOST> is C<example.com>, whatever Host says. A C<%00> in a
-path becomes a NUL, behind which the rest stands. For CONNECT C<PATH_INFO> is empty.
-
-=item *
-
-HTTP/1.2 to HTTP/1.9 are C<HTTP/1.1>, as RFC 9110 wants it. Up to two empty lines in front of a request are skipped.
-
-=item *
-
-Entries that C<%env> has already are replaced; there a header is appended. With -1 C<%env> stays as it was; there a bad
-escape empties it.
-
-=item *
-
-A string of characters is read as its bytes. With characters over 255 it is -1.
-
-=back
+HTTP::Parser::XS takes heads that other programs on the way may read in another way: lines that end with LF alone, folded
+lines, white space before a colon, contradictory lengths and the like. These are -1 here; F<http-parser.md>
+(L<Oribi/DOCUMENTS>) lists them, and what both take in another way.
 
 =head1 SEE ALSO
 

@@ -170,7 +170,7 @@ package Oribi::Test::WebSocket {
         return $self;
     }
 
-    sub cut { close $_[0]{io}; return }
+    sub cut { CORE::close($_[0]{io}); return }
 
     sub _handshake {
         my ($self, $host, $path, $protocols, $headers) = @_;
