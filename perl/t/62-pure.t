@@ -44,6 +44,7 @@ my %route = (
     '/looks' => sub { my $is_there = defined $_[0]{'psgix.io'}; [200, [], [$is_there ? 'yes' : 'no']] },
     '/keeps' => sub { $kept = $_[0]{'psgix.io'}; [200, [], ['x']] },
     '/none' => sub { [204, [], []] },
+    '/as-get' => sub { $_[0]{REQUEST_METHOD} = 'GET'; [200, [], ['got']] },
     '/dies' => sub { die "told to\n" },
     '/dies-in-body' => sub { [200, [], Lines->new("one\n", sub { die "told to\n" })] },
     '/bad-header' => sub { [200, ["X-A" => "1\r\nX-B: 2"], ['x']] },
@@ -86,6 +87,7 @@ for my $transport (qw(tcp unix)) {
         is length $get->('/named')->{body}, -s "$dir/big", 'a file by its name';
         is $get->('/looks')->{body}, 'yes', 'a look at the socket changes nothing';
         is_deeply $server->get('/keeps')->{fields}{connection}, ['close'], 'keeping it ends the connection';
+        is $get->('/as-get', head => 1)->{status}, 200, 'HEAD, which the application takes for GET';
         is $get->('/none')->{status}, 204;
         is $get->('/framed')->{body}, 'hello', 'a body in chunks of the application';
         is $get->('/delayed')->{body}, 'later', 'delayed';

@@ -66,16 +66,17 @@ sub main { return Oribi::Pure::Command::run(@_) }
 # --- heads of requests ------------------------------------------------------------------------------------------------
 
 # Strict (RFC 9112 2-6, RFC 9110 5), with the verdicts of core/src/http: request_line.c, field_lines.c, head.c,
-# authority.c. A head that has arrived whole and is as usual is one match. Every other one goes through walk(), which
-# alone decides what is refused and what has not arrived yet. What the fields mean is kept: a client repeats them.
+# authority.c. A head that has arrived whole and is as usual is two matches. Every other one goes through walk(), which
+# alone decides what is refused and what has not arrived yet. What fields mean is kept: clients repeat them.
 package Oribi::Pure::Head 0.100 {
-    use constant { FIELDS_CAP => 256, METHOD_MAX => 32, KEYS_KEPT => 1000, BLOCK_KEPT => 4096 };
+    use constant { FIELDS_CAP => 256, METHOD_MAX => 32, KEYS_KEPT => 1000, HEADS_KEPT => 256, HEAD_BYTES_KEPT => 2048 };
 
     # Classes of bytes, for the inside of brackets.
     our $TOKEN = q{!#$%&'*+\-.^_`|~0-9A-Za-z};
     our $TEXT  = '\t\x20-\x7e\x80-\xff';
     my $HOST   = q{!$&'()*+,\-.;=_~0-9A-Za-z};
-    my $RAW    = '\x21\x24-\x3b\x3d\x3f-\x7e\x80-\xff';               # of a target
+    my $PATH   = '\x21\x24-\x3b\x3d\x40-\x7e\x80-\xff';
+    my $RAW    = "?$PATH";                                               # of a target
     my $STRICT = '\x21\x24-\x3b\x3d\x3f-\x5b\x5d\x5f\x61-\x7a\x7e';
 
     my %DEFAULT = (
@@ -92,60 +93,62 @@ package Oribi::Pure::Head 0.100 {
 
     my %KEY;    # what key_of() says of names that were met
 
-    # The limits of requests, with what parse() needs of them.
+    # What parse() goes by: limits; base, what each environment begins with, if it is to name the server; and the heads
+    # that it has met (known, by the minor version and the bytes of the fields).
     sub limits {
-        my %limits = (%DEFAULT, @_);
+        my %limits = (%DEFAULT, known => [{}, {}], @_);
         $limits{fields_max} = FIELDS_CAP if $limits{fields_max} > FIELDS_CAP;
         my $class = $limits{strict_target} ? $STRICT : $RAW;
         $limits{target} = qr/\G([$class]*+)/;
-        $limits{line} = qr{\A(?!CONNECT |PROXY )([A-Z]{3,7}+) (/[$class]*+) HTTP/1\.([01])\r\n};
-        $limits{usual} = qr{$limits{line}((?:[$TOKEN]{1,1024}+:[$TEXT]*+\r\n)*+)\r\n};
         return \%limits;
     }
 
     # parse(\%state, $limits, $bytes): the bytes begin at the first byte of a request, and only grow until there is a
     # verdict. Returns the head's length; 0 when more bytes are needed; or the negative status of a refusal, with
-    # state->{reason}. The state lives as long as the connection; state->{base} is what each environment begins with.
+    # state->{reason}.
     #
     # Sets state->{env}, the CGI part of the environment (PATH_INFO is still as it came), and state->{head}, which is
     # shared by requests and never changed: { env, minor, keep_alive, expect, upgrade, length (-1: chunked), has_body,
-    # host, port, dropped, minor, tail (the bytes it was made of) }.
+    # host, port, dropped }.
     sub parse {
         my ($state, $limits) = @_;
-        my ($result, $method, $target, $minor, $path, $query, $authority, $block, $head);
-        my ($head_max, $target_max) = @$limits{qw(head_bytes_max target_bytes_max)};
-        if ($_[2] =~ $limits->{line} && $+[2] - $-[2] <= $target_max) {
-            ($method, $target, $minor, $result) = ($1, $2, $3, $+[0]);
-            my $mark = index $target, '?';
-            ($path, $query) = $mark < 0 ? ($target, '') : (substr($target, 0, $mark), substr $target, $mark + 1);
-            $head = $state->{known};
-            if ($head && $head->{minor} == $minor && substr($_[2], $result, length $head->{tail}) eq $head->{tail}) {
-                $result += length $head->{tail};
-            } else {
-                $head = undef;
-                ($block, $result) = $_[2] =~ $limits->{usual} ? ($4, $+[0]) : ('', 0);
-                $result = 0 if $block =~ tr/\n// > $limits->{fields_max};
+        my ($length, $head, $method, $target, $path, $query, $minor) = 0;
+        if ($_[2] =~ m{\A(?!CONNECT |PROXY )([A-Z]{3,7}+) ((/[$PATH]*+)(?:\?([$RAW]*+))?+) HTTP/1\.([01])\r\n}o) {
+            ($method, $target, $path, $query, $minor) = ($1, $2, $3, $4, $5);
+            my $start = length($method) + length($target) + length " " . " HTTP/1.1\r\n";
+            my $end = index $_[2], "\r\n\r\n", $start - 2;
+            if ($end >= 0 && length $target <= $limits->{target_bytes_max} && !$limits->{strict_target}) {
+                $length = $end + 4 if $end + 4 <= $limits->{head_bytes_max};
+                my $block = substr $_[2], $start, $end + 2 - $start;
+                $head = $limits->{known}[$minor]{$block} // met($state, $limits, $minor, $block) if $length;
             }
-            $result = 0 if $result > $head_max;
-        }
-        if (!$result) {
-            ($result, my $line) = walk($state, $limits, substr($_[2], 0, $head_max));
-            return $result if $result < 0 || !$result && length $_[2] < $head_max;
-            return fault($state, 414, 'request line longer than head_bytes_max') if !$line;
-            return fault($state, 431, 'head longer than head_bytes_max') if !$result;
-            ($method, $target, $minor, $path, $query, $authority, $block) = @$line;
-            $head = undef;
         }
         if (!$head) {
+            my ($max, $line, $block, $authority) = $limits->{head_bytes_max};
+            ($length, $line) = walk($state, $limits, substr $_[2], 0, $max);
+            return $length if $length < 0 || !$length && length $_[2] < $max;
+            return fault($state, 414, 'request line longer than head_bytes_max') if !$line;
+            return fault($state, 431, 'head longer than head_bytes_max') if !$length;
+            ($method, $target, $minor, $path, $query, $authority, $block) = @$line;
+            $target = length $query ? "$path?$query" : $path if defined $authority;
             $head = meaning($state, $limits, $minor, $block, $authority);
-            return $head if !ref $head;
-            $state->{known} = length $block < BLOCK_KEPT && !defined $authority ? $head : undef;
         }
+        return $head if !ref $head;
         my %env = %{ $head->{env} };
-        @env{qw(REQUEST_METHOD REQUEST_URI PATH_INFO QUERY_STRING)} = ($method, $target, $path, $query);
-        $env{REQUEST_URI} = length $query ? "$path?$query" : $path if defined $authority;
+        @env{qw(REQUEST_METHOD REQUEST_URI PATH_INFO QUERY_STRING)} = ($method, $target, $path, $query // '');
         @$state{qw(head env)} = ($head, \%env);
-        return $result;
+        return $length;
+    }
+
+    # What good fields mean, kept for the next request with the same; a fault; or nothing for others.
+    sub met {
+        my ($state, $limits, $minor, $block) = @_;
+        return if $block !~ /\A(?:[$TOKEN]{1,1024}+:[$TEXT]*+\r\n)*+\z/o || $block =~ tr/\n// > $limits->{fields_max};
+        my $head = meaning($state, $limits, $minor, $block);
+        return $head if !ref $head || length $block > HEAD_BYTES_KEPT;
+        my $known = $limits->{known}[$minor];
+        %$known = () if keys %$known >= HEADS_KEPT;
+        return $known->{$block} = $head;
     }
 
     sub fault { my ($state, $status, $reason) = @_; $state->{reason} = $reason; return -$status }
@@ -269,7 +272,7 @@ package Oribi::Pure::Head 0.100 {
     sub meaning {
         my ($state, $limits, $minor, $block, $authority) = @_;
         my $fields = fields_of($block);
-        my %env = %{ $state->{base} || {} };
+        my %env = %{ $limits->{base} || {} };
         my ($shadow, $dropped) = (0, 0);
         if ($limits->{underscores_allow}) {
             my $all = @$fields;
@@ -302,8 +305,8 @@ package Oribi::Pure::Head 0.100 {
             return fault($state, 400, 'no Host field');
         }
         ($host, $port) = authority($authority) if defined $authority;
-        $env{SERVER_NAME} = $host if $host ne '' && $state->{base};
-        $env{SERVER_PORT} //= $port ne '' ? $port : 80 if $state->{base};
+        $env{SERVER_NAME} = $host if $host ne '' && $limits->{base};
+        $env{SERVER_PORT} //= $port ne '' ? $port : 80 if $limits->{base};
 
         my $has_body = defined $env{CONTENT_LENGTH} || defined $env{HTTP_TRANSFER_ENCODING};
         my ($length, $reason) = $has_body ? framing(\%env, $minor, $limits) : 0;
@@ -316,7 +319,7 @@ package Oribi::Pure::Head 0.100 {
         my %has = map { lc() => 1 } split /[ \t]*,[ \t]*/, $env{HTTP_CONNECTION} // '';
         $env{SERVER_PROTOCOL} = "HTTP/1.$minor";
         return {
-            tail => "$block\r\n", env => \%env, minor => $minor, expect => $expect, length => $length, dropped => $dropped,
+            env => \%env, minor => $minor, expect => $expect, length => $length, dropped => $dropped,
             has_body => $has_body, host => $host, port => $port,
             keep_alive => $has{close} ? 0 : $minor || $has{'keep-alive'} ? 1 : 0,
             upgrade => $minor && $has{upgrade} && exists $env{HTTP_UPGRADE} ? 1 : 0,    # RFC 9110 7.8: not in 1.0
@@ -583,18 +586,20 @@ package Oribi::Pure::Answer 0.100 {
     sub first_line { my ($status) = @_; return "HTTP/1.1 $status " . ($REASON{$status} // '') . "\r\n" }
     sub has_body { my ($status) = @_; return $status >= 200 && $status != 204 && $status != 304 }
 
+    my %FIRST_LINE = map { $_ => first_line($_) } grep { has_body($_) } keys %REASON;
+
     # The head of a usual answer, as head() would write it: HTTP/1.1, a body that is there, good headers whose names
     # have been seen, of the server's own none but the right Content-Length. Nothing for any other.
     sub usual {
         my ($status, $headers, $length, $date, $closes) = @_;
-        return if !has_body($status) || @$headers % 2 || @$headers > 64;
-        my $out = first_line($status);
+        no warnings 'uninitialized';
+        my $out = $FIRST_LINE{$status} // return;
+        return if @$headers % 2 || @$headers > 64;
         for (my $i = 0; $i < @$headers; $i += 2) {
             my ($name, $value) = @$headers[$i, $i + 1];
-            my $own = $OWN{ $name // '' };
-            return if !defined $own || !defined $value;
+            my $own = $OWN{$name} // return;
             if ($own eq '') {
-                return if $value !~ /\A[$TEXT]*[\x21-\x7e\x80-\xff]\z/o;
+                return if $value eq '' || $value =~ tr/\x20-\x7e\x80-\xff//c || ord(substr $value, -1) == 32;
                 $out .= "$name: $value\r\n";
             } elsif ($own ne 'content-length' || $value ne $length) {
                 return;
@@ -756,20 +761,23 @@ package Oribi::Pure::Answer 0.100 {
 
 # --- the worker -------------------------------------------------------------------------------------------------------
 
-# A connection is a hash: fh, fd, address (of the peer); state; in (bytes read and not yet used); base, known, head, env
-# (of Head::parse); body, temp, left, received, chunks (of the request); out, then source (a file whose bytes follow: fh,
-# pos, left), complete, closes (of the answer); deadline (0: none). Only the worker's loop reads and writes sockets.
+# A connection is a hash: fh, fd, address and port (of the peer); limits (of its listener); state; in (bytes read and
+# not yet used); head, env (of Head::parse); body, temp, left, received, chunks (of the request); out, then source (a
+# file whose bytes follow: fh, pos, left), complete, closes (of the answer); paused (not waited for input); deadline
+# (0: none). Only the worker's loop reads and writes sockets.
 package Oribi::Pure::Worker 0.100 {
     use Errno qw(EAGAIN EWOULDBLOCK EINTR EBADF);
 
     use constant {
-        HEAD => 0, BODY => 1, READY => 2, ANSWER => 3, LINGER => 4,
+        HEAD => 0, BODY => 1, LINGER => 2, READY => 3, ANSWER => 4,    # the first three are read
         READ_BYTES => 64 << 10, SMALL_BODY_BYTES => 128 << 10, TICK => 0.25, TURN_MAX => 1, ACCEPT_BATCH => 16,
         BACKLOG_TAKEN => 1024, CLEANUP_MAX => 1024, INTERIM_UNSENT_MAX => 128 << 10, LAST_CALL => 1, LINGER_SILENCE => 2,
         LINGER_MAX => 30, LINGER_BYTES_MAX => 256 << 20, ROOM_IDLE_MIN => 0.1,
     };
-    # A peer that has gone is a result of send(), no signal, where the system has this flag.
-    use constant NOSIGNAL => eval { Socket::MSG_NOSIGNAL() } // 0;
+    # Where the system has these flags, a peer that has gone is a result of send(), no signal, and sockets need not be
+    # made non-blocking.
+    use constant { NOSIGNAL => eval { Socket::MSG_NOSIGNAL() } // 0, DONTWAIT => eval { Socket::MSG_DONTWAIT() } // 0 };
+    use constant FLAGS => NOSIGNAL | DONTWAIT;
 
     # A Perl cut down to its base (perl-base of Debian) lacks these: then times are told in hundredths of a second, and
     # bodies are always in files.
@@ -786,10 +794,10 @@ package Oribi::Pure::Worker 0.100 {
 
     sub must_wait { return $! == EAGAIN || $! == EWOULDBLOCK || $! == EINTR }
 
-    our $calling;    # worker and connection of the running call: what exit() in it leaves behind
+    our ($serving, $calling);    # worker and connection of the running call: what exit() in it leaves behind
 
-    # Options with numbers in seconds and bytes; app; listeners: { fh, host, port }; processes, whose signals are heeded;
-    # alive: the reading end of a pipe that the parent keeps open, or undef; multiprocess; on_drain.
+    # Options with numbers in seconds and bytes; app; listeners: { fh, host, port }; processes, whose signals are
+    # heeded; alive: the reading end of a pipe that the parent keeps open, or undef; multiprocess; on_drain.
     sub new {
         my ($class, %given) = @_;
         my ($options, $now) = ($given{options}, clock());
@@ -801,10 +809,14 @@ package Oribi::Pure::Worker 0.100 {
             'psgi.nonblocking' => '', 'psgi.streaming' => 1, 'psgix.harakiri' => 1, 'psgix.cleanup' => 1,
             'psgix.input.buffered' => 1,
         );
+        for my $listener (@{ $given{listeners} }) {
+            my %base = (%constant, SERVER_NAME => $listener->{host}, SERVER_PORT => $listener->{port});
+            $listener->{limits} = Oribi::Pure::Head::limits(%$options, base => \%base);
+        }
         return bless {
-            %given, limits => Oribi::Pure::Head::limits(%$options), conns => {}, ready => [], rmask => '', wmask => '',
+            %given, conns => {}, ready => [], rmask => '', wmask => '',
             pid => $$, memory => 0, files => 0, calls => 0, calls_max => $calls_max, now => $now, next_tick => 0,
-            listening => 0, second => 0, constant => \%constant, signals => $given{processes}{signals},
+            listening => 0, second => 0, signals => $given{processes}{signals},
             ends_at => $options->{age_max} ? $now + $options->{age_max} * (1 + rand(0.125)) : 0,
         }, $class;
     }
@@ -814,13 +826,15 @@ package Oribi::Pure::Worker 0.100 {
     # Serves until it was told to stop and all connections have ended, or shutdown_timeout has passed.
     sub run {
         my ($self) = @_;
+        $serving = $self;
         $SIG{PIPE} = 'IGNORE' if !NOSIGNAL && exists $SIG{PIPE};
         vec($self->{rmask}, fileno $self->{alive}, 1) = 1 if $self->{alive};
         $self->listen_on(1);
-        until ($self->{draining} && (!%{ $self->{conns} } || $self->{now} >= $self->{drain_deadline})) {
-            if (my $c = shift @{ $self->{ready} }) { $self->call($c) if $c->{fh} }
-            else { $self->turn(TURN_MAX) }
-            $self->heed if %{ $self->{signals} };
+        my ($conns, $ready, $signals) = @$self{qw(conns ready signals)};
+        until ($self->{draining} && (!%$conns || $self->{now} >= $self->{drain_deadline})) {
+            $self->turn(@$ready ? 0 : TURN_MAX);
+            while (!%$signals && (my $c = shift @$ready)) { $self->call($c) if $c->{fh} }
+            $self->heed if %$signals;
             $self->drain if $self->{stops} && !$self->{draining};
         }
         my $left = keys %{ $self->{conns} };
@@ -875,22 +889,23 @@ package Oribi::Pure::Worker 0.100 {
     # no code of the application; complete requests are left in {ready}.
     sub turn {
         my ($self, $seconds) = @_;
+        $self->pause($_) for @{ $self->{ready} };
         my $count = select my $readable = $self->{rmask}, my $writable = $self->{wmask}, undef, $seconds;
         my $error = $count < 0 ? $! + 0 : 0;
         $self->{now} = clock();
         if ($count > 0) {
             my $conns = $self->{conns};
             if ($writable =~ tr/\0//c) {
-                for my $fd (bits_of($writable)) { $self->flush($conns->{$fd}) if $conns->{$fd} }
+                $self->flush($_) for grep {defined} @$conns{ bits_of($writable) };
             }
             for my $fd (bits_of($readable)) {
-                if (my $c = $conns->{$fd}) { $self->readable($c) if vec $self->{rmask}, $fd, 1 }
+                if (my $c = $conns->{$fd}) { $self->readable($c) if $c->{state} <= LINGER }
                 elsif ($self->{alive} && $fd == fileno $self->{alive}) {
                     vec($self->{rmask}, $fd, 1) = 0;
                     $self->{stops} = $self->{told} = 1;    # the parent has gone
                 }
-                elsif ($self->{listening}) {    # one at a time where siblings wait for connections too
-                    my $most = $self->{multiprocess} ? 1 : ACCEPT_BATCH;
+                elsif ($self->{listening}) {    # several at once where no sibling waits for them, and others wait for us
+                    my $most = $self->{multiprocess} || !%$conns ? 1 : ACCEPT_BATCH;
                     $self->accept_from($_, $most) for grep { fileno($_->{fh}) == $fd } @{ $self->{listeners} };
                 }
             }
@@ -949,6 +964,8 @@ package Oribi::Pure::Worker 0.100 {
 
     sub accept_from {
         my ($self, $listener, $count) = @_;
+        # Without the layer for buffers, which asks each new socket whether it is a terminal; psgix.io gets it.
+        BEGIN { ${^OPEN} = ":unix\0:unix" if $^O ne 'MSWin32' }
         for (1 .. $count) {
             return $self->listen_on(0) if $self->is_spent || !$self->has_room;
             my $from = accept my $fh, $listener->{fh};
@@ -957,16 +974,16 @@ package Oribi::Pure::Worker 0.100 {
                 Oribi::Pure::say_log(warning => 'a connection cannot be accepted: %s', $!);
                 return $self->listen_on(0);    # until the next tick
             }
-            Oribi::Pure::Processes::unblock($fh);
-            my %base = (%{ $self->{constant} }, SERVER_NAME => $listener->{host}, SERVER_PORT => $listener->{port});
-            @base{qw(REMOTE_ADDR REMOTE_PORT)} = Oribi::Pure::Processes::address_of($from) if !$listener->{path};
+            Oribi::Pure::Processes::unblock($fh) if !DONTWAIT;
             my $fd = fileno $fh;
+            my ($address, $port) = $listener->{path} ? () : Oribi::Pure::Processes::address_of($from);
             my $c = $self->{conns}{$fd} = {
-                fh => $fh, fd => $fd, address => $base{REMOTE_ADDR}, state => HEAD, in => '', base => \%base, out => '',
-                requests => 0, since => $self->{now}, deadline => $self->{now} + $self->{options}{idle_timeout},
+                fh => $fh, fd => $fd, address => $address, port => $port, limits => $listener->{limits}, state => HEAD,
+                in => '', out => '', requests => 0, since => $self->{now},
+                deadline => $self->{now} + $self->{options}{idle_timeout},
             };
             Scalar::Util::weaken(my $weak = $c);
-            $base{'psgix.informational'} = sub { $weak && $self->interim($weak, @_) } if $self->{options}{early_hints};
+            $c->{interim} = sub { $weak && $self->interim($weak, @_) } if $self->{options}{early_hints};
             vec($self->{rmask}, $fd, 1) = 1;
             $self->{stops} = 1 if $self->is_spent;
             $self->readable($c);    # most clients send at once
@@ -982,7 +999,7 @@ package Oribi::Pure::Worker 0.100 {
         vec($self->{wmask}, $c->{fd}, 1) = 0;
         delete $self->{conns}{ $c->{fd} };
         $self->release($c);
-        delete @$c{qw(head env)} if !$calling || $calling->[1] != $c;
+        delete @$c{qw(head env)} if !$calling || $calling != $c;
         close $fh if !$c->{detached};
         return;
     }
@@ -998,10 +1015,10 @@ package Oribi::Pure::Worker 0.100 {
 
     sub readable {
         my ($self, $c) = @_;
-        my $n = sysread $c->{fh}, my $bytes, READ_BYTES;    # not into the buffer, which would keep all that room
-        return if !defined $n && must_wait();
-        return $self->drop($c) if !$n;    # a request that ends early is never taken for a whole one
-        return $self->linger($c, $n) if $c->{state} == LINGER;
+        my $is_read = defined recv $c->{fh}, my $bytes, READ_BYTES, DONTWAIT;    # a buffer would keep all that room
+        return if !$is_read && must_wait();
+        return $self->drop($c) if !$is_read || $bytes eq '';    # what ends early is never taken for a whole request
+        return $self->linger($c, length $bytes) if $c->{state} == LINGER;
         $c->{in} .= $bytes;
         return $self->take_head($c) if $c->{state} == HEAD;
         $c->{deadline} = $self->{now} + $self->{options}{body_timeout};
@@ -1011,7 +1028,7 @@ package Oribi::Pure::Worker 0.100 {
     # Takes what has been read as far as it goes: to a complete request, a refusal, or the need for more bytes.
     sub take_head {
         my ($self, $c) = @_;
-        my $result = Oribi::Pure::Head::parse($c, $self->{limits}, $c->{in});
+        my $result = Oribi::Pure::Head::parse($c, $c->{limits}, $c->{in});
         return $self->refuse($c, -$result, $c->{reason}) if $result < 0;
         if (!$result) {    # the head has so long from its first byte on
             $c->{deadline} = $self->{now} + $self->{options}{head_timeout} if !$c->{begun}++;
@@ -1019,26 +1036,33 @@ package Oribi::Pure::Worker 0.100 {
         }
         if ($result == length $c->{in}) { $c->{in} = '' }
         else { substr $c->{in}, 0, $result, '' }
+        $c->{is_head} = $c->{env}{REQUEST_METHOD} eq 'HEAD';    # the application may change it
         my $length = $c->{head}{length} or return $self->complete($c);
         @$c{qw(state begun received left body)} = (BODY, $self->{now}, 0, $length, '');
         $c->{deadline} = $self->{now} + $self->{options}{body_timeout};
-        $c->{chunks} = Oribi::Pure::Chunked->new($self->{limits}) if $length < 0;
+        $c->{chunks} = Oribi::Pure::Chunked->new($c->{limits}) if $length < 0;
         $self->take_body($c);
         # A client that has begun its body does not wait for this. The line fits into any socket's buffer.
         my $waits = $c->{fh} && $c->{state} == BODY && $c->{head}{expect} && !$c->{received} && $c->{in} eq '';
-        send $c->{fh}, "HTTP/1.1 100 Continue\r\n\r\n", NOSIGNAL if $waits;
+        send $c->{fh}, "HTTP/1.1 100 Continue\r\n\r\n", FLAGS if $waits;
         return;
     }
 
     # A complete request: nothing more is read before its answer is sent.
     sub complete {
         my ($self, $c) = @_;
-        vec($self->{rmask}, $c->{fd}, 1) = 0;
         @$c{qw(state deadline)} = (READY, 0);
         my $max = $self->{options}{queue_max};
         return $self->refuse($c, 503, 'queue_max') if $max && @{ $self->{ready} } >= $max;
         push @{ $self->{ready} }, $c;
         return;
+    }
+
+    # What has more to read must not end each wait at once.
+    sub pause {
+        my ($self, $c) = @_;
+        vec($self->{rmask}, $c->{fd}, 1) = 0;
+        return $c->{paused} = 1;
     }
 
     # --- bodies of requests ---
@@ -1098,7 +1122,6 @@ package Oribi::Pure::Worker 0.100 {
     # --- output ---
 
     sub name_of { my ($c) = @_; return $c->{address} // 'a unix socket' }
-    sub is_head { my ($c) = @_; return $c->{env} && $c->{env}{REQUEST_METHOD} eq 'HEAD' }
 
     # The server's own answer to a request that never reaches the application; then the connection ends. Returns 0.
     sub refuse {
@@ -1106,16 +1129,15 @@ package Oribi::Pure::Worker 0.100 {
         if ($status != 408 || $c->{state} == BODY) {
             Oribi::Pure::say_log(warning => 'request from %s refused with %d: %s', name_of($c), $status, $reason);
         }
-        my $is_head = $c->{state} == HEAD ? $c->{in} =~ /\A(?:\r\n){0,2}HEAD / : is_head($c);
-        return $self->own_answer($c, $status, $is_head);
+        $c->{is_head} = $c->{in} =~ /\A(?:\r\n){0,2}HEAD / if $c->{state} == HEAD;
+        return $self->own_answer($c, $status);
     }
 
     sub own_answer {
-        my ($self, $c, $status, $is_head) = @_;
+        my ($self, $c, $status) = @_;
         $self->release($c);
         @$c{qw(state closes lingers complete)} = (ANSWER, 1, 1, 1);
-        vec($self->{rmask}, $c->{fd}, 1) = 0;
-        my @given = (is_head => $is_head, date => $self->date, server => $self->{options}{server_header});
+        my @given = (is_head => $c->{is_head}, date => $self->date, server => $self->{options}{server_header});
         $c->{out} .= Oribi::Pure::Answer::own($status, @given);
         $self->log_access($c, $status, 0, $c->{env} || {}) if $self->{access_log};
         $self->flush($c);
@@ -1126,16 +1148,16 @@ package Oribi::Pure::Worker 0.100 {
     # complete answer is sent, the next request begins, or the end.
     sub flush {
         my ($self, $c) = @_;
-        while (1) {
+        while ($c->{out} ne '' || $c->{source}) {
             if ($c->{out} eq '') {
-                my $source = $c->{source} or last;
+                my $source = $c->{source};
                 sysseek $source->{fh}, $source->{pos}, 0;
                 my $want = $source->{left} < READ_BYTES ? $source->{left} : READ_BYTES;
                 my $n = sysread $source->{fh}, $c->{out}, $want or return $self->cut($c, 'its file has become shorter');
                 $source->{pos} += $n;
                 delete $c->{source} if !($source->{left} -= $n);
             }
-            my $n = send $c->{fh}, $c->{out}, NOSIGNAL;
+            my $n = send $c->{fh}, $c->{out}, FLAGS;
             if (defined $n) {
                 $c->{took} = 1;
                 if ($n == length $c->{out}) { $c->{out} = '' }
@@ -1145,11 +1167,14 @@ package Oribi::Pure::Worker 0.100 {
                 vec($self->{wmask}, $c->{fd}, 1) = 1;
                 $c->{deadline} = $self->{now} + $self->{options}{write_timeout} if !$c->{deadline} || $c->{took};
                 $c->{took} = 0;
+                $self->pause($c);
                 return;
             }
         }
-        vec($self->{wmask}, $c->{fd}, 1) = 0;
-        $c->{deadline} = 0;
+        if ($c->{paused}) {
+            vec($self->{wmask}, $c->{fd}, 1) = 0;
+            $c->{deadline} = 0;
+        }
         return $c->{complete} && $self->next_request($c);
     }
 
@@ -1186,7 +1211,8 @@ package Oribi::Pure::Worker 0.100 {
         my ($self, $c) = @_;
         $self->release($c) if defined $c->{body} || $c->{filed};
         my $now = $self->{now};
-        vec($self->{rmask}, $c->{fd}, 1) = 1;
+        vec($self->{rmask}, $c->{fd}, 1) = 1 if $c->{paused};
+        $c->{paused} = 0;
         if ($c->{closes}) {
             return $self->drop($c) if !$c->{lingers} && $c->{in} eq '' && !($c->{head} && $c->{head}{keep_alive});
             shutdown $c->{fh}, 1;
@@ -1244,46 +1270,50 @@ package Oribi::Pure::Worker 0.100 {
         }
         $c->{requests}++;
         $self->{calls}++;
-        @$c{qw(state answered complete status bytes failed looked_at)} = (ANSWER, 0, 0, 0, 0, 0, 0);
-        $self->fill_env($c, $env);
-        $calling = [$self, $c];    # not local: exit() would undo that before END blocks run
+        @$c{qw(state answered complete failed looked_at status)} = (ANSWER, 0, 0, 0, 0, 0);
+        my ($input, $handlers) = ($self->{nothing}, []);    # a handle that no application has closed serves all requests
+        $input = $self->input_of($c) if $c->{temp} || defined $c->{body} || !$input || !defined fileno $input;
+        @$env{qw(psgi.input psgix.cleanup.handlers)} = ($input, $handlers);
+        @$env{qw(REMOTE_ADDR REMOTE_PORT)} = @$c{qw(address port)} if defined $c->{address};
+        $env->{'psgix.informational'} = $c->{interim} if $c->{interim};
+        tie $env->{'psgix.io'}, 'Oribi::Pure::Socket', $c;
+        $self->add_extras($c, $env) if $c->{chunks} || $c->{in} ne '';
+        $calling = $c;    # not local: exit() would undo that before END blocks run
         my ($lived, $res) = $self->attempt($self->{app}, $env);
         $self->{stops} = 1 if $env->{'psgix.harakiri.commit'};
         if (!$lived) { $self->died($c, $res) }
-        elsif ((Scalar::Util::reftype($res) // '') eq 'CODE') { $self->answer_later($c, $res) }
+        elsif (ref $res ne 'ARRAY' && (Scalar::Util::reftype($res) // '') eq 'CODE') { $self->answer_later($c, $res) }
         else { $self->answer_with($c, $res) }
-        $self->after($c, $env);
+        $self->log_access($c, @$c{qw(status bytes)}, $env) if $self->{access_log} && $c->{status};
+        untie $env->{'psgix.io'};
+        $self->clean_up($c, $env) if @$handlers || $env->{'psgix.cleanup.handlers'} != $handlers;
+        delete @$c{qw(head env)} if !$c->{fh};
+        $self->{stops} = 1 if $env->{'psgix.harakiri.commit'} || $self->{calls_max} && $self->is_spent;
         $calling = undef;
         return;
     }
 
-    # The part that is of this request alone.
-    sub fill_env {
+    # What few requests have.
+    sub add_extras {
         my ($self, $c, $env) = @_;
-        if ($c->{chunks}) {
-            delete $env->{HTTP_TRANSFER_ENCODING};
-            $env->{CONTENT_LENGTH} = $c->{received};
-            my ($trailers) = $c->{chunks}->trailers;
-            $env->{'oribi.trailers'} = $trailers if %$trailers;
-        }
-        $env->{'psgi.input'} = $self->input_of($c);
-        $env->{'psgix.cleanup.handlers'} = [];
-        tie $env->{'psgix.io'}, 'Oribi::Pure::Socket', $c;
         $env->{'oribi.unread'} = $c->{in} if $c->{head}{upgrade} && $c->{in} ne '';
+        my $chunks = $c->{chunks} or return;
+        delete $env->{HTTP_TRANSFER_ENCODING};
+        $env->{CONTENT_LENGTH} = $c->{received};
+        my ($trailers) = $chunks->trailers;
+        $env->{'oribi.trailers'} = $trailers if %$trailers;
         return;
     }
 
-    # Requests without a body share a handle, as long as no application closes it.
     sub input_of {
         my ($self, $c) = @_;
-        my $input = $c->{temp};
+        my ($input, $body) = ($c->{temp}, $c->{body} // '');
         if (!$input && $HAS_SCALAR) {
-            return $self->{nothing} if !length($c->{body} // '') && $self->{nothing} && defined fileno $self->{nothing};
-            open $input, '<', \($c->{body} // '') or die "psgi.input: $!";
-            return length($c->{body} // '') ? $input : $self->{nothing} = $input;
+            open $input, '<', \$body or die "psgi.input: $!";
+            return $body eq '' ? $self->{nothing} = $input : $input;
         }
         $input ||= temp_file() || die "psgi.input: $!";
-        syswrite $input, $c->{body} if length($c->{body} // '');
+        syswrite $input, $body;
         sysseek $input, 0, 0;
         seek $input, 0, 0;
         return $input;
@@ -1316,7 +1346,7 @@ package Oribi::Pure::Worker 0.100 {
         return if !$c->{fh} || $c->{failed};
         return $self->drop($c) if $c->{answered};
         @$c{qw(answered failed)} = (1, 1);
-        $self->own_answer($c, 500, is_head($c));
+        $self->own_answer($c, 500);
         return;
     }
 
@@ -1339,10 +1369,9 @@ package Oribi::Pure::Worker 0.100 {
 
     sub answer_with {
         my ($self, $c, $res, $may_stream) = @_;
-        return $self->bad($c, 'it is no reference to an array') if !is_list($res);
+        return $self->bad($c, 'it is no reference to an array') if ref $res ne 'ARRAY' && !is_list($res);
         my ($status, $headers, $body) = @$res;
-        return $self->bad($c, 'the headers are no reference to an array') if !is_list($headers);
-        $status = Oribi::Pure::Answer::status_of($status);
+        return $self->bad($c, 'the headers are no reference to an array') if ref $headers ne 'ARRAY' && !is_list($headers);
         if (ref $body eq 'ARRAY') {
             no warnings 'uninitialized';
             return $self->whole($c, $status, $headers, @$body == 1 ? "$body->[0]" : join '', @$body);
@@ -1357,7 +1386,7 @@ package Oribi::Pure::Worker 0.100 {
         return $self->bad($c, 'the body is neither a list nor a handle');
     }
 
-    sub is_list { return ref $_[0] eq 'ARRAY' || (Scalar::Util::reftype($_[0]) // '') eq 'ARRAY' }
+    sub is_list { return (Scalar::Util::reftype($_[0]) // '') eq 'ARRAY' }
 
     # Does the connection stay, if the answer allows it? Not when the application has kept the socket: two others hold
     # it, of which one is not counted, the connection and the value in the environment.
@@ -1374,7 +1403,7 @@ package Oribi::Pure::Worker 0.100 {
     sub begin {
         my ($self, $c, $status, $headers, $length, $unframed) = @_;
         my $res = {
-            status => $status, headers => $headers, minor => $c->{head}{minor}, is_head => is_head($c),
+            status => Oribi::Pure::Answer::status_of($status), headers => $headers, minor => $c->{head}{minor}, is_head => $c->{is_head},
             keep_alive => $self->may_keep($c), body_len => $length, date => $self->date, unframed => $unframed,
             server => $self->{options}{server_header},
         };
@@ -1382,7 +1411,7 @@ package Oribi::Pure::Worker 0.100 {
         if (my $mended = $res->{mended}) {
             Oribi::Pure::say_log(warning => '%s: headers put right: %s', line_of($c), join ', ', sort keys %$mended);
         }
-        @$c{qw(answered status closes framing length given)} = (1, @$res{qw(status closes framing length)}, 0);
+        @$c{qw(answered status closes framing length given bytes)} = (1, @$res{qw(status closes framing length)}, 0, 0);
         $c->{unframe} = $res->{framed} ? unframer() : undef;
         $c->{out} .= $bytes;
         return $res;
@@ -1402,13 +1431,16 @@ package Oribi::Pure::Worker 0.100 {
     sub whole {
         my ($self, $c, $status, $headers, $content) = @_;
         return $self->bad($c, 'characters above 255') if utf8::is_utf8($content) && !utf8::downgrade($content, 1);
-        if ($c->{head}{minor} && !is_head($c) && !length $self->{options}{server_header}) {
+        if ($c->{head}{minor} && !$c->{is_head} && !length $self->{options}{server_header}) {
             my ($length, $closes) = (length $content, !$self->may_keep($c));
             my $bytes = Oribi::Pure::Answer::usual($status, $headers, $length, $self->date, $closes);
             if (defined $bytes) {
-                $c->{out} .= $bytes . $content;
+                $bytes .= $content;
                 @$c{qw(answered status closes bytes complete)} = (1, $status, $closes, $length, 1);
-                return $self->push_out($c);
+                my $n = $c->{out} eq '' && !$c->{source} && send($c->{fh}, $bytes, FLAGS) || 0;
+                return $self->next_request($c) if $n == length $bytes;
+                $c->{out} .= substr $bytes, $n;
+                return $self->push_out($c);    # which meets an error of send() again
             }
         }
         my $before = length $c->{out};
@@ -1499,21 +1531,15 @@ package Oribi::Pure::Worker 0.100 {
         return $pos >= 0 && $pos < $size ? { fh => $own, pos => $pos, left => $size - $pos } : ();
     }
 
-    # Cleanup handlers, the access log, the end of the worker.
-    sub after {
+    sub clean_up {
         my ($self, $c, $env) = @_;
-        $self->log_access($c, @$c{qw(status bytes)}, $env) if $self->{access_log} && $c->{status};
         my $handlers = $env->{'psgix.cleanup.handlers'};
-        if (ref $handlers eq 'ARRAY' && @$handlers) {
-            for (my $i = 0; $i < @$handlers && $i < CLEANUP_MAX; $i++) {
-                my ($lived, $error) = $self->attempt($handlers->[$i], $env);
-                Oribi::Pure::say_log(error => '%s: a cleanup handler died: %s', line_of($c), $error) if !$lived;
-            }
-            @$handlers = ();
+        return if ref $handlers ne 'ARRAY';
+        for (my $i = 0; $i < @$handlers && $i < CLEANUP_MAX; $i++) {
+            my ($lived, $error) = $self->attempt($handlers->[$i], $env);
+            Oribi::Pure::say_log(error => '%s: a cleanup handler died: %s', line_of($c), $error) if !$lived;
         }
-        untie $env->{'psgix.io'};
-        delete @$c{qw(head env)} if !$c->{fh};
-        $self->{stops} = 1 if $env->{'psgix.harakiri.commit'} || $self->is_spent;
+        @$handlers = ();
         return;
     }
 
@@ -1533,8 +1559,8 @@ package Oribi::Pure::Worker 0.100 {
 
     # exit() inside the application: its client gets 500 if nothing was sent yet.
     END {
-        if ($calling && $calling->[0]{pid} == $$) {
-            my ($self, $c) = @$calling;
+        if ($calling && $serving->{pid} == $$) {
+            my ($self, $c) = ($serving, $calling);
             local ($?, $@, $!);
             if ($c->{fh} && !$c->{complete}) {
                 Oribi::Pure::say_log(error => '%s: the application called exit', line_of($c));
@@ -1569,15 +1595,17 @@ package Oribi::Pure::Writer 0.100 {
 
 # The value of psgix.io: the client's socket, once somebody looks at it.
 package Oribi::Pure::Socket 0.100 {
-    sub TIESCALAR { my ($class, $c) = @_; return bless { conn => $c }, $class }
-    sub STORE { my ($self, $value) = @_; $self->{value} = $value; return }
+    sub TIESCALAR { return bless [$_[1]], $_[0] }    # the connection, and what the application has stored
+    sub STORE { my ($self, $value) = @_; $self->[1] = $value; return }
 
     sub FETCH {
         my ($self) = @_;
-        return $self->{value} if exists $self->{value};
-        my $c = $self->{conn};
+        return $self->[1] if @$self > 1;
+        my ($c) = @$self;
         my $fh = $c->{fh} or return undef;    ## no critic: a list would be no value
         return $fh if $c->{looked_at}++;
+        Oribi::Pure::Processes::unblock($fh);
+        binmode $fh, ':perlio';
         my $kind = !defined $c->{address} ? 'UNIX' : $c->{address} =~ /:/ ? 'IP' : 'INET';
         bless $fh, eval "require IO::Socket::$kind; 1" ? "IO::Socket::$kind" : 'IO::Handle';
         $fh->ungetc(ord) for reverse split //, $c->{in};    # read() gives it back; sysread() does not see it
