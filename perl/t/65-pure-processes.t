@@ -103,6 +103,8 @@ subtest 'mistakes end the start with one line' => sub {
     my $run = sub { my ($code, $out, $said) = run_command('--pure', '--port', free_port(), @_); chomp $said; return "$code $said" };
     app('one');
     is $run->('--certificate', 'a.pem', "$dir/app.psgi"), '1 oribi-psgi: certificate: Oribi::Pure cannot do this; the distribution Oribi can, which needs a C compiler (Debian: package oribi-psgi)';
+    is $run->('--listen-sock', 3, "$dir/app.psgi"), '1 oribi-psgi: listen_sock: Oribi::Pure cannot do this; the distribution Oribi can, which needs a C compiler (Debian: package oribi-psgi)';
+    like $run->('--bind', 'tls://:443', "$dir/app.psgi"), qr{\A1 oribi-psgi: tls://:443: Oribi::Pure cannot do this; the distribution Oribi can};
     is $run->('--teapots', "$dir/app.psgi"), '1 oribi-psgi: --teapots: unknown option';
     is $run->('--fields-max', 0, "$dir/app.psgi"), '1 oribi-psgi: fields_max: at least 1, not "0"';
     is $run->('--head-timeout', '1x', "$dir/app.psgi"), '1 oribi-psgi: head_timeout: no time: "1x"';

@@ -115,7 +115,7 @@ package Oribi::Pure::Head 0.100 {
         my ($length, $head, $method, $target, $path, $query, $minor) = 0;
         if ($_[2] =~ m{\A(?!CONNECT |PROXY )([A-Z]{3,7}+) ((/[$PATH]*+)(?:\?([$RAW]*+))?+) HTTP/1\.([01])\r\n}o) {
             ($method, $target, $path, $query, $minor) = ($1, $2, $3, $4, $5);
-            my $start = length($method) + length($target) + length " " . " HTTP/1.1\r\n";
+            my $start = length($method) + length($target) + length "  HTTP/1.1\r\n";
             my $end = index $_[2], "\r\n\r\n", $start - 2;
             if ($end >= 0 && length $target <= $limits->{target_bytes_max} && !$limits->{strict_target}) {
                 $length = $end + 4 if $end + 4 <= $limits->{head_bytes_max};
@@ -774,10 +774,10 @@ package Oribi::Pure::Worker 0.100 {
         BACKLOG_TAKEN => 1024, CLEANUP_MAX => 1024, INTERIM_UNSENT_MAX => 128 << 10, LAST_CALL => 1, LINGER_SILENCE => 2,
         LINGER_MAX => 30, LINGER_BYTES_MAX => 256 << 20, ROOM_IDLE_MIN => 0.1,
     };
-    # Where the system has these flags, a peer that has gone is a result of send(), no signal, and sockets need not be
-    # made non-blocking.
-    use constant { NOSIGNAL => eval { Socket::MSG_NOSIGNAL() } // 0, DONTWAIT => eval { Socket::MSG_DONTWAIT() } // 0 };
-    use constant FLAGS => NOSIGNAL | DONTWAIT;
+    # Where the system has these flags, a peer that has gone is no signal, and sockets need not be made non-blocking.
+    # Linux alone is known to heed the second one in both directions.
+    use constant DONTWAIT => $^O eq 'linux' && eval { Socket::MSG_DONTWAIT() } || 0;
+    use constant FLAGS => DONTWAIT | (eval { Socket::MSG_NOSIGNAL() } // 0);
 
     # A Perl cut down to its base (perl-base of Debian) lacks these: then times are told in hundredths of a second, and
     # bodies are always in files.
@@ -827,7 +827,7 @@ package Oribi::Pure::Worker 0.100 {
     sub run {
         my ($self) = @_;
         $serving = $self;
-        $SIG{PIPE} = 'IGNORE' if !NOSIGNAL && exists $SIG{PIPE};
+        $SIG{$_} = sub { } for grep { exists $SIG{$_} } qw(PIPE XFSZ);    # the call that failed says so
         vec($self->{rmask}, fileno $self->{alive}, 1) = 1 if $self->{alive};
         $self->listen_on(1);
         my ($conns, $ready, $signals) = @$self{qw(conns ready signals)};
@@ -890,6 +890,7 @@ package Oribi::Pure::Worker 0.100 {
     sub turn {
         my ($self, $seconds) = @_;
         $self->pause($_) for @{ $self->{ready} };
+        $seconds = TICK if $seconds && !$self->{listening};    # no descriptor tells when there is room again
         my $count = select my $readable = $self->{rmask}, my $writable = $self->{wmask}, undef, $seconds;
         my $error = $count < 0 ? $! + 0 : 0;
         $self->{now} = clock();
@@ -998,6 +999,7 @@ package Oribi::Pure::Worker 0.100 {
         vec($self->{rmask}, $c->{fd}, 1) = 0;
         vec($self->{wmask}, $c->{fd}, 1) = 0;
         delete $self->{conns}{ $c->{fd} };
+        $self->listen_on(1) if !$self->{listening} && !$self->{stops} && !$self->{draining};
         $self->release($c);
         delete @$c{qw(head env)} if !$calling || $calling != $c;
         close $fh if !$c->{detached};
@@ -1148,6 +1150,7 @@ package Oribi::Pure::Worker 0.100 {
     # complete answer is sent, the next request begins, or the end.
     sub flush {
         my ($self, $c) = @_;
+        return if !$c->{fh};    # the client went during the call
         while ($c->{out} ne '' || $c->{source}) {
             if ($c->{out} eq '') {
                 my $source = $c->{source};
@@ -1286,7 +1289,7 @@ package Oribi::Pure::Worker 0.100 {
         else { $self->answer_with($c, $res) }
         $self->log_access($c, @$c{qw(status bytes)}, $env) if $self->{access_log} && $c->{status};
         untie $env->{'psgix.io'};
-        $self->clean_up($c, $env) if @$handlers || $env->{'psgix.cleanup.handlers'} != $handlers;
+        $self->clean_up($c, $env) if @$handlers || ($env->{'psgix.cleanup.handlers'} // 0) != $handlers;
         delete @$c{qw(head env)} if !$c->{fh};
         $self->{stops} = 1 if $env->{'psgix.harakiri.commit'} || $self->{calls_max} && $self->is_spent;
         $calling = undef;
@@ -1327,28 +1330,19 @@ package Oribi::Pure::Worker 0.100 {
         return $self->flush($c);
     }
 
-    sub died {
-        my ($self, $c, $error) = @_;
-        return if $c->{failed};    # the answer was refused, and that was logged
-        Oribi::Pure::say_log(error => '%s: the application died: %s', line_of($c), $error);
-        return $self->fail($c);
-    }
-
-    sub bad {
-        my ($self, $c, $reason) = @_;
-        Oribi::Pure::say_log(error => '%s: bad response: %s', line_of($c), $reason);
-        return $self->fail($c);
-    }
-
-    # 500, or the end of an answer that has begun. Returns nothing.
+    # What the application did wrong: 500, or the end of an answer that has begun. Returns nothing.
     sub fail {
-        my ($self, $c) = @_;
-        return if !$c->{fh} || $c->{failed};
-        return $self->drop($c) if $c->{answered};
-        @$c{qw(answered failed)} = (1, 1);
+        my ($self, $c, $what) = @_;
+        return if $c->{failed}++;
+        Oribi::Pure::say_log(error => '%s: %s', line_of($c), $what);
+        return $self->drop($c) if !$c->{fh} || $c->{answered};
+        $c->{answered} = 1;
         $self->own_answer($c, 500);
         return;
     }
+
+    sub bad { my ($self, $c, $reason) = @_; return $self->fail($c, "bad response: $reason") }
+    sub died { my ($self, $c, $error) = @_; return $self->fail($c, "the application died: $error") }
 
     # A delayed answer: code that gives one to the code that it gets.
     sub answer_later {
@@ -1394,7 +1388,7 @@ package Oribi::Pure::Worker 0.100 {
         my ($self, $c) = @_;
         my $max = $self->{options}{keepalive_requests_max};
         $self->heed if %{ $self->{signals} };    # a stop that came during the call
-        my $is_held = $c->{looked_at} && &Internals::SvREFCNT($c->{fh}) > 1;
+        my $is_held = $c->{looked_at} && $c->{fh} && &Internals::SvREFCNT($c->{fh}) > 1;
         return $c->{head}{keep_alive} && !$self->{stops} && !($max && $c->{requests} >= $max) && !$is_held;
     }
 
@@ -1437,7 +1431,7 @@ package Oribi::Pure::Worker 0.100 {
             if (defined $bytes) {
                 $bytes .= $content;
                 @$c{qw(answered status closes bytes complete)} = (1, $status, $closes, $length, 1);
-                my $n = $c->{out} eq '' && !$c->{source} && send($c->{fh}, $bytes, FLAGS) || 0;
+                my $n = $c->{out} eq '' && $c->{fh} && send($c->{fh}, $bytes, FLAGS) || 0;
                 return $self->next_request($c) if $n == length $bytes;
                 $c->{out} .= substr $bytes, $n;
                 return $self->push_out($c);    # which meets an error of send() again
@@ -1517,11 +1511,10 @@ package Oribi::Pure::Worker 0.100 {
 
     # Of a body that is an open plain file without layers that change bytes, or names one by `path`: { fh, pos, left }.
     sub plain_file {
-        my ($body) = @_;
-        my $fh = $body;
-        if (Scalar::Util::blessed($body) && $body->can('path')) {
-            $fh = undef;
-            open $fh, '<:raw', $body->path // return or return;
+        my ($fh) = @_;
+        if (Scalar::Util::blessed($fh) && $fh->can('path')) {
+            open my $named, '<:raw', $fh->path // return or return;
+            $fh = $named;
         }
         return if Scalar::Util::reftype($fh) ne 'GLOB' || tied *$fh || (fileno($fh) // -1) < 0;
         # Without blocks, the size is not the content's, as in /sys.
@@ -1562,10 +1555,7 @@ package Oribi::Pure::Worker 0.100 {
         if ($calling && $serving->{pid} == $$) {
             my ($self, $c) = ($serving, $calling);
             local ($?, $@, $!);
-            if ($c->{fh} && !$c->{complete}) {
-                Oribi::Pure::say_log(error => '%s: the application called exit', line_of($c));
-                $self->fail($c);
-            }
+            $self->fail($c, 'the application called exit') if $c->{fh} && !$c->{complete};
         }
     }
 }
@@ -1604,8 +1594,10 @@ package Oribi::Pure::Socket 0.100 {
         my ($c) = @$self;
         my $fh = $c->{fh} or return undef;    ## no critic: a list would be no value
         return $fh if $c->{looked_at}++;
-        Oribi::Pure::Processes::unblock($fh);
-        binmode $fh, ':perlio';
+        if (ref $fh eq 'GLOB') {    # of a connection's first look
+            Oribi::Pure::Processes::unblock($fh);
+            binmode $fh, ':perlio';
+        }
         my $kind = !defined $c->{address} ? 'UNIX' : $c->{address} =~ /:/ ? 'IP' : 'INET';
         bless $fh, eval "require IO::Socket::$kind; 1" ? "IO::Socket::$kind" : 'IO::Handle';
         $fh->ungetc(ord) for reverse split //, $c->{in};    # read() gives it back; sysread() does not see it
@@ -1649,6 +1641,7 @@ package Oribi::Pure::Processes 0.100 {
     # { fh, host, port or path, shown } of an address as `bind` has it.
     sub open_listener {
         my ($self, $text) = @_;
+        die "$text: $Oribi::Pure::Settings::REFUSAL\n" if $text =~ m{\Atls://|[?&](?:frontend|proxy)=};
         my ($address, $query) = split /\?/, $text, 2;
         my %given = map { my ($key, $value) = split /=/, $_, 2; $key => $value // '' } split /&/, $query // '';
         my $is_path = $address =~ s{\Aunix://}{} || $address =~ m{\A[^:]*/(?!/)};
@@ -2036,7 +2029,7 @@ package Oribi::Pure::Settings 0.100 {
     my @OTHER_HOOKS = qw(after_worker_ready before_worker_exit after_exit before_reload on_worker_exit listen_sock);
     my %RANK = (default => 0, launcher => 1, environment => 2, file => 3, command => 4);
 
-    my $OTHERS_SAY = 'Oribi::Pure cannot do this; the distribution Oribi can, which needs a C compiler'
+    our $REFUSAL = 'Oribi::Pure cannot do this; the distribution Oribi can, which needs a C compiler'
         . ' (Debian: package oribi-psgi)';
 
     # Where select takes no descriptor above its set (https://perldoc.perl.org/perlport#select).
@@ -2180,7 +2173,7 @@ ROWS
     # Rows without help are options that are refused.
     my (%OPTION, %NAME, @NAMES);
     for my $row (split(/\n/, $ROWS), @OTHER_HOOKS) {
-        my %option = (flag => '', aliases => '', help => '');
+        my %option = map { $_ => '' } qw(type flag aliases help);
         my @values = split /\|/, $row, 9;
         @option{ (qw(name type least most default flag argument aliases help))[0 .. $#values] } = @values;
         my @names = ($option{name}, split(' ', $option{aliases}), map {"-$_"} split //, $option{flag});
@@ -2216,7 +2209,7 @@ ROWS
             $self->{hooks}{$key} = $value;
         } elsif (!length $option->{help}) {
             return if !ref $value && $value =~ /\A(?:off|false|no|0|none|)\z/i;    # it is off here in any case
-            die "$name: $OTHERS_SAY\n";
+            die "$name: $REFUSAL\n";
         } else {
             my @values = map { read_value($option, $name, $_) } ref $value eq 'ARRAY' ? @$value : $value;
             my $is_list = $option->{type} eq 'LIST';
