@@ -10,24 +10,13 @@ E2E.suite("channels", transports: %i[tcp]) do
   include FrontendServers
 
   WS = E2E::SocketClient
-  PLAIN = "tcp://127.0.0.1:%{port}?frontend=on"
-
-  def setup
-    super
-    @sockets = []
-  end
-
-  def teardown
-    @sockets.each(&:close)
-    super
-  end
 
   def begin_server(*options, workers: 2)
     app = "e2e/apps/channels.#{E2E::RUBY ? "ru" : "psgi"}"
-    serve("--workers", workers.to_s, "--history", "h:,100,300s", "--history", "short:,2,300s", *options, address: PLAIN, app: app)
+    serve("--workers", workers.to_s, "--history", "h:,100,300s", "--history", "short:,2,300s", *options, address: FrontendServers::PLAIN_ADDRESS, app: app)
   end
 
-  def socket(query = "") = WS.new(@one.port, "/?#{query}").tap { |one| @sockets << one }
+  def socket(query = "") = hold(WS.new(@one.port, "/?#{query}"))
 
   # Sends a command; what came before its "ok".
   def tell(one, command)
@@ -117,8 +106,14 @@ E2E.suite("channels", transports: %i[tcp]) do
     assert_equal 500, socket("count=257").status
     assert_match(/more than 256 channels/, @one.stderr)
     tell(one, "unsubscribe #{"n" * 256}")
-    tell(one, "many c 256")
-    one.say("subscribe more")
+    tell(one, "many c 255")
+    assert_equal [], tell(one, "subscribe c255")
+    got = tell(one, "try subscribe more")
+    assert_match(/\Aerror .*more than 256 channels/, got.first)
+    assert_equal 1, got.size
+    assert_equal [], tell(one, "try subscribe c7"), "one that it has"
+    assert_equal [], tell(one, "try instead more"), "in the place of one that it has"
+    one.say("subscribe another")
     assert_equal 1011, one.read_close.first
     assert_equal 500, socket("channels=a&since=1-1").status
     assert_match(/needs ids/, @one.stderr)

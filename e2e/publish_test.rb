@@ -9,18 +9,8 @@ require_relative "support/socket_client"
 E2E.suite("publish", transports: %i[tcp]) do
   include FrontendServers
 
-  ADDRESS = "tcp://127.0.0.1:%{port}?frontend=on"
+  ADDRESS = FrontendServers::PLAIN_ADDRESS
   TOKEN = "a token"
-
-  def setup
-    super
-    @sockets = []
-  end
-
-  def teardown
-    @sockets.each(&:close)
-    super
-  end
 
   def begin_server(*options, address: ADDRESS)
     serve("--workers", "1", "--status", "#{@dir}/status", "--status-token", TOKEN, *options, address: address,
@@ -191,7 +181,7 @@ E2E.suite("publish", transports: %i[tcp]) do
   end
 
   def listener(channel)
-    one = E2E::SocketClient.new(@one.port).tap { |socket| @sockets << socket }
+    one = hold(E2E::SocketClient.new(@one.port))
     one.say("subscribe #{channel}")
     assert_match(/\Asubscribed/, one.message)
     one

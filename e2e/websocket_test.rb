@@ -518,6 +518,26 @@ E2E.suite("websocket", transports: %i[tcp]) do
     handshake, ending = %w[GET WEBSOCKET].map { |method| lines.find { |line| line["method"] == method } }
     assert_equal ["GET", 101], handshake.values_at("method", "status")
     assert_equal ["WEBSOCKET", 1000, 1, 2, 22], ending.values_at("method", "status", "messages_in", "messages_out", "bytes")
+    assert_equal [OVER_H2 ? "HTTP/2" : "HTTP/1.1"], [handshake, ending].map { |line| line["protocol"] }.uniq
     assert_equal 1, metric('oribi_websockets_closed_total{code="1000"}')
+  end
+
+  def test_the_end_of_a_socket_in_other_formats
+    protocol = OVER_H2 ? "HTTP/2" : "HTTP/1.1"
+    counts = "messages_in=1 messages_out=2 bytes_in=4"
+    { "combined" => /^127\.0\.0\.1 - - \[.*\] "WEBSOCKET \/greets #{protocol}" 4000 22 "-" "-" #{counts}$/,
+      '$request_method $server_protocol $close_code $messages_in $messages_out $request_length $body_bytes_sent' => /^WEBSOCKET #{protocol} 4000 1 2 4 22$/,
+      '{"code":$close_code,"in":$messages_in,"method":"$request_method"}' => /^{"code":4000,"in":1,"method":"WEBSOCKET"}$/ }.each do |format, pattern|
+      begin_server("--access-log", "-", "--access-log-format", format)
+      one = socket("/greets")
+      one.message
+      one.ask("four")
+      one.close_with(4000)
+      one.read_close
+      wait_until("its line; #{@one.stdout}") { @one.stdout.match?(pattern) }
+      handshake = @one.stdout.lines.grep(/GET/).first
+      assert_match(/ 101 | - - - |"code":null,"in":null/, handshake)
+      @one.cleanup
+    end
   end
 end

@@ -20,6 +20,7 @@ my %COMMANDS = (
 sub attempt {
     my ($ws, $what, $size) = @_;
     $ws->subscribe('n' x $size) if $what eq 'name';
+    $ws->subscribe($size) if $what eq 'subscribe' || $what eq 'instead' && !$ws->unsubscribe('c7');
     $ws->subscribe("a\nb") if $what eq 'control';
     $ws->publish('a', '', event => 'e' x $size) if $what eq 'event';
     $ws->publish('a', 'd' x $size) if $what eq 'data';

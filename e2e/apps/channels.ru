@@ -23,6 +23,8 @@ module Room
   def attempt(ws, what, size)
     case what
     when "name" then ws.subscribe("n" * size.to_i)
+    when "subscribe" then ws.subscribe(size)
+    when "instead" then ws.unsubscribe("c7").then { ws.subscribe(size) }
     when "control" then ws.subscribe("a\nb")
     when "event" then ws.publish("a", "", event: "e" * size.to_i)
     when "data" then ws.publish("a", "d" * size.to_i)

@@ -385,6 +385,11 @@ void oribi_frontend_local_taken(const struct oribi_frontend_config *config)
     say(config, ORIBI_FRONTEND_SAYS_LOCAL, "");
 }
 
+void oribi_frontend_inbox_ended(const struct oribi_frontend_config *config)
+{
+    say(config, ORIBI_FRONTEND_SAYS_INBOX, "");
+}
+
 void oribi_frontend_rows_written(const struct oribi_frontend_config *config)
 {
     say(config, ORIBI_FRONTEND_SAYS_SOCKETS, "");
@@ -431,6 +436,15 @@ enum oribi_frontend_command oribi_frontend_control_take(struct oribi_frontend_co
     if (kind == ORIBI_FRONTEND_TOLD_SOCKETS && passed >= 0) {
         config->rows_fd = passed;
         return ORIBI_FRONTEND_SOCKETS;
+    }
+    if (kind == ORIBI_FRONTEND_TOLD_INBOX && passed >= 0) {
+        config->inbox_new_fd = passed;
+        return ORIBI_FRONTEND_INBOX;
+    }
+    if (kind == ORIBI_FRONTEND_TOLD_INBOX_WRITE && passed >= 0) {
+        oribi_os_close(config->inbox_write_fd);
+        config->inbox_write_fd = passed;
+        return oribi_frontend_control_take(config);
     }
     if (kind == ORIBI_FRONTEND_TOLD_REOPEN && passed >= 0)
         take_log(config->options, passed);

@@ -33,7 +33,8 @@ struct oribi_frontend_config {
     struct oribi_frontend_slot *slot;        /* of this one, in which it counts */
     uint32_t channel_first;                  /* numbers of this frontend's channels: … */
     uint32_t channel_count;
-    int rows_fd; /* of ORIBI_FRONTEND_SOCKETS */
+    int rows_fd;      /* of ORIBI_FRONTEND_SOCKETS */
+    int inbox_new_fd; /* of ORIBI_FRONTEND_INBOX */
     /* Of publish.h; 0 or -1: none. The first frontend alone reads. */
     int inbox_fd;
     int inbox_write_fd;
@@ -56,6 +57,7 @@ enum oribi_frontend_command {
     ORIBI_FRONTEND_REOPEN,       /* standard output leads to the access log that has been opened anew */
     ORIBI_FRONTEND_SOCKETS,      /* rows of WebSockets are wanted in rows_fd, the caller's from now on */
     ORIBI_FRONTEND_LOCAL,        /* `local` is new */
+    ORIBI_FRONTEND_INBOX,        /* inbox_new_fd, the caller's from now on, stands for inbox_fd */
     ORIBI_FRONTEND_ORPHANED,     /* the supervisor is gone, and workers end: what waits for them is answered 503 */
 };
 
@@ -68,6 +70,9 @@ void oribi_frontend_failed(const struct oribi_frontend_config *config, const cha
 
 /* Tells the supervisor that the rows are written. */
 void oribi_frontend_rows_written(const struct oribi_frontend_config *config);
+
+/* Tells the supervisor that the inbox was shut. */
+void oribi_frontend_inbox_ended(const struct oribi_frontend_config *config);
 
 /* Tells the supervisor that this frontend answers by a new `local`. */
 void oribi_frontend_local_taken(const struct oribi_frontend_config *config);

@@ -223,6 +223,13 @@ static struct oribi_slice method_of(const struct h2_block *block)
     return block->is_socket ? ORIBI_SLICE("GET") : pseudo_of(block, METHOD);
 }
 
+/* A WebSocket's is http or https (RFC 8441 5); some clients send that of its URI. */
+static bool is_scheme_of_socket(const struct h2_block *block)
+{
+    struct oribi_slice scheme = pseudo_of(block, SCHEME);
+    return is(pseudo_of(block, PROTOCOL), "websocket") && (is(scheme, "ws") || is(scheme, "wss"));
+}
+
 /* RFC 9113 8.3.1, 8.5. The target of HTTP/1.1 could be an absolute URI, whose authority would go before Host: not
  * here. */
 static const char *fault_of_request(const struct h2_block *block)
@@ -245,7 +252,7 @@ static const char *fault_of_request(const struct h2_block *block)
                    : "CONNECT with :scheme or :path, or without :authority";
     if (!has_pseudo(block, SCHEME) || !has_pseudo(block, PATH))
         return ":scheme or :path is missing";
-    if (!is(scheme, "http") && !is(scheme, "https"))
+    if (!is(scheme, "http") && !is(scheme, "https") && !is_scheme_of_socket(block))
         return "unknown scheme";
     if (path.n == 0 || (path.p[0] != '/' && !(is(path, "*") && is(method, "OPTIONS"))))
         return ":path is no path";
@@ -373,18 +380,19 @@ void oribi__h2_request_complete(struct oribi_h2 *h2)
         struct h2_stream *stream = open_stream(h2);
         if (stream) {
             stream->body_left = stream->is_socket ? -1 : parsed.content_length;
-            h2->events->request(h2->self, &stream->to,
-                                &(struct oribi_h2_request){
-                                    .head = oribi_slice(block->head.p, block->head.len),
-                                    .framing = framing,
-                                    .parsed = &parsed,
-                                    .body_len = stream->body_left,
-                                    .ended = block->ends,
-                                    .https = is(pseudo_of(block, SCHEME), "https"),
-                                    .socket = stream->is_socket,
-                                    .urgency = block->urgency,
-                                    .incremental = block->incremental,
-                                });
+            h2->events->request(
+                h2->self, &stream->to,
+                &(struct oribi_h2_request){
+                    .head = oribi_slice(block->head.p, block->head.len),
+                    .framing = framing,
+                    .parsed = &parsed,
+                    .body_len = stream->body_left,
+                    .ended = block->ends,
+                    .https = is(pseudo_of(block, SCHEME), "https") || is(pseudo_of(block, SCHEME), "wss"),
+                    .socket = stream->is_socket,
+                    .urgency = block->urgency,
+                    .incremental = block->incremental,
+                });
             if (block->ends && !stream->closed)
                 h2->events->end(h2->self, &stream->to);
         }

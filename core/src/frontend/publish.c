@@ -308,14 +308,15 @@ static int lead(struct oribi__publishing *publishing, struct oribi_publication *
     return 0;
 }
 
-/* Whoever may write there can end it for all (shutdown(2)); publishers get errors from then on. */
+/* Whoever may write there can end it for all (shutdown(2)): the supervisor makes another one. */
 static bool inbox_has_ended(struct oribi__publishing *publishing)
 {
     if (oribi_os_peer_state(publishing->inbox.fd) == ORIBI_PEER_OPEN)
         return false;
-    oribi_log(ORIBI_LOG_ERROR, "publish: a process of the server has shut the inbox: nothing is published from outside "
-                               "of the first frontend until a restart");
+    oribi_log(ORIBI_LOG_ERROR, "publish: a process of the server has shut the inbox; making another one. Workers that "
+                               "are another user than the server publish again after a reload");
     (void)oribi_loop_remove(publishing->frontend->reactor.loop, &publishing->inbox); /* ours */
+    oribi_frontend_inbox_ended(publishing->frontend->config);
     return true;
 }
 
@@ -352,6 +353,17 @@ static void read_inbox(struct oribi__publishing *publishing, bool on)
         (void)oribi_loop_remove(loop, &publishing->inbox); /* ours */
     else if (oribi_loop_add(loop, &publishing->inbox, fd, ORIBI_WATCH_SIGNAL, ORIBI_READ) < 0)
         oribi_log(ORIBI_LOG_ERROR, "publish: the inbox cannot be watched: %s", oribi_os_error_text());
+}
+
+void oribi__publish_inbox(struct oribi__frontend *frontend, int fd)
+{
+    struct oribi__publishing *publishing = frontend->publishing;
+    if (publishing->inbox.added)
+        (void)oribi_loop_remove(frontend->reactor.loop, &publishing->inbox); /* ours */
+    oribi_os_close(frontend->config->inbox_fd);
+    frontend->config->inbox_fd = fd;
+    if (publishing->leads)
+        read_inbox(publishing, true);
 }
 
 /* The successor leads: it gets the histories, and what comes from now on is left in the inbox for it. */

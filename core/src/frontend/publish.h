@@ -14,6 +14,9 @@ struct oribi__frontend;
 int oribi__publish_init(struct oribi__frontend *frontend);
 void oribi__publish_deinit(struct oribi__frontend *frontend); /* no subscriber is left */
 
+/* Another inbox, of the first frontend: takes the descriptor. */
+void oribi__publish_inbox(struct oribi__frontend *frontend, int fd);
+
 /* Once a turn: forgets what has become too old, and sends what has waited. */
 void oribi__publish_turn(struct oribi__frontend *frontend);
 

@@ -169,6 +169,7 @@ struct oribi__topic *oribi__topics_find_or_make(struct oribi__topics *topics, st
     topic->name_len = (uint16_t)name.n;
     memcpy(topic->name, name.p, name.n);
     topic->hash = hash;
+    topic->mark = oribi_channel_mark(name);
     topic->rule = oribi__topics_rule_of(topics, name);
     if (topic->rule) {
         topic->epoch = topics->config.epoch;
@@ -527,6 +528,19 @@ void oribi__unsubscribe_all(struct oribi__topics *topics, struct oribi__subscrib
     while (subscriber->count)
         take_out(topics, subscriber, subscriber->count - 1);
     oribi__topics_trim(topics);
+}
+
+int oribi__subscriber_marks(const struct oribi__subscriber *subscriber, struct oribi_buf *out)
+{
+    out->len = 0;
+    char *p =
+        subscriber->count ? oribi_buf_try_reserve(out, (size_t)subscriber->count * ORIBI_CHANNEL_MARK_BYTES) : NULL;
+    if (!p)
+        return subscriber->count ? ORIBI_ENOMEM : 0;
+    for (uint32_t i = 0; i < subscriber->count; i++)
+        oribi_channel_mark_write(p + (size_t)i * ORIBI_CHANNEL_MARK_BYTES, subscription(subscriber, i).topic->mark);
+    out->len = (size_t)subscriber->count * ORIBI_CHANNEL_MARK_BYTES;
+    return 0;
 }
 
 struct oribi__position oribi__topic_position(struct oribi__topics *topics, struct oribi_slice name)

@@ -123,6 +123,9 @@ int oribi__subscribe(struct oribi__topics *topics, struct oribi__subscriber *sub
 void oribi__unsubscribe(struct oribi__topics *topics, struct oribi__subscriber *subscriber, struct oribi_slice name);
 void oribi__unsubscribe_all(struct oribi__topics *topics, struct oribi__subscriber *subscriber);
 
+/* Writes the marks of the subscriber's channels to `out`, as the record of a call has them. 0 or ORIBI_ENOMEM. */
+int oribi__subscriber_marks(const struct oribi__subscriber *subscriber, struct oribi_buf *out);
+
 /* A position as clients have it, "EPOCH-OFFSET" in decimal digits; `out` has ORIBI__POSITION_TEXT_CAP bytes; gives its
  * length. The other way: 0 or ORIBI_EBAD. */
 enum { ORIBI__POSITION_TEXT_CAP = ORIBI_POSITION_TEXT_CAP };

@@ -49,6 +49,7 @@ struct oribi__topic {
     uint64_t epoch; /* 0: no history */
     uint64_t last;  /* offset of the last message, or that before the first one */
     uint32_t hash;
+    uint32_t mark; /* oribi_channel_mark() */
     uint16_t name_len;
     bool published; /* at least once */
     uint8_t rests;  /* 0: no; else 1 + which list of `resting` */

@@ -173,6 +173,17 @@ void oribi__websocket_await_silence(struct oribi__websocket *socket)
     oribi__websocket_arm_by(socket, ping_deadline(socket));
 }
 
+/* --- memory --- */
+
+void oribi__websocket_charge(struct oribi__websocket *socket)
+{
+    struct oribi__websocket_work *work = socket->work;
+    uint64_t used = (uint64_t)work->in.cap + work->message.cap + work->out.cap + work->answer.cap;
+    uint32_t now = used < UINT32_MAX ? (uint32_t)used : UINT32_MAX;
+    socket->frontend->reactor.budget.memory_used += (int64_t)now - work->charged;
+    work->charged = now;
+}
+
 /* --- frames to the client --- */
 
 /* Appends a frame. False: out of memory, and the connection has ended. */
@@ -266,6 +277,7 @@ void oribi__websocket_flush(struct oribi__websocket *socket)
     }
     if (done)
         oribi_buf_consume(&work->out, done);
+    oribi__websocket_charge(socket);
     if (progress || !work->stalled_ms)
         work->stalled_ms = now_ms(socket);
     oribi__websocket_arm_by(socket, work->stalled_ms + options_of(socket)->write_timeout_ms);
@@ -379,6 +391,7 @@ static void write_line(struct oribi__websocket *socket, const struct oribi__peer
                                     .peer = peer,
                                     .id = oribi_slice(id, sizeof(id)),
                                     .code = socket->code,
+                                    .over_h2 = socket->watch.fd < 0,
                                     .opened_us = socket->opened_us,
                                     .messages = {socket->messages[0], socket->messages[1]},
                                     .bytes = {socket->bytes[0], socket->bytes[1]}};
@@ -759,5 +772,6 @@ void oribi__websockets_deinit(struct oribi__frontend *frontend)
     oribi__websockets_turn(frontend);
     oribi__websockets_forget_spare(sockets);
     oribi_buf_deinit(&sockets->record);
+    oribi_buf_deinit(&sockets->marks);
     oribi_mem_free(sockets->scratch);
 }

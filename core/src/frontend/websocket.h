@@ -44,6 +44,7 @@ struct oribi__websockets {
     uint32_t spare_count;
     struct oribi_timer pings;          /* of idle sockets */
     struct oribi_buf record;           /* that goes out with a call, until its head is written */
+    struct oribi_buf marks;            /* of its channels, until the record is written */
     char *scratch;                     /* bytes of a client */
     struct oribi__message *wrapped_of; /* of the last delivery to sockets with ids; until the turn ends */
     struct oribi__message *wrapped;    /* as they get it */
@@ -77,6 +78,9 @@ bool oribi__websocket_origin_allowed(struct oribi_slice origin, struct oribi_sli
 
 /* Has the application accepted the handshake with this answer? */
 bool oribi__websocket_accepts(const struct oribi_answer *answer);
+
+/* Is it that of a call that has failed, with the reason of the close as its body? */
+bool oribi__websocket_explains(const struct oribi_answer *answer);
 
 /* Is this field of an accepting answer not the client's? `tunnel`: the answer is that of an application that speaks the
  * protocol itself. */

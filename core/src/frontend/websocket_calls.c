@@ -9,8 +9,6 @@
 
 #include <string.h>
 
-enum { MESSAGE_KEPT_BYTES = 4096 }; /* of a buffer for messages between two of them */
-
 void oribi__websocket_end_call(struct oribi__websocket *socket)
 {
     struct oribi__websocket_work *work = socket->work;
@@ -18,10 +16,11 @@ void oribi__websocket_end_call(struct oribi__websocket *socket)
     work->call = NULL;
     socket->frontend->websocket_calls--;
     oribi__upstream_destroy(call);
-    if (work->message.cap > MESSAGE_KEPT_BYTES)
+    if (work->message.cap > ORIBI__WEBSOCKET_SHORT_BYTES)
         oribi_buf_deinit(&work->message);
     work->message.len = 0;
     oribi_buf_deinit(&work->answer);
+    oribi__websocket_charge(socket);
 }
 
 /* The call is over, and its actions are taken: the socket goes on. */
@@ -94,7 +93,7 @@ static void take_answer(struct oribi__websocket *socket, struct oribi_slice part
 {
     struct oribi_buf *answer = &socket->work->answer;
     int status = socket->work->call->status;
-    if (status == 200 && (!last || answer->len)) {
+    if ((status == 200 || socket->work->explained) && (!last || answer->len)) {
         if (answer->len + part.n > ORIBI_SOCKET_ANSWER_BYTES_MAX || oribi_buf_try_append(answer, part.p, part.n) < 0) {
             oribi__websocket_end_call(socket);
             oribi__websocket_say(socket, "an answer of more than 16 MiB", ORIBI_WEBSOCKET_CODE_INTERNAL);
@@ -109,7 +108,8 @@ static void take_answer(struct oribi__websocket *socket, struct oribi_slice part
     if (status == 200)
         take_actions(socket, part);
     else
-        oribi__websocket_close_with(socket, oribi__websocket_code_of(status), oribi_slice(NULL, 0));
+        oribi__websocket_close_with(socket, oribi__websocket_code_of(status),
+                                    socket->work->explained ? part : oribi_slice(NULL, 0));
     oribi__websocket_end_call(socket);
     go_on(socket);
 }
@@ -117,7 +117,9 @@ static void take_answer(struct oribi__websocket *socket, struct oribi_slice part
 static void on_begin(struct oribi__upstream_request *call, struct oribi_answer *answer, struct oribi_slice body,
                      bool last)
 {
-    take_answer(call->owner, body, last);
+    struct oribi__websocket *socket = call->owner;
+    socket->work->explained = oribi__websocket_explains(answer);
+    take_answer(socket, body, last);
 }
 
 static void on_more(struct oribi__upstream_request *call, struct oribi_slice body, bool last)
@@ -158,6 +160,8 @@ static int write_head(struct oribi__websocket *socket, struct oribi__upstream_re
                       enum oribi_socket_event event)
 {
     struct oribi_buf *text = &socket->frontend->websockets->record;
+    struct oribi_buf *marks = &socket->frontend->websockets->marks;
+    int code = oribi__subscriber_marks(&socket->subscriber, marks);
     struct oribi__peer peer = oribi__websocket_peer(socket);
     struct oribi_slice path = path_of(socket);
     char id[ORIBI__ID_LEN];
@@ -170,12 +174,13 @@ static int write_head(struct oribi__websocket *socket, struct oribi__upstream_re
                                                .handler = handler_of(socket),
                                                .protocol = protocol_of(socket),
                                                .state = oribi_slice(socket->state, socket->state_len),
-                                               .kept = kept_of(socket)};
+                                               .kept = kept_of(socket),
+                                               .channels = oribi_slice(marks->p, marks->len)};
     const char *method = event == ORIBI_SOCKET_OPEN    ? "WS-OPEN "
                          : event == ORIBI_SOCKET_CLOSE ? "WS-CLOSE "
                                                        : "WS-MESSAGE ";
     text->len = 0;
-    int code = oribi_socket_record_write(text, &record);
+    code = code < 0 ? code : oribi_socket_record_write(text, &record);
     call->websocket = oribi_slice(text->p, text->len);
     code = code < 0 ? code : oribi__upstream_about(call, &peer, NULL, 11, true);
     code = code < 0 ? code : oribi_buf_try_append(&call->head, method, strlen(method));

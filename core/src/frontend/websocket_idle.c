@@ -98,6 +98,7 @@ void oribi__websocket_end_work(struct oribi__websocket *socket)
         return;
     socket->work = NULL;
     socket->frontend->websocket_busy--;
+    socket->frontend->reactor.budget.memory_used -= work->charged;
     oribi_timers_stop(&socket->frontend->timers, &work->timer);
     oribi_buf_deinit(&work->in);
     oribi_buf_deinit(&work->answer);

@@ -24,6 +24,7 @@ struct oribi__upstream_request;
 enum {
     ORIBI__WEBSOCKET_SCRATCH_BYTES = 64 * 1024,
     ORIBI__WEBSOCKET_ID_BYTES = 16,
+    ORIBI__WEBSOCKET_SHORT_BYTES = 4096, /* a message up to this has room, and its buffer stays between two of them */
 };
 
 enum oribi__websocket_life {
@@ -73,6 +74,9 @@ struct oribi__websocket_work {
     bool shut : 1;        /* nothing more is sent */
     bool deaf : 1;        /* a fault was found: what the client still sends is dropped */
     bool resumes : 1;     /* what is delivered was missed, and more follows */
+    bool pongs : 1;       /* are put, and not sent yet */
+    bool explained : 1;   /* the call has failed, and the body of its answer is the reason for the client */
+    uint32_t charged;     /* of the frontend's budget: bytes of its buffers */
 };
 
 /* Numbers and texts that the end's line of the log, a message and `ctl sockets` need. */
@@ -224,6 +228,9 @@ void oribi__websocket_arm_by(struct oribi__websocket *socket, int64_t at_ms);
 
 /* When the message on its way must have gone on; INT64_MAX: none is. */
 int64_t oribi__websocket_message_deadline(const struct oribi__websocket *socket);
+
+/* Books what the socket's buffers take now, of the frontend's budget (buffers_memory_max). */
+void oribi__websocket_charge(struct oribi__websocket *socket);
 
 /* Appends a frame. False: out of memory, and the connection has ended. */
 bool oribi__websocket_put(struct oribi__websocket *socket, enum oribi_websocket_opcode opcode, struct oribi_slice data);

@@ -7,7 +7,10 @@
 
 #include <string.h>
 
-enum { READS_MAX = 16 }; /* a turn of a socket */
+enum {
+    READS_MAX = 16,          /* a turn of a socket */
+    LARGE_BYTES = 64 * 1024, /* of a message: longer ones leave a quarter of the budget to others */
+};
 
 static void heard(struct oribi__websocket *socket, size_t n)
 {
@@ -29,12 +32,26 @@ static bool may_send(struct oribi__websocket *socket)
     return max == 0 || ++socket->second_count <= max;
 }
 
+/* Has the frontend room for n bytes more of the message? A short message always has. */
+static bool has_memory(const struct oribi__websocket *socket, size_t n)
+{
+    const struct oribi_buf *message = &socket->work->message;
+    int64_t wanted = (int64_t)(message->len + n);
+    return wanted <= ORIBI__WEBSOCKET_SHORT_BYTES ||
+           oribi_budget_large(&socket->frontend->reactor.budget, (int64_t)message->cap, wanted, LARGE_BYTES) >= wanted;
+}
+
 static void take_piece(struct oribi__websocket *socket, const struct oribi_websocket_event *event)
 {
     struct oribi__frontend *frontend = socket->frontend;
     struct oribi__websocket_work *work = socket->work;
     if (socket->life != ORIBI__WEBSOCKET_OPEN)
         return;
+    if (!has_memory(socket, event->payload.n)) {
+        oribi__websocket_say(socket, "no room for a message (buffers_memory_max)", ORIBI_WEBSOCKET_CODE_TRY_LATER);
+        oribi__websocket_close_with(socket, ORIBI_WEBSOCKET_CODE_TRY_LATER, ORIBI_SLICE("no room"));
+        return;
+    }
     if (oribi_buf_try_append(&work->message, event->payload.p, event->payload.n) < 0) {
         oribi__websocket_say(socket, "no memory for a message", ORIBI_WEBSOCKET_CODE_TRY_LATER);
         oribi__websocket_close_with(socket, ORIBI_WEBSOCKET_CODE_TRY_LATER, ORIBI_SLICE("no memory"));
@@ -92,7 +109,7 @@ static void take_event(struct oribi__websocket *socket, const struct oribi_webso
             oribi__websocket_waiting(socket) - socket->work->owed_bytes <=
                 (uint64_t)options_of(socket)->websocket_pending_max &&
             oribi__websocket_put(socket, ORIBI_WEBSOCKET_PONG, event->payload))
-            oribi__websocket_flush(socket);
+            socket->work->pongs = true;
         break;
     case ORIBI_WEBSOCKET_EVENT_CLOSE:
         take_close(socket, event);
@@ -118,7 +135,9 @@ static size_t feed(struct oribi__websocket *socket, char *p, size_t n)
         work->starved = event.type == ORIBI_WEBSOCKET_EVENT_AGAIN;
         take_event(socket, &event);
     }
-    work->feeding = false;
+    if (work->pongs && socket->life != ORIBI__WEBSOCKET_ENDED)
+        oribi__websocket_flush(socket); /* of many Pings that were read at once: else each costs a system call */
+    work->pongs = work->feeding = false;
     return work->deaf ? n : used;
 }
 
@@ -167,10 +186,10 @@ static bool read_some(struct oribi__websocket *socket)
     char *scratch = socket->frontend->websockets->scratch;
     struct oribi_buf *in = &socket->work->in;
     size_t kept = in->len; /* the begin of a frame at most */
+    size_t room = ORIBI__WEBSOCKET_SCRATCH_BYTES - kept;
     if (kept)
         memcpy(scratch, in->p, kept);
-    ssize_t n = oribi_transport_read(socket->transport, socket->watch.fd, scratch + kept,
-                                     ORIBI__WEBSOCKET_SCRATCH_BYTES - kept);
+    ssize_t n = oribi_transport_read(socket->transport, socket->watch.fd, scratch + kept, room);
     if (n == ORIBI_AGAIN) {
         socket->watch.ready &= (uint8_t)~ORIBI_READ;
         return false;
@@ -179,6 +198,8 @@ static bool read_some(struct oribi__websocket *socket)
         oribi__websocket_finish(socket, ORIBI_WEBSOCKET_CODE_ABNORMAL);
         return false;
     }
+    if (socket->watch.fd >= 0 && (size_t)n < room && !(socket->watch.ready & ORIBI_HANGUP))
+        socket->watch.ready &= (uint8_t)~ORIBI_READ; /* a short read has emptied it, see epoll(7) */
     heard(socket, (size_t)n);
     oribi_buf_deinit(in);
     size_t len = kept + (size_t)n;
@@ -193,9 +214,13 @@ void oribi__websocket_read_on(struct oribi__websocket *socket)
         return;
     if (work->in.len && !work->starved)
         feed_kept(socket);
-    for (int i = 0; i < READS_MAX && oribi__websocket_reads(socket) && (socket->watch.ready & ORIBI_READ); i++)
-        if (!read_some(socket))
+    for (int i = 0; i < READS_MAX && oribi__websocket_reads(socket) && (socket->watch.ready & ORIBI_READ); i++) {
+        bool more = read_some(socket);
+        if (socket->work)
+            oribi__websocket_charge(socket);
+        if (!more)
             break;
+    }
     if (socket->life == ORIBI__WEBSOCKET_ENDED)
         return;
     await_rest(socket);

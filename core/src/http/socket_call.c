@@ -104,6 +104,24 @@ int oribi_channel_name_read(struct oribi_slice *list, struct oribi_slice *name)
     return 1;
 }
 
+uint32_t oribi_channel_mark(struct oribi_slice name)
+{
+    uint32_t mark = 2166136261u; /* FNV-1a */
+    for (size_t i = 0; i < name.n; i++)
+        mark = (mark ^ (uint8_t)name.p[i]) * 16777619u;
+    return mark;
+}
+
+void oribi_channel_mark_write(char out[ORIBI_CHANNEL_MARK_BYTES], uint32_t mark)
+{
+    put_number(out, ORIBI_CHANNEL_MARK_BYTES, mark);
+}
+
+uint32_t oribi_channel_mark_read(const char p[ORIBI_CHANNEL_MARK_BYTES])
+{
+    return number_at(p, ORIBI_CHANNEL_MARK_BYTES);
+}
+
 static bool is_line(struct oribi_slice text)
 {
     for (size_t i = 0; i < text.n; i++)

@@ -5,6 +5,7 @@
 #include "oribi/observe/context.h"
 #include "oribi/worker/inbox.h"
 
+#include "oribi/base/error.h"
 #include "oribi/base/os/os.h"
 
 #include <stdio.h>
@@ -45,7 +46,23 @@ int oribi__frontend_inbox_make(struct oribi__frontend_inbox *inbox, struct oribi
         inbox->read_fd = fds[0];
         process->inbox_fd = fds[1];
     }
-    oribi_publisher_enter(process->inbox_fd);
+    oribi_publisher_enter(process->inbox_fd, process->options->control);
+    return 0;
+}
+
+int oribi__frontend_inbox_renew(struct oribi__frontend_inbox *inbox, struct oribi__process_context *process)
+{
+    int fds[2];
+    if (inbox->read_fd < 0 || oribi_os_peer_state(inbox->read_fd) == ORIBI_PEER_OPEN)
+        return ORIBI_AGAIN;
+    int code = oribi_inbox_pair(fds);
+    if (code < 0)
+        return code;
+    oribi_os_close(inbox->read_fd);
+    oribi_os_close(process->inbox_fd);
+    inbox->read_fd = fds[0];
+    process->inbox_fd = fds[1];
+    oribi_publisher_enter(process->inbox_fd, process->options->control);
     return 0;
 }
 

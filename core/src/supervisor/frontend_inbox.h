@@ -26,6 +26,9 @@ void oribi__frontend_inbox_inherit(struct oribi__frontend_inbox *inbox, struct o
 /* Makes what was not inherited; publishers of this process write there from now on. 0 or a code of os.h. */
 int oribi__frontend_inbox_make(struct oribi__frontend_inbox *inbox, struct oribi__process_context *process);
 
+/* A process has shut the inbox: makes another one. 0, ORIBI_AGAIN: it is not shut; or a code of os.h. */
+int oribi__frontend_inbox_renew(struct oribi__frontend_inbox *inbox, struct oribi__process_context *process);
+
 /* Appends the five numbers for ORIBI_FRONTEND, " inbox inbox_write joins joins_write predecessor", and the descriptors
  * to keep open for that process: `keep` has room for ORIBI__FRONTEND_INBOX_FDS. Gives how many they are. */
 size_t oribi__frontend_inbox_give(const struct oribi__frontend_inbox *inbox,

@@ -135,6 +135,28 @@ static void is_up(struct oribi__frontends *frontends, struct oribi__frontend *fr
         oribi__frontend_files_move(&frontends->kept, &frontend->files);
 }
 
+/* The first frontend cannot read the inbox any more. */
+static void renew_inbox(struct oribi__context *context)
+{
+    struct oribi__frontends *frontends = context->frontends;
+    int code = oribi__frontend_inbox_renew(&frontends->inbox, &context->process);
+    if (code < 0) {
+        if (code != ORIBI_AGAIN)
+            oribi_log(ORIBI_LOG_ERROR,
+                      "publish: cannot make another inbox: %s; nothing is published from outside of "
+                      "the first frontend until a restart",
+                      oribi_os_error_text());
+        return;
+    }
+    for (uint32_t i = 0; i < frontends->set.count; i++) {
+        int fd = frontends->items[i].control_fd; /* else it gets the inbox when it starts */
+        if (fd >= 0 &&
+            (oribi__frontend_text_send(fd, ORIBI_FRONTEND_TOLD_INBOX_WRITE, context->process.inbox_fd) < 0 ||
+             (i == 0 && oribi__frontend_text_send(fd, ORIBI_FRONTEND_TOLD_INBOX, frontends->inbox.read_fd) < 0)))
+            oribi_log(ORIBI_LOG_ERROR, "frontend %u takes no messages: it has no inbox of publications", i);
+    }
+}
+
 /* One message. False: there is none. */
 static bool hear(struct oribi__frontends *frontends, struct oribi__frontend *frontend)
 {
@@ -164,6 +186,10 @@ static bool hear(struct oribi__frontends *frontends, struct oribi__frontend *fro
         break;
     case ORIBI_FRONTEND_SAYS_SOCKETS:
         frontend->sockets_owed = false;
+        break;
+    case ORIBI_FRONTEND_SAYS_INBOX:
+        if (frontend->number == 0)
+            renew_inbox(frontend->context);
         break;
     case ORIBI_FRONTEND_SAYS_REFUSED:
         if (!is_last(&frontend->owed))

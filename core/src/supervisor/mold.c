@@ -199,7 +199,7 @@ int oribi_mold_inherit(const struct oribi_supervisor_setup *setup, struct oribi_
     }
     if (code == 0)
         oribi_app_metrics_enter(&mold->context.app.view, from.generation, ORIBI_METRIC_NOBODY);
-    oribi_publisher_enter(from.inbox_fd);
+    oribi_publisher_enter(from.inbox_fd, setup->options->control);
     if (code == 0 && (code = oribi__open_logs(&mold->context, error)) < 0)
         code = fail(mold, code, error);
     if (code == 0)

@@ -152,10 +152,14 @@ int oribi_publish(const char *control, const struct oribi_publication *publicati
         return refuse(error, ORIBI_EAPP, ORIBI__PUBLISH_NEEDS);
     if (publisher == ORIBI_PUBLISHER_READY)
         code = oribi_inbox_publish(inbox, publication, ORIBI_INBOX_WAIT_MS);
-    else
-        code = by_control(control, publication, error);
+    bool shut = publisher == ORIBI_PUBLISHER_READY && code == ORIBI_ECLOSED;
+    if (publisher == ORIBI_PUBLISHER_OUTSIDE || shut) /* where a process has shut the inbox there is another one */
+        code = by_control(shut ? oribi_publisher_control() : control, publication, error);
     if (code == ORIBI_AGAIN)
         return refuse(error, code, "the inbox of publications is full: the frontends do not keep up, or none is there");
+    if (shut && code < 0)
+        return refuse(error, code,
+                      "the server has ended, or its inbox of publications was shut: then it needs a reload");
     if (code < 0 && !error[0])
         return refuse(error, code, code == ORIBI_ECLOSED ? "the server has ended" : "the message cannot be sent: %s",
                       oribi_os_error_text());

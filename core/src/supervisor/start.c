@@ -206,7 +206,7 @@ int oribi_supervisor_create(const struct oribi_supervisor_setup *setup, struct o
     if (oribi__app_store_create(&context->process.app, options->metrics_max) < 0)
         return fail(supervisor, ORIBI_ENOMEM, "cannot map the application's metrics", error);
     oribi_app_metrics_enter(&context->process.app.view, 1, ORIBI_METRIC_NOBODY); /* the first mold inherits it */
-    oribi_publisher_enter(-1);
+    oribi_publisher_enter(-1, NULL);
     oribi__prefork_begin(context, setup->prefork);
     begin_policy(context, workers_max);
     oribi__signals_install(context);

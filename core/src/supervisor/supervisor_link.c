@@ -201,7 +201,7 @@ struct oribi_link *oribi__link_new(const struct oribi__process_context *context,
     atomic_store(&slot->generation, child->generation);
     oribi_log_identify((int)child->index, child->generation);
     oribi_app_metrics_enter(&context->app.view, child->generation, (int32_t)child->index);
-    oribi_publisher_enter(context->inbox_fd);
+    oribi_publisher_enter(context->inbox_fd, context->options->control);
     if (oribi_wake_create(&child->wake) < 0) {
         child->wake = (struct oribi_wake){-1, -1};
         oribi_log(ORIBI_LOG_WARN, "worker %u: cannot make its wake descriptor: %s", child->index,

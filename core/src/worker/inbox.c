@@ -7,10 +7,14 @@
 #include "oribi/base/os/os_process.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 
-enum { BUFFER_BYTES = 1024 * 1024 }; /* as far as the system grants it */
+enum {
+    BUFFER_BYTES = 1024 * 1024, /* as far as the system grants it */
+    CONTROL_CAP = 128,          /* longer than the path of a unix socket may be */
+};
 
 int oribi_inbox_pair(int fds[2])
 {
@@ -146,10 +150,12 @@ static struct {
     enum oribi_publisher state;
     int fd;
     struct oribi_fd_mark mark; /* an application may close what is not its own */
+    char control[CONTROL_CAP];
 } here = {.fd = -1};
 
-void oribi_publisher_enter(int fd)
+void oribi_publisher_enter(int fd, const char *control)
 {
+    (void)snprintf(here.control, sizeof(here.control), "%s", control ? control : ""); /* a longer one is none */
     here.state = fd >= 0 ? ORIBI_PUBLISHER_READY : ORIBI_PUBLISHER_NONE;
     here.fd = fd;
     if (fd >= 0)
@@ -168,4 +174,9 @@ enum oribi_publisher oribi_publisher_inbox(int *fd)
     if (here.state == ORIBI_PUBLISHER_READY && !oribi_os_is_marked(here.fd, &here.mark))
         return ORIBI_PUBLISHER_OUTSIDE;
     return here.state;
+}
+
+const char *oribi_publisher_control(void)
+{
+    return here.control[0] ? here.control : NULL;
 }

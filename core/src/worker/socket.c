@@ -16,6 +16,8 @@
 struct oribi__socket_call {
     struct oribi_buf out;  /* a record, or actions */
     struct oribi_buf data; /* a message that came in a file */
+    uint32_t *marks;       /* of the channels that the socket has when the call has returned; NULL: not asked for yet */
+    uint32_t mark_count;
     bool accepted;
 };
 
@@ -33,6 +35,7 @@ void oribi__socket_free(struct oribi__exchange *exchange)
         return;
     oribi_buf_deinit(&call->out);
     oribi_buf_deinit(&call->data);
+    oribi_mem_free(call->marks);
     oribi_mem_free(call);
     exchange->websocket = NULL;
 }
@@ -180,7 +183,47 @@ static bool has_ids(const struct oribi_req *req)
            (record.code & ORIBI_SOCKET_WITH_IDS);
 }
 
-static int check_channel_action(const struct oribi_req *req, const struct oribi_socket_action *action, char *error)
+/* Reads the marks of the socket's channels. NULL: out of memory. */
+static struct oribi__socket_call *count_channels(struct oribi__exchange *exchange)
+{
+    struct oribi_socket_record record;
+    struct oribi__socket_call *call = call_of(exchange);
+    if (!call || call->marks)
+        return call;
+    call->marks = oribi_mem_try_alloc(ORIBI_CHANNELS_OF_ONE_MAX, sizeof(*call->marks));
+    if (!call->marks || oribi_socket_record_read(exchange->req.client->websocket, &record) < 0)
+        return NULL;
+    size_t count = record.channels.n / ORIBI_CHANNEL_MARK_BYTES;
+    for (size_t i = 0; i < count && i < ORIBI_CHANNELS_OF_ONE_MAX; i++)
+        call->marks[call->mark_count++] = oribi_channel_mark_read(record.channels.p + i * ORIBI_CHANNEL_MARK_BYTES);
+    return call;
+}
+
+/* The frontend, which knows the names, has the last word where two channels have one mark. */
+static int count_subscription(struct oribi_req *req, const struct oribi_socket_action *action, char *error)
+{
+    struct oribi__socket_call *call = count_channels(oribi__exchange_of(req));
+    uint32_t mark = oribi_channel_mark(action->channel);
+    uint32_t i = 0;
+    if (!call)
+        return ORIBI_ENOMEM;
+    while (i < call->mark_count && call->marks[i] != mark)
+        i++;
+    bool known = i < call->mark_count;
+    if (action->type == ORIBI_SOCKET_UNSUBSCRIBE) {
+        if (known)
+            call->marks[i] = call->marks[--call->mark_count];
+        return 0;
+    }
+    if (known)
+        return 0;
+    if (call->mark_count == ORIBI_CHANNELS_OF_ONE_MAX)
+        return refuse(error, "more than 256 channels");
+    call->marks[call->mark_count++] = mark;
+    return 0;
+}
+
+static int check_channel_action(struct oribi_req *req, const struct oribi_socket_action *action, char *error)
 {
     int code = check_channel(action->channel, error);
     if (code < 0)
@@ -188,7 +231,7 @@ static int check_channel_action(const struct oribi_req *req, const struct oribi_
     if (action->type == ORIBI_SOCKET_SUBSCRIBE && action->data.n && !has_ids(req))
         return refuse(error, "subscribe since a position: the socket was not accepted with ids");
     if (action->type != ORIBI_SOCKET_PUBLISH)
-        return 0;
+        return count_subscription(req, action, error);
     if (!oribi_channel_event_is_valid(action->event))
         return refuse(error, action->event.n > ORIBI_CHANNEL_EVENT_BYTES_MAX
                                  ? "the name of an event is longer than 64 bytes"
@@ -237,6 +280,44 @@ int oribi_socket_reply(struct oribi_req *req)
     const struct oribi__socket_call *call = oribi__exchange_of(req)->websocket;
     struct iovec body = {call ? call->out.p : NULL, call ? call->out.len : 0};
     return oribi_reply(req, 200, NULL, 0, &body, body.iov_len > 0);
+}
+
+/* --- a failure's reason --- */
+
+static const char *method_of(enum oribi_socket_event event)
+{
+    return event == ORIBI_SOCKET_OPEN ? "on_open" : event == ORIBI_SOCKET_CLOSE ? "on_close" : "on_message";
+}
+
+/* As much of the text as fits, up to the end of a character. */
+static size_t cut_text(struct oribi_slice text, size_t room)
+{
+    if (text.n <= room)
+        return text.n;
+    while (room > 0 && ((uint8_t)text.p[room] & 0xc0) == 0x80)
+        room--;
+    return room;
+}
+
+void oribi_socket_reply_failure(struct oribi_req *req, int status, const char *joint, struct oribi_slice text,
+                                struct oribi_slice place)
+{
+    enum { PLACE_BYTES_MAX = 40, NAME_BYTES_MAX = 60 }; /* a name's last bytes say most */
+    const struct oribi_header field = {ORIBI__SOCKET_FIELD, "1", sizeof(ORIBI__SOCKET_FIELD) - 1, 1};
+    char reason[ORIBI_WEBSOCKET_REASON_BYTES_MAX + 1];
+    char behind[PLACE_BYTES_MAX + 4] = "";
+    struct oribi_socket_record record = {0};
+    (void)oribi_socket_record_read(req->client->websocket, &record); /* the call was read */
+    struct oribi_slice name = record.handler;
+    while (name.n > NAME_BYTES_MAX || (name.n && ((uint8_t)*name.p & 0xc0) == 0x80))
+        name = oribi_slice(name.p + 1, name.n - 1);
+    if (place.n && place.n <= PLACE_BYTES_MAX)
+        (void)snprintf(behind, sizeof(behind), " (%.*s)", (int)place.n, place.p);
+    int n = snprintf(reason, sizeof(reason), "%.*s%s%s: ", (int)name.n, name.p, joint, method_of(record.event));
+    size_t room = ORIBI_WEBSOCKET_REASON_BYTES_MAX - (size_t)n - strlen(behind);
+    (void)snprintf(reason + n, sizeof(reason) - (size_t)n, "%.*s%s", (int)cut_text(text, room), text.p, behind);
+    struct iovec body = {reason, strlen(reason)};
+    (void)oribi_reply(req, status, &field, 1, &body, 1);
 }
 
 void oribi_socket_unknown(struct oribi_req *req)

@@ -183,12 +183,18 @@ static void server_begins(struct server *server, const struct server *before)
         ok_eq(oribi_inbox_pair(server->inbox), 0);
 }
 
+static void server_inbox_ends(struct server *server)
+{
+    oribi_os_close(server->inbox[0]);
+    oribi_os_close(server->inbox[1]);
+}
+
 static void server_ends(struct server *server, bool with_inbox)
 {
     oribi_os_close(server->joins[0]);
     oribi_os_close(server->joins[1]);
-    for (int i = 0; i < 2 && with_inbox; i++)
-        oribi_os_close(server->inbox[i]);
+    if (with_inbox)
+        server_inbox_ends(server);
 }
 
 static void publish(const char *channel, const char *data)
@@ -362,18 +368,44 @@ static void test_records_of_hostile_workers_are_refused(void)
     all_end();
 }
 
-static void test_an_inbox_that_a_worker_has_shut_ends(void)
+/* As the supervisor does it. */
+static void give_another_inbox(void)
 {
+    server_inbox_ends(&first);
+    ok_eq(oribi_inbox_pair(first.inbox), 0);
+    for (int i = 0; i < 2; i++)
+        members[i].config.inbox_write_fd = first.inbox[1];
+    oribi__publish_inbox(&members[0].frontend, oribi_os_dup(first.inbox[0]));
+}
+
+static void test_an_inbox_that_a_worker_has_shut_is_replaced(void)
+{
+    char told[4] = "";
+    int control[2];
     two_begin();
-    publish("n", "1");
-    ok_eq(shutdown(first.inbox[1], SHUT_RDWR), 0);
-    settle();
-    ok(!members[0].frontend.publishing->inbox.added);
-    ok_eq(publish_from(&members[0], "n", "2"), 0);
-    ok_eq(publish_from(&members[1], "n", "3"), ORIBI_ELIMIT);
-    settle();
-    is_str(heard(&members[0]), "1 2 ");
-    is_str(heard(&members[1]), "1 2 ");
+    ok_eq(oribi_os_socket_pair(SOCK_SEQPACKET, true, control), 0);
+    members[0].config.control_fd = control[1];
+    oribi__publish_inbox(&members[0].frontend, oribi_os_dup(first.inbox[0])); /* its own from now on */
+    for (int i = 0; i < 2; i++) {
+        publish("h:a", "1");
+        ok_eq(shutdown(first.inbox[1], SHUT_RDWR), 0);
+        settle();
+        ok(!members[0].frontend.publishing->inbox.added);
+        ok_eq(read(control[0], told, sizeof(told)), 1);
+        ok_eq(told[0], ORIBI_FRONTEND_SAYS_INBOX);
+        ok_eq(publish_from(&members[0], "h:a", "2"), 0);
+        ok_eq(publish_from(&members[1], "h:a", "3"), ORIBI_ELIMIT);
+        give_another_inbox();
+        publish("h:a", "4");
+        ok_eq(publish_from(&members[1], "h:a", "5"), 0);
+        settle();
+        is_str(heard(&members[0]), "1 2 4 5 ");
+        is_str(heard(&members[1]), "1 2 4 5 ");
+    }
+    ok_eq(members[1].last.offset, 8);
+    oribi_os_close(members[0].config.inbox_fd);
+    oribi_os_close(control[0]);
+    oribi_os_close(control[1]);
     all_end();
 }
 
@@ -676,7 +708,7 @@ int main(void)
     test_long_messages_go_everywhere();
     test_what_a_call_may_not_publish();
     test_records_of_hostile_workers_are_refused();
-    test_an_inbox_that_a_worker_has_shut_ends();
+    test_an_inbox_that_a_worker_has_shut_is_replaced();
     test_a_leader_that_dies_leaves_what_lies_in_the_inbox();
     test_a_follower_that_dies_finds_the_histories();
     test_a_follower_without_a_leader_begins_in_time();

@@ -2,7 +2,19 @@
  * answer, deadlines with a clock that stands still, and deaths at either end. */
 #include "../base/mem_counted.h"
 
+#include "oribi/event/out.h"
+
+static int sends;
+
+static ssize_t counted_send(struct oribi_transport *transport, int fd, const struct iovec *vec, size_t count, bool more)
+{
+    sends++;
+    return oribi_transport_send(transport, fd, vec, count, more);
+}
+
+#define oribi_transport_send counted_send
 #include "frontend/websocket.c"
+#undef oribi_transport_send
 
 #include "fakes.h"
 
@@ -267,6 +279,39 @@ static void test_answers_that_are_failures(void)
     }
 }
 
+/* As in development: the body of a marked answer is the reason. What is no text, or too long, is none. */
+static void test_failures_that_say_why(void)
+{
+    static const struct {
+        const char *body;
+        const char *want;
+        size_t want_len;
+    } rows[] = {
+        {"said so", "\x88\x09\x03\xf3said so", 11}, {"", "\x88\x02\x03\xf3", 4}, {"\xff", "\x88\x02\x03\xf3", 4}};
+    for (size_t i = 0; i < 2 * sizeof(rows) / sizeof(rows[0]); i++) {
+        int far;
+        char answer[128];
+        const char *body = rows[i / 2].body;
+        size_t cut = i % 2 ? strlen(body) / 2 : 0;
+        fake_begin((struct fake_setup){0});
+        int client = open_socket(ORIBI_SOCKET_WANTS_CLOSE, &far);
+        says(client, 1, "x");
+        (void)fake_asked(far);
+        int n = snprintf(answer, sizeof(answer),
+                         "HTTP/1.1 500 No\r\noribi-websocket: 1\r\nContent-Length: %zu\r\n\r\n%s", strlen(body), body);
+        fake_answers_bytes(far, answer, (size_t)n - cut);
+        fake_settle();
+        fake_answers_bytes(far, answer + n - cut, cut);
+        fake_settle();
+        ok_named(hears(client, rows[i / 2].want, rows[i / 2].want_len), "\"%s\", cut %zu", body, cut);
+        fake_hangs_up(client);
+        fake_settle();
+        const char *asked = fake_asked(far);
+        ok_named(strstr(asked, body) != NULL, "on_close is told: %s", asked);
+        fake_end();
+    }
+}
+
 static void test_actions_that_are_none(void)
 {
     int far;
@@ -461,8 +506,67 @@ static void test_what_an_idle_socket_holds(void)
     }
 }
 
+/* Pings that were read at once are answered at once: a flood of them costs one system call, not one each. */
+static void test_many_pings(void)
+{
+    static char pings[50 * 6];
+    static char pongs[50 * 2];
+    int far;
+    fake_begin((struct fake_setup){0});
+    int client = open_socket(0, &far);
+    for (size_t i = 0; i < 50; i++) {
+        memcpy(pings + i * 6, "\x89\x80\0\0\0\0", 6);
+        memcpy(pongs + i * 2, "\x8a\0", 2);
+    }
+    fake_sends_raw(client, pings, sizeof(pings));
+    sends = 0;
+    fake_settle();
+    ok(hears(client, pongs, sizeof(pongs)));
+    ok_eq(sends, 1);
+    fake_end();
+}
+
+/* A frame of which `n` bytes 'm' come, behind a mask of zeros, and is not the message's last. */
+static void begins(int client, size_t n)
+{
+    static char frame[128 * 1024] = {0x01, (char)(0x80 | 127)};
+    for (size_t i = 0; i < 8; i++)
+        frame[2 + i] = (char)(n >> (8 * (7 - i)));
+    memset(frame + 10, 0, 4);
+    memset(frame + 14, 'm', n);
+    for (size_t sent = 0; sent < n + 14; sent += 32 * 1024) {
+        fake_sends_raw(client, frame + sent, n + 14 - sent < 32 * 1024 ? n + 14 - sent : 32 * 1024);
+        fake_settle();
+    }
+}
+
+static void test_messages_stay_within_the_budget(void)
+{
+    int far;
+    fake_begin((struct fake_setup){.memory_max = 256 * 1024});
+    int large = open_socket(0, &far);
+    int other = open_socket(0, &far);
+    int small = open_socket(0, &far);
+    begins(large, 100 * 1024);
+    ok(fake_gauge(FAKE_MEMORY) >= 100 * 1024);
+    is_str(fake_hears(large), "");
+    begins(other, 120 * 1024);
+    ok(strncmp(fake_hears(other), "\x88\x09\x03\xf5no room", 11) == 0); /* 1013 */
+    says(small, 1, "hello");
+    is_str(fake_asked(far), MESSAGE "5\r\n\r\nhello");
+    acts(far, 0, 0, "");
+    fake_hangs_up(large);
+    fake_hangs_up(other);
+    fake_hangs_up(small);
+    fake_settle();
+    ok_eq(fake_gauge(FAKE_MEMORY), 0);
+    fake_end();
+}
+
 int main(void)
 {
+    test_many_pings();
+    test_messages_stay_within_the_budget();
     test_what_an_idle_socket_holds();
     test_a_message_and_its_answer();
     test_the_record_in_pieces();
@@ -471,6 +575,7 @@ int main(void)
     test_one_call_at_a_time();
     test_open_and_close_are_called();
     test_answers_that_are_failures();
+    test_failures_that_say_why();
     test_actions_that_are_none();
     test_a_worker_that_dies_in_a_call();
     test_pings();

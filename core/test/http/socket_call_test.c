@@ -231,8 +231,20 @@ static void test_a_text_that_is_too_long_for_a_position_is_written_as_none(void)
     oribi_buf_deinit(&text);
 }
 
+static void test_marks_of_channels(void)
+{
+    char text[ORIBI_CHANNEL_MARK_BYTES];
+    uint32_t mark = oribi_channel_mark(ORIBI_SLICE("a"));
+    ok_eq(mark, 0xe40c292c); /* FNV-1a */
+    ok(oribi_channel_mark(ORIBI_SLICE("b")) != mark);
+    oribi_channel_mark_write(text, mark);
+    ok(memcmp(text, "\xe4\x0c\x29\x2c", sizeof(text)) == 0);
+    ok_eq(oribi_channel_mark_read(text), mark);
+}
+
 int main(void)
 {
+    test_marks_of_channels();
     arena = guard_alloc(ORIBI_SOCKET_RECORD_BYTES_MAX * 2);
     memset(filler, 'a', sizeof(filler));
     test_a_record_at_its_maxima_is_read_again();

@@ -119,10 +119,11 @@ static void test_the_way_of_a_process(void)
 {
     int fd;
     ok_eq(oribi_publisher_inbox(&fd), ORIBI_PUBLISHER_OUTSIDE);
-    oribi_publisher_enter(-1);
+    oribi_publisher_enter(-1, NULL);
     ok_eq(oribi_publisher_inbox(&fd), ORIBI_PUBLISHER_NONE);
     begin();
-    oribi_publisher_enter(fds[1]);
+    oribi_publisher_enter(fds[1], "/run/control");
+    is_str(oribi_publisher_control(), "/run/control");
     ok(oribi_publisher_inbox(&fd) == ORIBI_PUBLISHER_READY && fd == fds[1]);
     (void)dup2(STDIN_FILENO, fds[1]); /* the application has closed it, and opened something else */
     ok_eq(oribi_publisher_inbox(&fd), ORIBI_PUBLISHER_OUTSIDE);

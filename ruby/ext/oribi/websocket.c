@@ -11,6 +11,7 @@ static VALUE key_upgrade;
 static VALUE key_may_upgrade;
 static ID id_env;
 static ID id_serve;
+static ID id_socket_failure;
 static ID id_upgrade;
 
 static struct oribi_slice text_of(VALUE string)
@@ -141,6 +142,22 @@ void ext_websocket_serve(struct ext_call *call)
         oribi_socket_unknown(req);
 }
 
+void ext_websocket_show_failure(struct ext_call *call)
+{
+    struct oribi_req *req = call->req;
+    VALUE words = rb_funcallv(ext_module, id_socket_failure, 1, &call->error);
+    if (NIL_P(words) || !call->req)
+        return;
+    VALUE text = rb_ary_entry(words, 0);
+    VALUE place = rb_ary_entry(words, 1);
+    Check_Type(text, T_STRING);
+    Check_Type(place, T_STRING);
+    call->req = NULL;
+    oribi_socket_reply_failure(req, ext_reply_failure_status(call), ".", text_of(text), text_of(place));
+    RB_GC_GUARD(text);
+    RB_GC_GUARD(place);
+}
+
 static VALUE act(VALUE class, VALUE tie, VALUE type, VALUE code, VALUE data)
 {
     struct ext_call *call = live_call(tie);
@@ -184,6 +201,7 @@ void ext_websocket_setup(void)
     rb_gc_register_mark_object(key_may_upgrade);
     id_env = rb_intern("@env");
     id_serve = rb_intern("serve");
+    id_socket_failure = rb_intern("socket_failure");
     id_upgrade = rb_intern("upgrade");
     websocket_class = rb_define_class_under(ext_module, "WebSocket", rb_cObject);
     handshake_class = rb_define_class_under(websocket_class, "Handshake", rb_cObject);

@@ -25,7 +25,8 @@ enum {
     ORIBI_CHANNEL_EVENT_BYTES_MAX = 64,        /* of the name of an event */
     ORIBI_CHANNEL_MESSAGE_BYTES_MAX = 1 << 20, /* of what is published */
     ORIBI_CHANNELS_OF_ONE_MAX = 256,           /* that a socket, or an event stream, has subscribed to */
-    ORIBI_POSITION_TEXT_CAP = 48,              /* "EPOCH-OFFSET" */
+    ORIBI_CHANNEL_MARK_BYTES = 4,
+    ORIBI_POSITION_TEXT_CAP = 48, /* "EPOCH-OFFSET" */
 };
 
 /* Bits of the code of an accepted record, and the last one of the records of calls too. */
@@ -53,7 +54,7 @@ struct oribi_socket_record {
     struct oribi_slice protocol; /* as negotiated; n 0: none */
     struct oribi_slice state;    /* JSON; n 0: empty */
     struct oribi_slice kept;     /* JSON of what `keep` has named; n 0: nothing */
-    struct oribi_slice channels; /* of an accepted one: subscriptions */
+    struct oribi_slice channels; /* of an accepted one: subscriptions; of a call: marks of the socket's channels */
 };
 
 /* Appends the record. 0, ORIBI_ENOMEM, or ORIBI_ELIMIT where a part is longer than its maximum. */
@@ -96,6 +97,12 @@ int oribi_socket_action_read(struct oribi_slice *text, struct oribi_socket_actio
  * takes the first off: 1; 0: there is none; ORIBI_EBAD. */
 int oribi_channel_name_write(struct oribi_buf *out, struct oribi_slice name);
 int oribi_channel_name_read(struct oribi_slice *list, struct oribi_slice *name);
+
+/* A mark stands in the record of a call for each channel that the socket has subscribed to, so that a worker can count
+ * them: ORIBI_CHANNEL_MARK_BYTES, big endian. Two channels may have one mark. */
+uint32_t oribi_channel_mark(struct oribi_slice name);
+void oribi_channel_mark_write(char out[ORIBI_CHANNEL_MARK_BYTES], uint32_t mark);
+uint32_t oribi_channel_mark_read(const char p[ORIBI_CHANNEL_MARK_BYTES]);
 
 /* UTF-8 without control characters, so that it can stand in a line. */
 bool oribi_channel_name_is_valid(struct oribi_slice name);

@@ -50,6 +50,7 @@ enum {
     ORIBI_FRONTEND_SAYS_REFUSED = 'e',
     ORIBI_FRONTEND_SAYS_LOCAL = 'w',        /* it answers by the last local content that it was told */
     ORIBI_FRONTEND_SAYS_SOCKETS = 'l',      /* its WebSockets are written */
+    ORIBI_FRONTEND_SAYS_INBOX = 'i',        /* a process has shut the inbox of publications: it needs another one */
     ORIBI_FRONTEND_TOLD_CERTIFICATES = 'C', /* with a descriptor of such a text */
     ORIBI_FRONTEND_TOLD_DRAIN = 'D',        /* others serve the addresses */
     ORIBI_FRONTEND_TOLD_STOP = 'S',         /* the addresses end: who has connected is served */
@@ -57,6 +58,8 @@ enum {
     ORIBI_FRONTEND_TOLD_REOPEN = 'R',       /* with a descriptor of the log */
     ORIBI_FRONTEND_TOLD_ACCESS_LOG = 'A',   /* the same of the access log */
     ORIBI_FRONTEND_TOLD_SOCKETS = 'L',      /* with a descriptor of empty memory for rows (frontend_socket_rows.h) */
+    ORIBI_FRONTEND_TOLD_INBOX = 'I',        /* with the end of the inbox that the first frontend reads */
+    ORIBI_FRONTEND_TOLD_INBOX_WRITE = 'P',  /* with the other end */
     ORIBI_FRONTEND_TOLD_LOCAL = 'W',        /* with a descriptor of what follows `local` in such a text */
 };
 

@@ -43,8 +43,9 @@ int oribi_inbox_publish(int fd, const struct oribi_publication *publication, int
 /* --- this process's way to the inbox --- */
 
 /* This process belongs to a server; fd: its inbox, which stays open in all that it forks; -1: the server has none.
- * Leave: it does no longer. */
-void oribi_publisher_enter(int fd);
+ * `control`: the option of this name, copied; NULL: the control socket is where the folder says. Leave: it does no
+ * longer. */
+void oribi_publisher_enter(int fd, const char *control);
 void oribi_publisher_leave(void);
 
 enum oribi_publisher {
@@ -55,5 +56,8 @@ enum oribi_publisher {
 
 /* Gives what this process has, and the inbox where it is ready: borrowed. */
 enum oribi_publisher oribi_publisher_inbox(int *fd);
+
+/* The control socket of the server that this process belongs to, as its option names it; NULL: no option does. */
+const char *oribi_publisher_control(void);
 
 #endif
