@@ -117,7 +117,7 @@ bench: all
 
 # Everything long, a night of it: half an hour of every fuzz target, and last requests without pause while processes are
 # replaced, 100,000 a row. W=--write puts tables into the documentation. N, ALL_S, CHAOS_N: other numbers.
-soak: all soak-core soak-portable soak-bsd soak-crowd soak-cut soak-cross sanitize valgrind soak-scarcity soak-saturation soak-certificates soak-frontend soak-frontend-http1 soak-chaos soak-perl soak-redis soak-rack soak-fleet gems packages fuzz-all
+soak: all soak-core soak-portable soak-bsd soak-crowd soak-cut soak-cross sanitize valgrind soak-scarcity soak-saturation soak-certificates soak-frontend soak-frontend-http1 soak-transports soak-chaos soak-perl soak-redis soak-rack soak-fleet gems packages fuzz-all
 	@script/soak --requests $(or $(N),100000) $(W)
 
 # oribi/rack beside Rack's own parsers, ten minutes for each Rack that is here.
@@ -155,6 +155,11 @@ soak-frontend: all
 	  E2E_COMMAND=$$command ORIBI_SOAK=1 ruby -Ie2e e2e/frontend_ends_test.rb -n /random/ || exit 1; done
 	@E2E_COMMAND=oribi ORIBI_SOAK=1 ruby -Ie2e e2e/frontend_deaths_test.rb
 	@echo "soak: the frontend's clients lost nothing"
+
+# Subscribers over every transport, a hundred reloads, upgrades, killed workers and frontends each.
+soak-transports: all
+	@for command in oribi oribi-psgi; do E2E_COMMAND=$$command ORIBI_SOAK=1 ruby -Ie2e e2e/transports_test.rb || exit 1; done
+	@echo "soak: subscribers of every transport lost nothing"
 
 # HTTP/1.1 through a frontend: the suites that spec/rules.txt names, all of them.
 THROUGH_FRONTEND = letter persistence answers bodies limits basics clients proxies

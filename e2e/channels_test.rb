@@ -10,24 +10,13 @@ E2E.suite("channels", transports: %i[tcp]) do
   include FrontendServers
 
   WS = E2E::SocketClient
-  PLAIN = "tcp://127.0.0.1:%{port}?frontend=on"
-
-  def setup
-    super
-    @sockets = []
-  end
-
-  def teardown
-    @sockets.each(&:close)
-    super
-  end
 
   def begin_server(*options, workers: 2)
     app = "e2e/apps/channels.#{E2E::RUBY ? "ru" : "psgi"}"
-    serve("--workers", workers.to_s, "--history", "h:,100,300s", "--history", "short:,2,300s", *options, address: PLAIN, app: app)
+    serve("--workers", workers.to_s, "--history", "h:,100,300s", "--history", "short:,2,300s", *options, address: FrontendServers::PLAIN_ADDRESS, app: app)
   end
 
-  def socket(query = "") = WS.new(@one.port, "/?#{query}").tap { |one| @sockets << one }
+  def socket(query = "") = hold(WS.new(@one.port, "/?#{query}"))
 
   # Sends a command; what came before its "ok".
   def tell(one, command)

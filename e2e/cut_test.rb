@@ -27,7 +27,7 @@ E2E.suite("cut", transports: %i[tcp]) do
   end
 
   def begin_cut(*options)
-    @cut = E2E::Cut.new(@one.port, "-n", CLIENTS, "-d", SECONDS, "-t", EVERY, "-c", [CLIENTS / 10, 100].min, "-r", 1.5, *options)
+    @cut = E2E::Cut.new(@one.port, "-d", SECONDS, "-n", CLIENTS, "-t", EVERY, "-c", [CLIENTS / 10, 100].min, "-r", 1.5, *options)
   end
 
   # Runs the block about once a second until the clients have had their time.
@@ -38,6 +38,13 @@ E2E.suite("cut", transports: %i[tcp]) do
       count += 1
     end
     count
+  end
+
+  # 1; 0: the last reload has ended it before.
+  def kill_worker
+    Process.kill(:KILL, @one.worker_pid)
+  rescue Errno::ESRCH
+    0
   end
 
   def finish
@@ -83,6 +90,22 @@ E2E.suite("cut", transports: %i[tcp]) do
     begin_server(frontends: 2)
     begin_cut
     assert_nothing_reset(finish)
+  end
+
+  # Nobody is cut: what happens to workers closes no socket, and loses no message but those of a call that was killed.
+  def test_a_reload_and_a_killed_worker_each_second
+    begin_server
+    begin_cut("-n", CLIENTS * 2, "-t", 1_000_000_000, "-r", 0.5)
+    killed = 0
+    reloads = each_second do
+      killed += kill_worker
+      ctl("reload")
+    end
+    found = finish
+    assert_equal [0] * 6, found.values_at("lost", "doubled", "silent", "resets", "ended", "cuts"), found.inspect
+    assert_operator found["unsure"], :<=, killed, found.inspect
+    assert_operator reloads, :>, 2
+    puts "#{reloads} reloads, #{killed} workers killed" if LONG
   end
 
   # Its history is gone: each client gets a reset, and all of what follows.

@@ -87,7 +87,8 @@ E2E.suite("documents", transports: %i[tcp]) do
     connect(one).send_raw("nothing\r\n\r\n").read_response
     lines = wait_until("three lines") { File.exist?(log) && (all = File.readlines(log)).size == 3 && all }
     keys = first_cells(section("doc/logs.md", "## The access log"), "key")
-    assert_equal keys.sort, (lines.flat_map { |line| JSON.parse(line).keys } | %w[cut tls_protocol tls_cipher]).sort # those of tls://: frontend_use_test.rb
+    others = %w[cut tls_protocol tls_cipher messages_in messages_out] # frontend_use_test.rb, websocket_test.rb
+    assert_equal keys.sort, (lines.flat_map { |line| JSON.parse(line).keys } | others).sort
   end
 
   # The table of `oribi check` has every id, under the level that the sources give it; notes stand in the same cells.
@@ -155,6 +156,7 @@ E2E.suite("documents", transports: %i[tcp]) do
       "lego" => "e2e/packaged/acme_test.rb", "oribi check @site" => "e2e/packaged/acme_test.rb"
     },
     "doc/tutorial-perl.md" => "e2e/tutorial_test.rb", "doc/tutorial-ruby.md" => "e2e/tutorial_test.rb",
+    "doc/tutorial-websocket.md" => "e2e/tutorial_test.rb",
   }.freeze
 
   def shell_blocks
@@ -195,7 +197,7 @@ E2E.suite("documents", transports: %i[tcp]) do
   PERL
 
   # Words of a configuration file; bind is no function of Perl's own there.
-  BEFORE = E2E::RUBY ? "" : "BEGIN { package Words; *{\"main::$_\"} = sub {} for qw(bind acme acme_terms history) }\n"
+  BEFORE = E2E::RUBY ? "" : "BEGIN { package Words; *{\"main::$_\"} = sub {} for qw(bind acme acme_terms history static) }\n"
 
   def blocks(name, language) = page(name).scan(/^```#{language}\n(.*?)^```$/m).flatten
 

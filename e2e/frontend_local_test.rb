@@ -45,6 +45,15 @@ E2E.suite("frontend_site", transports: %i[tcp]) do
     end
   end
 
+  # A C library looks at a path with .. or a slash at its end by other calls of the system.
+  def test_folders_by_way_of_others
+    put("s/a.txt", "0123456789")
+    serve("--static", "/up=#{@dir}/s/../s", "--static", "/slash=#{@dir}/s/")
+    curl("/pid")
+    without_workers { %w[up slash].each { |prefix| assert_equal "0123456789", curl("/#{prefix}/a.txt") } }
+    refute_match(/without the mount/, @one.stderr)
+  end
+
   # --- as workers do ---
 
   # The head of an answer without its date, and its body.

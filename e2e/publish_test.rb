@@ -9,18 +9,8 @@ require_relative "support/socket_client"
 E2E.suite("publish", transports: %i[tcp]) do
   include FrontendServers
 
-  ADDRESS = "tcp://127.0.0.1:%{port}?frontend=on"
+  ADDRESS = FrontendServers::PLAIN_ADDRESS
   TOKEN = "a token"
-
-  def setup
-    super
-    @sockets = []
-  end
-
-  def teardown
-    @sockets.each(&:close)
-    super
-  end
 
   def begin_server(*options, address: ADDRESS)
     serve("--workers", "1", "--status", "#{@dir}/status", "--status-token", TOKEN, *options, address: address,
@@ -79,6 +69,8 @@ E2E.suite("publish", transports: %i[tcp]) do
     assert_match too_long, ask("/publish?channel=news&size=#{(1 << 20) + 1}")
     assert_match(/the name of a channel has 1 to 256 bytes/, ask("/publish?channel=#{"c" * 257}&data=x"))
     assert_match(/the name of a channel has 1 to 256 bytes/, ask("/publish?channel=&data=x"))
+    code, text = status("/publish", *with_token, "-d", "channel=%ff&data=x")
+    assert_equal [400, "the name of a channel"], [code, text[/the name of a channel/]]
     assert_match(/the name of an event has at most 64 bytes/, ask("/publish?channel=a&data=x&event=#{"e" * 65}"))
     assert_match(/the name of an event/, ask("/publish?channel=a&data=x&event=a%0Ab"))
     assert_equal [too_long, 1], command("news", stdin_data: "x" * ((1 << 20) + 1)).then { |out, code| [out[too_long] && too_long, code] }
@@ -189,7 +181,7 @@ E2E.suite("publish", transports: %i[tcp]) do
   end
 
   def listener(channel)
-    one = E2E::SocketClient.new(@one.port).tap { |socket| @sockets << socket }
+    one = hold(E2E::SocketClient.new(@one.port))
     one.say("subscribe #{channel}")
     assert_match(/\Asubscribed/, one.message)
     one

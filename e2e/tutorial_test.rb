@@ -4,8 +4,8 @@ require_relative "support"
 require_relative "support/follower"
 require_relative "support/nginx"
 
-# The pages for the first day, followed in a fresh folder as they stand there: README.md, doc/tutorial-ruby.md and
-# doc/tutorial-perl.md.
+# The pages for the first day, followed in a fresh folder as they stand there: README.md, doc/tutorial-ruby.md,
+# doc/tutorial-perl.md and doc/tutorial-websocket.md.
 E2E.suite("tutorial", transports: %i[tcp]) do
   def setup
     super
@@ -39,9 +39,9 @@ E2E.suite("tutorial", transports: %i[tcp]) do
 
   # Blocks of both commands, for the one at hand.
   def for_command(blocks)
-    return blocks.reject { |block| block.text.match?(/oribi-psgi|cpanm|\bperl\b/) || block.file&.end_with?(".pl") } if E2E::RUBY
+    return blocks.reject { |block| block.text.match?(/oribi-psgi|cpanm|\bperl\b/) || block.file&.end_with?(".pl", ".psgi") } if E2E::RUBY
 
-    blocks.reject { |block| block.text.match?(/^gem install/) || block.file&.end_with?(".rb") }
+    blocks.reject { |block| block.text.match?(/^gem install|^\$ ruby /) || block.file&.end_with?(".rb", ".ru") }
           .map { |block| block.dup.tap { |one| one.text = one.text.gsub(/\boribi\b(?=[ \n])(?!-psgi)/, "oribi-psgi") } }
   end
 
@@ -103,5 +103,13 @@ E2E.suite("tutorial", transports: %i[tcp]) do
     @follower.follow(page.blocks)
     assert_operator @follower.ran.size, :>, 30
     assert_equal 3, page.files.size
+  end
+
+  def test_tutorial_of_websockets
+    skip "no oribi-frontend here: it needs libssl-dev, libnghttp2-dev and pkg-config" unless E2E.frontend?
+    page = E2E::Page.new("doc/tutorial-websocket.md")
+    @follower.follow(for_command(page.blocks))
+    assert_equal 14, @follower.ran.size
+    assert_equal 4, for_command(page.blocks).count(&:file)
   end
 end

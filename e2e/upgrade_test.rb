@@ -1,38 +1,20 @@
 # frozen_string_literal: true
 
-# Connections that outlive their request: WebSockets, server-sent events, long streams. The applications are
-# examples/chat and its Perl twin, and for streams inside a call e2e/apps/streams.
+# Connections that an application takes over (e2e/apps/upgrade), and long streams inside a call (e2e/apps/streams).
 require "support"
 require "support/tracing"
 require "support/web_socket"
 
 # What the suites here share.
 module Upgrade
-  APP = E2E::RUBY ? "examples/chat/config.ru" : "examples/chat-psgi/app.psgi"
+  APP = "e2e/apps/upgrade#{E2E.differing(:app_extension)}"
   STREAMS = "e2e/apps/streams#{E2E.differing(:app_extension)}"
   # Of the server's own 101 (rack.protocol) and of the library's (rack.hijack, psgix.io).
   ECHOES = E2E::RUBY ? %w[/echo /echo-protocol] : %w[/echo]
   WS = E2E::WebSocketClient
 
-  def serve(*options)
-    dir = Dir.mktmpdir("oribi-chat")
-    @dirs << dir
-    start(*options, "--access-log", "off", app: APP, env: { "CHAT_JOURNAL" => "#{dir}/journal" })
-  end
-
-  def setup
-    super
-    @dirs = []
-  end
-
-  def teardown
-    super
-    @dirs.each { |dir| FileUtils.remove_entry(dir) }
-  end
-
+  def serve(*options) = start(*options, "--access-log", "off", app: APP)
   def web_socket(server, path) = WS.new(connect(server), path)
-  def words(nick, text) = JSON.generate(nick: nick, text: text)
-  def said(json) = JSON.parse(json).values_at("nick", "text")
 
   # The head of a 101 as it stands on the wire; the lines behind the first in one order.
   def read_101(client)
@@ -57,7 +39,7 @@ module Upgrade
   end
 
   def held(server)
-    return server.descendants.count { |pid| E2E::Processes.title(pid) == "chat peer" } unless E2E::RUBY
+    return server.descendants.count { |pid| E2E::Processes.title(pid) == "upgrade peer" } unless E2E::RUBY
 
     workers(server).sum { |pid| E2E::Processes.descriptors(pid).count { |_, name| name.start_with?("socket:") } }
   end
@@ -95,7 +77,7 @@ E2E.suite("web_socket", transports: E2E::EITHER) do
     one = serve
     Upgrade::ECHOES.each do |path|
       client = connect(one)
-      client.send_raw("GET /chat.css HTTP/1.1\r\nHost: a\r\n\r\n#{Upgrade::WS.request(path)}#{Upgrade::WS.frame("third")}")
+      client.send_raw("GET / HTTP/1.1\r\nHost: a\r\n\r\n#{Upgrade::WS.request(path)}#{Upgrade::WS.frame("third")}")
       assert_equal 200, client.read_response.status
       read_101(client)
       assert_equal "\x81\x05third".b, client.read_bytes(7)
@@ -187,21 +169,8 @@ E2E.suite("web_socket", transports: E2E::EITHER) do
   end
 end
 
-E2E.suite("chat", transports: E2E::EITHER) do
+E2E.suite("taken", transports: E2E::EITHER) do
   include Upgrade
-
-  # Between all workers, and between the two ways.
-  def test_what_one_says_all_hear
-    one = serve("--workers", "2")
-    sockets = Array.new(6) { web_socket(one, "/chat") }
-    stream = connect(one).request("GET", "/events")
-    assert_equal 200, stream.read_head.status
-    sockets.first.say(words("Ann", "<b>hello</b> ü"))
-    sockets.each { |socket| assert_equal ["Ann", "<b>hello</b> ü"], said(socket.next_message) }
-    assert_equal 204, connect(one).post("/messages", words("Bob", "by POST")).status
-    sockets.each { |socket| assert_equal ["Bob", "by POST"], said(socket.next_message) }
-    assert_equal [["Ann", "<b>hello</b> ü"], ["Bob", "by POST"]], read_events(stream, 2).map { |_, data| said(data) }
-  end
 
   def test_the_head_of_an_event_stream
     client = connect(serve).request("GET", "/events")
@@ -210,30 +179,6 @@ E2E.suite("chat", transports: E2E::EITHER) do
     assert_nil head["content-length"] || head["transfer-encoding"]
     assert head["date"]
     assert_equal ": welcome\n\n", client.read_bytes(11)
-  end
-
-  def test_a_client_comes_back_for_what_it_has_missed
-    one = serve
-    3.times { |i| connect(one).post("/messages", words("Ann", "message #{i}")) }
-    first = connect(one).request("GET", "/events")
-    first.read_head
-    ids = read_events(first, 3).map(&:first)
-    [{ "Last-Event-ID" => ids[0] }, {}].zip(["/events", "/events?after=#{ids[0]}"]).each do |fields, target|
-      again = connect(one).request("GET", target, fields)
-      again.read_head
-      assert_equal(ids.drop(1), read_events(again, 2).map(&:first))
-    end
-    socket = web_socket(one, "/chat?after=#{ids[1]}")
-    assert_equal ids[2].to_i, JSON.parse(socket.next_message)["id"]
-  end
-
-  def test_nonsense_is_no_message
-    one = serve
-    ["", "[]", "{", words("", "x"), words("x", " "), '{"nick":{},"text":[]}', "\xff\xfe"].each do |bytes|
-      assert_equal 422, connect(one).post("/messages", bytes).status, bytes.inspect
-    end
-    assert_equal 405, connect(one).get("/messages").status
-    assert_equal 403, connect(one).post("/messages", words("Eve", "hi"), { "Origin" => "http://elsewhere" }).status
   end
 
   def test_listeners_who_leave_are_let_go
@@ -249,25 +194,18 @@ E2E.suite("chat", transports: E2E::EITHER) do
     %i[TERM HUP worker].each do |how|
       one = serve
       worker = workers(one).first
-      socket = web_socket(one, "/chat")
+      socket = web_socket(one, "/echo")
       stream = connect(one).request("GET", "/events").tap(&:read_head)
       one.signal(how == :worker ? :TERM : how, how == :worker ? worker : one.pid)
       assert_equal [1001, "the server is leaving"], socket.read_close, how.to_s
       assert_equal ": welcome\n\n", stream.read_to_end, how.to_s
       wait_until("the worker to end") { !E2E::Processes.alive?(worker) }
-      web_socket(one, "/chat").client.close unless how == :TERM # and they come back
+      web_socket(one, "/echo").client.close unless how == :TERM # and they come back
       wait_until("it to be let go") { E2E::RUBY || held(one).zero? }
       assert_equal 0, one.stop.exitstatus, how.to_s
       assert_empty one.left_behind, how.to_s
       refute_match(/error/, one.stderr)
     end
-  end
-
-  # [id, data] of the next events of a stream.
-  def read_events(client, count)
-    bytes = +"".b
-    bytes << client.read_bytes(1) until (found = bytes.scan(/^id: (\d+)\ndata: (.*)\n\n/)).size >= count
-    found
   end
 end
 

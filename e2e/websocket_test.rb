@@ -101,6 +101,7 @@ E2E.suite("websocket", transports: %i[tcp]) do
     refute_includes one.fields, "oribi-websocket"
     assert_equal 'open "chat" 127.0.0.1', one.message
     assert_equal "open nil 127.0.0.1", socket("/greets").message
+    assert_equal "chat", socket("/symbol", fields: { "Sec-WebSocket-Protocol" => "chat" }).fields["sec-websocket-protocol"] if E2E::RUBY
     assert_equal [403, "refused\n"], socket("/refused").then { |other| [other.status, other.body] }
     assert_equal 426, @one.get("/chat").status
   end
@@ -284,7 +285,8 @@ E2E.suite("websocket", transports: %i[tcp]) do
   def test_what_an_application_does
     begin_server("--call-timeout", "500ms")
     { "die" => /WS-MESSAGE \/chat: the application died: .*said to die/, "exit" => /the application called exit|SystemExit/,
-      "sleep 20" => /CallTimeout/, "badtext" => /not UTF-8|not valid UTF-8/, "badcode" => /no code that an application may close with/ }.each do |word, line|
+      "sleep 20" => /CallTimeout/, "badtext" => /not UTF-8|not valid UTF-8/, "badcode 1005" => /no code that an application may close with/,
+      "badcode #{65_536 + 1000}" => /no code that an application may close with/ }.each do |word, line|
       one = socket
       one.say(word)
       assert_equal 1011, one.read_close.first, word
@@ -516,6 +518,26 @@ E2E.suite("websocket", transports: %i[tcp]) do
     handshake, ending = %w[GET WEBSOCKET].map { |method| lines.find { |line| line["method"] == method } }
     assert_equal ["GET", 101], handshake.values_at("method", "status")
     assert_equal ["WEBSOCKET", 1000, 1, 2, 22], ending.values_at("method", "status", "messages_in", "messages_out", "bytes")
+    assert_equal [OVER_H2 ? "HTTP/2" : "HTTP/1.1"], [handshake, ending].map { |line| line["protocol"] }.uniq
     assert_equal 1, metric('oribi_websockets_closed_total{code="1000"}')
+  end
+
+  def test_the_end_of_a_socket_in_other_formats
+    protocol = OVER_H2 ? "HTTP/2" : "HTTP/1.1"
+    counts = "messages_in=1 messages_out=2 bytes_in=4"
+    { "combined" => /^127\.0\.0\.1 - - \[.*\] "WEBSOCKET \/greets #{protocol}" 4000 22 "-" "-" #{counts}$/,
+      '$request_method $server_protocol $close_code $messages_in $messages_out $request_length $body_bytes_sent' => /^WEBSOCKET #{protocol} 4000 1 2 4 22$/,
+      '{"code":$close_code,"in":$messages_in,"method":"$request_method"}' => /^{"code":4000,"in":1,"method":"WEBSOCKET"}$/ }.each do |format, pattern|
+      begin_server("--access-log", "-", "--access-log-format", format)
+      one = socket("/greets")
+      one.message
+      one.ask("four")
+      one.close_with(4000)
+      one.read_close
+      wait_until("its line; #{@one.stdout}") { @one.stdout.match?(pattern) }
+      handshake = @one.stdout.lines.grep(/GET/).first
+      assert_match(/ 101 | - - - |"code":null,"in":null/, handshake)
+      @one.cleanup
+    end
   end
 end

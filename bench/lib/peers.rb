@@ -4,6 +4,7 @@ require "fileutils"
 require_relative "frontend_peers"
 require_relative "file_peers"
 require_relative "peer"
+require_relative "socket_peers"
 
 module Bench
   # The servers that bench/run knows, each in the best configuration that its documentation tells of for the machine at
@@ -26,7 +27,7 @@ module Bench
     def compiled(name, source, *libraries)
       binary = File.join(ROOT, "build/bench", name)
       source = File.join(ROOT, source)
-      shared = [File.join(ROOT, "bench/load/http_client.h"), *Dir[File.join(File.dirname(source), "*.h")]]
+      shared = [*Dir[File.join(ROOT, "bench/load/*.h")], *Dir[File.join(File.dirname(source), "*.h")]]
       unless File.exist?(binary) && File.mtime(binary) > [source, *shared].map { |path| File.mtime(path) }.max
         FileUtils.mkdir_p(File.dirname(binary))
         system("cc", "-O2", "-o", binary, source, *libraries) or raise "#{source} did not compile"
@@ -171,6 +172,7 @@ module Bench
                                                      command: ->(site) { uwsgi(site) }),
       *FilePeers::LIST,
       *FrontendPeers::LIST,
+      *SocketPeers::LIST,
     ].freeze
 
     def find(key) = LIST.find { |peer| peer.key == key }

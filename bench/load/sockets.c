@@ -5,11 +5,12 @@
  *     sockets ADDRESS:PORT -m idle   [-p PATH] [-n SOCKETS]
  *     sockets PORT         -m bare   [-n SOCKETS] [-r RATE] [-b BYTES]
  *
- * echo: each socket sends a message when it has the last one back. fanout: `POST PUBLISH_PATH` RATE times a second, or
- * a message of the first socket's ("-"), or nothing, since messages come by themselves (""); each socket gets it, and
- * the time counts from then. idle: says "ready" and stays until its input ends. bare: the reference of fanout, a server
- * that does nothing but write: SOCKETS handshakes, then a frame of BYTES to each of them with write(2), RATE times a
- * second; ends with its input. One line of JSON: messages (or deliveries), errors, seconds, times in ms. */
+ * All but bare say "open" when all sockets are. echo: each socket sends a message when it has the last one back.
+ * fanout: `POST PUBLISH_PATH` RATE times a second, or a message of the first socket's ("-"), or nothing, since messages
+ * come by themselves (""); each socket gets it, and the time counts from then. idle: says "ready" and stays until its
+ * input ends. bare: the reference of fanout, a server that does nothing but write: SOCKETS handshakes, then a frame of
+ * BYTES to each of them with write(2), RATE times a second; ends with its input. One line of JSON: messages (or
+ * deliveries), errors, seconds, times in ms. */
 #define _GNU_SOURCE
 #include "socket_client.h"
 
@@ -130,6 +131,8 @@ static void open_all(void)
         fprintf(stderr, "sockets: %u of %u are open\n", open_count, setup.sockets);
         exit(1);
     }
+    printf("open\n");
+    fflush(stdout);
 }
 
 static void run_for(double seconds)
@@ -168,6 +171,15 @@ static void publish(int fd, uint32_t number)
     errors += send(fd, request, (size_t)n, MSG_NOSIGNAL) != n;
 }
 
+/* Messages that have not come yet. */
+static uint64_t missing(uint32_t number)
+{
+    uint64_t count = 0;
+    for (uint32_t i = 0; i < setup.sockets; i++)
+        count += number - members[i].got;
+    return count;
+}
+
 static double fanout(void)
 {
     char answer[BYTES_MAX];
@@ -188,9 +200,9 @@ static double fanout(void)
         if (fd >= 0)
             (void)recv(fd, answer, sizeof(answer), MSG_DONTWAIT);
     }
-    run_for(0.5);
-    for (uint32_t i = 0; i < setup.sockets && !bare; i++)
-        errors += number - members[i].got;
+    for (double end = http_now_s() + PATIENCE_S; missing(number) && !bare && http_now_s() < end;)
+        run_for(0.1);
+    errors += bare ? 0 : missing(number);
     return setup.seconds;
 }
 

@@ -18,9 +18,11 @@ module Bench
                           servers: %w[oribi oribi-psgi nginx-oribi nginx-oribi-psgi] + own) { Request.new }
   SecureFrontend.define("frontend-tls", about: "TLS 1.3, 13 bytes, 32 kept-alive connections", round_min: 1.0, weight: 2.5,
                                 servers: own + secure + proxies + %w[nginx-return-tls] + others) { Request.new }
-  SecureFrontend.define("frontend-tls-100k", about: "TLS 1.3, 100 KiB, 32 kept-alive connections", **hundred, weight: 1.5,
-        servers: own + secure + proxies + others) do
-    Request.new(path: "/string/102400", expected: (PATTERN * 1601)[0, 102_400])
+  long = [["100k", 102_400, "string"], ["1m", 1_048_576, "string"], ["file-100k", 102_400, "file"], ["file-1m", 1_048_576, "file"]]
+  body_of = ->(kind, size) { Request.new(path: "/#{kind}/#{size}", expected: (PATTERN * (size / 64 + 1))[0, size]) }
+  long.each do |name, size, kind|
+    about = "TLS 1.3, #{size == 102_400 ? "100 KiB" : "1 MiB"}#{" as a file" if kind == "file"}, 32 kept-alive connections"
+    SecureFrontend.define("frontend-tls-#{name}", about: about, **hundred, weight: 1.5, servers: own + secure + proxies + others) { body_of.(kind, size) }
   end
   %w[full resumed].each do |kind|
     Handshakes.define("frontend-handshakes-#{kind}", about: "TLS 1.3, #{kind} handshakes, nothing else", kind: kind, round_min: 1.0,
@@ -33,6 +35,10 @@ module Bench
     { "frontend-h2" => [8, 32], "frontend-h2-wide" => [32, 1] }.each do |name, (connections, streams)|
       FrontendH2.define(name, about: "HTTP/2 over TLS, 13 bytes, #{connections} connections with #{streams} #{streams > 1 ? "streams" : "stream"} each",
                           connections: connections, pipeline: streams, round_min: 1.0, weight: 1.5, servers: h2) { Request.new }
+    end
+    long.each do |name, size, kind|
+      about = "HTTP/2 over TLS, #{size == 102_400 ? "100 KiB" : "1 MiB"}#{" as a file" if kind == "file"}, 8 connections with 4 streams each"
+      FrontendH2.define("frontend-h2-#{name}", about: about, connections: 8, pipeline: 4, **hundred, weight: 1.5, servers: h2) { body_of.(kind, size) }
     end
     FrontendH2.define("frontend-h2c", about: "HTTP/2 without TLS, 13 bytes, 8 connections with 32 streams each", connections: 8, pipeline: 32, secure: false,
                               servers: own) { Request.new }

@@ -184,6 +184,20 @@ static void far_says(struct far *far, const void *p, size_t n)
         (void)send(far->fd, p, n, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
+#ifdef FUZZ_frontend_rings
+/* An answer whose body is a file. */
+static void far_hands_over(struct far *far, uint8_t how)
+{
+    static const int sizes[] = {20 * 1000, 131072, 140 * 1000, 600 * 1000};
+    char head[64];
+    int n = sizes[how & 3];
+    int len = snprintf(head, sizeof(head), "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n", n);
+    int64_t offset = how & 4 ? 600 * 1000 - n : 0;
+    far_says(far, head, (size_t)len);
+    (void)far->ring->transport.give_file(&far->ring->transport, hand_files()[0], how & 8 ? offset + 100 : offset, n);
+}
+#endif
+
 static void far_ends(uint32_t i)
 {
 #ifdef FUZZ_frontend_rings
@@ -335,6 +349,9 @@ static void settle_all(void)
 
 static void start(void)
 {
+#ifdef FUZZ_frontend_rings
+    (void)hand_files();
+#endif
     oribi_log_init(open("/dev/null", O_WRONLY | O_CLOEXEC), ORIBI_LOG_ERROR);
     oribi_options_init(&options);
     options.limits.body_bytes_max = 1000;
@@ -443,6 +460,7 @@ static const struct oribi_slice ready_answers[] = {
     ANSWER("HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n"),
     ANSWER("HTTP/1.1 200 OK\r\noribi-websocket: 1\r\nContent-Length: 14\r\n\r\n" RECORD),
     ANSWER("HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\nt\0\0\0\2hi"),
+    ANSWER("HTTP/1.1 500 No\r\noribi-websocket: 1\r\nContent-Length: 5\r\n\r\nwords"),
 };
 
 static void worker_step(enum step step, uint32_t which, struct bytes *in)
@@ -470,6 +488,12 @@ static void worker_step(enum step step, uint32_t which, struct bytes *in)
         far_says(&fars[which], filler, how * (sizeof(filler) / 256));
         break;
     default:
+#ifdef FUZZ_frontend_rings
+        if (how >= 0xf0 && fars[which].ring) {
+            far_hands_over(&fars[which], how);
+            break;
+        }
+#endif
         if (how & 1)
             (void)shutdown(fars[which].fd, SHUT_WR);
         else

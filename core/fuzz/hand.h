@@ -13,10 +13,14 @@
 #include "oribi/base/os/os.h"
 #include "oribi/base/os/os_process.h"
 #include "oribi/worker/channel_ring.h"
+#include "oribi/worker/inbox.h"
 #include "ours.h"
 
+#include <fcntl.h>
 #include <sanitizer/asan_interface.h>
+#include <stdio.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 enum {
     HAND_MEMORIES = 16,
@@ -42,7 +46,7 @@ enum hand_part {
     HAND_BYTE, /* anywhere in the memory */
     HAND_PLACE,
     HAND_WORD,
-    HAND_SOCKET, /* bytes of zero, sent */
+    HAND_SOCKET, /* bytes of zero, sent; or the note of a file, with a descriptor */
     HAND_PARTS,
 };
 
@@ -188,8 +192,39 @@ static void hand_move_way(const struct hand_rule *rule, struct oribi_channel_mem
     }
 }
 
+/* Descriptors for notes: a file, a folder, a device, a file that cannot be read. They stay open. */
+static const int *hand_files(void)
+{
+    enum { BYTES = 600 * 1000 };
+    static int fds[4];
+    char path[32];
+    if (fds[0])
+        return fds;
+    int both;
+    expect(oribi_os_temp_file(&both) == 0 && ftruncate(both, BYTES) == 0);
+    (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", both);
+    fds[0] = open(path, O_RDONLY | O_CLOEXEC);
+    fds[1] = open("/", O_RDONLY | O_CLOEXEC);
+    fds[2] = open("/dev/zero", O_RDONLY | O_CLOEXEC);
+    fds[3] = open(path, O_WRONLY | O_CLOEXEC);
+    expect(fds[0] > 0 && fds[1] > 0 && fds[2] > 0 && fds[3] > 0);
+    close(both);
+    return fds;
+}
+
+static void hand_note(uint64_t value, uint16_t which)
+{
+    const struct {
+        char mark[8];
+        uint64_t offset;
+    } note = {{which & 32 ? 0 : 1}, value};
+    const struct iovec vec = {(void *)(uintptr_t)&note, which & 16 ? 5 : sizeof(note)};
+    (void)oribi_inbox_send(hand_socket, &vec, 1, which & 64 ? -1 : hand_files()[which & 3]);
+}
+
 static void hand_move(const struct hand_rule *rule)
 {
+    enum { NOTE = 8 };
     static const char zeros[4096];
     uint64_t value = hand_values[rule->value % (sizeof(hand_values) / sizeof(hand_values[0]))];
     hand_has_moved = true;
@@ -197,6 +232,8 @@ static void hand_move(const struct hand_rule *rule)
         atomic_store(&hand_places[rule->offset % hand_place_count], (uint16_t)value);
     else if (rule->part == HAND_WORD && hand_word)
         atomic_fetch_add(hand_word, (uint32_t)value);
+    else if (rule->part == HAND_SOCKET && hand_socket >= 0 && (rule->how & NOTE))
+        hand_note(value, rule->offset);
     else if (rule->part == HAND_SOCKET && hand_socket >= 0)
         (void)send(hand_socket, zeros, value % sizeof(zeros), MSG_DONTWAIT | MSG_NOSIGNAL);
     else if (rule->part < HAND_PLACE && hand_count)

@@ -8,7 +8,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum { INPUT_MAX = 2048, ROOM = 70 * 1024, SENT_MAX = 100 * 1024 };
+enum { INPUT_MAX = 2048, ROOM = 140 * 1024, SENT_MAX = 200 * 1024 };
 
 enum step { ASKS, ANSWERS, READS_REQUEST, READS_ANSWER, SLEEPS, HAND, TAKES_OVER, LEAVES, CLOSES, FILES, STEPS };
 
@@ -28,8 +28,9 @@ static uint32_t frontend_woken;
 static struct stream requests;
 static struct stream answers;
 static bool has_left;
-static bool is_over; /* the last answer is, and the worker has not read another request */
-static bool is_new;  /* the last request: the worker has read nothing of it */
+static bool is_over;  /* the last answer is, and the worker has not read another request */
+static bool is_given; /* a file, with which the last answer ends */
+static bool is_new;   /* the last request: the worker has read nothing of it */
 static char room[ROOM];
 
 static char byte_of(uint32_t i)
@@ -81,7 +82,7 @@ static void begin(void)
     memset(worker_woken, 0, sizeof(worker_woken));
     frontend_woken = 0;
     requests = answers = (struct stream){0};
-    has_left = is_over = is_new = hand_has_moved = false;
+    has_left = is_over = is_new = is_given = hand_has_moved = false;
     expect(oribi_os_socket_pair(SOCK_STREAM, true, fds) == 0);
     front = oribi_channel_ring_try_create(fds[0]);
     expect(front);
@@ -90,6 +91,8 @@ static void begin(void)
     expect(back);
     hand_memories[0] = front->memory;
     hand_count = 1;
+    oribi_channel_ring_take_files(front, true);
+    (void)hand_files();
 }
 
 static void end(void)
@@ -136,7 +139,7 @@ static void asks(uint8_t how)
 
 static bool may_answer(void)
 {
-    return (!is_over && !is_new) || hand_has_moved;
+    return (!is_over && !is_new && !is_given) || hand_has_moved;
 }
 
 static void replies(uint8_t how)
@@ -149,16 +152,49 @@ static void replies(uint8_t how)
     answers.sent += sent > 0 ? (uint32_t)sent : 0;
 }
 
+/* Another open file of it that can only be read. */
+static int a_file(int *both)
+{
+    char path[32];
+    expect(oribi_os_temp_file(both) == 0);
+    (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", *both);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    expect(fd >= 0);
+    return fd;
+}
+
+/* The file that the frontend's end has been given. */
+static void reads_file(void)
+{
+    struct oribi_channel_file *file = &front->file;
+    char byte = 0;
+    expect(file->fd >= 0 && file->offset >= 0 && file->length > 0 && file->offset <= INT64_MAX - file->length);
+    if (!hand_has_moved) {
+        expect(answers.read + file->length == answers.sent);
+        for (int64_t at = 0; at<file->length; at += file->length> 1000 ? file->length / 100 : 1)
+            expect(pread(file->fd, &byte, 1, file->offset + at) == 1 && byte == byte_of(answers.read + (uint32_t)at));
+    }
+    answers.read += (uint32_t)file->length;
+    close(file->fd);
+    file->fd = -1;
+}
+
 static void sends_file(uint8_t how)
 {
     static int file = -1;
+    static int read_only;
     size_t n = may_answer() ? length_of(how) : 0;
     const int64_t begin_at = answers.sent; /* bytes in the socket are those of the file yet */
     int64_t offset = begin_at;
     if (file < 0)
-        expect(oribi_os_temp_file(&file) == 0);
+        read_only = a_file(&file);
     fill(room, answers.sent, n);
     expect(pwrite(file, room, n, offset) == (ssize_t)n);
+    if (n > 0 && (how & 16) && back->transport.give_file(&back->transport, read_only, begin_at, (int64_t)n)) {
+        answers.sent += (uint32_t)n;
+        is_given = true;
+        return;
+    }
     ssize_t sent = n ? back->transport.send_file(&back->transport, file, &offset, (int64_t)n) : 0;
     expect(sent <= (ssize_t)n && (hand_has_moved || offset == begin_at + (sent > 0 ? sent : 0)));
     answers.sent += sent > 0 ? (uint32_t)sent : 0;
@@ -168,8 +204,21 @@ static void reads(struct oribi_channel_ring *ring, struct stream *stream, uint8_
 {
     size_t n = how & 8 ? ROOM - 1 : 1 + how / 16;
     memset(room, 0, sizeof(room));
-    ssize_t got = oribi_channel_ring_read(ring, room, n, how & 7);
-    expect(got <= (ssize_t)n && room[n] == 0);
+    bool borrows = ring == front && how >= 0xc8;
+    char *p = room;
+    ssize_t got =
+        borrows ? oribi_channel_ring_borrow(ring, &p, n, how & 7) : oribi_channel_ring_read(ring, room, n, how & 7);
+    expect(got <= (p == room ? (ssize_t)n : ORIBI_RING_RECORD_MAX) && room[n] == 0);
+    if (p != room && got > 0) { /* all of it is ours to read */
+        memcpy(room, p, (size_t)got);
+        oribi_channel_ring_return(ring);
+    }
+    if (got == ORIBI_CHANNEL_HAS_FILE) {
+        expect(ring == front);
+        reads_file();
+        is_over = false;
+        return;
+    }
     if (hand_has_moved || got <= 0) {
         expect(hand_has_moved || got == ORIBI_AGAIN || got == 0);
         return;
@@ -179,6 +228,7 @@ static void reads(struct oribi_channel_ring *ring, struct stream *stream, uint8_
     stream->read += (uint32_t)got;
     expect(stream->read <= stream->sent);
     is_over = is_over && stream == &answers;
+    is_given = is_given && stream == &answers;
     is_new = is_new && stream == &answers;
 }
 

@@ -30,6 +30,8 @@ static void hear(struct oribi__subscriber *self, const struct oribi__topic *topi
     (void)oribi__topic_name(topic);
 }
 
+static const struct oribi__subscriber_ops hearing = {.deliver = hear};
+
 static struct oribi__topics *create(uint8_t choice)
 {
     const struct oribi__topics_config config = {.rules = rules,
@@ -56,7 +58,7 @@ static void resume_all(struct oribi__topics *topics)
     for (uint32_t i = 0; i < topics->bucket_count; i++)
         for (struct oribi__topic *topic = topics->buckets[i]; topic;) {
             struct oribi__topic *next = topic->chain;
-            struct person person = {.subscriber = {.deliver = hear},
+            struct person person = {.subscriber = {.ops = &hearing},
                                     .last = {topic->epoch, topic->last - topic->ring_count}};
             struct oribi__position since = person.last;
             struct oribi__position last = {topic->epoch, topic->last};

@@ -38,6 +38,28 @@ is $dies->close_code, 1011, 'its code';
 $server->websocket('/chat')->cut;
 is(Oribi::Test::WebSocket->new('ws://127.0.0.1:' . $server->port . '/chat', timeout => 5)->send('ws')->receive, 'ws', 'a server that runs');
 
+# The rest of a frame may come when the wait for it is over.
+my $listener = IO::Socket::INET->new(LocalAddr => '127.0.0.1', Listen => 1);
+pipe my $waits, my $goes_on;
+my $fake = fork // die "fork: $!";
+if (!$fake) {
+    my $io = $listener->accept;
+    my $head = do { local $/ = "\r\n\r\n"; <$io> };
+    my ($key) = $head =~ /^Sec-WebSocket-Key: (\S+)/m;
+    my $accept = MIME::Base64::encode_base64(Digest::SHA::sha1($key . '258EAFA5-E914-47DA-95CA-C5AB0DC85B11'), '');
+    syswrite $io, "HTTP/1.1 101 x\r\nSec-WebSocket-Accept: $accept\r\n\r\n\x81\x7e\0";
+    sysread $waits, my $byte, 1;
+    syswrite $io, "\xc8" . 'x' x 200;
+    close $io;
+    POSIX::_exit(0);
+}
+my $half = Oribi::Test::WebSocket->new('ws://127.0.0.1:' . $listener->sockport . '/', timeout => 5);
+ok !eval { $half->receive(timeout => 0.05); 1 } && $@ =~ /timeout/, 'half a frame';
+syswrite $goes_on, 'x';
+is $half->receive, 'x' x 200, 'the rest of it';
+is_deeply [$half->receive, $half->close_code], [1006], 'the end';
+waitpid $fake, 0;
+
 my $broken = File::Temp->new(SUFFIX => '.psgi');
 print {$broken} "die 'never';";
 $broken->flush;

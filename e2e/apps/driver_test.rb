@@ -54,6 +54,41 @@ class DriverTest < Minitest::Test
     assert_equal "ws", Oribi::Test::WebSocket.new("ws://127.0.0.1:#{SERVER.port}/chat", timeout: 5).send("ws").receive
   end
 
+  # The rest of a frame may come when the wait for it is over.
+  def test_half_a_frame
+    fake do |port, go_on|
+      ws = Oribi::Test::WebSocket.new("ws://127.0.0.1:#{port}/", timeout: 5)
+      assert_raises(Oribi::Test::Timeout) { ws.receive(timeout: 0.05) }
+      go_on.push(nil)
+      assert_equal "x" * 200, ws.receive
+      assert_nil ws.receive
+      assert_equal 1006, ws.close_code
+    end
+  end
+
+  # Sends the begin of a message, and the rest when it may go on.
+  def fake
+    TCPServer.open("127.0.0.1", 0) do |server|
+      go_on = Queue.new
+      thread = Thread.new do
+        io = server.accept
+        accept = Digest::SHA1.base64digest(io.gets("\r\n\r\n")[/^Sec-WebSocket-Key: (\S+)/, 1] + Oribi::Test::WebSocket::GUID)
+        io.write("HTTP/1.1 101 x\r\nSec-WebSocket-Accept: #{accept}\r\n\r\n", "\x81\x7e\x00".b)
+        go_on.pop
+        io.write("\xc8".b, "x" * 200)
+        io.close
+      end
+      yield server.addr[1], go_on
+      thread.join
+    end
+  end
+
+  def test_a_server_that_speaks_no_tls
+    TCPServer.open("127.0.0.1", 0) do |server|
+      assert_raises(Oribi::Test::Timeout) { Oribi::Test::WebSocket.new("wss://127.0.0.1:#{server.addr[1]}/", timeout: 0.05) }
+    end
+  end
+
   def test_a_server_that_does_not_start
     Dir.mktmpdir do |dir|
       File.write("#{dir}/config.ru", "raise 'never'")

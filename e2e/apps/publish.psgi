@@ -1,4 +1,4 @@
-# Publishes, for publish_test.rb; and a WebSocket whose messages are commands.
+# Publishes, for publish_test.rb and transports_test.rb; a WebSocket whose messages are commands, and an event stream.
 use strict;
 use warnings;
 use Oribi;
@@ -30,27 +30,39 @@ sub publish {
     return "Oribi::Error: $@";
 }
 
-# A job of the application's: so many messages, each its number; the file has how many went out.
+# A job of the application's: so many messages, each its number, or until the file "enough" is there; the file "job" has
+# how many went out.
 sub job {
     my %given = given($_[0]);
     my $pid = fork // die "fork: $!";
     return $pid if $pid;
     my $sent = 0;
     eval {
-        for my $i (0 .. $given{count} - 1) {
-            Oribi::publish($given{channel} => $i);
+        until ($given{until} ? -e "$ENV{E2E_DIR}/enough" : $sent == $given{count}) {
+            Oribi::publish($given{channel} => $sent);
             $sent++;
-            Time::HiRes::sleep(0.0005);
+            Time::HiRes::sleep($given{pause} // 0.0005);
         }
     };
-    open my $file, '>', "$ENV{E2E_DIR}/job" or POSIX::_exit(1);
+    open my $file, '>', "$ENV{E2E_DIR}/job.new" or POSIX::_exit(1);
     print $file $sent;
     close $file;
+    rename "$ENV{E2E_DIR}/job.new", "$ENV{E2E_DIR}/job";
     POSIX::_exit(0);
+}
+
+# Of a channel, and since a position that the client has sent.
+sub subscribe {
+    my ($env) = @_;
+    my ($channel, $since) = split /&/, $env->{QUERY_STRING};
+    my $handshake = $env->{'oribi.websocket'};
+    return $handshake->accept('Listener', channels => { $channel => $since }, ids => 1) if $handshake;
+    return $env->{'oribi.events'}->stream(channels => [$channel]);
 }
 
 sub {
     my ($env) = @_;
+    return subscribe($env) if $env->{PATH_INFO} eq '/listen';
     return $env->{'oribi.websocket'}->accept('Listener') if $env->{'oribi.websocket'};
     my $path = $env->{PATH_INFO};
     my $text = $path eq '/publish' || $path eq '/thread' ? publish($env->{QUERY_STRING}) : $path eq '/job' ? job($env->{QUERY_STRING}) : 'Hello, World!';

@@ -2,7 +2,7 @@
 
 require "uri"
 
-# Publishes, for publish_test.rb; and a WebSocket whose messages are commands.
+# Publishes, for publish_test.rb and transports_test.rb; a WebSocket whose messages are commands, and an event stream.
 module Listener
   module_function
 
@@ -23,23 +23,34 @@ rescue Oribi::Error => e
   "#{e.class}: #{e.message}"
 end
 
-# A job of the application's: so many messages, each its number; the file has how many went out.
+# A job of the application's: so many messages, each its number, or until the file "enough" is there; the file "job" has
+# how many went out.
 job = lambda do |query|
   given = URI.decode_www_form(query).to_h
+  dir = ENV.fetch("E2E_DIR")
   Process.detach(fork do
     sent = 0
-    given["count"].to_i.times do |i|
-      Oribi.publish(given["channel"], i.to_s)
+    until given["until"] ? File.exist?("#{dir}/enough") : sent == given["count"].to_i
+      Oribi.publish(given["channel"], sent.to_s)
       sent += 1
-      sleep(0.0005)
+      sleep(given.fetch("pause", "0.0005").to_f)
     end
-    File.write("#{ENV.fetch("E2E_DIR")}/job", sent.to_s)
+  ensure
+    File.write("#{dir}/job.new", sent.to_s)
+    File.rename("#{dir}/job.new", "#{dir}/job")
     exit!(0)
   end).pid.to_s
 end
 
+# Of a channel, and since a position that the client has sent.
+subscribe = lambda do |env, handshake|
+  channel, since = env["QUERY_STRING"].split("&")
+  handshake ? handshake.accept(Listener, channels: { channel => since }, ids: true) : env["oribi.events"].stream(channels: [channel])
+end
+
 run(lambda do |env|
   handshake = env["oribi.websocket"]
+  return subscribe.call(env, handshake) if env["PATH_INFO"] == "/listen"
   return handshake.accept(Listener) if handshake
 
   text = case env["PATH_INFO"]

@@ -28,7 +28,7 @@ module Chat
     when "send" then rest.split("x").map(&:to_i).then { |count, size| count.times { ws.send("y" * size) } }
     when "both" then ws.send("one").then { ws.send("\xff".b) }
     when "badtext" then ws.send("\xff".dup.force_encoding("UTF-8"))
-    when "badcode" then ws.close(1005)
+    when "badcode" then ws.close(rest.to_i)
     else ws.send(data)
     end
   end
@@ -68,6 +68,7 @@ answers = {
   "/anonymous" => ->(ws) { ws.accept(Class.new { def self.on_message(*) = nil }) },
   "/none" => ->(ws) { ws.accept(Comparable) },
   "/protocol" => ->(ws) { ws.accept(Chat, protocol: "not offered") },
+  "/symbol" => ->(ws) { ws.accept(Chat, protocol: :chat) },
   "/state" => ->(ws) { ws.accept(Chat, state: { "s" => "x" * 4096 }) },
   "/refused" => ->(_) { [403, {}, ["refused\n"]] },
 }

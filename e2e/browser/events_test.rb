@@ -22,7 +22,7 @@ class EventsBrowserTest < Minitest::Test
   def setup
     skip "no chromedriver here" unless system("command -v chromedriver >/dev/null")
     super
-    serve("--workers", "2", app: "e2e/apps/events.#{E2E::RUBY ? "ru" : "psgi"}")
+    serve("--workers", "2", "--history", "h:,1000,300s", app: "e2e/apps/events.#{E2E::RUBY ? "ru" : "psgi"}")
   end
 
   def test_an_event_source
@@ -49,6 +49,33 @@ class EventsBrowserTest < Minitest::Test
       wait_until("the browser to come back") { browser.script("return opened") == 3 }
       publish("news", "after the upgrade")
       assert_got(browser, "after the upgrade")
+    end
+  ensure
+    ctl("stop") if @one
+  end
+
+  # It sends the id of its last event when it comes back, and so has every number once; the frontend that was killed has
+  # taken the history along, and it is told so.
+  def test_resume
+    E2E::Browser.open(flags: %w[--ignore-certificate-errors]) do |browser|
+      browser.visit("https://127.0.0.1:#{@one.port}/")
+      browser.script(OPEN.sub("news", "h:a") + "source.addEventListener('oribi.reset', (message) => got.push('reset ' + message.data));")
+      wait_until("the stream") { browser.script("return opened") == 1 }
+      numbers = (0...30).map(&:to_s)
+      numbers.each_slice(10) do |some|
+        some.first(5).each { |number| publish("h:a", number) }
+        ctl("upgrade").then { |output, status| assert status.success?, output }
+        some.last(5).each { |number| publish("h:a", number) }
+      end
+      assert_got(browser, numbers.last)
+      assert_equal numbers, browser.script("return got")
+      opened = browser.script("return opened")
+      assert_operator opened, :>=, 2
+
+      Process.kill(:KILL, ctl("status").first[/^frontend 0, pid (\d+)/, 1].to_i)
+      wait_until("the browser to come back") { browser.script("return opened") > opened }
+      publish("h:a", "after the death")
+      assert_got(browser, "reset h:a", "after the death")
     end
   ensure
     ctl("stop") if @one

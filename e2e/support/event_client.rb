@@ -1,13 +1,14 @@
 # frozen_string_literal: true
 
 require "open3"
-require "openssl"
-require "socket"
+require_relative "client_socket"
 
 module E2E
   # A client of server-sent events as the standard has it (WHATWG HTML, "Server-sent events"): over TCP or TLS by
   # itself, over HTTP/2 by curl. Does not come back by itself.
   class EventClient
+    include ClientSocket
+
     Ended = Class.new(StandardError)
     Event = Struct.new(:type, :data, :id)
 
@@ -68,13 +69,7 @@ module E2E
     private
 
     def begin_socket(port, path, tls)
-      @tcp = TCPSocket.new("127.0.0.1", port)
-      @io = @tcp
-      if tls
-        context = OpenSSL::SSL::SSLContext.new
-        context.alpn_protocols = ["http/1.1"]
-        @io = OpenSSL::SSL::SSLSocket.new(@tcp, context).tap { |one| one.sync_close = true }.connect
-      end
+      @tcp, @io = open_socket(port, tls)
       @io.write("GET #{path} HTTP/1.1\r\nHost: localhost:#{port}\r\n#{@fields_sent.map { |name, value| "#{name}: #{value}\r\n" }.join}\r\n")
     end
 
@@ -147,19 +142,11 @@ module E2E
     end
 
     def fill
-      deadline = E2E.deadline(DEADLINE)
-      loop do
-        bytes = @io.read_nonblock(65_536, exception: false)
-        if bytes.nil?
-          @whole = @curl.value.success? if @curl
-          raise Ended, "the connection has ended"
-        end
-        return @raw << bytes if bytes.is_a?(String)
+      bytes = next_bytes(@io, @tcp)
+      return @raw << bytes if bytes
 
-        @tcp.wait_readable([deadline - E2E.clock, 0].max) or raise Timeout, "waited for bytes of the server"
-      end
-    rescue SystemCallError, OpenSSL::SSL::SSLError => e
-      raise Ended, e.message
+      @whole = @curl.value.success? if @curl
+      raise Ended, "the connection has ended"
     end
   end
 end

@@ -20,7 +20,7 @@ module E2E
 
     SERVER = %r{\A(?:\w+=\S+\ |bundle\ exec\ |carton\ exec\ )*(?:oribi|oribi-psgi|script/server|rackup|plackup|puma|unicorn|pitchfork|passenger\ start|
                 starman|start_server|uwsgi)(?!\S)
-                (?!\ +(?:ctl|check|import|init)\b)(?!.*(?:--version|--help|--check|--print-config|--completion|\||\ >))}x
+                (?!\ +(?:ctl|check|import|init|publish)\b)(?!.*(?:--version|--help|--check|--print-config|--completion|\||\ >))}x
     ROOTS = %r{(?<![\w./~-])/(etc|srv|run|var|tmp)/}
     # What differs from run to run, in output.
     VARYING = [/\d{4}-\d\d-\d\dT[\d:.]+Z/, /(?<=oribi\[)\d+/, /(?<=pid )\d+/, %r{\d\d/\w{3}/\d{4}:[\d:]+ [+-]\d{4}}, /\w{3}, \d\d \w{3} \d{4} [\d:]+ GMT/,

@@ -7,6 +7,9 @@ require "open3"
 module FrontendServers
   NAMES = "DNS:localhost,DNS:*.example.test"
 
+  # An address without TLS that a frontend serves.
+  PLAIN_ADDRESS = "tcp://127.0.0.1:%{port}?frontend=on"
+
   # Programs that are not ours run without a sanitizer's run-time (script/sanitize), under which curl hangs.
   PLAIN = { "LD_PRELOAD" => nil }.freeze
 
@@ -55,16 +58,21 @@ module FrontendServers
   def setup
     super
     skip "no oribi-frontend here: it needs libssl-dev, libnghttp2-dev and pkg-config" unless FrontendServers.here?
+    @held = []
     @dir ||= Dir.mktmpdir("oribi-e2e")
     FrontendServers.certificate(@dir, "site")
   end
 
   def teardown
+    @held&.each(&:close)
     @one&.cleanup
     FileUtils.remove_entry(@dir) if @dir
     @dir = nil
     super
   end
+
+  # A client that is closed behind the test.
+  def hold(client) = client.tap { @held << client }
 
   def bind = "tls://127.0.0.1:%{port}?certificate=#{@dir}/site.pem&key=#{@dir}/site.key"
 

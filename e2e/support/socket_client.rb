@@ -1,13 +1,14 @@
 # frozen_string_literal: true
 
 require "digest"
-require "openssl"
 require "securerandom"
-require "socket"
+require_relative "client_socket"
 
 module E2E
   # A WebSocket client that writes every byte itself, over TCP or TLS: what no library would send, too.
   class SocketClient
+    include ClientSocket
+
     Closed = Class.new(StandardError)
     GUID = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11" # RFC 6455 1.3
     TEXT = 1
@@ -20,9 +21,7 @@ module E2E
 
     # fields: further fields of the handshake; nil leaves one of ours out.
     def initialize(port, path = "/", tls: nil, fields: {}, method: "GET", version: "HTTP/1.1", early: "")
-      @tcp = TCPSocket.new("127.0.0.1", port)
-      @tcp.setsockopt(Socket::IPPROTO_TCP, Socket::TCP_NODELAY, 1)
-      @io = tls ? secure : @tcp
+      @tcp, @io = open_socket(port, tls)
       @read = +"".b
       @key = SecureRandom.base64(16)
       ours = { "Host" => "localhost:#{port}", "Upgrade" => "websocket", "Connection" => "Upgrade", "Sec-WebSocket-Key" => @key,
@@ -122,12 +121,6 @@ module E2E
 
     private
 
-    def secure
-      context = OpenSSL::SSL::SSLContext.new
-      context.alpn_protocols = ["http/1.1"]
-      OpenSSL::SSL::SSLSocket.new(@tcp, context).tap { |tls| tls.sync_close = true }.connect
-    end
-
     def read_head
       more until (at = @read.index("\r\n\r\n"))
       lines = @read.slice!(0, at + 4).split("\r\n")
@@ -141,16 +134,7 @@ module E2E
     end
 
     def more
-      deadline = E2E.deadline(DEADLINE)
-      loop do
-        bytes = @io.read_nonblock(65_536, exception: false)
-        raise Closed, "the connection has ended" if bytes.nil?
-        return @read << bytes if bytes.is_a?(String)
-
-        @tcp.wait_readable([deadline - E2E.clock, 0].max) or raise Timeout, "waited for bytes of the server"
-      end
-    rescue SystemCallError, OpenSSL::SSL::SSLError => e
-      raise Closed, e.message
+      @read << (next_bytes(@io, @tcp) or raise Closed, "the connection has ended")
     end
   end
 end

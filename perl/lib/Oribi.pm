@@ -388,6 +388,7 @@ See L<Oribi::Supervisor>. The title of a process says what it is; C<$0> keeps th
 The pages of F<doc/> in the distribution are installed beside this module, in F<Oribi/doc>; C<oribi-psgi --help> ends with the path:
 
     tutorial-perl.md  from cpanm to a systemd service with reloads, step by step
+    tutorial-websocket.md  a page whose visitors talk to each other, in ten minutes
     options.md        every option, what wins over what, names of other servers
     operations.md     signals, reload, upgrade, recycling, logs, who the client is
     packages.md       Debian packages: building, installing, upgrading and removing them

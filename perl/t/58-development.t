@@ -95,6 +95,15 @@ like $answer->[2][0], qr/\A<b> at /, 'plain text';
     eval { die "named\n" };
     is_deeply \@by_name, ["named\n"], 'also by its name';
 
+    # Without an environment: the client of a WebSocket.
+    eval { $inner->() };
+    is_deeply [$page->($@)], ['no money', 'inner.pl:7'], 'text and place';
+    is_deeply [$page->("words at /home/me/Room.pm line 12.\nmore\n")], ['words', 'Room.pm:12'], 'a place in the text';
+    is_deeply [$page->("\x{e9}\x{263a}\n")], ["\xc3\xa9\xe2\x98\xba", ''], 'characters';
+    is_deeply [$page->("\xc3\xa9\n")], ["\xc3\xa9", ''], 'bytes of UTF-8';
+    is_deeply [$page->("\xe9\n")], ["\xc3\xa9", ''], 'other bytes';
+    like join('|', $page->(bless [], 'No::Text')), qr/\ANo::Text=ARRAY\(0x\w+\)\|\z/, 'an object without a text';
+
     ($type, $text) = $page->((bless [], 'No::Text'), { REQUEST_METHOD => 'GET' });
     like $text, qr/\ANo::Text: bless\( \[\]/, 'an object without a text';
     ($type, $text) = $page->({ code => 42 }, { REQUEST_METHOD => 'GET' });

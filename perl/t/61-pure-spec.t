@@ -21,8 +21,8 @@ sub verdict_of {
     my $buffer = '';
     while (length $input) {
         $buffer .= substr $input, 0, $step, '';
-        my $result = Oribi::Pure::Head::parse(\%state, $limits, $buffer, \my $head);
-        return ($result, $head, $state{reason}) if $result;
+        my $result = Oribi::Pure::Head::parse(\%state, $limits, $buffer);
+        return ($result, \%state, $state{reason}) if $result;
     }
     return (0);
 }
@@ -42,12 +42,12 @@ sub yes { return $_[0] ? 'yes' : 'no' }
 
 sub check_request {
     my ($case, $step) = @_;
-    my ($result, $head, $reason) = verdict_of(limits_of($case), $case->{input}, $step);
+    my ($result, $state, $reason) = verdict_of(limits_of($case), $case->{input}, $step);
     my $name = "$case->{name}, in pieces of $step";
     my $want = $case->{status} eq 'ok' ? 'ok' : $case->{status} eq 'again' ? 0 : -$case->{status};
     is $result > 0 ? 'ok' : $result, $want, "$name: " . ($reason // '') or return;
     return if $result <= 0;
-    my $env = $head->{env};
+    my ($head, $env) = @$state{qw(head env)};
     is $env->{REQUEST_METHOD}, $case->{method}, "$name: method" if defined $case->{method};
     is $env->{PATH_INFO}, $case->{path}, "$name: path" if defined $case->{path};
     is $env->{QUERY_STRING}, $case->{query}, "$name: query" if defined $case->{query};

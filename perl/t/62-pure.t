@@ -44,6 +44,7 @@ my %route = (
     '/looks' => sub { my $is_there = defined $_[0]{'psgix.io'}; [200, [], [$is_there ? 'yes' : 'no']] },
     '/keeps' => sub { $kept = $_[0]{'psgix.io'}; [200, [], ['x']] },
     '/none' => sub { [204, [], []] },
+    '/as-get' => sub { $_[0]{REQUEST_METHOD} = 'GET'; [200, [], ['got']] },
     '/dies' => sub { die "told to\n" },
     '/dies-in-body' => sub { [200, [], Lines->new("one\n", sub { die "told to\n" })] },
     '/bad-header' => sub { [200, ["X-A" => "1\r\nX-B: 2"], ['x']] },
@@ -61,6 +62,8 @@ my %route = (
     '/endless' => sub { sub { my $writer = $_[0]->([200, []]); $writer->write('x' x 65536) while 1 } },
     '/io' => sub { my ($env) = @_; sub { my $io = $env->{'psgix.io'}; $io->blocking(1); print {$io} "mine\n"; $io->flush } },
     '/hint' => sub { my ($env) = @_; $env->{'psgix.informational'}->(103, [Link => '</a>']); [200, [], ['x']] },
+    '/hints' => sub { my ($env) = @_; for (1 .. 3) { select undef, undef, undef, 0.1; $env->{'psgix.informational'}->(103, [Link => '</a>']) } [200, [], ['x']] },
+    '/writes' => sub { my ($env) = @_; sub { my $io = $env->{'psgix.io'}; for (1 .. 3) { select undef, undef, undef, 0.1; syswrite $io, "mine\n" } } },
     '/cleanup' => sub { my ($env) = @_; push @{ $env->{'psgix.cleanup.handlers'} }, sub { open my $fh, '>', "$dir/cleaned"; print {$fh} 'yes' }; [200, [], ['x']] },
     '/harakiri' => sub { my ($env) = @_; $env->{'psgix.harakiri.commit'} = 1; [200, [], [$$]] },
     '/trailers' => sub { [200, [], [join ',', map {"$_=$_[0]{'oribi.trailers'}{$_}"} sort keys %{ $_[0]{'oribi.trailers'} || {} }]] },
@@ -86,6 +89,7 @@ for my $transport (qw(tcp unix)) {
         is length $get->('/named')->{body}, -s "$dir/big", 'a file by its name';
         is $get->('/looks')->{body}, 'yes', 'a look at the socket changes nothing';
         is_deeply $server->get('/keeps')->{fields}{connection}, ['close'], 'keeping it ends the connection';
+        is $get->('/as-get', head => 1)->{status}, 200, 'HEAD, which the application takes for GET';
         is $get->('/none')->{status}, 204;
         is $get->('/framed')->{body}, 'hello', 'a body in chunks of the application';
         is $get->('/delayed')->{body}, 'later', 'delayed';
@@ -100,6 +104,14 @@ for my $transport (qw(tcp unix)) {
         ok $one->send("GET /hint HTTP/1.1\r\nHost: a\r\n\r\n");
         is $one->response->{status}, 103, 'an interim answer';
         is $one->response->{status}, 200;
+        my $worker = $get->('/pid')->{body};
+        for my $target (qw(/hints /writes)) {
+            my $gone = $server->connect;
+            $gone->send("GET $target HTTP/1.1\r\nHost: a\r\n\r\n");
+            setsockopt $gone->{socket}, Socket::SOL_SOCKET(), Socket::SO_LINGER(), pack 'ii', 1, 0;
+            $gone->close;
+            is $get->('/pid')->{body}, $worker, "a client that goes during $target ends nothing";
+        }
         is $get->('/cleanup')->{status}, 200;
         wait_until('the cleanup handler', sub { -s "$dir/cleaned" });
         unlink "$dir/cleaned";
@@ -209,6 +221,11 @@ subtest 'connections_max' => sub {
     select undef, undef, undef, 0.2;    # a connection that has just rested is left alone for 0.1 s: nothing tells of that
     is $server->get('/')->{status}, 200, 'a further one';
     ok $idle[0]->at_end, 'replaces the longest idle one';
+    local $SIG{ALRM} = sub { die "they wait although there is room\n" };
+    alarm 60;
+    my @many = map { my $client = $server->connect; $client->send("GET / HTTP/1.1\r\nHost: a\r\n\r\n"); $client } 1 .. 200;
+    is scalar(grep { my $status = $_->response->{status}; $_->close; $status == 200 } @many), 200, 'many wait for room, and no longer';
+    alarm 0;
     $server->stop;
 };
 

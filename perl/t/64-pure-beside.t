@@ -26,9 +26,9 @@ my $limits = Oribi::Pure::Head::limits(
 # Result and environment, as the library gives them: the number of a refusal is not told there.
 sub ours {
     my ($bytes) = @_;
-    my $result = Oribi::Pure::Head::parse({}, $limits, $bytes, \my $head);
+    my $result = Oribi::Pure::Head::parse(\my %state, $limits, $bytes);
     return ($result ? -1 : -2, {}) if $result <= 0;
-    my $env = $head->{env};
+    my $env = $state{env};
     $env->{PATH_INFO} = Oribi::Pure::Head::decoded($env->{PATH_INFO}) // return (-1, {});
     $env->{SCRIPT_NAME} = '';
     # Of the library alone: REQUEST_URI is the target as it came, and a target's authority is a Host field also without
@@ -50,7 +50,7 @@ sub one_by_one {
     my ($bytes) = @_;
     my %state;
     for my $n (1 .. length $bytes) {
-        my $result = Oribi::Pure::Head::parse(\%state, $limits, substr($bytes, 0, $n), \my $head);
+        my $result = Oribi::Pure::Head::parse(\%state, $limits, substr($bytes, 0, $n));
         return $result > 0 ? $result : -1 if $result;
     }
     return -2;
@@ -106,8 +106,10 @@ while (Time::HiRes::time() < $end && @wrong < 5) {
     }
     my @differ = grep { ($our_env->{$_} // "\0") ne ($their_env->{$_} // "\0") } keys %{ { %$our_env, %$their_env } };
     push @wrong, "$_: " . ($our_env->{$_} // 'none') . ', the core ' . ($their_env->{$_} // 'none') . ": $bytes" for @differ;
-    my $again = Oribi::Pure::Head::parse(\my %kept, $limits, $bytes, \my $first);
-    my $known = $again > 0 && Oribi::Pure::Head::parse(\%kept, $limits, $bytes, \my $second);
+    my $again = Oribi::Pure::Head::parse(\my %kept, $limits, $bytes);
+    my $first = $again > 0 && { %{ $kept{head} }, env => $kept{env} };
+    my $known = $again > 0 && Oribi::Pure::Head::parse(\%kept, $limits, $bytes);
+    my $second = $known && { %{ $kept{head} }, env => $kept{env} };
     push @wrong, "another meaning the second time: $bytes" if $again > 0 && ($known != $again || !is_same($first, $second));
     next if $count % 20 || $our_result < 0 && $bytes =~ /%/;
     my $slow = one_by_one($bytes);

@@ -103,6 +103,8 @@ subtest 'mistakes end the start with one line' => sub {
     my $run = sub { my ($code, $out, $said) = run_command('--pure', '--port', free_port(), @_); chomp $said; return "$code $said" };
     app('one');
     is $run->('--certificate', 'a.pem', "$dir/app.psgi"), '1 oribi-psgi: certificate: Oribi::Pure cannot do this; the distribution Oribi can, which needs a C compiler (Debian: package oribi-psgi)';
+    is $run->('--listen-sock', 3, "$dir/app.psgi"), '1 oribi-psgi: listen_sock: Oribi::Pure cannot do this; the distribution Oribi can, which needs a C compiler (Debian: package oribi-psgi)';
+    like $run->('--bind', 'tls://:443', "$dir/app.psgi"), qr{\A1 oribi-psgi: tls://:443: Oribi::Pure cannot do this; the distribution Oribi can};
     is $run->('--teapots', "$dir/app.psgi"), '1 oribi-psgi: --teapots: unknown option';
     is $run->('--fields-max', 0, "$dir/app.psgi"), '1 oribi-psgi: fields_max: at least 1, not "0"';
     is $run->('--head-timeout', '1x', "$dir/app.psgi"), '1 oribi-psgi: head_timeout: no time: "1x"';
@@ -116,10 +118,10 @@ subtest 'mistakes end the start with one line' => sub {
 subtest 'configuration file' => sub {
     app('one');
     my $port = free_port();
-    my $config = write_file('oribi.pl', qq[header 'X-A: 1', 'X-B: 2';\n{ keepalive_requests_max => 1, after_fork => sub { \$ENV{FORKED} = 1 } }]);
+    my $config = write_file('oribi.pl', qq[server_header 'Ours';\n{ keepalive_requests_max => 1, after_fork => sub { \$ENV{FORKED} = 1 } }]);
     my $server = start('-C', $config);
     my $res = $server->get('/');
-    is_deeply [map { $res->{fields}{$_}[0] } qw(x-a x-b connection)], [1, 2, 'close'], 'words and a hash';
+    is_deeply [map { $res->{fields}{$_}[0] } qw(server connection)], ['Ours', 'close'], 'words and a hash';
     is $server->stop, 0;
     my ($code, undef, $said) = run_command('--pure', '-C', write_file('bad.pl', "workers 'many';\n{ teapots => 1 }"), "$dir/app.psgi");
     is "$code $said", "1 oribi-psgi: $dir/bad.pl:1: workers: no count: \"many\"\n", 'a mistake has its line';

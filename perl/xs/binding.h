@@ -468,8 +468,9 @@ void psgi_failure_show(pTHX_ struct psgi_worker *w, SV *page, SV *die_handler);
 /* $SIG{__DIE__} until the end of the scope. Call it where failure_page is set. */
 void psgi_failure_watch(pTHX_ struct psgi_worker *w);
 
-/* Answers the call, which has not begun its answer, with the page of this error and ends it. False: it does not, and
- * the log knows why. Call it where failure_page is set. */
+/* Answers the call, which has not begun its answer, with the page of this error and ends it; without an environment,
+ * as the call of a WebSocket that it is, with the reason of its close. False: it does not, and the log knows why. Call
+ * it where failure_page is set. */
 bool psgi_failure_answer(pTHX_ struct psgi_worker *w, SV *error, SV *env, int status);
 
 /* multipart.c: objects of Oribi::Multipart::Reader. Mistakes of the body die with an Oribi::Form::Error, which must be

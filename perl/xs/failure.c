@@ -4,6 +4,8 @@
  * call has a $SIG{__DIE__} that keeps the frames; it is local to the call, and calls the one that was there. */
 #include "xs/binding.h"
 
+#include "oribi/worker/socket.h"
+
 /* --- words for the log --- */
 
 SV *psgi_text(pTHX_ SV *sv)
@@ -75,12 +77,12 @@ bool psgi_failure_answer(pTHX_ struct psgi_worker *w, SV *error, SV *env, int st
     PUSHMARK(SP);
     EXTEND(SP, 2);
     PUSHs(error);
-    PUSHs(env);
+    PUSHs(env ? env : &PL_sv_undef);
     PUTBACK;
     int count = call_sv(w->failure_page, G_LIST | G_EVAL);
     SPAGAIN;
-    SV *page = count == 2 ? POPs : NULL;
-    SV *type = count == 2 ? POPs : NULL;
+    SV *page = count == 2 ? POPs : NULL; /* of a WebSocket: the place */
+    SV *type = count == 2 ? POPs : NULL; /* of a WebSocket: the text */
     SP -= count == 2 ? 0 : count;
     PUTBACK;
     psgi_leave_child(aTHX_ w);
@@ -91,7 +93,13 @@ bool psgi_failure_answer(pTHX_ struct psgi_worker *w, SV *error, SV *env, int st
     }
     STRLEN n;
     const char *p = SvPV(page, n);
-    oribi_reply_failure(w->req, status, SvPV_nolen(type), oribi_slice(p, n));
+    if (env) {
+        oribi_reply_failure(w->req, status, SvPV_nolen(type), oribi_slice(p, n));
+    } else {
+        STRLEN len;
+        const char *text = SvPV(type, len);
+        oribi_socket_reply_failure(w->req, status, "->", oribi_slice(text, len), oribi_slice(p, n));
+    }
     psgi_call_ended(w);
     return true;
 }

@@ -13,6 +13,13 @@ static struct oribi_slice text_of(pTHX_ SV *sv)
     return oribi_slice(p, n);
 }
 
+/* 0, which is none that may be sent, for what is no close code at all. */
+static uint16_t code_of(pTHX_ SV *sv)
+{
+    IV code = SvIV(sv);
+    return code < 0 || code > UINT16_MAX ? 0 : (uint16_t)code;
+}
+
 static struct psgi_worker *live(pTHX_ SV *object)
 {
     struct psgi_worker *w = SvROK(object) ? psgi_bound(aTHX_ SvRV(object)) : NULL;
@@ -99,7 +106,7 @@ XS_INTERNAL(psgi_xs_act)
     char error[ORIBI_ERROR_TEXT_CAP];
     const struct oribi_socket_action action = {
         .type = (enum oribi_socket_action_type) * SvPV_nolen(ST(1)),
-        .code = (uint16_t)SvUV(ST(2)),
+        .code = code_of(aTHX_ ST(2)),
         .data = text_of(aTHX_ ST(3)),
     };
     check(aTHX_ oribi_socket_act(w->req, &action, error), error);

@@ -70,7 +70,9 @@ static void failed_with_exception(pTHX_ struct psgi_worker *w, SV *env)
     bool timed_out = SvROK(ERRSV) && sv_derived_from(ERRSV, "Oribi::CallTimeout");
     bool cancelled = SvROK(ERRSV) && sv_derived_from(ERRSV, "Oribi::ClientGone") && psgi_cancelled(w);
     int refused = psgi_form_error_status(aTHX_ ERRSV);
-    SV *error = w->failure_page && env ? sv_mortalcopy(ERRSV) : NULL;
+    SV *error = w->failure_page && (env || (w->state == PSGI_OPEN && oribi_socket_called(w->req)))
+                    ? sv_mortalcopy(ERRSV)
+                    : NULL;
     if (w->state != PSGI_GONE && !cancelled)
         psgi_log_failure(aTHX_ w, refused ? ORIBI_LOG_INFO : ORIBI_LOG_ERROR,
                          refused ? "the request is refused" : "the application died");
@@ -362,6 +364,8 @@ static void refuse_without_body(struct psgi_worker *w)
 static void serve_socket(pTHX_ struct psgi_worker *w)
 {
     bool known;
+    if (UNLIKELY(w->failure_page))
+        psgi_failure_watch(aTHX_ w);
     if (!psgi_websocket_call(aTHX_ w, &known)) {
         failed_with_exception(aTHX_ w, NULL);
         return;

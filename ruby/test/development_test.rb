@@ -117,6 +117,20 @@ class DevelopmentTest < BindingTest
     end
   end
 
+  def test_the_client_of_a_websocket_is_told_what_failed
+    error = begin
+      raise KeyError, "no such room\nand more"
+    rescue KeyError => e
+      e
+    end
+    assert_nil Oribi.socket_failure(error)
+    Oribi.development = Oribi::Development.new([__dir__])
+    text, place = Oribi.socket_failure(error)
+    assert_equal "KeyError: no such room", text
+    assert_match(/\Adevelopment_test\.rb:\d+\z/, place)
+    assert_equal ["RuntimeError: no message", ""], Oribi.socket_failure(RuntimeError.new(""))
+  end
+
   def test_an_answer_that_has_begun_ends_as_ever
     Oribi.development = Oribi::Development.new([__dir__])
     body = Enumerator.new { |parts| parts << "part"; raise "later" }

@@ -163,7 +163,7 @@ module Parts
 
   # Files that take long begin, so that none of them runs on alone, on a machine that has no times of earlier runs.
   LONG = %w[fleet signals restarts deploy single placement sendfile launchers static_life moving rails packages deadlines logs
-            saturation threads mishaps stops].map { |name| "e2e/#{name}_test.rb" }.freeze
+            saturation threads mishaps stops transports].map { |name| "e2e/#{name}_test.rb" }.freeze
 
   def e2e(command, files = LONG | Dir["e2e/*_test.rb"].sort, pattern: nil)
     files -= command == "oribi" ? PERL_ONLY : RUBY_ONLY

@@ -172,6 +172,15 @@ int oribi_ring_next(struct oribi_ring_reader *reader, uint32_t inside, struct or
     return claim(reader) ? 1 : ORIBI_ECLOSED;
 }
 
+uint32_t oribi_ring_next_kind(struct oribi_ring_reader *reader)
+{
+    struct oribi_ring_record record;
+    if (reader->left > 0 || available(reader) < ORIBI_RING_HEAD_BYTES)
+        return 0;
+    copy_out(reader->ring, reader->at, &record, sizeof(record));
+    return record.kind;
+}
+
 int64_t oribi_ring_take(struct oribi_ring_reader *reader, void *dst, size_t n)
 {
     if (reader->left == 0)
@@ -189,4 +198,28 @@ int64_t oribi_ring_take(struct oribi_ring_reader *reader, void *dst, size_t n)
         reader->at = padded(reader->at);
     store_taken(reader);
     return part;
+}
+
+int64_t oribi_ring_borrow(struct oribi_ring_reader *reader, char **p)
+{
+    if (reader->left == 0)
+        return 0;
+    int64_t there = available(reader);
+    if (reader->left == UINT32_MAX)
+        return ORIBI_ECLOSED;
+    if (there < (int64_t)reader->left)
+        return ORIBI_EBAD;
+    uint32_t index = reader->at & (ORIBI_RING_BYTES - 1);
+    uint32_t part = reader->left < ORIBI_RING_BYTES - index ? reader->left : ORIBI_RING_BYTES - index;
+    *p = reader->ring->bytes + index;
+    reader->at += part;
+    reader->left -= part;
+    if (reader->left == 0)
+        reader->at = padded(reader->at);
+    return part;
+}
+
+void oribi_ring_return(struct oribi_ring_reader *reader)
+{
+    store_taken(reader);
 }

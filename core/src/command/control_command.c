@@ -41,13 +41,8 @@ static const char help_begin[] = " [@NAME|--control PATH] COMMAND\n"
 static const char help_end[] =
     "\n"
     "  --interval TIME     top: the time between two looks, from 100ms to 1h [1s]\n"
-    "  --sort ORDER        top: age (of the call under way), state, requests, rate, memory, cpu or worker [age]\n"
-    "  @NAME               a server of the Debian packages: the unit oribi@NAME, oribi-psgi@NAME\n"
-    "  --control PATH      the server's control socket; else the configuration file tells it, or\n"
-    "                      the folder in which the server runs\n"
-    "  -C, --config FILE   configuration file [as for the server]\n"
-    "  --chdir DIR         directory to change to first\n"
-    "\n"
+    "  --sort ORDER        top: age (of the call under way), state, requests, rate, memory, cpu or worker "
+    "[age]\n" ORIBI__CONTROL_OPTIONS_HELP
     "The exit code is 0 when it is done, 1 when it was refused or has failed, 2 when nobody answers.\n";
 
 /* From oribi_control_command_parse() to oribi_control_command_run(): interval in ms, order. */

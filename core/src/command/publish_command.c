@@ -16,18 +16,11 @@ enum { NO_SERVER = 2, READ_BYTES = 64 * 1024 };
 static const char help[] =
     " [@NAME|--control PATH] [--event NAME] CHANNEL [DATA]\n"
     "\n"
-    "Publishes a message to all who have subscribed to the channel. Without DATA standard input is the message, to "
-    "its\n"
-    "end, as it is.\n"
+    "Publishes a message to all who have subscribed to the channel. Without DATA\n"
+    "standard input is the message, to its end, as it is.\n"
     "\n"
     "  --event NAME        name of the event, for event streams\n"
-    "  --binary            the message is bytes, not text; event streams do not get it\n"
-    "  @NAME               a server of the Debian packages: the unit oribi@NAME, oribi-psgi@NAME\n"
-    "  --control PATH      the server's control socket; else the configuration file tells it, or\n"
-    "                      the folder in which the server runs\n"
-    "  -C, --config FILE   configuration file [as for the server]\n"
-    "  --chdir DIR         directory to change to first\n"
-    "\n"
+    "  --binary            the message is bytes, not text; event streams do not get it\n" ORIBI__CONTROL_OPTIONS_HELP
     "The exit code is 0 when the server has it, 1 when it was refused or has failed, 2 when nobody answers.\n";
 
 /* The value of --event at argv[*at], which moves to its last word; NULL: it is another word. */

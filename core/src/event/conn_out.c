@@ -143,6 +143,15 @@ int oribi_conn_send_file(struct oribi_reactor *r, struct oribi_conn *c, int fd, 
     return oribi_conn_send_pieces(r, c, fd, &(struct oribi_piece){{NULL, 0}, offset, len}, 1);
 }
 
+bool oribi_conn_give_file(struct oribi_reactor *r, struct oribi_conn *c, int fd, int64_t offset, int64_t len)
+{
+    struct oribi_transport *transport = c->transport;
+    if (c->broken || c->out || !transport || !transport->give_file || !transport->give_file(transport, fd, offset, len))
+        return false;
+    count_sent(r, c, len);
+    return true;
+}
+
 int oribi_conn_send_pieces(struct oribi_reactor *r, struct oribi_conn *c, int fd, const struct oribi_piece *pieces,
                            size_t count)
 {

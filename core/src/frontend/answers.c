@@ -318,12 +318,14 @@ void oribi__answer_log_socket(struct oribi__frontend *frontend, const struct ori
         return;
     head->method = ORIBI_SLICE("WEBSOCKET");
     head->target = head->path = end->path;
-    head->minor = 1;
+    const struct oribi_channel_head client = {.protocol = end->over_h2 ? 20 : 11};
     struct oribi_access_entry entry = {.head = head,
                                        .remote_addr = oribi_slice(peer->addr, peer->addr_len),
                                        .remote_port = oribi_slice(peer->port, peer->port_len),
                                        .scheme = tls ? ORIBI_SLICE("https") : ORIBI_SLICE("http"),
+                                       .client = &client,
                                        .status = end->code,
+                                       .close_code = end->code,
                                        .body_bytes = (int64_t)end->bytes[1],
                                        .bytes_in = (int64_t)end->bytes[0],
                                        .bytes_out = (int64_t)end->bytes[1],

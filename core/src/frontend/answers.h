@@ -103,6 +103,7 @@ struct oribi__socket_end {
     uint64_t messages[2]; /* from the client, to it; as are the next */
     uint64_t bytes[2];
     uint16_t code;
+    bool over_h2;
 };
 
 /* Writes its line in the access log: the method WEBSOCKET, the close code in the place of the status. */

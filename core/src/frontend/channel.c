@@ -5,6 +5,7 @@
  * channel stays in a list of abandoned ones, without a call, and counts as out; a stream of HTTP/2 that was reset also
  * counts against the left_max of its connection. */
 #include "frontend/channel.h"
+#include "frontend/channel_private.h"
 #include "frontend/count.h"
 #include "frontend/dispatch.h"
 #include "frontend/events.h"
@@ -25,13 +26,12 @@
 
 enum {
     SEND_BUFFER_BYTES = 512 * 1024,
-    VECS_MAX = 4,
     READS_MAX = 16, /* a turn */
-    SHUNNED_MS = 500,
-    GATHERED_MAX = 16, /* requests that share a wake-up, and for how long the first may wait for the others */
-    GATHER_US = 50,
     TRIES_MAX = 2,
+    HEAD_COPY = ORIBI__CHANNEL_SCRATCH_BYTES - ORIBI__ANSWER_FILE_PIECE_BYTES, /* of an answer, for its head */
 };
+
+_Static_assert((int)ORIBI_RING_RECORD_MAX <= (int)ORIBI__CHANNEL_SCRATCH_BYTES, "a record that is lent can be copied");
 
 static void on_ready(void *self, struct oribi_watch *watch);
 static void unlink_abandoned(struct oribi__channel *channel);
@@ -154,6 +154,8 @@ struct oribi__channel *oribi__channel_open(struct oribi__frontend *frontend, str
         /* No worker knows the number yet: it travels with the descriptor, whose socket orders what stands before. */
         atomic_store_explicit(&frontend->config->board.channels[channel->number], 0, memory_order_relaxed);
         channel->ring = oribi_channel_ring_try_create(fds[0]);
+        if (channel->ring)
+            oribi__channel_take_files(channel);
     }
     channel->state = ORIBI__CHANNEL_CLOSED; /* in no list */
     frontend->channels->count++;
@@ -198,14 +200,16 @@ static void unlink_out(struct oribi__channel *channel)
     channel->is_out = false;
 }
 
-static void forget_unwoken(struct oribi__channel *channel);
-
 static void close_ring(struct oribi__channel *channel)
 {
-    forget_unwoken(channel); /* the socket's end wakes its worker */
+    struct oribi__channels *channels = channel->frontend->channels;
+    oribi__channel_forget_unwoken(channel); /* the socket's end wakes its worker */
     if (channel->ring)
         oribi_channel_ring_close(channel->ring);
-    oribi_channel_ring_destroy(channel->ring);
+    if (channel->ring && channel->ring == channels->lent)
+        channels->lent_closed = true; /* take_lent() destroys it */
+    else
+        oribi_channel_ring_destroy(channel->ring);
     channel->ring = NULL;
 }
 
@@ -260,128 +264,10 @@ void oribi__channels_free_closed(struct oribi__frontend *frontend)
 
 /* --- the request --- */
 
-static size_t request_vec(const struct oribi__upstream_request *call, struct iovec vec[VECS_MAX])
-{
-    size_t count = 0;
-    vec[count++] = (struct iovec){call->head.p, call->head.len};
-    if (call->chunk_len)
-        vec[count++] = (struct iovec){(void *)call->chunk, call->chunk_len};
-    if (call->body.n)
-        vec[count++] = (struct iovec){(void *)call->body.p, call->body.n};
-    if (call->tail.len)
-        vec[count++] = (struct iovec){call->tail.p, call->tail.len};
-    return count;
-}
-
-static void wake(struct oribi__channel *channel)
-{
-    const struct oribi_scoreboard *board = &channel->frontend->config->board;
-    channel->unwoken = false;
-    oribi_channel_ring_wake(channel->ring, board, &board->channels[channel->number],
-                            channel->frontend->channels->last_woken);
-}
-
-static void wake_all(struct oribi__channels *channels)
-{
-    for (uint32_t i = 0; i < channels->unwoken_count; i++)
-        wake(channels->unwoken[i]);
-    channels->unwoken_count = 0;
-}
-
-void oribi__channels_wake(struct oribi__frontend *frontend)
-{
-    struct oribi__channels *channels = frontend->channels;
-    struct oribi_reactor *reactor = &frontend->reactor;
-    if (channels->unwoken_count == 0)
-        return;
-    if (channels->unwoken_count < GATHERED_MAX && reactor->now_us - channels->unwoken_us < GATHER_US &&
-        oribi_reactor_look(reactor) > 0)
-        return;
-    wake_all(channels);
-}
-
-static void forget_unwoken(struct oribi__channel *channel)
-{
-    struct oribi__channels *channels = channel->frontend->channels;
-    uint32_t i = 0;
-    if (!channel->unwoken)
-        return;
-    while (channels->unwoken[i] != channel)
-        i++;
-    channels->unwoken[i] = channels->unwoken[--channels->unwoken_count];
-    channel->unwoken = false;
-}
-
-/* False: the request goes by the socket. Else *code is 0, or the channel is of no use. */
-static bool send_by_ring(struct oribi__channel *channel, const struct iovec *vec, size_t count, ssize_t *code)
-{
-    struct oribi__channels *channels = channel->frontend->channels;
-    bool broken;
-    *code = 0;
-    if (oribi_channel_ring_request(channel->ring, vec, count, (size_t)oribi_vec_len(vec, count), &broken)) {
-        if (channel->unwoken) /* its last request of this turn has been answered already */
-            return true;
-        if (channels->unwoken_count == ORIBI__CHANNEL_UNWOKEN_MAX)
-            wake_all(channels);
-        if (channels->unwoken_count == 0)
-            channels->unwoken_us = channel->frontend->reactor.now_us;
-        channels->unwoken[channels->unwoken_count++] = channel;
-        channel->unwoken = true;
-        return true;
-    }
-    forget_unwoken(channel); /* its bytes wake the worker, and a wake-up may not come between them */
-    *code = broken ? ORIBI_EBAD : 0;
-    return broken;
-}
-
-/* Sends the request; the part that the socket does not take is copied to channel->unsent. */
-static bool send_request(struct oribi__channel *channel, const struct oribi__upstream_request *call)
-{
-    struct iovec vec[VECS_MAX];
-    size_t count = request_vec(call, vec);
-    ssize_t sent = 0;
-    if (channel->ring && send_by_ring(channel, vec, count, &sent))
-        return sent == 0;
-    sent = oribi_os_send_vec(channel->watch.fd, vec, count);
-    if (sent < 0 && sent != ORIBI_AGAIN)
-        return false;
-    size_t skip = sent > 0 ? (size_t)sent : 0;
-    for (size_t i = 0; i < count; i++) {
-        size_t done = skip < vec[i].iov_len ? skip : vec[i].iov_len;
-        skip -= done;
-        if (done < vec[i].iov_len &&
-            oribi_buf_try_append(&channel->unsent, (char *)vec[i].iov_base + done, vec[i].iov_len - done) < 0)
-            return false;
-    }
-    if (channel->unsent.len)
-        oribi_loop_interest(channel->frontend->reactor.loop, &channel->watch, ORIBI_READ | ORIBI_WRITE);
-    return true;
-}
-
-static bool send_rest(struct oribi__channel *channel)
-{
-    while (channel->unsent.len) {
-        struct iovec vec = {channel->unsent.p, channel->unsent.len};
-        ssize_t sent = oribi_os_send_vec(channel->watch.fd, &vec, 1);
-        if (sent == ORIBI_AGAIN) {
-            channel->watch.ready &= (uint8_t)~ORIBI_WRITE;
-            return true;
-        }
-        if (sent < 0)
-            return false;
-        oribi_buf_consume(&channel->unsent, (size_t)sent);
-    }
-    oribi_buf_deinit(&channel->unsent);
-    oribi_loop_interest(channel->frontend->reactor.loop, &channel->watch, ORIBI_READ);
-    if (channel->finished)
-        oribi__channel_finish(channel);
-    return true;
-}
-
 bool oribi__channel_call(struct oribi__channel *channel, struct oribi__upstream_request *call, bool send)
 {
     bool spoke = channel->ring && oribi_channel_ring_waits(channel->ring); /* nobody has asked: as with a socket */
-    if (send && (spoke || !send_request(channel, call))) {
+    if (send && (spoke || !oribi__channel_send_request(channel, call))) {
         oribi__channel_close(channel);
         return false;
     }
@@ -415,6 +301,9 @@ void oribi__channel_finish(struct oribi__channel *channel)
 /* --- the answer --- */
 
 static void take_bytes(struct oribi__channel *channel, char *p, size_t n);
+static void take_lent(struct oribi__channel *channel, char *p, size_t n);
+static void take_file(struct oribi__channel *channel, struct oribi_channel_file *file);
+static void take_copied(struct oribi__channel *channel, char *p, size_t n);
 static void finish(struct oribi__channel *channel);
 
 /* The worker has closed its end, or is dead. */
@@ -425,8 +314,7 @@ static void ended(struct oribi__channel *channel)
     bool answered = channel->answered;
     bool unread = call && channel->ring && oribi_channel_ring_unread(channel->ring);
     if (call && !answered && !channel->local) /* dead, most likely: its other channels end one after another */
-        channel->frontend->dispatch->workers[channel->owner].shunned_until_ms =
-            channel->frontend->reactor.now_ms + SHUNNED_MS;
+        oribi__dispatch_shun(channel->frontend, channel->owner);
     oribi__channel_close(channel);
     if (!call)
         return;
@@ -449,12 +337,19 @@ static bool may_read(const struct oribi__channel *channel)
     return (channel->watch.ready & ORIBI_READ) || (channel->ring && oribi_channel_ring_waits(channel->ring));
 }
 
-static ssize_t read_some(struct oribi__channel *channel, char *p)
+static ssize_t read_some(struct oribi__channel *channel, char **p)
 {
     bool told = channel->watch.ready & ORIBI_READ;
     if (channel->ring)
-        return oribi_channel_ring_read(channel->ring, p, ORIBI__CHANNEL_SCRATCH_BYTES, told);
-    return oribi_os_read(channel->watch.fd, p, ORIBI__CHANNEL_SCRATCH_BYTES);
+        return oribi_channel_ring_borrow(channel->ring, p, ORIBI__CHANNEL_READ_BYTES, told);
+    return oribi_os_read(channel->watch.fd, *p, ORIBI__CHANNEL_READ_BYTES);
+}
+
+static struct oribi_channel_file taken_file(const struct oribi__channel *channel)
+{
+    struct oribi_channel_file file = channel->ring->file;
+    channel->ring->file.fd = -1;
+    return file;
 }
 
 static void post_read(struct oribi__channel *channel)
@@ -472,13 +367,23 @@ void oribi__channel_read(struct oribi__channel *channel)
     struct oribi__frontend *frontend = channel->frontend;
     if (channel->state == ORIBI__CHANNEL_ABANDONED)
         return;
+    if (channel->ring && channel->ring == frontend->channels->lent) {
+        post_read(channel);
+        return;
+    }
     for (int i = 0; i < READS_MAX && channel->watch.fd >= 0 && may_read(channel); i++) {
         if (channel->call && channel->call->blocked)
             return;
-        ssize_t n = read_some(channel, frontend->channels->scratch);
+        char *p = frontend->channels->scratch;
+        ssize_t n = read_some(channel, &p);
         if (n == ORIBI_AGAIN) {
             channel->watch.ready &= (uint8_t)~ORIBI_READ;
             return;
+        }
+        if (n == ORIBI_CHANNEL_HAS_FILE && channel->call) {
+            struct oribi_channel_file file = taken_file(channel);
+            take_file(channel, &file);
+            continue;
         }
         if (n <= 0 || !channel->call) { /* or nothing was asked */
             ended(channel);
@@ -486,12 +391,15 @@ void oribi__channel_read(struct oribi__channel *channel)
         }
         if (channel->ring && channel->ring->by_socket)
             channel->watch.ready |= ORIBI_READ; /* told of it or not: the ring has led there */
-        if ((size_t)n < ORIBI__CHANNEL_SCRATCH_BYTES && !(channel->watch.ready & ORIBI_HANGUP)) /* see epoll(7) */
+        if ((size_t)n < ORIBI__CHANNEL_READ_BYTES && !(channel->watch.ready & ORIBI_HANGUP)) /* see epoll(7) */
             channel->watch.ready &= (uint8_t)~ORIBI_READ;
         if (channel->local)
             oribi__frontend_local_heard(channel);
         channel->answered = true;
-        take_bytes(channel, frontend->channels->scratch, (size_t)n);
+        if (p == frontend->channels->scratch)
+            take_copied(channel, p, (size_t)n);
+        else
+            take_lent(channel, p, (size_t)n);
     }
     if (channel->watch.fd >= 0 && may_read(channel))
         post_read(channel); /* readiness is told once: a worker that has written all causes no other event */
@@ -632,20 +540,37 @@ static void switch_protocols(struct oribi__channel *channel, struct oribi_answer
     call->ops->tunnel(call, answer, rest);
 }
 
-/* Heads, of which interim ones may come first. */
-static void take_head(struct oribi__channel *channel, char *p, size_t n)
+/* Copies what is behind the first bytes too. */
+static size_t copy_rest(char *copy, struct oribi_slice *lent)
+{
+    size_t n = lent->n > HEAD_COPY ? lent->n - HEAD_COPY : 0;
+    memcpy(copy + HEAD_COPY, lent->p + HEAD_COPY, n);
+    *lent = oribi_slice(NULL, 0);
+    return n;
+}
+
+/* Heads, of which interim ones may come first. `lent`: [p, p+n) is a copy of its first bytes (HEAD_COPY), and has room
+ * for them all: only a body that is not looked into is used where it lies. */
+static void take_head(struct oribi__channel *channel, char *p, size_t n, struct oribi_slice lent)
 {
     struct oribi__upstream_request *call = channel->call;
     struct oribi__frontend *frontend = channel->frontend;
+    char *start = p;
     while (n > 0) {
         struct oribi_answer answer = {.headers = frontend->channels->headers, .room = ORIBI_RESPONSE_FIELDS_MAX};
         ssize_t len = oribi_answer_head(p, n, call->is_head, &answer);
+        if (len == ORIBI_AGAIN && lent.n > 0) {
+            n += copy_rest(start, &lent);
+            continue;
+        }
         if (len == ORIBI_AGAIN)
             break;
         if (len < 0) {
             break_off(channel, answer.reason);
             return;
         }
+        if (lent.n > 0 && (answer.switches || answer.status < 200 || answer.framing == ORIBI_FRAMING_CHUNKED))
+            n += copy_rest(start, &lent);
         char *body = p + len;
         size_t rest = n - (size_t)len;
         if (answer.switches) {
@@ -659,7 +584,12 @@ static void take_head(struct oribi__channel *channel, char *p, size_t n)
             channel->left = answer.content_length;
             call->status = (uint16_t)answer.status;
             call->tail.len = 0; /* the request's: from now on it is the answer's */
-            take_body(channel, body, rest, &answer);
+            if (lent.n > 0) {
+                size_t at = (size_t)(body - start);
+                take_body(channel, (char *)(uintptr_t)lent.p + at, lent.n - at, &answer);
+            } else {
+                take_body(channel, body, rest, &answer);
+            }
             return;
         }
         if (channel->local && answer.status == ORIBI_LOCAL_PASSED) {
@@ -681,15 +611,83 @@ static void take_bytes(struct oribi__channel *channel, char *p, size_t n)
     if (channel->state == ORIBI__CHANNEL_BODY) {
         take_body(channel, p, n, NULL);
     } else if (channel->read.len == 0) {
-        take_head(channel, p, n);
+        take_head(channel, p, n, oribi_slice(NULL, 0));
     } else if (oribi_buf_try_append(&channel->read, p, n) < 0) {
         break_off(channel, "out of memory");
     } else { /* a head in pieces */
         struct oribi_buf whole = channel->read;
         channel->read = (struct oribi_buf){0};
-        take_head(channel, whole.p, whole.len);
+        take_head(channel, whole.p, whole.len, oribi_slice(NULL, 0));
         oribi_buf_deinit(&whole);
     }
+}
+
+/* The rest of the answer comes from this file, which is taken. The channel is free before that. */
+static void take_file(struct oribi__channel *channel, struct oribi_channel_file *file)
+{
+    struct oribi__upstream_request *call = channel->call;
+    const char *fault = !call->ops->reads_file || call->accepted || call->stream ? "a file for a call of another kind"
+                        : channel->state != ORIBI__CHANNEL_BODY                  ? "a file without a head"
+                        : channel->framing != ORIBI_FRAMING_LENGTH ? "a file of an answer without a length"
+                                                                   : oribi__answer_file_fault(file, channel->left);
+    if (fault) {
+        oribi_os_close(file->fd);
+        break_off(channel, fault);
+        return;
+    }
+    finish(channel);
+    oribi__answer_file_begin(call, file);
+}
+
+/* Bytes of our own. Where a file follows on a head, its first piece goes with that to the client. */
+static void take_copied(struct oribi__channel *channel, char *p, size_t n)
+{
+    struct oribi__upstream_request *call = channel->call;
+    if (channel->state != ORIBI__CHANNEL_HEAD || !channel->ring || n > HEAD_COPY ||
+        !oribi_channel_ring_file_waits(channel->ring)) {
+        take_bytes(channel, p, n);
+        return;
+    }
+    if (oribi_channel_ring_read(channel->ring, NULL, 0, false) != ORIBI_CHANNEL_HAS_FILE) {
+        ended(channel);
+        return;
+    }
+    struct oribi_channel_file file = taken_file(channel);
+    ssize_t got = 0;
+    if (oribi_os_is_regular(file.fd))
+        got = oribi__answer_file_read(&file, p + n, ORIBI__ANSWER_FILE_PIECE_BYTES);
+    call->from_file = file.length > 0;
+    take_bytes(channel, p, n + (got > 0 ? (size_t)got : 0));
+    if (channel->call == call && channel->answered) /* else it may be another that has the same memory */
+        take_file(channel, &file);
+    else
+        oribi_os_close(file.fd);
+}
+
+/* Bytes in the ring's memory, which the worker may change at any moment: what is looked at is copied before, and bytes
+ * of a body for clients of requests go from there into records or into memory of ours. */
+static void take_lent(struct oribi__channel *channel, char *p, size_t n)
+{
+    struct oribi__channels *channels = channel->frontend->channels;
+    struct oribi_channel_ring *ring = channel->ring;
+    const struct oribi__upstream_request *call = channel->call;
+    bool looks = call->offers || call->wants_events || !call->ops->reads_file;
+    channels->lent = ring;
+    channels->lent_closed = false;
+    if (!looks && channel->state == ORIBI__CHANNEL_BODY && channel->framing != ORIBI_FRAMING_CHUNKED) {
+        take_body(channel, p, n, NULL);
+    } else if (!looks && channel->state == ORIBI__CHANNEL_HEAD && channel->read.len == 0 && n > HEAD_COPY) {
+        memcpy(channels->scratch, p, HEAD_COPY);
+        take_head(channel, channels->scratch, HEAD_COPY, oribi_slice(p, n));
+    } else {
+        memcpy(channels->scratch, p, n);
+        take_bytes(channel, channels->scratch, n);
+    }
+    channels->lent = NULL;
+    if (channels->lent_closed)
+        oribi_channel_ring_destroy(ring);
+    else
+        oribi_channel_ring_return(ring);
 }
 
 /* --- abandoned ones --- */
@@ -785,7 +783,7 @@ static void on_ready(void *self, struct oribi_watch *watch)
         return;
     if (channel->state == ORIBI__CHANNEL_ABANDONED)
         look(channel);
-    else if (channel->unsent.len && (watch->ready & ORIBI_WRITE) && !send_rest(channel))
+    else if (channel->unsent.len && (watch->ready & ORIBI_WRITE) && !oribi__channel_send_rest(channel))
         ended(channel);
     else
         oribi__channel_read(channel);

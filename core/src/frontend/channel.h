@@ -2,6 +2,7 @@
 #ifndef ORIBI_FRONTEND_CHANNEL_H
 #define ORIBI_FRONTEND_CHANNEL_H
 
+#include "frontend/answer_file.h"
 #include "frontend/h2.h"
 #include "oribi/base/buf.h"
 #include "oribi/event/loop.h"
@@ -54,8 +55,10 @@ struct oribi__channel {
 };
 
 enum {
-    ORIBI__CHANNEL_SCRATCH_BYTES = 64 * 1024, /* of an answer, at a time */
-    ORIBI__CHANNEL_UNWOKEN_MAX = 16,          /* requests whose workers are woken together */
+    ORIBI__CHANNEL_READ_BYTES = 64 * 1024, /* of an answer by the socket, at a time */
+    /* of an answer, at a time: a head, and a piece of a file; a record of a ring is shorter */
+    ORIBI__CHANNEL_SCRATCH_BYTES = 8 * 1024 + ORIBI__ANSWER_FILE_PIECE_BYTES,
+    ORIBI__CHANNEL_UNWOKEN_MAX = 16, /* requests whose workers are woken together */
 };
 
 struct oribi__channels {
@@ -74,7 +77,9 @@ struct oribi__channels {
     struct oribi__channel *closed; /* freed at the end of the turn */
     uint16_t *free_numbers;
     uint32_t free_number_count;
-    char *scratch; /* ORIBI__CHANNEL_SCRATCH_BYTES: what comes from a channel */
+    struct oribi_channel_ring *lent; /* whose bytes are taken where they lie; NULL: none's */
+    bool lent_closed;                /* its channel has gone meanwhile */
+    char *scratch;                   /* ORIBI__CHANNEL_SCRATCH_BYTES: what comes from a channel */
     struct oribi_header headers[ORIBI_RESPONSE_FIELDS_MAX];
 };
 

@@ -88,7 +88,7 @@ static void watch_output(struct oribi__upstream_request *call)
     if (call_of(c) != call)
         return; /* the connection has ended */
     oribi__upstream_list(call);
-    if (call->streams && oribi_conn_pending(c) > ORIBI__FRONTEND_HIGH_BYTES)
+    if (call->streams && oribi_conn_pending(c) > oribi__upstream_high(call))
         oribi__upstream_block(call);
 }
 
@@ -221,7 +221,7 @@ static void begin(struct oribi__upstream_request *call, struct oribi_answer *ans
     }
     call->framing = (uint8_t)res.framing;
     call->closes = res.closes;
-    call->streams = answer->content_length < 0 || call->of_local;
+    call->streams = answer->content_length < 0 || call->of_local || call->from_file;
     vec[0] = (struct iovec){frontend->h1->text, (size_t)n};
     size_t count = 1 + frame(call, vec + 1, body, last, chunk);
     (void)oribi_conn_send(&frontend->reactor, c, vec, count, !last); /* a broken connection: below */
@@ -296,6 +296,11 @@ static void fail(struct oribi__upstream_request *call, int status, const char *r
     oribi_conn_finish(&frontend->reactor, c, true); /* what oribi_response_own() has said */
 }
 
+static void reads_file(struct oribi__upstream_request *call)
+{
+    call->streams = true;
+}
+
 static int64_t pending(const struct oribi__upstream_request *call)
 {
     return oribi_conn_pending(conn_of(call));
@@ -344,6 +349,7 @@ static void tunnel(struct oribi__upstream_request *call, struct oribi_answer *an
 static const struct oribi__upstream_ops ops = {.interim = interim,
                                                .begin = begin,
                                                .more = more,
+                                               .reads_file = reads_file,
                                                .fail = fail,
                                                .pending = pending,
                                                .waits = waits,

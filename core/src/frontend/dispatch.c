@@ -29,6 +29,7 @@ enum {
     SHORT_US = 200,          /* of calls may wait in a worker */
     SHORT_CALLS = 16,        /* may wait in a worker, however short they are */
     AVERAGE_US_MAX = 1000 * 1000,
+    SHUNNED_MS = 500,
 };
 
 /* --- life --- */
@@ -192,6 +193,11 @@ void oribi__dispatch_note_end(struct oribi__frontend *frontend, uint16_t owner)
         return;
     frontend->dispatch->workers[owner].ended_us = oribi_clock_us();
     note_calls(frontend, owner);
+}
+
+void oribi__dispatch_shun(struct oribi__frontend *frontend, uint16_t owner)
+{
+    frontend->dispatch->workers[owner].shunned_until_ms = frontend->reactor.now_ms + SHUNNED_MS;
 }
 
 /* --- channels --- */

@@ -44,6 +44,9 @@ void oribi__dispatch(struct oribi__frontend *frontend);
 /* A call of ours has ended in this worker (slot + 1). */
 void oribi__dispatch_note_end(struct oribi__frontend *frontend, uint16_t owner);
 
+/* The worker (slot + 1; 0: none) has ended in a call of ours, or is stopped: nothing is given to it for a while. */
+void oribi__dispatch_shun(struct oribi__frontend *frontend, uint16_t owner);
+
 /* The channel's call is over, and another may go out on it. */
 void oribi__dispatch_idle(struct oribi__channel *channel);
 

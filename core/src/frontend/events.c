@@ -63,8 +63,6 @@ struct oribi__event_stream {
 };
 
 static void look(void *self);
-static void deliver(struct oribi__subscriber *subscriber, const struct oribi__topic *topic,
-                    struct oribi__message *message);
 
 static const struct oribi_options *options_of(const struct oribi__event_stream *stream)
 {
@@ -309,6 +307,19 @@ static int put_reset(struct oribi__event_stream *stream, struct channel *channel
     return code < 0 ? code : oribi_event_write(&events->missed, ORIBI_SLICE("oribi.reset"), name_of(channel));
 }
 
+static void missed(struct oribi__subscriber *subscriber, const struct oribi__topic *topic)
+{
+    struct oribi__event_stream *stream = (struct oribi__event_stream *)subscriber;
+    struct oribi_buf *text = &stream->frontend->events->missed;
+    text->len = 0;
+    if (put_reset(stream, channel_of(stream, topic)) < 0)
+        finish(stream, ORIBI_FRONTEND_EVENTS_FAILED);
+    else
+        send_event(stream, oribi_slice(text->p, text->len));
+}
+
+static const struct oribi__subscriber_ops ops = {.deliver = deliver, .missed = missed};
+
 /* Subscribes to a channel, and appends to events->missed what the client has missed of it, as far as there is room.
  * 0, or a code of error.h. */
 static int catch_up_with(struct oribi__event_stream *stream, struct channel *channel)
@@ -459,7 +470,7 @@ static struct oribi__event_stream *create(struct oribi__upstream_request *call, 
     if (!stream)
         return NULL;
     stream->names = oribi_mem_try_alloc(1, record.names.n);
-    stream->subscriber.deliver = deliver;
+    stream->subscriber.ops = &ops;
     stream->frontend = call->frontend;
     stream->channel_count = count;
     if (stream->names)

@@ -1,5 +1,6 @@
 /* The frontend: its turns, from the begin to the end of the drain. */
 #include "frontend/accept.h"
+#include "frontend/answer_file.h"
 #include "frontend/answers.h"
 #include "frontend/arrive.h"
 #include "frontend/channel.h"
@@ -75,6 +76,7 @@ struct whole {
     int64_t drain_until_ms;                        /* 0: no bound */
     _Atomic uint32_t armed[ORIBI_TIMEOUT_CLASSES]; /* of the reactor's timeouts */
     struct oribi__accept accept;
+    struct oribi__answer_files answer_files;
     struct oribi__answers answers;
     struct oribi__arrivals arrivals;
     struct oribi__channels channels;
@@ -101,6 +103,7 @@ static struct oribi__frontend *make(struct oribi_frontend_config *config)
     frontend->config = config;
     frontend->log_limit.burst = LOG_BURST;
     frontend->accept = &whole->accept;
+    frontend->answer_files = &whole->answer_files;
     frontend->answers = &whole->answers;
     frontend->arrivals = &whole->arrivals;
     frontend->channels = &whole->channels;
@@ -286,7 +289,7 @@ static void take_order(struct oribi__frontend *frontend)
 static int64_t wait_ms(const struct oribi__frontend *frontend)
 {
     if (frontend->h2->dirty || frontend->h2->told || frontend->tunnels->posted || frontend->channels->posted ||
-        frontend->websockets->posted)
+        frontend->websockets->posted || frontend->answer_files->ready)
         return 0;
     int64_t now_ms = frontend->reactor.now_ms;
     int64_t at_ms = oribi_earlier(oribi_timers_next_at(&frontend->timers), oribi__publish_due(frontend));
@@ -333,6 +336,7 @@ static void turn(struct oribi__frontend *frontend)
     oribi__channels_turn(frontend);
     oribi__untaken_turn(frontend);
     oribi__arrive_turn(frontend);
+    oribi__answer_files_turn(frontend);
     oribi__h1_turn(frontend);
     oribi__streams_tell(frontend);
     oribi__dispatch(frontend);

@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 struct oribi__accept;
+struct oribi__answer_files;
 struct oribi__answers;
 struct oribi__arrivals;
 struct oribi__channels;
@@ -70,6 +71,7 @@ struct oribi__frontend {
 
     /* modules */
     struct oribi__accept *accept;
+    struct oribi__answer_files *answer_files;
     struct oribi__answers *answers;
     struct oribi__arrivals *arrivals;
     struct oribi__channels *channels;

@@ -105,6 +105,7 @@ static const int calls[] = {
     SYS_pread64,
     SYS_pwrite64,
     SYS_preadv,
+    SYS_preadv2,
     SYS_pwritev,
     SYS_sendfile,
     SYS_splice,
@@ -243,7 +244,13 @@ static const struct limited with_names[] = {
 /* Where static files and error pages are read, by a thread of the frontend's: names are looked at, and files opened for
  * reading. openat2(2), whose flags lie in memory, stays forbidden, which files/root.h can live with. */
 static const int readers[] = {
-    SYS_readlinkat, SYS_getcwd, SYS_chdir,
+    SYS_readlinkat, SYS_getcwd, SYS_chdir, SYS_faccessat, /* by realpath(3), of .. and of a slash at the end */
+#ifdef SYS_faccessat2
+    SYS_faccessat2,
+#endif
+#ifdef SYS_access
+    SYS_access,
+#endif
 #ifdef SYS_newfstatat
     SYS_newfstatat,
 #endif

@@ -58,6 +58,7 @@ struct oribi__publishing {
 };
 
 static void on_feed(void *self, struct oribi_watch *watch);
+static void on_joins(void *self, struct oribi_watch *watch);
 
 static void count_refused(struct oribi__publishing *publishing)
 {
@@ -175,7 +176,7 @@ static void forward(struct oribi__publishing *publishing, const struct oribi_pub
             close_feed(publishing, publishing->followers);
         return;
     }
-    struct oribi_slice body = apart ? oribi_slice(NULL, 0) : publication->data;
+    struct oribi_slice body = oribi_publication_body(publication);
     for (struct oribi__feed *next, *to = publishing->followers; to; to = next) {
         next = to->next;
         feed(publishing, to, oribi_slice(head, n), body, memory, apart ? publication->data.n : 0);
@@ -219,14 +220,15 @@ static int ask(int socket_fd, char what)
     return code;
 }
 
-/* A leader's histories. Those of another epoch make this frontend's own void, as messages may be missing. */
+/* A leader's histories. This frontend's own are void, as messages may be missing; its subscribers are told so. */
 static void take_snapshot(struct oribi__publishing *publishing, size_t n, int passed)
 {
     struct oribi_snapshot snapshot;
     struct oribi_buf text = {0};
     struct oribi__topics *topics = publishing->frontend->topics;
     int code = oribi_snapshot_read(oribi_slice(publishing->record, n), &snapshot);
-    if (code == 0 && !publishing->leads && snapshot.epoch != publishing->epoch) {
+    bool restarts = code == 0 && !publishing->leads;
+    if (restarts) {
         publishing->epoch = snapshot.epoch;
         oribi__topics_restart(topics, snapshot.epoch, true);
         char record[ORIBI_SNAPSHOT_BYTES];
@@ -247,6 +249,8 @@ static void take_snapshot(struct oribi__publishing *publishing, size_t n, int pa
     if (code < 0)
         oribi_log(ORIBI_LOG_ERROR, "publish: histories of another frontend cannot be taken over: %s",
                   oribi_error_text(code));
+    if (restarts)
+        oribi__topics_tell_missed(topics);
 }
 
 /* At the begin: nothing is served before, so that a client that resumes finds what it has missed. False: none came. */
@@ -316,11 +320,13 @@ static bool inbox_has_ended(struct oribi__publishing *publishing)
     return true;
 }
 
-/* Workers, who write here, may be hostile. */
+/* Workers, who write here, may be hostile. A successor that has waited in vain for this frontend leads by now: its
+ * greeting is read first, so that it gets what lies in the inbox. */
 static void on_inbox(void *self, struct oribi_watch *watch)
 {
     struct oribi__frontend *frontend = self;
     struct oribi__publishing *publishing = frontend->publishing;
+    on_joins(frontend, &publishing->joins);
     for (int i = 0; i < READS_MAX && publishing->leads; i++) {
         struct oribi_publication got;
         int passed;
@@ -386,6 +392,7 @@ static void lead_again(struct oribi__publishing *publishing)
         next = to->next;
         feed(publishing, to, oribi_slice(record, sizeof(record)), oribi_slice(NULL, 0), -1, 0);
     }
+    oribi__topics_tell_missed(publishing->frontend->topics);
     read_inbox(publishing, true);
 }
 
@@ -520,8 +527,8 @@ int oribi__publish_from_call(struct oribi__frontend *frontend, const struct orib
     if (apart && oribi_inbox_memory(made.data, &memory) < 0)
         return ORIBI_ENOMEM;
     code = oribi__outbox_send(&publishing->own, frontend->config->inbox_write_fd,
-                              oribi_slice(head, oribi_publication_head(&made, head)),
-                              apart ? oribi_slice(NULL, 0) : made.data, memory, apart ? made.data.n : 0);
+                              oribi_slice(head, oribi_publication_head(&made, head)), oribi_publication_body(&made),
+                              memory, apart ? made.data.n : 0);
     oribi_os_close(memory);
     if (publishing->own.first)
         retry_soon(publishing);

@@ -473,7 +473,7 @@ static void more(struct oribi__upstream_request *call, struct oribi_slice body, 
         oribi__stream_end_call(stream);
         oribi__stream_ends(stream);
     } else if (!call->blocked && (!stream->has_length || stream->unstored) &&
-               oribi__stream_pending(stream) > ORIBI__FRONTEND_HIGH_BYTES) {
+               oribi__stream_pending(stream) > oribi__upstream_high(call)) {
         oribi__upstream_block(call);
         stream->client->has_blocked = true;
     }
@@ -530,7 +530,7 @@ static void begin(struct oribi__upstream_request *call, struct oribi_answer *ans
         oribi__stream_ends(stream);
         return;
     }
-    stream->has_length = answer->content_length >= 0 && !call->of_local;
+    stream->has_length = answer->content_length >= 0 && !call->of_local && !call->from_file;
     stream->in_file = stream->has_length && answer->content_length > ORIBI__FRONTEND_HIGH_BYTES;
     more(call, body, last);
 }
@@ -555,6 +555,13 @@ static void fail(struct oribi__upstream_request *call, int status, const char *r
         answer_own(stream, status);
 }
 
+static void reads_file(struct oribi__upstream_request *call)
+{
+    struct oribi__stream *stream = stream_of(call);
+    stream->has_length = false;
+    stream->in_file = stream->file.len > 0;
+}
+
 static int64_t pending(const struct oribi__upstream_request *call)
 {
     return oribi__stream_pending(stream_of(call));
@@ -570,6 +577,7 @@ static void waits(struct oribi__upstream_request *call, int change)
 static const struct oribi__upstream_ops ops = {.interim = interim,
                                                .begin = begin,
                                                .more = more,
+                                               .reads_file = reads_file,
                                                .fail = fail,
                                                .pending = pending,
                                                .waits = waits,

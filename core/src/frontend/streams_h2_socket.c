@@ -20,8 +20,6 @@
 #include "oribi/base/mem.h"
 #include "oribi/http/head.h"
 #include "oribi/http/proxy.h"
-#include "oribi/http/head.h"
-#include "oribi/http/proxy.h"
 
 #include <string.h>
 

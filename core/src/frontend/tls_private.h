@@ -10,7 +10,7 @@
 
 enum {
     ORIBI__TLS_RECORD_BYTES = 16 * 1024, /* of a record, RFC 8446 5.1 */
-    ORIBI__TLS_SEND_BYTES = 64 * 1024,   /* that one call makes records of */
+    ORIBI__TLS_SEND_BYTES = 144 * 1024,  /* that one call makes records of */
     ORIBI__TLS_NAME_MAX = 253,           /* bytes of a host name, RFC 1035 2.3.4 */
     ORIBI__TLS_NAMES_MAX = 100,          /* of a certificate; others are left out */
     ORIBI__TLS_PEM_TOLD_MAX = 8 * 1024,

@@ -431,6 +431,8 @@ static void take_out(struct oribi__topics *topics, struct oribi__subscriber *sub
 {
     struct oribi__topic *topic = subscription(subscriber, i).topic;
     uint32_t hole = subscription(subscriber, i).at;
+    if (topics->ahead_count)
+        oribi__topics_forget_ahead(topics, topic, subscriber, UINT64_MAX);
     if (hole < topic->undelivered) {
         move_place(topic, topic->undelivered - 1, hole);
         hole = --topic->undelivered;
@@ -458,7 +460,7 @@ static void replay(struct oribi__topics *topics, struct oribi__subscriber *subsc
 {
     for (uint32_t i = first; i < topic->ring_count; i++) {
         topics->totals.delivered++;
-        subscriber->deliver(subscriber, topic, *slot(topic, i));
+        subscriber->ops->deliver(subscriber, topic, *slot(topic, i));
         uint32_t at = topic->place_count;
         while (at > 0 && topic->places[at - 1] != subscriber)
             at--;
@@ -473,6 +475,10 @@ static enum oribi__resume resume(struct oribi__topics *topics, struct oribi__sub
     uint64_t oldest = topic->last - topic->ring_count; /* the position before the first message that is kept */
     if (since.epoch == 0 && since.offset == 0)
         return ORIBI__RESUME_NONE;
+    if (oribi__topics_is_ahead(topics, topic, subscriber, since)) {
+        topics->totals.resumed++;
+        return ORIBI__RESUME_WHOLE;
+    }
     if (!topic->rule || since.epoch != topic->epoch || since.offset > topic->last || since.offset < oldest) {
         topics->totals.resets++;
         return ORIBI__RESUME_RESET;
@@ -571,10 +577,15 @@ static int64_t deliver(struct oribi__topics *topics, struct oribi__topic *topic,
 {
     int64_t count = 0;
     topic->undelivered = topic->place_count;
-    for (; topic->undelivered; count++) {
+    while (topic->undelivered) {
         struct oribi__subscriber *subscriber = topic->places[--topic->undelivered];
-        subscriber->deliver(subscriber, topic, message);
+        if (topics->ahead_count && oribi__topics_has_had(topics, topic, subscriber, message))
+            continue;
+        count++;
+        subscriber->ops->deliver(subscriber, topic, message);
     }
+    if (topics->ahead_count)
+        oribi__topics_forget_ahead(topics, topic, NULL, message->offset);
     topics->totals.delivered += (uint64_t)count;
     return count;
 }
@@ -591,6 +602,8 @@ static bool take(struct oribi__topics *topics, struct oribi__topic *topic, struc
         return false;
     if (position.epoch != topic->epoch || position.offset != topic->last + 1)
         oribi__topics_drop_all(topics, topic);
+    if (position.epoch != topic->epoch)
+        oribi__topics_forget_ahead(topics, topic, NULL, UINT64_MAX);
     topic->epoch = position.epoch;
     topic->last = position.offset;
     topic->published = true;
@@ -641,6 +654,7 @@ void oribi__topics_restart(struct oribi__topics *topics, uint64_t epoch, bool fo
     topics->config.epoch = epoch;
     topics->follows = follows;
     topics->floor = 0;
+    oribi__topics_forget_ahead(topics, NULL, NULL, UINT64_MAX);
     for (uint32_t i = 0; i < topics->bucket_count; i++)
         for (struct oribi__topic *topic = topics->buckets[i]; topic; topic = topic->chain) {
             if (!topic->rule)
@@ -651,6 +665,28 @@ void oribi__topics_restart(struct oribi__topics *topics, uint64_t epoch, bool fo
             topic->published = false;
             oribi__topics_look_after(topics, topic); /* it rests at most: the chain stays */
         }
+}
+
+static void tell_missed(struct oribi__topics *topics, struct oribi__topic *topic)
+{
+    topic->undelivered = topic->place_count;
+    while (topic->undelivered) {
+        struct oribi__subscriber *subscriber = topic->places[--topic->undelivered];
+        topics->totals.resets++;
+        if (subscriber->ops->missed)
+            subscriber->ops->missed(subscriber, topic);
+    }
+}
+
+void oribi__topics_tell_missed(struct oribi__topics *topics)
+{
+    topics->pins++; /* no topic with a history goes meanwhile */
+    for (uint32_t i = 0; i < topics->bucket_count; i++)
+        for (struct oribi__topic *topic = topics->buckets[i]; topic; topic = topic->chain)
+            if (topic->rule)
+                tell_missed(topics, topic);
+    topics->pins--;
+    oribi__topics_trim(topics);
 }
 
 /* --- time --- */

@@ -52,11 +52,21 @@ void oribi__message_release(struct oribi__message *message);
 /* One without a topic; one reference. NULL: out of memory. `event` has 255 bytes at most. */
 struct oribi__message *oribi__message_create(struct oribi_slice event, struct oribi_slice data, bool binary);
 
-/* A subscriber: embedded in a WebSocket or in an event stream; zero but for `deliver` at its begin. */
-struct oribi__subscriber {
+struct oribi__subscriber;
+
+/* A kind of subscriber: static storage. */
+struct oribi__subscriber_ops {
     /* Gets a message of a topic. It may end this subscriber and others, and may subscribe; who does so gets nothing of
      * the message that is delivered. It may publish nothing. */
     void (*deliver)(struct oribi__subscriber *self, const struct oribi__topic *topic, struct oribi__message *message);
+    /* Messages of a topic with a history may be missing between the last one that it got and the next. NULL: it needs
+     * not know. It may end this subscriber and others; it subscribes to nothing, and publishes nothing. */
+    void (*missed)(struct oribi__subscriber *self, const struct oribi__topic *topic);
+};
+
+/* A subscriber: embedded in a WebSocket or in an event stream; zero but for `ops` at its begin. */
+struct oribi__subscriber {
+    const struct oribi__subscriber_ops *ops;
     /* private: this module's. A subscriber of one topic needs no memory beside this */
     union {
         struct oribi__topic *topic;       /* cap 0: of the only subscription, whose place is `at` */
@@ -104,9 +114,10 @@ void oribi__topics_destroy(struct oribi__topics *topics); /* no subscriber is le
 struct oribi_slice oribi__topic_name(const struct oribi__topic *topic); /* borrowed */
 
 /* Subscribes, and delivers what the subscriber has missed since `since`, before anything newer. *resumed says what was
- * found. One that has subscribed already goes on as it did: nothing is delivered, and *resumed is NONE. 0;
- * ORIBI_EINVAL: no such name; ORIBI_ELIMIT: too many subscriptions, its own or all; ORIBI_ENOMEM. The delivery may have
- * ended the subscriber. */
+ * found. A follower may be behind a subscriber who comes from another frontend: that is WHOLE too, and it gets what is
+ * behind `since` when it has come. One that has subscribed already goes on as it did: nothing is delivered, and
+ * *resumed is NONE. 0; ORIBI_EINVAL: no such name; ORIBI_ELIMIT: too many subscriptions, its own or all; ORIBI_ENOMEM.
+ * The delivery may have ended the subscriber. */
 int oribi__subscribe(struct oribi__topics *topics, struct oribi__subscriber *subscriber, struct oribi_slice name,
                      struct oribi__position since, enum oribi__resume *resumed);
 void oribi__unsubscribe(struct oribi__topics *topics, struct oribi__subscriber *subscriber, struct oribi_slice name);
@@ -142,8 +153,12 @@ int64_t oribi__publish(struct oribi__topics *topics, const struct oribi__publica
                        struct oribi__position *position);
 
 /* Forgets all histories, since messages may be missing; topics begin with this epoch from now on, and subscribers stay.
- * `follows`: positions are those that a leader with this epoch gives. */
+ * `follows`: positions are those that a leader with this epoch gives. To be followed by oribi__topics_tell_missed(),
+ * once the histories of a leader are imported. */
 void oribi__topics_restart(struct oribi__topics *topics, uint64_t epoch, bool follows);
+
+/* Tells all subscribers of topics with a history that messages may be missing, each once for a topic. */
+void oribi__topics_tell_missed(struct oribi__topics *topics);
 
 /* Forgets messages that are too old, and topics that none needs any more. To be called when it is due; INT64_MAX: there
  * is nothing to wait for. */
@@ -162,7 +177,7 @@ struct oribi__topics_totals {
     uint64_t published;
     uint64_t delivered;
     uint64_t resumed;         /* subscriptions that got what they had missed */
-    uint64_t resets;          /* subscriptions that got a RESET */
+    uint64_t resets;          /* subscriptions that got a RESET, or were told of missing messages */
     uint64_t history_bytes;   /* now */
     uint64_t history_dropped; /* messages that history_memory_max pushed out */
 };

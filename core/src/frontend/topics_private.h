@@ -13,6 +13,13 @@ struct oribi__subscription {
     uint32_t at; /* in its places */
 } __attribute__((packed, aligned(4)));
 
+/* A subscriber that has had messages which are yet to come here. */
+struct oribi__topics_ahead {
+    const struct oribi__topic *topic;
+    const struct oribi__subscriber *subscriber;
+    uint64_t until; /* the offset of the last of them */
+};
+
 struct oribi__topics_rule {
     struct oribi__history_rule is;
     char *prefix;
@@ -53,13 +60,27 @@ struct oribi__topics {
     struct oribi__topics_config config;
     struct oribi__topics_rule *rules;
     struct oribi__topic **buckets;
-    uint32_t bucket_count; /* 0 or a power of two */
-    uint32_t pins;         /* no message goes for want of memory while a function reads a ring */
-    int64_t due_ms;        /* oribi__topics_expire(): each topic with a history has a time in it */
-    uint64_t floor;        /* the greatest offset of topics that have ended */
-    bool follows;          /* a leader gives offsets */
+    uint32_t bucket_count;             /* 0 or a power of two */
+    uint32_t pins;                     /* no message goes for want of memory while a function reads a ring */
+    int64_t due_ms;                    /* oribi__topics_expire(): each topic with a history has a time in it */
+    uint64_t floor;                    /* the greatest offset of topics that have ended */
+    bool follows;                      /* a leader gives offsets */
+    struct oribi__topics_ahead *ahead; /* few, and for a moment */
+    uint32_t ahead_count;
+    uint32_t ahead_cap;
     struct oribi__topics_totals totals;
 };
+
+/* Is the subscriber at a position of the topic that is yet to come here? Then it gets the messages behind that alone
+ * (topics_ahead.c). */
+bool oribi__topics_is_ahead(struct oribi__topics *topics, const struct oribi__topic *topic,
+                            const struct oribi__subscriber *subscriber, struct oribi__position since);
+bool oribi__topics_has_had(const struct oribi__topics *topics, const struct oribi__topic *topic,
+                           const struct oribi__subscriber *subscriber, const struct oribi__message *message);
+
+/* Forgets those of the topic, NULL: of all; of this subscriber, NULL: of any; that are ahead up to this offset. */
+void oribi__topics_forget_ahead(struct oribi__topics *topics, const struct oribi__topic *topic,
+                                const struct oribi__subscriber *subscriber, uint64_t until);
 
 /* The rule of a topic of this name; NULL: it has no history. */
 struct oribi__topics_rule *oribi__topics_rule_of(const struct oribi__topics *topics, struct oribi_slice name);

@@ -15,10 +15,7 @@
 
 #include <stdatomic.h>
 
-enum {
-    STOPPED_US = 100 * 1000, /* until a worker that is in no call, and takes nothing, counts as stopped */
-    SHUNNED_MS = 500,
-};
+enum { STOPPED_US = 100 * 1000 }; /* until a worker that is in no call, and takes nothing, counts as stopped */
 
 /* Will nobody look at the ring for a while? *stopped: since its worker is. */
 static bool lies(const struct oribi__channel *channel, int64_t now_us, bool *stopped)
@@ -46,7 +43,7 @@ static void look(struct oribi__channel *channel, int64_t now_us)
     if (channel->taken || !lies(channel, now_us, &stopped) || !oribi_channel_ring_take_back(channel->ring))
         return;
     if (stopped)
-        frontend->dispatch->workers[owner].shunned_until_ms = frontend->reactor.now_ms + SHUNNED_MS;
+        oribi__dispatch_shun(frontend, owner);
     oribi__channel_close(channel);
     oribi__dispatch_add(call, true);
 }

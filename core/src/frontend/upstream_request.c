@@ -77,6 +77,7 @@ void oribi__upstream_destroy(struct oribi__upstream_request *call)
         oribi__dispatch_remove(call);
     if (call->channel)
         oribi__channel_abandon(call->channel);
+    oribi__answer_file_end(call);
     oribi_buf_deinit(&call->tail);
     if (frontend->upstream->spare_count >= SPARE_MAX || call->head.cap > SPARE_HEAD_BYTES) {
         oribi_buf_deinit(&call->head);
@@ -172,7 +173,7 @@ void oribi__upstream_failed(struct oribi__upstream_request *call, int status, en
 
 void oribi__upstream_block(struct oribi__upstream_request *call)
 {
-    if (call->blocked || call->state != ORIBI__CALL_OUT)
+    if (call->blocked || (call->state != ORIBI__CALL_OUT && call->state != ORIBI__CALL_FILE))
         return;
     call->blocked = true;
     call->blocked_next = call->frontend->upstream->blocked;
@@ -207,9 +208,12 @@ void oribi__upstream_unlist(struct oribi__upstream_request *call)
 
 void oribi__upstream_taken(struct oribi__upstream_request *call)
 {
-    if (!call->blocked || call->ops->pending(call) > ORIBI__FRONTEND_LOW_BYTES)
+    int64_t low = call->state == ORIBI__CALL_FILE ? ORIBI__ANSWER_FILE_LOW_BYTES : ORIBI__FRONTEND_LOW_BYTES;
+    if (!call->blocked || call->ops->pending(call) > low)
         return;
     unblock(call);
     if (call->channel)
         oribi__channel_read(call->channel);
+    else if (call->state == ORIBI__CALL_FILE)
+        oribi__answer_file_go_on(call);
 }

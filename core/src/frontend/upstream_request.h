@@ -2,6 +2,7 @@
 #ifndef ORIBI_FRONTEND_UPSTREAM_REQUEST_H
 #define ORIBI_FRONTEND_UPSTREAM_REQUEST_H
 
+#include "frontend/answer_file.h"
 #include "frontend/peer.h"
 #include "oribi/base/buf.h"
 #include "oribi/http/response_head.h"
@@ -32,6 +33,9 @@ struct oribi__upstream_ops {
                   bool last);
     /* More of it. last: the call ends with this; call->channel is gone then. */
     void (*more)(struct oribi__upstream_request *call, struct oribi_slice body, bool last);
+    /* The rest of the body comes from a file, and waits for the client as that of a stream does. NULL: nothing is to be
+     * done. */
+    void (*reads_file)(struct oribi__upstream_request *call);
     /* There is no answer: the client gets this status (502, 503, 504); or, where the answer had begun (call->begun),
      * sees that its end is missing. Ends the call. */
     void (*fail)(struct oribi__upstream_request *call, int status, const char *reason);
@@ -47,6 +51,7 @@ enum oribi__upstream_state {
     ORIBI__CALL_NEW,
     ORIBI__CALL_QUEUED, /* in the queue of complete requests */
     ORIBI__CALL_OUT,    /* on its channel */
+    ORIBI__CALL_FILE,   /* the rest of its answer is read from a file (answer_file.h) */
     ORIBI__CALL_ENDED,
 };
 
@@ -70,9 +75,10 @@ struct oribi__upstream_request {
     bool is_head;
     bool safe;    /* to be made twice */
     bool begun;   /* the client has the answer's head */
-    bool blocked; /* the channel is not read until the client has taken more */
+    bool blocked; /* the channel, or the file, is not read until the client has taken more */
     bool upgrades;
     bool finished;                      /* the client will send no more */
+    bool from_file;                     /* a part of the answer is to be read from a file yet */
     bool streams;                       /* the answer's length was not known at its begin */
     bool closes;                        /* the client's connection, after it */
     bool of_local;                      /* the local content is asked: it holds no worker, however slow its client is */
@@ -89,7 +95,8 @@ struct oribi__upstream_request {
     struct oribi__handshake *accepted;  /* owned, until its record is whole; NULL: it was not accepted */
     struct oribi__event_stream *stream; /* that it has become; NULL: none */
     int64_t complete_us;
-    uint64_t path_hash; /* local.c */
+    uint64_t path_hash;             /* local.c */
+    struct oribi__answer_file file; /* all zero: none */
     struct oribi__upstream_request *blocked_next;
     struct oribi__upstream_request *listed_prev;
     struct oribi__upstream_request *listed_next;
@@ -120,6 +127,12 @@ int oribi__upstream_about(struct oribi__upstream_request *call, const struct ori
 
 /* Puts the request, which is complete, into the queue. What of it does not fit fails at once (503). */
 void oribi__upstream_submit(struct oribi__upstream_request *call);
+
+/* The bytes that a client may leave untaken before the call waits for it. */
+static inline int64_t oribi__upstream_high(const struct oribi__upstream_request *call)
+{
+    return call->state == ORIBI__CALL_FILE ? ORIBI__ANSWER_FILE_HIGH_BYTES : ORIBI__FRONTEND_HIGH_BYTES;
+}
 
 /* The client has taken some of the answer. */
 void oribi__upstream_taken(struct oribi__upstream_request *call);

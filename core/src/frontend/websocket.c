@@ -391,6 +391,7 @@ static void write_line(struct oribi__websocket *socket, const struct oribi__peer
                                     .peer = peer,
                                     .id = oribi_slice(id, sizeof(id)),
                                     .code = socket->code,
+                                    .over_h2 = socket->watch.fd < 0,
                                     .opened_us = socket->opened_us,
                                     .messages = {socket->messages[0], socket->messages[1]},
                                     .bytes = {socket->bytes[0], socket->bytes[1]}};

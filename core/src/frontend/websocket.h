@@ -79,6 +79,9 @@ bool oribi__websocket_origin_allowed(struct oribi_slice origin, struct oribi_sli
 /* Has the application accepted the handshake with this answer? */
 bool oribi__websocket_accepts(const struct oribi_answer *answer);
 
+/* Is it that of a call that has failed, with the reason of the close as its body? */
+bool oribi__websocket_explains(const struct oribi_answer *answer);
+
 /* Is this field of an accepting answer not the client's? `tunnel`: the answer is that of an application that speaks the
  * protocol itself. */
 bool oribi__websocket_drops(const struct oribi_header *header, bool tunnel);

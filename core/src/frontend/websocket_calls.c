@@ -93,7 +93,7 @@ static void take_answer(struct oribi__websocket *socket, struct oribi_slice part
 {
     struct oribi_buf *answer = &socket->work->answer;
     int status = socket->work->call->status;
-    if (status == 200 && (!last || answer->len)) {
+    if ((status == 200 || socket->work->explained) && (!last || answer->len)) {
         if (answer->len + part.n > ORIBI_SOCKET_ANSWER_BYTES_MAX || oribi_buf_try_append(answer, part.p, part.n) < 0) {
             oribi__websocket_end_call(socket);
             oribi__websocket_say(socket, "an answer of more than 16 MiB", ORIBI_WEBSOCKET_CODE_INTERNAL);
@@ -108,7 +108,8 @@ static void take_answer(struct oribi__websocket *socket, struct oribi_slice part
     if (status == 200)
         take_actions(socket, part);
     else
-        oribi__websocket_close_with(socket, oribi__websocket_code_of(status), oribi_slice(NULL, 0));
+        oribi__websocket_close_with(socket, oribi__websocket_code_of(status),
+                                    socket->work->explained ? part : oribi_slice(NULL, 0));
     oribi__websocket_end_call(socket);
     go_on(socket);
 }
@@ -116,7 +117,9 @@ static void take_answer(struct oribi__websocket *socket, struct oribi_slice part
 static void on_begin(struct oribi__upstream_request *call, struct oribi_answer *answer, struct oribi_slice body,
                      bool last)
 {
-    take_answer(call->owner, body, last);
+    struct oribi__websocket *socket = call->owner;
+    socket->work->explained = oribi__websocket_explains(answer);
+    take_answer(socket, body, last);
 }
 
 static void on_more(struct oribi__upstream_request *call, struct oribi_slice body, bool last)

@@ -157,11 +157,6 @@ static void deliver(struct oribi__subscriber *self, const struct oribi__topic *t
         send_at_once(socket, message);
 }
 
-void oribi__websocket_channels_init(struct oribi__websocket *socket)
-{
-    socket->subscriber.deliver = deliver;
-}
-
 /* --- subscriptions --- */
 
 bool oribi__websocket_channels_are_valid(struct oribi_slice list)
@@ -176,11 +171,16 @@ bool oribi__websocket_channels_are_valid(struct oribi_slice list)
     return code == 0;
 }
 
-/* Tells a client with ids where it stands, so that it can resume before the first message has come. */
-static void tell_position(struct oribi__websocket *socket, struct oribi_slice channel, bool reset)
+/* Tells a client with ids where it stands, so that it can resume before the first message has come. `since`: where it
+ * has said that it stands, {0, 0}: that does not count; it may be ahead of this frontend. */
+static void tell_position(struct oribi__websocket *socket, struct oribi_slice channel, struct oribi__position since,
+                          bool reset)
 {
     char text[FIXED_BYTES + ORIBI_ESCAPE_JSON_GROWTH * ORIBI_CHANNEL_NAME_BYTES_MAX];
-    char *at = put_begin(text, channel, oribi__topic_position(socket->frontend->topics, channel));
+    struct oribi__position position = oribi__topic_position(socket->frontend->topics, channel);
+    if (since.epoch == position.epoch && since.offset > position.offset)
+        position = since;
+    char *at = put_begin(text, channel, position);
     at = put(at, reset ? ORIBI_SLICE(",\"reset\":true}") : ORIBI_SLICE("}"));
     oribi__websocket_count_sent(socket, (size_t)(at - text));
     (void)oribi__websocket_put(socket, ORIBI_WEBSOCKET_TEXT, oribi_slice(text, (size_t)(at - text)));
@@ -215,13 +215,33 @@ static void subscribe(struct oribi__websocket *socket, struct oribi_slice channe
     if (code < 0)
         refuse(socket, code);
     else if (socket->ids && socket->life == ORIBI__WEBSOCKET_OPEN)
-        tell_position(socket, channel, resumed == ORIBI__RESUME_RESET);
+        tell_position(socket, channel, resumed == ORIBI__RESUME_WHOLE ? position : (struct oribi__position){0, 0},
+                      resumed == ORIBI__RESUME_RESET);
 }
 
 static void flush(struct oribi__websocket *socket)
 {
     if (socket->life == ORIBI__WEBSOCKET_OPEN && oribi__websocket_waiting(socket))
         oribi__websocket_flush(socket);
+}
+
+/* A socket without ids has no position that could be void. */
+static void missed(struct oribi__subscriber *self, const struct oribi__topic *topic)
+{
+    struct oribi__websocket *socket = socket_of(self);
+    bool was_idle = !socket->work;
+    if (!socket->ids || socket->life != ORIBI__WEBSOCKET_OPEN)
+        return;
+    tell_position(socket, oribi__topic_name(topic), (struct oribi__position){0, 0}, true);
+    flush(socket);
+    if (was_idle)
+        oribi__websocket_rest(socket);
+}
+
+void oribi__websocket_channels_init(struct oribi__websocket *socket)
+{
+    static const struct oribi__subscriber_ops ops = {.deliver = deliver, .missed = missed};
+    socket->subscriber.ops = &ops;
 }
 
 void oribi__websocket_subscribe(struct oribi__websocket *socket, struct oribi_slice channel, struct oribi_slice since)

@@ -140,12 +140,22 @@ static bool is_named(const struct oribi_header *header, struct oribi_slice lower
     return oribi_slice_equal_fold(oribi_slice(header->name, header->name_len), lower);
 }
 
-bool oribi__websocket_accepts(const struct oribi_answer *answer)
+static bool is_marked(const struct oribi_answer *answer)
 {
-    for (uint32_t i = 0; answer->status == 200 && i < answer->count; i++)
+    for (uint32_t i = 0; i < answer->count; i++)
         if (is_named(&answer->headers[i], ORIBI_SLICE("oribi-websocket")))
             return true;
     return false;
+}
+
+bool oribi__websocket_accepts(const struct oribi_answer *answer)
+{
+    return answer->status == 200 && is_marked(answer);
+}
+
+bool oribi__websocket_explains(const struct oribi_answer *answer)
+{
+    return answer->status != 200 && is_marked(answer);
 }
 
 /* Fields that are written anew, and those that describe the record. */

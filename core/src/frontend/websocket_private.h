@@ -76,6 +76,7 @@ struct oribi__websocket_work {
     bool resumes : 1;     /* what is delivered was missed, and more follows */
     bool crowded : 1;     /* the last read had many short frames: fewer bytes are read at a time */
     bool pongs : 1;       /* are put, and not sent yet */
+    bool explained : 1;   /* the call has failed, and the body of its answer is the reason for the client */
     uint32_t charged;     /* of the frontend's budget: bytes of its buffers */
 };
 

@@ -191,10 +191,10 @@ static bool read_some(struct oribi__websocket *socket)
     char *scratch = socket->frontend->websockets->scratch;
     struct oribi_buf *in = &socket->work->in;
     size_t kept = in->len; /* the begin of a frame at most */
+    size_t room = (socket->work->crowded ? CROWDED_BYTES : ORIBI__WEBSOCKET_SCRATCH_BYTES) - kept;
     if (kept)
         memcpy(scratch, in->p, kept);
-    ssize_t n = oribi_transport_read(socket->transport, socket->watch.fd, scratch + kept,
-                                     (socket->work->crowded ? CROWDED_BYTES : ORIBI__WEBSOCKET_SCRATCH_BYTES) - kept);
+    ssize_t n = oribi_transport_read(socket->transport, socket->watch.fd, scratch + kept, room);
     if (n == ORIBI_AGAIN) {
         socket->watch.ready &= (uint8_t)~ORIBI_READ;
         return false;
@@ -203,6 +203,8 @@ static bool read_some(struct oribi__websocket *socket)
         oribi__websocket_finish(socket, ORIBI_WEBSOCKET_CODE_ABNORMAL);
         return false;
     }
+    if (socket->watch.fd >= 0 && (size_t)n < room && !(socket->watch.ready & ORIBI_HANGUP))
+        socket->watch.ready &= (uint8_t)~ORIBI_READ; /* a short read has emptied it, see epoll(7) */
     heard(socket, (size_t)n);
     oribi_buf_deinit(in);
     size_t len = kept + (size_t)n;

@@ -44,7 +44,8 @@ static bool has_control(struct oribi_slice text)
 
 static bool names_channel(struct oribi_slice channel)
 {
-    return channel.n > 0 && channel.n <= ORIBI_PUBLICATION_CHANNEL_BYTES_MAX && !has_control(channel);
+    return channel.n > 0 && channel.n <= ORIBI_PUBLICATION_CHANNEL_BYTES_MAX && !has_control(channel) &&
+           oribi_scan_active->utf8(channel.p, channel.n);
 }
 
 static bool names_event(struct oribi_slice event)
@@ -71,7 +72,7 @@ const char *oribi_publication_mistake(const struct oribi_publication *publicatio
     if (code == ORIBI_EBAD)
         return "a text that is not valid UTF-8; anything else is published as binary";
     if (!names_channel(publication->channel))
-        return "the name of a channel has 1 to 256 bytes, and no control character";
+        return "the name of a channel has 1 to 256 bytes of UTF-8, and no control character";
     return "the name of an event has at most 64 bytes of UTF-8, and no control character";
 }
 
@@ -80,6 +81,16 @@ const char *oribi_publication_mistake(const struct oribi_publication *publicatio
 bool oribi_publication_goes_apart(const struct oribi_publication *publication)
 {
     return publication->data.n > ORIBI_PUBLICATION_INLINE_BYTES_MAX;
+}
+
+static size_t inline_bytes(size_t data)
+{
+    return data < ORIBI_PUBLICATION_INLINE_BYTES_MAX ? data : ORIBI_PUBLICATION_INLINE_BYTES_MAX;
+}
+
+struct oribi_slice oribi_publication_body(const struct oribi_publication *publication)
+{
+    return oribi_slice(publication->data.p, inline_bytes(publication->data.n));
 }
 
 size_t oribi_publication_head(const struct oribi_publication *publication, char *out)
@@ -114,7 +125,7 @@ int oribi_publication_read(struct oribi_slice record, struct oribi_publication *
     if ((flags & ~(unsigned)(BINARY | APART)) || channel == 0 || channel > ORIBI_PUBLICATION_CHANNEL_BYTES_MAX ||
         event > ORIBI_PUBLICATION_EVENT_BYTES_MAX || data > ORIBI_PUBLICATION_DATA_BYTES_MAX ||
         apart != (data > ORIBI_PUBLICATION_INLINE_BYTES_MAX) || (epoch == 0) != (offset == 0) ||
-        record.n != ORIBI_PUBLICATION_FIXED_BYTES + channel + event + (apart ? 0 : data))
+        record.n != ORIBI_PUBLICATION_FIXED_BYTES + channel + event + inline_bytes(data))
         return ORIBI_EBAD;
     *publication = (struct oribi_publication){
         .channel = {p, channel},

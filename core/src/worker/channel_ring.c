@@ -6,6 +6,7 @@
 #include "oribi/base/mem.h"
 #include "oribi/base/os/os.h"
 #include "oribi/base/os/os_process.h"
+#include "oribi/worker/inbox.h"
 
 #include <string.h>
 #include <sys/mman.h>
@@ -18,8 +19,17 @@ enum {
     ROUNDS_MAX = 64,         /* of reading wake-ups, at one place: they have all come before they are read */
     RECORDS_MAX = ORIBI_RING_BYTES / ORIBI_RING_HEAD_BYTES, /* that fit: whoever reads more without a byte is led on */
     OWNERS_MAX = 4,               /* looks at who has a channel: one that has taken it since looks at its ring itself */
+    LENT_MIN = 16 * 1024,         /* a shorter record is copied */
     FILE_BYTES = 16 * 1024,       /* a shorter file goes through the ring */
+    NOTE_MARK = 1,                /* a byte that begins no answer */
     LEAVE_YIELDS_MAX = 10 * 1000, /* for the frontend to end what takes it a microsecond */
+};
+
+/* Comes by the socket with a file's descriptor. */
+struct note {
+    char mark;
+    char unused[7];
+    int64_t offset;
 };
 
 /* --- memory --- */
@@ -38,6 +48,7 @@ static struct oribi_channel_ring *map(int memory_fd, int fd, bool of_worker)
     ring->memory = memory;
     ring->memory_fd = memory_fd;
     ring->fd = fd;
+    ring->file.fd = -1;
     ring->way_in = of_worker ? &ring->memory->requests : &ring->memory->answers;
     ring->way_out = of_worker ? &ring->memory->answers : &ring->memory->requests;
     oribi_ring_reader_init(&ring->in, &ring->way_in->ring);
@@ -53,6 +64,7 @@ void oribi_channel_ring_destroy(struct oribi_channel_ring *ring)
         return;
     (void)munmap(ring->memory, sizeof(*ring->memory)); /* of our own mapping: cannot fail */
     oribi_os_close(ring->memory_fd);
+    oribi_os_close(ring->file.fd);
     oribi_mem_free(ring);
 }
 
@@ -103,7 +115,24 @@ static bool clear_to(struct oribi_channel_ring *ring, uint32_t mark)
     return true;
 }
 
-/* Goes to the next record. 1: bytes can be taken; 0: there is none; ORIBI_EBAD. */
+/* Takes the note that the record promises, with its descriptor. */
+static int take_note(struct oribi_channel_ring *ring, uint64_t length)
+{
+    struct note note;
+    bool cut;
+    int fd = -1;
+    ssize_t n = oribi_inbox_receive_cut(ring->fd, (char *)&note, sizeof(note), &fd, &cut);
+    if (n != sizeof(note) || fd < 0 || cut || note.mark != NOTE_MARK || note.offset < 0 || length == 0 ||
+        length > (uint64_t)(INT64_MAX - note.offset)) {
+        oribi_os_close(fd);
+        return ORIBI_EBAD;
+    }
+    oribi_os_close(ring->file.fd);
+    ring->file = (struct oribi_channel_file){fd, note.offset, (int64_t)length};
+    return ORIBI_CHANNEL_HAS_FILE;
+}
+
+/* Goes to the next record. 1: bytes can be taken; 0: there is none; ORIBI_CHANNEL_HAS_FILE; ORIBI_EBAD. */
 static int go_on(struct oribi_channel_ring *ring)
 {
     struct oribi_ring_record record;
@@ -114,8 +143,11 @@ static int go_on(struct oribi_channel_ring *ring)
         ring->sends_by_socket = false; /* of the worker's end: another request, whose answer begins in the ring */
         if (record.kind == ORIBI_CHANNEL_BYTES)
             continue;
-        if (record.kind != ORIBI_CHANNEL_SOCKET || !clear_to(ring, record.mark))
+        bool is_file = record.kind == ORIBI_CHANNEL_FILE && ring->takes_files;
+        if ((record.kind != ORIBI_CHANNEL_SOCKET && !is_file) || !clear_to(ring, record.mark))
             return ORIBI_EBAD;
+        if (is_file)
+            return take_note(ring, record.length);
         set_by_socket(ring, record.length);
     }
     return 1;
@@ -136,6 +168,8 @@ static ssize_t read_socket(struct oribi_channel_ring *ring, void *dst, size_t n)
 static ssize_t look_at_socket(struct oribi_channel_ring *ring)
 {
     uint32_t due = atomic_load_explicit(&ring->way_in->woken, memory_order_acquire) - ring->cleared;
+    if (due > 0 && oribi_ring_waits(&ring->in))
+        return 1; /* the last of them may stand behind a note, whose record is there then */
     if (due > 0 && due <= CLEARED_MAX)
         return clear(ring, due);
     char byte;
@@ -143,21 +177,25 @@ static ssize_t look_at_socket(struct oribi_channel_ring *ring)
     if (n <= 0 || oribi_ring_waits(&ring->in) ||
         atomic_load_explicit(&ring->way_in->woken, memory_order_acquire) != ring->cleared)
         return n;
+    if (byte == NOTE_MARK && ring->takes_files)
+        return oribi_os_peer_gone(ring->fd) ? ORIBI_ECLOSED : ORIBI_AGAIN; /* its record follows, if anything does */
     if (byte == 0)
         return ORIBI_EBAD; /* no wake-up that was counted, and no answer begins so */
     set_by_socket(ring, ORIBI_CHANNEL_ALL);
     return 1;
 }
 
-/* Wake-ups stay in the socket while the ring has what they tell of: many are taken at a time. */
+/* Wake-ups stay in the socket while the ring has what they tell of: many are taken at a time, but the last one, which
+ * may stand behind a note. */
 static void clear_many(struct oribi_channel_ring *ring)
 {
     uint32_t due = atomic_load_explicit(&ring->way_in->woken, memory_order_acquire) - ring->cleared;
     if (due >= CLEARED_MIN && due <= CLEARED_MAX && ring->by_socket == 0)
-        (void)clear(ring, due); /* what is wrong with the socket shows with the next read */
+        (void)clear(ring, due - 1); /* what is wrong with the socket shows with the next read */
 }
 
-ssize_t oribi_channel_ring_read(struct oribi_channel_ring *ring, void *dst, size_t n, bool told)
+/* lent: where the place of bytes that are lent goes; NULL: all are copied. */
+static ssize_t read_next(struct oribi_channel_ring *ring, void *dst, size_t n, bool told, char **lent)
 {
     ssize_t end = 1;
     if (told)
@@ -166,10 +204,12 @@ ssize_t oribi_channel_ring_read(struct oribi_channel_ring *ring, void *dst, size
         uint64_t before = ring->by_socket;
         int code = go_on(ring);
         if (code < 0)
-            return code;
+            return code; /* ORIBI_CHANNEL_HAS_FILE too */
         /* A record that has just said so: the loop may have told of its bytes together with what was before. */
         if (code > 0 && ring->by_socket > 0)
             return told || before == 0 ? read_socket(ring, dst, n) : ORIBI_AGAIN;
+        if (code > 0 && lent && ring->in.left >= LENT_MIN)
+            return (ssize_t)oribi_ring_borrow(&ring->in, lent);
         if (code > 0)
             return (ssize_t)oribi_ring_take(&ring->in, dst, n);
         if (!told)
@@ -179,6 +219,21 @@ ssize_t oribi_channel_ring_read(struct oribi_channel_ring *ring, void *dst, size
         end = look_at_socket(ring);
     }
     return ORIBI_EBAD; /* wake-ups without an end */
+}
+
+ssize_t oribi_channel_ring_read(struct oribi_channel_ring *ring, void *dst, size_t n, bool told)
+{
+    return read_next(ring, dst, n, told, NULL);
+}
+
+ssize_t oribi_channel_ring_borrow(struct oribi_channel_ring *ring, char **p, size_t n, bool told)
+{
+    return read_next(ring, *p, n, told, p);
+}
+
+void oribi_channel_ring_return(struct oribi_channel_ring *ring)
+{
+    oribi_ring_return(&ring->in);
 }
 
 /* --- the frontend's end --- */
@@ -263,6 +318,19 @@ void oribi_channel_ring_sent(struct oribi_channel_ring *ring)
     ring->memory_fd = -1;
 }
 
+bool oribi_channel_ring_file_waits(struct oribi_channel_ring *ring)
+{
+    return ring->by_socket == 0 && oribi_ring_next_kind(&ring->in) == ORIBI_CHANNEL_FILE;
+}
+
+void oribi_channel_ring_take_files(struct oribi_channel_ring *ring, bool takes)
+{
+    if (ring->takes_files == takes)
+        return;
+    ring->takes_files = takes;
+    atomic_store_explicit(&ring->way_in->takes_files, takes, memory_order_relaxed); /* the request's release follows */
+}
+
 void oribi_channel_ring_next_answer(struct oribi_channel_ring *ring)
 {
     if (ring->by_socket)
@@ -332,6 +400,31 @@ static ssize_t send_file(struct oribi_transport *self, int in_fd, int64_t *offse
     return oribi_os_send_file(ring->fd, in_fd, offset, n);
 }
 
+/* The descriptor first: where the system takes none the file is sent, as is one that its reader would wait for, or that
+ * could be written to by it. */
+static bool give_file(struct oribi_transport *self, int in_fd, int64_t offset, int64_t n)
+{
+    struct oribi_channel_ring *ring = (struct oribi_channel_ring *)self;
+    char byte;
+    const struct note note = {.mark = NOTE_MARK, .offset = offset};
+    const struct iovec vec = {(void *)(uintptr_t)&note, sizeof(note)};
+    if (n <= FILE_BYTES || ring->sends_by_socket || !oribi_os_is_read_only(in_fd) ||
+        !atomic_load_explicit(&ring->way_out->takes_files, memory_order_relaxed) ||
+        atomic_load_explicit(&ring->way_out->closed, memory_order_relaxed) ||
+        oribi_os_read_at_now(in_fd, &byte, 1, offset) != 1)
+        return false;
+    const struct oribi_ring_record record = {
+        .length = (uint64_t)n,
+        .kind = ORIBI_CHANNEL_FILE,
+        .mark = atomic_load_explicit(&ring->way_out->woken, memory_order_relaxed),
+    };
+    if (oribi_inbox_send(ring->fd, &vec, 1, in_fd) < 0)
+        return false;
+    (void)oribi_ring_write_head(&ring->out, &record); /* room is kept for it */
+    wake_frontend(ring);
+    return true;
+}
+
 static void shut(struct oribi_transport *self)
 {
     (void)self;
@@ -361,6 +454,7 @@ static bool left(const struct oribi_transport *self)
 static const struct oribi_transport transport_ops = {.read = read_bytes,
                                                      .send_vec = send_vec,
                                                      .send_file = send_file,
+                                                     .give_file = give_file,
                                                      .shut = shut,
                                                      .release = release,
                                                      .waits = waits,

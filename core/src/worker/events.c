@@ -56,7 +56,7 @@ static const char *fault_of(struct oribi_slice name)
     for (size_t i = 0; i < name.n; i++)
         if ((uint8_t)name.p[i] < 0x20 || name.p[i] == 0x7f)
             return "the name of a channel has control characters";
-    return NULL;
+    return oribi_channel_name_is_valid(name) ? NULL : "the name of a channel is not UTF-8";
 }
 
 int oribi_events_stream(struct oribi_req *req, const struct oribi_events_wish *wish, char *error)

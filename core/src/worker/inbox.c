@@ -129,12 +129,12 @@ int oribi_inbox_publish(int fd, const struct oribi_publication *publication, int
 {
     char head[ORIBI_PUBLICATION_HEAD_CAP];
     bool apart = oribi_publication_goes_apart(publication);
-    struct iovec vec[] = {{head, oribi_publication_head(publication, head)},
-                          {(void *)(uintptr_t)publication->data.p, publication->data.n}};
+    struct oribi_slice body = oribi_publication_body(publication);
+    struct iovec vec[] = {{head, oribi_publication_head(publication, head)}, {(void *)(uintptr_t)body.p, body.n}};
     int memory = -1;
     int code = apart ? oribi_inbox_memory(publication->data, &memory) : 0;
     int64_t until_ms = oribi_clock_ms() + wait_ms;
-    while (code == 0 && (code = oribi_inbox_send(fd, vec, apart || !vec[1].iov_len ? 1 : 2, memory)) == ORIBI_AGAIN) {
+    while (code == 0 && (code = oribi_inbox_send(fd, vec, body.n ? 2 : 1, memory)) == ORIBI_AGAIN) {
         int64_t rest_ms = until_ms - oribi_clock_ms();
         if (rest_ms <= 0)
             break;

@@ -277,7 +277,8 @@ static int send_plain(struct answer *a, int status, const struct oribi_piece *pi
     struct iovec vec = {head.p, head.n};
     result = oribi_conn_send(r, c, &vec, 1, now > 0);
     oribi__head_text_free(&head);
-    if (result == 0 && now > 0)
+    bool ends = exchange->framing == ORIBI_FRAMING_LENGTH && !short_file && piece_count == 1 && !pieces->text.iov_len;
+    if (result == 0 && now > 0 && !(ends && oribi_conn_give_file(r, c, a->file->fd, pieces->offset, now)))
         result = oribi_conn_send_pieces(r, c, a->file->fd, pieces, piece_count);
     exchange->body_sent = now;
     if (result == 0 && short_file) {

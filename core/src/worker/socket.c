@@ -282,6 +282,44 @@ int oribi_socket_reply(struct oribi_req *req)
     return oribi_reply(req, 200, NULL, 0, &body, body.iov_len > 0);
 }
 
+/* --- a failure's reason --- */
+
+static const char *method_of(enum oribi_socket_event event)
+{
+    return event == ORIBI_SOCKET_OPEN ? "on_open" : event == ORIBI_SOCKET_CLOSE ? "on_close" : "on_message";
+}
+
+/* As much of the text as fits, up to the end of a character. */
+static size_t cut_text(struct oribi_slice text, size_t room)
+{
+    if (text.n <= room)
+        return text.n;
+    while (room > 0 && ((uint8_t)text.p[room] & 0xc0) == 0x80)
+        room--;
+    return room;
+}
+
+void oribi_socket_reply_failure(struct oribi_req *req, int status, const char *joint, struct oribi_slice text,
+                                struct oribi_slice place)
+{
+    enum { PLACE_BYTES_MAX = 40, NAME_BYTES_MAX = 60 }; /* a name's last bytes say most */
+    const struct oribi_header field = {ORIBI__SOCKET_FIELD, "1", sizeof(ORIBI__SOCKET_FIELD) - 1, 1};
+    char reason[ORIBI_WEBSOCKET_REASON_BYTES_MAX + 1];
+    char behind[PLACE_BYTES_MAX + 4] = "";
+    struct oribi_socket_record record = {0};
+    (void)oribi_socket_record_read(req->client->websocket, &record); /* the call was read */
+    struct oribi_slice name = record.handler;
+    while (name.n > NAME_BYTES_MAX || (name.n && ((uint8_t)*name.p & 0xc0) == 0x80))
+        name = oribi_slice(name.p + 1, name.n - 1);
+    if (place.n && place.n <= PLACE_BYTES_MAX)
+        (void)snprintf(behind, sizeof(behind), " (%.*s)", (int)place.n, place.p);
+    int n = snprintf(reason, sizeof(reason), "%.*s%s%s: ", (int)name.n, name.p, joint, method_of(record.event));
+    size_t room = ORIBI_WEBSOCKET_REASON_BYTES_MAX - (size_t)n - strlen(behind);
+    (void)snprintf(reason + n, sizeof(reason) - (size_t)n, "%.*s%s", (int)cut_text(text, room), text.p, behind);
+    struct iovec body = {reason, strlen(reason)};
+    (void)oribi_reply(req, status, &field, 1, &body, 1);
+}
+
 void oribi_socket_unknown(struct oribi_req *req)
 {
     struct oribi__exchange *exchange = oribi__exchange_of(req);

@@ -291,8 +291,56 @@ static void test_each_record_is_had_by_one_of_both(void)
     end();
 }
 
+static void test_a_record_is_lent_where_it_lies(void)
+{
+    begin();
+    struct oribi_ring_record record;
+    char *p = NULL;
+    ok_eq(oribi_ring_next_kind(&reader), 0);
+    ok(write_bytes("0123456789", 10));
+    ok_eq(oribi_ring_next_kind(&reader), BYTES);
+    ok_eq(oribi_ring_next(&reader, BYTES, &record), 1);
+    ok_eq(oribi_ring_take(&reader, room, 3), 3);
+    uint64_t before = atomic_load(&ring->taken);
+    ok_eq(oribi_ring_borrow(&reader, &p), 7);
+    ok(memcmp(p, "3456789", 7) == 0 && p >= ring->bytes && p < ring->bytes + sizeof(ring->bytes));
+    ok(atomic_load(&ring->taken) == before && !oribi_ring_waits(&reader));
+    oribi_ring_return(&reader);
+    ok(atomic_load(&ring->taken) != before);
+    ok_eq(oribi_ring_borrow(&reader, &p), 0);
+    end();
+}
+
+/* Its bytes lie in two pieces, which are lent one after the other. */
+static void test_a_record_across_the_end_is_lent_in_pieces(void)
+{
+    static char text[ORIBI_RING_BYTES / 2];
+    struct oribi_ring_record record;
+    char *p = NULL;
+    begin();
+    memset(text, 'a', sizeof(text));
+    ok(write_bytes(text, sizeof(text)) && write_bytes("b", 1));
+    ok_eq(oribi_ring_next(&reader, BYTES, &record), 1);
+    ok_eq(oribi_ring_take(&reader, room, sizeof(room)), sizeof(text));
+    ok(write_bytes(text, sizeof(text) - 128));
+    ok_eq(oribi_ring_next(&reader, BYTES, &record), 1);
+    ok_eq(oribi_ring_take(&reader, room, sizeof(room)), 1);
+    ok_eq(oribi_ring_next(&reader, BYTES, &record), 1);
+    size_t n = 0;
+    for (int64_t got; (got = oribi_ring_borrow(&reader, &p)) > 0; n += (size_t)got)
+        ok(p[0] == 'a' && p[got - 1] == 'a' && p + got <= ring->bytes + sizeof(ring->bytes));
+    oribi_ring_return(&reader);
+    ok_eq(n, sizeof(text) - 128);
+    atomic_store(&ring->written, (uint64_t)ORIBI_RING_BYTES * 4);
+    reader.left = 5;
+    ok_eq(oribi_ring_borrow(&reader, &p), ORIBI_EBAD);
+    end();
+}
+
 int main(void)
 {
+    test_a_record_is_lent_where_it_lies();
+    test_a_record_across_the_end_is_lent_in_pieces();
     test_records_come_in_order_and_whole();
     test_the_longest_record_fits_and_one_byte_more_does_not();
     test_an_empty_ring_begins_at_its_front();

@@ -350,6 +350,86 @@ static void test_a_worker_that_sends_no_more_is_as_one_that_died(void)
     fake_end();
 }
 
+/* --- long records, which are taken where they lie --- */
+
+/* One record: a head with `fields` bytes of a field, and n bytes in the framing of `how`. */
+static void says_long(int far, const char *how, size_t fields, size_t n)
+{
+    static char record[ORIBI_RING_RECORD_MAX];
+    int len = snprintf(record, sizeof(record), "HTTP/1.1 200 OK\r\n");
+    if (fields) {
+        len += snprintf(record + len, sizeof(record) - (size_t)len, "X-Long: ");
+        memset(record + len, 'l', fields);
+        len += (int)fields;
+        len += snprintf(record + len, sizeof(record) - (size_t)len, "\r\n");
+    }
+    if (how[0] == 'l')
+        len += snprintf(record + len, sizeof(record) - (size_t)len, "Content-Length: %zu\r\n\r\n", n);
+    else if (how[0] == 'c')
+        len += snprintf(record + len, sizeof(record) - (size_t)len, "Transfer-Encoding: chunked\r\n\r\n%zx\r\n", n);
+    else
+        len += snprintf(record + len, sizeof(record) - (size_t)len, "\r\n");
+    memset(record + len, 'b', n);
+    len += (int)n;
+    if (how[0] == 'c')
+        len += snprintf(record + len, sizeof(record) - (size_t)len, "\r\n0\r\n\r\n");
+    fake_answers_bytes(far, record, (size_t)len);
+}
+
+static void test_long_records_are_answers_as_others(void)
+{
+    static const size_t fields[] = {0, 7000, 12 * 1000};
+    for (int i = 0; i < 3; i++) {
+        for (int times = 0; times < 2; times++) {
+            int far;
+            fake_begin((struct fake_setup){0});
+            int call = out(get, &far);
+            says_long(far, times ? "chunked" : "length", fields[i], 100 * 1000);
+            fake_turn();
+            is_str(fake_heard(call), "+ - begin 200 100000. ");
+            ok(fake_gauge(FAKE_IDLE_CHANNELS) == 1);
+            call = fake_submit(get);
+            fake_dispatch();
+            (void)fake_asked(far);
+            says(far, LENGTH "hello");
+            is_str(fake_heard(call), "+ - begin 200 hello. ");
+            fake_end();
+        }
+    }
+}
+
+static void test_a_client_goes_while_a_long_record_is_taken(void)
+{
+    int far;
+    fake_begin((struct fake_setup){0});
+    int call = out((struct fake_request){.goes_in = 'b'}, &far);
+    says_long(far, "endless", 0, 100 * 1000);
+    fake_turn();
+    ok(!fake_upstream(call));
+    fake_end();
+    fake_begin((struct fake_setup){0});
+    call = out((struct fake_request){.goes_in = 'm'}, &far);
+    says(far, ENDLESS);
+    fake_floods(far, 60 * 1000);
+    fake_turn();
+    ok(!fake_upstream(call));
+    fake_end();
+}
+
+static void test_interim_heads_in_front_of_a_long_record(void)
+{
+    static char text[50 * 1000];
+    int far;
+    int len = snprintf(text, sizeof(text), "HTTP/1.1 103 A\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 40000\r\n\r\n");
+    memset(text + len, 'b', 40000);
+    fake_begin((struct fake_setup){0});
+    int call = out(get, &far);
+    fake_answers_bytes(far, text, (size_t)len + 40000);
+    fake_turn();
+    is_str(fake_heard(call), "+ - interim 103 begin 200 40000. ");
+    fake_end();
+}
+
 /* --- back-pressure --- */
 
 static void test_a_worker_waits_above_the_high_mark_until_the_low_one(void)
@@ -582,6 +662,9 @@ int main(void)
     test_an_unsafe_request_is_made_once();
     test_a_request_that_has_an_answer_s_first_byte_is_not_made_again();
     test_a_worker_that_sends_no_more_is_as_one_that_died();
+    test_long_records_are_answers_as_others();
+    test_a_client_goes_while_a_long_record_is_taken();
+    test_interim_heads_in_front_of_a_long_record();
     test_a_worker_waits_above_the_high_mark_until_the_low_one();
     test_exactly_the_high_mark_does_not_block();
     test_a_long_answer_is_read_to_its_end_without_another_event();

@@ -257,7 +257,7 @@ static void test_a_channel_has_two_requests_in_a_turn(void)
  * that leaves the ring does not wait for one. */
 static void test_a_long_request_follows_in_a_turn(void)
 {
-    static const size_t bytes = 100 * 1000;
+    static const size_t bytes = 200 * 1000;
     fake_begin((struct fake_setup){0});
     int far = idle();
     (void)fake_submit(get);

@@ -1,5 +1,7 @@
 /* Event streams of a frontend whose workers and clients are fakes, over HTTP/1.1 and HTTP/2: what a client gets at once
  * and later, resume and reset, slow readers, comments, limits, the end. */
+#include "failing.h"
+
 #include "frontend/events.c"
 
 #include "fakes.h"
@@ -225,6 +227,24 @@ static void test_resets(void)
         hears(client, with_id(id_of("h:a", NULL, "9-7"), "data: 7\n\n"));
         fake_end();
     }
+}
+
+/* Messages may be missing: a stream is told at once, with the id from which it goes on. */
+static void test_missing_messages_are_told(void)
+{
+    int far = -1;
+    begin();
+    int client = stream(&far, "- - h:a news");
+    publish("h:a", "1");
+    (void)fake_hears(client);
+    oribi__topics_restart(fake_frontend()->topics, 10, false);
+    oribi__topics_tell_missed(fake_frontend()->topics);
+    fake_settle();
+    hears(client, with_id(id_of("h:a", "news", "10-0,"), "event: oribi.reset\ndata: h:a\n\n"));
+    ok_eq(fake_counters()->event_resets, 1);
+    publish("h:a", "2");
+    hears(client, with_id(id_of("h:a", "news", "10-1,"), "data: 2\n\n"));
+    fake_end();
 }
 
 static void test_an_id_says_nothing_of_channels_without_a_history(void)
@@ -487,6 +507,76 @@ static void test_http10_gets_no_chunks(void)
     fake_end();
 }
 
+/* --- without memory --- */
+
+static uint32_t refused; /* requests */
+static uint32_t ended;   /* streams */
+
+/* A stream that has missed something, gets something, and is told of a gap; true when no allocation failed any more.
+ * One that goes on has all of it, and nothing is left of one that does not. */
+static bool converse(void)
+{
+    static char data[20 * 1000]; /* more than the buffers of the last one have room for */
+    char text[1024];
+    uint32_t at = fail_at;
+    const struct oribi__publication live = {.topic = ORIBI_SLICE("news"), .data = {data, sizeof(data)}};
+    memset(data, 'l', sizeof(data));
+    fail_at = 0;
+    begin();
+    publish("h:a", "missed");
+    int client = fake_h1();
+    fake_says(client, ASKS);
+    fake_settle();
+    int far = fake_take(0);
+    (void)fake_asked(far);
+    (void)snprintf(text, sizeof(text), "%s- %s h:a news%s", FROM, id_of("h:a", "news", "9-0,"), ANSWERED);
+    fake_answers(far, text);
+    asked = 0;
+    fail_at = at;
+    fake_turn();
+    fake_turn();
+    bool begun = fake_frontend()->event_stream_count == 1;
+    bool published = oribi__publish_from_call(fake_frontend(), &live) == 0;
+    oribi__topics_restart(fake_frontend()->topics, 10, false);
+    oribi__topics_tell_missed(fake_frontend()->topics);
+    bool none_failed = asked < at;
+    fail_at = 0;
+    fake_settle();
+    const char *got = fake_hears(client);
+    if (fake_frontend()->event_stream_count == 1)
+        ok_named(strstr(got, "data: missed\n") && strstr(got, "oribi.reset") &&
+                     (!published || strstr(got, "data: llll")),
+                 "allocation %u failed: %s", at, got);
+    else if (!begun)
+        refused += strncmp(got, "HTTP/1.1 503 ", 13) == 0;
+    else
+        ended++;
+    fake_end();
+    fail_at = at;
+    return none_failed;
+}
+
+static void test_each_allocation_that_fails(void)
+{
+    do {
+        fail_at++;
+    } while (!converse() && fail_at < 1000);
+    diag("%u allocations failed: %u requests refused, %u streams ended", fail_at - 1, refused, ended);
+    ok(fail_at > 8 && fail_at < 1000);
+    ok(refused > 3 && ended > 0);
+    fail_at = 0;
+}
+
+static void test_names_that_topics_do_not_take(void)
+{
+    int far = -1;
+    begin();
+    int client = stream(&far, "- - a%09b");
+    ok(strncmp(fake_hears(client), "HTTP/1.1 502 ", 13) == 0);
+    ok_eq(fake_frontend()->event_stream_count, 0);
+    fake_end();
+}
+
 int main(void)
 {
     test_events_without_a_history();
@@ -495,6 +585,7 @@ int main(void)
     test_the_field_means_nothing_to_another_request();
     test_resume();
     test_resets();
+    test_missing_messages_are_told();
     test_an_id_says_nothing_of_channels_without_a_history();
     test_several_channels();
     test_a_message_for_many_is_the_same();
@@ -509,5 +600,7 @@ int main(void)
     test_a_drain_ends_one_after_another();
     test_a_client_that_shuts_its_sending_side_reads_on();
     test_http10_gets_no_chunks();
+    test_names_that_topics_do_not_take();
+    test_each_allocation_that_fails();
     return done_testing();
 }

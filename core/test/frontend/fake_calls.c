@@ -63,7 +63,7 @@ static void after(struct fake_client *fake, char event, struct oribi_slice body,
     if (!fake->request.streams || last)
         return;
     fake->untaken += (int64_t)body.n;
-    if (fake->untaken > ORIBI__FRONTEND_HIGH_BYTES)
+    if (fake->untaken > oribi__upstream_high(fake->call))
         oribi__upstream_block(fake->call);
 }
 
@@ -102,6 +102,11 @@ static void fake_fail(struct oribi__upstream_request *call, int status, const ch
     fake_destroy(fake);
 }
 
+static void fake_reads_file(struct oribi__upstream_request *call)
+{
+    oribi_buf_append(&fake_of(call)->heard, "file ", 5);
+}
+
 static int64_t fake_pending(const struct oribi__upstream_request *call)
 {
     return fake_of(call)->untaken;
@@ -125,6 +130,7 @@ static void fake_tunnel(struct oribi__upstream_request *call, struct oribi_answe
 static const struct oribi__upstream_ops fake_ops = {.interim = fake_interim,
                                                     .begin = fake_begin_answer,
                                                     .more = fake_more,
+                                                    .reads_file = fake_reads_file,
                                                     .fail = fake_fail,
                                                     .pending = fake_pending,
                                                     .waits = fake_waits,

@@ -3,6 +3,7 @@
 
 #include "fakes_private.h"
 #include "frontend/canonical.h"
+#include "oribi/worker/inbox.h"
 #include "oribi/http/head.h"
 #include "oribi/worker/placement/handoff.h"
 
@@ -371,6 +372,8 @@ int64_t fake_gauge(enum fake_gauge gauge)
         return frontend->reactor.budget.file_used;
     case FAKE_TUNNELS:
         return frontend->tunnel_count;
+    case FAKE_FILES:
+        return frontend->answer_files->count;
     }
     return -1;
 }
@@ -547,7 +550,7 @@ bool fake_tries_answer(int far, const char *answer)
 
 void fake_answers_bytes(int far, const char *p, size_t n)
 {
-    ok_named(send(far_of(far)->fd, p, n, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)n, "the worker answers");
+    ok_named(send_far(far_of(far), p, n) == (ssize_t)n, "the worker answers");
 }
 
 void fake_answers(int far, const char *answer)
@@ -573,6 +576,25 @@ size_t fake_floods(int far, size_t n)
         sent += (size_t)got;
     }
     return sent;
+}
+
+bool fake_takes_files(int far)
+{
+    return atomic_load(&far_of(far)->ring->way_out->takes_files) != 0;
+}
+
+void fake_hands_over(int far, int fd, int64_t offset, int64_t n)
+{
+    struct oribi_channel_ring *ring = far_of(far)->ring;
+    const struct {
+        char mark[8];
+        int64_t offset;
+    } note = {{1}, offset};
+    const struct oribi_ring_record record = {
+        .length = (uint64_t)n, .kind = ORIBI_CHANNEL_FILE, .mark = atomic_load(&ring->way_out->woken)};
+    const struct iovec vec = {(void *)(uintptr_t)&note, sizeof(note)};
+    ok_eq(oribi_inbox_send(ring->fd, &vec, 1, fd), 0);
+    ok(oribi_ring_write_head(&ring->out, &record));
 }
 
 void fake_lends(int far)

@@ -105,6 +105,7 @@ enum fake_gauge {
     FAKE_MEMORY, /* bytes of the budget */
     FAKE_FILE,
     FAKE_TUNNELS,
+    FAKE_FILES, /* of answers, which the frontend reads */
 };
 int64_t fake_gauge(enum fake_gauge gauge);
 uint32_t fake_out_of(uint32_t worker); /* requests of ours that this worker has */
@@ -127,17 +128,20 @@ uint32_t fake_waiting(void);          /* messages in the hand-off queue */
 const char *fake_asked(int far);      /* what has come since the last call, without heads of channels; "" for nothing */
 size_t fake_asked_len(void);          /* bytes of the last result, which may hold zeros */
 const char *fake_asked_body(int far); /* the request's body that travelled in a file; NULL: none did */
+bool fake_takes_files(int far);       /* may its worker hand over files? */
 bool fake_is_over(int far);           /* the frontend has closed the channel, or its sending half */
 void fake_answers(int far, const char *text);
 void fake_answers_bytes(int far, const char *p, size_t n);
 bool fake_tries_answer(int far, const char *text); /* the same without a check of its own */
 size_t fake_floods(int far, size_t n);             /* n bytes 'x' as far as the socket takes them; returns how many */
-void fake_lends(int far);                          /* an application has had the descriptor */
-void fake_far_shuts(int far);                      /* it sends no more */
-void fake_far_closes(int far);                     /* its worker has ended the call, and tells so */
-void fake_far_dies(int far);                       /* its worker is killed, and tells nothing */
-void fake_far_passes(int far, uint32_t worker);    /* another worker has it */
-void fake_far_unowned(int far); /* the worker tells that it has no channel any more, which stays open */
+/* Hands over this descriptor, which stays the caller's; whatever it is, as a hostile worker can. */
+void fake_hands_over(int far, int fd, int64_t offset, int64_t n);
+void fake_lends(int far);                       /* an application has had the descriptor */
+void fake_far_shuts(int far);                   /* it sends no more */
+void fake_far_closes(int far);                  /* its worker has ended the call, and tells so */
+void fake_far_dies(int far);                    /* its worker is killed, and tells nothing */
+void fake_far_passes(int far, uint32_t worker); /* another worker has it */
+void fake_far_unowned(int far);                 /* the worker tells that it has no channel any more, which stays open */
 
 /* --- fake clients: upstream requests whose client is a transcript --- */
 
@@ -162,8 +166,8 @@ void fake_submits(int call);
 struct oribi__upstream_request **fake_listed_at(void); /* where a walk over calls with output goes on */
 
 /* Events, each followed by a space: + and - (it waits in the queue, no longer), "interim STATUS", "begin STATUS BODY",
- * "more BODY", "fail STATUS", "tunnel REST". A body of more than 40 bytes is its number of bytes, "." stands for its
- * end. */
+ * "file" (the rest is read from one), "more BODY", "fail STATUS", "tunnel REST". A body of more than 40 bytes is its
+ * number of bytes, "." stands for its end. */
 const char *fake_heard(int call);
 const char *fake_reason(int call); /* of its failure; NULL */
 void fake_goes(int call);

@@ -7,8 +7,8 @@
 /* Ends the program where a step of the fakes themselves fails. */
 void fake_must(bool holds, const char *what);
 
-enum { FAKE_FILLER_BYTES = 64 * 1024 };
-const char *fake_filler(void); /* so many bytes 'x' */
+enum { FAKE_FILLER_BYTES = 256 * 1024 }; /* more than a turn reads at a time */
+const char *fake_filler(void);           /* so many bytes 'x' */
 
 int fake_last_far(void); /* that was made */
 void fake_calls_end(void);

@@ -2,7 +2,7 @@
  * stream, and the end of its connection. */
 #include "frontend/streams_h2_socket.c"
 
-#include "fakes.h"
+#include "fake_socket.h"
 
 #include "frontend/arrive.h"
 
@@ -19,28 +19,14 @@
 #define CLOSES  "WS-CLOSE /chat HTTP/1.1\r\nHost: websocket\r\nContent-Length: "
 #define LENGTH  "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
 
-enum { TEXT_CAP = 16 * 1024, CANCEL = 8 };
+enum { CANCEL = 8 };
 
-static char text[TEXT_CAP];
 static const struct fake_ask chat = {.socket = "websocket", .version = "13", .path = "/chat?x", .open = true};
-
-static size_t answer_of(const char *fields, const struct oribi_buf *body)
-{
-    int n = snprintf(text, sizeof(text), "HTTP/1.1 200 OK\r\n%sContent-Length: %zu\r\n\r\n", fields, body->len);
-    if (body->len)
-        memcpy(text + n, body->p, body->len);
-    return (size_t)n + body->len;
-}
 
 static size_t accepted(uint16_t wants)
 {
-    struct oribi_buf body = {0};
-    const struct oribi_socket_record record = {
-        .event = ORIBI_SOCKET_ACCEPTED, .code = wants, .handler = ORIBI_SLICE("Room"), .state = ORIBI_SLICE("{}")};
-    ok_eq(oribi_socket_record_write(&body, &record), 0);
-    size_t n = answer_of("oribi-websocket: 1\r\nx-room: 7\r\nsec-websocket-accept: x\r\n", &body);
-    oribi_buf_deinit(&body);
-    return n;
+    return fake_accepted("oribi-websocket: 1\r\nx-room: 7\r\nsec-websocket-accept: x\r\n", wants, ORIBI_SLICE("{}"),
+                         oribi_slice(NULL, 0));
 }
 
 /* An open socket of a new stream. */
@@ -53,23 +39,17 @@ static int32_t open_stream(int client, uint16_t wants, int *far)
         *far = fake_take(0);
     is_str(fake_asked(*far), ASKED);
     is_str(fake_frames(client), "");
-    fake_answers_bytes(*far, text, accepted(wants));
+    fake_answers_bytes(*far, fake_answer, accepted(wants));
     fake_settle();
     (void)snprintf(want, sizeof(want), "H%d=200,x-room=7 ", id);
     is_str(fake_frames(client), want);
     return id;
 }
 
-/* A frame whose mask is zeros. */
 static void says(int client, int32_t id, int opcode, const char *data)
 {
-    char frame[256];
-    size_t n = strlen(data);
-    frame[0] = (char)(0x80 | opcode);
-    frame[1] = (char)(0x80 | n);
-    memcpy(frame + 2, "\0\0\0\0", 4);
-    memcpy(frame + 6, data, n);
-    fake_more_body(client, id, frame, n + 6, false);
+    char frame[FAKE_FRAME_CAP];
+    fake_more_body(client, id, frame, fake_frame(frame, opcode, data), false);
     fake_settle();
 }
 
@@ -81,8 +61,8 @@ static void acts(int far, char type, uint16_t code, const char *data, size_t n)
         .type = (enum oribi_socket_action_type)type, .code = code, .data = oribi_slice(data ? data : large, n)};
     if (type)
         ok_eq(oribi_socket_action_write(&body, &action), 0);
-    int head = snprintf(text, sizeof(text), "HTTP/1.1 200 OK\r\nContent-Length: %zu\r\n\r\n", body.len);
-    fake_answers_bytes(far, text, (size_t)head);
+    int head = snprintf(fake_answer, FAKE_ANSWER_CAP, "HTTP/1.1 200 OK\r\nContent-Length: %zu\r\n\r\n", body.len);
+    fake_answers_bytes(far, fake_answer, (size_t)head);
     for (size_t at = 0; at < body.len; at += 32 * 1024) {
         fake_answers_bytes(far, body.p + at, body.len - at < 32 * 1024 ? body.len - at : 32 * 1024);
         fake_settle();
@@ -93,8 +73,7 @@ static void acts(int far, char type, uint16_t code, const char *data, size_t n)
 
 static bool hears(int client, const char *p, size_t n)
 {
-    const char *got = fake_data(client);
-    return fake_hears_len() == n && memcmp(got, p, n) == 0;
+    return fake_is(fake_data(client), p, n);
 }
 
 /* --- the handshake --- */
@@ -128,7 +107,7 @@ static void test_bytes_before_the_answer(void)
     says(client, id, 1, "early");
     far = fake_take(0);
     is_str(fake_asked(far), ASKED);
-    fake_answers_bytes(far, text, accepted(0));
+    fake_answers_bytes(far, fake_answer, accepted(0));
     fake_settle();
     is_str(fake_asked(far), MESSAGE "5\r\n\r\nearly");
     acts(far, 0, 0, "", 0);
@@ -158,7 +137,7 @@ static void test_the_record_in_pieces(void)
     size_t n = accepted(0);
     for (size_t i = 0; i < n; i++) {
         is_str(fake_frames(client), "");
-        fake_answers_bytes(far, text + i, 1);
+        fake_answers_bytes(far, fake_answer + i, 1);
         fake_turn();
     }
     fake_settle();
@@ -174,7 +153,7 @@ static void test_ends_before_the_record_is_whole(void)
         int32_t id = fake_asks(client, chat);
         fake_settle();
         int far = fake_take(0);
-        fake_answers_bytes(far, text, accepted(0) - 1);
+        fake_answers_bytes(far, fake_answer, accepted(0) - 1);
         fake_settle();
         if (i == 0)
             fake_far_dies(far);

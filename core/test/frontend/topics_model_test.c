@@ -156,6 +156,8 @@ static void model_replace(const struct oribi__topics_config *config, int64_t now
     oribi_buf_deinit(&text);
 }
 
+static const struct oribi__subscriber_ops hearing_by_model = {.deliver = hear_by_model};
+
 static void run_model(uint32_t seed, size_t memory_max)
 {
     static const char *const names[MODEL_TOPICS] = {"x", "h:1", "h:2", "long:1", "long:2", "h3"};
@@ -172,7 +174,7 @@ static void run_model(uint32_t seed, size_t memory_max)
         memcpy(models[i].name, names[i], strlen(names[i]));
     topics = oribi__topics_create(&config);
     for (int i = 0; i < PEOPLE; i++)
-        people[i].subscriber = (struct oribi__subscriber){.deliver = hear_by_model};
+        people[i].subscriber = (struct oribi__subscriber){.ops = &hearing_by_model};
     for (int step = 0; step < 4000; step++) {
         struct model *model = &models[random_below(MODEL_TOPICS)];
         int who = (int)random_below(PEOPLE);

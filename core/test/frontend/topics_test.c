@@ -32,11 +32,22 @@ static void hear(struct oribi__subscriber *self, const struct oribi__topic *topi
         person->then(person);
 }
 
+static void hear_of_gap(struct oribi__subscriber *self, const struct oribi__topic *topic)
+{
+    struct person *person = (struct person *)self;
+    struct oribi_slice name = oribi__topic_name(topic);
+    oribi_buf_print(&person->heard, "%.*s? ", (int)name.n, name.p);
+    if (person->then)
+        person->then(person);
+}
+
+static const struct oribi__subscriber_ops hearing = {.deliver = hear, .missed = hear_of_gap};
+
 static void begin_with(const struct oribi__topics_config *config)
 {
     topics = oribi__topics_create(config);
     for (int i = 0; i < PEOPLE; i++)
-        people[i] = (struct person){.subscriber = {.deliver = hear}};
+        people[i] = (struct person){.subscriber = {.ops = &hearing}};
 }
 
 static void begin(void)
@@ -653,10 +664,51 @@ static void test_a_message_is_kept_as_long_as_it_is_referred_to(void)
     ok_eq(oribi_mem_blocks(), blocks - 1);
 }
 
+/* --- messages that may be missing --- */
+
+static void test_who_has_subscribed_is_told_of_missing_messages(void)
+{
+    begin();
+    subscribe(0, "h:1");
+    subscribe(0, "x"); /* no history, no positions */
+    subscribe(1, "h:1");
+    subscribe(2, "h:2");
+    oribi__topics_restart(topics, 101, false);
+    oribi__topics_tell_missed(topics);
+    ok(heard(0, "h:1? "));
+    ok(heard(1, "h:1? "));
+    ok(heard(2, "h:2? "));
+    ok_eq(totals().resets, 3);
+    ok_eq(publish("h:1", "y"), 2);
+    ok(heard(1, "h:1::y:1 "));
+    ok(heard(2, ""));
+    end();
+}
+
+/* All end, each in the place of itself or of the one beside it. */
+static void test_subscribers_may_end_when_they_are_told(void)
+{
+    for (victim = -1; victim < PEOPLE; victim++) {
+        begin();
+        for (int i = 0; i < PEOPLE; i++) {
+            subscribe(i, "x");
+            subscribe(i, "h:1");
+            subscribe(i, "h:2");
+            people[i].then = end_victim;
+        }
+        oribi__topics_restart(topics, 101, false);
+        oribi__topics_tell_missed(topics);
+        ok_eq(totals().subscriptions, victim < 0 ? 0 : 3 * (PEOPLE - 1));
+        end();
+    }
+}
+
 int main(void)
 {
     arena = guard_alloc(64 * 1024);
     test_each_subscriber_gets_each_message_once();
+    test_who_has_subscribed_is_told_of_missing_messages();
+    test_subscribers_may_end_when_they_are_told();
     test_a_delivery_may_end_its_own_subscriber();
     test_all_may_end_themselves_in_one_delivery();
     test_a_delivery_may_end_another_subscriber();

@@ -279,6 +279,39 @@ static void test_answers_that_are_failures(void)
     }
 }
 
+/* As in development: the body of a marked answer is the reason. What is no text, or too long, is none. */
+static void test_failures_that_say_why(void)
+{
+    static const struct {
+        const char *body;
+        const char *want;
+        size_t want_len;
+    } rows[] = {
+        {"said so", "\x88\x09\x03\xf3said so", 11}, {"", "\x88\x02\x03\xf3", 4}, {"\xff", "\x88\x02\x03\xf3", 4}};
+    for (size_t i = 0; i < 2 * sizeof(rows) / sizeof(rows[0]); i++) {
+        int far;
+        char answer[128];
+        const char *body = rows[i / 2].body;
+        size_t cut = i % 2 ? strlen(body) / 2 : 0;
+        fake_begin((struct fake_setup){0});
+        int client = open_socket(ORIBI_SOCKET_WANTS_CLOSE, &far);
+        says(client, 1, "x");
+        (void)fake_asked(far);
+        int n = snprintf(answer, sizeof(answer),
+                         "HTTP/1.1 500 No\r\noribi-websocket: 1\r\nContent-Length: %zu\r\n\r\n%s", strlen(body), body);
+        fake_answers_bytes(far, answer, (size_t)n - cut);
+        fake_settle();
+        fake_answers_bytes(far, answer + n - cut, cut);
+        fake_settle();
+        ok_named(hears(client, rows[i / 2].want, rows[i / 2].want_len), "\"%s\", cut %zu", body, cut);
+        fake_hangs_up(client);
+        fake_settle();
+        const char *asked = fake_asked(far);
+        ok_named(strstr(asked, body) != NULL, "on_close is told: %s", asked);
+        fake_end();
+    }
+}
+
 static void test_actions_that_are_none(void)
 {
     int far;
@@ -542,6 +575,7 @@ int main(void)
     test_one_call_at_a_time();
     test_open_and_close_are_called();
     test_answers_that_are_failures();
+    test_failures_that_say_why();
     test_actions_that_are_none();
     test_a_worker_that_dies_in_a_call();
     test_pings();

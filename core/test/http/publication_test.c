@@ -18,11 +18,10 @@ static struct oribi_slice written(const struct oribi_publication *publication)
 {
     static char record[ORIBI_PUBLICATION_RECORD_CAP];
     size_t n = oribi_publication_head(publication, record);
-    if (!oribi_publication_goes_apart(publication)) {
-        if (publication->data.n)
-            memcpy(record + n, publication->data.p, publication->data.n);
-        n += publication->data.n;
-    }
+    struct oribi_slice body = oribi_publication_body(publication);
+    if (body.n)
+        memcpy(record + n, body.p, body.n);
+    n += body.n;
     return oribi_slice(guard_place(&arena, record, n), n);
 }
 
@@ -120,6 +119,8 @@ static void test_what_may_be_published(void)
     ok_eq(judged(many(257), none, none, false), ORIBI_EINVAL);
     ok_eq(judged(many(256), none, none, false), 0);
     ok_eq(judged(ORIBI_SLICE("a\tb"), none, none, false), ORIBI_EINVAL);
+    ok_eq(judged(ORIBI_SLICE("\xff"), none, none, false), ORIBI_EINVAL);
+    ok_eq(judged(ORIBI_SLICE("\xc3\xa4"), none, none, false), 0);
     ok_eq(judged(name, many(65), none, false), ORIBI_EINVAL);
     ok_eq(judged(name, ORIBI_SLICE("a\nb"), none, false), ORIBI_EINVAL);
     ok_eq(judged(name, ORIBI_SLICE("a\rb"), none, false), ORIBI_EINVAL);

@@ -17,6 +17,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static struct oribi_scoreboard board;
@@ -264,6 +265,197 @@ static void test_files_go_by_the_ring_while_they_are_short(void)
     ok_eq(back->transport.send_file(&back->transport, file, &offset, 1), 0); /* shorter than it was */
     close(file);
     end();
+}
+
+/* A file of n bytes that can only be read. */
+static int a_file(size_t n)
+{
+    char name[] = "/tmp/oribi-ring-XXXXXX";
+    int both = mkstemp(name);
+    int fd = open(name, O_RDONLY | O_CLOEXEC);
+    ok(both >= 0 && fd >= 0 && unlink(name) == 0);
+    memset(text, 'f', n);
+    ok_eq(write(both, text, n), n);
+    close(both);
+    return fd;
+}
+
+static bool gives(int fd, int64_t offset, int64_t n)
+{
+    return back->transport.give_file(&back->transport, fd, offset, n);
+}
+
+static void test_a_file_is_handed_over(void)
+{
+    int file = a_file(100 * 1000);
+    struct stat before;
+    struct stat after;
+    begin();
+    oribi_channel_ring_take_files(front, true);
+    for (int i = 0; i < 3; i++) {
+        oribi_asleep_begin(&board.frontends[0].asleep);
+        ok(asks("GET", 3));
+        is_str(comes(back), "GET");
+        ok_eq(answers("head", 4), 4);
+        ok(gives(file, 10, 99 * 1000));
+        is_str(comes(front), "head");
+        ok(oribi_channel_ring_file_waits(front));
+        ok_eq(oribi_channel_ring_read(front, text, sizeof(text), i > 0), ORIBI_CHANNEL_HAS_FILE);
+        ok(!oribi_channel_ring_file_waits(front));
+        ok(front->file.offset == 10 && front->file.length == 99 * 1000);
+        ok(fcntl(front->file.fd, F_GETFD) & FD_CLOEXEC);
+        ok(fstat(file, &before) == 0 && fstat(front->file.fd, &after) == 0 && before.st_ino == after.st_ino);
+        is_str(comes(front), "(nothing)");
+        ok_eq(in_socket(fds[0]), 0);
+        oribi_channel_ring_next_answer(front);
+    }
+    end(); /* closes what nobody has taken */
+    close(file);
+}
+
+/* Wake-ups stand before and behind the note. */
+static void test_a_file_and_many_wakeups(void)
+{
+    int file = a_file(20 * 1000);
+    begin();
+    oribi_channel_ring_take_files(front, true);
+    for (int i = 0; i < 100; i++) {
+        oribi_asleep_begin(&board.frontends[0].asleep);
+        ok_eq(answers("x", 1), 1);
+    }
+    oribi_asleep_begin(&board.frontends[0].asleep);
+    ok(gives(file, 0, 20 * 1000));
+    ok_eq(in_socket(fds[0]), 100 + 16); /* and one behind the descriptor */
+    for (int i = 0; i < 100; i++)
+        is_str(comes(front), "x");
+    ok_eq(oribi_channel_ring_read(front, text, sizeof(text), true), ORIBI_CHANNEL_HAS_FILE);
+    is_str(comes(front), "(nothing)");
+    ok_eq(in_socket(fds[0]), 0);
+    end();
+    close(file);
+}
+
+/* The loop may tell of the note before its record is there. */
+static void test_a_note_before_its_record(void)
+{
+    int file = a_file(20 * 1000);
+    begin();
+    oribi_channel_ring_take_files(front, true);
+    uint64_t before = atomic_load(&front->way_in->ring.written);
+    ok(gives(file, 0, 20 * 1000));
+    uint64_t after = atomic_exchange(&front->way_in->ring.written, before);
+    is_str(comes(front), "(nothing)");
+    is_str(comes(front), "(nothing)");
+    atomic_store(&front->way_in->ring.written, after);
+    ok_eq(oribi_channel_ring_read(front, text, sizeof(text), false), ORIBI_CHANNEL_HAS_FILE);
+    end();
+    begin();
+    oribi_channel_ring_take_files(front, true);
+    before = atomic_load(&front->way_in->ring.written);
+    ok(gives(file, 0, 20 * 1000));
+    atomic_store(&front->way_in->ring.written, before); /* its worker has died between both */
+    close(fds[1]);
+    is_str(comes(front), "(broken)");
+    fds[1] = dup(0);
+    end();
+    close(file);
+}
+
+static void test_files_that_are_not_handed_over(void)
+{
+    int file = a_file(20 * 1000);
+    int pipe_fds[2];
+    begin();
+    ok(!gives(file, 0, 20 * 1000)); /* the frontend has not said that it takes them */
+    oribi_channel_ring_take_files(front, true);
+    ok(!gives(file, 0, 16 * 1024));         /* short */
+    ok(!gives(file, 20 * 1000, 17 * 1024)); /* behind its end */
+    char path[64];
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", file);
+    int both = open(path, O_RDWR | O_CLOEXEC);
+    ok(both >= 0 && !gives(both, 0, 20 * 1000));
+    close(both);
+    ok(pipe(pipe_fds) == 0 && !gives(pipe_fds[0], 0, 20 * 1000));
+    close(pipe_fds[0]);
+    close(pipe_fds[1]);
+    ok_eq(in_socket(fds[0]), 0);
+    oribi_channel_ring_take_files(front, false);
+    ok(!gives(file, 0, 20 * 1000));
+    oribi_channel_ring_take_files(front, true);
+    oribi_channel_ring_close(front);
+    ok(!gives(file, 0, 20 * 1000));
+    end();
+    close(file);
+}
+
+struct note_of_anybody {
+    char mark[8];
+    int64_t offset;
+};
+
+/* A worker may send other bytes and descriptors in the place of a note, and a record of any length. */
+static ssize_t hears(const void *bytes, size_t n, int fd, size_t fd_count, uint64_t length)
+{
+    char control[CMSG_SPACE(3 * sizeof(int))] __attribute__((aligned(8))) = {0};
+    int passed[3] = {fd, fd, fd};
+    struct iovec vec = {(void *)(uintptr_t)bytes, n};
+    struct msghdr message = {.msg_iov = &vec, .msg_iovlen = 1};
+    struct oribi_ring_record record = {.kind = ORIBI_CHANNEL_FILE, .length = length};
+    begin();
+    oribi_channel_ring_take_files(front, true);
+    if (fd_count > 0) {
+        message.msg_control = control;
+        message.msg_controllen = CMSG_SPACE(fd_count * sizeof(int));
+        struct cmsghdr *head = CMSG_FIRSTHDR(&message);
+        head->cmsg_level = SOL_SOCKET;
+        head->cmsg_type = SCM_RIGHTS;
+        head->cmsg_len = CMSG_LEN(fd_count * sizeof(int));
+        memcpy(CMSG_DATA(head), passed, fd_count * sizeof(int));
+    }
+    if (n > 0)
+        ok_eq(sendmsg(fds[1], &message, 0), n);
+    ok(oribi_ring_write_head(&back->out, &record));
+    ssize_t got = oribi_channel_ring_read(front, text, sizeof(text), true);
+    end();
+    return got;
+}
+
+static int count_open(void)
+{
+    int count = 0;
+    for (int fd = 0; fd < 256; fd++)
+        count += fcntl(fd, F_GETFD) >= 0;
+    return count;
+}
+
+static void test_notes_of_a_hostile_worker(void)
+{
+    int file = a_file(20 * 1000);
+    int open_before = count_open();
+    struct note_of_anybody good = {{1}, 5};
+    struct note_of_anybody negative = {{1}, -1};
+    struct note_of_anybody far = {{1}, INT64_MAX - 5};
+    struct note_of_anybody other = {{2}, 5};
+    ok_eq(hears(&good, sizeof(good), file, 1, 100), ORIBI_CHANNEL_HAS_FILE);
+    ok_eq(hears(&far, sizeof(far), file, 1, 5), ORIBI_CHANNEL_HAS_FILE); /* its bytes are missing: for who reads it */
+    ok_eq(hears(&good, sizeof(good), file, 0, 100), ORIBI_EBAD);
+    ok_eq(hears(&good, sizeof(good), file, 3, 100), ORIBI_EBAD); /* more than one is cut by the kernel */
+    ok_eq(hears(&good, 7, file, 1, 100), ORIBI_EBAD);
+    ok_eq(hears(&good, 0, file, 0, 100), ORIBI_EBAD);
+    ok_eq(hears(&negative, sizeof(negative), file, 1, 100), ORIBI_EBAD);
+    ok_eq(hears(&far, sizeof(far), file, 1, 6), ORIBI_EBAD);
+    ok_eq(hears(&other, sizeof(other), file, 1, 100), ORIBI_EBAD);
+    ok_eq(hears(&good, sizeof(good), file, 1, 0), ORIBI_EBAD);
+    ok_eq(hears(&good, sizeof(good), file, 1, UINT64_MAX), ORIBI_EBAD);
+    ok_eq(count_open(), open_before);
+    struct oribi_ring_record record = {.kind = ORIBI_CHANNEL_FILE, .length = 5};
+    begin();
+    ok(oribi_ring_write_head(&back->out, &record)); /* to a frontend that takes none, */
+    is_str(comes(front), "(broken)");
+    ok(oribi_ring_write_head(&front->out, &record)); /* and to a worker */
+    is_str(comes(back), "(broken)");
+    end();
+    close(file);
 }
 
 static void test_what_was_written_before_the_end_is_read(void)
@@ -535,6 +727,11 @@ int main(void)
     test_a_long_request_goes_by_the_socket();
     test_a_long_answer_goes_by_the_socket_to_its_end();
     test_files_go_by_the_ring_while_they_are_short();
+    test_a_file_is_handed_over();
+    test_a_file_and_many_wakeups();
+    test_a_note_before_its_record();
+    test_files_that_are_not_handed_over();
+    test_notes_of_a_hostile_worker();
     test_what_was_written_before_the_end_is_read();
     test_a_worker_that_leaves_the_ring_leaves_no_wakeups();
     test_bytes_of_who_knows_no_rings_are_taken();

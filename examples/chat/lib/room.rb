@@ -1,104 +1,49 @@
 # frozen_string_literal: true
 
+require "json"
+
 module Chat
-  # The connections that a worker has taken over, served by one thread: none of them keeps the worker from its requests,
-  # and a client that does not read keeps nobody waiting.
+  # A room is a channel of the server: whoever is in it has subscribed to it, and the server remembers what was said
+  # (`history` in config/oribi.rb). Nothing is kept here, and each call may come to another worker.
   class Room
-    LOOK_SECONDS = 0.1   # at the journal, while somebody listens
-    PING_SECONDS = 20    # shows who has gone without a word
-    FAREWELL_SECONDS = 1 # for what is still to be written when the worker ends
+    PATH = %r{\A/rooms/([a-z0-9-]{1,40})\z}
+    CHARS_MAX = { "key" => 64, "nick" => 40, "text" => 500 }.freeze
+    NO_MESSAGE = 4000 # close code, which the page knows
 
-    def initialize(journal)
-      @journal = journal
-      @lock = Mutex.new
-      @newcomers = []
-      @peers = {}
-    end
-
-    # From the worker's thread: `peer` is served from now on.
-    def enter(peer)
-      @lock.synchronize do
-        @newcomers << peer
-        @thread = start unless @thread&.alive? # here and not at load time: a fork keeps no threads
-        @bell.write_nonblock(".", exception: false)
+    # A WebSocket is for those who speak, an event stream for those who only read.
+    def self.call(env)
+      room = env["PATH_INFO"][PATH, 1] or return plain(404, "no room")
+      channel = "room:#{room}"
+      if (ws = env["oribi.websocket"])
+        since = env["QUERY_STRING"][/\Asince=([\w-]+)\z/, 1] # the last message that the page has
+        ws.accept(self, channels: { channel => since }, ids: true, state: { "channel" => channel })
+      elsif (events = env["oribi.events"])
+        events.stream(channels: [channel], retry: 1000)
+      else
+        plain(426, "a WebSocket or an event stream, please", "upgrade" => "websocket", "connection" => "upgrade")
       end
     end
 
-    # When the worker ends: a good-bye to everybody, who will find another worker.
-    def leave
-      @lock.synchronize do
-        return unless @thread
+    # The page sends {"key": "…", "nick": "Ann", "text": "Hello"}. What is published comes back to it, too.
+    def self.on_message(ws, data)
+      message = read(data) or return ws.close(NO_MESSAGE, "not a message")
+      ws.publish(ws.state["channel"], JSON.generate(message.merge("at" => Time.now.to_i)))
+    end
 
-        @leaving = true
-        @bell.write_nonblock(".", exception: false)
+    class << self
+      private
+
+      def read(data)
+        said = JSON.parse(data)
+        return unless said.is_a?(Hash) && CHARS_MAX.keys.all? { |name| said[name].is_a?(String) }
+
+        message = CHARS_MAX.to_h { |name, max| [name, said[name].scrub.strip[0, max]] }
+        message if message.values.none?(&:empty?)
+      rescue JSON::ParserError
+        nil
       end
-      @thread.join(FAREWELL_SECONDS * 2)
-    end
 
-    private
-
-    def start
-      @peers.each_key(&:close) # of the process that this one was forked from, which serves them
-      @peers.clear
-      @ear, @bell = IO.pipe
-      @pinged = now
-      Thread.new { serve }
-    end
-
-    def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
-
-    def serve
-      until @leaving
-        turn(@peers.empty? ? nil : LOOK_SECONDS)
-        deliver
-        ping
-      end
-      welcome # whoever came in the last moment gets a good-bye too
-      @peers.each_value { |peer| guard(peer, &:farewell) }
-      deadline = now + FAREWELL_SECONDS
-      turn(deadline - now) while @peers.any? && now < deadline
-    end
-
-    # Waits for something to happen, and lets those to whom it happens act.
-    def turn(seconds)
-      writers = @peers.values.select(&:unsent?).map(&:io)
-      readable, writable = IO.select([@ear, *@peers.keys], writers, nil, seconds)
-      welcome if readable&.delete(@ear)
-      writable&.each { |io| guard(@peers[io], &:flush) if @peers[io] }
-      readable&.each { |io| guard(@peers[io], &:read) if @peers[io] }
-    end
-
-    def welcome
-      @ear.read_nonblock(1000, exception: false)
-      @lock.synchronize { @newcomers.slice!(0..) }.each do |peer|
-        @peers[peer.io] = peer
-        guard(peer, &:begin)
-      end
-    end
-
-    def deliver
-      size = @journal.size
-      found = Hash.new { |known, place| known[place] = @journal.after(place) }
-      @peers.values.each { |peer| guard(peer) { peer.catch_up(found) } if peer.place && peer.place < size }
-    end
-
-    def ping
-      return if now - @pinged < PING_SECONDS
-
-      @pinged = now
-      @peers.values.each { |peer| guard(peer, &:ping) }
-    end
-
-    # What goes wrong with one is the end of that one.
-    def guard(peer)
-      yield peer
-    rescue SystemCallError, IOError
-      peer.finish
-    rescue StandardError => e
-      warn "chat: #{e.full_message(highlight: false)}"
-      peer.finish
-    ensure
-      @peers.delete(peer.io) if peer.finished?
+      def plain(status, words, headers = {}) = [status, { "content-type" => "text/plain" }.merge(headers), ["#{words}\n"]]
     end
   end
 end

@@ -102,10 +102,32 @@ sub _call_failure {
     my ($roots, $error, $env) = @_;
     my $frames = $noted && $noted->[0] eq _key($error) ? $noted->[1] : [];
     $noted = undef;
+    return _of_socket($error, $frames) if !$env;
     my @facts = (_program(), @$roots);
     push @facts, title => '', join '', map { $_ // '' } $env->{REQUEST_METHOD}, ' ', @$env{qw(SCRIPT_NAME PATH_INFO)};
     push @facts, _error($error, $frames), _environment($env);
     return Oribi::Options->failure_page(@facts);
+}
+
+# What the client of a WebSocket is told of an exception, and its file and line: "no such room", "Room.pm:12".
+sub _of_socket {
+    my ($error, $frames) = @_;
+    my $class = Scalar::Util::blessed($error);
+    my $text = eval {"$error"} // 'the message of this exception cannot be read';
+    ($text) = grep {/\S/} split(/\n/, $text), 'no message';
+    my $place = @$frames ? $frames->[0][0] : undef;
+    $place = "$1:$2" if $text =~ s/ at (\S[^\n]*?) line ([0-9]+)\.?\z//;
+    $text = "$class: $text" if defined $class && index($text, $class) < 0;
+    return map { _utf8($_) } $text, defined $place ? File::Basename::basename($place) : '';
+}
+
+# Texts are characters, or bytes of the source's own encoding.
+sub _utf8 {
+    my ($text) = @_;
+    utf8::encode($text) if utf8::is_utf8($text);
+    my $copy = $text;
+    utf8::encode($text) if !utf8::decode($copy);
+    return $text;
 }
 
 # A text names its places itself: " at app.psgi line 3.", and more of them where a module could not be compiled.

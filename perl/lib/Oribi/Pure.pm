@@ -2,11 +2,17 @@ package Oribi::Pure;
 use 5.016;
 use strict;
 use warnings;
+use Config ();
+use File::Spec ();
+use IO::Handle ();
+use POSIX ();
+use Scalar::Util ();
+use Socket ();
+use overload ();
 
 # Oribi where no compiler is: a PSGI server in one file, with nothing but Perl's core modules. It keeps the core's rules
-# of HTTP/1.1 (strict framing; limits with the same names and statuses) and leaves out what needs C: TLS, HTTP/2, files
-# without the application, compression, control socket and metrics, deadlines of calls. doc/pure.md tells when to take
-# it.
+# of HTTP/1.1 (strict framing; limits with the same names and statuses) and leaves out what needs C, and what one file
+# can do without: doc/pure.md tells when to take it, and lists the rest.
 #
 #   supervisor ─fork─► mold (loads the application) ─fork─► worker, worker, …        Processes; one process without fork
 #
@@ -30,13 +36,11 @@ our %log = (handle => \*STDERR, quiet => 0, verbose => 0);
 sub say_log {
     my ($level, $format, @values) = @_;
     return if $log{quiet} && $level eq 'info' || !$log{verbose} && $level eq 'debug';
-    my $text = @values ? sprintf $format, @values : $format;
-    $text =~ s/\s+\z//;
+    my $text = (@values ? sprintf $format, @values : $format) =~ s/\s+\z//r;
     $text =~ s/([\x00-\x08\x0b-\x1f\x7f])/sprintf '\\x%02x', ord $1/ge;
-    my ($second, $minute, $hour, $day, $month, $year) = gmtime;
-    my $time = sprintf '%04d-%02d-%02dT%02d:%02d:%02dZ', $year + 1900, $month + 1, $day, $hour, $minute, $second;
     utf8::encode($text) if utf8::is_utf8($text);
-    syswrite $log{handle}, "$time oribi[$$] $level: $text\n" or return;
+    my $time = POSIX::strftime('%Y-%m-%dT%H:%M:%SZ', gmtime);
+    syswrite $log{handle}, "$time oribi[$$] $level: $text\n";
     return;
 }
 
@@ -44,16 +48,15 @@ sub say_log {
 sub new {
     my ($class, %options) = @_;
     my $settings = Oribi::Pure::Settings->new;
-    $settings->set_all(command => %options);
+    $settings->set(command => $_, $options{$_}) for grep { defined $options{$_} } sort keys %options;
     return bless { settings => $settings }, $class;
 }
 
 # Serves the code reference, or the application of that file. Returns when the server was told to stop.
 sub run {
     my ($self, $app) = @_;
-    my $settings = $self->{settings};
-    $settings->prepare;
-    my $code = Oribi::Pure::Processes->new($settings, $app)->run;
+    $self->{settings}->prepare;
+    my $code = Oribi::Pure::Processes->new($self->{settings}, $app)->run;
     exit $code if $code;
     return;
 }
@@ -63,16 +66,17 @@ sub main { return Oribi::Pure::Command::run(@_) }
 # --- heads of requests ------------------------------------------------------------------------------------------------
 
 # Strict (RFC 9112 2-6, RFC 9110 5), with the verdicts of core/src/http: request_line.c, field_lines.c, head.c,
-# authority.c. A head that has arrived whole and is as usual is one match. Every other one goes through walk(), which
-# alone decides what is refused and what has not arrived yet. What the fields mean is kept: a client repeats them.
+# authority.c. A head that has arrived whole and is as usual is two matches. Every other one goes through walk(), which
+# alone decides what is refused and what has not arrived yet. What fields mean is kept: clients repeat them.
 package Oribi::Pure::Head 0.100 {
-    use constant { FIELDS_CAP => 256, METHOD_MAX => 32, KEYS_KEPT => 1000, BLOCK_KEPT => 4096 };
+    use constant { FIELDS_CAP => 256, METHOD_MAX => 32, KEYS_KEPT => 1000, HEADS_KEPT => 256, HEAD_BYTES_KEPT => 2048 };
 
     # Classes of bytes, for the inside of brackets.
     our $TOKEN = q{!#$%&'*+\-.^_`|~0-9A-Za-z};
     our $TEXT  = '\t\x20-\x7e\x80-\xff';
     my $HOST   = q{!$&'()*+,\-.;=_~0-9A-Za-z};
-    my $RAW    = '\x21\x24-\x3b\x3d\x3f-\x7e\x80-\xff';               # of a target
+    my $PATH   = '\x21\x24-\x3b\x3d\x40-\x7e\x80-\xff';
+    my $RAW    = "?$PATH";                                               # of a target
     my $STRICT = '\x21\x24-\x3b\x3d\x3f-\x5b\x5d\x5f\x61-\x7a\x7e';
 
     my %DEFAULT = (
@@ -89,54 +93,62 @@ package Oribi::Pure::Head 0.100 {
 
     my %KEY;    # what key_of() says of names that were met
 
-    # The limits of requests, with what parse() needs of them.
+    # What parse() goes by: limits; base, what each environment begins with, if it is to name the server; and the heads
+    # that it has met (known, by the minor version and the bytes of the fields).
     sub limits {
-        my (%given) = @_;
-        my %limits = (%DEFAULT, %given);
+        my %limits = (%DEFAULT, known => [{}, {}], @_);
         $limits{fields_max} = FIELDS_CAP if $limits{fields_max} > FIELDS_CAP;
         my $class = $limits{strict_target} ? $STRICT : $RAW;
         $limits{target} = qr/\G([$class]*+)/;
-        my $line = qr{(?!CONNECT |PROXY )([A-Z]{3,7}+) (/[$class]*+) HTTP/1\.([01])\r\n};
-        $limits{usual} = qr{\A$line((?:[$TOKEN]{1,1024}+:[$TEXT]*+\r\n)*+)\r\n};
         return \%limits;
     }
 
-    # parse(\%state, $limits, $bytes, \$head): the bytes begin at the first byte of a request, and only grow until there
-    # is a verdict. Returns the head's length and sets $head; 0 when more bytes are needed; or the negative status of a
-    # refusal, with state->{reason}. The state lives as long as the connection; state->{base} is what each environment
-    # begins with.
+    # parse(\%state, $limits, $bytes): the bytes begin at the first byte of a request, and only grow until there is a
+    # verdict. Returns the head's length; 0 when more bytes are needed; or the negative status of a refusal, with
+    # state->{reason}.
     #
-    # $head is { env, minor, keep_alive, expect, upgrade, length (-1: chunked), has_body, host, port, dropped }. Its env
-    # has the CGI part of the environment; PATH_INFO is still as it came.
+    # Sets state->{env}, the CGI part of the environment (PATH_INFO is still as it came), and state->{head}, which is
+    # shared by requests and never changed: { env, minor, keep_alive, expect, upgrade, length (-1: chunked), has_body,
+    # host, port, dropped }.
     sub parse {
-        my ($state, $limits, $head) = @_[0, 1, 3];
-        my ($result, $method, $target, $minor, $path, $query, $authority, $block, $known);
-        my ($head_max, $target_max) = @$limits{qw(head_bytes_max target_bytes_max)};
-        if ($_[2] =~ $limits->{usual} && $+[0] <= $head_max && $+[2] - $-[2] <= $target_max) {
-            ($result, $method, $target, $minor, $block) = ($+[0], $1, $2, $3, $4);
-            my $mark = index $target, '?';
-            ($path, $query) = $mark < 0 ? ($target, '') : (substr($target, 0, $mark), substr $target, $mark + 1);
-            $known = $state->{known};
-            $known = undef if $known && ($known->{block} ne $block || $known->{minor} != $minor);
-            $result = 0 if !$known && ($block =~ tr/\n//) > $limits->{fields_max};
+        my ($state, $limits) = @_;
+        my ($length, $head, $method, $target, $path, $query, $minor) = 0;
+        if ($_[2] =~ m{\A(?!CONNECT |PROXY )([A-Z]{3,7}+) ((/[$PATH]*+)(?:\?([$RAW]*+))?+) HTTP/1\.([01])\r\n}o) {
+            ($method, $target, $path, $query, $minor) = ($1, $2, $3, $4, $5);
+            my $start = length($method) + length($target) + length "  HTTP/1.1\r\n";
+            my $end = index $_[2], "\r\n\r\n", $start - 2;
+            if ($end >= 0 && length $target <= $limits->{target_bytes_max} && !$limits->{strict_target}) {
+                $length = $end + 4 if $end + 4 <= $limits->{head_bytes_max};
+                my $block = substr $_[2], $start, $end + 2 - $start;
+                $head = $limits->{known}[$minor]{$block} // met($state, $limits, $minor, $block) if $length;
+            }
         }
-        if (!$result) {
-            ($result, my $line) = walk($state, $limits, substr($_[2], 0, $head_max));
-            return $result if $result < 0 || !$result && length $_[2] < $head_max;
+        if (!$head) {
+            my ($max, $line, $block, $authority) = $limits->{head_bytes_max};
+            ($length, $line) = walk($state, $limits, substr $_[2], 0, $max);
+            return $length if $length < 0 || !$length && length $_[2] < $max;
             return fault($state, 414, 'request line longer than head_bytes_max') if !$line;
-            return fault($state, 431, 'head longer than head_bytes_max') if !$result;
+            return fault($state, 431, 'head longer than head_bytes_max') if !$length;
             ($method, $target, $minor, $path, $query, $authority, $block) = @$line;
+            $target = length $query ? "$path?$query" : $path if defined $authority;
+            $head = meaning($state, $limits, $minor, $block, $authority);
         }
-        if (!$known) {
-            $known = meaning($state, $limits, $minor, $block, $authority);
-            return $known if !ref $known;
-            $state->{known} = length $block < BLOCK_KEPT && !defined $authority ? $known : undef;
-        }
-        my %env = %{ $known->{env} };
-        @env{qw(REQUEST_METHOD REQUEST_URI PATH_INFO QUERY_STRING)} = ($method, $target, $path, $query);
-        $env{REQUEST_URI} = length $query ? "$path?$query" : $path if defined $authority;
-        $$head = { %$known, env => \%env };
-        return $result;
+        return $head if !ref $head;
+        my %env = %{ $head->{env} };
+        @env{qw(REQUEST_METHOD REQUEST_URI PATH_INFO QUERY_STRING)} = ($method, $target, $path, $query // '');
+        @$state{qw(head env)} = ($head, \%env);
+        return $length;
+    }
+
+    # What good fields mean, kept for the next request with the same; a fault; or nothing for others.
+    sub met {
+        my ($state, $limits, $minor, $block) = @_;
+        return if $block !~ /\A(?:[$TOKEN]{1,1024}+:[$TEXT]*+\r\n)*+\z/o || $block =~ tr/\n// > $limits->{fields_max};
+        my $head = meaning($state, $limits, $minor, $block);
+        return $head if !ref $head || length $block > HEAD_BYTES_KEPT;
+        my $known = $limits->{known}[$minor];
+        %$known = () if keys %$known >= HEADS_KEPT;
+        return $known->{$block} = $head;
     }
 
     sub fault { my ($state, $status, $reason) = @_; $state->{reason} = $reason; return -$status }
@@ -232,12 +244,11 @@ package Oribi::Pure::Head 0.100 {
     # frames or routes, '+' and the key of any other with `_`.
     sub key_of {
         my ($name) = @_;
-        (my $key = uc $name) =~ tr/-/_/;
-        (my $core = $key) =~ s/\A_+|_+\z//g;
+        my $key = uc($name) =~ tr/-/_/r;
         my $has_underscore = $name =~ tr/_//;
         my $full = $key =~ /\ACONTENT_(?:TYPE|LENGTH)\z/ && !$has_underscore ? $key : "HTTP_$key";
         my $result
-            = $has_underscore && $core =~ /\A(?:CONTENT_LENGTH|TRANSFER_ENCODING|HOST)\z/ ? '!'
+            = $has_underscore && $key =~ /\A_*(?:CONTENT_LENGTH|TRANSFER_ENCODING|HOST)_*\z/ ? '!'
             : $DROPPED{$full} ? ''
             : $has_underscore ? "+$full" : $full;
         $KEY{$name} = $result if keys %KEY < KEYS_KEPT && length $name < 100;
@@ -248,13 +259,12 @@ package Oribi::Pure::Head 0.100 {
     sub unambiguous {
         my ($fields) = @_;
         my %owner;
-        my @folded = map { lc $fields->[2 * $_] } 0 .. @$fields / 2 - 1;
-        for my $name (@folded) {
-            (my $key = $name) =~ tr/_/-/;
-            $owner{$key} = $name if !defined $owner{$key} || ($name !~ /_/ && $owner{$key} =~ /_/);
+        my @names = map { lc $fields->[2 * $_] } 0 .. @$fields / 2 - 1;
+        for my $name (@names) {
+            my $owner = \$owner{ $name =~ tr/_/-/r };
+            $$owner = $name if !defined $$owner || $name !~ /_/ && $$owner =~ /_/;
         }
-        my @kept = grep { (my $key = $folded[$_]) =~ tr/_/-/; $owner{$key} eq $folded[$_] } 0 .. $#folded;
-        return [map { @$fields[2 * $_, 2 * $_ + 1] } @kept];
+        return [map { @$fields[2 * $_, 2 * $_ + 1] } grep { $owner{ $names[$_] =~ tr/_/-/r } eq $names[$_] } 0 .. $#names];
     }
 
     # What the fields mean: repeats, Host, framing, Expect, persistence, in the core's order, so that one input has one
@@ -262,7 +272,7 @@ package Oribi::Pure::Head 0.100 {
     sub meaning {
         my ($state, $limits, $minor, $block, $authority) = @_;
         my $fields = fields_of($block);
-        my %env = %{ $state->{base} || {} };
+        my %env = %{ $limits->{base} || {} };
         my ($shadow, $dropped) = (0, 0);
         if ($limits->{underscores_allow}) {
             my $all = @$fields;
@@ -295,8 +305,8 @@ package Oribi::Pure::Head 0.100 {
             return fault($state, 400, 'no Host field');
         }
         ($host, $port) = authority($authority) if defined $authority;
-        $env{SERVER_NAME} = $host if $host ne '' && $state->{base};
-        $env{SERVER_PORT} //= $port ne '' ? $port : 80 if $state->{base};
+        $env{SERVER_NAME} = $host if $host ne '' && $limits->{base};
+        $env{SERVER_PORT} //= $port ne '' ? $port : 80 if $limits->{base};
 
         my $has_body = defined $env{CONTENT_LENGTH} || defined $env{HTTP_TRANSFER_ENCODING};
         my ($length, $reason) = $has_body ? framing(\%env, $minor, $limits) : 0;
@@ -306,11 +316,11 @@ package Oribi::Pure::Head 0.100 {
             return fault($state, 417, 'unknown expectation') if lc $env{HTTP_EXPECT} ne '100-continue';
             $expect = $minor && $length ? 1 : 0;
         }
-        my %has = defined $env{HTTP_CONNECTION} ? map { lc() => 1 } split /[ \t]*,[ \t]*/, $env{HTTP_CONNECTION} : ();
-        $env{SERVER_PROTOCOL} = $minor ? 'HTTP/1.1' : 'HTTP/1.0';
+        my %has = map { lc() => 1 } split /[ \t]*,[ \t]*/, $env{HTTP_CONNECTION} // '';
+        $env{SERVER_PROTOCOL} = "HTTP/1.$minor";
         return {
-            block => $block, env => \%env, minor => $minor, expect => $expect, length => $length, has_body => $has_body,
-            host => $host, port => $port, dropped => $dropped,
+            env => \%env, minor => $minor, expect => $expect, length => $length, dropped => $dropped,
+            has_body => $has_body, host => $host, port => $port,
             keep_alive => $has{close} ? 0 : $minor || $has{'keep-alive'} ? 1 : 0,
             upgrade => $minor && $has{upgrade} && exists $env{HTTP_UPGRADE} ? 1 : 0,    # RFC 9110 7.8: not in 1.0
         };
@@ -324,8 +334,7 @@ package Oribi::Pure::Head 0.100 {
             return (-400, 'invalid Content-Length') if $length !~ /\A0*+([0-9]*+)\z/ || $length eq '';
             my ($digits, $max) = ($1, $limits->{body_bytes_max});
             my $is_over = length $digits == length $max ? $digits gt $max : length $digits > length $max;
-            return (-413, 'Content-Length over body_bytes_max') if $is_over;
-            return $digits eq '' ? 0 : 0 + $digits;
+            return $is_over ? (-413, 'Content-Length over body_bytes_max') : 0 + ($digits || 0);
         }
         return (-400, 'Transfer-Encoding with Content-Length') if defined $length;
         return (-400, 'Transfer-Encoding in HTTP/1.0') if !$minor;
@@ -351,24 +360,19 @@ package Oribi::Pure::Head 0.100 {
     # Host and port of uri-host [ ":" *DIGIT ], brackets kept (RFC 3986 3.2); nothing when it is none.
     sub authority {
         my ($text) = @_;
-        if ($text =~ /\A\[/) {
-            my ($host, $inner, $port) = $text =~ /\A(\[([^\]]*)\])(?::([0-9]*))?\z/ or return;
-            return if !is_ipv6($inner) && $inner !~ /\Av[0-9A-Fa-f]+\.[$HOST:]+\z/i;
-            return ($host, $port // '');
-        }
-        return $text =~ /\A((?:[$HOST]|%[0-9A-Fa-f]{2})*+)(?::([0-9]*))?\z/ ? ($1, $2 // '') : ();
+        return $text =~ /\A((?:[$HOST]|%[0-9A-Fa-f]{2})*+)(?::([0-9]*))?\z/ ? ($1, $2 // '') : () if $text !~ /\A\[/;
+        my ($host, $inner, $port) = $text =~ /\A(\[([^\]]*)\])(?::([0-9]*))?\z/ or return;
+        return is_ipv6($inner) || $inner =~ /\Av[0-9A-Fa-f]+\.[$HOST:]+\z/i ? ($host, $port // '') : ();
     }
 
     my $OCTET = '(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])';
 
     # An IPv6address (RFC 3986 3.2.2), without brackets; the last 32 bits may be written as an IPv4 address.
     sub is_ipv6 {
-        my ($text) = @_;
-        $text =~ s/:$OCTET(?:\.$OCTET){3}\z/:0:0/;
+        my $text = $_[0] =~ s/:$OCTET(?:\.$OCTET){3}\z/:0:0/r;
         my ($before, $behind, @more) = split /::/, $text, -1;
-        return 0 if @more;
         my @groups = map { defined && length ? split(/:/, $_, -1) : () } $before, $behind;
-        return 0 if grep { !/\A[0-9A-Fa-f]{1,4}\z/ } @groups;
+        return 0 if @more || grep { !/\A[0-9A-Fa-f]{1,4}\z/ } @groups;
         return defined $behind ? @groups <= 7 : @groups == 8;
     }
 
@@ -376,8 +380,7 @@ package Oribi::Pure::Head 0.100 {
     sub decoded {
         my ($path) = @_;
         return undef if $path =~ /%(?![0-9A-Fa-f]{2})/;    ## no critic: a list would be no result
-        $path =~ s/%([0-9A-Fa-f]{2})/chr hex $1/ge;
-        return $path;
+        return $path =~ s/%([0-9A-Fa-f]{2})/chr hex $1/ger;
     }
 }
 
@@ -396,53 +399,51 @@ package Oribi::Pure::Chunked 0.100 {
 
     # state => [reason of a refusal, class of bytes => next state, …]
     # chunk-ext = *( BWS ";" BWS token [ BWS "=" BWS ( token / quoted-string ) ] )
-    my @EXT = ('malformed chunk extension');
+    my ($SIZE, $LINE, $EXT, $TRAILER) = map {"malformed $_"} 'chunk size', 'chunk line', 'chunk extension', 'trailer field';
     my @EQUALS = ('=' => 'ext_value_first');
     my @END = (';' => 'ext_name_first');
     my %WAY = (
-        size_first => ['malformed chunk size', $HEX => 'size'],
-        size => ['malformed chunk size', $HEX => 'size', '\r' => 'size_lf', @END],
-        size_lf => ['chunk size line does not end in CRLF', '\n' => 'data'],
-        data_cr => ['chunk data does not end in CRLF', '\r' => 'data_lf'],
-        data_lf => ['chunk data does not end in CRLF', '\n' => 'size_first'],
-        ext_name_first => [@EXT, $BLANK => 'ext_name_first', $TOKEN => 'ext_name'],
-        ext_name => [@EXT, $TOKEN => 'ext_name', $BLANK => 'ext_name_end', @EQUALS, '\r' => 'size_lf', @END],
-        ext_name_end => [@EXT, $BLANK => 'ext_name_end', @EQUALS, @END],
-        ext_value_first => [@EXT, $BLANK => 'ext_value_first', $TOKEN => 'ext_token', '"' => 'ext_quoted'],
-        ext_token => [@EXT, $TOKEN => 'ext_token', $BLANK => 'ext_blank', '\r' => 'size_lf', @END],
-        ext_quoted => [@EXT, '"' => 'ext_value_end', '\\\\' => 'ext_escaped', $TEXT => 'ext_quoted'],
-        ext_escaped => [@EXT, $TEXT => 'ext_quoted'],
-        ext_value_end => [@EXT, $BLANK => 'ext_blank', '\r' => 'size_lf', @END],
-        ext_blank => [@EXT, $BLANK => 'ext_blank', @END],
-        first => ['malformed trailer field', '\r' => 'end_lf', $TOKEN => 'name'],
-        name => ['malformed trailer field', $TOKEN => 'name', ':' => 'value'],
-        value => ['malformed trailer field', '\r' => 'line_lf', $TEXT => 'value'],
-        line_lf => ['malformed trailer field', '\n' => 'first'],
-        end_lf => ['malformed trailer field', '\n' => 'done'],
+        size_first => [$SIZE, $HEX => 'size'],
+        size => [$SIZE, $HEX => 'size', '\r' => 'size_lf', @END],
+        size_lf => [$LINE, '\n' => 'data'],
+        data_cr => [$LINE, '\r' => 'data_lf'],
+        data_lf => [$LINE, '\n' => 'size_first'],
+        ext_name_first => [$EXT, $BLANK => 'ext_name_first', $TOKEN => 'ext_name'],
+        ext_name => [$EXT, $TOKEN => 'ext_name', $BLANK => 'ext_name_end', @EQUALS, '\r' => 'size_lf', @END],
+        ext_name_end => [$EXT, $BLANK => 'ext_name_end', @EQUALS, @END],
+        ext_value_first => [$EXT, $BLANK => 'ext_value_first', $TOKEN => 'ext_token', '"' => 'ext_quoted'],
+        ext_token => [$EXT, $TOKEN => 'ext_token', $BLANK => 'ext_blank', '\r' => 'size_lf', @END],
+        ext_quoted => [$EXT, '"' => 'ext_value_end', '\\\\' => 'ext_escaped', $TEXT => 'ext_quoted'],
+        ext_escaped => [$EXT, $TEXT => 'ext_quoted'],
+        ext_value_end => [$EXT, $BLANK => 'ext_blank', '\r' => 'size_lf', @END],
+        ext_blank => [$EXT, $BLANK => 'ext_blank', @END],
+        first => [$TRAILER, '\r' => 'end_lf', $TOKEN => 'name'],
+        name => [$TRAILER, $TOKEN => 'name', ':' => 'value'],
+        value => [$TRAILER, '\r' => 'line_lf', $TEXT => 'value'],
+        line_lf => [$TRAILER, '\n' => 'first'],
+        end_lf => [$TRAILER, '\n' => 'done'],
     );
-    my %TRAILER = map { $_ => 1 } qw(first name value line_lf);
 
     # Names that no trailer can have: those that frame, route or decide access, and those about the content.
     my %FORBIDDEN = map { $_ => 1 } qw(
-        accept accept-charset accept-encoding accept-language authorization cache-control connection content-length
-        content-type cookie dnt expect forwarded host if-match if-modified-since if-none-match if-range
-        if-unmodified-since keep-alive origin pragma priority range referer sec-ch-ua sec-ch-ua-mobile
-        sec-ch-ua-platform sec-fetch-dest sec-fetch-mode sec-fetch-site sec-fetch-user sec-websocket-extensions
-        sec-websocket-key sec-websocket-protocol sec-websocket-version te transfer-encoding upgrade
-        upgrade-insecure-requests user-agent via x-csrf-token x-forwarded-for x-forwarded-host x-forwarded-port
-        x-forwarded-proto x-real-ip x-requested-with x-request-id x-request-start age allow content-disposition
-        content-encoding content-language content-location content-range date expires location max-forwards prefer
-        proxy proxy-authenticate proxy-authorization proxy-connection retry-after set-cookie sec-purpose trailer vary
-        warning www-authenticate x-http-method-override
+        accept accept-charset accept-encoding accept-language age allow authorization cache-control connection
+        content-disposition content-encoding content-language content-length content-location content-range content-type
+        cookie date dnt expect expires forwarded host if-match if-modified-since if-none-match if-range
+        if-unmodified-since keep-alive location max-forwards origin pragma prefer priority proxy proxy-authenticate
+        proxy-authorization proxy-connection range referer retry-after sec-ch-ua sec-ch-ua-mobile sec-ch-ua-platform
+        sec-fetch-dest sec-fetch-mode sec-fetch-site sec-fetch-user sec-purpose sec-websocket-extensions
+        sec-websocket-key sec-websocket-protocol sec-websocket-version set-cookie te trailer transfer-encoding upgrade
+        upgrade-insecure-requests user-agent vary via warning www-authenticate x-csrf-token x-forwarded-for
+        x-forwarded-host x-forwarded-port x-forwarded-proto x-http-method-override x-real-ip x-request-id x-request-start
+        x-requested-with
     );
 
     sub new {
         my ($class, $limits) = @_;
         my $fields_max = $limits->{fields_max} < 256 ? $limits->{fields_max} : 256;
         my %zero = map { $_ => 0 } qw(body left digits zeros ext overhead trailer_len count done);
-        return bless {
-            %zero, max => $limits->{body_bytes_max}, fields_max => $fields_max, state => 'size_first', trailer => '',
-        }, $class;
+        my %self = (%zero, max => $limits->{body_bytes_max}, fields_max => $fields_max, state => 'size_first', trailer => '');
+        return bless \%self, $class;
     }
 
     # Takes bytes off the front of the buffer, as many as it can use. Returns the content among them; after a fault,
@@ -453,11 +454,11 @@ package Oribi::Pure::Chunked 0.100 {
         while ($at < $n && !$self->{done} && !$self->{status}) {
             my $state = $self->{state};
             if ($state eq 'data') {
-                my $take = $n - $at < $self->{left} ? $n - $at : $self->{left};
-                $out .= substr $$in, $at, $take;
-                $at += $take;
-                $self->{body} += $take;
-                $self->{state} = 'data_cr' if !($self->{left} -= $take);
+                my $piece = substr $$in, $at, $self->{left};
+                $out .= $piece;
+                $at += length $piece;
+                $self->{body} += length $piece;
+                $self->{state} = 'data_cr' if !($self->{left} -= length $piece);
             } elsif ($state eq 'data_cr' && substr($$in, $at, 2) eq "\r\n") {
                 $at += 2;
                 $self->charge(2);
@@ -496,25 +497,18 @@ package Oribi::Pure::Chunked 0.100 {
         my ($self, $c) = @_;
         my $state = $self->{state};
         my ($reason, @ways) = @{ $WAY{$state} };
-        if ($TRAILER{$state}) {
+        if ($reason eq $TRAILER && $state ne 'end_lf') {
             return $self->refuse(431, 'trailer section over the limit') if ++$self->{trailer_len} > TRAILER_MAX;
             $self->{trailer} .= $c;
         }
-        my $next;
-        while (!defined $next) {
-            return $self->refuse(400, $reason) if !@ways;
-            my ($class, $way) = splice @ways, 0, 2;
-            $next = $way if $c =~ /[$class]/;
-        }
+        splice @ways, 0, 2 while @ways && $c !~ /[$ways[0]]/;
+        my $next = $ways[1] // return $self->refuse(400, $reason);
         return $self->digit($c) if $next eq 'size';
-        if ($state =~ /\Aext_/ && ++$self->{ext} > EXT_MAX) {
-            return $self->refuse(400, 'chunk extensions over the limit');
-        }
+        return $self->refuse(400, "$EXT over the limit") if $reason eq $EXT && ++$self->{ext} > EXT_MAX;
         if ($state eq 'first' && $next eq 'name' && $self->{count}++ == $self->{fields_max}) {
             return $self->refuse(431, 'too many trailer fields');
         }
-        $self->{state} = $next;
-        $self->{done} = $next eq 'done';
+        @$self{qw(state done)} = ($next, $next eq 'done');
         return $next ne 'data' || $self->size_known;
     }
 
@@ -523,10 +517,9 @@ package Oribi::Pure::Chunked 0.100 {
         $self->{state} = 'size';
         if ($c eq '0' && !$self->{digits}) {
             # Some clients pad sizes to a fixed width; more than that is charged like an extension.
-            return 1 if $self->{zeros}++ < ZEROS_FREE || ++$self->{ext} <= EXT_MAX;
-            return $self->refuse(400, 'malformed chunk size');
+            return $self->{zeros}++ < ZEROS_FREE || ++$self->{ext} <= EXT_MAX || $self->refuse(400, $SIZE);
         }
-        return $self->refuse(400, 'malformed chunk size') if $self->{digits}++ == DIGITS_MAX;
+        return $self->refuse(400, $SIZE) if $self->{digits}++ == DIGITS_MAX;
         $self->{left} = 16 * $self->{left} + hex $c;
         return 1;
     }
@@ -556,30 +549,26 @@ package Oribi::Pure::Answer 0.100 {
     my $TOKEN = $Oribi::Pure::Head::TOKEN;
     my $TEXT = $Oribi::Pure::Head::TEXT;
 
-    my %REASON = (
-        100 => 'Continue', 101 => 'Switching Protocols', 102 => 'Processing', 103 => 'Early Hints', 200 => 'OK',
-        201 => 'Created', 202 => 'Accepted', 203 => 'Non-Authoritative Information', 204 => 'No Content',
-        205 => 'Reset Content', 206 => 'Partial Content', 207 => 'Multi-Status', 208 => 'Already Reported',
-        226 => 'IM Used', 300 => 'Multiple Choices', 301 => 'Moved Permanently', 302 => 'Found', 303 => 'See Other',
-        304 => 'Not Modified', 305 => 'Use Proxy', 307 => 'Temporary Redirect', 308 => 'Permanent Redirect',
-        400 => 'Bad Request', 401 => 'Unauthorized', 402 => 'Payment Required', 403 => 'Forbidden',
-        404 => 'Not Found', 405 => 'Method Not Allowed', 406 => 'Not Acceptable',
-        407 => 'Proxy Authentication Required', 408 => 'Request Timeout', 409 => 'Conflict', 410 => 'Gone',
-        411 => 'Length Required', 412 => 'Precondition Failed', 413 => 'Content Too Large', 414 => 'URI Too Long',
-        415 => 'Unsupported Media Type', 416 => 'Range Not Satisfiable', 417 => 'Expectation Failed',
-        421 => 'Misdirected Request', 422 => 'Unprocessable Content', 423 => 'Locked', 424 => 'Failed Dependency',
-        425 => 'Too Early', 426 => 'Upgrade Required', 428 => 'Precondition Required', 429 => 'Too Many Requests',
-        431 => 'Request Header Fields Too Large', 451 => 'Unavailable For Legal Reasons',
-        500 => 'Internal Server Error', 501 => 'Not Implemented', 502 => 'Bad Gateway',
-        503 => 'Service Unavailable', 504 => 'Gateway Timeout', 505 => 'HTTP Version Not Supported',
-        506 => 'Variant Also Negotiates', 507 => 'Insufficient Storage', 508 => 'Loop Detected',
-        510 => 'Not Extended', 511 => 'Network Authentication Required',
+    my %REASON = map { split / /, $_, 2 } split /, /, join ', ', (
+        '100 Continue, 101 Switching Protocols, 102 Processing, 103 Early Hints, 200 OK, 201 Created, 202 Accepted',
+        '203 Non-Authoritative Information, 204 No Content, 205 Reset Content, 206 Partial Content, 207 Multi-Status',
+        '208 Already Reported, 226 IM Used, 300 Multiple Choices, 301 Moved Permanently, 302 Found, 303 See Other',
+        '304 Not Modified, 305 Use Proxy, 307 Temporary Redirect, 308 Permanent Redirect, 400 Bad Request',
+        '401 Unauthorized, 402 Payment Required, 403 Forbidden, 404 Not Found, 405 Method Not Allowed',
+        '406 Not Acceptable, 407 Proxy Authentication Required, 408 Request Timeout, 409 Conflict, 410 Gone',
+        '411 Length Required, 412 Precondition Failed, 413 Content Too Large, 414 URI Too Long',
+        '415 Unsupported Media Type, 416 Range Not Satisfiable, 417 Expectation Failed, 421 Misdirected Request',
+        '422 Unprocessable Content, 423 Locked, 424 Failed Dependency, 425 Too Early, 426 Upgrade Required',
+        '428 Precondition Required, 429 Too Many Requests, 431 Request Header Fields Too Large',
+        '451 Unavailable For Legal Reasons, 500 Internal Server Error, 501 Not Implemented, 502 Bad Gateway',
+        '503 Service Unavailable, 504 Gateway Timeout, 505 HTTP Version Not Supported, 506 Variant Also Negotiates',
+        '507 Insufficient Storage, 508 Loop Detected, 510 Not Extended, 511 Network Authentication Required',
     );
 
     # Names that the writer treats as its own. %OWN also keeps the verdict on other names: '' for a good one, '!' for
     # none.
     my %IS_OWN = map { $_ => 1 } qw(date server upgrade connection keep-alive status content-length transfer-encoding);
-    my (%OWN, %LINE);
+    my %OWN;
 
     sub own_name {
         my ($name) = @_;
@@ -594,95 +583,105 @@ package Oribi::Pure::Answer 0.100 {
         return defined $text && $text =~ /\A[ \t\r\n]*([0-9]{3})(?:[ \t\r\nA-Za-z]|\z)/ ? $1 : -1;
     }
 
-    ## no critic: a list would be no result
-    sub refuse { my ($res, $reason) = @_; $res->{reason} = $reason; return undef }
+    sub first_line { my ($status) = @_; return "HTTP/1.1 $status " . ($REASON{$status} // '') . "\r\n" }
+    sub has_body { my ($status) = @_; return $status >= 200 && $status != 204 && $status != 304 }
+
+    my %FIRST_LINE = map { $_ => first_line($_) } grep { has_body($_) } keys %REASON;
 
     # The head of a usual answer, as head() would write it: HTTP/1.1, a body that is there, good headers whose names
-    # have been seen, of the server's own none but the right Content-Length. Undefined for any other.
+    # have been seen, of the server's own none but the right Content-Length. Nothing for any other.
     sub usual {
         my ($status, $headers, $length, $date, $closes) = @_;
-        ## no critic: lists would be no results
-        return undef if !has_body($status) || @$headers % 2 || @$headers > 64;
-        my $out = $LINE{$status} //= "HTTP/1.1 $status " . ($REASON{$status} // '') . "\r\n";
+        no warnings 'uninitialized';
+        my $out = $FIRST_LINE{$status} // return;
+        return if @$headers % 2 || @$headers > 64;
         for (my $i = 0; $i < @$headers; $i += 2) {
             my ($name, $value) = @$headers[$i, $i + 1];
-            my $own = $OWN{ $name // '' };
-            return undef if !defined $own || !defined $value;
+            my $own = $OWN{$name} // return;
             if ($own eq '') {
-                return undef if $value !~ /\A[$TEXT]*[\x21-\x7e\x80-\xff]\z/o;
+                return if $value eq '' || $value =~ tr/\x20-\x7e\x80-\xff//c || ord(substr $value, -1) == 32;
                 $out .= "$name: $value\r\n";
             } elsif ($own ne 'content-length' || $value ne $length) {
-                return undef;
+                return;
             }
         }
         $out .= "Date: $date\r\nContent-Length: $length\r\n" . ($closes ? "Connection: close\r\n\r\n" : "\r\n");
-        return utf8::is_utf8($out) || length $out > HEAD_BYTES_MAX ? undef : $out;
+        return utf8::is_utf8($out) || length $out > HEAD_BYTES_MAX ? () : $out;
     }
 
     # Writes the head of %$res: status, headers (pairs), minor, is_head, keep_alive, unframed (its framing has been
-    # taken off the body), body_len (-1: not known), date, server, added (pairs of the operator). Sets framing (none,
-    # length, chunked, close), length (what Content-Length says, or -1), closes, framed (framing is still to be taken
-    # off), dropped, and mended: what was put right. Returns the bytes, or undef with {reason}.
+    # taken off the body), body_len (-1: not known), date, server. Sets framing (none, length, chunked, close), length
+    # (what Content-Length says, or -1), closes, framed (framing is still to be taken off), dropped, and mended: what
+    # was put right. Returns the bytes, or nothing with {reason}.
     sub head {
         my ($res) = @_;
-        my ($status, $headers) = @$res{qw(status headers)};
-        $res->{dropped} = 0;
+        my ($status, %wish) = $res->{status};
         return refuse($res, 'status out of range') if $status < 200 || $status > 999;
-        return refuse($res, 'headers in odd number') if @$headers % 2;
-        return refuse($res, 'too many headers') if @$headers > 2 * FIELDS_MAX;
-        my %wish;
-        my $out = "HTTP/1.1 $status " . ($REASON{$status} // '') . "\r\n";
-        for (my $i = 0; $i < @$headers; $i += 2) {
-            my ($name, $value) = @$headers[$i, $i + 1];
-            my $own = $OWN{ $name // '' } // own_name($name // '');
-            return refuse($res, 'header name is not a token') if $own eq '!';
-            my $mended;    # what was put right in this one
-            if (!defined $value || $value !~ /\A[$TEXT]*[\x21-\x7e\x80-\xff]\z/o) {
-                $res->{mended}{undefined} = 1, next if !defined $value;
-                ($value, $mended) = mend($value);
-                return refuse($res, 'control character in a header value') if !defined $value;
-            }
-            if ($own eq 'content-length' && !$mended && !exists $wish{length} && $value =~ /\A[0-9]{1,15}\z/) {
-                $wish{length} = 0 + $value;
-                next;
-            }
-            my $written = $own eq '' || take_own($res, $own, $value, \$mended, \%wish);
-            return if defined $res->{reason};
-            @{ $res->{mended} }{ keys %$mended } = values %$mended if $mended;
-            $out .= "$name: $value\r\n" if $written;
-        }
+        my $out = lines($res, \%wish) // return;
         decide($res, \%wish);
-        $out .= added($res) if $res->{added};
         $out .= "Date: $res->{date}\r\n" if !$wish{date};
         $out .= "Server: $res->{server}\r\n" if !$wish{server} && length($res->{server} // '');
         $out .= "Content-Length: $res->{length}\r\n" if $res->{length} >= 0;
         $out .= "Transfer-Encoding: chunked\r\n" if $res->{framing} eq 'chunked';
-        if ($res->{closes} || $wish{has_upgrade} || !$res->{minor}) {
-            my @options = $res->{closes} ? 'close' : !$res->{minor} ? 'keep-alive' : ();
-            $out .= 'Connection: ' . join(', ', @options, $wish{has_upgrade} ? 'upgrade' : ()) . "\r\n";
-        }
+        my @options = $res->{closes} ? 'close' : !$res->{minor} ? 'keep-alive' : ();
+        push @options, 'upgrade' if $wish{has_upgrade};
+        $out .= 'Connection: ' . join(', ', @options) . "\r\n" if @options;
+        return finished($res, $out);
+    }
+
+    # The head of an interim answer (100 … 199, not 101): nothing about framing is in it (RFC 9110 8.6).
+    sub interim {
+        my ($status, $headers) = @_;
+        return if $status !~ /\A1(?!01)[0-9]{2}\z/;
+        my $res = { status => $status, headers => $headers, body_len => -1 };
+        return finished($res, lines($res, {}) // return);
+    }
+
+    sub refuse { my ($res, $reason) = @_; $res->{reason} = $reason; return }
+
+    sub finished {
+        my ($res, $out) = @_;
         $out .= "\r\n";
         return refuse($res, 'response head over the limit') if length $out > HEAD_BYTES_MAX;
         return refuse($res, 'characters above 255') if utf8::is_utf8($out) && !utf8::downgrade($out, 1);
         return $out;
     }
 
-    # A value that can be sent safely once it is put right: white space and line ends at its end are cut, a value on
-    # several lines is joined. Undefined for any other control character.
-    sub mend {
-        my ($value) = @_;
-        my %now;
-        $now{trimmed} = 1 if $value =~ s/[ \t\r\n]++\z//;
-        if ($value =~ /[^$TEXT]/) {
-            $value =~ s/\A(?:[ \t]*\r?\n[ \t]++)+//;
-            $value =~ s/(?:[ \t]*\r?\n[ \t]++)+/ /g;
-            return if $value =~ /[^$TEXT]/;
-            $now{folded} = 1;
+    # Status line and fields. What the server decides itself goes to %$wish: length, framed (its body has chunks of its
+    # own), has_close, has_upgrade, date, server.
+    sub lines {
+        my ($res, $wish) = @_;
+        my $headers = $res->{headers};
+        $res->{dropped} = 0;
+        return refuse($res, 'headers in odd number') if @$headers % 2;
+        return refuse($res, 'too many headers') if @$headers > 2 * FIELDS_MAX;
+        my $out = first_line($res->{status});
+        for (my $i = 0; $i < @$headers; $i += 2) {
+            my ($name, $value) = @$headers[$i, $i + 1];
+            my $own = $OWN{ $name // '' } // own_name($name // '');
+            return refuse($res, 'header name is not a token') if $own eq '!';
+            $res->{mended}{undefined} = 1, next if !defined $value;
+            my @mended;    # what was put right in this one
+            ($value, @mended) = mend($value) if $value !~ /\A[$TEXT]*[\x21-\x7e\x80-\xff]\z/;
+            return refuse($res, 'control character in a header value') if !defined $value;
+            my $is_written = $own eq '' || take_own($res, $own, $value, \@mended, $wish);
+            return if defined $res->{reason};
+            $res->{mended}{$_} = 1 for @mended;
+            $out .= "$name: $value\r\n" if $is_written;
         }
-        return ($value, %now ? \%now : undef);
+        return $out;
     }
 
-    sub has_body { my ($status) = @_; return $status >= 200 && $status != 204 && $status != 304 }
+    # A value that can be sent safely once it is put right, and how: white space and line ends at its end are cut, a
+    # value on several lines is joined. Nothing for any other control character.
+    sub mend {
+        my ($value) = @_;
+        my @now = $value =~ s/[ \t\r\n]++\z// ? 'trimmed' : ();
+        return ($value, @now) if $value !~ /[^$TEXT]/;
+        $value =~ s/\A(?:[ \t]*\r?\n[ \t]++)+//;
+        $value =~ s/(?:[ \t]*\r?\n[ \t]++)+/ /g;
+        return $value =~ /[^$TEXT]/ ? () : ($value, @now, 'folded');
+    }
 
     # Looks at a field that concerns the server. Returns whether it is to be written as it stands.
     sub take_own {
@@ -707,20 +706,16 @@ package Oribi::Pure::Answer 0.100 {
     # count, because the body is not there or not sent.
     sub take_length {
         my ($res, $value, $mended, $wish) = @_;
-        my ($digits) = $value =~ /\A[ \t]*([0-9]*)\z/;
-        $$mended = { length => 1 } if $$mended || ($digits // '') eq '' || length $digits < length $value;
-        return refuse($res, 'Content-Length is no number') if !defined $digits || is_over($digits);
+        my ($blank, $number) = $value =~ /\A([ \t]*)([0-9]*)\z/;
+        @$mended = 'length' if @$mended || !length($number // '') || length $blank;
+        my $digits = ($number // 'none') =~ s/\A0+//r;
+        my $is_over = !defined $number || length $digits > 19 || length $digits == 19 && $digits gt '9223372036854775807';
+        return refuse($res, 'Content-Length is no number') if $is_over;
         my $can_count = $res->{body_len} >= 0 && !$res->{is_head} && $res->{status} != 304;
-        return if $digits eq '' || $$mended && $can_count;
-        return refuse($res, 'Content-Length given twice') if exists $wish->{length} && $wish->{length} != $digits;
-        $wish->{length} = 0 + $digits;
+        return if $number eq '' || @$mended && $can_count;
+        return refuse($res, 'Content-Length given twice') if ($wish->{length} // $number) != $number;
+        $wish->{length} = 0 + $number;
         return;
-    }
-
-    # Beyond 2^63-1.
-    sub is_over {
-        my $digits = $_[0] =~ s/\A0+//r;
-        return length $digits > 19 || length $digits == 19 && $digits gt '9223372036854775807';
     }
 
     # Framing and persistence, RFC 9112 6.3 and 9.3.
@@ -744,47 +739,13 @@ package Oribi::Pure::Answer 0.100 {
         return;
     }
 
-    # Headers of the operator that the application has not set.
-    sub added {
-        my ($res) = @_;
-        my ($headers, $added, $out) = (@$res{qw(headers added)}, '');
-        my %has = map { defined $headers->[2 * $_ + 1] ? (lc $headers->[2 * $_] => 1) : () } 0 .. @$headers / 2 - 1;
-        for (my $i = 0; $i < @$added; $i += 2) {
-            $out .= "$added->[$i]: $added->[$i + 1]\r\n" if !$has{ lc $added->[$i] };
-        }
-        return $out;
-    }
-
-    # The head of an interim answer (100 … 199, not 101): nothing about framing is in it (RFC 9110 8.6).
-    sub interim {
-        my ($status, $headers) = @_;
-        return if $status !~ /\A1(?!01)[0-9]{2}\z/ || @$headers % 2 || @$headers > 2 * FIELDS_MAX;
-        my $out = "HTTP/1.1 $status " . ($REASON{$status} // '') . "\r\n";
-        my %own = map { $_ => 1 } qw(connection keep-alive status content-length transfer-encoding);
-        for (my $i = 0; $i < @$headers; $i += 2) {
-            my ($name, $value) = @$headers[$i, $i + 1];
-            my $verdict = own_name($name // '');
-            return if $verdict eq '!';
-            next if !defined $value || $own{$verdict};
-            ($value) = mend($value);
-            return if !defined $value;
-            $out .= "$name: $value\r\n";
-        }
-        $out .= "\r\n";
-        return if length $out > HEAD_BYTES_MAX || utf8::is_utf8($out) && !utf8::downgrade($out, 1);
-        return $out;
-    }
-
     # A whole answer of the server's own, such as to a refused request.
     sub own {
         my ($status, %res) = @_;
-        my $retry = delete $res{retry_after};
-        my $body = "$status" . (defined $REASON{$status} ? " $REASON{$status}" : '') . "\n";
-        my $res = {
-            status => $status, minor => 1, keep_alive => 0, body_len => length $body, %res,
-            headers => ['Content-Type' => 'text/plain', defined $retry ? ('Retry-After' => $retry) : ()],
-        };
-        return head($res) . ($res->{is_head} ? '' : $body);
+        my $body = join(' ', $status, $REASON{$status} // ()) . "\n";
+        my @headers = ('Content-Type' => 'text/plain', $status == 503 ? ('Retry-After' => 1) : ());
+        my $head = head({ status => $status, minor => 1, body_len => length $body, headers => \@headers, %res });
+        return $res{is_head} ? $head : $head . $body;
     }
 
     my @DAY = qw(Sun Mon Tue Wed Thu Fri Sat);
@@ -800,24 +761,23 @@ package Oribi::Pure::Answer 0.100 {
 
 # --- the worker -------------------------------------------------------------------------------------------------------
 
-# A connection is a hash: fh, fd, listener; address and port of the peer; state; in (bytes read and not yet used);
-# parser (state of Head::parse); head, body, temp, left, chunks (of the request); out, source (a file whose rest is sent
-# too: fh, pos, left, and whether before `out`), complete, closes (of the answer); deadline (0: none). Only the worker's
-# loop reads and writes sockets.
+# A connection is a hash: fh, fd, address and port (of the peer); limits (of its listener); state; in (bytes read and
+# not yet used); head, env (of Head::parse); body, temp, left, received, chunks (of the request); out, then source (a
+# file whose bytes follow: fh, pos, left), complete, closes (of the answer); paused (not waited for input); deadline
+# (0: none). Only the worker's loop reads and writes sockets.
 package Oribi::Pure::Worker 0.100 {
     use Errno qw(EAGAIN EWOULDBLOCK EINTR EBADF);
-    use POSIX ();
-    use Scalar::Util ();
-    use Socket ();
 
     use constant {
-        HEAD => 0, BODY => 1, READY => 2, ANSWER => 3, LINGER => 4,
+        HEAD => 0, BODY => 1, LINGER => 2, READY => 3, ANSWER => 4,    # the first three are read
         READ_BYTES => 64 << 10, SMALL_BODY_BYTES => 128 << 10, TICK => 0.25, TURN_MAX => 1, ACCEPT_BATCH => 16,
         BACKLOG_TAKEN => 1024, CLEANUP_MAX => 1024, INTERIM_UNSENT_MAX => 128 << 10, LAST_CALL => 1, LINGER_SILENCE => 2,
         LINGER_MAX => 30, LINGER_BYTES_MAX => 256 << 20, ROOM_IDLE_MIN => 0.1,
     };
-    # A peer that has gone is a result of send(), no signal, where the system has this flag.
-    use constant NOSIGNAL => eval { Socket::MSG_NOSIGNAL() } // 0;
+    # Where the system has these flags, a peer that has gone is no signal, and sockets need not be made non-blocking.
+    # Linux alone is known to heed the second one in both directions.
+    use constant DONTWAIT => $^O eq 'linux' && eval { Socket::MSG_DONTWAIT() } || 0;
+    use constant FLAGS => DONTWAIT | (eval { Socket::MSG_NOSIGNAL() } // 0);
 
     # A Perl cut down to its base (perl-base of Debian) lacks these: then times are told in hundredths of a second, and
     # bodies are always in files.
@@ -834,30 +794,31 @@ package Oribi::Pure::Worker 0.100 {
 
     sub must_wait { return $! == EAGAIN || $! == EWOULDBLOCK || $! == EINTR }
 
-    our $calling;    # worker and connection of the running call: what exit() in it leaves behind
+    our ($serving, $calling);    # worker and connection of the running call: what exit() in it leaves behind
 
-    # Options with numbers in seconds and bytes; app; listeners: { fh, host, port }; alive: the reading end of a pipe
-    # that the parent keeps open, or undef; multiprocess; hooks.
+    # Options with numbers in seconds and bytes; app; listeners: { fh, host, port }; processes, whose signals are
+    # heeded; alive: the reading end of a pipe that the parent keeps open, or undef; multiprocess; on_drain.
     sub new {
         my ($class, %given) = @_;
-        my $options = $given{options};
-        my $self = bless {
-            signals => {}, %given, limits => Oribi::Pure::Head::limits(%$options), conns => {}, ready => [], rmask => '',
-            wmask => '', pid => $$, memory => 0, files => 0, calls => 0, now => clock(), next_tick => 0, listening => 0,
-            second => 0,
-        }, $class;
-        my ($least, $most) = split /\.\./, $options->{requests_max} // 0;
-        $self->{calls_max} = $least + ($most ? int rand($most - $least + 1) : 0);
-        $self->{calls_max} += int rand(1 + $options->{requests_jitter}) if $self->{calls_max};
-        $self->{is_plain} = !$options->{added} && !length($options->{server_header} // '');
-        $self->{ends_at} = $options->{age_max} ? $self->{now} + $options->{age_max} * (1 + rand(0.125)) : 0;
-        $self->{constant} = {
+        my ($options, $now) = ($given{options}, clock());
+        my ($least, $most) = split /\.\./, $options->{requests_max};
+        my $calls_max = $least && $least + int(rand(1 + ($most || $least) - $least)) + int rand(1 + $options->{requests_jitter});
+        my %constant = (
             SCRIPT_NAME => '', 'psgi.version' => [1, 1], 'psgi.url_scheme' => 'http', 'psgi.errors' => \*STDERR,
             'psgi.multithread' => '', 'psgi.run_once' => '', 'psgi.multiprocess' => $given{multiprocess} ? 1 : '',
             'psgi.nonblocking' => '', 'psgi.streaming' => 1, 'psgix.harakiri' => 1, 'psgix.cleanup' => 1,
             'psgix.input.buffered' => 1,
-        };
-        return $self;
+        );
+        for my $listener (@{ $given{listeners} }) {
+            my %base = (%constant, SERVER_NAME => $listener->{host}, SERVER_PORT => $listener->{port});
+            $listener->{limits} = Oribi::Pure::Head::limits(%$options, base => \%base);
+        }
+        return bless {
+            %given, conns => {}, ready => [], rmask => '', wmask => '',
+            pid => $$, memory => 0, files => 0, calls => 0, calls_max => $calls_max, now => $now, next_tick => 0,
+            listening => 0, second => 0, signals => $given{processes}{signals},
+            ends_at => $options->{age_max} ? $now + $options->{age_max} * (1 + rand(0.125)) : 0,
+        }, $class;
     }
 
     # --- the loop ---
@@ -865,18 +826,36 @@ package Oribi::Pure::Worker 0.100 {
     # Serves until it was told to stop and all connections have ended, or shutdown_timeout has passed.
     sub run {
         my ($self) = @_;
-        $SIG{PIPE} = 'IGNORE' if !NOSIGNAL && exists $SIG{PIPE};
+        $serving = $self;
+        $SIG{$_} = sub { } for grep { exists $SIG{$_} } qw(PIPE XFSZ);    # the call that failed says so
         vec($self->{rmask}, fileno $self->{alive}, 1) = 1 if $self->{alive};
         $self->listen_on(1);
-        until ($self->{draining} && (!%{ $self->{conns} } || $self->{now} >= $self->{drain_deadline})) {
-            if (my $c = shift @{ $self->{ready} }) { $self->call($c) if $c->{fh} }
-            else { $self->turn(TURN_MAX) }
-            $self->{on_signal}->($self) if %{ $self->{signals} };
+        my ($conns, $ready, $signals) = @$self{qw(conns ready signals)};
+        until ($self->{draining} && (!%$conns || $self->{now} >= $self->{drain_deadline})) {
+            $self->turn(@$ready ? 0 : TURN_MAX);
+            while (!%$signals && (my $c = shift @$ready)) { $self->call($c) if $c->{fh} }
+            $self->heed if %$signals;
             $self->drain if $self->{stops} && !$self->{draining};
         }
         my $left = keys %{ $self->{conns} };
         Oribi::Pure::say_log(warning => 'shutdown_timeout reached: closing %d connections', $left) if $left;
         $self->drop($_) for values %{ $self->{conns} };
+        return;
+    }
+
+    # Signals that came. INT ends at once, and so does the second TERM of a process that serves alone.
+    sub heed {
+        my ($self) = @_;
+        for my $name ($self->{processes}->take_signals) {
+            if ($name eq 'USR1') { $self->{access_log} = $self->{processes}->open_logs }
+            elsif ($name eq 'INT' || $name ne 'HUP' && $self->{told} && !$self->{alive}) {
+                @$self{qw(draining drain_deadline)} = (1, 1);
+            }
+            elsif ($name ne 'HUP') { $self->{stops} = $self->{told} = 1 }
+            elsif (!$self->{alive}) {
+                Oribi::Pure::say_log(warning => 'a reload needs several processes: start the server anew');
+            }
+        }
         return;
     }
 
@@ -910,44 +889,38 @@ package Oribi::Pure::Worker 0.100 {
     # no code of the application; complete requests are left in {ready}.
     sub turn {
         my ($self, $seconds) = @_;
+        $self->pause($_) for @{ $self->{ready} };
+        $seconds = TICK if $seconds && !$self->{listening};    # no descriptor tells when there is room again
         my $count = select my $readable = $self->{rmask}, my $writable = $self->{wmask}, undef, $seconds;
         my $error = $count < 0 ? $! + 0 : 0;
         $self->{now} = clock();
         if ($count > 0) {
             my $conns = $self->{conns};
             if ($writable =~ tr/\0//c) {
-                my ($bits, $fd) = (unpack('b*', $writable), -1);
-                while (($fd = index $bits, '1', $fd + 1) >= 0) {
-                    $self->flush($conns->{$fd}) if $conns->{$fd};
-                }
+                $self->flush($_) for grep {defined} @$conns{ bits_of($writable) };
             }
-            my ($bits, $fd) = (unpack('b*', $readable), -1);
-            while (($fd = index $bits, '1', $fd + 1) >= 0) {
-                if (my $c = $conns->{$fd}) { $self->readable($c) if vec $self->{rmask}, $fd, 1 }
+            for my $fd (bits_of($readable)) {
+                if (my $c = $conns->{$fd}) { $self->readable($c) if $c->{state} <= LINGER }
                 elsif ($self->{alive} && $fd == fileno $self->{alive}) {
                     vec($self->{rmask}, $fd, 1) = 0;
                     $self->{stops} = $self->{told} = 1;    # the parent has gone
                 }
-                elsif ($self->{listening}) {    # one at a time where siblings wait for connections too
-                    my $most = $self->{multiprocess} ? 1 : ACCEPT_BATCH;
+                elsif ($self->{listening}) {    # several at once where no sibling waits for them, and others wait for us
+                    my $most = $self->{multiprocess} || !%$conns ? 1 : ACCEPT_BATCH;
                     $self->accept_from($_, $most) for grep { fileno($_->{fh}) == $fd } @{ $self->{listeners} };
                 }
             }
-        } elsif ($error == EBADF) {
-            $self->drop_closed;
+        } elsif ($error == EBADF) {    # the application has closed a descriptor that is not its own
+            $self->cut($_, 'its descriptor was closed') for grep { !stat $_->{fh} } values %{ $self->{conns} };
         }
         $self->tick if $self->{now} >= $self->{next_tick};
         return;
     }
 
-    # The application has closed a descriptor that is not its own.
-    sub drop_closed {
-        my ($self) = @_;
-        for my $c (grep { !stat $_->{fh} } values %{ $self->{conns} }) {
-            Oribi::Pure::say_log(error => 'the application has closed the descriptor of a connection');
-            $self->drop($c);
-        }
-        return;
+    sub bits_of {
+        my ($bits, $at, @found) = (unpack('b*', $_[0]), -1);
+        push @found, $at while ($at = index $bits, '1', $at + 1) >= 0;
+        return @found;
     }
 
     # Deadlines are looked at a few times a second: a walk over all connections.
@@ -966,13 +939,9 @@ package Oribi::Pure::Worker 0.100 {
         my $state = $c->{state};
         return $self->refuse($c, 408, 'body_timeout') if $state == BODY;
         return $self->refuse($c, 408, 'head_timeout') if $state == HEAD && $c->{in} ne '';
-        if ($state == HEAD) {    # its next request may have come at this moment
-            $self->readable($c);
-            return if $c->{state} != HEAD || $c->{in} ne '';
-        } elsif ($state == ANSWER) {
-            Oribi::Pure::say_log(info => 'connection of %s closed: write_timeout', $c->{address} // 'a unix socket');
-        }
-        return $self->drop($c);
+        Oribi::Pure::say_log(info => 'connection of %s closed: write_timeout', name_of($c)) if $state == ANSWER;
+        $self->readable($c) if $state == HEAD;    # its next request may have come at this moment
+        return $c->{state} == $state && $c->{in} eq '' && $self->drop($c);
     }
 
     # --- connections ---
@@ -982,10 +951,10 @@ package Oribi::Pure::Worker 0.100 {
         my ($self) = @_;
         my $conns = $self->{conns};
         return 1 if keys %$conns < $self->{options}{connections_max};
-        my @waiting = sort { ($a->{in} ne '') <=> ($b->{in} ne '') || $a->{deadline} <=> $b->{deadline} }
+        my ($first) = sort { ($a->{in} ne '') <=> ($b->{in} ne '') || $a->{deadline} <=> $b->{deadline} }
             grep { $_->{state} == HEAD && $self->{now} - $_->{since} >= ROOM_IDLE_MIN } values %$conns;
-        $self->drop($waiting[0]) if @waiting;
-        return @waiting > 0;
+        $self->drop($first) if $first;
+        return defined $first;
     }
 
     # Each connection may bring one more request: together with those that were called, that is all of requests_max.
@@ -996,6 +965,8 @@ package Oribi::Pure::Worker 0.100 {
 
     sub accept_from {
         my ($self, $listener, $count) = @_;
+        # Without the layer for buffers, which asks each new socket whether it is a terminal; psgix.io gets it.
+        BEGIN { ${^OPEN} = ":unix\0:unix" if $^O ne 'MSWin32' }
         for (1 .. $count) {
             return $self->listen_on(0) if $self->is_spent || !$self->has_room;
             my $from = accept my $fh, $listener->{fh};
@@ -1004,20 +975,16 @@ package Oribi::Pure::Worker 0.100 {
                 Oribi::Pure::say_log(warning => 'a connection cannot be accepted: %s', $!);
                 return $self->listen_on(0);    # until the next tick
             }
-            Oribi::Pure::Processes::unblock($fh);
-            my %base = (%{ $self->{constant} }, SERVER_NAME => $listener->{host}, SERVER_PORT => $listener->{port});
-            if (!$listener->{path}) {
-                setsockopt $fh, Socket::IPPROTO_TCP(), Socket::TCP_NODELAY(), 1;
-                @base{qw(REMOTE_ADDR REMOTE_PORT)} = Oribi::Pure::Processes::address_of($from);
-            }
+            Oribi::Pure::Processes::unblock($fh) if !DONTWAIT;
             my $fd = fileno $fh;
+            my ($address, $port) = $listener->{path} ? () : Oribi::Pure::Processes::address_of($from);
             my $c = $self->{conns}{$fd} = {
-                fh => $fh, fd => $fd, listener => $listener, address => $base{REMOTE_ADDR}, state => HEAD, in => '',
-                parser => { base => \%base }, out => '', requests => 0, held => 0, filed => 0, since => $self->{now},
+                fh => $fh, fd => $fd, address => $address, port => $port, limits => $listener->{limits}, state => HEAD,
+                in => '', out => '', requests => 0, since => $self->{now},
                 deadline => $self->{now} + $self->{options}{idle_timeout},
             };
             Scalar::Util::weaken(my $weak = $c);
-            $base{'psgix.informational'} = sub { $weak && $self->interim($weak, @_) } if $self->{options}{early_hints};
+            $c->{interim} = sub { $weak && $self->interim($weak, @_) } if $self->{options}{early_hints};
             vec($self->{rmask}, $fd, 1) = 1;
             $self->{stops} = 1 if $self->is_spent;
             $self->readable($c);    # most clients send at once
@@ -1032,8 +999,9 @@ package Oribi::Pure::Worker 0.100 {
         vec($self->{rmask}, $c->{fd}, 1) = 0;
         vec($self->{wmask}, $c->{fd}, 1) = 0;
         delete $self->{conns}{ $c->{fd} };
+        $self->listen_on(1) if !$self->{listening} && !$self->{stops} && !$self->{draining};
         $self->release($c);
-        delete $c->{head} if !$calling || $calling->[1] != $c;
+        delete @$c{qw(head env)} if !$calling || $calling != $c;
         close $fh if !$c->{detached};
         return;
     }
@@ -1041,19 +1009,18 @@ package Oribi::Pure::Worker 0.100 {
     # Memory and temporary files of the request and of what is not sent, given back.
     sub release {
         my ($self, $c) = @_;
-        $self->{memory} -= $c->{held};
-        $self->{files} -= $c->{filed};
-        @$c{qw(held filed)} = (0, 0);
-        delete @$c{qw(body temp chunks source)};
+        $self->{memory} -= length($c->{body} // '');
+        $self->{files} -= $c->{filed} // 0;
+        delete @$c{qw(body temp chunks source filed)};
         return;
     }
 
     sub readable {
         my ($self, $c) = @_;
-        return $self->linger($c) if $c->{state} == LINGER;
-        my $n = sysread $c->{fh}, my $bytes, READ_BYTES;    # not into the buffer, which would keep all that room
-        return if !defined $n && must_wait();
-        return $self->drop($c) if !$n;    # a request that ends early is never taken for a whole one
+        my $is_read = defined recv $c->{fh}, my $bytes, READ_BYTES, DONTWAIT;    # a buffer would keep all that room
+        return if !$is_read && must_wait();
+        return $self->drop($c) if !$is_read || $bytes eq '';    # what ends early is never taken for a whole request
+        return $self->linger($c, length $bytes) if $c->{state} == LINGER;
         $c->{in} .= $bytes;
         return $self->take_head($c) if $c->{state} == HEAD;
         $c->{deadline} = $self->{now} + $self->{options}{body_timeout};
@@ -1063,31 +1030,29 @@ package Oribi::Pure::Worker 0.100 {
     # Takes what has been read as far as it goes: to a complete request, a refusal, or the need for more bytes.
     sub take_head {
         my ($self, $c) = @_;
-        my $result = Oribi::Pure::Head::parse($c->{parser}, $self->{limits}, $c->{in}, \$c->{head});
-        return $self->refuse($c, -$result, $c->{parser}{reason}) if $result < 0;
-        if (!$result) {
-            return if $c->{begun};
-            $c->{begun} = $self->{now};    # the head has so long from its first byte on
-            $c->{deadline} = $self->{now} + $self->{options}{head_timeout};
+        my $result = Oribi::Pure::Head::parse($c, $c->{limits}, $c->{in});
+        return $self->refuse($c, -$result, $c->{reason}) if $result < 0;
+        if (!$result) {    # the head has so long from its first byte on
+            $c->{deadline} = $self->{now} + $self->{options}{head_timeout} if !$c->{begun}++;
             return;
         }
         if ($result == length $c->{in}) { $c->{in} = '' }
         else { substr $c->{in}, 0, $result, '' }
+        $c->{is_head} = $c->{env}{REQUEST_METHOD} eq 'HEAD';    # the application may change it
         my $length = $c->{head}{length} or return $self->complete($c);
         @$c{qw(state begun received left body)} = (BODY, $self->{now}, 0, $length, '');
         $c->{deadline} = $self->{now} + $self->{options}{body_timeout};
-        $c->{chunks} = Oribi::Pure::Chunked->new($self->{limits}) if $length < 0;
+        $c->{chunks} = Oribi::Pure::Chunked->new($c->{limits}) if $length < 0;
         $self->take_body($c);
         # A client that has begun its body does not wait for this. The line fits into any socket's buffer.
         my $waits = $c->{fh} && $c->{state} == BODY && $c->{head}{expect} && !$c->{received} && $c->{in} eq '';
-        send $c->{fh}, "HTTP/1.1 100 Continue\r\n\r\n", NOSIGNAL if $waits;
+        send $c->{fh}, "HTTP/1.1 100 Continue\r\n\r\n", FLAGS if $waits;
         return;
     }
 
     # A complete request: nothing more is read before its answer is sent.
     sub complete {
         my ($self, $c) = @_;
-        vec($self->{rmask}, $c->{fd}, 1) = 0;
         @$c{qw(state deadline)} = (READY, 0);
         my $max = $self->{options}{queue_max};
         return $self->refuse($c, 503, 'queue_max') if $max && @{ $self->{ready} } >= $max;
@@ -1095,53 +1060,17 @@ package Oribi::Pure::Worker 0.100 {
         return;
     }
 
+    # What has more to read must not end each wait at once.
+    sub pause {
+        my ($self, $c) = @_;
+        vec($self->{rmask}, $c->{fd}, 1) = 0;
+        return $c->{paused} = 1;
+    }
+
     # --- bodies of requests ---
-
-    # Does a body of this length belong into a file? Beside the limit of one, all bodies together have theirs.
-    sub wants_file {
-        my ($self, $length) = @_;
-        my ($max, $all) = @{ $self->{options} }{qw(body_memory_max buffers_memory_max)};
-        return $length > $max || $length > SMALL_BODY_BYTES && $all && $self->{memory} + $length > $all * 3 / 4;
-    }
-
-    # Appends to the body. False when the request was refused for it.
-    sub store {
-        my ($self, $c, $bytes) = @_;
-        if (!$c->{temp}) {
-            $c->{body} .= $bytes;
-            $self->{memory} += length $bytes;
-            $c->{held} += length $bytes;
-            my $length = $c->{head}{length} > $c->{held} ? $c->{head}{length} : $c->{held};
-            return 1 if !$self->wants_file($length);
-            $c->{temp} = temp_file();
-            $self->{memory} -= $c->{held};
-            $c->{held} = 0;
-            $bytes = delete $c->{body};
-        }
-        my $reason = $c->{temp} ? $self->keep($c, $c->{temp}, $bytes) : "no temporary file: $!";
-        return 1 if !$reason;
-        my $status = $!{ENOSPC} ? 507 : 503;
-        return $self->refuse($c, 503, $reason) if $reason eq 'buffers_file_max';
-        Oribi::Pure::say_log(error => 'a body cannot be stored: %s', $reason);
-        return $self->refuse($c, $status, 'storage');
-    }
-
-    sub temp_file { open my $fh, '+>', undef or return; binmode $fh; return $fh }
-
-    # Writes to a temporary file of the connection. Returns why it cannot, or nothing.
-    sub keep {
-        my ($self, $c, $fh, $bytes) = @_;
-        my ($n, $max) = (length $bytes, $self->{options}{buffers_file_max});
-        return 'buffers_file_max' if $max && $self->{files} + $n > $max;
-        return "temporary file: $!" if $n && (syswrite($fh, $bytes) // -1) != $n;
-        $self->{files} += $n;
-        $c->{filed} += $n;
-        return;
-    }
 
     sub take_body {
         my ($self, $c) = @_;
-        my $options = $self->{options};
         my $content;
         if (my $chunks = $c->{chunks}) {
             $content = $chunks->decode(\$c->{in});
@@ -1153,92 +1082,124 @@ package Oribi::Pure::Worker 0.100 {
         $c->{received} += length $content;
         $self->store($c, $content) or return;
         return $self->complete($c) if $c->{chunks} ? $c->{chunks}{done} : !$c->{left};
+        my ($least, $wait) = @{ $self->{options} }{qw(body_rate_min body_timeout)};
         my $seconds = $self->{now} - $c->{begun};
-        return if !$options->{body_rate_min} || $seconds <= $options->{body_timeout};
-        return $self->refuse($c, 408, 'body_rate_min') if $c->{received} < $seconds * $options->{body_rate_min};
+        $self->refuse($c, 408, 'body_rate_min') if $seconds > $wait && $c->{received} < $seconds * $least;
         return;
+    }
+
+    # Appends to the body. False when the request was refused for it.
+    sub store {
+        my ($self, $c, $bytes) = @_;
+        if (!$c->{temp}) {
+            $c->{body} .= $bytes;
+            $self->{memory} += length $bytes;
+            my ($max, $all) = @{ $self->{options} }{qw(body_memory_max buffers_memory_max)};
+            my $length = $c->{left} > 0 ? $c->{head}{length} : length $c->{body};
+            my $is_much = $all && $length > SMALL_BODY_BYTES && $self->{memory} + $length > $all * 3 / 4;
+            return 1 if $length <= $max && !$is_much;
+            $self->{memory} -= length $c->{body};
+            $bytes = delete $c->{body};
+            $c->{temp} = temp_file();
+        }
+        my $reason = $self->keep($c, $c->{temp}, $bytes) // return 1;
+        my $status = $!{ENOSPC} ? 507 : 503;
+        Oribi::Pure::say_log(error => 'a body cannot be stored: %s', $reason) if $reason ne 'buffers_file_max';
+        return $self->refuse($c, $reason eq 'buffers_file_max' ? (503, $reason) : ($status, 'storage'));
+    }
+
+    sub temp_file { open my $fh, '+>', undef or return; binmode $fh; return $fh }
+
+    # Writes to a temporary file of the connection. Returns why it cannot, or nothing.
+    sub keep {
+        my ($self, $c, $fh, $bytes) = @_;
+        my ($n, $max) = (length $bytes, $self->{options}{buffers_file_max});
+        return 'buffers_file_max' if $max && $self->{files} + $n > $max;
+        return "temporary file: $!" if !$fh || $n && (syswrite($fh, $bytes) // -1) != $n;
+        $self->{files} += $n;
+        $c->{filed} += $n;
+        return undef;    ## no critic: a list would be no result
     }
 
     # --- output ---
 
-    # The server's own answer to a request that never reaches the application; then the connection ends.
+    sub name_of { my ($c) = @_; return $c->{address} // 'a unix socket' }
+
+    # The server's own answer to a request that never reaches the application; then the connection ends. Returns 0.
     sub refuse {
         my ($self, $c, $status, $reason) = @_;
         if ($status != 408 || $c->{state} == BODY) {
-            my $name = $c->{address} // 'a unix socket';
-            Oribi::Pure::say_log(warning => 'request from %s refused with %d: %s', $name, $status, $reason);
+            Oribi::Pure::say_log(warning => 'request from %s refused with %d: %s', name_of($c), $status, $reason);
         }
-        my $is_head = $c->{state} == HEAD ? $c->{in} =~ /\A(?:\r\n){0,2}HEAD / : is_head($c);
-        return $self->own_answer($c, $status, is_head => $is_head, $status == 503 ? (retry_after => 1) : ());
+        $c->{is_head} = $c->{in} =~ /\A(?:\r\n){0,2}HEAD / if $c->{state} == HEAD;
+        return $self->own_answer($c, $status);
     }
 
-    sub is_head { my ($c) = @_; return $c->{head} && $c->{head}{env}{REQUEST_METHOD} eq 'HEAD' }
-
-    # Returns 0.
     sub own_answer {
-        my ($self, $c, $status, %more) = @_;
-        my $options = $self->{options};
+        my ($self, $c, $status) = @_;
         $self->release($c);
         @$c{qw(state closes lingers complete)} = (ANSWER, 1, 1, 1);
-        vec($self->{rmask}, $c->{fd}, 1) = 0;
-        $c->{out} .= Oribi::Pure::Answer::own(
-            $status, date => $self->date, server => $options->{server_header}, added => $options->{added}, %more,
-        );
-        $self->log_access($c, $status, 0) if $self->{access_log};
+        my @given = (is_head => $c->{is_head}, date => $self->date, server => $self->{options}{server_header});
+        $c->{out} .= Oribi::Pure::Answer::own($status, @given);
+        $self->log_access($c, $status, 0, $c->{env} || {}) if $self->{access_log};
         $self->flush($c);
         return 0;
     }
 
-    # Sends what the socket takes; what is left is sent when it is writable. The rest of a complete answer that is sent
-    # begins the next request, or the end.
+    # Sends what the socket takes, of a file piece by piece; what is left is sent when it is writable. When all of a
+    # complete answer is sent, the next request begins, or the end.
     sub flush {
         my ($self, $c) = @_;
-        while (1) {
-            my $source = $c->{source};
-            my $reads = $source && ($source->{is_first} || $c->{out} eq '');
-            last if !$reads && $c->{out} eq '';
-            my $piece;
-            if ($reads) {    # a file is read piece by piece, as the client takes it
+        return if !$c->{fh};    # the client went during the call
+        while ($c->{out} ne '' || $c->{source}) {
+            if ($c->{out} eq '') {
+                my $source = $c->{source};
                 sysseek $source->{fh}, $source->{pos}, 0;
                 my $want = $source->{left} < READ_BYTES ? $source->{left} : READ_BYTES;
-                return $self->cut($c, 'its file has become shorter') if !sysread $source->{fh}, $piece, $want;
-            }
-            my $n = send $c->{fh}, $reads ? $piece : $c->{out}, NOSIGNAL;
-            if (!defined $n) {
-                next if $! == EINTR;
-                return $self->drop($c) if $! != EAGAIN && $! != EWOULDBLOCK;
-                vec($self->{wmask}, $c->{fd}, 1) = 1;
-                $c->{deadline} = $self->{now} + $self->{options}{write_timeout} if !$c->{deadline} || $c->{took};
-                $c->{took} = 0;
-                return;
-            }
-            $c->{took} = 1;
-            if ($reads) {
+                my $n = sysread $source->{fh}, $c->{out}, $want or return $self->cut($c, 'its file has become shorter');
                 $source->{pos} += $n;
                 delete $c->{source} if !($source->{left} -= $n);
             }
-            elsif ($n == length $c->{out}) { $c->{out} = '' }
-            else { substr $c->{out}, 0, $n, '' }
+            my $n = send $c->{fh}, $c->{out}, FLAGS;
+            if (defined $n) {
+                $c->{took} = 1;
+                if ($n == length $c->{out}) { $c->{out} = '' }
+                else { substr $c->{out}, 0, $n, '' }
+            } elsif ($! != EINTR) {
+                return $self->drop($c) if !must_wait();
+                vec($self->{wmask}, $c->{fd}, 1) = 1;
+                $c->{deadline} = $self->{now} + $self->{options}{write_timeout} if !$c->{deadline} || $c->{took};
+                $c->{took} = 0;
+                $self->pause($c);
+                return;
+            }
         }
-        vec($self->{wmask}, $c->{fd}, 1) = 0;
-        $c->{deadline} = 0;
-        return $self->next_request($c) if $c->{complete};
-        return;
+        if ($c->{paused}) {
+            vec($self->{wmask}, $c->{fd}, 1) = 0;
+            $c->{deadline} = 0;
+        }
+        return $c->{complete} && $self->next_request($c);
     }
 
     # Sends, and moves what one connection should not keep in memory to a temporary file.
     sub push_out {
         my ($self, $c) = @_;
         $self->flush($c);
-        return if length $c->{out} <= $self->{options}{response_memory_max} || !$c->{fh};
-        my $spill = $c->{source} //= { fh => temp_file(), pos => 0, left => 0, is_first => 1 };
-        return $self->cut($c, "no temporary file: $!") if !$spill->{fh};
-        sysseek $spill->{fh}, $spill->{pos} + $spill->{left}, 0;
-        my $reason = $self->keep($c, $spill->{fh}, $c->{out});
-        return $self->cut($c, $reason) if $reason;
-        $spill->{left} += length $c->{out};
+        return if !$c->{fh} || $c->{source} || length $c->{out} <= $self->{options}{response_memory_max};
+        $c->{source} = { fh => temp_file(), pos => 0, left => 0 };
+        my $bytes = $c->{out};
         $c->{out} = '';
-        return;
+        return $self->add($c, $bytes);
+    }
+
+    # Puts bytes behind what is not sent yet.
+    sub add {
+        my ($self, $c, $bytes) = @_;
+        my $file = $c->{source} or return $c->{out} .= $bytes;
+        sysseek $file->{fh}, $file->{pos} + $file->{left}, 0 if $file->{fh};
+        my $reason = $self->keep($c, $file->{fh}, $bytes);
+        return $self->cut($c, $reason) if defined $reason;
+        return $file->{left} += length $bytes;
     }
 
     # Ends an answer so that nobody takes it for whole.
@@ -1253,27 +1214,24 @@ package Oribi::Pure::Worker 0.100 {
         my ($self, $c) = @_;
         $self->release($c) if defined $c->{body} || $c->{filed};
         my $now = $self->{now};
-        vec($self->{rmask}, $c->{fd}, 1) = 1;
+        vec($self->{rmask}, $c->{fd}, 1) = 1 if $c->{paused};
+        $c->{paused} = 0;
         if ($c->{closes}) {
             return $self->drop($c) if !$c->{lingers} && $c->{in} eq '' && !($c->{head} && $c->{head}{keep_alive});
             shutdown $c->{fh}, 1;
             @$c{qw(state in deadline linger_end lingered)} = (LINGER, '', $now + LINGER_SILENCE, $now + LINGER_MAX, 0);
             return;
         }
-        delete @$c{qw(head begun complete took)};
         my $rest = $self->{draining} ? LAST_CALL : $self->{options}{idle_timeout};
-        @$c{qw(state since deadline)} = (HEAD, $now, $now + $rest);
-        return $self->take_head($c) if $c->{in} ne '';
-        return;
+        @$c{qw(state since deadline begun complete head env)} = (HEAD, $now, $now + $rest, 0, 0, undef, undef);
+        return $c->{in} ne '' && $self->take_head($c);
     }
 
     # Reads and forgets, so that no reset overtakes the last answer.
     sub linger {
-        my ($self, $c) = @_;
-        my $n = sysread $c->{fh}, my $ignored, READ_BYTES;
-        return if !defined $n && must_wait();
-        return $self->drop($c) if !$n || ($c->{lingered} += $n) > LINGER_BYTES_MAX || $self->{now} >= $c->{linger_end};
+        my ($self, $c, $n) = @_;
         $c->{deadline} = $self->{now} + LINGER_SILENCE;
+        $self->drop($c) if ($c->{lingered} += $n) > LINGER_BYTES_MAX || $self->{now} >= $c->{linger_end};
         return;
     }
 
@@ -1282,8 +1240,7 @@ package Oribi::Pure::Worker 0.100 {
         my ($self) = @_;
         my $time = time;
         return $self->{date} if $time == $self->{second};
-        $self->{second} = $time;
-        delete $self->{log_time};
+        @$self{qw(second log_time)} = ($time, undef);
         return $self->{date} = Oribi::Pure::Answer::date_of($time);
     }
 
@@ -1291,175 +1248,168 @@ package Oribi::Pure::Worker 0.100 {
 
     sub line_of {
         my ($c) = @_;
-        my $env = $c->{head} && $c->{head}{env} or return 'a request';
-        return join ' ', map { $_ // '' } @$env{qw(REQUEST_METHOD REQUEST_URI)};
+        return $c->{env} ? join ' ', @{ $c->{env} }{qw(REQUEST_METHOD REQUEST_URI)} : 'a request';
+    }
+
+    # Runs code of the application: true and what it gives, or false and the error. A process that it has forked ends
+    # here, as a script does.
+    sub attempt {
+        my ($self, $code, @arguments) = @_;
+        my $result;
+        my $lived = eval { $result = $code->(@arguments); 1 };
+        my $error = $@;
+        exit($lived ? 0 : 255) if $$ != $self->{pid};
+        $self->{now} = clock();
+        return ($lived, $lived ? $result : eval {"$error"} // 'an exception without text');
     }
 
     # Builds the environment, calls the application, answers, and does what comes after an answer.
     sub call {
         my ($self, $c) = @_;
-        my $env = $c->{head}{env};
+        my $env = $c->{env};
         if (index($env->{PATH_INFO}, '%') >= 0) {
-            my $path = Oribi::Pure::Head::decoded($env->{PATH_INFO});
-            return $self->refuse($c, 400, 'bad escape in the path') if !defined $path;
-            $env->{PATH_INFO} = $path;
+            $env->{PATH_INFO} = Oribi::Pure::Head::decoded($env->{PATH_INFO})
+                // return $self->refuse($c, 400, 'bad escape in the path');
         }
         $c->{requests}++;
         $self->{calls}++;
-        @$c{qw(state answered complete status bytes failed looked_at)} = (ANSWER, 0, 0, 0, 0, 0, 0);
-        if (my $path = $self->{options}{health}) {
-            return $self->health($c) if $env->{PATH_INFO} eq $path && $env->{REQUEST_METHOD} =~ /\A(?:GET|HEAD)\z/;
-        }
-        $self->fill_env($c, $env);
-        $calling = [$self, $c];    # not local: exit() would undo that before END blocks run
-        my $res;
-        my $lived = eval { $res = $self->{app}->($env); 1 };
-        my $error = $@;
-        exit($lived ? 0 : 255) if $$ != $self->{pid};    # a process that the application has forked ends as a script does
-        $self->{now} = clock();
+        @$c{qw(state answered complete failed looked_at status)} = (ANSWER, 0, 0, 0, 0, 0);
+        my ($input, $handlers) = ($self->{nothing}, []);    # a handle that no application has closed serves all requests
+        $input = $self->input_of($c) if $c->{temp} || defined $c->{body} || !$input || !defined fileno $input;
+        @$env{qw(psgi.input psgix.cleanup.handlers)} = ($input, $handlers);
+        @$env{qw(REMOTE_ADDR REMOTE_PORT)} = @$c{qw(address port)} if defined $c->{address};
+        $env->{'psgix.informational'} = $c->{interim} if $c->{interim};
+        tie $env->{'psgix.io'}, 'Oribi::Pure::Socket', $c;
+        $self->add_extras($c, $env) if $c->{chunks} || $c->{in} ne '';
+        $calling = $c;    # not local: exit() would undo that before END blocks run
+        my ($lived, $res) = $self->attempt($self->{app}, $env);
         $self->{stops} = 1 if $env->{'psgix.harakiri.commit'};
-        if (!$lived) { $self->died($c, $error) }
-        elsif (ref $res eq 'ARRAY') { $self->answer_with($c, $res) }
-        elsif ((Scalar::Util::reftype($res) // '') eq 'CODE') { $self->answer_later($c, $res) }
+        if (!$lived) { $self->died($c, $res) }
+        elsif (ref $res ne 'ARRAY' && (Scalar::Util::reftype($res) // '') eq 'CODE') { $self->answer_later($c, $res) }
         else { $self->answer_with($c, $res) }
-        return $self->after($c, $env);
+        $self->log_access($c, @$c{qw(status bytes)}, $env) if $self->{access_log} && $c->{status};
+        untie $env->{'psgix.io'};
+        $self->clean_up($c, $env) if @$handlers || ($env->{'psgix.cleanup.handlers'} // 0) != $handlers;
+        delete @$c{qw(head env)} if !$c->{fh};
+        $self->{stops} = 1 if $env->{'psgix.harakiri.commit'} || $self->{calls_max} && $self->is_spent;
+        $calling = undef;
+        return;
     }
 
-    # The part that is of this request alone.
-    sub fill_env {
+    # What few requests have.
+    sub add_extras {
         my ($self, $c, $env) = @_;
-        if ($c->{chunks}) {
-            delete $env->{HTTP_TRANSFER_ENCODING};
-            $env->{CONTENT_LENGTH} = $c->{received};
-            my ($trailers) = $c->{chunks}->trailers;
-            $env->{'oribi.trailers'} = $trailers if %$trailers;
-        }
-        my $input = $c->{temp};
-        if ($input || !$HAS_SCALAR) {
-            $input ||= temp_file() || die "psgi.input: $!";
-            syswrite $input, $c->{body} if length($c->{body} // '');
-            sysseek $input, 0, 0;
-            seek $input, 0, 0;
-        } else {
-            open $input, '<', \($c->{body} // '') or die "psgi.input: $!";
-        }
-        $env->{'psgi.input'} = $input;
-        $env->{'psgix.cleanup.handlers'} = [];
-        tie $env->{'psgix.io'}, 'Oribi::Pure::Socket', $c;
         $env->{'oribi.unread'} = $c->{in} if $c->{head}{upgrade} && $c->{in} ne '';
+        my $chunks = $c->{chunks} or return;
+        delete $env->{HTTP_TRANSFER_ENCODING};
+        $env->{CONTENT_LENGTH} = $c->{received};
+        my ($trailers) = $chunks->trailers;
+        $env->{'oribi.trailers'} = $trailers if %$trailers;
         return;
+    }
+
+    sub input_of {
+        my ($self, $c) = @_;
+        my ($input, $body) = ($c->{temp}, $c->{body} // '');
+        if (!$input && $HAS_SCALAR) {
+            open $input, '<', \$body or die "psgi.input: $!";
+            return $body eq '' ? $self->{nothing} = $input : $input;
+        }
+        $input ||= temp_file() || die "psgi.input: $!";
+        syswrite $input, $body;
+        sysseek $input, 0, 0;
+        seek $input, 0, 0;
+        return $input;
     }
 
     sub interim {
         my ($self, $c, $status, $headers) = @_;
-        return if !$c->{fh} || $c->{state} != ANSWER || $c->{answered} || !$c->{head}{minor} || length $c->{out} > INTERIM_UNSENT_MAX;
+        return if !$c->{fh} || $c->{state} != ANSWER || $c->{answered} || !$c->{head}{minor};
+        return if length $c->{out} > INTERIM_UNSENT_MAX;
         $c->{out} .= Oribi::Pure::Answer::interim($status, $headers || []) // die "bad interim answer\n";
         return $self->flush($c);
     }
 
-    sub health {
-        my ($self, $c) = @_;
-        my ($status, $text) = $self->{stops} ? (503, "stopping\n") : (200, "ok\n");
-        return $self->whole($c, $status, ['Content-Type' => 'text/plain'], $text);
-    }
-
-    sub died {
-        my ($self, $c, $error) = @_;
-        return if $c->{failed};    # the answer was refused, and that was logged
-        $error = eval {"$error"} // 'an exception without text';
-        Oribi::Pure::say_log(error => '%s: the application died: %s', line_of($c), $error);
-        return $self->fail($c);
-    }
-
-    # 500, or the end of an answer that has begun.
+    # What the application did wrong: 500, or the end of an answer that has begun. Returns nothing.
     sub fail {
-        my ($self, $c) = @_;
-        return if !$c->{fh} || $c->{failed};
-        return $self->drop($c) if $c->{answered};
-        @$c{qw(answered failed)} = (1, 1);
-        $self->own_answer($c, 500, is_head => is_head($c));
+        my ($self, $c, $what) = @_;
+        return if $c->{failed}++;
+        Oribi::Pure::say_log(error => '%s: %s', line_of($c), $what);
+        return $self->drop($c) if !$c->{fh} || $c->{answered};
+        $c->{answered} = 1;
+        $self->own_answer($c, 500);
         return;
     }
 
-    sub bad {
-        my ($self, $c, $reason) = @_;
-        Oribi::Pure::say_log(error => '%s: bad response: %s', line_of($c), $reason);
-        return $self->fail($c);
-    }
+    sub bad { my ($self, $c, $reason) = @_; return $self->fail($c, "bad response: $reason") }
+    sub died { my ($self, $c, $error) = @_; return $self->fail($c, "the application died: $error") }
 
     # A delayed answer: code that gives one to the code that it gets.
     sub answer_later {
         my ($self, $c, $res) = @_;
         my $writer;
-        my $lived = eval {
-            $res->(sub {
-                my ($given) = @_;
-                die "the response was given already\n" if $c->{answered};
-                return $writer = $self->answer_with($c, $given, 1);
-            });
-            1;
-        };
-        my $error = $@;
-        exit($lived ? 0 : 255) if $$ != $self->{pid};
-        $self->{now} = clock();
+        my ($lived, $error) = $self->attempt($res, sub {
+            die "the response was given already\n" if $c->{answered};
+            $writer = $self->answer_with($c, $_[0], 1);
+            return ref $writer ? $writer : undef;    ## no critic: a list would be no result
+        });
         return if !$c->{fh};
         return $self->died($c, $error) if !$lived;
-        if (!$c->{answered}) {
-            return $self->bad($c, 'no response was given') if !$c->{looked_at};
-            $c->{detached} = 1;    # the socket is the application's from now on
-            return $self->drop($c);
-        }
-        return $self->cut($c, 'the writer was not closed') if $writer && !$writer->{closed};
-        return;
+        return ref $writer && !$writer->{closed} && $self->cut($c, 'the writer was not closed') if $c->{answered};
+        return $self->bad($c, 'no response was given') if !$c->{looked_at};
+        $c->{detached} = 1;    # the socket is the application's from now on
+        return $self->drop($c);
     }
 
     sub answer_with {
         my ($self, $c, $res, $may_stream) = @_;
-        return $self->bad($c, 'it is no reference to an array') if (Scalar::Util::reftype($res) // '') ne 'ARRAY';
+        return $self->bad($c, 'it is no reference to an array') if ref $res ne 'ARRAY' && !is_list($res);
         my ($status, $headers, $body) = @$res;
-        my $is_list = (Scalar::Util::reftype($headers) // '') eq 'ARRAY';
-        return $self->bad($c, 'the headers are no reference to an array') if !$is_list;
-        $status = Oribi::Pure::Answer::status_of($status);
+        return $self->bad($c, 'the headers are no reference to an array') if ref $headers ne 'ARRAY' && !is_list($headers);
         if (ref $body eq 'ARRAY') {
             no warnings 'uninitialized';
             return $self->whole($c, $status, $headers, @$body == 1 ? "$body->[0]" : join '', @$body);
         }
-        return $self->stream($c, $status, $headers) if $may_stream && @$res == 2;
-        my $is_handle = Scalar::Util::blessed($body) ? $body->can('getline') : ref $body eq 'GLOB';
+        if ($may_stream && @$res == 2) {
+            $self->begin($c, $status, $headers, -1) or die "the response was refused, see the log\n";
+            $self->flush($c);
+            return bless { worker => $self, conn => $c, pid => $$ }, 'Oribi::Pure::Writer';
+        }
+        my $is_handle = Scalar::Util::blessed($body) && $body->can('getline');
         return $self->handle($c, $status, $headers, $body) if $is_handle || (Scalar::Util::reftype($body) // '') eq 'GLOB';
         return $self->bad($c, 'the body is neither a list nor a handle');
     }
 
-    # Does the connection stay, if the answer allows it?
+    sub is_list { return (Scalar::Util::reftype($_[0]) // '') eq 'ARRAY' }
+
+    # Does the connection stay, if the answer allows it? Not when the application has kept the socket: two others hold
+    # it, of which one is not counted, the connection and the value in the environment.
     sub may_keep {
         my ($self, $c) = @_;
         my $max = $self->{options}{keepalive_requests_max};
-        $self->{on_signal}->($self) if %{ $self->{signals} };    # a stop that came during the call
-        return $c->{head}{keep_alive} && !$self->{stops} && !($max && $c->{requests} >= $max) && !is_held($c);
+        $self->heed if %{ $self->{signals} };    # a stop that came during the call
+        my $is_held = $c->{looked_at} && $c->{fh} && &Internals::SvREFCNT($c->{fh}) > 1;
+        return $c->{head}{keep_alive} && !$self->{stops} && !($max && $c->{requests} >= $max) && !$is_held;
     }
 
-    # The head of an answer, or undef after a 500.
-    sub head_of {
+    # Begins an answer whose content goes through put(), its end through finish(). Returns what Answer::head() says, or
+    # nothing after a 500.
+    sub begin {
         my ($self, $c, $status, $headers, $length, $unframed) = @_;
-        my ($head, $options) = ($c->{head}, $self->{options});
-        my $keeps = $self->may_keep($c);
         my $res = {
-            status => $status, headers => $headers, minor => $head->{minor}, is_head => is_head($c), keep_alive => $keeps,
-            body_len => $length, date => $self->date, server => $options->{server_header}, added => $options->{added},
-            unframed => $unframed,
+            status => Oribi::Pure::Answer::status_of($status), headers => $headers, minor => $c->{head}{minor}, is_head => $c->{is_head},
+            keep_alive => $self->may_keep($c), body_len => $length, date => $self->date, unframed => $unframed,
+            server => $self->{options}{server_header},
         };
-        my $bytes = Oribi::Pure::Answer::head($res);
-        return $self->bad($c, $res->{reason}) // () if !defined $bytes;
+        my $bytes = Oribi::Pure::Answer::head($res) // return $self->bad($c, $res->{reason});
         if (my $mended = $res->{mended}) {
             Oribi::Pure::say_log(warning => '%s: headers put right: %s', line_of($c), join ', ', sort keys %$mended);
         }
-        @$c{qw(answered status closes)} = (1, $status, $res->{closes});
-        return ($bytes, $res);
+        @$c{qw(answered status closes framing length given bytes)} = (1, @$res{qw(status closes framing length)}, 0, 0);
+        $c->{unframe} = $res->{framed} ? unframer() : undef;
+        $c->{out} .= $bytes;
+        return $res;
     }
-
-    # Has the application kept the socket? Then the connection ends with this answer. Two others hold it, of which one
-    # is not counted: the connection and the value in the environment.
-    sub is_held { my ($c) = @_; return $c->{looked_at} && &Internals::SvREFCNT($c->{fh}) > 1 }
 
     # Content that the application has framed itself is taken out of its chunks; the server frames anew.
     sub unframer { return Oribi::Pure::Chunked->new({ body_bytes_max => 1 << 52, fields_max => 256 }) }
@@ -1471,76 +1421,58 @@ package Oribi::Pure::Worker 0.100 {
         return $chunks->{status} || $bytes ne '' ? undef : $content;
     }
 
-    # An answer whose body is there. What is longer than Content-Length says is cut; what is shorter ends with the
-    # connection.
+    # An answer whose body is there.
     sub whole {
         my ($self, $c, $status, $headers, $content) = @_;
         return $self->bad($c, 'characters above 255') if utf8::is_utf8($content) && !utf8::downgrade($content, 1);
-        if ($self->{is_plain} && $c->{head}{minor} && !is_head($c)) {
+        if ($c->{head}{minor} && !$c->{is_head} && !length $self->{options}{server_header}) {
             my ($length, $closes) = (length $content, !$self->may_keep($c));
             my $bytes = Oribi::Pure::Answer::usual($status, $headers, $length, $self->date, $closes);
             if (defined $bytes) {
-                $c->{out} .= $bytes;
-                $c->{out} .= $content;
+                $bytes .= $content;
                 @$c{qw(answered status closes bytes complete)} = (1, $status, $closes, $length, 1);
-                return $self->push_out($c);
+                my $n = $c->{out} eq '' && $c->{fh} && send($c->{fh}, $bytes, FLAGS) || 0;
+                return $self->next_request($c) if $n == length $bytes;
+                $c->{out} .= substr $bytes, $n;
+                return $self->push_out($c);    # which meets an error of send() again
             }
         }
-        my ($bytes, $res) = $self->head_of($c, $status, $headers, length $content) or return;
-        if ($res->{framed}) {
-            my $chunks = unframer();
+        my $before = length $c->{out};
+        my $res = $self->begin($c, $status, $headers, length $content) or return;
+        if (my $chunks = delete $c->{unframe}) {
+            substr $c->{out}, $before, length $c->{out}, '';
             $content = unframed($chunks, $content);
             $c->{answered} = 0;
             return $self->bad($c, 'its chunks are malformed') if !defined $content || !$chunks->{done};
-            ($bytes, $res) = $self->head_of($c, $status, $headers, length $content, 1) or return;
+            $self->begin($c, $status, $headers, length $content, 1) or return;
         }
-        $c->{out} .= $bytes;
-        if ($res->{framing} ne 'none') {
-            my ($n, $length) = (length $content, $res->{length});
-            if ($res->{framing} eq 'length' && $n != $length) {
-                my $said = sprintf 'the body has %d bytes, its Content-Length is %d', $n, $length;
-                Oribi::Pure::say_log(error => '%s: %s', line_of($c), $said);
-                if ($n > $length) { substr $content, $length, $n, '' }
-                else { @$c{qw(closes lingers)} = (1, 1) }
-            }
-            $c->{bytes} = length $content;
-            $c->{out} .= $content;
-        }
-        $c->{complete} = 1;
-        return $self->push_out($c);
+        $self->put($c, $content);
+        return $self->finish($c);
     }
 
-    # The writing side of an answer whose length is not known beforehand. Content goes through write_content(), the end
-    # through end_content().
-    sub stream {
-        my ($self, $c, $status, $headers, $length) = @_;
-        my ($bytes, $res) = $self->head_of($c, $status, $headers, $length // -1);
-        die "the response was refused, see the log\n" if !defined $bytes;
-        @$c{qw(framing length)} = @$res{qw(framing length)};
-        $c->{unframe} = $res->{framed} ? unframer() : undef;
-        $c->{out} .= $bytes;
-        $self->flush($c);
-        return bless { worker => $self, conn => $c, pid => $$ }, 'Oribi::Pure::Writer';
-    }
-
-    sub write_content {
+    # Puts content behind what is not sent yet; what is longer than Content-Length says is cut.
+    sub put {
         my ($self, $c, $content) = @_;
         $content = "$content";
         die "characters above 255\n" if utf8::is_utf8($content) && !utf8::downgrade($content, 1);
         $content = unframed($c->{unframe}, $content) // die "its chunks are malformed\n" if $c->{unframe};
+        $c->{given} += length $content;
         return if $content eq '' || $c->{framing} eq 'none';
         $content = substr $content, 0, $c->{length} - $c->{bytes} if $c->{framing} eq 'length';
         $c->{bytes} += length $content;
-        $c->{out} .= $c->{framing} eq 'chunked' ? sprintf("%x\r\n", length $content) . $content . "\r\n" : $content;
-        return;
+        return $self->add($c, $c->{framing} eq 'chunked' ? sprintf("%x\r\n%s\r\n", length $content, $content) : $content);
     }
 
-    sub end_content {
+    # What is shorter than its Content-Length ends with the connection.
+    sub finish {
         my ($self, $c) = @_;
         return $self->cut($c, 'its chunks are malformed') if $c->{unframe} && !delete($c->{unframe})->{done};
-        my $is_short = $c->{framing} eq 'length' && $c->{bytes} < $c->{length};
-        return $self->cut($c, 'the body is shorter than its Content-Length') if $is_short;
-        $c->{out} .= "0\r\n\r\n" if $c->{framing} eq 'chunked';
+        if ($c->{framing} eq 'length' && $c->{given} != $c->{length}) {
+            my @said = (line_of($c), @$c{qw(given length)});
+            Oribi::Pure::say_log(error => '%s: the body has %d bytes, its Content-Length is %d', @said);
+            @$c{qw(closes lingers)} = (1, 1) if $c->{bytes} < $c->{length};
+        }
+        $self->add($c, "0\r\n\r\n") if $c->{framing} eq 'chunked';
         $c->{complete} = 1;
         return $self->push_out($c);
     }
@@ -1549,26 +1481,21 @@ package Oribi::Pure::Worker 0.100 {
     # it.
     sub handle {
         my ($self, $c, $status, $headers, $body) = @_;
-        my $lived = eval {
-            my $file = plain_file($body);
-            my $writer = eval { $self->stream($c, $status, $headers, $file ? $file->{left} : -1) };
-            if ($writer && $c->{framing} eq 'none') {
-                delete $c->{unframe};
-                $self->end_content($c);
-            } elsif ($writer && $file && $c->{framing} eq 'length' && $c->{length} == $file->{left}) {
-                @$c{qw(bytes source complete)} = ($file->{left}, $file, 1);
-                $self->flush($c) if $c->{fh};
-            } elsif ($writer) {
-                $self->send_lines($c, $body);
+        my $file = eval { plain_file($body) };
+        my ($lived, $error) = $self->attempt(sub {
+            $self->begin($c, $status, $headers, $file ? $file->{left} : -1) or return;
+            if ($c->{framing} eq 'none') { delete $c->{unframe} }
+            elsif ($file && $c->{framing} eq 'length' && $c->{length} == $file->{left}) {
+                @$c{qw(bytes given source)} = ($file->{left}, $file->{left}, $file);
             }
-            1;
-        };
-        my $error = $@;
-        exit($lived ? 0 : 255) if $$ != $self->{pid};
-        eval { Scalar::Util::blessed($body) ? $body->can('close') && $body->close : close $body; 1 }
-            or Oribi::Pure::say_log(error => '%s: closing the body died: %s', line_of($c), $@);
-        return $self->died($c, $error) if !$lived && $c->{fh};
-        return;
+            else { $self->send_lines($c, $body) }
+            $self->finish($c) if $c->{fh};
+        });
+        my ($is_closed, $reason) = $self->attempt(sub {
+            Scalar::Util::blessed($body) ? $body->can('close') && $body->close : close $body;
+        });
+        Oribi::Pure::say_log(error => '%s: closing the body died: %s', line_of($c), $reason) if !$is_closed;
+        return !$lived && $c->{fh} && $self->died($c, $error);
     }
 
     sub send_lines {
@@ -1576,76 +1503,59 @@ package Oribi::Pure::Worker 0.100 {
         my $is_object = Scalar::Util::blessed($body);
         local $/ = \65536;
         while ($c->{fh} && defined(my $line = $is_object ? $body->getline : readline $body)) {
-            $self->write_content($c, $line);
-            $self->push_out($c);
+            $self->put($c, $line);
+            $self->push_out($c) if $c->{fh};
         }
-        $self->end_content($c) if $c->{fh};
         return;
     }
 
     # Of a body that is an open plain file without layers that change bytes, or names one by `path`: { fh, pos, left }.
     sub plain_file {
-        my ($body) = @_;
-        my $fh = $body;
-        if (Scalar::Util::blessed($body) && $body->can('path')) {
-            my $path = $body->path;
-            return if !defined $path || !open my $named, '<:raw', $path;
+        my ($fh) = @_;
+        if (Scalar::Util::blessed($fh) && $fh->can('path')) {
+            open my $named, '<:raw', $fh->path // return or return;
             $fh = $named;
         }
-        my $fd = eval { (Scalar::Util::reftype($fh) // '') eq 'GLOB' && !tied(*$fh) ? fileno $fh : -1 } // -1;
+        return if Scalar::Util::reftype($fh) ne 'GLOB' || tied *$fh || (fileno($fh) // -1) < 0;
         # Without blocks, the size is not the content's, as in /sys.
-        return if $fd < 0 || !-f $fh || !-s _ || ((stat _)[12] // '') eq '0';
-        return if grep { !/\A(?:unix|perlio)\z/ } PerlIO::get_layers($fh);
+        return if !-f $fh || !-s _ || ((stat _)[12] // '') eq '0' || grep { !/\A(?:unix|perlio)\z/ } PerlIO::get_layers($fh);
         my ($size, $pos) = (-s _, tell $fh);
         open my $own, '<&', $fh or return;    # the application may close its own
         return $pos >= 0 && $pos < $size ? { fh => $own, pos => $pos, left => $size - $pos } : ();
     }
 
-    # Cleanup handlers, the access log, the end of the worker.
-    sub after {
+    sub clean_up {
         my ($self, $c, $env) = @_;
-        $self->log_access($c, $c->{status}, $c->{bytes}, $env) if $self->{access_log} && $c->{status};
         my $handlers = $env->{'psgix.cleanup.handlers'};
-        if (ref $handlers eq 'ARRAY' && @$handlers) {
-            for (my $i = 0; $i < @$handlers && $i < CLEANUP_MAX; $i++) {
-                eval { $handlers->[$i]->($env); 1 }
-                    or Oribi::Pure::say_log(error => '%s: a cleanup handler died: %s', line_of($c), $@);
-                exit 0 if $$ != $self->{pid};
-            }
-            @$handlers = ();
-            $self->{now} = clock();
+        return if ref $handlers ne 'ARRAY';
+        for (my $i = 0; $i < @$handlers && $i < CLEANUP_MAX; $i++) {
+            my ($lived, $error) = $self->attempt($handlers->[$i], $env);
+            Oribi::Pure::say_log(error => '%s: a cleanup handler died: %s', line_of($c), $error) if !$lived;
         }
-        $calling = undef;
-        untie $env->{'psgix.io'};
-        delete $c->{head} if !$c->{fh};
-        $self->{stops} = 1 if $env->{'psgix.harakiri.commit'} || $self->is_spent;
+        @$handlers = ();
         return;
     }
 
+    # A line of the combined format.
     sub log_access {
         my ($self, $c, $status, $bytes, $env) = @_;
-        $env ||= $c->{head} ? $c->{head}{env} : {};
         $self->date;
         $self->{log_time} //= POSIX::strftime('%d/%b/%Y:%H:%M:%S %z', localtime $self->{second});
         my @values = map { length ? $_ : '-' } map { $_ // '' } @$env{qw(REQUEST_URI HTTP_REFERER HTTP_USER_AGENT)};
         s/([\x00-\x1f"\\\x7f-\xff])/sprintf '\\x%02x', ord $1/ge for @values;
         my ($uri, $referer, $agent) = @values;
         my $line = $env->{REQUEST_METHOD} ? "$env->{REQUEST_METHOD} $uri $env->{SERVER_PROTOCOL}" : '-';
-        my $text = sprintf '%s - - [%s] "%s" %d %d', $c->{address} // '-', $self->{log_time}, $line, $status, $bytes;
-        $text .= qq{ "$referer" "$agent"} if $self->{options}{access_log_format} ne 'common';
-        syswrite $self->{access_log}, "$text\n";
+        my @shown = ($c->{address} // '-', $self->{log_time}, $line, $status, $bytes, $referer, $agent);
+        syswrite $self->{access_log}, sprintf qq{%s - - [%s] "%s" %d %d "%s" "%s"\n}, @shown;
         return;
     }
 
     # exit() inside the application: its client gets 500 if nothing was sent yet.
     END {
-        if ($calling && $calling->[0]{pid} == $$) {
-            my ($self, $c) = @$calling;
+        if ($calling && $serving->{pid} == $$) {
+            my ($self, $c) = ($serving, $calling);
             local ($?, $@, $!);
-            if ($c->{fh} && !$c->{complete}) {
-                Oribi::Pure::say_log(error => '%s: the application called exit', line_of($c));
-                $self->fail($c);
-            }
+            $self->fail($c, 'the application called exit') if $c->{fh} && !$c->{complete};
         }
     }
 }
@@ -1659,7 +1569,7 @@ package Oribi::Pure::Writer 0.100 {
         die "the writer is of another process\n" if $self->{pid} != $$;
         die "the writer is closed\n" if $self->{closed};
         die "the client has gone\n" if !$c->{fh};
-        $worker->write_content($c, $content // '');
+        $worker->put($c, $content // '');
         $worker->flush($c);
         $worker->turn(1) while $c->{fh} && length $c->{out} > $worker->{options}{response_memory_max};
         die "the client has gone\n" if !$c->{fh};
@@ -1669,23 +1579,26 @@ package Oribi::Pure::Writer 0.100 {
     sub close {
         my ($self) = @_;
         return if $self->{closed}++ || $self->{pid} != $$;
-        $self->{worker}->end_content($self->{conn}) if $self->{conn}{fh};
-        return 1;
+        return !$self->{conn}{fh} || $self->{worker}->finish($self->{conn}) // 1;
     }
 }
 
 # The value of psgix.io: the client's socket, once somebody looks at it.
 package Oribi::Pure::Socket 0.100 {
-    sub TIESCALAR { my ($class, $c) = @_; return bless { conn => $c }, $class }
-    sub STORE { my ($self, $value) = @_; $self->{value} = $value; return }
+    sub TIESCALAR { return bless [$_[1]], $_[0] }    # the connection, and what the application has stored
+    sub STORE { my ($self, $value) = @_; $self->[1] = $value; return }
 
     sub FETCH {
         my ($self) = @_;
-        return $self->{value} if exists $self->{value};
-        my $c = $self->{conn};
+        return $self->[1] if @$self > 1;
+        my ($c) = @$self;
         my $fh = $c->{fh} or return undef;    ## no critic: a list would be no value
         return $fh if $c->{looked_at}++;
-        my $kind = $c->{listener}{path} ? 'UNIX' : ($c->{address} // '') =~ /:/ ? 'IP' : 'INET';
+        if (ref $fh eq 'GLOB') {    # of a connection's first look
+            Oribi::Pure::Processes::unblock($fh);
+            binmode $fh, ':perlio';
+        }
+        my $kind = !defined $c->{address} ? 'UNIX' : $c->{address} =~ /:/ ? 'IP' : 'INET';
         bless $fh, eval "require IO::Socket::$kind; 1" ? "IO::Socket::$kind" : 'IO::Handle';
         $fh->ungetc(ord) for reverse split //, $c->{in};    # read() gives it back; sysread() does not see it
         return $fh;
@@ -1698,20 +1611,13 @@ package Oribi::Pure::Socket 0.100 {
 # workers; the next one is started beside it at a reload, and takes over once its workers have been forked. A process
 # notices the end of its parent by the end of a pipe. Without fork, one process serves.
 package Oribi::Pure::Processes 0.100 {
-    use Config ();
-    use Errno qw(EINTR);
-    use POSIX ();
-    use Socket ();
-
     use constant { QUICK_DEATH => 1, FIRST_FD => 3 };
 
     sub new {
         my ($class, $settings, $app) = @_;
-        my $options = $settings->options;
-        return bless {
-            settings => $settings, options => $options, app => $app, count => $options->{workers}, signals => {},
-            generation => 0,
-        }, $class;
+        my $options = $settings->{value};
+        my %self = (settings => $settings, options => $options, hooks => $settings->{hooks}, app => $app);
+        return bless { %self, count => $options->{workers}, signals => {}, generation => 0 }, $class;
     }
 
     sub can_fork { return $^O ne 'MSWin32' && $Config::Config{d_fork} }
@@ -1719,12 +1625,7 @@ package Oribi::Pure::Processes 0.100 {
     # --- sockets ---
 
     # Windows has no fcntl for sockets.
-    sub unblock {
-        my ($fh) = @_;
-        my $on = pack 'L', 1;
-        return ioctl $fh, 0x8004667e, $on if $^O eq 'MSWin32';
-        return IO::Handle::blocking($fh, 0);
-    }
+    sub unblock { return $^O eq 'MSWin32' ? ioctl $_[0], 0x8004667e, pack 'L', 1 : IO::Handle::blocking($_[0], 0) }
 
     # Numeric host and port of a packed address; of a mapped IPv4 address that of IPv4.
     sub address_of {
@@ -1734,80 +1635,68 @@ package Oribi::Pure::Processes 0.100 {
             return (join('.', unpack 'C4', $bytes), $port);
         }
         my ($error, $host, $port) = Socket::getnameinfo($packed, Socket::NI_NUMERICHOST() | Socket::NI_NUMERICSERV());
-        return if $error;
-        $host =~ s/\A::ffff:(?=[0-9.]+\z)//;
-        $host =~ s/%.*//;
-        return ($host, $port);
+        return $error ? () : ($host =~ s/\A::ffff:(?=[0-9.]+\z)|%.*//gr, $port);
     }
 
     # { fh, host, port or path, shown } of an address as `bind` has it.
     sub open_listener {
         my ($self, $text) = @_;
+        die "$text: $Oribi::Pure::Settings::REFUSAL\n" if $text =~ m{\Atls://|[?&](?:frontend|proxy)=};
         my ($address, $query) = split /\?/, $text, 2;
         my %given = map { my ($key, $value) = split /=/, $_, 2; $key => $value // '' } split /&/, $query // '';
         my $is_path = $address =~ s{\Aunix://}{} || $address =~ m{\A[^:]*/(?!/)};
         my @known = $is_path ? qw(umask mode backlog) : qw(backlog ipv6only);
         for my $key (sort keys %given) {
-            die qq{address "$text": Oribi::Pure has no "$key" (known: @known)} . "\n" if !grep { $key eq $_ } @known;
+            die qq{address "$text": Oribi::Pure has no "$key" (known: @known)\n} if !grep { $key eq $_ } @known;
         }
         my $backlog = $given{backlog} // $self->{options}{backlog};
-        my $listener
-            = $address =~ m{\Afd://([0-9]+)\z} ? inherited($1)
-            : $is_path ? unix_listener($address, $given{mode} ? 0777 & ~oct $given{mode} : oct($given{umask} // 0))
-            : $self->tcp_listener($text, $address =~ s{\Atcp://}{}r, $given{ipv6only} // '');
-        listen $listener->{fh}, $backlog || Socket::SOMAXCONN() or die "cannot listen on $text: $!\n";
-        unblock($listener->{fh});
-        return $listener;
-    }
-
-    sub inherited {
-        my ($fd) = @_;
-        open my $fh, '+<&=', $fd or die "cannot listen on fd://$fd: $!\n";
-        my $name = getsockname $fh or die "cannot listen on fd://$fd: $!\n";
-        my $is_unix = Socket::sockaddr_family($name) == eval { Socket::AF_UNIX() } // -1;
-        return { fh => $fh, path => "fd://$fd", host => 'localhost', shown => "fd://$fd" } if $is_unix;
-        my ($host, $port) = address_of($name);
-        return { fh => $fh, host => $host, port => $port, shown => "tcp://$host:$port" };
-    }
-
-    sub unix_listener {
-        my ($path, $umask) = @_;
-        my $name = eval { Socket::pack_sockaddr_un($path) }
-            or die "cannot listen on $path: this system has no unix sockets\n";
-        socket my $fh, Socket::AF_UNIX(), Socket::SOCK_STREAM(), 0 or die "cannot listen on $path: $!\n";
-        if (-S $path) {
-            socket my $probe, Socket::AF_UNIX(), Socket::SOCK_STREAM(), 0;
-            die "cannot listen on $path: another server listens there\n" if connect $probe, $name;
-            unlink $path;
+        my $fh = eval {
+            $address =~ m{\Afd://([0-9]+)\z} ? inherited($1)
+                : $is_path ? unix_socket($address, $given{mode} ? 0777 & ~oct $given{mode} : oct($given{umask} // 0))
+                : $self->tcp_socket($address =~ s{\Atcp://}{}r, $given{ipv6only} // '');
+        } or die "cannot listen on $text: $@";
+        listen $fh, $backlog || Socket::SOMAXCONN() or die "cannot listen on $text: $!\n";
+        unblock($fh);
+        my $name = getsockname $fh;
+        if (Socket::sockaddr_family($name) == (eval { Socket::AF_UNIX() } // -1)) {
+            my $shown = $is_path ? "unix://$address" : $address;
+            return { fh => $fh, path => $address, inode => (stat $address)[1], host => 'localhost', shown => $shown };
         }
-        my $before = umask $umask;
-        my $bound = bind $fh, $name;
-        my $error = $!;
-        umask $before;
-        die "cannot listen on $path: $error\n" if !$bound;
-        return { fh => $fh, path => $path, inode => (stat $path)[1], host => 'localhost', shown => "unix://$path" };
+        setsockopt $fh, Socket::IPPROTO_TCP(), Socket::TCP_NODELAY(), 1;    # its connections inherit it
+        my ($host, $port) = address_of($name);
+        return { fh => $fh, host => $host, port => $port, shown => $host =~ /:/ ? "tcp://[$host]:$port" : "tcp://$host:$port" };
     }
 
-    sub tcp_listener {
-        my ($self, $text, $address, $v6only) = @_;
-        $address = ":$address" if $address =~ /\A[0-9]+\z/;
-        my ($host, $port) = $address =~ /\A(?:\[([^\]]*)\]|[^:\/\[]*):[0-9]+\z/ ? $address =~ /\A\[?(.*?)\]?:([0-9]+)\z/ : ();
-        die qq{address "$text" must be host:port, with brackets around an IPv6 address\n} if !defined $port;
+    sub inherited { my ($fd) = @_; open my $fh, '+<&=', $fd or die "$!\n"; getsockname $fh or die "$!\n"; return $fh }
+
+    sub unix_socket {
+        my ($path, $umask) = @_;
+        my $name = eval { Socket::pack_sockaddr_un($path) } or die "this system has no unix sockets\n";
+        my ($fh, $probe) = map { socket my $new, Socket::AF_UNIX(), Socket::SOCK_STREAM(), 0 or die "$!\n"; $new } 1, 2;
+        die "another server listens there\n" if -S $path && connect $probe, $name;
+        unlink $path if -S _;
+        my $before = umask $umask;
+        my $error = bind($fh, $name) ? '' : "$!\n";
+        umask $before;
+        return $error ? die $error : $fh;
+    }
+
+    sub tcp_socket {
+        my ($self, $address, $v6only) = @_;
+        my ($v6, $host, $port) = $address =~ /\A(?:(?:\[([^\]]*)\]|([^:\/\[]*)):)?([0-9]+)\z/
+            or die "it must be host:port, with brackets around an IPv6 address\n";
+        $host = length($v6 // '') ? $v6 : length($host // '') ? $host : '0.0.0.0';
         my %hints = (socktype => Socket::SOCK_STREAM(), flags => Socket::AI_PASSIVE());
-        my ($error, @found) = Socket::getaddrinfo($host eq '' ? '0.0.0.0' : $host, $port, \%hints);
-        die "cannot listen on $text: $error\n" if $error;
-        my $info = $found[0];
-        socket my $fh, $info->{family}, Socket::SOCK_STREAM(), 0 or die "cannot listen on $text: $!\n";
+        my ($error, $info) = Socket::getaddrinfo($host, $port, \%hints);
+        die "$error\n" if $error;
+        socket my $fh, $info->{family}, Socket::SOCK_STREAM(), 0 or die "$!\n";
         # On Windows this option lets two servers share a port.
         setsockopt $fh, Socket::SOL_SOCKET(), Socket::SO_REUSEADDR(), 1 if $^O ne 'MSWin32';
         setsockopt $fh, Socket::SOL_SOCKET(), Socket::SO_REUSEPORT(), 1 if $self->{options}{reuse_port};
         if ($info->{family} != Socket::AF_INET()) {
             eval { setsockopt $fh, Socket::IPPROTO_IPV6(), Socket::IPV6_V6ONLY(), $host eq '::' && $v6only ne 'on' ? 0 : 1 };
         }
-        bind $fh, $info->{addr} or die "cannot listen on $text: $!\n";
-        ($host, $port) = address_of(getsockname $fh);
-        my $shown = $host =~ /:/ ? "tcp://[$host]:$port" : "tcp://$host:$port";
-        return { fh => $fh, host => $host, port => $port, shown => $shown };
+        return bind($fh, $info->{addr}) ? $fh : die "$!\n";
     }
 
     # Sockets of start_server (SERVER_STARTER_PORT) and systemd (LISTEN_FDS) come first.
@@ -1816,18 +1705,7 @@ package Oribi::Pure::Processes 0.100 {
         my @ready = map { /=([0-9]+)\z/ ? "fd://$1" : () } split /;/, delete $ENV{SERVER_STARTER_PORT} // '';
         my ($fds, $for) = delete @ENV{qw(LISTEN_FDS LISTEN_PID)};
         push @ready, map { 'fd://' . ($_ + FIRST_FD) } 0 .. $fds - 1 if $fds && ($for // 0) == $$;
-        my @listeners = map { { %$_ } } @{ $self->{settings}{sockets} };
-        push @listeners, map { $self->open_listener($_) } @ready ? @ready : @listeners ? () : $self->{settings}->addresses;
-        $self->{owner} = $$;
-        return $self->{listeners} = \@listeners;
-    }
-
-    sub close_listeners {
-        my ($self) = @_;
-        for my $listener (@{ $self->{listeners} }) {
-            close $listener->{fh};
-            unlink $listener->{path} if $listener->{inode} && ((stat $listener->{path})[1] // 0) == $listener->{inode};
-        }
+        $self->{listeners} = [map { $self->open_listener($_) } @ready ? @ready : $self->{settings}->addresses];
         return;
     }
 
@@ -1836,79 +1714,56 @@ package Oribi::Pure::Processes 0.100 {
     # Returns the exit code.
     sub run {
         my ($self) = @_;
-        my $options = $self->{options};
+        my $file = $self->{options}{pid_file};
         $self->{settings}->check_app($self->{app});
         $self->watch(qw(TERM QUIT HUP USR1 TTIN TTOU));    # whoever can connect may send one, which would end us
         $self->open_listeners;
-        my $alone = $options->{single} || !can_fork();
-        my $tell = $options->{daemonize} ? $self->to_background : undef;
         $self->open_logs;
-        $self->write_pid_file;
-        my $code = $alone ? $self->serve_alone($tell) : $self->supervise($tell);
-        $self->close_listeners;
-        unlink $options->{pid_file} if length($options->{pid_file}) && $self->{owner} == $$;
+        if (length $file) {
+            open my $fh, '>', $file or die "pid_file $file: $!\n";
+            print {$fh} "$$\n";
+            close $fh or die "pid_file $file: $!\n";
+        }
+        my $code = $self->{options}{single} || !can_fork() ? $self->serve_alone : $self->supervise;
+        for my $listener (grep { $_->{inode} } @{ $self->{listeners} }) {
+            unlink $listener->{path} if ((stat $listener->{path})[1] // 0) == $listener->{inode};
+        }
+        unlink $file if length $file;
         return $code;
     }
 
+    # Returns where the access log goes, if there is one.
     sub open_logs {
         my ($self) = @_;
         my ($access, $error) = @{ $self->{options} }{qw(access_log error_log)};
-        if ($error ne '-') {
-            open STDERR, '>>', $error or die "error_log $error: $!\n";
-        }
-        $self->{access} = undef;
+        die "error_log $error: $!\n" if $error ne '-' && !open STDERR, '>>', $error;
         return if $access eq 'off';
-        my $is_open = $access eq '-' ? open $self->{access}, '>&', \*STDOUT : open $self->{access}, '>>', $access;
-        die "access_log $access: $!\n" if !$is_open;
-        return;
-    }
-
-    sub write_pid_file {
-        my ($self) = @_;
-        my $file = $self->{options}{pid_file};
-        return if !length $file;
-        open my $fh, '>', $file or die "pid_file $file: $!\n";
-        print {$fh} "$$\n";
-        close $fh or die "pid_file $file: $!\n";
-        return;
-    }
-
-    # The parent ends when the server is up, or with 1 when it does not get there. Gives the pipe to tell it.
-    sub to_background {
-        my ($self) = @_;
-        die "daemonize: there is no fork here\n" if !can_fork();
-        pipe my $read, my $write or die "daemonize: $!\n";
-        my $pid = $self->fork_child // die "daemonize: $!\n";
-        if ($pid) {
-            close $write;
-            POSIX::_exit(defined readline $read ? 0 : 1);
-        }
-        close $read;
-        POSIX::setsid();
-        $self->{owner} = $$;
-        open STDIN, '<', '/dev/null';
-        open STDOUT, '>', '/dev/null' if $self->{options}{access_log} ne '-';
-        return $write;
+        my @how = $access eq '-' ? ('>&', \*STDOUT) : ('>>', $access);
+        open $self->{access}, $how[0], $how[1] or die "access_log $access: $!\n";
+        return $self->{access};
     }
 
     sub announce {
-        my ($self, $tell, $what) = @_;
-        my ($first) = @{ $self->{listeners} };
-        my $shown = join ', ', map { $_->{shown} } @{ $self->{listeners} };
-        Oribi::Pure::say_log(info => 'Oribi::Pure %s listening on %s, %s', $Oribi::Pure::VERSION, $shown, $what);
-        my %said = (host => $first->{host}, port => $first->{port}, proto => 'http', server_software => 'Oribi::Pure');
-        my $hook = $self->{settings}{hooks}{server_ready};
-        $hook->(\%said) if $hook;
-        syswrite $tell, "up\n" if $tell;
-        close $tell if $tell;
+        my ($self, $how) = @_;
+        my $listeners = $self->{listeners};
+        my $shown = join ', ', map { $_->{shown} } @$listeners;
+        Oribi::Pure::say_log(info => 'Oribi::Pure %s listening on %s, %s', $Oribi::Pure::VERSION, $shown, $how);
+        my %said = (host => $listeners->[0]{host}, port => $listeners->[0]{port}, proto => 'http');
+        $self->hook(server_ready => { %said, server_software => 'Oribi::Pure' });
         return;
     }
 
-    # Remembers signals until the loop looks.
+    sub hook {
+        my ($self, $name, @arguments) = @_;
+        my $code = $self->{hooks}{$name} or return;
+        eval { $code->(@arguments); 1 } or Oribi::Pure::say_log(error => 'a hook died: %s', $@);
+        return;
+    }
+
+    # Remembers signals until the loop looks. The end of a child only wakes.
     sub watch {
         my ($self, @names) = @_;
         for my $name (grep { exists $SIG{$_} } @names) {
-            # The end of a child only wakes.
             $SIG{$name} = $name eq 'CHLD' ? sub { } : sub { $self->{signals}{$name}++ };
         }
         return;
@@ -1916,8 +1771,7 @@ package Oribi::Pure::Processes 0.100 {
 
     sub take_signals {
         my ($self) = @_;
-        my $signals = $self->{signals};
-        return map { my $name = $_; ($name) x delete $signals->{$name} } sort keys %$signals;
+        return map { ($_) x delete $self->{signals}{$_} } sort keys %{ $self->{signals} };
     }
 
     # A child does not hear of its parent's signals, and misses none of its own: they wait until it has handlers.
@@ -1932,105 +1786,89 @@ package Oribi::Pure::Processes 0.100 {
         return $pid;
     }
 
-    # --- one process ---
-
     sub serve_alone {
-        my ($self, $tell) = @_;
+        my ($self) = @_;
         my $app = $self->{settings}->load($self->{app});
-        $self->announce($tell, 'one process');
+        $self->announce('one process');
         return $self->serve($app, undef, 0);
     }
 
     # The life of a worker, or of the one process. Returns the exit code.
     sub serve {
         my ($self, $app, $alive, $index) = @_;
-        my ($hooks, @which) = ($self->{settings}{hooks}, $index, $self->{generation});
         $self->watch(qw(TERM QUIT INT USR1 HUP));
-        my $stops = 0;
-        my $on_signal = sub {
-            my ($worker) = @_;
-            for my $name ($self->take_signals) {
-                if ($name eq 'USR1') {
-                    $self->open_logs;
-                    $worker->{access_log} = $self->{access};
-                } elsif ($name eq 'HUP') {
-                    Oribi::Pure::say_log(warning => 'a reload needs several processes: start the server anew') if !$alive;
-                } elsif ($name eq 'INT' || $name =~ /\A(?:TERM|QUIT)\z/ && $stops++ && !$alive) {
-                    $worker->{draining} = $worker->{drain_deadline} = 1;
-                } elsif ($name =~ /\A(?:TERM|QUIT)\z/) {
-                    $worker->{stops} = $worker->{told} = 1;
-                }
-            }
-        };
+        $self->hook(after_fork => $index, $self->{generation});
         my $leaving = $self->{leaving};
-        hook($hooks->{after_fork}, @which);
-        my $worker = Oribi::Pure::Worker->new(
-            options => $self->{options}, app => $app, listeners => $self->{listeners}, alive => $alive,
-            multiprocess => $self->{count} > 1 && $alive, access_log => $self->{access}, on_signal => $on_signal,
-            signals => $self->{signals}, on_drain => $leaving && sub { syswrite $leaving, pack 'N', $$ },
-        );
-        hook($hooks->{after_worker_ready}, @which);
-        $worker->run;
-        hook($hooks->{before_worker_exit}, $self, $app, @which);
+        Oribi::Pure::Worker->new(
+            options => $self->{options}, app => $app, listeners => $self->{listeners}, processes => $self, alive => $alive,
+            multiprocess => $self->{count} > 1 && $alive, access_log => $self->{access},
+            on_drain => $leaving && sub { syswrite $leaving, pack 'N', $$ },
+        )->run;
         return 0;
     }
 
-    sub hook {
-        my ($code, @arguments) = @_;
-        return if !$code || eval { $code->(@arguments); 1 };
-        Oribi::Pure::say_log(error => 'a hook died: %s', $@);
-        return;
+    # Which of the handles can be read, after so many seconds at most.
+    sub readable {
+        my ($seconds, @handles) = @_;
+        my $set = '';
+        vec($set, fileno $_, 1) = 1 for @handles;
+        my $count = select $set, undef, undef, $seconds;
+        return $count > 0 ? grep { vec $set, fileno $_, 1 } @handles : ();
     }
+
+    sub pipe_of { pipe my $read, my $write or die "pipe: $!\n"; return ($read, $write) }
 
     # --- the mold ---
 
     # Loads the application, keeps as many workers as there should be, and ends them. Ends the process.
     sub mold {
         my ($self, $ready, $alive) = @_;
-        my ($settings, $options) = @$self{qw(settings options)};
-        my $load = sub { $settings->load($self->{app}) };
-        my $app = $options->{preload} ? eval { $load->() } : $load;
-        if (!$app) {
+        my $load = sub { $self->{settings}->load($self->{app}) };
+        $self->{load} = $self->{options}{preload} ? eval { $load->() } : $load;
+        if (!$self->{load}) {
             syswrite $ready, 'failed ' . ($@ || "no application\n");
             exit 1;
         }
-        pipe my $hold, my $held or die "pipe: $!\n";    # the workers see the end of it when this process ends
-        pipe my $leavers, my $leaving or die "pipe: $!\n";    # a worker that will end is replaced at once
-        my $workers = {};    # by pid: { index, since, leaves }
-        @$self{qw(workers hold held load leaving next told)} = ($workers, $hold, $held, $app, $leaving, 0, 0);
+        @$self{qw(hold held)} = pipe_of();    # the workers see the end of it when this process ends
+        (my $leavers, $self->{leaving}) = pipe_of();    # a worker that will end is replaced at once
+        my $workers = $self->{workers} = {};    # by pid: { index, since, leaves }
+        $self->{next} = 0;
+        my $is_told;
         while (1) {
             for my $name ($self->take_signals) {
-                if ($name eq 'TTIN') { $self->{count}++ }
-                elsif ($name eq 'TTOU') { $self->{count}-- if $self->{count} > 1 }
+                if ($name =~ /\ATT/) { $self->change_count($name) }
                 elsif ($name eq 'USR1') { kill USR1 => keys %$workers }
-                elsif ($name eq 'INT') { $self->stop_workers('KILL', 0) }
-                elsif ($name ne 'HUP') { $self->stop_workers('TERM', $options->{shutdown_timeout} + 1) }
+                elsif ($name =~ /\A(?:INT|TERM|QUIT)\z/) { $self->stop_workers($name) }
             }
             my $now = Oribi::Pure::Worker::clock();
             my $ends = $self->{ends};
             $self->reap_workers($now);
             exit 0 if $ends && !%$workers;
-            $self->stop_workers('KILL', 0) if $ends && $now >= $ends;
+            $self->stop_workers('INT') if $ends && $now >= $ends;
             $self->adjust_workers($now) if !$ends;
-            $self->{told} = syswrite $ready, "ready\n" if !$ends && !$self->{told} && %$workers;
-            my $watched = '';
-            vec($watched, fileno $_, 1) = 1 for $leavers, $ends ? () : $alive;
-            next if (select $watched, undef, undef, $ends ? 0.05 : 1) <= 0;
-            if (vec $watched, fileno $leavers, 1) {
-                sysread $leavers, my $pids, 4 * 512;
-                $workers->{$_}{leaves} = 1 for grep { $workers->{$_} } unpack 'N*', $pids;
+            $is_told = syswrite $ready, "ready\n" if !$ends && !$is_told && %$workers;
+            for my $handle (readable($ends ? 0.05 : 1, $leavers, $ends ? () : $alive)) {
+                if ($handle == $alive) { $self->stop_workers('TERM') }    # the supervisor has ended
+                elsif (sysread $leavers, my $pids, 4 * 512) {
+                    $workers->{$_}{leaves} = 1 for grep { $workers->{$_} } unpack 'N*', $pids;
+                }
             }
-            my $is_orphan = !$ends && vec $watched, fileno $alive, 1;    # the supervisor has ended
-            $self->stop_workers('TERM', $options->{shutdown_timeout} + 1) if $is_orphan;
         }
     }
 
+    # INT: at once.
     sub stop_workers {
-        my ($self, $signal, $seconds) = @_;
-        my $ends = Oribi::Pure::Worker::clock() + $seconds;
+        my ($self, $name) = @_;
+        my $ends = Oribi::Pure::Worker::clock() + ($name eq 'INT' ? 0 : $self->{options}{shutdown_timeout} + 1);
         $self->{ends} = $ends if !$self->{ends} || $ends < $self->{ends};
-        kill $signal => keys %{ $self->{workers} };
+        kill $name eq 'INT' ? 'KILL' : 'TERM', keys %{ $self->{workers} };
         return;
+    }
+
+    sub change_count {
+        my ($self, $name) = @_;
+        return 0 if $name eq 'TTOU' && $self->{count} <= 1;
+        return $self->{count} += $name eq 'TTIN' ? 1 : -1;
     }
 
     # As many workers as there should be.
@@ -2039,32 +1877,26 @@ package Oribi::Pure::Processes 0.100 {
         my $workers = $self->{workers};
         my @serving = sort { $workers->{$a}{index} <=> $workers->{$b}{index} }
             grep { !$workers->{$_}{leaves} } keys %$workers;
-        for my $pid (splice @serving, $self->{count} < @serving ? $self->{count} : @serving) {
-            $workers->{$pid}{leaves} = 1;
-            kill TERM => $pid;
+        while (@serving > $self->{count}) {
+            my $pid = pop @serving;
+            $workers->{$pid}{leaves} = kill TERM => $pid;
         }
-        while (@serving < $self->{count} && $now >= $self->{next}) {
-            push @serving, $self->fork_worker($now) || return;
-        }
+        $self->fork_worker($now) for 1 .. $self->{count} - @serving;
         return;
     }
 
-    # Returns the pid, or nothing.
     sub fork_worker {
         my ($self, $now) = @_;
+        return if $now < $self->{next};
         my %used = map { $_->{index} => 1 } values %{ $self->{workers} };
         my ($index) = grep { !$used{$_} } 0 .. keys %used;
-        hook($self->{settings}{hooks}{before_fork}, $index);
+        $self->hook(before_fork => $index);
         my $pid = $self->fork_child;
         if (!defined $pid) {
             Oribi::Pure::say_log(error => 'a worker cannot be forked: %s', $!);
-            $self->{next} = $now + 1;
-            return;
+            return $self->{next} = $now + 1;
         }
-        if ($pid) {
-            $self->{workers}{$pid} = { index => $index, since => $now };
-            return $pid;
-        }
+        return $self->{workers}{$pid} = { index => $index, since => $now } if $pid;
         $SIG{CHLD} = 'DEFAULT' if exists $SIG{CHLD};
         srand;    # otherwise all workers draw the same numbers
         close delete $self->{held};
@@ -2077,13 +1909,11 @@ package Oribi::Pure::Processes 0.100 {
     sub reap_workers {
         my ($self, $now) = @_;
         while ((my $pid = waitpid -1, POSIX::WNOHANG()) > 0) {
-            my $worker = delete $self->{workers}{$pid} or next;
-            my $status = $?;
+            my ($worker, $status) = (delete $self->{workers}{$pid}, $?);
+            next if !$worker;
             my $how = $status & 127 ? 'signal ' . ($status & 127) : 'exit code ' . ($status >> 8);
-            hook($self->{settings}{hooks}{on_worker_exit}, $pid, $status, $how, $worker->{index});
-            my @values = ($worker->{index}, $pid, $how);
             my $level = $status ? 'error' : $self->{ends} ? 'debug' : 'info';
-            Oribi::Pure::say_log($level, 'worker %d (pid %d) ended: %s', @values);
+            Oribi::Pure::say_log($level, 'worker %d (pid %d) ended: %s', $worker->{index}, $pid, $how);
             my $is_quick = $status && $now - $worker->{since} < QUICK_DEATH;
             $self->{next} = $now + ($is_quick ? $self->{options}{err_respawn_interval} : 0);
         }
@@ -2093,79 +1923,73 @@ package Oribi::Pure::Processes 0.100 {
     # --- the supervisor ---
 
     sub supervise {
-        my ($self, $tell) = @_;
-        pipe my $alive, my $held or die "pipe: $!\n";
-        my $molds = {};    # by pid: { pid, read, said, ready, leaves, generation }
-        @$self{qw(alive held molds)} = ($alive, $held, $molds);
+        my ($self) = @_;
+        @$self{qw(alive held)} = pipe_of();
+        my $molds = $self->{molds} = {};    # by pid: { pid, read, said, ready, leaves, generation }
         $self->watch(qw(TERM QUIT INT HUP TTIN TTOU USR1 USR2 CHLD));
-        $self->start_mold;
-        my ($stops, $retry, $reloads) = (0, 0, 0);
+        my ($stops, $reloads, $next) = (0, 1, 0);
         while (1) {
             for my $name ($self->take_signals) {
-                if ($name eq 'TTIN' || $name eq 'TTOU') {
-                    $self->change_count($name);
+                if ($name =~ /\ATT/) {
+                    $self->change_count($name) or next;
+                    kill $name => keys %$molds;
+                    Oribi::Pure::say_log(info => '%d workers from now on', $self->{count});
                 } elsif ($name eq 'USR1') {
                     $self->open_logs;
                     kill USR1 => keys %$molds;
                 } elsif ($name eq 'USR2') {
                     Oribi::Pure::say_log(warning => 'no upgrade here: restart by start_server or systemd, or take Oribi');
                 } elsif ($name eq 'HUP') {
-                    $reloads = 1;
+                    Oribi::Pure::say_log(info => 'reload') if !$stops;
+                    ($reloads, $next) = (1, 0);
                 } else {
                     kill $name eq 'INT' || $stops ? 'INT' : 'TERM', keys %$molds;
                     Oribi::Pure::say_log(info => 'stopping') if !$stops++;
                 }
             }
             my $now = Oribi::Pure::Worker::clock();
-            for my $mold ($self->reap_molds) {
-                next if $stops || $mold->{leaves} || !$mold->{ready} && !$self->may_go_on($mold);
-                $retry = $now + $self->{options}{err_respawn_interval};
+            for my $mold (grep { !$stops } $self->reap_molds) {
+                next if $mold->{leaves} || !$mold->{ready} && $self->is_served($mold);
+                ($reloads, $next) = (1, $now + $self->{options}{err_respawn_interval});
             }
             return 0 if $stops && !%$molds;
-            my $is_loading = grep { !$_->{ready} } values %$molds;
-            if ($reloads && !$stops && !$is_loading) {    # one that came during a load counts: files may have changed
-                Oribi::Pure::say_log(info => 'reload');
-                hook($self->{settings}{hooks}{before_reload});
-            }
-            if (!$is_loading && !$stops && ($reloads || $retry && $now >= $retry)) {
-                $retry = $reloads = 0;
+            my @loading = grep { !$_->{ready} } values %$molds;
+            if ($reloads && $now >= $next && !$stops && !@loading) {    # a HUP during a load counts: files may have changed
+                $reloads = 0;
                 $self->start_mold;
             }
-            $self->hear_molds($tell);
+            $self->hear_molds;
         }
     }
 
-    # A mold has ended before it was ready. Is there none that serves, after a start that went well?
-    sub may_go_on {
+    # A mold has ended before it was ready. Does another one serve?
+    sub is_served {
         my ($self, $mold) = @_;
         my ($reason) = $mold->{said} =~ /\Afailed (.*)/s;
         chomp($reason = $reason // 'the process that loads the application ended');
         die "$reason\n" if !$self->{up};
         Oribi::Pure::say_log(error => 'reload failed, the old generation goes on serving: %s', $reason);
-        return !grep { $_->{ready} } values %{ $self->{molds} };
-    }
-
-    sub change_count {
-        my ($self, $name) = @_;
-        return if $name eq 'TTOU' && $self->{count} <= 1;
-        $self->{count} += $name eq 'TTIN' ? 1 : -1;
-        kill $name => keys %{ $self->{molds} };
-        Oribi::Pure::say_log(info => '%d workers from now on', $self->{count});
-        return;
+        return scalar grep { $_->{ready} } values %{ $self->{molds} };
     }
 
     sub start_mold {
         my ($self) = @_;
-        pipe my $read, my $write or die "pipe: $!\n";
+        my ($read, $write) = pipe_of();
         $self->{generation}++;
         my $pid = $self->fork_child // die "fork: $!\n";
         if (!$pid) {
             close $_ for delete $self->{held}, $read, map { $_->{read} } values %{ delete $self->{molds} };
             $self->mold($write, $self->{alive});
         }
-        close $write;
         $self->{molds}{$pid} = { pid => $pid, read => $read, said => '', generation => $self->{generation} };
         return;
+    }
+
+    # Takes up what a mold says. Is it ready?
+    sub hear {
+        my ($mold) = @_;
+        sysread $mold->{read}, $mold->{said}, 4096, length $mold->{said} if !$mold->{ready};
+        return $mold->{ready} ||= $mold->{said} =~ /ready/;
     }
 
     sub reap_molds {
@@ -2173,30 +1997,23 @@ package Oribi::Pure::Processes 0.100 {
         my @dead;
         while ((my $pid = waitpid -1, POSIX::WNOHANG()) > 0) {
             my $mold = delete $self->{molds}{$pid} or next;
-            sysread $mold->{read}, $mold->{said}, 4096, length $mold->{said} if !$mold->{ready};
-            $mold->{ready} ||= $mold->{said} =~ /ready/;
-            Oribi::Pure::say_log(error => 'the mold (pid %d) ended', $pid) if $mold->{ready} && !$mold->{leaves} && $?;
             push @dead, $mold;
+            my $is_strange = $? && hear($mold) && !$mold->{leaves};
+            Oribi::Pure::say_log(error => 'the mold (pid %d) ended', $pid) if $is_strange;
         }
         return @dead;
     }
 
     # Waits for what molds tell, a second at most. A new one that serves takes over.
     sub hear_molds {
-        my ($self, $tell) = @_;
-        my @waiting = grep { !$_->{ready} } values %{ $self->{molds} };
-        my $watched = '';
-        vec($watched, fileno $_->{read}, 1) = 1 for @waiting;
-        my $count = select $watched, undef, undef, @waiting ? 0.05 : 1;
-        for my $mold ($count > 0 ? grep { vec $watched, fileno $_->{read}, 1 } @waiting : ()) {
-            my $n = sysread $mold->{read}, $mold->{said}, 4096, length $mold->{said};
-            next if !$n || $mold->{said} !~ /ready/;
-            $mold->{ready} = 1;
+        my ($self) = @_;
+        my %waiting = map { $_->{read} => $_ } grep { !$_->{ready} } values %{ $self->{molds} };
+        for my $mold (map { $waiting{$_} } readable(%waiting ? 0.05 : 1, map { $_->{read} } values %waiting)) {
+            hear($mold) or next;
             for my $old (grep { $_ != $mold && $_->{ready} } values %{ $self->{molds} }) {
-                $old->{leaves} = 1;
-                kill TERM => $old->{pid};
+                $old->{leaves} = kill TERM => $old->{pid};
             }
-            if (!$self->{up}++) { $self->announce($tell, "$self->{count} workers") }
+            if (!$self->{up}++) { $self->announce("$self->{count} workers") }
             else { Oribi::Pure::say_log(info => 'generation %d serves', $mold->{generation}) }
         }
         return;
@@ -2206,206 +2023,174 @@ package Oribi::Pure::Processes 0.100 {
 # --- settings ---------------------------------------------------------------------------------------------------------
 
 # Options by the core's table: names, bounds, defaults and what they mean are those of oribi-psgi. Beside them what only
-# Perl can hold: hooks and sockets that listen already.
+# Perl can hold: hooks.
 package Oribi::Pure::Settings 0.100 {
-    # Of the table below, in the order of --help; tools/pure-options reads this list.
-    my @SERVED = qw(
-        bind host port backlog reuse_port health header workers single preload daemonize pid_file shutdown_timeout
-        err_respawn_interval head_timeout body_timeout body_rate_min idle_timeout write_timeout target_bytes_max
-        head_bytes_max fields_max body_bytes_max body_memory_max response_memory_max buffers_memory_max buffers_file_max
-        connections_max queue_max keepalive_requests_max underscores_allow strict_target connect_allow requests_max
-        requests_jitter age_max access_log access_log_format error_log quiet verbose env chdir include require eval
-        child_exit early_hints server_header config check print_config version help
-    );
+    my %HOOK = map { $_ => 1 } qw(before_fork after_fork server_ready);
+    my @OTHER_HOOKS = qw(after_worker_ready before_worker_exit after_exit before_reload on_worker_exit listen_sock);
+    my %RANK = (default => 0, launcher => 1, environment => 2, file => 3, command => 4);
 
-    # What the supervisor's own package says of everything else.
-    my $OTHERS_SAY = 'Oribi::Pure cannot do this; the distribution Oribi can, which needs a C compiler'
+    our $REFUSAL = 'Oribi::Pure cannot do this; the distribution Oribi can, which needs a C compiler'
         . ' (Debian: package oribi-psgi)';
 
     # Where select takes no descriptor above its set (https://perldoc.perl.org/perlport#select).
     my $SELECT_MAX = $^O eq 'linux' ? 1_000_000 : $^O eq 'MSWin32' ? 60 : 1000;
 
-    my %HOOK = map { $_ => $_ }
-        qw(before_fork after_fork after_worker_ready before_worker_exit before_reload on_worker_exit server_ready);
-    @HOOK{qw(child_exit after_exit)} = qw(before_worker_exit on_worker_exit);
-    my %RANK = (default => 0, launcher => 1, environment => 2, file => 3, command => 4);
-
     # --- option table (written by tools/pure-options) ---
-    # name|type|least|most|default|flag|argument|aliases|choices|help
-    my $SERVED_ROWS = <<'SERVED';
-bind|LIST|0|0||b|ADDR|listen l||address to listen on; repeatable: host:port, :port, [::1]:port, [::]:port for every address, tcp://host:port, unix:///path?umask=007, /path, fd://3, tls://host:port?certificate=FILE&key=FILE. ?frontend=on: HTTP/2 without TLS. ?proxy=on: expect a PROXY header from trusted proxies
-host|TEXT|0|0||o|HOST|||host to listen on, without bind
-port|COUNT|0|65535|9292|p|PORT|||port to listen on, without bind; 0: any free port
-backlog|COUNT|0|2147483647|0||N|||connections that may wait to be accepted; 0: the system's maximum
-reuse_port|BOOL|0|0|off|||||set SO_REUSEPORT, so that another server may listen on the same address
-health|TEXT|0|0|||PATH|||path that answers 200 while the server serves, 503 once a stop begins, without the application
-header|LIST|0|0|||NAME:TEXT|||header for every answer that does not have it; repeatable: X-Frame-Options:DENY
-workers|COUNT|0|512|auto|w|N|max_workers||worker processes; auto or 0: one for each CPU that this process may use
-single|BOOL|0|0|off|||||one process that serves by itself, without forking; a reload or upgrade starts the program anew under its pid
-preload|BOOL|0|0|on|||preload_app||load the application before the workers are forked, so that they share its memory
-daemonize|BOOL|0|0|off|D||||go to the background once the server is up
-pid_file|TEXT|0|0||P|FILE|pid||write the supervisor's process id to this file; removed at the end
-shutdown_timeout|TIME|0|86400000|30s||TIME|||time for a graceful stop; what is left then is killed
-err_respawn_interval|TIME|0|86400000|1s||TIME|||pause before a failed start is tried again
-head_timeout|TIME|1|86400000|10s||TIME|read_timeout||time for a whole request head, from its first byte on; then 408
-body_timeout|TIME|1|86400000|10s||TIME|||time to wait for the next bytes of a request body; then 408
-body_rate_min|SIZE|0|1073741824|256||SIZE|||least bytes per second of a request body, checked after body_timeout; 0: any
-idle_timeout|TIME|1|86400000|75s||TIME|keepalive_timeout||time that a connection may rest between two requests
-write_timeout|TIME|1|86400000|30s||TIME|||time without the client taking a byte of an answer; then its connection is closed
-target_bytes_max|SIZE|64|1048576|16K||SIZE|||longest request target; beyond it 414
-head_bytes_max|SIZE|1024|1048576|64K||SIZE|||longest request head; beyond it 431
-fields_max|COUNT|1|256|100||N|||most header fields of a request; beyond it 431
-body_bytes_max|SIZE|0|1099511627776|1G||SIZE|||longest request body; beyond it 413
-body_memory_max|SIZE|1024|1073741824|16M||SIZE|||longer request bodies go to an unlinked file in TMPDIR; above 128K also when three quarters of buffers_memory_max are in use
-response_memory_max|SIZE|1024|1073741824|1M||SIZE|||more unsent output of one connection goes to an unlinked file
-buffers_memory_max|SIZE|0|1099511627776|64M||SIZE|||bodies and unsent output that one worker keeps in memory; more goes to unlinked files. 0: no limit
-buffers_file_max|SIZE|0|1099511627776|16G||SIZE|||bodies and unsent output that one worker keeps in unlinked files; beyond it requests get 503 and answers are cut. 0: no limit
-connections_max|COUNT|1|1000000|10000||N|max_keepalive_connection||open connections of one worker. A further one replaces the longest idle connection, then the oldest unfinished request head, else it waits in the backlog. The soft limit of descriptors is raised as needed
-queue_max|COUNT|0|1000000|0||N|||complete requests that may wait in one worker; beyond it 503 with Retry-After. 0: no limit
-keepalive_requests_max|COUNT|0|2147483647|0||N|max_keepalive_reqs||requests on one connection; 1: no keep-alive, 0: no limit
-underscores_allow|BOOL|0|0|off|||||keep request fields with an underscore in their name, which look like others in the environment
-strict_target|BOOL|0|0|off|||||refuse request targets with bytes above 127 or any of \^`{|} unescaped, as browsers send them
-connect_allow|BOOL|0|0|off|||||pass CONNECT to the application instead of answering 501
-requests_max|RANGE|0|2147483647|0||N[..M]|max_requests max_request_per_child max_reqs_per_child||replace a worker after so many requests; N..M: each worker draws its number. 0: never
-requests_jitter|COUNT|0|2147483647|0||N|||add up to so many requests to requests_max, drawn for each worker
-age_max|TIME|0|31536000000|0||TIME|||replace a worker that has served for longer, or up to an eighth longer; 0: never
-access_log|TEXT|0|0|||FILE|||one line for each answer; -: standard output, off: none
-access_log_format|TEXT|0|0|combined||FORMAT|||common, combined, json, dev, or a format of your own in the manner of Apache ('%h %t "%r" %>s %b') or nginx ('$remote_addr "$request" $status')
-error_log|TEXT|0|0|-||FILE|||file for standard error of the server and the application; -: leave it
-quiet|BOOL|0|0|off|q||||log warnings and errors only
-verbose|BOOL|0|0|off|v||||log debugging lines too
-env|TEXT|0|0||E|NAME|environment||environment that the application sees; production and deployment change defaults
-chdir|TEXT|0|0|||DIR|||directory to change to before anything else is looked for; in the configuration file, before what it names
-include|LIST|0|0||I|DIR|||directory to search libraries in; repeatable
-require|LIST|0|0||r|NAME|modules M||library or module to load before the application; repeatable
-eval|TEXT|0|0||e|CODE|||application given as source text instead of a file
-child_exit|TEXT|0|0|||CODE|||source text of a subroutine that each worker calls before it ends
-early_hints|BOOL|0|0|off|||||offer rack.early_hints or psgix.informational for 103 and other interim answers; nginx before 1.29 does not understand them
-server_header|TEXT|0|0|||TEXT|||value of the Server field, unless the application sets one; not set: none
-config|TEXT|0|0||C|FILE|config_file||configuration file; the command line wins over it
-check|BOOL|0|0|off|||||load configuration and application, say whether that worked, and end; the command check also reports risks
-print_config|BOOL|0|0|off|||||print every option with its value and end
-version|BOOL|0|0|off|||||print the version and end
-help|BOOL|0|0|off|h||||print the most used options and end; --help all prints every option
-SERVED
-    # name|type|flag|aliases
-    my $OTHER_ROWS = <<'OTHERS';
-trusted_proxies|LIST||
-proxy_protocol|BOOL||
-certificate|LIST||
-certificate_password_command|TEXT||
-acme|LIST||
-acme_terms|BOOL||
-acme_directory|TEXT||
-acme_dir|TEXT||
-acme_command|TEXT||
-acme_user|TEXT||
-client_ca|TEXT||
-client_verify|TEXT||
-tls_min|TEXT||
-http2|BOOL||
-hsts|COUNT||
-https_redirect|COUNT||
-frontends|COUNT||
-frontend_user|TEXT||
-frontend_sandbox|BOOL||
-frontend_drain|TIME||
-static|LIST||
-sendfile_root|LIST||
-sendfile_map|LIST||
-compress|TEXT||
-compress_level|COUNT||
-compress_min|SIZE||
-compress_types|LIST||
-compress_private|BOOL||
-answer|LIST||
-redirect|LIST||
-error_page|LIST||
-helper|BOOL||
-restart_file|TEXT||
-user|TEXT||
-group|TEXT||
-boot_timeout|TIME||
-spawn_interval|TIME||
-roll_max_unavailable|COUNT||
-drain_delay|TIME||
-control|TEXT||
-status|TEXT||
-status_token|TEXT||
-agent|TEXT||
-metrics_max|COUNT||
-call_timeout|TIME|t|
-cancel_gone|TEXT||
-gone_on|TEXT||
-queue_time_max|TIME||
-multipart_stream|BOOL||
-static_memory_max|SIZE||
-static_open_max|COUNT||
-websocket_origins|LIST||
-websocket_ping|TIME||
-websocket_message_max|SIZE||
-websocket_pending_max|SIZE||
-websockets_max|COUNT||
-websocket_rate_max|COUNT||
-events_ping|TIME||
-events_max|COUNT||
-history|LIST||
-history_memory_max|SIZE||
-subscriptions_max|COUNT||
-memory_max|SIZE||
-refork_after|COUNT||
-slow_log|TIME||
-access_log_skip|LIST||
-access_log_sample|COUNT||
-request_id|BOOL||
-request_id_header|TEXT||
-server_timing|BOOL||
-error_log_format|TEXT||
-warmup|LIST||
-dev|BOOL||
-watch|LIST||
-open|BOOL||
-completion|TEXT||
-OTHERS
+    # name|type|least|most|default|flag|argument|aliases|help
+    my $ROWS = <<'ROWS';
+bind|LIST|0|0||b|ADDR|listen l|address to listen on; repeatable: host:port, :port, [::1]:port, [::]:port for every address, tcp://host:port, unix:///path?umask=007, /path, fd://3, tls://host:port?certificate=FILE&key=FILE. ?frontend=on: HTTP/2 without TLS. ?proxy=on: expect a PROXY header from trusted proxies
+host|TEXT|0|0||o|HOST||host to listen on, without bind
+port|COUNT|0|65535|9292|p|PORT||port to listen on, without bind; 0: any free port
+backlog|COUNT|0|2147483647|0||N||connections that may wait to be accepted; 0: the system's maximum
+reuse_port|BOOL|0|0|off||||set SO_REUSEPORT, so that another server may listen on the same address
+workers|COUNT|0|512|auto|w|N|max_workers|worker processes; auto or 0: one for each CPU that this process may use
+single|BOOL|0|0|off||||one process that serves by itself, without forking; a reload or upgrade starts the program anew under its pid
+preload|BOOL|0|0|on|||preload_app|load the application before the workers are forked, so that they share its memory
+pid_file|TEXT|0|0||P|FILE|pid|write the supervisor's process id to this file; removed at the end
+shutdown_timeout|TIME|0|86400000|30s||TIME||time for a graceful stop; what is left then is killed
+err_respawn_interval|TIME|0|86400000|1s||TIME||pause before a failed start is tried again
+head_timeout|TIME|1|86400000|10s||TIME|read_timeout|time for a whole request head, from its first byte on; then 408
+body_timeout|TIME|1|86400000|10s||TIME||time to wait for the next bytes of a request body; then 408
+body_rate_min|SIZE|0|1073741824|256||SIZE||least bytes per second of a request body, checked after body_timeout; 0: any
+idle_timeout|TIME|1|86400000|75s||TIME|keepalive_timeout|time that a connection may rest between two requests
+write_timeout|TIME|1|86400000|30s||TIME||time without the client taking a byte of an answer; then its connection is closed
+target_bytes_max|SIZE|64|1048576|16K||SIZE||longest request target; beyond it 414
+head_bytes_max|SIZE|1024|1048576|64K||SIZE||longest request head; beyond it 431
+fields_max|COUNT|1|256|100||N||most header fields of a request; beyond it 431
+body_bytes_max|SIZE|0|1099511627776|1G||SIZE||longest request body; beyond it 413
+body_memory_max|SIZE|1024|1073741824|16M||SIZE||longer request bodies go to an unlinked file in TMPDIR; above 128K also when three quarters of buffers_memory_max are in use
+response_memory_max|SIZE|1024|1073741824|1M||SIZE||more unsent output of one connection goes to an unlinked file
+buffers_memory_max|SIZE|0|1099511627776|64M||SIZE||bodies and unsent output that one worker keeps in memory; more goes to unlinked files. 0: no limit
+buffers_file_max|SIZE|0|1099511627776|16G||SIZE||bodies and unsent output that one worker keeps in unlinked files; beyond it requests get 503 and answers are cut. 0: no limit
+connections_max|COUNT|1|1000000|10000||N|max_keepalive_connection|open connections of one worker. A further one replaces the longest idle connection, then the oldest unfinished request head, else it waits in the backlog. The soft limit of descriptors is raised as needed
+queue_max|COUNT|0|1000000|0||N||complete requests that may wait in one worker; beyond it 503 with Retry-After. 0: no limit
+keepalive_requests_max|COUNT|0|2147483647|0||N|max_keepalive_reqs|requests on one connection; 1: no keep-alive, 0: no limit
+underscores_allow|BOOL|0|0|off||||keep request fields with an underscore in their name, which look like others in the environment
+strict_target|BOOL|0|0|off||||refuse request targets with bytes above 127 or any of \^`{|} unescaped, as browsers send them
+connect_allow|BOOL|0|0|off||||pass CONNECT to the application instead of answering 501
+requests_max|RANGE|0|2147483647|0||N[..M]|max_requests max_request_per_child max_reqs_per_child|replace a worker after so many requests; N..M: each worker draws its number. 0: never
+requests_jitter|COUNT|0|2147483647|0||N||add up to so many requests to requests_max, drawn for each worker
+age_max|TIME|0|31536000000|0||TIME||replace a worker that has served for longer, or up to an eighth longer; 0: never
+access_log|TEXT|0|0|||FILE||one line for each answer; -: standard output, off: none
+error_log|TEXT|0|0|-||FILE||file for standard error of the server and the application; -: leave it
+quiet|BOOL|0|0|off|q|||log warnings and errors only
+verbose|BOOL|0|0|off|v|||log debugging lines too
+env|TEXT|0|0||E|NAME|environment|environment that the application sees; production and deployment change defaults
+chdir|TEXT|0|0|||DIR||directory to change to before anything else is looked for; in the configuration file, before what it names
+include|LIST|0|0||I|DIR||directory to search libraries in; repeatable
+require|LIST|0|0||r|NAME|modules M|library or module to load before the application; repeatable
+eval|TEXT|0|0||e|CODE||application given as source text instead of a file
+early_hints|BOOL|0|0|off||||offer rack.early_hints or psgix.informational for 103 and other interim answers; nginx before 1.29 does not understand them
+server_header|TEXT|0|0|||TEXT||value of the Server field, unless the application sets one; not set: none
+config|TEXT|0|0||C|FILE|config_file|configuration file; the command line wins over it
+check|BOOL|0|0|off||||load configuration and application, say whether that worked, and end; the command check also reports risks
+version|BOOL|0|0|off||||print the version and end
+help|BOOL|0|0|off|h|||print the most used options and end; --help all prints every option
+trusted_proxies|LIST|||||||
+proxy_protocol|BOOL|||||||
+certificate|LIST|||||||
+certificate_password_command|TEXT|||||||
+acme|LIST|||||||
+acme_terms|BOOL|||||||
+acme_directory|TEXT|||||||
+acme_dir|TEXT|||||||
+acme_command|TEXT|||||||
+acme_user|TEXT|||||||
+client_ca|TEXT|||||||
+client_verify|TEXT|||||||
+tls_min|TEXT|||||||
+http2|BOOL|||||||
+hsts|COUNT|||||||
+https_redirect|COUNT|||||||
+frontends|COUNT|||||||
+frontend_user|TEXT|||||||
+frontend_sandbox|BOOL|||||||
+frontend_drain|TIME|||||||
+static|LIST|||||||
+sendfile_root|LIST|||||||
+sendfile_map|LIST|||||||
+compress|TEXT|||||||
+compress_level|COUNT|||||||
+compress_min|SIZE|||||||
+compress_types|LIST|||||||
+compress_private|BOOL|||||||
+answer|LIST|||||||
+redirect|LIST|||||||
+health|TEXT|||||||
+header|LIST|||||||
+error_page|LIST|||||||
+helper|BOOL|||||||
+daemonize|BOOL||||D|||
+restart_file|TEXT|||||||
+user|TEXT|||||||
+group|TEXT|||||||
+boot_timeout|TIME|||||||
+spawn_interval|TIME|||||||
+roll_max_unavailable|COUNT|||||||
+drain_delay|TIME|||||||
+control|TEXT|||||||
+status|TEXT|||||||
+status_token|TEXT|||||||
+agent|TEXT|||||||
+metrics_max|COUNT|||||||
+call_timeout|TIME||||t|||
+cancel_gone|TEXT|||||||
+gone_on|TEXT|||||||
+queue_time_max|TIME|||||||
+multipart_stream|BOOL|||||||
+static_memory_max|SIZE|||||||
+static_open_max|COUNT|||||||
+websocket_origins|LIST|||||||
+websocket_ping|TIME|||||||
+websocket_message_max|SIZE|||||||
+websocket_pending_max|SIZE|||||||
+websockets_max|COUNT|||||||
+websocket_rate_max|COUNT|||||||
+events_ping|TIME|||||||
+events_max|COUNT|||||||
+history|LIST|||||||
+history_memory_max|SIZE|||||||
+subscriptions_max|COUNT|||||||
+memory_max|SIZE|||||||
+refork_after|COUNT|||||||
+slow_log|TIME|||||||
+access_log_format|TEXT|||||||
+access_log_skip|LIST|||||||
+access_log_sample|COUNT|||||||
+request_id|BOOL|||||||
+request_id_header|TEXT|||||||
+server_timing|BOOL|||||||
+error_log_format|TEXT|||||||
+warmup|LIST|||||||
+dev|BOOL|||||||
+watch|LIST|||||||
+child_exit|TEXT|||||||
+open|BOOL|||||||
+print_config|BOOL|||||||
+completion|TEXT|||||||
+ROWS
     # --- end of the option table ---
-
+    # Rows without help are options that are refused.
     my (%OPTION, %NAME, @NAMES);
-    for my $row (split /\n/, $SERVED_ROWS) {
-        my %option;
-        @option{qw(name type least most default flag argument aliases choices help)} = split /\|/, $row, 10;
+    for my $row (split(/\n/, $ROWS), @OTHER_HOOKS) {
+        my %option = map { $_ => '' } qw(type flag aliases help);
+        my @values = split /\|/, $row, 9;
+        @option{ (qw(name type least most default flag argument aliases help))[0 .. $#values] } = @values;
+        my @names = ($option{name}, split(' ', $option{aliases}), map {"-$_"} split //, $option{flag});
+        $NAME{$_} = \%option for @names, map {"-$_"} grep { length == 1 } @names;
+        push @NAMES, $option{name} if length $option{help};
         $OPTION{ $option{name} } = \%option;
-        push @NAMES, $option{name};
-        $NAME{$_} = $option{name} for $option{name}, split ' ', $option{aliases};
-        $NAME{"-$option{flag}"} = $option{name} if length $option{flag};
     }
-    for my $row (split /\n/, $OTHER_ROWS) {
-        my %option = (refused => 1);
-        @option{qw(name type flag aliases)} = split /\|/, $row, 4;
-        $OPTION{ $option{name} } = \%option;
-        $NAME{$_} = $option{name} for $option{name}, split ' ', $option{aliases};
-        $NAME{"-$option{flag}"} = $option{name} if length $option{flag};
-    }
-    $NAME{$_} = 'eval' for qw(-e);
-    $NAME{"-$_"} //= $_ for grep { length == 1 } keys %NAME;
 
-    sub find { my ($name) = @_; return $OPTION{ $NAME{$name} // '' } }
-    sub names { return @NAMES }
+    sub find { return $NAME{ $_[0] } }
+    sub shown { return map { $OPTION{$_} } @NAMES }
 
     sub new {
         my ($class) = @_;
-        my %value = map { $_ => $OPTION{$_}{type} eq 'LIST' ? [] : $OPTION{$_}{default} } @NAMES;
-        my $self = bless { value => \%value, rank => {}, hooks => {}, hook_rank => {}, sockets => [] }, $class;
+        my $self = bless { value => {}, rank => {}, hooks => {} }, $class;
+        $self->{value}{ $_->{name} } = $_->{type} eq 'LIST' ? [] : read_value($_, $_->{name}, $_->{default}) for shown();
         $self->set(environment => port => $ENV{PORT}) if length($ENV{PORT} // '');
         $self->set(environment => env => $ENV{PLACK_ENV}) if length($ENV{PLACK_ENV} // '');
-        return $self;
-    }
-
-    sub set_all {
-        my ($self, $source, %given) = @_;
-        delete @given{qw(bind listen host port socket)} if defined $given{listen_sock};
-        for my $name (sort keys %given) {
-            $self->set($source, $name, $given{$name}) if defined $given{$name};
-        }
         return $self;
     }
 
@@ -2413,138 +2198,83 @@ OTHERS
     # them.
     sub set {
         my ($self, $source, $name, $value) = @_;
-        (my $plain = $name) =~ tr/-/_/;
-        return $self->set_hook($source, $plain, $value) if $HOOK{$plain};
-        return $self->add_socket($value) if $plain eq 'listen_sock';
+        my $plain = $name =~ tr/-/_/r;
         return $self->{builder} = $value if $plain eq 'psgi_app_builder';
-        my $option = find($plain) or die "$name: unknown option\n";
-        if ($option->{refused}) {
-            return if !ref $value && $value =~ /\A(?:off|false|no|0|none|)\z/i;    # it is off here in any case
-            die "$name: $OTHERS_SAY\n";
-        }
+        my $option = $HOOK{$plain} ? { name => $plain } : find($plain) || die "$name: unknown option\n";
         my ($rank, $key) = ($RANK{$source}, $option->{name});
         my $before = $self->{rank}{$key} // -1;
         return if $before > $rank;
-        my @values = map { read_value($option, $name, $_) } ref $value eq 'ARRAY' ? @$value : $value;
-        if ($option->{type} eq 'LIST') {
-            $self->{value}{$key} = [] if $before < $rank;
-            push @{ $self->{value}{$key} }, @values;
+        if ($HOOK{$key}) {
+            die "$name: is no code reference\n" if (Scalar::Util::reftype($value) // '') ne 'CODE';
+            $self->{hooks}{$key} = $value;
+        } elsif (!length $option->{help}) {
+            return if !ref $value && $value =~ /\A(?:off|false|no|0|none|)\z/i;    # it is off here in any case
+            die "$name: $REFUSAL\n";
         } else {
-            die "$name: takes one value\n" if @values != 1;
-            $self->{value}{$key} = $values[0];
+            my @values = map { read_value($option, $name, $_) } ref $value eq 'ARRAY' ? @$value : $value;
+            my $is_list = $option->{type} eq 'LIST';
+            die "$name: takes one value\n" if @values != 1 && !$is_list;
+            my @kept = $is_list && $before == $rank ? @{ $self->{value}{$key} } : ();
+            $self->{value}{$key} = $is_list ? [@kept, @values] : $values[0];
         }
         $self->{rank}{$key} = $rank;
         return;
     }
 
-    my %SIZE = ('' => 1, k => 1 << 10, m => 1 << 20, g => 1 << 30);
-    my %TIME = ('' => 1, s => 1, ms => 0.001, m => 60, h => 3600);
+    my %UNIT = (k => 1 << 10, m => 1 << 20, g => 1 << 30, ms => 0.001, s => 1, min => 60, h => 3600);
 
-    # Strict: what is silently read as something else is found out in production. Gives the text.
+    # What the server works with: 1 and 0 for switches, numbers for counts, bytes and seconds. Strict: what is silently
+    # read as something else is found out in production.
     sub read_value {
         my ($option, $name, $text) = @_;
-        my $is_text = !ref $text || overload::Method($text, '""');
-        die "$name: a " . ref($text) . " reference is no value for this option\n" if !$is_text;
-        $text = "$text";
+        die "$name: a " . ref($text) . " reference is no value for this option\n" if ref $text && !overload::Method($text, '""');
         my $type = $option->{type};
+        return "$text" if $type eq 'TEXT' || $type eq 'LIST';
         if ($type eq 'BOOL') {
-            return $text =~ /\A(?:on|true|yes|1)\z/i ? 'on' : $text =~ /\A(?:off|false|no|0|)\z/i ? 'off' : die "$name: must be on or off, not \"$text\"\n";
+            return $text =~ /\A(?:on|true|yes|1)\z/i ? 1 : $text =~ /\A(?:off|false|no|0|)\z/i ? 0 : die "$name: must be on or off, not \"$text\"\n";
         }
-        my $choices = $option->{choices};
-        my $is_choice = !length $choices || grep { $_ eq $text } split ' ', $choices;
-        die "$name: must be one of $choices, not \"$text\"\n" if !$is_choice;
-        return $text if $type eq 'TEXT' || $type eq 'LIST';
-        return 0 if $option->{name} eq 'workers' && $text eq 'auto';
-        my $number = number_of($type, $text) // die "$name: no " . lc($type) . ": \"$text\"\n";
-        my ($scale, $unit) = $type eq 'TIME' ? (1000, ' ms') : (1, '');
+        return 0 if $name eq 'workers' && $text eq 'auto';
+        my ($number, $unit, $end)
+            = $type eq 'COUNT' ? $text =~ /\A([0-9]+)\z/
+            : $type eq 'SIZE' ? $text =~ /\A([0-9]+)([kmg]?)\z/i
+            : $type eq 'TIME' ? $text =~ /\A([0-9]+(?:\.[0-9]+)?)(ms|[smh]?)\z/i
+            : $text =~ /\A([0-9]+)()(?:\.\.([0-9]+))?\z/;
+        my $is_bad = !defined $number || defined $end && (!$number || $number > $end);
+        die "$name: no " . lc($type) . ": \"$text\"\n" if $is_bad;
+        $unit = lc($unit // '');
+        $number = ($end // $number) * ($unit eq '' ? 1 : $UNIT{ $type eq 'TIME' && $unit eq 'm' ? 'min' : $unit });
+        my ($scale, $of) = $type eq 'TIME' ? (1000, ' ms') : (1, '');
         my ($least, $most) = @$option{qw(least most)};
-        die "$name: at least $least$unit, not \"$text\"\n" if $number * $scale < $least;
-        die "$name: at most $most$unit, not \"$text\"\n" if $most && $number * $scale > $most;
-        return $text;
+        die "$name: at least $least$of, not \"$text\"\n" if $number * $scale < $least;
+        die "$name: at most $most$of, not \"$text\"\n" if $most && $number * $scale > $most;
+        return $type eq 'RANGE' ? $text : $type eq 'TIME' && $number && $number < 0.001 ? 0.001 : $number;
     }
-
-    # Seconds, bytes or a count; of a range its second number. Undefined for what is none.
-    sub number_of {
-        my ($type, $text) = @_;
-        return $text =~ /\A[0-9]+\z/ ? 0 + $text : undef if $type eq 'COUNT';
-        return $text =~ /\A([0-9]+)([kmg]?)\z/i ? $1 * $SIZE{ lc $2 } : undef if $type eq 'SIZE';
-        return $text =~ /\A([0-9]+)(?:\.\.([0-9]+))?\z/ && (!defined $2 || $1 && $1 <= $2) ? $2 // $1 : undef if $type eq 'RANGE';
-        return undef if $text !~ /\A([0-9]+(?:\.[0-9]+)?)(ms|[smh]?)\z/i;    ## no critic: a list would be no number
-        my $seconds = $1 * $TIME{ lc $2 };
-        return $seconds && $seconds < 0.001 ? 0.001 : $seconds;
-    }
-
-    # Code, or source text of a subroutine as plackup passes it.
-    sub set_hook {
-        my ($self, $source, $name, $value) = @_;
-        my $hook = $HOOK{$name};
-        $value = eval $value // die "$name: " . ($@ || 'is no code reference') . "\n" if !ref $value;    ## no critic: what it is for
-        die "$name: is no code reference\n" if (Scalar::Util::reftype($value) // '') ne 'CODE';
-        return if ($self->{hook_rank}{$hook} // -1) > $RANK{$source};
-        $self->{hook_rank}{$hook} = $RANK{$source};
-        $self->{hooks}{$hook} = $value;
-        return;
-    }
-
-    sub add_socket {
-        my ($self, $fh) = @_;
-        my $name = getsockname $fh or die "listen_sock: is no open socket\n";
-        my ($host, $port) = Oribi::Pure::Processes::address_of($name);
-        push @{ $self->{sockets} }, {
-            fh => $fh, host => $host // 'localhost', port => $port, path => defined $port ? undef : 'listen_sock',
-            shown => 'a socket that was given',
-        };
-        Oribi::Pure::Processes::unblock($fh);
-        return;
-    }
-
-    sub get { my ($self, $name) = @_; return $self->{value}{$name} }
-    sub is_on { my ($self, $name) = @_; return $self->{value}{$name} eq 'on' }
 
     # Folder and configuration file; then no option changes any more.
     sub prepare {
         my ($self) = @_;
         return if $self->{prepared}++;
+        my $value = $self->{value};
         $self->enter_dir;
-        my $file = $self->get('config');
-        $file = 'config/oribi.pl' if !length $file && -e 'config/oribi.pl';
+        my $file = length $value->{config} ? $value->{config} : -e 'config/oribi.pl' ? 'config/oribi.pl' : '';
         $self->read_file($file) if length $file;
-        $self->{value}{env} = 'development' if !length $self->get('env');
-        $ENV{PLACK_ENV} = $self->get('env');
-        $self->{value}{access_log} = $self->is_production ? 'off' : '-' if !length $self->get('access_log');
-        my $format = $self->get('access_log_format');
-        die "access_log_format: Oribi::Pure has common and combined\n" if $format !~ /\A(?:common|combined)\z/;
-        @Oribi::Pure::log{qw(quiet verbose)} = map { $self->is_on($_) } qw(quiet verbose);
-        $self->options;
+        $value->{env} = 'development' if !length $value->{env};
+        $ENV{PLACK_ENV} = $value->{env};
+        $value->{access_log} = $self->is_production ? 'off' : '-' if !length $value->{access_log};
+        $value->{workers} ||= processors();
+        $value->{early_hints} = 1 if !defined $self->{rank}{early_hints};
+        $value->{connections_max} = $SELECT_MAX if $value->{connections_max} > $SELECT_MAX;
+        @Oribi::Pure::log{qw(quiet verbose)} = @$value{qw(quiet verbose)};
         return;
     }
 
-    sub is_production { my ($self) = @_; return $self->get('env') =~ /\A(?:production|deployment)\z/ }
+    sub is_production { return $_[0]{value}{env} =~ /\A(?:production|deployment)\z/ }
 
     sub enter_dir {
         my ($self) = @_;
-        my $dir = $self->get('chdir');
+        my $dir = $self->{value}{chdir};
         return if !length $dir || $self->{entered}++;
-        chdir $dir or die "chdir $dir: $!\n";
-        return;
-    }
-
-    # What the server works with: numbers for numbers, 1 and 0 for switches.
-    sub options {
-        my ($self) = @_;
-        return $self->{options} if $self->{options} && $self->{prepared};
-        my %value = %{ $self->{value} };
-        for my $option (map { $OPTION{$_} } @NAMES) {
-            my $name = $option->{name};
-            $value{$name} = $value{$name} eq 'on' ? 1 : 0 if $option->{type} eq 'BOOL';
-            $value{$name} = number_of($option->{type}, $value{$name}) // 0 if $option->{type} =~ /\A(?:COUNT|SIZE|TIME)\z/;
-        }
-        $value{workers} ||= processors();
-        $value{early_hints} = 1 if !defined $self->{rank}{early_hints};
-        $value{connections_max} = $SELECT_MAX if $value{connections_max} > $SELECT_MAX;
-        $value{added} = [map { added_header($_) } @{ $value{header} }];
-        delete $value{added} if !@{ $value{added} };
-        return $self->{options} = \%value;
+        return chdir $dir || die "chdir $dir: $!\n";
     }
 
     sub processors {
@@ -2552,29 +2282,11 @@ OTHERS
         return eval { POSIX::sysconf($id) } || 1;
     }
 
-    # Names that frame an answer, are the server's to say, or are true of single answers only.
-    my $NOT_ADDED = join '|', qw(
-        connection content-encoding content-length content-range content-type date keep-alive location server te trailer
-        transfer-encoding upgrade proxy-connection etag last-modified allow vary
-    );
-
-    sub added_header {
-        my ($line) = @_;
-        my ($name, $value) = $line =~ /\A([$Oribi::Pure::Head::TOKEN]+):[ \t]*(.*[^ \t])\z/s;
-        my $fault
-            = !defined $name ? 'needs to be NAME:TEXT, as X-Frame-Options:DENY'
-            : $name =~ /\A(?:$NOT_ADDED)\z/i ? 'has a name that the server or the application alone sets'
-            : $value =~ /[^$Oribi::Pure::Head::TEXT]/ ? 'has a value that no header may have'
-            : return ($name, $value);
-        die "header \"$line\" $fault\n";
-    }
-
     sub addresses {
         my ($self) = @_;
-        my @bind = @{ $self->get('bind') };
-        my ($host, $port) = map { $self->get($_) } qw(host port);
+        my ($bind, $host, $port) = @{ $self->{value} }{qw(bind host port)};
         $host = $self->is_production ? '0.0.0.0' : '127.0.0.1' if !length $host;
-        return @bind ? @bind : ($host =~ /:/ && $host !~ /\A\[/ ? "[$host]" : $host) . ":$port";
+        return @$bind ? @$bind : ($host =~ /\A[^\[].*:/ ? "[$host]" : $host) . ":$port";
     }
 
     # A Perl file that returns a reference to a hash; every option is a word too, before the hash, but Perl's own
@@ -2583,28 +2295,25 @@ OTHERS
         my ($self, $file) = @_;
         my $path = File::Spec->rel2abs($file);
         die "config file $file: cannot be read: $!\n" if !open my $fh, '<', $path;
-        my ($hash, @mistakes, $called);
+        my ($hash, @mistakes, $is_called);
+        my $set = sub {
+            my ($where, $name, @values) = @_;
+            eval { $self->set(file => $name, @values == 1 ? $values[0] : \@values); 1 } or push @mistakes, "$where: $@";
+            return $is_called = {};
+        };
         {
-            local $Oribi::Pure::Words::set = sub {
-                my ($name, @values) = @_;
-                my (undef, undef, $line) = caller 1;
-                $called = 1;
-                my $value = @values == 1 ? $values[0] : \@values;
-                eval { $self->set(file => $name, $value); 1 } or push @mistakes, "$file:$line: $@";
-                return {};
-            };
+            local $Oribi::Pure::Words::set = sub { $set->("$file:" . (caller 1)[2], @_) };
             local ($@, $!);
             $hash = Oribi::Pure::Words::read($path);
             push @mistakes, "config file $file: $@" if $@;
         }
-        die join '', @mistakes if @mistakes;
-        die "config file $file: does not return a hash reference\n" if ref $hash ne 'HASH' && !$called;
-        $hash = {} if ref $hash ne 'HASH';
+        $hash = $is_called if ref $hash ne 'HASH';
+        die @mistakes, $hash || @mistakes ? () : "config file $file: does not return a hash reference\n" if @mistakes || !$hash;
         for my $name (sort { ($b eq 'chdir') <=> ($a eq 'chdir') || $a cmp $b } grep { defined $hash->{$_} } keys %$hash) {
-            eval { $self->set(file => $name, $hash->{$name}); 1 } or push @mistakes, "$file: $@";
+            $set->($file, $name, $hash->{$name});
             $self->enter_dir if $name eq 'chdir';
         }
-        die join '', @mistakes if @mistakes;
+        die @mistakes if @mistakes;
         return;
     }
 
@@ -2620,11 +2329,13 @@ OTHERS
 
     # --- the application ---
 
+    sub app_file { my ($self, $app) = @_; return $app // $self->{app} // 'app.psgi' }
+
     # Tells the operator of a wrong name before anything is started.
     sub check_app {
         my ($self, $app) = @_;
-        return if ref $app || $self->{builder} || length $self->get('eval');
-        my $file = $app // $self->{app} // 'app.psgi';
+        return if ref $app || $self->{builder} || length $self->{value}{eval};
+        my $file = $self->app_file($app);
         die "$file: no such file\n" if !-e $file;
         die "$file: is a directory\n" if -d _;
         return;
@@ -2635,45 +2346,39 @@ OTHERS
         my ($self, $app) = @_;
         return $app if ref $app;
         return $self->{builder}->() if $self->{builder};
-        $ENV{PLACK_ENV} = $self->get('env');
-        unshift @INC, @{ $self->get('include') };
-        for my $module (@{ $self->get('require') }) {
+        my ($include, $require, $source) = @{ $self->{value} }{qw(include require eval)};
+        unshift @INC, @$include;
+        for my $module (@$require) {
             my ($name, @import) = split /[=,]/, $module;
             die "-M $name: is no name of a module\n" if $name !~ /\A\w+(?:::\w+)*\z/;
-            my $code = "package main; require $name; $name->import(\@import); 1";
-            eval $code or die "module $name: " . first_line($@) . "\n";
+            eval "package main; require $name; $name->import(\@import); 1" or die "module $name: " . first_line($@) . "\n";
         }
-        my $source = $self->get('eval');
-        return from_source($source) if length $source;
-        return from_file($app // $self->{app} // 'app.psgi');
+        my $file = length $source ? '-e' : $self->app_file($app);
+        my ($code, $error) = length $source ? from_source($source) : from_file($file);
+        die "$file: " . first_line($error) . "\n" if length $error;
+        $code = $code->to_app if !is_code($code) && Scalar::Util::blessed($code) && $code->can('to_app');
+        return is_code($code) ? $code : die "$file: returns no code reference\n";
     }
 
     sub first_line { my ($line) = grep {/\S/} split /\n/, "$_[0]"; return $line // 'unknown error' }
     sub is_code { return ref $_[0] && ((Scalar::Util::reftype($_[0]) // '') eq 'CODE' || overload::Method($_[0], '&{}')) }
 
-    # The inside of a builder block, where there is Plack::Builder.
+    # The inside of a builder block, where there is Plack::Builder. Gives its value and $@.
     sub from_source {
         my ($source) = @_;
         my $code = eval { require Plack::Builder; 1 } ? "use Plack::Builder; builder { $source }" : $source;
-        my $app = eval "package main; no strict; no warnings; $code";
-        die '-e: ' . first_line($@) . "\n" if $@;
-        die "-e: the code does not give a code reference\n" if !is_code($app);
-        return $app;
+        return (scalar(eval "package main; no strict; no warnings; $code"), $@);
     }
 
     sub from_file {
         my ($file) = @_;
-        die "$file: no such file\n" if !-e $file;
         my $path = File::Spec->rel2abs($file);
-        (my $package = $path) =~ s/([^A-Za-z0-9_])/sprintf '_%02x', ord $1/ge;
+        my $package = $path =~ s/([^A-Za-z0-9_])/sprintf '_%02x', ord $1/ger;
         local $0 = $path;    # FindBin looks at it
-        open my $readable, '<', $path or die "$file: cannot be read: $!\n";
+        open my $readable, '<', $path or return (undef, "cannot be read: $!");
         my ($app, $error);
         eval "package Oribi::Pure::App::_$package; \$app = do \$path; \$error = \$@; 1" or $error = $@;
-        die "$file: " . first_line($error) . "\n" if $error;
-        $app = $app->to_app if !is_code($app) && Scalar::Util::blessed($app) && $app->can('to_app');
-        die "$file: returns no code reference\n" if !is_code($app);
-        return $app;
+        return ($app, $error);
     }
 }
 
@@ -2693,19 +2398,16 @@ package Oribi::Pure::Command 0.100 {
     sub start {
         my (@argv) = @_;
         my $settings = Oribi::Pure::Settings->new;
+        my $value = $settings->{value};
         parse($settings, @argv);
         @ARGV = ();    # the words are the server's, and the application finds none of them
-        return say_text(help()) if $settings->is_on('help');
-        my $version = "oribi-psgi $Oribi::Pure::VERSION (Oribi::Pure, perl $^V)\nsystem calls: perl\n";
-        return say_text($version) if $settings->is_on('version');
+        return say_text(help()) if $value->{help};
+        return say_text("oribi-psgi $Oribi::Pure::VERSION (Oribi::Pure, perl $^V)\nsystem calls: perl\n") if $value->{version};
         $settings->prepare;
-        return say_text(configuration($settings)) if $settings->is_on('print_config');
-        if ($settings->is_on('check')) {
-            $settings->check_app;
-            $settings->load;
-            return say_text("application and configuration load\n");
-        }
-        return Oribi::Pure::Processes->new($settings)->run;
+        return Oribi::Pure::Processes->new($settings)->run if !$value->{check};
+        $settings->check_app;
+        $settings->load;
+        return say_text("application and configuration load\n");
     }
 
     sub say_text { local $| = 1; print STDOUT $_[0]; return 0 }
@@ -2714,64 +2416,39 @@ package Oribi::Pure::Command 0.100 {
     sub parse {
         my ($settings, @argv) = @_;
         while (defined(my $word = shift @argv)) {
-            my ($name, $value);
-            if ($word eq '--') {
-                $settings->{app} = shift @argv if @argv;
-                next;
-            } elsif ($word =~ /\A--([^=]+)(?:=(.*))?\z/s) {
-                ($name, $value) = ($1, $2);
-                $name =~ tr/-/_/;
-                my ($positive) = Oribi::Pure::Settings::find($name) ? () : $name =~ /\Ano_(.+)/;
-                my $switch = defined $positive && !defined $value && Oribi::Pure::Settings::find($positive);
-                if ($switch) {
-                    die "$word: is no switch\n" if $switch->{type} ne 'BOOL' && !$switch->{refused};
-                    ($name, $value) = ($positive, 'off');
-                }
-            } elsif ($word =~ /\A-([A-Za-z])(.*)\z/s) {
-                ($name, $value) = ("-$1", length $2 ? $2 : undef);
-            } else {
+            my ($name, $value) = $word =~ /\A--([^=]+)(?:=(.*))?\z/s ? ($1 =~ tr/-/_/r, $2) : $word =~ /\A(-[A-Za-z])(.+)?\z/s;
+            if (!defined $name) {
+                $word = shift @argv // last if $word eq '--';
                 die "$word: one application is enough, $settings->{app} was given already\n" if defined $settings->{app};
                 $settings->{app} = $word;
                 next;
             }
-            my $option = Oribi::Pure::Settings::find($name) or die "$word: unknown option\n";
-            if (!defined $value) {
-                $value = $option->{type} eq 'BOOL' ? 'on' : @argv ? shift @argv : die "$word: needs a value\n";
+            my $option = Oribi::Pure::Settings::find($name);
+            if (!$option && !defined $value && $name =~ /\Ano_(.+)/) {
+                $option = Oribi::Pure::Settings::find($1);
+                die "$word: is no switch\n" if $option && $option->{type} ne 'BOOL' && length $option->{help};
+                $value = 'off';
             }
+            die "$word: unknown option\n" if !$option;
+            $value //= $option->{type} eq 'BOOL' ? 'on' : shift @argv // die "$word: needs a value\n";
             $settings->set(command => $option->{name}, $value);
         }
         return;
     }
 
-    sub configuration {
-        my ($settings) = @_;
-        my $text = '';
-        for my $name (Oribi::Pure::Settings::names()) {
-            my $value = $settings->get($name);
-            $text .= "$name = " . (ref $value ? "@$value" : $value) . "\n";
-        }
-        return $text;
-    }
-
     sub help {
         my $text = "usage: oribi-psgi --pure [options] [app.psgi]\n\nOribi::Pure, in Perl alone. Options:\n\n";
-        for my $option (map { Oribi::Pure::Settings::find($_) } Oribi::Pure::Settings::names()) {
-            (my $word = $option->{name}) =~ tr/_/-/;
-            $word = length $option->{flag} ? "-$option->{flag}, --$word" : "--$word";
-            $word .= " $option->{argument}" if $option->{type} ne 'BOOL';
+        for my $option (Oribi::Pure::Settings::shown()) {
+            my $word = '--' . $option->{name} =~ tr/_/-/r . ($option->{type} eq 'BOOL' ? '' : " $option->{argument}");
             my $default = length $option->{default} ? " [$option->{default}]" : '';
             my @lines = "$option->{help}$default" =~ /(.{1,90})(?:\s+|\z)/g;
-            $text .= "  $word\n" . join '', map {"      $_\n"} @lines;
+            $text .= join '', '  ', (map {"-$_, "} split //, $option->{flag}), "$word\n", map {"      $_\n"} @lines;
         }
         return "$text\nAll other options of Oribi are refused: they need its C core.\n";
     }
 }
 
 package Oribi::Pure;
-
-use File::Spec ();
-use IO::Handle ();
-use overload ();
 
 # perl Pure.pm app.psgi
 if (!caller) {
@@ -2811,9 +2488,8 @@ and no metrics: options for these are refused with one line. F<doc/pure.md> says
 
 =head2 new(%options)
 
-The options that C<oribi-psgi --pure --help> lists, with underscores in their names, the hooks C<before_fork>,
-C<after_fork>, C<after_worker_ready>, C<before_worker_exit>, C<on_worker_exit>, C<before_reload> and C<server_ready>, and
-C<listen_sock>, a socket that listens already. Dies with one line for an unknown name or a bad value.
+The options that C<oribi-psgi --pure --help> lists, with underscores in their names, and the hooks C<before_fork>,
+C<after_fork> and C<server_ready>. Dies with one line for an unknown name or a bad value.
 
 =head2 run($app)
 

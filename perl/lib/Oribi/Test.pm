@@ -197,15 +197,7 @@ package Oribi::Test::WebSocket {
     # The message that ends with the next frame, if one does. Pings are answered.
     sub _take_frame {
         my ($self, $deadline) = @_;
-        my $head = $self->_take(2, $deadline);
-        my ($first, $second) = defined $head ? unpack('CC', $head) : ();
-        my $length = defined $second ? $second & 127 : undef;
-        if (defined $length && $length > 125) {
-            my $bytes = $self->_take($length == 126 ? 2 : 8, $deadline);
-            $length = defined $bytes ? unpack($length == 126 ? 'n' : 'Q>', $bytes) : undef;
-            Carp::croak("Oribi::Test: a message of $length bytes") if defined $length && $length > $MESSAGE_BYTES_MAX;
-        }
-        my $payload = defined $length ? $self->_take($length, $deadline) : undef;
+        my ($first, $payload) = $self->_whole_frame($deadline);
         return $self->_closed(1006, '') if !defined $payload;
         my $opcode = $first & 15;
         if ($opcode == $OPCODE{ping}) {
@@ -225,6 +217,22 @@ package Oribi::Test::WebSocket {
             return ($message, $self->{binary} ? 1 : 0);
         }
         return;
+    }
+
+    # The first byte and the payload; nothing: the connection has ended before. What has come of a frame when the time
+    # is over is there for the next wait.
+    sub _whole_frame {
+        my ($self, $deadline) = @_;
+        $self->_await(2, $deadline) or return;
+        my ($first, $length) = unpack 'CC', $self->{bytes};
+        $length &= 127;
+        my $head = $length == 126 ? 4 : $length == 127 ? 10 : 2;
+        $self->_await($head, $deadline) or return;
+        $length = unpack $head == 4 ? 'x2n' : 'x2Q>', $self->{bytes} if $head > 2;
+        Carp::croak("Oribi::Test: a message of $length bytes") if $length > $MESSAGE_BYTES_MAX;
+        $self->_await($head + $length, $deadline) or return;
+        substr $self->{bytes}, 0, $head, '';
+        return ($first, substr $self->{bytes}, 0, $length, '');
     }
 
     sub _closed {
@@ -261,11 +269,11 @@ package Oribi::Test::WebSocket {
         return 1;
     }
 
-    # Undefined: the connection has ended before.
-    sub _take {
+    # False: the connection has ended before.
+    sub _await {
         my ($self, $n, $deadline) = @_;
-        while (length $self->{bytes} < $n) { $self->_more($deadline) or return }
-        return substr $self->{bytes}, 0, $n, '';
+        while (length $self->{bytes} < $n) { $self->_more($deadline) or return 0 }
+        return 1;
     }
 
     sub _more {

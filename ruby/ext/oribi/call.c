@@ -222,10 +222,15 @@ static bool note_failure(struct ext_call *call, const char *what)
     return false;
 }
 
-/* In development a failed call is answered with a page (lib/oribi/development.rb). Nil: it is not. */
+/* In development a failed call is answered with a page (lib/oribi/development.rb), that of a WebSocket with the reason
+ * of its close. Nil: it is not. */
 static VALUE show_failure(VALUE arg)
 {
     struct ext_call *call = (struct ext_call *)arg;
+    if (oribi_socket_called(call->req)) {
+        ext_websocket_show_failure(call);
+        return Qnil;
+    }
     VALUE arguments[] = {call->error, call->env};
     VALUE page = rb_funcallv(ext_module, id_failure_page, 2, arguments);
     if (!NIL_P(page) && call->req)
@@ -235,7 +240,8 @@ static VALUE show_failure(VALUE arg)
 
 static bool can_show_failure(const struct ext_call *call)
 {
-    return call->req && !call->cancelled && !call->refused && !call->gone && !NIL_P(call->env) &&
+    return call->req && !call->cancelled && !call->refused && !call->gone &&
+           (!NIL_P(call->env) || oribi_socket_called(call->req)) &&
            RTEST(rb_obj_is_kind_of(call->error, rb_eException));
 }
 

@@ -331,6 +331,9 @@ bool ext_websocket_upgrades(struct ext_call *call);
 /* Serves a call of a socket, in the place of the application. May raise; then call->req is still open. */
 void ext_websocket_serve(struct ext_call *call);
 
+/* In development: answers a call of a WebSocket that has failed with its reason. May raise before it has. */
+void ext_websocket_show_failure(struct ext_call *call);
+
 /* events.c */
 void ext_events_setup(void);
 

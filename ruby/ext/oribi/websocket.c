@@ -11,11 +11,19 @@ static VALUE key_upgrade;
 static VALUE key_may_upgrade;
 static ID id_env;
 static ID id_serve;
+static ID id_socket_failure;
 static ID id_upgrade;
 
 static struct oribi_slice text_of(VALUE string)
 {
     return NIL_P(string) ? oribi_slice(NULL, 0) : oribi_slice(RSTRING_PTR(string), (size_t)RSTRING_LEN(string));
+}
+
+/* 0, which is none that may be sent, for what is no close code at all. */
+static uint16_t code_of(VALUE number)
+{
+    long code = NUM2LONG(number);
+    return code < 0 || code > UINT16_MAX ? 0 : (uint16_t)code;
 }
 
 static VALUE utf8(struct oribi_slice text)
@@ -134,13 +142,29 @@ void ext_websocket_serve(struct ext_call *call)
         oribi_socket_unknown(req);
 }
 
+void ext_websocket_show_failure(struct ext_call *call)
+{
+    struct oribi_req *req = call->req;
+    VALUE words = rb_funcallv(ext_module, id_socket_failure, 1, &call->error);
+    if (NIL_P(words) || !call->req)
+        return;
+    VALUE text = rb_ary_entry(words, 0);
+    VALUE place = rb_ary_entry(words, 1);
+    Check_Type(text, T_STRING);
+    Check_Type(place, T_STRING);
+    call->req = NULL;
+    oribi_socket_reply_failure(req, ext_reply_failure_status(call), ".", text_of(text), text_of(place));
+    RB_GC_GUARD(text);
+    RB_GC_GUARD(place);
+}
+
 static VALUE act(VALUE class, VALUE tie, VALUE type, VALUE code, VALUE data)
 {
     struct ext_call *call = live_call(tie);
     char error[ORIBI_ERROR_TEXT_CAP];
     const struct oribi_socket_action action = {
         .type = (enum oribi_socket_action_type) * StringValuePtr(type),
-        .code = (uint16_t)NUM2UINT(code),
+        .code = code_of(code),
         .data = text_of(data),
     };
     check(oribi_socket_act(call->req, &action, error), error);
@@ -177,6 +201,7 @@ void ext_websocket_setup(void)
     rb_gc_register_mark_object(key_may_upgrade);
     id_env = rb_intern("@env");
     id_serve = rb_intern("serve");
+    id_socket_failure = rb_intern("socket_failure");
     id_upgrade = rb_intern("upgrade");
     websocket_class = rb_define_class_under(ext_module, "WebSocket", rb_cObject);
     handshake_class = rb_define_class_under(websocket_class, "Handshake", rb_cObject);

@@ -27,5 +27,13 @@ module Oribi
       facts.environment(env)
       facts.page
     end
+
+    # What the client of a WebSocket is told of an exception, and the file and line of it: "KeyError: no such key",
+    # "room.rb:12". The extension puts both into the reason of the close.
+    #
+    # @return [Array<String>]
+    def socket_failure(error)
+      ["#{error.class}: #{Failure.first_line(error)}", File.basename(Failure.place_of(error).to_s)]
+    end
   end
 end

@@ -92,5 +92,8 @@ module Oribi
 
     # Called by the extension, also to find out that there is none: nil.
     def failure_page(error, env) = @development&.call_failure(error, env)
+
+    # Called by the extension for a call of a WebSocket, as failure_page.
+    def socket_failure(error) = @development&.socket_failure(error)
   end
 end

@@ -6,7 +6,7 @@ module Oribi
     # a call, a thread, a job that the application has forked; and from a console or another program of the same user,
     # which finds the server by the folder it runs in, or by the control socket that ORIBI_CONTROL names.
     #
-    # @param channel [String, Symbol] 1 to 256 bytes, no control character
+    # @param channel [String, Symbol] 1 to 256 bytes of UTF-8, no control character
     # @param data [String] at most 1 MiB; text, unless its encoding is BINARY
     # @param event [String, Symbol, nil] name of the event, for event streams: at most 64 bytes
     # @param binary [Boolean, nil] whether it is bytes whatever its encoding

@@ -202,7 +202,11 @@ module Oribi
 
         tls = OpenSSL::SSL::SSLSocket.new(@tcp, OpenSSL::SSL::SSLContext.new.tap { |context| context.verify_mode = OpenSSL::SSL::VERIFY_NONE })
         tls.hostname = @uri.host
-        tls.connect
+        deadline = Test.now + @timeout
+        while (wanted = tls.connect_nonblock(exception: false)).is_a?(Symbol)
+          await(wanted, deadline, "the server does not answer the handshake of TLS")
+        end
+        tls
       end
 
       def handshake(protocols, headers)
@@ -227,9 +231,7 @@ module Oribi
 
       # The message that ends with the next frame; nil: none does. Pings are answered.
       def take_frame(deadline)
-        first, second = take(2, deadline)&.unpack("CC")
-        length = first && length_of(second & 127, deadline)
-        payload = length && take(length, deadline)
+        first, payload = whole_frame(deadline)
         return closed(1006, "") unless payload
 
         case first & 15
@@ -239,13 +241,18 @@ module Oribi
         end
       end
 
-      def length_of(short, deadline)
-        return short if short < 126
+      # [first byte, payload]; nil: the connection has ended before. What has come of a frame when the time is over is
+      # there for the next wait.
+      def whole_frame(deadline)
+        await_bytes(2, deadline) or return
+        short = @bytes.getbyte(1) & 127
+        head = { 126 => 4, 127 => 10 }.fetch(short, 2)
+        await_bytes(head, deadline) or return
+        length = { 126 => "n", 127 => "Q>" }[short].then { |format| format ? @bytes.unpack1("@2#{format}") : short }
+        raise Error, "a message of #{length} bytes" if length > MESSAGE_BYTES_MAX
 
-        length = short == 126 ? take(2, deadline)&.unpack1("n") : take(8, deadline)&.unpack1("Q>")
-        raise Error, "a message of #{length} bytes" if length.to_i > MESSAGE_BYTES_MAX
-
-        length
+        await_bytes(head + length, deadline) or return
+        [@bytes.slice!(0, head).getbyte(0), @bytes.slice!(0, length)]
       end
 
       def take_piece(first, payload)
@@ -289,17 +296,22 @@ module Oribi
           sent = @io.write_nonblock(bytes, exception: false)
           next bytes = bytes.byteslice(sent..) if sent.is_a?(Integer)
 
-          left = deadline - Test.now
-          raise Timeout, "the server does not read" if left <= 0
-
-          sent == :wait_writable ? @tcp.wait_writable(left) : @tcp.wait_readable(left)
+          await(sent, deadline, "the server does not read")
         end
       end
 
-      # nil: the connection has ended before.
-      def take(count, deadline)
-        more(deadline) or return nil while @bytes.bytesize < count
-        @bytes.slice!(0, count)
+      # What a call that does not wait asks for; `late` says what it waited for in vain.
+      def await(wanted, deadline, late)
+        left = deadline - Test.now
+        raise Timeout, late if left <= 0
+
+        wanted == :wait_writable ? @tcp.wait_writable(left) : @tcp.wait_readable(left)
+      end
+
+      # False: the connection has ended before.
+      def await_bytes(count, deadline)
+        more(deadline) or return false while @bytes.bytesize < count
+        true
       end
 
       def more(deadline)
@@ -307,10 +319,7 @@ module Oribi
           part = @io.read_nonblock(65_536, exception: false)
           return part && (@bytes << part) unless %i[wait_readable wait_writable].include?(part)
 
-          left = deadline - Test.now
-          raise Timeout, "nothing has come from the server" if left <= 0
-
-          part == :wait_readable ? @tcp.wait_readable(left) : @tcp.wait_writable(left)
+          await(part, deadline, "nothing has come from the server")
         end
       rescue SystemCallError, OpenSSL::SSL::SSLError, IOError
         nil

@@ -23,7 +23,7 @@ module Oribi
       #
       # @param handler [Module] a class or module with a name, which has one or more of on_open(ws),
       #   on_message(ws, data), on_close(ws, code, reason)
-      # @param protocol [String, nil] one of {#protocols}
+      # @param protocol [String, Symbol, nil] one of {#protocols}
       # @param state [Hash] the first WebSocket#state: 4 KiB as JSON
       # @param headers [Hash] further headers of the answer
       # @param keep [Array<String>] keys of this environment that WebSocket#env has: 4 KiB as JSON
@@ -32,7 +32,7 @@ module Oribi
       # @param ids [Boolean] the client gets messages of channels as JSON, each with its position
       # @raise [Oribi::Error] no frontend holds the client, or one of these is not possible
       def accept(handler, protocol: nil, state: {}, headers: {}, keep: [], channels: [], ids: false)
-        accept_as(Handlers.name_of(handler), protocol, state.empty? ? nil : JSON.generate(state), kept(keep),
+        accept_as(Handlers.name_of(handler), protocol&.to_s, state.empty? ? nil : JSON.generate(state), kept(keep),
                   Handlers.wants(handler) | (ids ? 4 : 0), subscriptions(channels, ids))
         [101, headers, []]
       end

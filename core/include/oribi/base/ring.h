@@ -23,7 +23,7 @@
 #include <sys/uio.h>
 
 enum {
-    ORIBI_RING_BYTES = 32 * 1024, /* a power of two */
+    ORIBI_RING_BYTES = 128 * 1024, /* a power of two */
     ORIBI_RING_HEAD_BYTES = 16,
     ORIBI_RING_RESERVE_BYTES = 64, /* kept free of records with bytes, for records without */
     /* longest record with bytes that an empty ring takes */
@@ -85,8 +85,17 @@ static inline bool oribi_ring_waits(const struct oribi_ring_reader *reader)
  * there is none; ORIBI_ECLOSED: it was taken back; ORIBI_EBAD: the memory holds no record. */
 int oribi_ring_next(struct oribi_ring_reader *reader, uint32_t inside, struct oribi_ring_record *record);
 
+/* The kind of the record that oribi_ring_next() would begin; 0: none is there. Neither begins it nor says that it is
+ * sound. */
+uint32_t oribi_ring_next_kind(struct oribi_ring_reader *reader);
+
 /* Takes up to n bytes of the record. Returns how many, 0: it is at its end. ORIBI_EBAD: as above. */
 int64_t oribi_ring_take(struct oribi_ring_reader *reader, void *dst, size_t n);
+
+/* Lends what is left of the record where it lies, as far as that is in one piece: *p, good until oribi_ring_return().
+ * Whoever writes to the memory may change the bytes meanwhile. Returns how many, or as oribi_ring_take(). */
+int64_t oribi_ring_borrow(struct oribi_ring_reader *reader, char **p);
+void oribi_ring_return(struct oribi_ring_reader *reader); /* the writer may overwrite them */
 
 /* A sleeper's word, in shared memory too: odd while it sleeps, and another number with each sleep. Whoever writes to a
  * ring looks at the word behind a fence (atomic_thread_fence(memory_order_seq_cst)) and wakes the sleeper once for each

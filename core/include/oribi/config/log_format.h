@@ -63,6 +63,9 @@ enum oribi_log_item {
     ORIBI_LOG_CONNECTION,
     ORIBI_LOG_COMPLETION,
     ORIBI_LOG_REFUSED,
+    ORIBI_LOG_CLOSE_CODE,
+    ORIBI_LOG_MESSAGES_IN,
+    ORIBI_LOG_MESSAGES_OUT,
     ORIBI_LOG_FIELD,      /* of the request; `text` is its name */
     ORIBI_LOG_SENT_FIELD, /* of the answer */
     ORIBI_LOG_ITEM_COUNT,

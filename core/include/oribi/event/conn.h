@@ -152,6 +152,10 @@ int oribi_conn_send(struct oribi_reactor *reactor, struct oribi_conn *conn, cons
  * that bytes are missing. Where that shows only later, the connection is closed then. */
 int oribi_conn_send_file(struct oribi_reactor *reactor, struct oribi_conn *conn, int fd, int64_t offset, int64_t len);
 
+/* Gives [offset, offset+len) of a regular file, with which an answer ends, to the other side of a connection that reads
+ * files by itself (struct oribi_transport: give_file). Borrows fd. False: it is to be sent. */
+bool oribi_conn_give_file(struct oribi_reactor *reactor, struct oribi_conn *conn, int fd, int64_t offset, int64_t len);
+
 /* Text, and behind it `len` bytes of a file from `offset` on; either may be empty. */
 struct oribi_piece {
     struct iovec text;

@@ -93,6 +93,9 @@ struct oribi_transport {
     ssize_t (*read)(struct oribi_transport *self, void *dst, size_t n); /* oribi_os_read() */
     ssize_t (*send_vec)(struct oribi_transport *self, const struct iovec *vec, size_t count, bool more);
     ssize_t (*send_file)(struct oribi_transport *self, int in_fd, int64_t *offset, int64_t n);
+    /* Gives the other side [offset, offset+n) of a regular file, which is read there and ends an answer. False: it is
+     * to be sent. NULL: always. */
+    bool (*give_file)(struct oribi_transport *self, int in_fd, int64_t offset, int64_t n);
     void (*shut)(struct oribi_transport *self);    /* says that no more is sent (close_notify), before shutdown(2) */
     void (*release)(struct oribi_transport *self); /* frees it; the descriptor is closed afterwards by its owner */
     /* True while something is to be read that the loop does not tell of. NULL: never. Of a channel's transport, which

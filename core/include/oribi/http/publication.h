@@ -1,10 +1,11 @@
 /* Records by which publications travel: from a publisher to the frontend that leads, from that to the other frontends,
  * and histories between frontends. doc/internals/publish.md has the ways. Pure: bytes in, slices out.
  *
- *   'P'  flags 1  channel 2  event 1  data 4  epoch 8  offset 8   then channel, event, and data unless it is apart
+ *   'P'  flags 1  channel 2  event 1  data 4  epoch 8  offset 8   then channel, event, and data, or their begin
  *   'S'  epoch 8  text 4                                          the text is apart, where it has a byte
  *
- * Numbers are big endian. What is apart lies in sealed memory, whose descriptor comes with the record. */
+ * Numbers are big endian. What is apart lies in sealed memory, whose descriptor comes with the record. The begin of
+ * data that is apart stands in the record for its weight alone: so a socket's buffer bounds what is apart too. */
 #ifndef ORIBI_HTTP_PUBLICATION_H
 #define ORIBI_HTTP_PUBLICATION_H
 
@@ -15,7 +16,7 @@
 #include <stdint.h>
 
 enum {
-    ORIBI_PUBLICATION_CHANNEL_BYTES_MAX = 256, /* at least 1, and no control character */
+    ORIBI_PUBLICATION_CHANNEL_BYTES_MAX = 256, /* at least 1, of UTF-8, and no control character */
     ORIBI_PUBLICATION_EVENT_BYTES_MAX = 64,    /* of UTF-8, and no control character */
     ORIBI_PUBLICATION_DATA_BYTES_MAX = 1 << 20,
     ORIBI_PUBLICATION_INLINE_BYTES_MAX = 32 * 1024, /* longer data goes apart */
@@ -43,9 +44,12 @@ int oribi_publication_check(const struct oribi_publication *publication);
 /* One line on what such a code stands for. Static storage. */
 const char *oribi_publication_mistake(const struct oribi_publication *publication, int code);
 
-/* Writes the record up to the data, whose bytes belong behind it unless it goes apart; `out` has
- * ORIBI_PUBLICATION_HEAD_CAP bytes. Gives its length. The publication has passed oribi_publication_check(). */
+/* Writes the record up to the data; `out` has ORIBI_PUBLICATION_HEAD_CAP bytes. Gives its length. The publication has
+ * passed oribi_publication_check(). */
 size_t oribi_publication_head(const struct oribi_publication *publication, char *out);
+
+/* The bytes that belong behind it: the data, or the begin of data that goes apart. */
+struct oribi_slice oribi_publication_body(const struct oribi_publication *publication);
 bool oribi_publication_goes_apart(const struct oribi_publication *publication);
 
 /* Reads a record that fills `record`; slices point into it. 0 or ORIBI_EBAD. Lengths are within their maxima then;

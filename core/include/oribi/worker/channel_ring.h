@@ -1,13 +1,30 @@
 /* channel_ring - the shared memory of a channel between a frontend and a worker: requests and answers travel there
  * instead of through the channel's socket, without a system call as long as the other side is awake.
  *
- *   frontend  ── ring of requests ──►  worker        each record: bytes of the stream (BYTES), or how many bytes of it
- *             ◄── ring of answers ──                 follow by the socket at this place (SOCKET)
- *             ◄──────  socket  ─────►
+ *   frontend  ── ring of requests ──►  worker        each record: bytes of the stream (BYTES), how many bytes of it
+ *             ◄── ring of answers ──                 follow by the socket at this place (SOCKET), or that the rest of
+ *             ◄──────  socket  ─────►                the answer is in a file, whose descriptor is next there (FILE)
  *
  * The socket stays what it was for everything else: its end is the end of the channel, its descriptor is what an
  * application gets, and what is long (or a file) travels through it, as SOCKET records say. An answer that has begun to
  * use the socket stays there until its end, which both sides know.
+ *
+ * A file that ends an answer is not read by the worker. It sends the descriptor with a note of 16 bytes by the socket,
+ * and then the record; the note begins with a byte that begins no answer and is no wake-up. The frontend takes the note
+ * where it finds the record, behind the wake-ups that were sent before. So the descriptor is there whenever the record
+ * is, and a worker that dies between both has sent an answer without its end. The record ends the worker's part: what
+ * happens to the file or to the worker afterwards is the frontend's to tell the client.
+ *
+ *   worker hands over                            frontend
+ *   a file that is cut, or replaced by writing   as with any file that is sent: the connection breaks where bytes are
+ *                                                missing; what is written meanwhile is sent
+ *   no file: pipe, socket, device, directory     the answer breaks off, the descriptor is closed
+ *   no descriptor, or another note               the channel ends as for any nonsense; others that come with it are
+ *                                                closed by the kernel
+ *   an offset or a length out of the world       likewise
+ *   a length that is not the answer's rest       the answer breaks off
+ *   a file that cannot be read without waiting   likewise: the frontend never waits for a disk, and an honest worker
+ *                                                sends such a file itself
  *
  * A side sleeps only after it said so: a word of its own in the scoreboard is odd while it does. Who has written to a
  * ring looks at the other side's word behind a fence, and wakes it by a byte on the socket (a wake-up), once for each
@@ -34,7 +51,18 @@
 enum oribi_channel_record {
     ORIBI_CHANNEL_BYTES = 1,
     ORIBI_CHANNEL_SOCKET = 2, /* `length` bytes, ORIBI_CHANNEL_ALL: all that come, and of an answer those to its end */
+    ORIBI_CHANNEL_FILE = 3,   /* `length` bytes of a file; of an answer, its last ones */
 };
+
+/* A part of a file. */
+struct oribi_channel_file {
+    int fd; /* owned */
+    int64_t offset;
+    int64_t length; /* more than 0; offset + length is no overflow */
+};
+
+/* In the place of a code: the next bytes of the stream are those of ring->file. */
+enum { ORIBI_CHANNEL_HAS_FILE = -1000 };
 
 #define ORIBI_CHANNEL_ALL UINT64_MAX
 
@@ -46,6 +74,7 @@ struct oribi_channel_way {
     _Alignas(64) _Atomic uint32_t cleared; /* by the reader: wake-ups that it has taken from the socket */
     _Atomic uint64_t by_socket;            /* by the reader: bytes of the stream that come by the socket first */
     _Atomic uint32_t closed;               /* by the reader: it reads no more */
+    _Atomic uint32_t takes_files;          /* by the reader: FILE records may come */
 };
 
 struct oribi_channel_memory {
@@ -66,7 +95,10 @@ struct oribi_channel_ring {
     uint32_t cleared;
     uint64_t by_socket;
     bool sends_by_socket; /* this answer's rest */
-    uint32_t request_at;  /* of the frontend's end: where the last request's record begins */
+    bool takes_files;     /* of the frontend's end: as the memory says */
+    /* of the frontend's end: what ORIBI_CHANNEL_HAS_FILE was given for; who takes it sets fd to -1 */
+    struct oribi_channel_file file;
+    uint32_t request_at; /* of the frontend's end: where the last request's record begins */
     /* of the worker's end: its frontend's word, and what that was at the last wake-up (one for each frontend) */
     const _Atomic uint32_t *asleep;
     uint32_t *last_woken;
@@ -91,8 +123,14 @@ bool oribi_channel_ring_request(struct oribi_channel_ring *ring, const struct io
 void oribi_channel_ring_wake(struct oribi_channel_ring *ring, const struct oribi_scoreboard *board,
                              const _Atomic uint16_t *place, uint32_t *last_woken);
 
+/* True if oribi_channel_ring_read() would say ORIBI_CHANNEL_HAS_FILE, of an honest worker. */
+bool oribi_channel_ring_file_waits(struct oribi_channel_ring *ring);
+
 /* The answer is at its end: the next one begins in the ring. */
 void oribi_channel_ring_next_answer(struct oribi_channel_ring *ring);
+
+/* From now on the worker may hand over files, or no longer. */
+void oribi_channel_ring_take_files(struct oribi_channel_ring *ring, bool takes);
 
 /* True while the worker has not begun to read the last request: one that has ended since has not seen it. */
 bool oribi_channel_ring_unread(const struct oribi_channel_ring *ring);
@@ -123,9 +161,14 @@ void oribi_channel_ring_leave(struct oribi_channel_ring *ring);
 
 /* --- both --- */
 
-/* Reads what the stream has next, as oribi_os_read() does. `told`: the loop has told of the socket since it gave
- * ORIBI_AGAIN last. */
+/* Reads what the stream has next, as oribi_os_read() does; of the frontend's end also ORIBI_CHANNEL_HAS_FILE. `told`:
+ * the loop has told of the socket since it gave ORIBI_AGAIN last. */
 ssize_t oribi_channel_ring_read(struct oribi_channel_ring *ring, void *dst, size_t n, bool told);
+
+/* As oribi_channel_ring_read() with *p for dst, but a long record is lent where it lies (oribi_ring_borrow()): then *p
+ * is there, until oribi_channel_ring_return(). */
+ssize_t oribi_channel_ring_borrow(struct oribi_channel_ring *ring, char **p, size_t n, bool told);
+void oribi_channel_ring_return(struct oribi_channel_ring *ring);
 
 /* True while oribi_channel_ring_read() would give bytes that the loop does not tell of. */
 static inline bool oribi_channel_ring_waits(const struct oribi_channel_ring *ring)

@@ -52,6 +52,12 @@ int oribi_socket_act(struct oribi_req *req, const struct oribi_socket_action *ac
 /* Answers a call with its actions. As oribi_reply(). */
 int oribi_socket_reply(struct oribi_req *req);
 
+/* Answers a call that has failed, in development: the frontend closes with 1011 and, as its reason, the handler, the
+ * method, `text` (UTF-8, cut so that all fits into a reason) and `place` (n 0: not known); "Room.on_message: KeyError:
+ * no such key (room.rb:12)". `joint` stands between handler and method. In production answer by oribi_reply_error(). */
+void oribi_socket_reply_failure(struct oribi_req *req, int status, const char *joint, struct oribi_slice text,
+                                struct oribi_slice place);
+
 /* Answers a call whose handler is unknown to this generation of the application: the frontend closes with 1012. Logs
  * it. */
 void oribi_socket_unknown(struct oribi_req *req);

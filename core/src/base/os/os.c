@@ -314,6 +314,18 @@ bool oribi_os_is_marked(int fd, const struct oribi_fd_mark *mark)
     return is;
 }
 
+bool oribi_os_is_regular(int fd)
+{
+    struct stat file;
+    return fstat(fd, &file) == 0 && S_ISREG(file.st_mode);
+}
+
+bool oribi_os_is_read_only(int fd)
+{
+    int flags = fcntl(fd, F_GETFL);
+    return flags >= 0 && (flags & O_ACCMODE) == O_RDONLY;
+}
+
 bool oribi_os_file_has(int fd, const struct oribi_file_state *state)
 {
     struct stat file;

@@ -28,6 +28,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 enum { SENDFILE_MAX = 0x7ffff000 }; /* what one call transfers at most, sendfile(2) */
@@ -63,6 +64,26 @@ int oribi_os_accept(int listen_fd, int *fd, struct sockaddr_storage *peer, sockl
             return oribi_os_fail();
         }
     }
+}
+
+ssize_t oribi_os_read_at_now(int fd, void *dst, size_t n, int64_t offset)
+{
+    const struct iovec vec = {dst, n};
+    for (;;) {
+        ssize_t got = preadv2(fd, &vec, 1, offset, RWF_NOWAIT);
+        if (got >= 0)
+            return got;
+        if (errno == EINTR)
+            continue;
+        /* ENOSYS and EPERM: by a kernel before 4.14, or a filter of calls; EINVAL: by one that knows no such flag */
+        bool unknown = errno == EOPNOTSUPP || errno == ENOSYS || errno == EPERM || errno == EINVAL;
+        return unknown ? ORIBI_EINVAL : oribi_os_fail();
+    }
+}
+
+void oribi_os_will_need(int fd, int64_t offset, int64_t n)
+{
+    (void)posix_fadvise(fd, offset, n, POSIX_FADV_WILLNEED); /* a hint */
 }
 
 int oribi_os_lock_query(int fd, struct flock *lock)

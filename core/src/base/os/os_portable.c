@@ -136,6 +136,15 @@ ssize_t oribi__os_send_copy(int socket_fd, int in_fd, int64_t *offset, int64_t n
     return sent;
 }
 
+ssize_t oribi_os_read_at_now(int fd, void *dst, size_t n, int64_t offset)
+{
+    return ORIBI_EINVAL;
+}
+
+void oribi_os_will_need(int fd, int64_t offset, int64_t n)
+{
+}
+
 ssize_t oribi_os_copy_range(int from_fd, int64_t from, int to_fd, size_t n)
 {
     char buffer[COPY_BYTES];

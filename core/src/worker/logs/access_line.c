@@ -6,7 +6,8 @@
  *   dev        for eyes: put_dev()
  *   own        pieces that config/log_format.c has read
  *
- * Behind an answer that broke off stands ` cut`, or "cut":true behind its bytes. What a peer chose stands between
+ * Behind an answer that broke off stands ` cut`, or "cut":true behind its bytes; behind a WebSocket or an event stream
+ * ` messages_in=1 messages_out=2 bytes_in=4`, or keys of these names. What a peer chose stands between
  * quotes, with quotes, backslashes and controls escaped: it can neither end its field nor its line. Nothing here checks
  * for room: every text is cut at its maximum, and the line's room is counted with all of them. */
 #include "worker/logs/access_line.h"
@@ -35,8 +36,17 @@
 
 enum { SHORT_CAP = 64 };
 
+/* Of a close code (RFC 6455 7.4.1): our fault, the client's, none. */
+static const char *colour_of_close(int code)
+{
+    bool of_client = code >= 1002 && code <= 1010 && code != 1005 && code != 1006;
+    return code == 1011 ? "\x1b[31m" : of_client ? "\x1b[33m" : "\x1b[32m";
+}
+
 static const char *colour_of(int status)
 {
+    if (status >= 1000)
+        return colour_of_close(status);
     return status >= 500 ? "\x1b[31m" : status >= 400 ? "\x1b[33m" : status >= 300 ? "\x1b[36m" : "\x1b[32m";
 }
 
@@ -77,6 +87,19 @@ static char *put_escaped(char *dst, struct oribi_slice text, size_t max)
     return oribi_escape_text(dst, oribi_slice(text.p, text.n < max ? text.n : max));
 }
 
+/* Behind a line whose columns are taken. */
+static char *put_ended(char *dst, const struct oribi_access_entry *entry)
+{
+    char text[2 * SHORT_CAP];
+    if (entry->cut)
+        dst = put(dst, " cut");
+    if (!entry->is_socket)
+        return dst;
+    (void)snprintf(text, sizeof(text), " messages_in=%lld messages_out=%lld bytes_in=%lld",
+                   (long long)entry->messages_in, (long long)entry->messages_out, (long long)entry->bytes_in);
+    return put(dst, text);
+}
+
 static char *put_dev(const struct oribi__line_style *style, char *dst, const struct oribi_access_entry *entry)
 {
     const struct oribi_head *head = entry->head;
@@ -101,7 +124,7 @@ static char *put_dev(const struct oribi__line_style *style, char *dst, const str
     dst = put(dst, text);
     struct oribi_slice target = head->method.n ? head->target : entry->raw_line;
     dst = target.n ? put_escaped(dst, target, ORIBI_LOGGED_TARGET_MAX) : put(dst, "-");
-    return entry->cut ? put(dst, " cut") : dst;
+    return put_ended(dst, entry);
 }
 
 enum {
@@ -314,7 +337,7 @@ static char *put_common(char *dst, const struct oribi__line_style *style, const 
         *dst++ = ' ';
         dst = put_quoted(dst, field_value(head, ORIBI_FIELD_USER_AGENT));
     }
-    return entry->cut ? PUT(dst, " cut") : dst;
+    return put_ended(dst, entry);
 }
 
 /* --- json --- */
@@ -515,6 +538,13 @@ static struct oribi_slice text_of(const struct oribi__line_style *style, const s
     }
 }
 
+static char *put_number_or_none(char *dst, const struct oribi__line_style *style, bool is, int64_t value)
+{
+    if (is)
+        return put_number(dst, value);
+    return style->format->json ? PUT(dst, "null") : PUT(dst, "-");
+}
+
 static char *put_piece(char *dst, const struct oribi__line_style *style, const struct oribi_log_piece *piece,
                        const struct oribi_access_entry *entry)
 {
@@ -536,9 +566,13 @@ static char *put_piece(char *dst, const struct oribi__line_style *style, const s
     case ORIBI_LOG_BODY_OR_DASH:
         return entry->body_bytes > 0 ? put_number(dst, entry->body_bytes) : PUT(dst, "-");
     case ORIBI_LOG_UPSTREAM_US:
-        if (entry->upstream_us >= 0)
-            return put_number(dst, entry->upstream_us);
-        return style->format->json ? PUT(dst, "null") : PUT(dst, "-");
+        return put_number_or_none(dst, style, entry->upstream_us >= 0, entry->upstream_us);
+    case ORIBI_LOG_CLOSE_CODE:
+        return put_number_or_none(dst, style, entry->close_code, entry->close_code);
+    case ORIBI_LOG_MESSAGES_IN:
+        return put_number_or_none(dst, style, entry->is_socket, entry->messages_in);
+    case ORIBI_LOG_MESSAGES_OUT:
+        return put_number_or_none(dst, style, entry->is_socket, entry->messages_out);
     case ORIBI_LOG_QUERY_MARKED:
         if (entry->head->query.n == 0)
             return dst;

@@ -126,6 +126,35 @@ static void test_an_answer_without_a_body_and_one_that_broke_off(void)
     is_str(line_of("%U%q", &entry), "/a");
 }
 
+/* 1.3 s after its handshake. */
+static void test_a_websocket_and_an_event_stream_that_have_ended(void)
+{
+    static const char *const cases[][2] = {
+        {"%m %H %s %{close_code}x %{messages_in}x %{messages_out}x %I %O", "WEBSOCKET HTTP/2 1000 1000 1 2 70 113"},
+        {"{\"code\":$close_code,\"in\":$messages_in,\"out\":$messages_out}", "{\"code\":1000,\"in\":1,\"out\":2}"},
+        {"common", "192.0.2.7 - - [31/Jan/2026:12:00:00 +0000] \"WEBSOCKET /a?b=1 HTTP/2\" 1000 13 "
+                   "messages_in=1 messages_out=2 bytes_in=70"},
+        {"dev", "12:00:00 WEBSOCKET 1000 2034.6 ms    13 B   /a?b=1 messages_in=1 messages_out=2 bytes_in=70"},
+    };
+    const struct oribi_channel_head client = {.protocol = 20};
+    struct oribi_access_entry entry = an_entry();
+    is_str(line_of("%{close_code}x %{messages_in}x %{messages_out}x", &entry), "- - -");
+    is_str(line_of("{\"code\":$close_code,\"in\":$messages_in}", &entry), "{\"code\":null,\"in\":null}");
+    head.method = slice("WEBSOCKET");
+    entry.client = &client;
+    entry.is_socket = true;
+    entry.status = entry.close_code = 1000;
+    entry.messages_in = 1;
+    entry.messages_out = 2;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        is_str(line_of(cases[i][0], &entry), cases[i][1]);
+    ok(strstr(line_of("json", &entry), "\"protocol\":\"HTTP/2\"") != NULL);
+    ok(strstr(line_of("combined", &entry), "\"curl/8\" messages_in=1 messages_out=2 bytes_in=70") != NULL);
+    entry.status = 200;
+    entry.close_code = 0;
+    is_str(line_of("%s %{close_code}x %{messages_out}x", &entry), "200 - 2");
+}
+
 static void test_no_peer_ends_its_field_or_its_line(void)
 {
     struct oribi_access_entry entry = an_entry();
@@ -214,14 +243,15 @@ static void test_a_line_for_eyes(void)
 
 static void test_colours_of_a_line(void)
 {
-    static const char *const colours[] = {"\x1b[32m200\x1b[0m", "\x1b[36m304\x1b[0m", "\x1b[33m404\x1b[0m",
-                                          "\x1b[31m503\x1b[0m"};
-    static const int statuses[] = {200, 304, 404, 503};
+    static const char *const colours[] = {"\x1b[32m200\x1b[0m",  "\x1b[36m304\x1b[0m",  "\x1b[33m404\x1b[0m",
+                                          "\x1b[31m503\x1b[0m",  "\x1b[32m1001\x1b[0m", "\x1b[33m1002\x1b[0m",
+                                          "\x1b[32m1006\x1b[0m", "\x1b[31m1011\x1b[0m", "\x1b[32m4000\x1b[0m"};
+    static const int statuses[] = {200, 304, 404, 503, 1001, 1002, 1006, 1011, 4000};
     struct oribi__line_style style;
     char line[LINE_MAX_BYTES];
     ok_eq(oribi__line_style_init(&style, "dev", error), 0);
     style.colours = true;
-    for (int i = 0; i < 4; i++) {
+    for (size_t i = 0; i < sizeof(statuses) / sizeof(statuses[0]); i++) {
         struct oribi_access_entry entry = an_entry();
         entry.status = statuses[i];
         *oribi__access_line(&style, line, &entry) = '\0';
@@ -239,6 +269,7 @@ int main(void)
     test_directives_of_apache();
     test_directives_of_nginx();
     test_an_answer_without_a_body_and_one_that_broke_off();
+    test_a_websocket_and_an_event_stream_that_have_ended();
     test_no_peer_ends_its_field_or_its_line();
     test_a_trace_id_is_one_or_none();
     test_the_largest_lines_fit();

@@ -122,6 +122,16 @@ ssize_t oribi_os_copy_range(int from_fd, int64_t from, int to_fd, size_t n); /* 
 ssize_t oribi_os_write_vec(int fd, const struct iovec *vec, size_t count);
 ssize_t oribi_os_send_vec(int socket_fd, const struct iovec *vec, size_t count);
 
+/* As oribi_os_read_at() of a regular file, but never waits for a disk (preadv2(2), RWF_NOWAIT). ORIBI_AGAIN: the bytes
+ * are not in memory. ORIBI_EINVAL: this file, or this system, does not tell. will_need: has the system fetch them
+ * meanwhile (posix_fadvise(2)). */
+ssize_t oribi_os_read_at_now(int fd, void *dst, size_t n, int64_t offset);
+void oribi_os_will_need(int fd, int64_t offset, int64_t n);
+
+/* Is it a regular file? May it be read, and not written? */
+bool oribi_os_is_regular(int fd);
+bool oribi_os_is_read_only(int fd);
+
 /* Sends as oribi_os_send_vec() does when more follows at once: the kernel may wait with a packet that is not full
  * (MSG_MORE, send(2)). */
 ssize_t oribi_os_send_vec_more(int socket_fd, const struct iovec *vec, size_t count);

@@ -49,7 +49,8 @@ struct oribi_access_entry {
     int64_t wall_ms;              /* when the answer was handed over */
     uint32_t worker;              /* its number */
     uint32_t connection_requests; /* on its connection, this one counted */
-    bool is_socket;               /* a WebSocket has ended: the status is its close code; or an event stream */
+    uint16_t close_code;          /* of a WebSocket that has ended, whose status it is; else 0 */
+    bool is_socket;               /* a WebSocket or an event stream has ended */
     int64_t messages_in;          /* of these: from the client, as bytes_in; and to it */
     int64_t messages_out;
     struct oribi_slice remote_port;

@@ -1,0 +1,22 @@
+/* Declarations that the sources of channels share: channel.c (their life and answers), channel_request.c (requests). */
+#ifndef ORIBI_FRONTEND_CHANNEL_PRIVATE_H
+#define ORIBI_FRONTEND_CHANNEL_PRIVATE_H
+
+#include "frontend/channel.h"
+
+#include <stdbool.h>
+
+/* Sends the request; the part that the socket does not take is copied to channel->unsent. False: the channel is of no
+ * use. */
+bool oribi__channel_send_request(struct oribi__channel *channel, const struct oribi__upstream_request *call);
+
+/* Sends on what is unsent. False: likewise. */
+bool oribi__channel_send_rest(struct oribi__channel *channel);
+
+/* Its worker is not to be woken any more. */
+void oribi__channel_forget_unwoken(struct oribi__channel *channel);
+
+/* Tells the worker of a channel with a ring whether it may hand over files. */
+void oribi__channel_take_files(struct oribi__channel *channel);
+
+#endif

@@ -1,0 +1,347 @@
+/* Files that workers hand over with their answers: content, pieces, clients that are slow or leave, descriptors that
+ * are no files, files that change, and bytes that are not in memory. */
+#include "frontend/answer_file.c"
+
+#include "fakes.h"
+#include "fakes_private.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { KIB = 1024, PIECE = ORIBI__ANSWER_FILE_PIECE_BYTES };
+
+static const struct fake_request get;
+static const struct fake_request slow = {.streams = true};
+
+static int far;
+static char path[32];
+
+/* A file of n bytes, of which the last 40 are letters. */
+static int a_file(int64_t n)
+{
+    (void)snprintf(path, sizeof(path), "/tmp/oribi-file-XXXXXX");
+    int both = mkstemp(path);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    static char bytes[64 * KIB];
+    ok_named(both >= 0 && fd >= 0, "a file");
+    memset(bytes, 'f', sizeof(bytes));
+    for (int64_t done = 0; done < n; done += (int64_t)sizeof(bytes))
+        fake_must(pwrite(both, bytes, (size_t)(n - done < (int64_t)sizeof(bytes) ? n - done : (int64_t)sizeof(bytes)),
+                         done) > 0,
+                  "a full disk");
+    close(both);
+    return fd;
+}
+
+static int out(struct fake_request request)
+{
+    int call = fake_submit(request);
+    fake_dispatch();
+    far = fake_take(0);
+    (void)fake_asked(far);
+    return call;
+}
+
+static void heads(int64_t n)
+{
+    char head[96];
+    snprintf(head, sizeof(head), "HTTP/1.1 200 OK\r\nContent-Length: %lld\r\n\r\n", (long long)n);
+    fake_answers(far, head);
+}
+
+static void test_a_file_goes_to_the_client_with_its_head(void)
+{
+    int fd = a_file(100 * KIB);
+    fake_begin((struct fake_setup){0});
+    int call = out(get);
+    heads(90 * KIB);
+    fake_hands_over(far, fd, 10 * KIB, 90 * KIB);
+    fake_turn();
+    is_str(fake_heard(call), "+ - begin 200 92160. ");
+    ok(fake_gauge(FAKE_IDLE_CHANNELS) == 1 && fake_gauge(FAKE_FILES) == 0);
+    fake_end();
+    close(fd);
+}
+
+static void test_a_long_file_in_pieces_while_the_channel_is_free(void)
+{
+    int fd = a_file(3 * PIECE + 7);
+    fake_begin((struct fake_setup){0});
+    int call = out((struct fake_request){.keeps = true});
+    heads(3 * PIECE + 7);
+    fake_hands_over(far, fd, 0, 3 * PIECE + 7);
+    fake_channels();
+    is_str(fake_heard(call), "+ - begin 200 131072 file ");
+    ok(fake_gauge(FAKE_IDLE_CHANNELS) == 1 && fake_gauge(FAKE_OUT) == 0 && fake_gauge(FAKE_FILES) == 1);
+    ok_eq(fake_wait_ms(), 0);
+    fake_turn();
+    is_str(fake_heard(call), "+ - begin 200 131072 file more 131072 more 131072 more fffffff. ");
+    ok_eq(fake_gauge(FAKE_FILES), 0);
+    fake_goes(call);
+    fake_end();
+    close(fd);
+}
+
+static void test_a_file_behind_bytes_of_its_answer(void)
+{
+    int fd = a_file(20 * KIB);
+    fake_begin((struct fake_setup){0});
+    int call = out(get);
+    heads(20 * KIB + 5);
+    fake_answers(far, "hello");
+    fake_hands_over(far, fd, 0, 20 * KIB);
+    fake_turn();
+    fake_turn();
+    is_str(fake_heard(call), "+ - begin 200  more hello file more 20480. ");
+    fake_end();
+    close(fd);
+}
+
+static void test_a_head_that_is_read_before_its_file_comes(void)
+{
+    int fd = a_file(20 * KIB);
+    fake_begin((struct fake_setup){0});
+    int call = out(get);
+    heads(20 * KIB);
+    fake_turn();
+    fake_hands_over(far, fd, 0, 20 * KIB);
+    fake_turn();
+    is_str(fake_heard(call), "+ - begin 200  file more 20480. ");
+    fake_end();
+    close(fd);
+}
+
+static void test_a_slow_client_has_little_of_a_file(void)
+{
+    int64_t n = 20 * PIECE;
+    int fd = a_file(n);
+    fake_begin((struct fake_setup){0});
+    int call = out(slow);
+    heads(n);
+    fake_hands_over(far, fd, 0, n);
+    for (int i = 0; i < 5; i++)
+        fake_turn();
+    ok(fake_is_blocked(call));
+    ok(fake_untaken(call) <= 2 * PIECE);
+    int64_t taken = 0;
+    while (fake_upstream(call) && taken < n) {
+        int64_t now = fake_untaken(call);
+        ok_named(now > 0 && now <= 2 * PIECE, "bytes that the client has not taken: %lld", (long long)now);
+        taken += now;
+        fake_takes(call, now);
+        fake_turn();
+    }
+    ok_eq(fake_gauge(FAKE_FILES), 0);
+    fake_end();
+    close(fd);
+}
+
+static void test_a_client_that_goes(void)
+{
+    int fd = a_file(4 * PIECE);
+    for (int i = 0; i < 4; i++) {
+        fake_begin((struct fake_setup){0});
+        int call = out((struct fake_request){.streams = i == 3, .goes_in = i == 0 ? 'b' : i == 1 ? 'm' : 0});
+        heads(4 * PIECE);
+        fake_hands_over(far, fd, 0, 4 * PIECE);
+        fake_channels();
+        if (i == 3)
+            fake_turn(); /* blocked */
+        if (i >= 2)
+            fake_goes(call);
+        fake_turn();
+        ok(!fake_upstream(call));
+        ok_eq(fake_gauge(FAKE_FILES), 0);
+        fake_end(); /* counts descriptors */
+    }
+    close(fd);
+}
+
+static void test_a_file_that_is_too_short(void)
+{
+    int fd = a_file(2 * PIECE);
+    fake_begin((struct fake_setup){0});
+    int call = out(get);
+    heads(3 * PIECE);
+    fake_hands_over(far, fd, 0, 3 * PIECE);
+    fake_turn();
+    fake_turn();
+    is_str(fake_heard(call), "+ - begin 200 131072 file more 131072 cut 502 ");
+    is_str(fake_reason(call), "the file of an answer has become shorter");
+    ok(fake_gauge(FAKE_IDLE_CHANNELS) == 1 && fake_gauge(FAKE_FILES) == 0);
+    fake_end();
+    fake_begin((struct fake_setup){0});
+    call = out(get);
+    heads(20 * KIB);
+    fake_hands_over(far, fd, INT64_MAX - 20 * KIB, 20 * KIB);
+    fake_turn();
+    fake_turn();
+    is_str(fake_heard(call), "+ - begin 200  file cut 502 ");
+    fake_end();
+    close(fd);
+}
+
+/* --- hostile workers --- */
+
+/* Hands this over in the place of a file, with this head. */
+static const char *hears(const char *head, int fd, int64_t n, const char *reason)
+{
+    static char heard[256];
+    fake_begin((struct fake_setup){0});
+    int call = out(get);
+    fake_answers(far, head);
+    fake_hands_over(far, fd, 0, n);
+    fake_turn();
+    fake_turn();
+    snprintf(heard, sizeof(heard), "%s", fake_heard(call) + 4);
+    if (reason)
+        is_str(fake_reason(call), reason);
+    ok(!fake_upstream(call) && fake_gauge(FAKE_FILES) == 0 && fake_gauge(FAKE_IDLE_CHANNELS) == 0);
+    fake_end();
+    return heard;
+}
+
+#define HEAD "HTTP/1.1 200 OK\r\nContent-Length: 20480\r\n\r\n"
+
+static void test_descriptors_that_are_no_files(void)
+{
+    int fds[2];
+    static const char reason[] = "a descriptor that is no file";
+    ok_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
+    is_str(hears(HEAD, fds[0], 20 * KIB, reason), "begin 200  cut 502 ");
+    close(fds[0]);
+    close(fds[1]);
+    ok_eq(pipe(fds), 0);
+    is_str(hears(HEAD, fds[0], 20 * KIB, reason), "begin 200  cut 502 ");
+    close(fds[0]);
+    close(fds[1]);
+    const char *places[] = {"/dev/zero", "/tmp"};
+    for (int i = 0; i < 2; i++) {
+        int fd = open(places[i], O_RDONLY);
+        is_str(hears(HEAD, fd, 20 * KIB, reason), "begin 200  cut 502 ");
+        close(fd);
+    }
+    int fd = a_file(20 * KIB);
+    int written = open(path, O_WRONLY);
+    fake_begin((struct fake_setup){0});
+    int call = out(get);
+    fake_answers(far, HEAD);
+    fake_hands_over(far, written, 0, 20 * KIB);
+    fake_turn();
+    fake_turn();
+    is_str(fake_heard(call), "+ - begin 200  file cut 502 ");
+    is_str(fake_reason(call), "the file of an answer cannot be read");
+    fake_end();
+    close(written);
+    close(fd);
+}
+
+static void test_files_that_fit_no_answer(void)
+{
+    int fd = a_file(3 * PIECE);
+    is_str(hears(HEAD, fd, 20 * KIB - 1, "a file that is not the rest of its answer"), "begin 200 20479 cut 502 ");
+    is_str(hears(HEAD, fd, 20 * KIB + 1, NULL), "begin 200 20480. ");
+    is_str(hears(HEAD, fd, 2 * PIECE, NULL), "begin 200 20480. ");
+    is_str(hears("HTTP/1.1 200 OK\r\n\r\n", fd, 2 * PIECE, "a file of an answer without a length"),
+           "begin 200 131072 cut 502 ");
+    is_str(hears("HTTP/1.1 204 No Content\r\n\r\n", fd, 2 * PIECE, NULL), "begin 204 . ");
+    is_str(hears("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", fd, 2 * PIECE, NULL), "fail 502 ");
+    is_str(hears("HTTP/1.1 200 OK\r\nX", fd, 2 * PIECE, NULL), "fail 502 ");
+    close(fd);
+}
+
+static void test_files_that_nobody_asked_for(void)
+{
+    int fd = a_file(20 * KIB);
+    fake_begin((struct fake_setup){0});
+    int call = out(get);
+    heads(5);
+    fake_answers(far, "hello");
+    fake_hands_over(far, fd, 0, 20 * KIB);
+    fake_turn();
+    is_str(fake_heard(call), "+ - begin 200  more hello. ");
+    ok_eq(fake_gauge(FAKE_FILES), 0);
+    call = fake_submit(get); /* on another channel */
+    fake_turn();
+    fake_turn();
+    ok(fake_take(0) >= 0);
+    ok_eq(fake_gauge(FAKE_CHANNELS), 1);
+    fake_goes(call);
+    fake_end();
+    close(fd);
+}
+
+/* --- bytes that are not in memory --- */
+
+/* The kernel says so of each file that was dropped from memory; what can be dropped is on a disk. */
+static void test_bytes_that_have_to_be_fetched(void)
+{
+    int64_t n = 40 * PIECE;
+    int fd = a_file(n);
+    char byte;
+    (void)fsync(fd);
+    (void)posix_fadvise(fd, 0, n, POSIX_FADV_DONTNEED);
+    if (oribi_os_read_at_now(fd, &byte, 1, n / 2) != ORIBI_AGAIN)
+        diag("this file system keeps files in memory, or does not tell: the case sees less");
+    fake_begin((struct fake_setup){0});
+    int call = out((struct fake_request){.keeps = true, .streams = false});
+    heads(n);
+    fake_hands_over(far, fd, 0, n);
+    for (int i = 0; i < 10000 && fake_gauge(FAKE_FILES) == 0; i++)
+        fake_turn();
+    for (int i = 0; i < 10000 && fake_gauge(FAKE_FILES) == 1; i++) {
+        if (fake_wait_ms() != 0) {
+            ok_named(fake_wait_ms() > 0, "it looks again");
+            usleep(1000); /* of the disk, which no event tells of */
+        }
+        fake_passes_ms(1);
+        fake_turn();
+    }
+    ok_eq(fake_gauge(FAKE_FILES), 0);
+    const char *heard = fake_heard(call);
+    ok(strlen(heard) > 2 && strcmp(heard + strlen(heard) - 2, ". ") == 0);
+    fake_goes(call);
+    fake_end();
+    close(fd);
+}
+
+static void test_beyond_the_maximum_workers_send_their_files(void)
+{
+    int fd = a_file(4 * PIECE);
+    fake_begin((struct fake_setup){.channels = ORIBI__ANSWER_FILES_MAX + 2});
+    (void)out(slow);
+    for (int i = 0; i < ORIBI__ANSWER_FILES_MAX; i++) {
+        ok_named(fake_takes_files(far), "the worker may hand over file %d", i);
+        heads(4 * PIECE);
+        fake_hands_over(far, fd, 0, 4 * PIECE);
+        fake_channels();
+        (void)fake_submit(slow); /* on the channel that is free again */
+        fake_dispatch();
+        (void)fake_asked(far);
+    }
+    ok_eq(fake_gauge(FAKE_FILES), ORIBI__ANSWER_FILES_MAX);
+    ok(!fake_takes_files(far));
+    fake_end();
+    close(fd);
+}
+
+int main(void)
+{
+    test_a_file_goes_to_the_client_with_its_head();
+    test_a_long_file_in_pieces_while_the_channel_is_free();
+    test_a_file_behind_bytes_of_its_answer();
+    test_a_head_that_is_read_before_its_file_comes();
+    test_a_slow_client_has_little_of_a_file();
+    test_a_client_that_goes();
+    test_a_file_that_is_too_short();
+    test_descriptors_that_are_no_files();
+    test_files_that_fit_no_answer();
+    test_files_that_nobody_asked_for();
+    test_bytes_that_have_to_be_fetched();
+    test_beyond_the_maximum_workers_send_their_files();
+    return done_testing();
+}
