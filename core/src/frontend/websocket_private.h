@@ -74,6 +74,7 @@ struct oribi__websocket_work {
     bool shut : 1;        /* nothing more is sent */
     bool deaf : 1;        /* a fault was found: what the client still sends is dropped */
     bool resumes : 1;     /* what is delivered was missed, and more follows */
+    bool crowded : 1;     /* the last read had many short frames: fewer bytes are read at a time */
     bool pongs : 1;       /* are put, and not sent yet */
     bool explained : 1;   /* the call has failed, and the body of its answer is the reason for the client */
     uint32_t charged;     /* of the frontend's budget: bytes of its buffers */

@@ -9,6 +9,8 @@
 
 enum {
     READS_MAX = 16,          /* a turn of a socket */
+    FRAMES_MAX = 1024,       /* of a read: after more the others come first */
+    CROWDED_BYTES = 8192,    /* that are read then */
     LARGE_BYTES = 64 * 1024, /* of a message: longer ones leave a quarter of the budget to others */
 };
 
@@ -127,6 +129,7 @@ static size_t feed(struct oribi__websocket *socket, char *p, size_t n)
 {
     struct oribi__websocket_work *work = socket->work;
     size_t used = 0;
+    uint32_t frames = 0;
     work->starved = false;
     work->feeding = true;
     while (!work->starved && !work->deaf && oribi__websocket_reads(socket)) {
@@ -134,7 +137,9 @@ static size_t feed(struct oribi__websocket *socket, char *p, size_t n)
         used += oribi_websocket_feed(&work->reader, p + used, n - used, &event);
         work->starved = event.type == ORIBI_WEBSOCKET_EVENT_AGAIN;
         take_event(socket, &event);
+        frames++;
     }
+    work->crowded = frames > FRAMES_MAX;
     if (work->pongs && socket->life != ORIBI__WEBSOCKET_ENDED)
         oribi__websocket_flush(socket); /* of many Pings that were read at once: else each costs a system call */
     work->pongs = work->feeding = false;
@@ -186,7 +191,7 @@ static bool read_some(struct oribi__websocket *socket)
     char *scratch = socket->frontend->websockets->scratch;
     struct oribi_buf *in = &socket->work->in;
     size_t kept = in->len; /* the begin of a frame at most */
-    size_t room = ORIBI__WEBSOCKET_SCRATCH_BYTES - kept;
+    size_t room = (socket->work->crowded ? CROWDED_BYTES : ORIBI__WEBSOCKET_SCRATCH_BYTES) - kept;
     if (kept)
         memcpy(scratch, in->p, kept);
     ssize_t n = oribi_transport_read(socket->transport, socket->watch.fd, scratch + kept, room);
@@ -218,7 +223,7 @@ void oribi__websocket_read_on(struct oribi__websocket *socket)
         bool more = read_some(socket);
         if (socket->work)
             oribi__websocket_charge(socket);
-        if (!more)
+        if (!more || work->crowded)
             break;
     }
     if (socket->life == ORIBI__WEBSOCKET_ENDED)
