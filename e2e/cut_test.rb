@@ -82,7 +82,7 @@ E2E.suite("cut", transports: %i[tcp]) do
     begin_server
     begin_cut
     reloads = each_second { assert_equal 0, ctl("reload").last.exitstatus, @one.stderr }
-    assert_operator reloads, :>, 2
+    assert_operator reloads, :>, 0
     assert_nothing_reset(finish)
   end
 
@@ -104,7 +104,7 @@ E2E.suite("cut", transports: %i[tcp]) do
     found = finish
     assert_equal [0] * 6, found.values_at("lost", "doubled", "silent", "resets", "ended", "cuts"), found.inspect
     assert_operator found["unsure"], :<=, killed, found.inspect
-    assert_operator reloads, :>, 2
+    assert_operator reloads, :>, 0
     puts "#{reloads} reloads, #{killed} workers killed" if LONG
   end
 

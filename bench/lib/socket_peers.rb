@@ -9,6 +9,8 @@ module Bench
     CONFIGS = File.join(ROOT, "bench/peers")
     OPTIONS = %w[--no-dev --env production --quiet --access-log off --connections-max 20000 --workers 1].freeze
 
+    PYTHON = "/usr/bin/python3"
+
     module_function
 
     def oribi(command, app, site)
@@ -27,13 +29,15 @@ module Bench
                                                        [{}, ["iodine", "-b", site.host, "-p", site.port, "-t", 1, "-w", 1, config("sockets-iodine.ru")]]
                                                      }),
       Peer.new("node-ws", "node ws", :sockets, needs: ["node", "/usr/share/nodejs/ws/package.json"], version: %w[node --version],
-                                               command: ->(site) { [{ "NODE_PATH" => "/usr/share/nodejs" }, ["node", config("sockets-node.js"), site.listen]] }),
-      Peer.new("python-websockets", "Python websockets", :sockets, needs: ["/usr/bin/python3", "/usr/lib/python3/dist-packages/websockets"],
-                                                                   version: %w[/usr/bin/python3 -c import\ websockets;print(websockets.__version__)],
-                                                                   lacks: %i[publish http], command: lambda { |site|
-                                                                     [{}, ["/usr/bin/python3", config("sockets-python.py"), site.listen]]
-                                                                   }),
-      Peer.new("bare-sockets", "bare write loop", :sockets_reference, needs: ["cc"], package: "script/setup run", command: ->(_) { raise "no server by itself" })
+                                               command: lambda { |site|
+                                                 [{ "NODE_PATH" => "/usr/share/nodejs" }, ["node", config("sockets-node.js"), site.listen]]
+                                               }),
+      Peer.new("python-websockets", "Python websockets", :sockets, needs: [PYTHON, "/usr/lib/python3/dist-packages/websockets"],
+                                                                   version: [PYTHON, "-c", "import websockets; print(websockets.__version__)"],
+                                                                   lacks: %i[publish http],
+                                                                   command: ->(site) { [{}, [PYTHON, config("sockets-python.py"), site.listen]] }),
+      Peer.new("bare-sockets", "bare write loop", :sockets_reference, needs: ["cc"], package: "script/setup run",
+                                                                      command: ->(_) { raise "no server by itself" })
     ].freeze
   end
 end

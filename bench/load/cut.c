@@ -83,7 +83,7 @@ static double *replay_ms;
 static size_t replay_count;
 static double *way_ms; /* of messages that did not have to wait for a client */
 static size_t way_count;
-static bool finishing;
+static bool cutting; /* not while clients come, nor while they get the last messages */
 
 static double draw(void)
 {
@@ -143,7 +143,7 @@ static void look_at_replay(struct member *m)
     if (!m->replays || m->client.state != SOCKET_OPEN || (m->last < m->target && !m->fresh))
         return;
     m->replays = false;
-    if (m->id[0] && !finishing)
+    if (m->id[0] && cutting)
         note(replay_ms, &replay_count, (http_now_s() - m->begun_s) * 1e3);
 }
 
@@ -241,7 +241,7 @@ static void look_at_member(struct member *m, double now)
         return;
     if (m->client.state == SOCKET_CLOSED)
         connect_member(m);
-    else if (!finishing || m->client.state == SOCKET_SHAKING)
+    else if (cutting || m->client.state == SOCKET_SHAKING)
         cut(m);
 }
 
@@ -405,7 +405,7 @@ static void finish(void)
             turn(false);
         }
     }
-    finishing = true;
+    cutting = false;
     end = http_now_s() + PATIENCE_S;
     while (!all && http_now_s() < end) {
         all = true;
@@ -512,6 +512,7 @@ int main(int argc, char **argv)
     make_members();
     begin();
     double start = http_now_s();
+    cutting = true;
     for (uint32_t i = 0; i < setup.clients; i++)
         members[i].due_s = start + setup.cut_s * (setup.storm ? 1 : draw());
     for (uint32_t i = 0; i < setup.channels; i++)

@@ -221,7 +221,8 @@ module Bench
         raise Running::Failed, "does not hold #{COUNT} sockets" unless pipe.gets == "open\n" && pipe.gets == "ready\n"
 
         sleep(1) # until what the handshakes took is given back
-        return result(peer, "memory_kb_per_socket", [(memory(server) - before) * 1024 / COUNT], unit: "KB", better: "lower", note: "of #{COUNT}, the kernel's part left out")
+        return result(peer, "memory_kb_per_socket", [(memory(server) - before) * 1024 / COUNT], unit: "KB", better: "lower",
+                                                    note: "of #{COUNT}, the kernel's part left out")
       end
     ensure
       server&.stop

@@ -10,7 +10,6 @@ enum { MESSAGES = 40, TEXT_CAP = 64 * 1024 };
 
 static struct oribi__websocket socket_;
 static struct oribi__websocket_work work;
-static struct oribi__frontend frontend; /* nothing of it is used */
 static struct oribi__message *messages[MESSAGES];
 static char wanted[TEXT_CAP];
 static size_t wanted_len;
@@ -28,7 +27,6 @@ static void begin(void)
     memset(data, 'd', sizeof(data));
     work = (struct oribi__websocket_work){0};
     socket_.work = &work;
-    socket_.frontend = &frontend;
     wanted_len = 0;
     for (size_t i = 0; i < MESSAGES; i++)
         messages[i] = oribi__message_create(ORIBI_SLICE("note"), oribi_slice(data, i * i), i % 3 == 0);
