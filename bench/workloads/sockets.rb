@@ -42,7 +42,7 @@ module Bench
 
           context.turn(server) { yield(peer, server) }
         rescue Running::Failed, SystemCallError, RuntimeError => e
-          running.delete(peer)
+          context.drop(running.delete(peer))
           yield(nil, result(peer, self.class.name_of, [], unit: "", better: "higher", errors: 1, note: e.message))
         end
       end
