@@ -107,7 +107,8 @@ static X509 *make(struct bytes in)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct oribi_tls_session session = {0};
+    struct oribi__tls_about about = {0};
+    struct oribi_tls_session session = {.about = &about};
     if (size < 1 || size > 8192)
         return 0;
     int64_t blocks = oribi_mem_blocks();
@@ -117,8 +118,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (!x509)
         return 0;
     describe(&session, x509);
-    const struct oribi_tls_info *info = &session.info;
-    expect(session.text && info->subject.p == session.text && info->issuer.p == info->subject.p + info->subject.n &&
+    const struct oribi_tls_info *info = &about.info;
+    expect(about.text && info->subject.p == about.text && info->issuer.p == info->subject.p + info->subject.n &&
            info->serial.p == info->issuer.p + info->issuer.n && info->begins.p == info->serial.p + info->serial.n &&
            info->ends.p == info->begins.p + info->begins.n && info->pem.p == info->ends.p + info->ends.n);
     check_line(info->subject);
@@ -128,7 +129,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     check_line(info->ends);
     check_pem(info, x509);
     check_told(info);
-    oribi_mem_free(session.text);
+    oribi_mem_free(about.text);
     X509_free(x509);
     ERR_clear_error();
     expect(oribi_mem_blocks() == blocks);

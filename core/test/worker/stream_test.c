@@ -315,7 +315,7 @@ static void read_and_acknowledge(void)
     int64_t start = real_ms();
     while (oribi_os_send_queue(fd) >= queued && real_ms() - start < 5000)
         if (!client_read(app_client))
-            pause_ms(1);
+            (void)poll(NULL, 0, 1);
 }
 
 /* The reader reads what the kernel holds for it, slowly, while the socket has no room yet: that is progress too. */
