@@ -54,7 +54,7 @@ E2E.suite("nginx", transports: %i[tcp]) do
 
   def test_connections_are_kept
     found = blocks
-    assert_operator found.size, :>=, 7
+    assert_operator found.size, :>=, 6
     kept = found.to_h do |name, text|
       text.include?("Upgrade $http_upgrade") && text = text.sub(%r{^location /chat \{.*?^\}\n}m, "") # that connection becomes the client's own
       path = text[/^location (\/\w+) \{/, 1] || "/"

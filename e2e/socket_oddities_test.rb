@@ -53,7 +53,7 @@ E2E.suite("socket_oddities", transports: %i[tcp]) do
     %w[throw raise-empty exit! hang].each do |word|
       one = socket
       one.say(word)
-      assert_equal [1011, ""], one.read_close, word
+      assert_equal 1011, one.read_close.first, word
       other.say("ask more")
       nil until other.message == "more" # it hears of the others' ends too
     end
@@ -166,7 +166,9 @@ E2E.suite("socket_oddities", transports: %i[tcp]) do
       wait_until("the line of #{name}: #{@one.stderr}") { @one.stderr.match?(line) }
       assert_equal 1, @one.stderr.scan("/fault-#{i} ").size, name
     end
-    assert_equal "more", socket.ask("ask more")
+    last = socket
+    last.say("ask more")
+    nil until last.message == "more" # it may hear of the end before it
   end
 
   # A byte at a time, the handshake too.
