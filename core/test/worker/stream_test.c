@@ -313,9 +313,9 @@ static void read_and_acknowledge(void)
     int fd = app_site->worker->reactor.conns->watch.fd;
     int64_t queued = oribi_os_send_queue(fd);
     int64_t start = real_ms();
-    while (oribi_os_send_queue(fd) >= queued && real_ms() - start < 5000)
-        if (!client_read(app_client))
-            (void)poll(NULL, 0, 1);
+    do
+        (void)client_read(app_client);
+    while (queued > 0 && oribi_os_send_queue(fd) >= queued && real_ms() - start < 1000 && poll(NULL, 0, 1) == 0);
 }
 
 /* The reader reads what the kernel holds for it, slowly, while the socket has no room yet: that is progress too. */
