@@ -8,6 +8,7 @@
 
 enum { MESSAGES = 40, TEXT_CAP = 64 * 1024 };
 
+static struct oribi__frontend frontend; /* has nothing: the socket has its work */
 static struct oribi__websocket socket_;
 static struct oribi__websocket_work work;
 static struct oribi__message *messages[MESSAGES];
@@ -26,6 +27,7 @@ static void begin(void)
     static char data[MESSAGES * MESSAGES];
     memset(data, 'd', sizeof(data));
     work = (struct oribi__websocket_work){0};
+    socket_.frontend = &frontend;
     socket_.work = &work;
     wanted_len = 0;
     for (size_t i = 0; i < MESSAGES; i++)
