@@ -110,7 +110,7 @@ uint32_t oribi_h2_streams(const struct oribi_h2 *h2)
 
 bool oribi_h2_is_over(const struct oribi_h2 *h2)
 {
-    return h2->over || (h2->final_id != UINT32_MAX && h2->stream_count == h2->left_count && !h2->block.open);
+    return h2->over || (h2->final_id != UINT32_MAX && h2->stream_count == h2->left_count && !h2_in_block(h2));
 }
 
 uint32_t oribi_h2_error(const struct oribi_h2 *h2, const char **reason)
@@ -261,7 +261,7 @@ static int64_t due(int64_t since_ms, int64_t timeout_ms)
 static int64_t input_due(const struct oribi_h2 *h2)
 {
     int64_t timeout = h2->limits->head_timeout_ms;
-    return oribi_earlier(due(h2->frame_ms, timeout), due(h2->block.since_ms, timeout));
+    return oribi_earlier(due(h2->frame_ms, timeout), due(h2->block ? h2->block->since_ms : 0, timeout));
 }
 
 int64_t oribi_h2_deadline(const struct oribi_h2 *h2)
@@ -409,7 +409,7 @@ int oribi__h2_recall(struct oribi_h2 *h2)
 
 bool oribi_h2_sleep(struct oribi_h2 *h2)
 {
-    if (!h2->limits->sleeps || h2->stream_count || h2->phase != H2_AT_HEAD || h2->got || h2->block.open ||
+    if (!h2->limits->sleeps || h2->stream_count || h2->phase != H2_AT_HEAD || h2->got || h2_in_block(h2) ||
         h2_unsent(h2) || h2->goaway_ms || h2->over)
         return false;
     if (h2->inflater)

@@ -79,26 +79,35 @@ static void clear(struct h2_block *block)
 
 void oribi__h2_block_deinit(struct oribi_h2 *h2)
 {
-    struct h2_block *block = &h2->block;
+    struct h2_block *block = h2->block;
+    if (!block)
+        return;
     oribi_buf_deinit(&block->text);
     oribi_buf_deinit(&block->lines);
     oribi_buf_deinit(&block->cookie);
     oribi_buf_deinit(&block->length);
     oribi_buf_deinit(&block->head);
+    oribi_mem_free(block);
+    h2->block = NULL;
 }
 
 void oribi__h2_block_begin(struct oribi_h2 *h2, enum h2_use use, uint32_t refuse)
 {
-    clear(&h2->block);
-    h2->block.use = use;
-    h2->block.id = h2->id;
-    h2->block.refuse = refuse;
-    h2->block.offers_sockets = h2->limits->connects_sockets;
-    h2->block.ends = h2->flags & H2_END_STREAM;
-    h2->block.open = true;
-    h2->block.since_ms = h2->now_ms ? h2->now_ms : 1;
-    if (make_decoder(h2) != 0)
+    if (!h2->block)
+        h2->block = oribi_mem_try_alloc(1, sizeof(*h2->block));
+    if (!h2->block || make_decoder(h2) != 0) {
         oribi__h2_fail(h2, ORIBI_H2_INTERNAL_ERROR, "out of memory");
+        return;
+    }
+    struct h2_block *block = h2->block;
+    clear(block);
+    block->use = use;
+    block->id = h2->id;
+    block->refuse = refuse;
+    block->offers_sockets = h2->limits->connects_sockets;
+    block->ends = h2->flags & H2_END_STREAM;
+    block->open = true;
+    block->since_ms = h2->now_ms ? h2->now_ms : 1;
 }
 
 /* A trusted client passes on what one of its clients has sent: the others keep their connection, until head_timeout. */
@@ -109,7 +118,7 @@ static uint64_t block_bytes_max(const struct oribi_h2 *h2)
 
 static void take_field(struct oribi_h2 *h2, const nghttp2_nv *nv)
 {
-    struct h2_block *block = &h2->block;
+    struct h2_block *block = h2->block;
     uint64_t max = block->use == H2_USE_TRAILERS ? ORIBI_TRAILER_BYTES_MAX : h2->limits->http.head_bytes_max;
     block->bytes += nv->namelen + nv->valuelen + 32;
     block->fields++;
@@ -154,9 +163,9 @@ static void decode(struct oribi_h2 *h2, const char *p, size_t n, bool last)
 
 void oribi__h2_block_piece(struct oribi_h2 *h2, const char *p, size_t n)
 {
-    uint64_t room = block_bytes_max(h2) - h2->block.encoded;
+    uint64_t room = block_bytes_max(h2) - h2->block->encoded;
     size_t len = n < room ? n : (size_t)room; /* which error comes first must not depend on the cuts */
-    h2->block.encoded += len;
+    h2->block->encoded += len;
     decode(h2, p, len, false);
     if (len < n && !h2->over)
         oribi__h2_fail(h2, ORIBI_H2_ENHANCE_YOUR_CALM, "field block far over head_bytes_max");
@@ -164,7 +173,7 @@ void oribi__h2_block_piece(struct oribi_h2 *h2, const char *p, size_t n)
 
 static void complete_trailers(struct oribi_h2 *h2)
 {
-    struct h2_block *block = &h2->block;
+    struct h2_block *block = h2->block;
     struct h2_stream *stream = oribi__h2_find(h2, block->id);
     if (!stream)
         return; /* reset since */
@@ -187,7 +196,7 @@ static void complete_trailers(struct oribi_h2 *h2)
 
 void oribi__h2_block_end(struct oribi_h2 *h2)
 {
-    struct h2_block *block = &h2->block;
+    struct h2_block *block = h2->block;
     decode(h2, "", 0, true);
     if (h2->over)
         return;

@@ -187,11 +187,17 @@ struct oribi_h2 {
     /* what sleep lets go of */
     nghttp2_hd_inflater *inflater;
     nghttp2_hd_deflater *deflater;
-    struct h2_block block;
+    struct h2_block *block; /* NULL: none has begun yet */
     struct oribi_buf names; /* of an answer's fields, for the encoder */
     struct oribi_buf out;
     size_t sent; /* bytes at the front of `out` */
 };
+
+/* A field block is under way: CONTINUATION has to follow. */
+static inline bool h2_in_block(const struct oribi_h2 *h2)
+{
+    return h2->block && h2->block->open;
+}
 
 static inline struct h2_stream *h2_of(struct oribi_h2_stream *stream)
 {

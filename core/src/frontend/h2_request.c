@@ -291,7 +291,7 @@ static bool write_head(struct h2_block *block, size_t *framing)
 /* The parser's verdict on what was written. It must have read the request that was meant. */
 static int read_head(struct oribi_h2 *h2, struct oribi_head *parsed, struct oribi_fault *fault)
 {
-    struct h2_block *block = &h2->block;
+    struct h2_block *block = h2->block;
     struct oribi_limits limits = h2->limits->http;
     struct oribi_parser parser = {0};
     limits.connect_allow = false;
@@ -307,7 +307,7 @@ static int read_head(struct oribi_h2 *h2, struct oribi_head *parsed, struct orib
 
 size_t oribi_h2_request_line(const struct oribi_h2 *h2, char *dst, size_t cap)
 {
-    const struct h2_block *block = &h2->block;
+    const struct h2_block *block = h2->block;
     struct oribi_slice method = pseudo_of(block, METHOD);
     struct oribi_slice path = pseudo_of(block, PATH);
     if (method.n == 0 || path.n == 0)
@@ -318,7 +318,7 @@ size_t oribi_h2_request_line(const struct oribi_h2 *h2, char *dst, size_t cap)
 
 static struct h2_stream *open_stream(struct oribi_h2 *h2)
 {
-    struct h2_block *block = &h2->block;
+    struct h2_block *block = h2->block;
     struct h2_stream *stream = oribi__h2_open(h2, block->id);
     if (!stream) {
         oribi__h2_stream_error(h2, block->id, ORIBI_H2_REFUSED_STREAM);
@@ -344,13 +344,13 @@ static void refuse(struct oribi_h2 *h2, int error, const struct oribi_fault *fau
 /* RFC 9113 8.1.1. */
 static void refuse_malformed(struct oribi_h2 *h2, const char *reason)
 {
-    h2->events->malformed(h2->self, h2->block.id, reason);
-    oribi__h2_stream_error(h2, h2->block.id, ORIBI_H2_PROTOCOL_ERROR);
+    h2->events->malformed(h2->self, h2->block->id, reason);
+    oribi__h2_stream_error(h2, h2->block->id, ORIBI_H2_PROTOCOL_ERROR);
 }
 
 void oribi__h2_request_complete(struct oribi_h2 *h2)
 {
-    struct h2_block *block = &h2->block;
+    struct h2_block *block = h2->block;
     struct oribi_fault fault = {0};
     struct oribi_head parsed;
     size_t framing;
