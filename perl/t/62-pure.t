@@ -31,6 +31,7 @@ my $kept;
 
 my %route = (
     '/' => sub { [200, ['Content-Type' => 'text/plain'], ['hello ', 'world']] },
+    '/part' => sub { [200, [], ['x' x 16_000]] },
     '/pid' => sub { [200, [], [$$]] },
     '/echo' => sub { local $/; my $in = $_[0]{'psgi.input'}; [200, [], [scalar <$in>]] },
     '/slurp' => sub { my ($env) = @_; my $all = join '', readline $env->{'psgi.input'}; seek $env->{'psgi.input'}, 0, 0; $env->{'psgi.input'}->read(my $again, 1 << 24); [200, [], [length($all) . ' ' . ($all eq $again ? 'same' : 'other')]] },
@@ -61,8 +62,7 @@ my %route = (
     '/flood' => sub { sub { my $writer = $_[0]->([200, []]); $writer->write('x' x 65536) for 1 .. 160; $writer->close } },
     '/endless' => sub { sub { my $writer = $_[0]->([200, []]); $writer->write('x' x 65536) while 1 } },
     '/io' => sub { my ($env) = @_; sub { my $io = $env->{'psgix.io'}; $io->blocking(1); print {$io} "mine\n"; $io->flush } },
-    '/hint' => sub { my ($env) = @_; $env->{'psgix.informational'}->(103, [Link => '</a>']); [200, [], ['x']] },
-    '/hints' => sub { my ($env) = @_; for (1 .. 3) { select undef, undef, undef, 0.1; $env->{'psgix.informational'}->(103, [Link => '</a>']) } [200, [], ['x']] },
+    '/slow' => sub { select undef, undef, undef, 0.3; [200, [], Lines->new('x', 'y')] },
     '/writes' => sub { my ($env) = @_; sub { my $io = $env->{'psgix.io'}; for (1 .. 3) { select undef, undef, undef, 0.1; syswrite $io, "mine\n" } } },
     '/cleanup' => sub { my ($env) = @_; push @{ $env->{'psgix.cleanup.handlers'} }, sub { open my $fh, '>', "$dir/cleaned"; print {$fh} 'yes' }; [200, [], ['x']] },
     '/harakiri' => sub { my ($env) = @_; $env->{'psgix.harakiri.commit'} = 1; [200, [], [$$]] },
@@ -75,7 +75,7 @@ sub post { my ($target, $body, @fields) = @_; return "POST $target HTTP/1.1\r\nH
 
 for my $transport (qw(tcp unix)) {
     subtest "answers over $transport" => sub {
-        my $server = start_pure($transport, $app, body_memory_max => '64K', early_hints => 1);
+        my $server = start_pure($transport, $app, body_memory_max => '64K');
         my $one = $server->connect;
         my $get = sub { my ($target, %option) = @_; $one->send(($option{head} ? 'HEAD' : 'GET') . " $target HTTP/1.1\r\nHost: a\r\n\r\n"); return $one->response(%option) };
         is $get->('/')->{body}, 'hello world', 'a list';
@@ -101,11 +101,8 @@ for my $transport (qw(tcp unix)) {
         is $get->('/keys?a=%20b')->{body},
             'REQUEST_METHOD=GET PATH_INFO=/keys QUERY_STRING=a=%20b REQUEST_URI=/keys?a=%20b SCRIPT_NAME= SERVER_NAME=a SERVER_PROTOCOL=HTTP/1.1'
             . ' REMOTE_ADDR=' . ($transport eq 'tcp' ? '127.0.0.1' : '') . ' psgi.url_scheme=http', 'the environment';
-        ok $one->send("GET /hint HTTP/1.1\r\nHost: a\r\n\r\n");
-        is $one->response->{status}, 103, 'an interim answer';
-        is $one->response->{status}, 200;
         my $worker = $get->('/pid')->{body};
-        for my $target (qw(/hints /writes)) {
+        for my $target (qw(/slow /writes)) {
             my $gone = $server->connect;
             $gone->send("GET $target HTTP/1.1\r\nHost: a\r\n\r\n");
             setsockopt $gone->{socket}, Socket::SOL_SOCKET(), Socket::SO_LINGER(), pack 'ii', 1, 0;
@@ -199,6 +196,20 @@ subtest 'times' => sub {
     $reads_nothing = $server->connect;
     $reads_nothing->send("GET /endless HTTP/1.1\r\nHost: a\r\n\r\n");
     is $server->get('/')->{status}, 200, 'a client that reads nothing loses its connection, and the worker goes on';
+    $server->stop;
+};
+
+subtest '100 Continue behind answers that fill the socket' => sub {
+    my $server = start_pure(unix => $app, body_timeout => '60s');
+    for my $count (1 .. 24) {
+        my $client = $server->connect;
+        $client->send(("GET /part HTTP/1.1\r\nHost: a\r\n\r\n" x $count) . "POST /echo HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\n");
+        $server->get('/') for 1 .. 2;    # by then the server has taken all of them
+        my @statuses = map { $client->response->{status} } 1 .. $count;
+        is $client->response->{status}, 100, "behind $count answers" or last;
+        $client->send('abc');
+        is $client->response->{body}, 'abc' or last;
+    }
     $server->stop;
 };
 

@@ -104,6 +104,8 @@ subtest 'mistakes end the start with one line' => sub {
     app('one');
     is $run->('--certificate', 'a.pem', "$dir/app.psgi"), '1 oribi-psgi: certificate: Oribi::Pure cannot do this; the distribution Oribi can, which needs a C compiler (Debian: package oribi-psgi)';
     is $run->('--listen-sock', 3, "$dir/app.psgi"), '1 oribi-psgi: listen_sock: Oribi::Pure cannot do this; the distribution Oribi can, which needs a C compiler (Debian: package oribi-psgi)';
+    is $run->($_, 'x', "$dir/app.psgi"), '1 oribi-psgi: ' . s/\A--//r . ': Oribi::Pure cannot do this; the distribution Oribi can, which needs a C compiler (Debian: package oribi-psgi)' for qw(--eval);
+    like $run->('--early-hints', "$dir/app.psgi"), qr{\A1 oribi-psgi: early_hints: Oribi::Pure cannot do this; the distribution Oribi can};
     like $run->('--bind', 'tls://:443', "$dir/app.psgi"), qr{\A1 oribi-psgi: tls://:443: Oribi::Pure cannot do this; the distribution Oribi can};
     is $run->('--teapots', "$dir/app.psgi"), '1 oribi-psgi: --teapots: unknown option';
     is $run->('--fields-max', 0, "$dir/app.psgi"), '1 oribi-psgi: fields_max: at least 1, not "0"';
@@ -118,22 +120,15 @@ subtest 'mistakes end the start with one line' => sub {
 subtest 'configuration file' => sub {
     app('one');
     my $port = free_port();
-    my $config = write_file('oribi.pl', qq[server_header 'Ours';\n{ keepalive_requests_max => 1, after_fork => sub { \$ENV{FORKED} = 1 } }]);
+    my $config = write_file('oribi.pl', qq[{ server_header => 'Ours', keepalive_requests_max => 1, after_fork => sub { \$ENV{FORKED} = 1 } }]);
     my $server = start('-C', $config);
     my $res = $server->get('/');
-    is_deeply [map { $res->{fields}{$_}[0] } qw(server connection)], ['Ours', 'close'], 'words and a hash';
+    is_deeply [map { $res->{fields}{$_}[0] } qw(server connection)], ['Ours', 'close'], 'a hash';
     is $server->stop, 0;
-    my ($code, undef, $said) = run_command('--pure', '-C', write_file('bad.pl', "workers 'many';\n{ teapots => 1 }"), "$dir/app.psgi");
-    is "$code $said", "1 oribi-psgi: $dir/bad.pl:1: workers: no count: \"many\"\n", 'a mistake has its line';
-};
-
-subtest 'source text in place of a file' => sub {
-    my $server = start_command('tcp', '--pure', '-e', q[sub { [200, [], ['text']] }]);
-    is $server->get('/')->{body}, 'text';
-    is $server->stop, 0;
-    $server = start_command('tcp', '--pure', '-e', q[enable 'ContentLength'; mount '/a' => sub { [200, [], ['mounted']] }]);
-    is $server->get('/a')->{body}, 'mounted', 'with the words of Plack::Builder';
-    is $server->stop, 0;
+    my ($code, undef, $said) = run_command('--pure', '-C', write_file('bad.pl', "{ workers => 'many', teapots => 1 }"), "$dir/app.psgi");
+    is "$code $said", "1 oribi-psgi: $dir/bad.pl: teapots: unknown option\noribi-psgi: $dir/bad.pl: workers: no count: \"many\"\n", 'mistakes are told';
+    ($code, undef, $said) = run_command('--pure', '-C', write_file('words.pl', "server_header 'Ours';\n{}"), "$dir/app.psgi");
+    like "$code $said", qr/\A1 .*oribi-psgi: options as words: Oribi::Pure cannot do this; the distribution Oribi can/s, 'options as words are refused';
 };
 
 subtest 'one process' => sub {
@@ -141,6 +136,92 @@ subtest 'one process' => sub {
     my $server = start('--single');
     is $server->get('/')->{body}, 'one ' . $server->pid, 'serves by itself';
     is $server->stop, 0;
+};
+
+subtest 'log files are opened anew, also for workers to come' => sub {
+    app('one');
+    my $logs = "$dir/logs";
+    mkdir $logs or die $!;
+    my $server = start('--access-log', "$logs/access", '--error-log', "$logs/error");
+    is $server->get('/?first')->{status}, 200;
+    rename "$logs/$_", "$logs/$_.1" or die "$_: $!" for qw(access error);
+    kill USR1 => $server->pid;
+    wait_until('the worker to open it', sub { $server->get('/?second'); slurp("$logs/access") =~ /second/ });
+    my ($worker) = $server->get('/')->{body} =~ /(\d+)\z/;
+    kill KILL => $worker;
+    wait_until('another worker', sub { (eval { $server->get('/?third')->{body} } || "one $worker") ne "one $worker" });
+    wait_until('its request in the new file', sub { slurp("$logs/access") =~ /third/ });
+    like slurp("$logs/error"), qr/pid $worker\) ended: signal 9/, 'and the end of the old one';
+    unlike slurp("$logs/$_.1"), qr/third|signal 9/, "nothing more in the old $_" for qw(access error);
+    rename $logs, "$dir/moved" or die $!;
+    kill USR1 => $server->pid;
+    wait_until('the failure to be told', sub { slurp("$dir/moved/error") =~ m{error_log $logs/error: No such file} });
+    is $server->get('/')->{status}, 200, 'where a folder has gone the server goes on';
+    is $server->stop, 0;
+};
+
+subtest 'an application that changes its folder' => sub {
+    write_file('app.psgi', q[chdir '/'; sub { [200, [], ["one $$"]] }]);
+    mkdir "$dir/home" or die $!;
+    for my $single (0, 1) {
+        my $server = start('--chdir', "$dir/home", '--access-log', 'access', '--pid-file', 'pid', $single ? '--single' : ());
+        is $server->get('/')->{status}, 200;
+        rename "$dir/home/access", "$dir/home/access.1" or die $!;
+        kill USR1 => $server->pid;
+        ok eval { wait_until('the new log', sub { $server->get('/?new'); slurp("$dir/home/access") =~ /new/ }) }, 'logs are opened anew where they were';
+        is $server->stop, 0;
+        ok !-e "$dir/home/pid", 'and the pid file is removed';
+    }
+};
+
+subtest 'what a failed start leaves' => sub {
+    write_file('app.psgi', 'die "no\n"');
+    my ($code) = run_command('--pure', '--pid-file', "$dir/pid", '--bind', "unix://$dir/socket", "$dir/app.psgi");
+    is $code, 1;
+    ok !-e "$dir/$_", "no $_" for qw(pid socket);
+    my $taken = IO::Socket::INET->new(Listen => 1, LocalAddr => '127.0.0.1') or die $!;
+    write_file('pid', 'of another');
+    app('one');
+    ($code) = run_command('--pure', '--pid-file', "$dir/pid", '--bind', "unix://$dir/socket", '--bind', '127.0.0.1:' . $taken->sockport, "$dir/app.psgi");
+    is $code, 1;
+    ok !-e "$dir/socket", 'no socket where another address is taken';
+    is slurp("$dir/pid"), 'of another', "another server's pid file stays";
+};
+
+subtest 'a load that does not end' => sub {
+    write_file('app.psgi', 'while (1) { sleep 1 }');
+    for my $signal (qw(INT TERM)) {
+        my $server = start('--shutdown-timeout', '100ms');
+        kill $signal => $server->pid;
+        ok eval { wait_until("the server to end after $signal", sub { $server->ended }) }, $signal or kill KILL => $server->pid;
+    }
+};
+
+subtest 'a log that nobody reads any more' => sub {
+    app('one');
+    pipe my $log, my $written or die $!;
+    my $port = free_port();
+    my $pid = fork // die $!;
+    if (!$pid) {
+        open STDERR, '>&', $written;
+        exec $^X, (map {"-I$_"} @INC), -e 'blib/script/oribi-psgi' ? 'blib/script/oribi-psgi' : 'bin/oribi-psgi', '--pure', '--no-dev', '--workers', 1, '--access-log', 'off', '--port', $port, "$dir/app.psgi";
+    }
+    close $written;
+    my $told = '';
+    1 until $told =~ /listening/ || !sysread $log, $told, 1024, length $told;
+    close $log;
+    my $get = sub {
+        my $socket = IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $port) or return '';
+        print {$socket} "GET / HTTP/1.0\r\n\r\n";
+        return join '', readline $socket;
+    };
+    my $first = $get->();
+    like $first, qr/one \d+\z/;
+    kill HUP => $pid;
+    ok eval { wait_until('a new generation', sub { my $now = $get->(); $now =~ /one \d+\z/ && $now ne $first }) }, 'a reload that is logged ends nothing';
+    kill TERM => $pid;
+    waitpid $pid, 0;
+    is $?, 0, 'nor does the stop';
 };
 
 done_testing;

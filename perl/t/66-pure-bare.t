@@ -118,6 +118,22 @@ subtest 'with the base of Perl alone' => sub {
     ok !(grep { log_text() =~ /\Q$_\E/ } 'uninitialized', "Can't"), 'without a warning' or diag log_text();
 };
 
+subtest 'a system that forks no more for a while' => sub {
+    write_file('app.psgi', 'sub { [200, [], [$$]] }');
+    my $start = write_file('nofork.pl', "BEGIN { *CORE::GLOBAL::fork = sub () { \$! = 11; -e '$dir/full' ? undef : CORE::fork() } } require './Pure.pm'; exit Oribi::Pure::main(\@ARGV);\n");
+    my ($pid, $port) = start($start, '--port', 'PORT', '--workers', 1, "$dir/app.psgi");
+    my $first = get($port, '/');
+    write_file('full', '');
+    kill HUP => $pid;
+    select undef, undef, undef, 0.05 until log_text() =~ /cannot be forked/ || waitpid($pid, POSIX::WNOHANG()) == $pid;
+    is get($port, '/'), $first, 'the server goes on' or return;
+    unlink "$dir/full";
+    my $until = time + 30;
+    select undef, undef, undef, 0.05 until get($port, '/') ne $first || time > $until;
+    isnt get($port, '/'), $first, 'and reloads when it can';
+    is stop($pid), 0;
+};
+
 subtest 'without fork, signals, unix sockets' => sub {
     plan skip_all => 'examples/ is not here' unless $board;
     my $start = write_file('less.pl', "BEGIN { require './Less.pm' } require './Pure.pm'; no warnings; *Oribi::Pure::Processes::can_fork = sub { 0 }; exit Oribi::Pure::main(\@ARGV);\n");

@@ -99,7 +99,7 @@ package Oribi::Pure::Head 0.100 {
         my %limits = (%DEFAULT, known => [{}, {}], @_);
         $limits{fields_max} = FIELDS_CAP if $limits{fields_max} > FIELDS_CAP;
         my $class = $limits{strict_target} ? $STRICT : $RAW;
-        $limits{target} = qr/\G([$class]*+)/;
+        $limits{line} = qr/\G([$TOKEN]{0,33}+)(?:( )([$class]*+)(?:( )(.{0,10}+))?+)?+/s;
         return \%limits;
     }
 
@@ -158,14 +158,13 @@ package Oribi::Pure::Head 0.100 {
     sub walk {
         my ($state, $limits, $in) = @_;
         $in =~ /\A(?:\r\n){0,2}+/g;    # RFC 9112 2.2
-        my $start = pos $in;
-        my $two = substr $in, $start, 2;
-        return fault($state, 400, 'bare LF') if $two =~ /\A\n/;
-        return fault($state, 400, 'too many empty lines') if $start == 4 && $two =~ /\A\r/;
-        return fault($state, 400, 'bare CR') if $two =~ /\A\r./s;
+        my $two = substr $in, pos $in, 2;
+        if ($two =~ /\A(?:\n|\r.)/s || pos $in == 4 && $two =~ /\A\r/) {
+            return fault($state, 400, $two =~ /\A\n/ ? 'bare LF' : pos $in == 4 ? 'too many empty lines' : 'bare CR');
+        }
         return 0 if $two eq '' || $two eq "\r";
 
-        my $line = request_line($state, $limits, \$in, $start);
+        my $line = request_line($state, $limits, \$in, pos $in);
         return $line if !ref $line;
         my ($begin, $count) = (pos $in, 0);
         while ($in =~ /\G([$TEXT]*+)\r\n/gc) {
@@ -184,32 +183,23 @@ package Oribi::Pure::Head 0.100 {
     # Gives [method, target, minor, path, query, authority or undef], 0 or a fault; pos() is behind the line.
     sub request_line {
         my ($state, $limits, $in, $at) = @_;
-        my $n = length $$in;
-        pos($$in) = $at;
-        $$in =~ /\G([$TOKEN]{0,33}+)/g;
-        my $method = $1;
-        $at += length $method;
+        pos($$in) = $at;    # so that an empty match may follow one
+        $$in =~ /$limits->{line}/g;
+        my ($method, $blank, $target, $second_blank, $version) = ($1, $2, $3, $4, $5);
+        my $is_end = pos $$in == length $$in;
         return fault($state, 400, 'method too long') if length $method > METHOD_MAX;
-        return 0 if $at == $n;
-        return fault($state, 400, 'method is not a token') if $method eq '' || substr($$in, $at, 1) ne ' ';
+        return 0 if !$blank && $is_end;
+        return fault($state, 400, 'method is not a token') if !$blank || $method eq '';
         return fault($state, 400, 'PROXY header, which is not served') if $method eq 'PROXY';
-
-        pos($$in) = ++$at;
-        $$in =~ /$limits->{target}/g;
-        my $target = $1;
-        return fault($state, 414, 'target longer than target_bytes_max') if length $target > $limits->{target_bytes_max};
-        $at += length $target;
-        return 0 if $at == $n;
-        return fault($state, 400, 'byte not allowed in the target') if $target eq '' || substr($$in, $at, 1) ne ' ';
-
-        my $version = substr $$in, $at + 1, 10;
+        my $most = $limits->{target_bytes_max};
+        return fault($state, 414, 'target longer than target_bytes_max') if length $target > $most;
+        return 0 if !$second_blank && $is_end;
+        return fault($state, 400, 'byte not allowed in the target') if !$second_blank || $target eq '';
         if ($version !~ m{\AHTTP/([0-9])\.([0-9])\r\n\z}) {
-            (my $shape = $version) =~ tr/0-9/d/;
-            my $is_start = $version !~ /d/ && $shape eq substr "HTTP/d.d\r\n", 0, length $shape;
+            my $is_start = !index "HTTP/0.0\r\n", $version =~ tr/0-9/0/r;
             return $is_start ? 0 : fault($state, 400, 'malformed HTTP version or line end');
         }
         return fault($state, 505, 'unsupported HTTP version') if $1 != 1;
-        pos($$in) = $at + 11;
         return forms($state, $limits, $method, $target, $2 ? 1 : 0);
     }
 
@@ -255,30 +245,16 @@ package Oribi::Pure::Head 0.100 {
         return $result;
     }
 
-    # With names that keep `_`, two can end under one key: the one without `_` stays, else the first.
-    sub unambiguous {
-        my ($fields) = @_;
-        my %owner;
-        my @names = map { lc $fields->[2 * $_] } 0 .. @$fields / 2 - 1;
-        for my $name (@names) {
-            my $owner = \$owner{ $name =~ tr/_/-/r };
-            $$owner = $name if !defined $$owner || $name !~ /_/ && $$owner =~ /_/;
-        }
-        return [map { @$fields[2 * $_, 2 * $_ + 1] } grep { $owner{ $names[$_] =~ tr/_/-/r } eq $names[$_] } 0 .. $#names];
-    }
-
     # What the fields mean: repeats, Host, framing, Expect, persistence, in the core's order, so that one input has one
     # verdict. Returns the head without what its request line says, or a fault.
     sub meaning {
         my ($state, $limits, $minor, $block, $authority) = @_;
         my $fields = fields_of($block);
         my %env = %{ $limits->{base} || {} };
-        my ($shadow, $dropped) = (0, 0);
-        if ($limits->{underscores_allow}) {
-            my $all = @$fields;
-            $shadow = grep { key_of($fields->[2 * $_]) eq '!' } 0 .. $all / 2 - 1;
-            $fields = unambiguous($fields);
-            $dropped = ($all - @$fields) / 2;
+        my ($shadow, $dropped, %owner) = (0, 0);
+        if ($limits->{underscores_allow}) {    # of two names for one key the one without `_` stays, else the first
+            my @places = sort { ($fields->[$a] =~ /_/) <=> ($fields->[$b] =~ /_/) } grep { !($_ % 2) } 0 .. $#$fields;
+            $fields = [map { @$fields[$_, $_ + 1] } @places];
         }
         while (my ($name, $value) = splice @$fields, 0, 2) {
             my $key = $KEY{$name} // key_of($name);
@@ -286,6 +262,8 @@ package Oribi::Pure::Head 0.100 {
                 $shadow = 1 if $key eq '!';
                 $dropped++, next if $key !~ s/\A\+// || !$limits->{underscores_allow};
             }
+            my $is_second = $limits->{underscores_allow} && ($owner{ lc($name) =~ tr/_/-/r } //= lc $name) ne lc $name;
+            $dropped++, next if $is_second;
             if (!exists $env{$key}) {
                 $env{$key} = $value;
             } elsif ($SINGLE{$key} || $EQUAL{$key}) {
@@ -399,7 +377,8 @@ package Oribi::Pure::Chunked 0.100 {
 
     # state => [reason of a refusal, class of bytes => next state, …]
     # chunk-ext = *( BWS ";" BWS token [ BWS "=" BWS ( token / quoted-string ) ] )
-    my ($SIZE, $LINE, $EXT, $TRAILER) = map {"malformed $_"} 'chunk size', 'chunk line', 'chunk extension', 'trailer field';
+    my ($SIZE, $LINE, $EXT, $TRAILER)
+        = map {"malformed $_"} 'chunk size', 'chunk line', 'chunk extension', 'trailer field';
     my @EQUALS = ('=' => 'ext_value_first');
     my @END = (';' => 'ext_name_first');
     my %WAY = (
@@ -434,16 +413,16 @@ package Oribi::Pure::Chunked 0.100 {
         sec-fetch-dest sec-fetch-mode sec-fetch-site sec-fetch-user sec-purpose sec-websocket-extensions
         sec-websocket-key sec-websocket-protocol sec-websocket-version set-cookie te trailer transfer-encoding upgrade
         upgrade-insecure-requests user-agent vary via warning www-authenticate x-csrf-token x-forwarded-for
-        x-forwarded-host x-forwarded-port x-forwarded-proto x-http-method-override x-real-ip x-request-id x-request-start
-        x-requested-with
+        x-forwarded-host x-forwarded-port x-forwarded-proto x-http-method-override x-real-ip x-request-id
+        x-request-start x-requested-with
     );
 
     sub new {
         my ($class, $limits) = @_;
         my $fields_max = $limits->{fields_max} < 256 ? $limits->{fields_max} : 256;
         my %zero = map { $_ => 0 } qw(body left digits zeros ext overhead trailer_len count done);
-        my %self = (%zero, max => $limits->{body_bytes_max}, fields_max => $fields_max, state => 'size_first', trailer => '');
-        return bless \%self, $class;
+        my %self = (%zero, state => 'size_first', trailer => '');
+        return bless { %self, max => $limits->{body_bytes_max}, fields_max => $fields_max }, $class;
     }
 
     # Takes bytes off the front of the buffer, as many as it can use. Returns the content among them; after a fault,
@@ -618,7 +597,18 @@ package Oribi::Pure::Answer 0.100 {
         my ($status, %wish) = $res->{status};
         return refuse($res, 'status out of range') if $status < 200 || $status > 999;
         my $out = lines($res, \%wish) // return;
-        decide($res, \%wish);
+        my $given = $wish{length} // -1;
+        my $length = $given >= 0 ? $given : $res->{body_len};
+        $length = $res->{unframed} ? $res->{body_len} : -1 if $wish{framed};
+        $res->{dropped}++ if $given >= 0 && ($wish{framed} || $status == 204 && $given > 0);
+        @$res{qw(framing length)}    # RFC 9112 6.3
+            = $status == 204 ? ('none', -1)
+            : $status == 304 ? ('none', $given)    # ours would be that of an empty body
+            : $res->{is_head} ? ('none', $length)
+            : $length >= 0 ? ('length', $length)
+            : ($res->{minor} ? 'chunked' : 'close', -1);
+        $res->{framed} = $wish{framed} && !$res->{unframed} && $res->{framing} ne 'none';
+        $res->{closes} = !$res->{keep_alive} || $wish{has_close} || $res->{framing} eq 'close' ? 1 : 0;
         $out .= "Date: $res->{date}\r\n" if !$wish{date};
         $out .= "Server: $res->{server}\r\n" if !$wish{server} && length($res->{server} // '');
         $out .= "Content-Length: $res->{length}\r\n" if $res->{length} >= 0;
@@ -626,26 +616,13 @@ package Oribi::Pure::Answer 0.100 {
         my @options = $res->{closes} ? 'close' : !$res->{minor} ? 'keep-alive' : ();
         push @options, 'upgrade' if $wish{has_upgrade};
         $out .= 'Connection: ' . join(', ', @options) . "\r\n" if @options;
-        return finished($res, $out);
-    }
-
-    # The head of an interim answer (100 … 199, not 101): nothing about framing is in it (RFC 9110 8.6).
-    sub interim {
-        my ($status, $headers) = @_;
-        return if $status !~ /\A1(?!01)[0-9]{2}\z/;
-        my $res = { status => $status, headers => $headers, body_len => -1 };
-        return finished($res, lines($res, {}) // return);
-    }
-
-    sub refuse { my ($res, $reason) = @_; $res->{reason} = $reason; return }
-
-    sub finished {
-        my ($res, $out) = @_;
         $out .= "\r\n";
         return refuse($res, 'response head over the limit') if length $out > HEAD_BYTES_MAX;
         return refuse($res, 'characters above 255') if utf8::is_utf8($out) && !utf8::downgrade($out, 1);
         return $out;
     }
+
+    sub refuse { my ($res, $reason) = @_; $res->{reason} = $reason; return }
 
     # Status line and fields. What the server decides itself goes to %$wish: length, framed (its body has chunks of its
     # own), has_close, has_upgrade, date, server.
@@ -709,33 +686,12 @@ package Oribi::Pure::Answer 0.100 {
         my ($blank, $number) = $value =~ /\A([ \t]*)([0-9]*)\z/;
         @$mended = 'length' if @$mended || !length($number // '') || length $blank;
         my $digits = ($number // 'none') =~ s/\A0+//r;
-        my $is_over = !defined $number || length $digits > 19 || length $digits == 19 && $digits gt '9223372036854775807';
-        return refuse($res, 'Content-Length is no number') if $is_over;
+        my $is_over = length $digits > 19 || length $digits == 19 && $digits gt '9223372036854775807';
+        return refuse($res, 'Content-Length is no number') if !defined $number || $is_over;
         my $can_count = $res->{body_len} >= 0 && !$res->{is_head} && $res->{status} != 304;
         return if $number eq '' || @$mended && $can_count;
         return refuse($res, 'Content-Length given twice') if ($wish->{length} // $number) != $number;
         $wish->{length} = 0 + $number;
-        return;
-    }
-
-    # Framing and persistence, RFC 9112 6.3 and 9.3.
-    sub decide {
-        my ($res, $wish) = @_;
-        my ($status, $given) = ($res->{status}, $wish->{length} // -1);
-        my $length = $given >= 0 ? $given : $res->{body_len};
-        if ($wish->{framed}) {
-            $length = $res->{unframed} ? $res->{body_len} : -1;
-            $res->{dropped}++ if $given >= 0;
-        }
-        $res->{dropped}++ if $status == 204 && $given > 0;
-        @$res{qw(framing length)}
-            = $status == 204 ? ('none', -1)
-            : $status == 304 ? ('none', $given)    # ours would be that of an empty body
-            : $res->{is_head} ? ('none', $length)
-            : $length >= 0 ? ('length', $length)
-            : ($res->{minor} ? 'chunked' : 'close', -1);
-        $res->{framed} = $wish->{framed} && !$res->{unframed} && $res->{framing} ne 'none';
-        $res->{closes} = !$res->{keep_alive} || $wish->{has_close} || $res->{framing} eq 'close' ? 1 : 0;
         return;
     }
 
@@ -748,14 +704,10 @@ package Oribi::Pure::Answer 0.100 {
         return $res{is_head} ? $head : $head . $body;
     }
 
-    my @DAY = qw(Sun Mon Tue Wed Thu Fri Sat);
-    my @MONTH = qw(Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec);
-
     # An IMF-fixdate, RFC 9110 5.6.7.
     sub date_of {
-        my ($second, $minute, $hour, $day, $month, $year, $weekday) = gmtime $_[0];
-        my @time = ($year + 1900, $hour, $minute, $second);
-        return sprintf '%s, %02d %s %d %02d:%02d:%02d GMT', $DAY[$weekday], $day, $MONTH[$month], @time;
+        my ($weekday, $month, $day, $time, $year) = split ' ', scalar gmtime $_[0];    # in English everywhere
+        return sprintf '%s, %02d %s %d %s GMT', $weekday, $day, $month, $year, $time;
     }
 }
 
@@ -771,52 +723,49 @@ package Oribi::Pure::Worker 0.100 {
     use constant {
         HEAD => 0, BODY => 1, LINGER => 2, READY => 3, ANSWER => 4,    # the first three are read
         READ_BYTES => 64 << 10, SMALL_BODY_BYTES => 128 << 10, TICK => 0.25, TURN_MAX => 1, ACCEPT_BATCH => 16,
-        BACKLOG_TAKEN => 1024, CLEANUP_MAX => 1024, INTERIM_UNSENT_MAX => 128 << 10, LAST_CALL => 1, LINGER_SILENCE => 2,
-        LINGER_MAX => 30, LINGER_BYTES_MAX => 256 << 20, ROOM_IDLE_MIN => 0.1,
+        BACKLOG_TAKEN => 1024, CLEANUP_MAX => 1024, LAST_CALL => 1, LINGER_SILENCE => 2, LINGER_MAX => 30,
+        LINGER_BYTES_MAX => 256 << 20, ROOM_IDLE_MIN => 0.1,
     };
     # Where the system has these flags, a peer that has gone is no signal, and sockets need not be made non-blocking.
     # Linux alone is known to heed the second one in both directions.
     use constant DONTWAIT => $^O eq 'linux' && eval { Socket::MSG_DONTWAIT() } || 0;
     use constant FLAGS => DONTWAIT | (eval { Socket::MSG_NOSIGNAL() } // 0);
 
-    # A Perl cut down to its base (perl-base of Debian) lacks these: then times are told in hundredths of a second, and
-    # bodies are always in files.
-    my ($HAS_HIRES, $HAS_SCALAR) = map { my $file = $_; eval { require $file; 1 } } qw(Time/HiRes.pm PerlIO/scalar.pm);
-
-    # Waits are measured by a clock that nobody sets, where there is one.
-    my $MONOTONIC = $HAS_HIRES && eval { my $id = Time::HiRes::CLOCK_MONOTONIC(); Time::HiRes::clock_gettime($id); $id };
+    # Waits are measured by a clock that nobody sets, where there is one. A Perl cut down to its base (perl-base of
+    # Debian) lacks both modules: then times are told in hundredths of a second, and bodies are always in files.
     my $TICKS = eval { POSIX::sysconf(POSIX::_SC_CLK_TCK()) } || 100;
-
-    sub clock {
-        return Time::HiRes::clock_gettime($MONOTONIC) if defined $MONOTONIC;
-        return $HAS_HIRES ? Time::HiRes::time() : (POSIX::times())[0] / $TICKS;
-    }
+    my $HAS_SCALAR = eval { require PerlIO::scalar; 1 };
+    my $ID = eval { require Time::HiRes; Time::HiRes::CLOCK_MONOTONIC() };
+    *clock = defined $ID && eval { Time::HiRes::clock_gettime($ID) } ? sub { Time::HiRes::clock_gettime($ID) }
+        : Time::HiRes->can('time') || sub { (POSIX::times())[0] / $TICKS };
 
     sub must_wait { return $! == EAGAIN || $! == EWOULDBLOCK || $! == EINTR }
 
     our ($serving, $calling);    # worker and connection of the running call: what exit() in it leaves behind
 
-    # Options with numbers in seconds and bytes; app; listeners: { fh, host, port }; processes, whose signals are
-    # heeded; alive: the reading end of a pipe that the parent keeps open, or undef; multiprocess; on_drain.
+    # Goes by the options, listeners and signals of the process object.
     sub new {
-        my ($class, %given) = @_;
-        my ($options, $now) = ($given{options}, clock());
+        my ($class, $processes, $app) = @_;
+        my %self = map { $_ => $processes->{$_} } qw(options listeners signals alive);
+        my ($options, $now) = ($self{options}, clock());
+        $self{multiprocess} = $self{alive} && $processes->{count} > 1 ? 1 : '';
         my ($least, $most) = split /\.\./, $options->{requests_max};
-        my $calls_max = $least && $least + int(rand(1 + ($most || $least) - $least)) + int rand(1 + $options->{requests_jitter});
+        my $spread = ($most || $least) - $least;
+        my $calls_max = $least && $least + int(rand(1 + $spread)) + int rand(1 + $options->{requests_jitter});
         my %constant = (
             SCRIPT_NAME => '', 'psgi.version' => [1, 1], 'psgi.url_scheme' => 'http', 'psgi.errors' => \*STDERR,
-            'psgi.multithread' => '', 'psgi.run_once' => '', 'psgi.multiprocess' => $given{multiprocess} ? 1 : '',
+            'psgi.multithread' => '', 'psgi.run_once' => '', 'psgi.multiprocess' => $self{multiprocess},
             'psgi.nonblocking' => '', 'psgi.streaming' => 1, 'psgix.harakiri' => 1, 'psgix.cleanup' => 1,
             'psgix.input.buffered' => 1,
         );
-        for my $listener (@{ $given{listeners} }) {
+        for my $listener (@{ $self{listeners} }) {
             my %base = (%constant, SERVER_NAME => $listener->{host}, SERVER_PORT => $listener->{port});
             $listener->{limits} = Oribi::Pure::Head::limits(%$options, base => \%base);
         }
         return bless {
-            %given, conns => {}, ready => [], rmask => '', wmask => '',
-            pid => $$, memory => 0, files => 0, calls => 0, calls_max => $calls_max, now => $now, next_tick => 0,
-            listening => 0, second => 0, signals => $given{processes}{signals},
+            %self, processes => $processes, app => $app, access_log => $processes->{access}, pid => $$, conns => {},
+            ready => [], rmask => '', wmask => '', memory => 0, files => 0, calls => 0, calls_max => $calls_max,
+            now => $now, next_tick => 0, listening => 0, second => 0,
             ends_at => $options->{age_max} ? $now + $options->{age_max} * (1 + rand(0.125)) : 0,
         }, $class;
     }
@@ -827,7 +776,6 @@ package Oribi::Pure::Worker 0.100 {
     sub run {
         my ($self) = @_;
         $serving = $self;
-        $SIG{$_} = sub { } for grep { exists $SIG{$_} } qw(PIPE XFSZ);    # the call that failed says so
         vec($self->{rmask}, fileno $self->{alive}, 1) = 1 if $self->{alive};
         $self->listen_on(1);
         my ($conns, $ready, $signals) = @$self{qw(conns ready signals)};
@@ -847,7 +795,7 @@ package Oribi::Pure::Worker 0.100 {
     sub heed {
         my ($self) = @_;
         for my $name ($self->{processes}->take_signals) {
-            if ($name eq 'USR1') { $self->{access_log} = $self->{processes}->open_logs }
+            if ($name eq 'USR1') { $self->{access_log} = $self->{processes}->reopen_logs }
             elsif ($name eq 'INT' || $name ne 'HUP' && $self->{told} && !$self->{alive}) {
                 @$self{qw(draining drain_deadline)} = (1, 1);
             }
@@ -870,7 +818,7 @@ package Oribi::Pure::Worker 0.100 {
             $self->accept_from($_, BACKLOG_TAKEN) for @{ $self->{listeners} };
         }
         $self->listen_on(0);
-        $self->{on_drain}->() if $self->{on_drain};
+        $self->{processes}->tell('leaves') if $self->{alive};
         my $last = $self->{now} + LAST_CALL;
         for my $c (values %{ $self->{conns} }) {
             $c->{deadline} = $last if $c->{state} == HEAD && $c->{in} eq '' && $c->{deadline} > $last;
@@ -905,7 +853,7 @@ package Oribi::Pure::Worker 0.100 {
                     vec($self->{rmask}, $fd, 1) = 0;
                     $self->{stops} = $self->{told} = 1;    # the parent has gone
                 }
-                elsif ($self->{listening}) {    # several at once where no sibling waits for them, and others wait for us
+                elsif ($self->{listening}) {    # several at once where no sibling waits for them, and clients do
                     my $most = $self->{multiprocess} || !%$conns ? 1 : ACCEPT_BATCH;
                     $self->accept_from($_, $most) for grep { fileno($_->{fh}) == $fd } @{ $self->{listeners} };
                 }
@@ -983,8 +931,6 @@ package Oribi::Pure::Worker 0.100 {
                 in => '', out => '', requests => 0, since => $self->{now},
                 deadline => $self->{now} + $self->{options}{idle_timeout},
             };
-            Scalar::Util::weaken(my $weak = $c);
-            $c->{interim} = sub { $weak && $self->interim($weak, @_) } if $self->{options}{early_hints};
             vec($self->{rmask}, $fd, 1) = 1;
             $self->{stops} = 1 if $self->is_spent;
             $self->readable($c);    # most clients send at once
@@ -1020,7 +966,11 @@ package Oribi::Pure::Worker 0.100 {
         my $is_read = defined recv $c->{fh}, my $bytes, READ_BYTES, DONTWAIT;    # a buffer would keep all that room
         return if !$is_read && must_wait();
         return $self->drop($c) if !$is_read || $bytes eq '';    # what ends early is never taken for a whole request
-        return $self->linger($c, length $bytes) if $c->{state} == LINGER;
+        if ($c->{state} == LINGER) {    # read and forgotten, so that no reset overtakes the last answer
+            $c->{deadline} = $self->{now} + LINGER_SILENCE;
+            my $is_over = ($c->{lingered} += length $bytes) > LINGER_BYTES_MAX || $self->{now} >= $c->{linger_end};
+            return $is_over && $self->drop($c);
+        }
         $c->{in} .= $bytes;
         return $self->take_head($c) if $c->{state} == HEAD;
         $c->{deadline} = $self->{now} + $self->{options}{body_timeout};
@@ -1036,7 +986,7 @@ package Oribi::Pure::Worker 0.100 {
             $c->{deadline} = $self->{now} + $self->{options}{head_timeout} if !$c->{begun}++;
             return;
         }
-        if ($result == length $c->{in}) { $c->{in} = '' }
+        if ($result == length $c->{in}) { $c->{in} = '' }    # cheaper
         else { substr $c->{in}, 0, $result, '' }
         $c->{is_head} = $c->{env}{REQUEST_METHOD} eq 'HEAD';    # the application may change it
         my $length = $c->{head}{length} or return $self->complete($c);
@@ -1044,10 +994,10 @@ package Oribi::Pure::Worker 0.100 {
         $c->{deadline} = $self->{now} + $self->{options}{body_timeout};
         $c->{chunks} = Oribi::Pure::Chunked->new($c->{limits}) if $length < 0;
         $self->take_body($c);
-        # A client that has begun its body does not wait for this. The line fits into any socket's buffer.
-        my $waits = $c->{fh} && $c->{state} == BODY && $c->{head}{expect} && !$c->{received} && $c->{in} eq '';
-        send $c->{fh}, "HTTP/1.1 100 Continue\r\n\r\n", FLAGS if $waits;
-        return;
+        # A client that has begun its body does not wait for this.
+        return if !$c->{fh} || $c->{state} != BODY || !$c->{head}{expect} || $c->{received} || $c->{in} ne '';
+        $c->{out} = "HTTP/1.1 100 Continue\r\n\r\n";
+        return $self->flush($c);
     }
 
     # A complete request: nothing more is read before its answer is sent.
@@ -1163,8 +1113,7 @@ package Oribi::Pure::Worker 0.100 {
             my $n = send $c->{fh}, $c->{out}, FLAGS;
             if (defined $n) {
                 $c->{took} = 1;
-                if ($n == length $c->{out}) { $c->{out} = '' }
-                else { substr $c->{out}, 0, $n, '' }
+                substr $c->{out}, 0, $n, '';
             } elsif ($! != EINTR) {
                 return $self->drop($c) if !must_wait();
                 vec($self->{wmask}, $c->{fd}, 1) = 1;
@@ -1175,8 +1124,10 @@ package Oribi::Pure::Worker 0.100 {
             }
         }
         if ($c->{paused}) {
+            my $is_body = $c->{state} == BODY;    # which begins behind 100 Continue
             vec($self->{wmask}, $c->{fd}, 1) = 0;
-            $c->{deadline} = 0;
+            vec($self->{rmask}, $c->{fd}, 1) = $is_body;
+            @$c{qw(paused deadline)} = (!$is_body, $is_body ? $self->{now} + $self->{options}{body_timeout} : 0);
         }
         return $c->{complete} && $self->next_request($c);
     }
@@ -1227,14 +1178,6 @@ package Oribi::Pure::Worker 0.100 {
         return $c->{in} ne '' && $self->take_head($c);
     }
 
-    # Reads and forgets, so that no reset overtakes the last answer.
-    sub linger {
-        my ($self, $c, $n) = @_;
-        $c->{deadline} = $self->{now} + LINGER_SILENCE;
-        $self->drop($c) if ($c->{lingered} += $n) > LINGER_BYTES_MAX || $self->{now} >= $c->{linger_end};
-        return;
-    }
-
     # The value of Date, made once a second.
     sub date {
         my ($self) = @_;
@@ -1274,18 +1217,23 @@ package Oribi::Pure::Worker 0.100 {
         $c->{requests}++;
         $self->{calls}++;
         @$c{qw(state answered complete failed looked_at status)} = (ANSWER, 0, 0, 0, 0, 0);
-        my ($input, $handlers) = ($self->{nothing}, []);    # a handle that no application has closed serves all requests
+        my ($input, $handlers) = ($self->{nothing}, []);    # an empty handle serves all requests until it is closed
         $input = $self->input_of($c) if $c->{temp} || defined $c->{body} || !$input || !defined fileno $input;
         @$env{qw(psgi.input psgix.cleanup.handlers)} = ($input, $handlers);
         @$env{qw(REMOTE_ADDR REMOTE_PORT)} = @$c{qw(address port)} if defined $c->{address};
-        $env->{'psgix.informational'} = $c->{interim} if $c->{interim};
         tie $env->{'psgix.io'}, 'Oribi::Pure::Socket', $c;
-        $self->add_extras($c, $env) if $c->{chunks} || $c->{in} ne '';
+        $env->{'oribi.unread'} = $c->{in} if $c->{in} ne '' && $c->{head}{upgrade};
+        if ($c->{chunks}) {
+            delete $env->{HTTP_TRANSFER_ENCODING};
+            $env->{CONTENT_LENGTH} = $c->{received};
+            my ($trailers) = $c->{chunks}->trailers;
+            $env->{'oribi.trailers'} = $trailers if %$trailers;
+        }
         $calling = $c;    # not local: exit() would undo that before END blocks run
         my ($lived, $res) = $self->attempt($self->{app}, $env);
         $self->{stops} = 1 if $env->{'psgix.harakiri.commit'};
         if (!$lived) { $self->died($c, $res) }
-        elsif (ref $res ne 'ARRAY' && (Scalar::Util::reftype($res) // '') eq 'CODE') { $self->answer_later($c, $res) }
+        elsif (ref $res ne 'ARRAY' && kind_of($res) eq 'CODE') { $self->answer_later($c, $res) }
         else { $self->answer_with($c, $res) }
         $self->log_access($c, @$c{qw(status bytes)}, $env) if $self->{access_log} && $c->{status};
         untie $env->{'psgix.io'};
@@ -1293,18 +1241,6 @@ package Oribi::Pure::Worker 0.100 {
         delete @$c{qw(head env)} if !$c->{fh};
         $self->{stops} = 1 if $env->{'psgix.harakiri.commit'} || $self->{calls_max} && $self->is_spent;
         $calling = undef;
-        return;
-    }
-
-    # What few requests have.
-    sub add_extras {
-        my ($self, $c, $env) = @_;
-        $env->{'oribi.unread'} = $c->{in} if $c->{head}{upgrade} && $c->{in} ne '';
-        my $chunks = $c->{chunks} or return;
-        delete $env->{HTTP_TRANSFER_ENCODING};
-        $env->{CONTENT_LENGTH} = $c->{received};
-        my ($trailers) = $chunks->trailers;
-        $env->{'oribi.trailers'} = $trailers if %$trailers;
         return;
     }
 
@@ -1320,14 +1256,6 @@ package Oribi::Pure::Worker 0.100 {
         sysseek $input, 0, 0;
         seek $input, 0, 0;
         return $input;
-    }
-
-    sub interim {
-        my ($self, $c, $status, $headers) = @_;
-        return if !$c->{fh} || $c->{state} != ANSWER || $c->{answered} || !$c->{head}{minor};
-        return if length $c->{out} > INTERIM_UNSENT_MAX;
-        $c->{out} .= Oribi::Pure::Answer::interim($status, $headers || []) // die "bad interim answer\n";
-        return $self->flush($c);
     }
 
     # What the application did wrong: 500, or the end of an answer that has begun. Returns nothing.
@@ -1363,9 +1291,10 @@ package Oribi::Pure::Worker 0.100 {
 
     sub answer_with {
         my ($self, $c, $res, $may_stream) = @_;
-        return $self->bad($c, 'it is no reference to an array') if ref $res ne 'ARRAY' && !is_list($res);
+        return $self->bad($c, 'it is no reference to an array') if ref $res ne 'ARRAY' && kind_of($res) ne 'ARRAY';
         my ($status, $headers, $body) = @$res;
-        return $self->bad($c, 'the headers are no reference to an array') if ref $headers ne 'ARRAY' && !is_list($headers);
+        my $is_good = ref $headers eq 'ARRAY' || kind_of($headers) eq 'ARRAY';
+        return $self->bad($c, 'the headers are no reference to an array') if !$is_good;
         if (ref $body eq 'ARRAY') {
             no warnings 'uninitialized';
             return $self->whole($c, $status, $headers, @$body == 1 ? "$body->[0]" : join '', @$body);
@@ -1376,11 +1305,12 @@ package Oribi::Pure::Worker 0.100 {
             return bless { worker => $self, conn => $c, pid => $$ }, 'Oribi::Pure::Writer';
         }
         my $is_handle = Scalar::Util::blessed($body) && $body->can('getline');
-        return $self->handle($c, $status, $headers, $body) if $is_handle || (Scalar::Util::reftype($body) // '') eq 'GLOB';
+        return $self->handle($c, $status, $headers, $body) if $is_handle || kind_of($body) eq 'GLOB';
         return $self->bad($c, 'the body is neither a list nor a handle');
     }
 
-    sub is_list { return (Scalar::Util::reftype($_[0]) // '') eq 'ARRAY' }
+    # Of what a reference is, blessed or not.
+    sub kind_of { return Scalar::Util::reftype($_[0]) // '' }
 
     # Does the connection stay, if the answer allows it? Not when the application has kept the socket: two others hold
     # it, of which one is not counted, the connection and the value in the environment.
@@ -1395,13 +1325,19 @@ package Oribi::Pure::Worker 0.100 {
     # Begins an answer whose content goes through put(), its end through finish(). Returns what Answer::head() says, or
     # nothing after a 500.
     sub begin {
-        my ($self, $c, $status, $headers, $length, $unframed) = @_;
+        my ($self, $c, $status, $headers, $length, $content) = @_;
         my $res = {
-            status => Oribi::Pure::Answer::status_of($status), headers => $headers, minor => $c->{head}{minor}, is_head => $c->{is_head},
-            keep_alive => $self->may_keep($c), body_len => $length, date => $self->date, unframed => $unframed,
-            server => $self->{options}{server_header},
+            status => Oribi::Pure::Answer::status_of($status), headers => $headers, body_len => $length,
+            minor => $c->{head}{minor}, is_head => $c->{is_head}, keep_alive => $self->may_keep($c),
+            date => $self->date, server => $self->{options}{server_header},
         };
-        my $bytes = Oribi::Pure::Answer::head($res) // return $self->bad($c, $res->{reason});
+        my $bytes = Oribi::Pure::Answer::head($res);
+        if ($res->{framed} && $content) {    # the application has framed it itself: it is taken out of its chunks
+            return $self->bad($c, 'its chunks are malformed') if !unframe(unframer(), $content, 1);
+            @$res{qw(unframed body_len)} = (1, length $$content);
+            $bytes = Oribi::Pure::Answer::head($res);
+        }
+        return $self->bad($c, $res->{reason}) if !defined $bytes;
         if (my $mended = $res->{mended}) {
             Oribi::Pure::say_log(warning => '%s: headers put right: %s', line_of($c), join ', ', sort keys %$mended);
         }
@@ -1411,14 +1347,14 @@ package Oribi::Pure::Worker 0.100 {
         return $res;
     }
 
-    # Content that the application has framed itself is taken out of its chunks; the server frames anew.
     sub unframer { return Oribi::Pure::Chunked->new({ body_bytes_max => 1 << 52, fields_max => 256 }) }
 
-    # Undefined when the bytes are not framed as they should be.
-    sub unframed {
-        my ($chunks, $bytes) = @_;
-        my $content = $chunks->decode(\$bytes);
-        return $chunks->{status} || $bytes ne '' ? undef : $content;
+    # Takes the chunks off. False when the bytes are not framed as they should be, or end too soon.
+    sub unframe {
+        my ($chunks, $content, $is_end) = @_;
+        my $bytes = $$content;
+        $$content = $chunks->decode(\$bytes);
+        return !$chunks->{status} && $bytes eq '' && ($chunks->{done} || !$is_end);
     }
 
     # An answer whose body is there.
@@ -1437,15 +1373,7 @@ package Oribi::Pure::Worker 0.100 {
                 return $self->push_out($c);    # which meets an error of send() again
             }
         }
-        my $before = length $c->{out};
-        my $res = $self->begin($c, $status, $headers, length $content) or return;
-        if (my $chunks = delete $c->{unframe}) {
-            substr $c->{out}, $before, length $c->{out}, '';
-            $content = unframed($chunks, $content);
-            $c->{answered} = 0;
-            return $self->bad($c, 'its chunks are malformed') if !defined $content || !$chunks->{done};
-            $self->begin($c, $status, $headers, length $content, 1) or return;
-        }
+        $self->begin($c, $status, $headers, length $content, \$content) or return;
         $self->put($c, $content);
         return $self->finish($c);
     }
@@ -1455,12 +1383,13 @@ package Oribi::Pure::Worker 0.100 {
         my ($self, $c, $content) = @_;
         $content = "$content";
         die "characters above 255\n" if utf8::is_utf8($content) && !utf8::downgrade($content, 1);
-        $content = unframed($c->{unframe}, $content) // die "its chunks are malformed\n" if $c->{unframe};
+        die "its chunks are malformed\n" if $c->{unframe} && !unframe($c->{unframe}, \$content);
         $c->{given} += length $content;
         return if $content eq '' || $c->{framing} eq 'none';
         $content = substr $content, 0, $c->{length} - $c->{bytes} if $c->{framing} eq 'length';
         $c->{bytes} += length $content;
-        return $self->add($c, $c->{framing} eq 'chunked' ? sprintf("%x\r\n%s\r\n", length $content, $content) : $content);
+        $content = sprintf "%x\r\n%s\r\n", length $content, $content if $c->{framing} eq 'chunked';
+        return $self->add($c, $content);
     }
 
     # What is shorter than its Content-Length ends with the connection.
@@ -1481,32 +1410,25 @@ package Oribi::Pure::Worker 0.100 {
     # it.
     sub handle {
         my ($self, $c, $status, $headers, $body) = @_;
-        my $file = eval { plain_file($body) };
+        my ($file, $is_object) = (scalar eval { plain_file($body) }, Scalar::Util::blessed($body));
         my ($lived, $error) = $self->attempt(sub {
             $self->begin($c, $status, $headers, $file ? $file->{left} : -1) or return;
-            if ($c->{framing} eq 'none') { delete $c->{unframe} }
-            elsif ($file && $c->{framing} eq 'length' && $c->{length} == $file->{left}) {
+            if ($file && $c->{framing} eq 'length' && $c->{length} == $file->{left}) {
                 @$c{qw(bytes given source)} = ($file->{left}, $file->{left}, $file);
+            } elsif ($c->{framing} ne 'none') {
+                local $/ = \65536;
+                while ($c->{fh} && defined(my $piece = $is_object ? $body->getline : readline $body)) {
+                    $self->put($c, $piece);
+                    $self->push_out($c) if $c->{fh};
+                }
             }
-            else { $self->send_lines($c, $body) }
             $self->finish($c) if $c->{fh};
         });
         my ($is_closed, $reason) = $self->attempt(sub {
-            Scalar::Util::blessed($body) ? $body->can('close') && $body->close : close $body;
+            $is_object ? $body->can('close') && $body->close : close $body;
         });
         Oribi::Pure::say_log(error => '%s: closing the body died: %s', line_of($c), $reason) if !$is_closed;
         return !$lived && $c->{fh} && $self->died($c, $error);
-    }
-
-    sub send_lines {
-        my ($self, $c, $body) = @_;
-        my $is_object = Scalar::Util::blessed($body);
-        local $/ = \65536;
-        while ($c->{fh} && defined(my $line = $is_object ? $body->getline : readline $body)) {
-            $self->put($c, $line);
-            $self->push_out($c) if $c->{fh};
-        }
-        return;
     }
 
     # Of a body that is an open plain file without layers that change bytes, or names one by `path`: { fh, pos, left }.
@@ -1518,7 +1440,8 @@ package Oribi::Pure::Worker 0.100 {
         }
         return if Scalar::Util::reftype($fh) ne 'GLOB' || tied *$fh || (fileno($fh) // -1) < 0;
         # Without blocks, the size is not the content's, as in /sys.
-        return if !-f $fh || !-s _ || ((stat _)[12] // '') eq '0' || grep { !/\A(?:unix|perlio)\z/ } PerlIO::get_layers($fh);
+        return if !-f $fh || !-s _ || ((stat _)[12] // '') eq '0';
+        return if grep { !/\A(?:unix|perlio)\z/ } PerlIO::get_layers($fh);
         my ($size, $pos) = (-s _, tell $fh);
         open my $own, '<&', $fh or return;    # the application may close its own
         return $pos >= 0 && $pos < $size ? { fh => $own, pos => $pos, left => $size - $pos } : ();
@@ -1607,9 +1530,11 @@ package Oribi::Pure::Socket 0.100 {
 
 # --- processes --------------------------------------------------------------------------------------------------------
 
-# The supervisor runs no code of the application. A generation is one mold, which has loaded the application, and its
-# workers; the next one is started beside it at a reload, and takes over once its workers have been forked. A process
-# notices the end of its parent by the end of a pipe. Without fork, one process serves.
+# The supervisor runs no code of the application. Its children are molds: a mold has loaded one generation of the
+# application, and its children are that generation's workers. At a reload the next mold is started beside the one that
+# serves, and takes over once its workers have been forked. Both keep their children by one loop, tend(). A child tells
+# its parent by a pipe that it is `ready`, that it `leaves` (it is replaced at once), or why it `failed`; it notices the
+# end of its parent by the end of another pipe. Without fork, one process serves.
 package Oribi::Pure::Processes 0.100 {
     use constant { QUICK_DEATH => 1, FIRST_FD => 3 };
 
@@ -1617,7 +1542,8 @@ package Oribi::Pure::Processes 0.100 {
         my ($class, $settings, $app) = @_;
         my $options = $settings->{value};
         my %self = (settings => $settings, options => $options, hooks => $settings->{hooks}, app => $app);
-        return bless { %self, count => $options->{workers}, signals => {}, generation => 0 }, $class;
+        my %begin = (count => $options->{workers}, signals => {}, listeners => [], generation => 0, serving => 0);
+        return bless { %self, %begin }, $class;
     }
 
     sub can_fork { return $^O ne 'MSWin32' && $Config::Config{d_fork} }
@@ -1660,11 +1586,13 @@ package Oribi::Pure::Processes 0.100 {
         my $name = getsockname $fh;
         if (Socket::sockaddr_family($name) == (eval { Socket::AF_UNIX() } // -1)) {
             my $shown = $is_path ? "unix://$address" : $address;
-            return { fh => $fh, path => $address, inode => (stat $address)[1], host => 'localhost', shown => $shown };
+            my $path = File::Spec->rel2abs($address);
+            return { fh => $fh, path => $path, inode => (stat $path)[1], host => 'localhost', shown => $shown };
         }
         setsockopt $fh, Socket::IPPROTO_TCP(), Socket::TCP_NODELAY(), 1;    # its connections inherit it
         my ($host, $port) = address_of($name);
-        return { fh => $fh, host => $host, port => $port, shown => $host =~ /:/ ? "tcp://[$host]:$port" : "tcp://$host:$port" };
+        my $shown = 'tcp://' . ($host =~ /:/ ? "[$host]" : $host) . ":$port";
+        return { fh => $fh, host => $host, port => $port, shown => $shown };
     }
 
     sub inherited { my ($fd) = @_; open my $fh, '+<&=', $fd or die "$!\n"; getsockname $fh or die "$!\n"; return $fh }
@@ -1694,7 +1622,8 @@ package Oribi::Pure::Processes 0.100 {
         setsockopt $fh, Socket::SOL_SOCKET(), Socket::SO_REUSEADDR(), 1 if $^O ne 'MSWin32';
         setsockopt $fh, Socket::SOL_SOCKET(), Socket::SO_REUSEPORT(), 1 if $self->{options}{reuse_port};
         if ($info->{family} != Socket::AF_INET()) {
-            eval { setsockopt $fh, Socket::IPPROTO_IPV6(), Socket::IPV6_V6ONLY(), $host eq '::' && $v6only ne 'on' ? 0 : 1 };
+            my $is_only = $host ne '::' || $v6only eq 'on' ? 1 : 0;
+            eval { setsockopt $fh, Socket::IPPROTO_IPV6(), Socket::IPV6_V6ONLY(), $is_only };
         }
         return bind($fh, $info->{addr}) ? $fh : die "$!\n";
     }
@@ -1705,7 +1634,7 @@ package Oribi::Pure::Processes 0.100 {
         my @ready = map { /=([0-9]+)\z/ ? "fd://$1" : () } split /;/, delete $ENV{SERVER_STARTER_PORT} // '';
         my ($fds, $for) = delete @ENV{qw(LISTEN_FDS LISTEN_PID)};
         push @ready, map { 'fd://' . ($_ + FIRST_FD) } 0 .. $fds - 1 if $fds && ($for // 0) == $$;
-        $self->{listeners} = [map { $self->open_listener($_) } @ready ? @ready : $self->{settings}->addresses];
+        push @{ $self->{listeners} }, $self->open_listener($_) for @ready ? @ready : $self->{settings}->addresses;
         return;
     }
 
@@ -1714,32 +1643,46 @@ package Oribi::Pure::Processes 0.100 {
     # Returns the exit code.
     sub run {
         my ($self) = @_;
-        my $file = $self->{options}{pid_file};
+        my ($file, $is_written) = $self->{options}{pid_file};
         $self->{settings}->check_app($self->{app});
         $self->watch(qw(TERM QUIT HUP USR1 TTIN TTOU));    # whoever can connect may send one, which would end us
-        $self->open_listeners;
-        $self->open_logs;
-        if (length $file) {
-            open my $fh, '>', $file or die "pid_file $file: $!\n";
-            print {$fh} "$$\n";
-            close $fh or die "pid_file $file: $!\n";
-        }
-        my $code = $self->{options}{single} || !can_fork() ? $self->serve_alone : $self->supervise;
+        $SIG{$_} = sub { } for grep { exists $SIG{$_} } qw(PIPE XFSZ);    # the call that failed says so
+        my $code = eval {
+            $self->open_listeners;
+            $self->open_logs;
+            if (length $file) {
+                open my $fh, '>', $file or die "pid_file $file: $!\n";
+                print {$fh} "$$\n";
+                $is_written = close $fh or die "pid_file $file: $!\n";
+            }
+            $self->{options}{single} || !can_fork() ? $self->serve : $self->supervise;
+        };
+        my $error = $@;
         for my $listener (grep { $_->{inode} } @{ $self->{listeners} }) {
             unlink $listener->{path} if ((stat $listener->{path})[1] // 0) == $listener->{inode};
         }
-        unlink $file if length $file;
-        return $code;
+        unlink $file if $is_written;
+        return $code // die $error;
     }
 
     # Returns where the access log goes, if there is one.
     sub open_logs {
         my ($self) = @_;
         my ($access, $error) = @{ $self->{options} }{qw(access_log error_log)};
-        die "error_log $error: $!\n" if $error ne '-' && !open STDERR, '>>', $error;
+        if ($error ne '-') {
+            open my $fh, '>>', $error or die "error_log $error: $!\n";
+            open STDERR, '>&', $fh or die "error_log $error: $!\n";
+        }
         return if $access eq 'off';
         my @how = $access eq '-' ? ('>&', \*STDOUT) : ('>>', $access);
-        open $self->{access}, $how[0], $how[1] or die "access_log $access: $!\n";
+        open my $fh, $how[0], $how[1] or die "access_log $access: $!\n";
+        return $self->{access} = $fh;
+    }
+
+    # At a signal: what cannot be opened stays as it is.
+    sub reopen_logs {
+        my ($self) = @_;
+        eval { $self->open_logs; 1 } or Oribi::Pure::say_log(error => '%s', $@);
         return $self->{access};
     }
 
@@ -1774,248 +1717,186 @@ package Oribi::Pure::Processes 0.100 {
         return map { ($_) x delete $self->{signals}{$_} } sort keys %{ $self->{signals} };
     }
 
-    # A child does not hear of its parent's signals, and misses none of its own: they wait until it has handlers.
-    sub fork_child {
-        my ($self) = @_;
+    # The life of a worker, or of the one process, which has no parent. Returns the exit code.
+    sub serve {
+        my ($self, $load, $index) = @_;
+        my $app = $load ? $load->() : $self->{settings}->load($self->{app});
+        $self->announce('one process') if !$self->{alive};
+        $self->watch(qw(TERM QUIT INT USR1 HUP));
+        $self->hook(after_fork => $index // 0, $self->{generation});
+        Oribi::Pure::Worker->new($self, $app)->run;
+        return 0;
+    }
+
+    # --- parents and children ---
+
+    # Ends when this process was told to stop and has no child any more. Returns the exit code.
+    sub tend {
+        my ($self, $adjust) = @_;
+        @$self{qw(up parent)} = @$self{qw(tell alive)};    # the pipes to the parent; of the supervisor: none
+        (@$self{qw(hear tell)}, @$self{qw(alive held)}) = (pipe_of(), pipe_of());    # those to the children
+        @$self{qw(children heard next ends)} = ({}, '', 0, 0);
+        while (1) {
+            $self->heed($_) for $self->take_signals;
+            $self->reap;
+            return 0 if $self->{ends} && !%{ $self->{children} };
+            my $now = Oribi::Pure::Worker::clock();
+            $adjust->($now) if !$self->{ends};
+            kill KILL => keys %{ $self->{children} } if $self->{ends} && $now >= $self->{ends};
+            $self->hear($self->{ends} ? 0.05 : 1);
+        }
+    }
+
+    sub pipe_of { pipe my $read, my $write or die "pipe: $!\n"; return ($read, $write) }
+
+    # Says it to the process that tends this one.
+    sub tell {
+        my ($self, $word) = @_;
+        my $line = substr("$$ $word", 0, 2000) =~ s/\s+\z//r =~ tr/\n/ /r;    # so short that it arrives in one piece
+        return syswrite $self->{up} || $self->{tell}, "$line\n";
+    }
+
+    # Waits for what children tell, so many seconds at most.
+    sub hear {
+        my ($self, $seconds) = @_;
+        my ($hear, $parent) = @$self{qw(hear parent)};
+        my $set = '';
+        vec($set, fileno $_, 1) = 1 for grep {defined} $hear, $parent;
+        return if select($set, undef, undef, $seconds) <= 0;
+        if ($parent && vec $set, fileno $parent, 1) {
+            delete $self->{parent};
+            $self->stop('TERM');
+        }
+        sysread $hear, $self->{heard}, 65536, length $self->{heard} if vec $set, fileno $hear, 1;
+        while ($self->{heard} =~ s/\A([0-9]+) (\w+) ?(.*)\n//) {
+            $self->{children}{$1}{$2} = length $3 ? $3 : 1 if $self->{children}{$1};
+        }
+        return;
+    }
+
+    sub heed {
+        my ($self, $name) = @_;
+        my $is_top = !$self->{up};
+        if ($name eq 'HUP') {
+            Oribi::Pure::say_log(info => 'reload') if $is_top && !$self->{ends};
+            @$self{qw(reload next)} = (1, 0);
+        } elsif ($name eq 'USR2') {
+            Oribi::Pure::say_log(warning => 'no upgrade here: restart by start_server or systemd, or take Oribi');
+        } elsif ($name eq 'USR1') {
+            $self->reopen_logs;
+            kill USR1 => keys %{ $self->{children} };
+        } elsif ($name !~ /\ATT/) {
+            $self->stop($name);
+        } elsif ($name eq 'TTIN' || $self->{count} > 1) {
+            $self->{count} += $name eq 'TTIN' ? 1 : -1;
+            kill $name => keys %{ $self->{children} } if $is_top;
+            Oribi::Pure::say_log(info => '%d workers from now on', $self->{count}) if $is_top;
+        }
+        return;
+    }
+
+    # INT, and a second word to the supervisor: at once. What is left at {ends} is killed, by a mold first.
+    sub stop {
+        my ($self, $name) = @_;
+        my $is_top = !$self->{up};
+        my $at_once = $name eq 'INT' || $is_top && $self->{ends};
+        Oribi::Pure::say_log(info => 'stopping') if $is_top && !$self->{ends};
+        my $ends = Oribi::Pure::Worker::clock() + $is_top + ($at_once ? 0 : $self->{options}{shutdown_timeout} + 1);
+        $self->{ends} = $ends if !$self->{ends} || $ends < $self->{ends};
+        return kill $at_once ? 'INT' : 'TERM', keys %{ $self->{children} };
+    }
+
+    # Forks a child with that life, which returns its exit code. The child does not hear of its parent's signals, and
+    # misses none of its own: they wait until it has handlers.
+    sub start {
+        my ($self, $child, $life) = @_;
         my ($all, $before) = (POSIX::SigSet->new, POSIX::SigSet->new);
         $all->fillset;
         POSIX::sigprocmask(POSIX::SIG_BLOCK(), $all, $before);
         my $pid = fork;
         $self->{signals} = {} if defined $pid && !$pid;
         POSIX::sigprocmask(POSIX::SIG_SETMASK(), $before);
-        return $pid;
+        my $now = Oribi::Pure::Worker::clock();
+        if (!defined $pid) {
+            Oribi::Pure::say_log(error => '%s cannot be forked: %s', $child->{name}, $!);
+            return $self->{next} = $now + 1;
+        }
+        return $self->{children}{$pid} = { %$child, pid => $pid, since => $now } if $pid;
+        close $_ for grep {defined} delete @$self{qw(up parent hear held)};
+        my $code = eval { $life->() };
+        $self->tell("failed $@") if !defined $code;
+        exit($code // 1);
     }
 
-    sub serve_alone {
+    # A child that ended soon is not started again at once.
+    sub reap {
         my ($self) = @_;
-        my $app = $self->{settings}->load($self->{app});
-        $self->announce('one process');
-        return $self->serve($app, undef, 0);
-    }
-
-    # The life of a worker, or of the one process. Returns the exit code.
-    sub serve {
-        my ($self, $app, $alive, $index) = @_;
-        $self->watch(qw(TERM QUIT INT USR1 HUP));
-        $self->hook(after_fork => $index, $self->{generation});
-        my $leaving = $self->{leaving};
-        Oribi::Pure::Worker->new(
-            options => $self->{options}, app => $app, listeners => $self->{listeners}, processes => $self, alive => $alive,
-            multiprocess => $self->{count} > 1 && $alive, access_log => $self->{access},
-            on_drain => $leaving && sub { syswrite $leaving, pack 'N', $$ },
-        )->run;
-        return 0;
-    }
-
-    # Which of the handles can be read, after so many seconds at most.
-    sub readable {
-        my ($seconds, @handles) = @_;
-        my $set = '';
-        vec($set, fileno $_, 1) = 1 for @handles;
-        my $count = select $set, undef, undef, $seconds;
-        return $count > 0 ? grep { vec $set, fileno $_, 1 } @handles : ();
-    }
-
-    sub pipe_of { pipe my $read, my $write or die "pipe: $!\n"; return ($read, $write) }
-
-    # --- the mold ---
-
-    # Loads the application, keeps as many workers as there should be, and ends them. Ends the process.
-    sub mold {
-        my ($self, $ready, $alive) = @_;
-        my $load = sub { $self->{settings}->load($self->{app}) };
-        $self->{load} = $self->{options}{preload} ? eval { $load->() } : $load;
-        if (!$self->{load}) {
-            syswrite $ready, 'failed ' . ($@ || "no application\n");
-            exit 1;
+        while ((my $pid = waitpid -1, POSIX::WNOHANG()) > 0) {
+            my ($status, $now) = ($?, Oribi::Pure::Worker::clock());
+            $self->hear(0);    # its last words
+            my $child = delete $self->{children}{$pid} or next;
+            my $is_mold = !defined $child->{index};
+            my $how = $child->{failed} // ($status & 127 ? 'signal ' . ($status & 127) : 'exit code ' . ($status >> 8));
+            my $level = $status ? 'error' : $self->{ends} || $is_mold ? 'debug' : 'info';
+            Oribi::Pure::say_log($level, '%s (pid %d) ended: %s', $child->{name}, $pid, $how) if $child->{ready};
+            my $is_quick = $status && $now - $child->{since} < QUICK_DEATH || !$child->{ready};
+            $self->{next} = $now + ($is_quick ? $self->{options}{err_respawn_interval} : 0);
+            next if $child->{ready} || $self->{ends};
+            my $reason = $child->{failed} // 'the process that loads the application ended';
+            die "$reason\n" if !$self->{serving};
+            Oribi::Pure::say_log(error => 'reload failed, the old generation goes on serving: %s', $reason);
         }
-        @$self{qw(hold held)} = pipe_of();    # the workers see the end of it when this process ends
-        (my $leavers, $self->{leaving}) = pipe_of();    # a worker that will end is replaced at once
-        my $workers = $self->{workers} = {};    # by pid: { index, since, leaves }
-        $self->{next} = 0;
-        my $is_told;
-        while (1) {
-            for my $name ($self->take_signals) {
-                if ($name =~ /\ATT/) { $self->change_count($name) }
-                elsif ($name eq 'USR1') { kill USR1 => keys %$workers }
-                elsif ($name =~ /\A(?:INT|TERM|QUIT)\z/) { $self->stop_workers($name) }
-            }
-            my $now = Oribi::Pure::Worker::clock();
-            my $ends = $self->{ends};
-            $self->reap_workers($now);
-            exit 0 if $ends && !%$workers;
-            $self->stop_workers('INT') if $ends && $now >= $ends;
-            $self->adjust_workers($now) if !$ends;
-            $is_told = syswrite $ready, "ready\n" if !$ends && !$is_told && %$workers;
-            for my $handle (readable($ends ? 0.05 : 1, $leavers, $ends ? () : $alive)) {
-                if ($handle == $alive) { $self->stop_workers('TERM') }    # the supervisor has ended
-                elsif (sysread $leavers, my $pids, 4 * 512) {
-                    $workers->{$_}{leaves} = 1 for grep { $workers->{$_} } unpack 'N*', $pids;
-                }
-            }
-        }
-    }
-
-    # INT: at once.
-    sub stop_workers {
-        my ($self, $name) = @_;
-        my $ends = Oribi::Pure::Worker::clock() + ($name eq 'INT' ? 0 : $self->{options}{shutdown_timeout} + 1);
-        $self->{ends} = $ends if !$self->{ends} || $ends < $self->{ends};
-        kill $name eq 'INT' ? 'KILL' : 'TERM', keys %{ $self->{workers} };
         return;
     }
 
-    sub change_count {
-        my ($self, $name) = @_;
-        return 0 if $name eq 'TTOU' && $self->{count} <= 1;
-        return $self->{count} += $name eq 'TTIN' ? 1 : -1;
+    sub supervise {
+        my ($self) = @_;
+        $self->watch(qw(TERM QUIT INT HUP TTIN TTOU USR1 USR2 CHLD));
+        return $self->tend(sub { $self->adjust_molds(@_) });
+    }
+
+    # One mold serves; a new one that is ready takes over.
+    sub adjust_molds {
+        my ($self, $now) = @_;
+        my @molds = sort { $b->{generation} <=> $a->{generation} } grep { !$_->{leaves} } values %{ $self->{children} };
+        my ($newest, @old) = grep { $_->{ready} } @molds;
+        $_->{leaves} = kill TERM => $_->{pid} for @old;
+        if ($newest && $newest->{generation} > $self->{serving}) {
+            if (!$self->{serving}) { $self->announce("$self->{count} workers") }
+            else { Oribi::Pure::say_log(info => 'generation %d serves', $newest->{generation}) }
+            $self->{serving} = $newest->{generation};
+        }
+        # A HUP during a load counts, for files may have changed: it is heeded when that load has ended.
+        return if $now < $self->{next} || $newest && !$self->{reload} || grep { !$_->{ready} } @molds;
+        $self->{reload} = 0;
+        my %mold = (name => 'the mold', generation => ++$self->{generation});
+        return $self->start(\%mold, sub { $self->mold });
+    }
+
+    sub mold {
+        my ($self) = @_;
+        my $load = sub { $self->{settings}->load($self->{app}) };
+        my $app = $self->{options}{preload} && $load->();
+        return $self->tend(sub { $self->adjust_workers($_[0], $app ? sub { $app } : $load) });
     }
 
     # As many workers as there should be.
     sub adjust_workers {
-        my ($self, $now) = @_;
-        my $workers = $self->{workers};
-        my @serving = sort { $workers->{$a}{index} <=> $workers->{$b}{index} }
-            grep { !$workers->{$_}{leaves} } keys %$workers;
-        while (@serving > $self->{count}) {
-            my $pid = pop @serving;
-            $workers->{$pid}{leaves} = kill TERM => $pid;
+        my ($self, $now, $load) = @_;
+        my @workers = sort { $a->{index} <=> $b->{index} } values %{ $self->{children} };
+        my %used = map { $_->{index} => 1 } @workers;
+        my @serving = grep { !$_->{leaves} } @workers;
+        $_->{leaves} = kill TERM => $_->{pid} for @serving[$self->{count} .. $#serving];
+        for my $index (grep { !$used{$_} } 0 .. @workers + $self->{count}) {
+            last if @serving >= $self->{count} || $now < $self->{next};
+            $self->hook(before_fork => $index);
+            push @serving, $self->start({ name => "worker $index", index => $index, ready => 1 }, sub {
+                $SIG{CHLD} = 'DEFAULT' if exists $SIG{CHLD};
+                srand;    # otherwise all workers draw the same numbers
+                return $self->serve($load, $index);
+            });
         }
-        $self->fork_worker($now) for 1 .. $self->{count} - @serving;
-        return;
-    }
-
-    sub fork_worker {
-        my ($self, $now) = @_;
-        return if $now < $self->{next};
-        my %used = map { $_->{index} => 1 } values %{ $self->{workers} };
-        my ($index) = grep { !$used{$_} } 0 .. keys %used;
-        $self->hook(before_fork => $index);
-        my $pid = $self->fork_child;
-        if (!defined $pid) {
-            Oribi::Pure::say_log(error => 'a worker cannot be forked: %s', $!);
-            return $self->{next} = $now + 1;
-        }
-        return $self->{workers}{$pid} = { index => $index, since => $now } if $pid;
-        $SIG{CHLD} = 'DEFAULT' if exists $SIG{CHLD};
-        srand;    # otherwise all workers draw the same numbers
-        close delete $self->{held};
-        my $app = $self->{options}{preload} ? $self->{load} : eval { $self->{load}->() };
-        exit $self->serve($app, $self->{hold}, $index) if $app;
-        Oribi::Pure::say_log(error => '%s', $@);
-        exit 1;
-    }
-
-    sub reap_workers {
-        my ($self, $now) = @_;
-        while ((my $pid = waitpid -1, POSIX::WNOHANG()) > 0) {
-            my ($worker, $status) = (delete $self->{workers}{$pid}, $?);
-            next if !$worker;
-            my $how = $status & 127 ? 'signal ' . ($status & 127) : 'exit code ' . ($status >> 8);
-            my $level = $status ? 'error' : $self->{ends} ? 'debug' : 'info';
-            Oribi::Pure::say_log($level, 'worker %d (pid %d) ended: %s', $worker->{index}, $pid, $how);
-            my $is_quick = $status && $now - $worker->{since} < QUICK_DEATH;
-            $self->{next} = $now + ($is_quick ? $self->{options}{err_respawn_interval} : 0);
-        }
-        return;
-    }
-
-    # --- the supervisor ---
-
-    sub supervise {
-        my ($self) = @_;
-        @$self{qw(alive held)} = pipe_of();
-        my $molds = $self->{molds} = {};    # by pid: { pid, read, said, ready, leaves, generation }
-        $self->watch(qw(TERM QUIT INT HUP TTIN TTOU USR1 USR2 CHLD));
-        my ($stops, $reloads, $next) = (0, 1, 0);
-        while (1) {
-            for my $name ($self->take_signals) {
-                if ($name =~ /\ATT/) {
-                    $self->change_count($name) or next;
-                    kill $name => keys %$molds;
-                    Oribi::Pure::say_log(info => '%d workers from now on', $self->{count});
-                } elsif ($name eq 'USR1') {
-                    $self->open_logs;
-                    kill USR1 => keys %$molds;
-                } elsif ($name eq 'USR2') {
-                    Oribi::Pure::say_log(warning => 'no upgrade here: restart by start_server or systemd, or take Oribi');
-                } elsif ($name eq 'HUP') {
-                    Oribi::Pure::say_log(info => 'reload') if !$stops;
-                    ($reloads, $next) = (1, 0);
-                } else {
-                    kill $name eq 'INT' || $stops ? 'INT' : 'TERM', keys %$molds;
-                    Oribi::Pure::say_log(info => 'stopping') if !$stops++;
-                }
-            }
-            my $now = Oribi::Pure::Worker::clock();
-            for my $mold (grep { !$stops } $self->reap_molds) {
-                next if $mold->{leaves} || !$mold->{ready} && $self->is_served($mold);
-                ($reloads, $next) = (1, $now + $self->{options}{err_respawn_interval});
-            }
-            return 0 if $stops && !%$molds;
-            my @loading = grep { !$_->{ready} } values %$molds;
-            if ($reloads && $now >= $next && !$stops && !@loading) {    # a HUP during a load counts: files may have changed
-                $reloads = 0;
-                $self->start_mold;
-            }
-            $self->hear_molds;
-        }
-    }
-
-    # A mold has ended before it was ready. Does another one serve?
-    sub is_served {
-        my ($self, $mold) = @_;
-        my ($reason) = $mold->{said} =~ /\Afailed (.*)/s;
-        chomp($reason = $reason // 'the process that loads the application ended');
-        die "$reason\n" if !$self->{up};
-        Oribi::Pure::say_log(error => 'reload failed, the old generation goes on serving: %s', $reason);
-        return scalar grep { $_->{ready} } values %{ $self->{molds} };
-    }
-
-    sub start_mold {
-        my ($self) = @_;
-        my ($read, $write) = pipe_of();
-        $self->{generation}++;
-        my $pid = $self->fork_child // die "fork: $!\n";
-        if (!$pid) {
-            close $_ for delete $self->{held}, $read, map { $_->{read} } values %{ delete $self->{molds} };
-            $self->mold($write, $self->{alive});
-        }
-        $self->{molds}{$pid} = { pid => $pid, read => $read, said => '', generation => $self->{generation} };
-        return;
-    }
-
-    # Takes up what a mold says. Is it ready?
-    sub hear {
-        my ($mold) = @_;
-        sysread $mold->{read}, $mold->{said}, 4096, length $mold->{said} if !$mold->{ready};
-        return $mold->{ready} ||= $mold->{said} =~ /ready/;
-    }
-
-    sub reap_molds {
-        my ($self) = @_;
-        my @dead;
-        while ((my $pid = waitpid -1, POSIX::WNOHANG()) > 0) {
-            my $mold = delete $self->{molds}{$pid} or next;
-            push @dead, $mold;
-            my $is_strange = $? && hear($mold) && !$mold->{leaves};
-            Oribi::Pure::say_log(error => 'the mold (pid %d) ended', $pid) if $is_strange;
-        }
-        return @dead;
-    }
-
-    # Waits for what molds tell, a second at most. A new one that serves takes over.
-    sub hear_molds {
-        my ($self) = @_;
-        my %waiting = map { $_->{read} => $_ } grep { !$_->{ready} } values %{ $self->{molds} };
-        for my $mold (map { $waiting{$_} } readable(%waiting ? 0.05 : 1, map { $_->{read} } values %waiting)) {
-            hear($mold) or next;
-            for my $old (grep { $_ != $mold && $_->{ready} } values %{ $self->{molds} }) {
-                $old->{leaves} = kill TERM => $old->{pid};
-            }
-            if (!$self->{up}++) { $self->announce("$self->{count} workers") }
-            else { Oribi::Pure::say_log(info => 'generation %d serves', $mold->{generation}) }
-        }
+        $self->tell($self->{told} = 'ready') if !$self->{told} && %{ $self->{children} };
         return;
     }
 }
@@ -2079,8 +1960,6 @@ env|TEXT|0|0||E|NAME|environment|environment that the application sees; producti
 chdir|TEXT|0|0|||DIR||directory to change to before anything else is looked for; in the configuration file, before what it names
 include|LIST|0|0||I|DIR||directory to search libraries in; repeatable
 require|LIST|0|0||r|NAME|modules M|library or module to load before the application; repeatable
-eval|TEXT|0|0||e|CODE||application given as source text instead of a file
-early_hints|BOOL|0|0|off||||offer rack.early_hints or psgix.informational for 103 and other interim answers; nginx before 1.29 does not understand them
 server_header|TEXT|0|0|||TEXT||value of the Server field, unless the application sets one; not set: none
 config|TEXT|0|0||C|FILE|config_file|configuration file; the command line wins over it
 check|BOOL|0|0|off||||load configuration and application, say whether that worked, and end; the command check also reports risks
@@ -2164,7 +2043,9 @@ error_log_format|TEXT|||||||
 warmup|LIST|||||||
 dev|BOOL|||||||
 watch|LIST|||||||
+eval|TEXT||||e|||
 child_exit|TEXT|||||||
+early_hints|BOOL|||||||
 open|BOOL|||||||
 print_config|BOOL|||||||
 completion|TEXT|||||||
@@ -2188,7 +2069,10 @@ ROWS
     sub new {
         my ($class) = @_;
         my $self = bless { value => {}, rank => {}, hooks => {} }, $class;
-        $self->{value}{ $_->{name} } = $_->{type} eq 'LIST' ? [] : read_value($_, $_->{name}, $_->{default}) for shown();
+        for my $option (shown()) {
+            my ($name, $default) = @$option{qw(name default)};
+            $self->{value}{$name} = $option->{type} eq 'LIST' ? [] : read_value($option, $name, $default);
+        }
         $self->set(environment => port => $ENV{PORT}) if length($ENV{PORT} // '');
         $self->set(environment => env => $ENV{PLACK_ENV}) if length($ENV{PLACK_ENV} // '');
         return $self;
@@ -2227,11 +2111,13 @@ ROWS
     # read as something else is found out in production.
     sub read_value {
         my ($option, $name, $text) = @_;
-        die "$name: a " . ref($text) . " reference is no value for this option\n" if ref $text && !overload::Method($text, '""');
+        my $is_text = !ref $text || overload::Method($text, '""');
+        die "$name: a " . ref($text) . " reference is no value for this option\n" if !$is_text;
         my $type = $option->{type};
         return "$text" if $type eq 'TEXT' || $type eq 'LIST';
         if ($type eq 'BOOL') {
-            return $text =~ /\A(?:on|true|yes|1)\z/i ? 1 : $text =~ /\A(?:off|false|no|0|)\z/i ? 0 : die "$name: must be on or off, not \"$text\"\n";
+            return 1 if $text =~ /\A(?:on|true|yes|1)\z/i;
+            return $text =~ /\A(?:off|false|no|0|)\z/i ? 0 : die "$name: must be on or off, not \"$text\"\n";
         }
         return 0 if $name eq 'workers' && $text eq 'auto';
         my ($number, $unit, $end)
@@ -2261,8 +2147,10 @@ ROWS
         $value->{env} = 'development' if !length $value->{env};
         $ENV{PLACK_ENV} = $value->{env};
         $value->{access_log} = $self->is_production ? 'off' : '-' if !length $value->{access_log};
+        for my $path (grep { length && !/\A(?:-|off)\z/ } @$value{qw(access_log error_log pid_file)}) {
+            $path = File::Spec->rel2abs($path);    # the application may change the folder
+        }
         $value->{workers} ||= processors();
-        $value->{early_hints} = 1 if !defined $self->{rank}{early_hints};
         $value->{connections_max} = $SELECT_MAX if $value->{connections_max} > $SELECT_MAX;
         @Oribi::Pure::log{qw(quiet verbose)} = @$value{qw(quiet verbose)};
         return;
@@ -2289,42 +2177,21 @@ ROWS
         return @$bind ? @$bind : ($host =~ /\A[^\[].*:/ ? "[$host]" : $host) . ":$port";
     }
 
-    # A Perl file that returns a reference to a hash; every option is a word too, before the hash, but Perl's own
-    # functions.
+    # A Perl file that returns a reference to a hash.
     sub read_file {
         my ($self, $file) = @_;
-        my $path = File::Spec->rel2abs($file);
-        die "config file $file: cannot be read: $!\n" if !open my $fh, '<', $path;
-        my ($hash, @mistakes, $is_called);
-        my $set = sub {
-            my ($where, $name, @values) = @_;
-            eval { $self->set(file => $name, @values == 1 ? $values[0] : \@values); 1 } or push @mistakes, "$where: $@";
-            return $is_called = {};
-        };
-        {
-            local $Oribi::Pure::Words::set = sub { $set->("$file:" . (caller 1)[2], @_) };
-            local ($@, $!);
-            $hash = Oribi::Pure::Words::read($path);
-            push @mistakes, "config file $file: $@" if $@;
-        }
-        $hash = $is_called if ref $hash ne 'HASH';
-        die @mistakes, $hash || @mistakes ? () : "config file $file: does not return a hash reference\n" if @mistakes || !$hash;
-        for my $name (sort { ($b eq 'chdir') <=> ($a eq 'chdir') || $a cmp $b } grep { defined $hash->{$_} } keys %$hash) {
-            $set->($file, $name, $hash->{$name});
+        my ($hash, $error) = from_file($file);
+        $error .= "options as words: $REFUSAL\n" if $error =~ /syntax error/;
+        die "config file $file: $error" =~ s/\n*\z/\n/r if length $error;
+        die "config file $file: does not return a hash reference\n" if ref $hash ne 'HASH';
+        my @mistakes;
+        my @names = grep { defined $hash->{$_} } sort keys %$hash;
+        for my $name (sort { ($b eq 'chdir') <=> ($a eq 'chdir') } @names) {
+            eval { $self->set(file => $name, $hash->{$name}); 1 } or push @mistakes, "$file: $@";
             $self->enter_dir if $name eq 'chdir';
         }
         die @mistakes if @mistakes;
         return;
-    }
-
-    package    # of a file that is read here alone
-        Oribi::Pure::Words {
-        our $set;
-        for my $name (grep { !/\A(?:bind|chdir|eval|require)\z/ } keys %{ { %OPTION, %HOOK } }) {
-            no strict 'refs';    ## no critic: the file calls it by its name
-            *$name = sub { $set->($name, @_) };
-        }
-        sub read { return do $_[0] }
     }
 
     # --- the application ---
@@ -2334,7 +2201,7 @@ ROWS
     # Tells the operator of a wrong name before anything is started.
     sub check_app {
         my ($self, $app) = @_;
-        return if ref $app || $self->{builder} || length $self->{value}{eval};
+        return if ref $app || $self->{builder};
         my $file = $self->app_file($app);
         die "$file: no such file\n" if !-e $file;
         die "$file: is a directory\n" if -d _;
@@ -2346,30 +2213,25 @@ ROWS
         my ($self, $app) = @_;
         return $app if ref $app;
         return $self->{builder}->() if $self->{builder};
-        my ($include, $require, $source) = @{ $self->{value} }{qw(include require eval)};
+        my ($include, $require) = @{ $self->{value} }{qw(include require)};
         unshift @INC, @$include;
         for my $module (@$require) {
             my ($name, @import) = split /[=,]/, $module;
             die "-M $name: is no name of a module\n" if $name !~ /\A\w+(?:::\w+)*\z/;
-            eval "package main; require $name; $name->import(\@import); 1" or die "module $name: " . first_line($@) . "\n";
+            my $is_there = eval "package main; require $name; $name->import(\@import); 1";
+            die "module $name: " . first_line($@) . "\n" if !$is_there;
         }
-        my $file = length $source ? '-e' : $self->app_file($app);
-        my ($code, $error) = length $source ? from_source($source) : from_file($file);
+        my $file = $self->app_file($app);
+        my ($code, $error) = from_file($file);
         die "$file: " . first_line($error) . "\n" if length $error;
         $code = $code->to_app if !is_code($code) && Scalar::Util::blessed($code) && $code->can('to_app');
         return is_code($code) ? $code : die "$file: returns no code reference\n";
     }
 
     sub first_line { my ($line) = grep {/\S/} split /\n/, "$_[0]"; return $line // 'unknown error' }
-    sub is_code { return ref $_[0] && ((Scalar::Util::reftype($_[0]) // '') eq 'CODE' || overload::Method($_[0], '&{}')) }
+    sub is_code { return ref $_[0] && (Scalar::Util::reftype($_[0]) eq 'CODE' || overload::Method($_[0], '&{}')) }
 
-    # The inside of a builder block, where there is Plack::Builder. Gives its value and $@.
-    sub from_source {
-        my ($source) = @_;
-        my $code = eval { require Plack::Builder; 1 } ? "use Plack::Builder; builder { $source }" : $source;
-        return (scalar(eval "package main; no strict; no warnings; $code"), $@);
-    }
-
+    # Gives the value of a Perl file, in a package of its own, and $@.
     sub from_file {
         my ($file) = @_;
         my $path = File::Spec->rel2abs($file);
@@ -2402,7 +2264,8 @@ package Oribi::Pure::Command 0.100 {
         parse($settings, @argv);
         @ARGV = ();    # the words are the server's, and the application finds none of them
         return say_text(help()) if $value->{help};
-        return say_text("oribi-psgi $Oribi::Pure::VERSION (Oribi::Pure, perl $^V)\nsystem calls: perl\n") if $value->{version};
+        my $version = "oribi-psgi $Oribi::Pure::VERSION (Oribi::Pure, perl $^V)\nsystem calls: perl\n";
+        return say_text($version) if $value->{version};
         $settings->prepare;
         return Oribi::Pure::Processes->new($settings)->run if !$value->{check};
         $settings->check_app;
@@ -2416,10 +2279,12 @@ package Oribi::Pure::Command 0.100 {
     sub parse {
         my ($settings, @argv) = @_;
         while (defined(my $word = shift @argv)) {
-            my ($name, $value) = $word =~ /\A--([^=]+)(?:=(.*))?\z/s ? ($1 =~ tr/-/_/r, $2) : $word =~ /\A(-[A-Za-z])(.+)?\z/s;
+            my ($name, $value) = $word =~ /\A(?|--([^=]+)(?:=(.*))?|(-[A-Za-z])(.+)?)\z/s;
+            $name =~ tr/-/_/ if length($name // '') > 2;
             if (!defined $name) {
                 $word = shift @argv // last if $word eq '--';
-                die "$word: one application is enough, $settings->{app} was given already\n" if defined $settings->{app};
+                my $first = $settings->{app};
+                die "$word: one application is enough, $first was given already\n" if defined $first;
                 $settings->{app} = $word;
                 next;
             }
@@ -2481,8 +2346,9 @@ A server for PSGI where no compiler is: one file, which needs Perl 5.16 and its 
 keeps Oribi's rules of HTTP/1.1: strict framing, limits with the same names and statuses, keep-alive, pipelining, bodies
 that are read before the application is called. Slow clients hold no worker.
 
-It has no TLS, no HTTP/2, no files without the application, no compression, no deadline of calls, no control socket
-and no metrics: options for these are refused with one line. F<doc/pure.md> says when to take it and when not.
+It has no TLS, no HTTP/2, no files without the application, no compression, no interim answers, no deadline of calls, no
+control socket and no metrics: options for these are refused with one line. F<doc/pure.md> says when to take it and when
+not.
 
 =head1 METHODS
 
@@ -2497,8 +2363,8 @@ Serves the code reference, or loads it from the file of that name. Returns when 
 
 =head1 THE ENVIRONMENT
 
-PSGI 1.1 with C<psgix.io>, C<psgix.input.buffered>, C<psgix.harakiri>, C<psgix.cleanup>, C<psgix.informational>,
-C<oribi.trailers> and C<oribi.unread>, as L<Oribi> describes them. To take the connection over, read C<psgix.io>, return a
+PSGI 1.1 with C<psgix.io>, C<psgix.input.buffered>, C<psgix.harakiri>, C<psgix.cleanup>, C<oribi.trailers> and
+C<oribi.unread>, as L<Oribi> describes them. To take the connection over, read C<psgix.io>, return a
 delayed response, and return from it without calling its responder.
 
 =head1 SIGNALS
