@@ -143,6 +143,55 @@ E2E.suite("channels", transports: %i[tcp]) do
     assert_match(/reads too slowly/, @one.stderr)
   end
 
+  REPEATED = Array.new(60) { |i| format("%04d", i) }
+  REPEATED_BYTES = REPEATED.sum { |text| 2 + text.bytesize }
+
+  # The answer comes while messages are on their way, in some round at least; never, where they hold up the frontend. The
+  # kernel has room for all messages of a reader.
+  def test_a_neighbour_is_answered_between_deliveries
+    begin_server
+    readers = Array.new(300) { socket("channels=a") }
+    publisher = socket
+    neighbour = hold(TCPSocket.new("127.0.0.1", @one.port))
+    between = 20.times.any? do
+      publisher.say("repeat a #{REPEATED.size}")
+      IO.select(readers.map(&:io))
+      answer_of(neighbour)
+      overtaken = readers.any? { |reader| arrived(reader) < REPEATED_BYTES }
+      readers.each { |reader| assert_equal REPEATED, Array.new(REPEATED.size) { reader.message } }
+      assert_equal "ok", publisher.message
+      overtaken
+    end
+    assert between, "the answer came behind all messages"
+  end
+
+  def answer_of(neighbour)
+    neighbour.write("GET /pid HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    head = +""
+    head << neighbour.readpartial(4096) until head.include?("\r\n\r\n")
+    assert_match(/\AHTTP\/1.1 200 /, head)
+    left = head[/content-length: (\d+)/i, 1].to_i - head.split("\r\n\r\n", 2).last.bytesize
+    neighbour.read(left) if left.positive?
+  end
+
+  # Bytes that wait to be read.
+  def arrived(reader)
+    bytes = reader.io.recv_nonblock(64 * 1024, Socket::MSG_PEEK, exception: false)
+    bytes == :wait_readable ? 0 : bytes.bytesize
+  end
+
+  def test_a_stop_closes_behind_what_was_published
+    begin_server("--shutdown-timeout", "20")
+    readers = Array.new(100) { socket("channels=a") }
+    socket.say("repeat a #{REPEATED.size}")
+    IO.select(readers.map(&:io))
+    @one.signal(:TERM)
+    readers.each do |reader|
+      assert_equal REPEATED, Array.new(REPEATED.size) { reader.message }
+      assert_equal 1001, reader.read_close.first
+    end
+  end
+
   # What was missed may wait beyond websocket_pending_max: else who has missed much could never come back.
   def test_a_long_resume
     begin_server("--websocket-pending-max", "64K")

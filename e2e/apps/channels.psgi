@@ -12,6 +12,7 @@ my %COMMANDS = (
     binary      => sub { $_[0]->publish($_[1], pack('H*', $_[2]), binary => 1) },
     event       => sub { $_[0]->publish($_[1], 'data', event => $_[2]) },
     large       => sub { $_[0]->publish($_[1], 'x' x $_[2]) },
+    repeat      => sub { my ($ws, $channel, $n) = @_; $ws->publish($channel, sprintf '%04d', $_) for 0 .. $n - 1 },
     many        => sub { my ($ws, $channel, $n) = @_; $ws->subscribe("$channel$_") for 0 .. $n - 1 },
     kill        => sub { kill KILL => $$ },
     try         => sub { my ($ws, $what, $size) = @_; eval { attempt($ws, $what, $size); 1 } or $ws->send("error $@") },

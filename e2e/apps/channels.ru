@@ -13,6 +13,7 @@ module Room
     when "binary" then ws.publish(channel, [rest].pack("H*"))
     when "event" then ws.publish(channel, "data", event: rest)
     when "large" then ws.publish(channel, "x" * rest.to_i)
+    when "repeat" then rest.to_i.times { |i| ws.publish(channel, format("%04d", i)) }
     when "many" then rest.to_i.times { |i| ws.subscribe("#{channel}#{i}") }
     when "kill" then Process.kill(:KILL, Process.pid)
     when "try" then attempt(ws, channel, rest)

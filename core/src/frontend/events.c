@@ -632,8 +632,12 @@ static void look(void *self)
             go_on(stream); /* ends no other one */
     }
     for (int i = 0; i < LOOKS_MAX && events->first && frontend->draining && now_ms >= drain_at_ms(events); i++) {
+        struct oribi__event_stream *stream = events->first;
         events->drained++;
-        finish(events->first, ORIBI_FRONTEND_EVENTS_DRAINED);
+        events->told = stream;
+        oribi__topics_hurry(frontend->topics, &stream->subscriber);
+        if (events->told == stream)
+            finish(stream, ORIBI_FRONTEND_EVENTS_DRAINED);
     }
     for (int i = 0; i < LOOKS_MAX && ping_ms && events->first && now_ms >= events->first->written_ms + ping_ms; i++)
         keep_alive(events->first);

@@ -168,6 +168,7 @@ struct oribi__frontend *oribi__frontend_create(struct oribi_frontend_config *con
 void oribi__frontend_destroy(struct oribi__frontend *frontend)
 {
     frontend->gives_up = true;
+    oribi__publish_finish(frontend);
     oribi__arrive_close_all(frontend);
     oribi__h2_close_all(frontend);
     oribi__tunnel_close_all(frontend);
@@ -340,6 +341,7 @@ static void turn(struct oribi__frontend *frontend)
     oribi__h1_turn(frontend);
     oribi__streams_tell(frontend);
     oribi__dispatch(frontend);
+    oribi__publish_deliver(frontend);
     oribi__h2_turn(frontend);
     oribi__tunnel_turn(frontend);
     oribi__websockets_turn(frontend);

@@ -20,7 +20,10 @@
 #include <string.h>
 
 enum {
-    READS_MAX = 64, /* of a socket, a turn */
+    READS_MAX = 64,      /* of a socket, a turn */
+    DELIVERIES_MAX = 64, /* a turn: about a millisecond */
+    PENDING_MAX = 1024,  /* messages that later turns deliver */
+    PENDING_BYTES_MAX = 4 * 1024 * 1024,
     JOINS_MAX = 16,
     SNAPSHOT_MS = 1000, /* for the histories of another frontend, at the begin */
     RETRY_MS = 5,       /* until a full socket is tried again */
@@ -86,6 +89,12 @@ static int take_publication(struct oribi__publishing *publishing, size_t n, int 
         oribi_os_close(passed);
     }
     return code < 0 ? code : oribi_publication_check(got);
+}
+
+/* Else messages stay in the socket, whose room is the bound, until those before them are delivered. */
+static bool may_read(const struct oribi__publishing *publishing)
+{
+    return !oribi__topics_is_crowded(publishing->frontend->topics);
 }
 
 static void let_go_of_data(struct oribi__publishing *publishing)
@@ -289,7 +298,7 @@ static void greet(struct oribi__publishing *publishing, bool begins)
 
 /* --- the leader --- */
 
-/* Delivers, and feeds the others. 0, or a code of oribi__publish(). */
+/* Delivers, or begins to, and feeds the others. 0, or a code of oribi__publish(). */
 static int lead(struct oribi__publishing *publishing, struct oribi_publication *publication)
 {
     struct oribi__position position;
@@ -327,7 +336,7 @@ static void on_inbox(void *self, struct oribi_watch *watch)
     struct oribi__frontend *frontend = self;
     struct oribi__publishing *publishing = frontend->publishing;
     on_joins(frontend, &publishing->joins);
-    for (int i = 0; i < READS_MAX && publishing->leads; i++) {
+    for (int i = 0; i < READS_MAX && publishing->leads && may_read(publishing); i++) {
         struct oribi_publication got;
         int passed;
         ssize_t n = oribi_inbox_receive(watch->fd, publishing->record, sizeof(publishing->record), &passed);
@@ -454,7 +463,7 @@ static void source_ended(struct oribi__publishing *publishing, struct oribi__fee
 
 static void read_source(struct oribi__publishing *publishing, struct oribi__feed *source)
 {
-    for (int i = 0; i < READS_MAX && publishing->source == source; i++) {
+    for (int i = 0; i < READS_MAX && publishing->source == source && may_read(publishing); i++) {
         struct oribi_publication got;
         int passed;
         ssize_t n = oribi_inbox_receive(source->watch.fd, publishing->record, sizeof(publishing->record), &passed);
@@ -566,6 +575,9 @@ static struct oribi__topics *create_topics(const struct oribi_options *options, 
     struct oribi__topics_config config = {.rules = rules,
                                           .history_memory_max = (size_t)options->history_memory_max,
                                           .subscriptions_max = options->subscriptions_max,
+                                          .deliveries_max = DELIVERIES_MAX,
+                                          .pending_max = PENDING_MAX,
+                                          .pending_bytes_max = PENDING_BYTES_MAX,
                                           .epoch = epoch};
     for (size_t i = 0; i < options->history.count && config.rule_count < ORIBI__HISTORIES_MAX; i++) {
         struct oribi_history history;
@@ -661,6 +673,16 @@ static void count(struct oribi__publishing *publishing)
     *told = now;
 }
 
+void oribi__publish_deliver(struct oribi__frontend *frontend)
+{
+    oribi__topics_turn(frontend->topics);
+}
+
+void oribi__publish_finish(struct oribi__frontend *frontend)
+{
+    oribi__topics_finish(frontend->topics);
+}
+
 void oribi__publish_turn(struct oribi__frontend *frontend)
 {
     struct oribi__publishing *publishing = frontend->publishing;
@@ -680,7 +702,8 @@ void oribi__publish_turn(struct oribi__frontend *frontend)
 int64_t oribi__publish_due(const struct oribi__frontend *frontend)
 {
     const struct oribi__publishing *publishing = frontend->publishing;
-    int64_t due_ms = publishing->greets ? 0 : oribi_earlier(publishing->retry_ms, publishing->rejoin_ms);
+    bool at_once = publishing->greets || oribi__topics_is_pending(frontend->topics);
+    int64_t due_ms = at_once ? 0 : oribi_earlier(publishing->retry_ms, publishing->rejoin_ms);
     return oribi_earlier(due_ms, oribi__topics_due(frontend->topics));
 }
 

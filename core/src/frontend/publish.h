@@ -17,6 +17,13 @@ void oribi__publish_deinit(struct oribi__frontend *frontend); /* no subscriber i
 /* Another inbox, of the first frontend: takes the descriptor. */
 void oribi__publish_inbox(struct oribi__frontend *frontend, int fd);
 
+/* Once a turn, behind all that has come and before output is sent: delivers what is pending of messages, as far as a
+ * turn may. */
+void oribi__publish_deliver(struct oribi__frontend *frontend);
+
+/* At the frontend's end: delivers all that is pending. */
+void oribi__publish_finish(struct oribi__frontend *frontend);
+
 /* Once a turn: forgets what has become too old, and sends what has waited. */
 void oribi__publish_turn(struct oribi__frontend *frontend);
 
@@ -26,8 +33,8 @@ int64_t oribi__publish_due(const struct oribi__frontend *frontend);
 /* False: other frontends of this server still get their messages from this one. */
 bool oribi__publish_is_over(const struct oribi__frontend *frontend);
 
-/* Publishes what a call of this frontend's client has asked for. A leader delivers before this returns; another
- * one sends it to its leader, from which it comes back. 0; ORIBI_ELIMIT: the leader is away or full, and as much as may
+/* Publishes what a call of this frontend's client has asked for. A leader delivers, or begins to; another one
+ * sends it to its leader, from which it comes back. 0; ORIBI_ELIMIT: the leader is away or full, and as much as may
  * wait for it waits already, or the data are too long; ORIBI_EINVAL (also text that is not UTF-8), ORIBI_ENOMEM. */
 int oribi__publish_from_call(struct oribi__frontend *frontend, const struct oribi__publication *publication);
 

@@ -7,8 +7,9 @@
  *   subscriber ─► list: {topic, at}, packed
  *
  * A subscription knows its place, a place its subscriber alone, of whose few subscriptions it is found by the topic;
- * where one goes, the last of its array takes its place. Reading order: oribi__publish, oribi__topics_append, deliver,
- * take_out; oribi__subscribe, resume; oribi__topics_trim, oribi__topics_expire. */
+ * where one goes, the last of its array takes its place. Reading order: oribi__publish, oribi__topics_append,
+ * oribi__topics_deliver (topics_delivery.c), take_out; oribi__subscribe, resume; oribi__topics_trim,
+ * oribi__topics_expire. */
 #include "frontend/topics_private.h"
 
 #include "oribi/base/clock.h"
@@ -45,7 +46,7 @@ struct oribi__message *oribi__message_keep(struct oribi__message *message)
 void oribi__message_release(struct oribi__message *message)
 {
     if (--message->references == 0)
-        oribi_mem_free(message);
+        oribi_mem_free(message); /* its form went with the end of its delivery */
 }
 
 struct oribi__message *oribi__message_create(struct oribi_slice event, struct oribi_slice data, bool binary)
@@ -346,7 +347,7 @@ static void pin(struct oribi__topics *topics, struct oribi__topic *topic)
 
 /* --- subscribers --- */
 
-static struct oribi__subscription subscription(const struct oribi__subscriber *subscriber, uint32_t i)
+struct oribi__subscription oribi__subscriber_at(const struct oribi__subscriber *subscriber, uint32_t i)
 {
     return subscriber->cap ? subscriber->list[i] : (struct oribi__subscription){subscriber->topic, subscriber->at};
 }
@@ -361,11 +362,10 @@ static void set_subscription(struct oribi__subscriber *subscriber, uint32_t i, s
     subscriber->at = is.at;
 }
 
-/* Which of the subscriber's subscriptions is that to the topic; subscriber->count: none. */
-static uint32_t index_of(const struct oribi__subscriber *subscriber, const struct oribi__topic *topic)
+uint32_t oribi__subscriber_index_of(const struct oribi__subscriber *subscriber, const struct oribi__topic *topic)
 {
     uint32_t i = 0;
-    while (i < subscriber->count && subscription(subscriber, i).topic != topic)
+    while (i < subscriber->count && oribi__subscriber_at(subscriber, i).topic != topic)
         i++;
     return i;
 }
@@ -417,29 +417,37 @@ static int put_in(struct oribi__topics *topics, struct oribi__topic *topic, stru
     return 0;
 }
 
-/* The place takes another index. */
-static void move_place(struct oribi__topic *topic, uint32_t from, uint32_t to)
+static void set_place(struct oribi__topic *topic, uint32_t at, struct oribi__subscriber *subscriber)
 {
-    struct oribi__subscriber *subscriber = topic->places[from];
-    topic->places[to] = subscriber;
-    set_subscription(subscriber, index_of(subscriber, topic), (struct oribi__subscription){topic, to});
+    topic->places[at] = subscriber;
+    set_subscription(subscriber, oribi__subscriber_index_of(subscriber, topic),
+                     (struct oribi__subscription){topic, at});
+}
+
+void oribi__topic_move_place(struct oribi__topic *topic, uint32_t from, uint32_t to)
+{
+    if (from != to) /* else there is nobody */
+        set_place(topic, to, topic->places[from]);
+}
+
+void oribi__topic_swap_places(struct oribi__topic *topic, uint32_t a, uint32_t b)
+{
+    struct oribi__subscriber *subscriber = topic->places[a];
+    set_place(topic, a, topic->places[b]);
+    set_place(topic, b, subscriber);
 }
 
 /* Takes subscription i out of both arrays. Those to which a message is yet to be delivered stay before those who have
  * it. */
 static void take_out(struct oribi__topics *topics, struct oribi__subscriber *subscriber, uint32_t i)
 {
-    struct oribi__topic *topic = subscription(subscriber, i).topic;
-    uint32_t hole = subscription(subscriber, i).at;
+    struct oribi__topic *topic = oribi__subscriber_at(subscriber, i).topic;
+    uint32_t hole = oribi__subscriber_at(subscriber, i).at;
     if (topics->ahead_count)
         oribi__topics_forget_ahead(topics, topic, subscriber, UINT64_MAX);
-    if (hole < topic->undelivered) {
-        move_place(topic, topic->undelivered - 1, hole);
-        hole = --topic->undelivered;
-    }
-    move_place(topic, topic->place_count - 1, hole);
+    oribi__topic_move_place(topic, topic->place_count - 1, oribi__topic_move_up(topic, hole));
     topic->place_count--;
-    set_subscription(subscriber, i, subscription(subscriber, subscriber->count - 1u));
+    set_subscription(subscriber, i, oribi__subscriber_at(subscriber, subscriber->count - 1u));
     if (--subscriber->count == 0 && subscriber->cap) {
         oribi_mem_free(subscriber->list);
         subscriber->cap = 0;
@@ -495,7 +503,7 @@ int oribi__subscribe(struct oribi__topics *topics, struct oribi__subscriber *sub
     if (!oribi_channel_name_is_valid(name))
         return ORIBI_EINVAL;
     struct oribi__topic *topic = find(topics, name, hash_of(topics, name));
-    if (topic && index_of(subscriber, topic) < subscriber->count)
+    if (topic && oribi__subscriber_index_of(subscriber, topic) < subscriber->count)
         return 0;
     if (subscriber->count >= ORIBI__SUBSCRIPTIONS_MAX ||
         topics->totals.subscriptions >= topics->config.subscriptions_max)
@@ -514,10 +522,11 @@ int oribi__subscribe(struct oribi__topics *topics, struct oribi__subscriber *sub
 void oribi__unsubscribe(struct oribi__topics *topics, struct oribi__subscriber *subscriber, struct oribi_slice name)
 {
     struct oribi__topic *topic = find(topics, name, hash_of(topics, name));
-    uint32_t i = topic ? index_of(subscriber, topic) : subscriber->count;
-    if (i == subscriber->count)
+    if (!topic || oribi__subscriber_index_of(subscriber, topic) == subscriber->count)
         return;
-    take_out(topics, subscriber, i);
+    if (topic->deliveries && !oribi__topic_hurry(topics, topic, subscriber))
+        return;
+    take_out(topics, subscriber, oribi__subscriber_index_of(subscriber, topic));
     oribi__topics_trim(topics);
 }
 
@@ -538,7 +547,8 @@ int oribi__subscriber_marks(const struct oribi__subscriber *subscriber, struct o
     if (!p)
         return subscriber->count ? ORIBI_ENOMEM : 0;
     for (uint32_t i = 0; i < subscriber->count; i++)
-        oribi_channel_mark_write(p + (size_t)i * ORIBI_CHANNEL_MARK_BYTES, subscription(subscriber, i).topic->mark);
+        oribi_channel_mark_write(p + (size_t)i * ORIBI_CHANNEL_MARK_BYTES,
+                                 oribi__subscriber_at(subscriber, i).topic->mark);
     out->len = (size_t)subscriber->count * ORIBI_CHANNEL_MARK_BYTES;
     return 0;
 }
@@ -573,23 +583,6 @@ static int check(const struct oribi__publication *publication)
     return publication->binary || is_text(publication->data) ? 0 : ORIBI_EINVAL;
 }
 
-static int64_t deliver(struct oribi__topics *topics, struct oribi__topic *topic, struct oribi__message *message)
-{
-    int64_t count = 0;
-    topic->undelivered = topic->place_count;
-    while (topic->undelivered) {
-        struct oribi__subscriber *subscriber = topic->places[--topic->undelivered];
-        if (topics->ahead_count && oribi__topics_has_had(topics, topic, subscriber, message))
-            continue;
-        count++;
-        subscriber->ops->deliver(subscriber, topic, message);
-    }
-    if (topics->ahead_count)
-        oribi__topics_forget_ahead(topics, topic, NULL, message->offset);
-    topics->totals.delivered += (uint64_t)count;
-    return count;
-}
-
 /* Gives the message its position, and keeps it. False: the topic has had it. */
 static bool take(struct oribi__topics *topics, struct oribi__topic *topic, struct oribi__message *message,
                  const struct oribi__publication *publication)
@@ -600,10 +593,12 @@ static bool take(struct oribi__topics *topics, struct oribi__topic *topic, struc
         position = (struct oribi__position){topic->epoch, topic->last + 1};
     if (position.epoch == topic->epoch && position.offset <= topic->last)
         return false;
+    if (position.epoch != topic->epoch) {
+        oribi__topic_finish(topics, topic); /* before the positions of those ahead are void */
+        oribi__topics_forget_ahead(topics, topic, NULL, UINT64_MAX);
+    }
     if (position.epoch != topic->epoch || position.offset != topic->last + 1)
         oribi__topics_drop_all(topics, topic);
-    if (position.epoch != topic->epoch)
-        oribi__topics_forget_ahead(topics, topic, NULL, UINT64_MAX);
     topic->epoch = position.epoch;
     topic->last = position.offset;
     topic->published = true;
@@ -634,13 +629,14 @@ int64_t oribi__publish(struct oribi__topics *topics, const struct oribi__publica
         oribi_mem_free(message);
         return ORIBI_ENOMEM;
     }
-    assert(!topic->undelivered);
+    assert(!topics->delivering);
     pin(topics, topic);
+    oribi__topics_make_room(topics, message);
     int64_t count = 0;
     if (!topic->rule || take(topics, topic, message, publication)) {
         topics->totals.published++;
         *position = (struct oribi__position){message->epoch, message->offset};
-        count = deliver(topics, topic, message);
+        count = oribi__topics_deliver(topics, topic, message);
     } else {
         *position = publication->position;
     }
@@ -651,6 +647,7 @@ int64_t oribi__publish(struct oribi__topics *topics, const struct oribi__publica
 
 void oribi__topics_restart(struct oribi__topics *topics, uint64_t epoch, bool follows)
 {
+    oribi__topics_finish(topics);
     topics->config.epoch = epoch;
     topics->follows = follows;
     topics->floor = 0;
@@ -665,28 +662,6 @@ void oribi__topics_restart(struct oribi__topics *topics, uint64_t epoch, bool fo
             topic->published = false;
             oribi__topics_look_after(topics, topic); /* it rests at most: the chain stays */
         }
-}
-
-static void tell_missed(struct oribi__topics *topics, struct oribi__topic *topic)
-{
-    topic->undelivered = topic->place_count;
-    while (topic->undelivered) {
-        struct oribi__subscriber *subscriber = topic->places[--topic->undelivered];
-        topics->totals.resets++;
-        if (subscriber->ops->missed)
-            subscriber->ops->missed(subscriber, topic);
-    }
-}
-
-void oribi__topics_tell_missed(struct oribi__topics *topics)
-{
-    topics->pins++; /* no topic with a history goes meanwhile */
-    for (uint32_t i = 0; i < topics->bucket_count; i++)
-        for (struct oribi__topic *topic = topics->buckets[i]; topic; topic = topic->chain)
-            if (topic->rule)
-                tell_missed(topics, topic);
-    topics->pins--;
-    oribi__topics_trim(topics);
 }
 
 /* --- time --- */
@@ -747,6 +722,7 @@ struct oribi__topics *oribi__topics_create(const struct oribi__topics_config *co
         return NULL;
     topics->config = *config;
     topics->due_ms = INT64_MAX;
+    topics->left = config->deliveries_max ? config->deliveries_max : UINT32_MAX;
     topics->rules = config->rule_count ? oribi_mem_try_alloc(config->rule_count, sizeof(*topics->rules)) : NULL;
     if (config->rule_count && !topics->rules) {
         oribi_mem_free(topics);
@@ -769,6 +745,7 @@ struct oribi__topics *oribi__topics_create(const struct oribi__topics_config *co
 
 void oribi__topics_destroy(struct oribi__topics *topics)
 {
+    oribi__topics_finish(topics); /* for nobody */
     for (uint32_t i = 0; i < topics->bucket_count; i++)
         while (topics->buckets[i]) {
             assert(topics->buckets[i]->place_count == 0);

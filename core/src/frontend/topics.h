@@ -6,7 +6,11 @@
  * longer, so that a subscriber who was away for a moment finds out that it has missed nothing. Each message of a topic
  * with a history has an offset, one more than that of the one before; offsets of different epochs cannot be compared. A
  * topic that begins again has a greater offset than the last one of all topics that have ended. A frontend that leads
- * gives offsets itself, another one takes those that its leader has given (publish.h). */
+ * gives offsets itself, another one takes those that its leader has given (publish.h).
+ *
+ * A turn delivers to so many subscribers at most. A message that has more is pending until later turns have delivered
+ * it; topics with pending messages take turns. Each subscriber gets the messages of a topic in their order, each once:
+ * all that were published while it had subscribed, whether it came, went or resumed while others were pending. */
 #ifndef ORIBI_FRONTEND_TOPICS_H
 #define ORIBI_FRONTEND_TOPICS_H
 
@@ -32,11 +36,15 @@ struct oribi__topic;
 struct oribi__message {
     uint32_t references;
     bool binary;
+    bool pending; /* its delivery is not over */
     uint8_t event_len;
     uint64_t epoch;  /* of its topic; 0: the topic has no history, the message no offset */
     uint64_t offset; /* from 1 on */
     int64_t at_ms;   /* when it was published, for the age of a history */
     size_t data_len;
+    /* Of a pending message: the form that subscribers of one kind share. One of them makes it; it is released with the
+     * last delivery. NULL: none was made */
+    struct oribi__message *form;
     /* private: of the history that keeps it */
     struct oribi__topic *topic;
     struct oribi__message *older;
@@ -105,6 +113,9 @@ struct oribi__topics_config {
     uint32_t subscriptions_max; /* of all subscribers */
     uint64_t epoch;             /* of topics that begin; not 0, and not one that another process has had */
     uint64_t seed;              /* random */
+    uint32_t deliveries_max;    /* of a turn; 0: no maximum, and nothing is ever pending */
+    uint32_t pending_max;       /* messages; where one more would be pending, the oldest is delivered to its end */
+    size_t pending_bytes_max;   /* of these messages; likewise. A single one may have more */
 };
 
 /* NULL: out of memory. */
@@ -120,7 +131,11 @@ struct oribi_slice oribi__topic_name(const struct oribi__topic *topic); /* borro
  * The delivery may have ended the subscriber. */
 int oribi__subscribe(struct oribi__topics *topics, struct oribi__subscriber *subscriber, struct oribi_slice name,
                      struct oribi__position since, enum oribi__resume *resumed);
+
+/* Unsubscribes; first delivers what is pending for the subscriber. The delivery may have ended the subscriber. */
 void oribi__unsubscribe(struct oribi__topics *topics, struct oribi__subscriber *subscriber, struct oribi_slice name);
+
+/* The subscriber ends: it gets nothing more. */
 void oribi__unsubscribe_all(struct oribi__topics *topics, struct oribi__subscriber *subscriber);
 
 /* Writes the marks of the subscriber's channels to `out`, as the record of a call has them. 0 or ORIBI_ENOMEM. */
@@ -144,17 +159,31 @@ struct oribi__publication {
     int64_t now_ms;
 };
 
-/* Keeps it, where the topic has a history, and delivers it to all subscribers, in no order. *position: the one that it
- * has, {0, 0} without a history. Where a leader's position is one that the topic has had already, nothing happens;
- * where it is not the next one, the history begins anew with it, since a message is missing.
- * The number of subscribers, or, and nothing has happened: ORIBI_EINVAL (a name, an event's name, a text that is not
- * UTF-8, a position), ORIBI_ELIMIT (data), ORIBI_ENOMEM. */
+/* Keeps it, where the topic has a history, and delivers it to all subscribers, in no order: at once, as far as nothing
+ * is pending and the turn may deliver more; oribi__topics_turn() delivers the rest. *position: the one that it has,
+ * {0, 0} without a history. Where a leader's position is one that the topic has had already, nothing happens; where it
+ * is not the next one, the history begins anew with it, since a message is missing. May not be called by a delivery.
+ * The number of subscribers that have got it or will, or, and nothing has happened: ORIBI_EINVAL (a name, an event's
+ * name, a text that is not UTF-8, a position), ORIBI_ELIMIT (data), ORIBI_ENOMEM. */
 int64_t oribi__publish(struct oribi__topics *topics, const struct oribi__publication *publication,
                        struct oribi__position *position);
 
-/* Forgets all histories, since messages may be missing; topics begin with this epoch from now on, and subscribers stay.
- * `follows`: positions are those that a leader with this epoch gives. To be followed by oribi__topics_tell_missed(),
- * once the histories of a leader are imported. */
+/* Once a turn: delivers what is pending, as far as this turn may deliver more, and begins the next turn. */
+void oribi__topics_turn(struct oribi__topics *topics);
+
+/* Is a message pending? Then the next turn is due at once. */
+bool oribi__topics_is_pending(const struct oribi__topics *topics);
+
+/* Is half of what may be pending? Then publishers that can wait should. */
+bool oribi__topics_is_crowded(const struct oribi__topics *topics);
+
+/* Delivers all that is pending for one subscriber, which may end; for all. Neither may be called by a delivery. */
+void oribi__topics_hurry(struct oribi__topics *topics, struct oribi__subscriber *subscriber);
+void oribi__topics_finish(struct oribi__topics *topics);
+
+/* Delivers all that is pending, then forgets all histories, since messages may be missing; topics
+ * begin with this epoch from now on, and subscribers stay. `follows`: positions are those that a leader with this epoch
+ * gives. To be followed by oribi__topics_tell_missed(), once the histories of a leader are imported. */
 void oribi__topics_restart(struct oribi__topics *topics, uint64_t epoch, bool follows);
 
 /* Tells all subscribers of topics with a history that messages may be missing, each once for a topic. */

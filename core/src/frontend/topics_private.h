@@ -1,5 +1,5 @@
-/* Topics, as their own sources share them: topics.c (subscribers, offsets, histories) and topics_text.c (positions, and
- * histories for a successor, as bytes). */
+/* Topics, as their own sources share them: topics.c (subscribers, offsets, histories), topics_delivery.c (slices of
+ * deliveries) and topics_text.c (positions, and histories for a successor, as bytes). */
 #ifndef ORIBI_FRONTEND_TOPICS_PRIVATE_H
 #define ORIBI_FRONTEND_TOPICS_PRIVATE_H
 
@@ -12,6 +12,13 @@ struct oribi__subscription {
     struct oribi__topic *topic;
     uint32_t at; /* in its places */
 } __attribute__((packed, aligned(4)));
+
+/* A message on its way to a topic's subscribers. Those of a topic are a ring, in the order of the messages. */
+struct oribi__delivery {
+    struct oribi__delivery *next; /* the one behind; of the last one, the first */
+    struct oribi__message *message;
+    uint32_t undelivered; /* places before this one are to get it; at most as many as of the next delivery */
+};
 
 /* A subscriber that has had messages which are yet to come here. */
 struct oribi__topics_ahead {
@@ -33,14 +40,14 @@ struct oribi__topics_rule {
 
 struct oribi__topic {
     struct oribi__topic *chain; /* of its bucket */
-    struct oribi__topic *prev;  /* of those that rest */
+    struct oribi__topic *prev;  /* of those that rest, or of those with pending messages */
     struct oribi__topic *next;
     struct oribi__topics_rule *rule;   /* NULL: no history */
     struct oribi__subscriber **places; /* packed */
     uint32_t place_count;
     uint32_t place_cap;
-    uint32_t undelivered; /* places before this one still get the message that is delivered */
-    uint32_t pins;        /* functions that use it: it is not freed */
+    uint32_t pins;                      /* functions that use it, and pending messages: it is not freed */
+    struct oribi__delivery *deliveries; /* the last one; NULL: none */
     struct oribi__message **ring;
     uint32_t ring_cap; /* 0 or a power of two */
     uint32_t ring_first;
@@ -68,8 +75,39 @@ struct oribi__topics {
     struct oribi__topics_ahead *ahead; /* few, and for a moment */
     uint32_t ahead_count;
     uint32_t ahead_cap;
+    struct oribi__topic *pending_first; /* topics with pending messages; the first has its turn next */
+    struct oribi__topic *pending_last;
+    uint32_t pending_count; /* messages */
+    size_t pending_bytes;   /* of these */
+    uint32_t left;          /* deliveries of this turn */
+    uint32_t delivering;    /* functions that deliver now */
     struct oribi__topics_totals totals;
 };
+
+/* Which of the subscriber's subscriptions is that to the topic; subscriber->count: none. */
+uint32_t oribi__subscriber_index_of(const struct oribi__subscriber *subscriber, const struct oribi__topic *topic);
+struct oribi__subscription oribi__subscriber_at(const struct oribi__subscriber *subscriber, uint32_t i);
+
+/* The subscriber at `from` takes the place `to`, which is vacant; two change places. */
+void oribi__topic_move_place(struct oribi__topic *topic, uint32_t from, uint32_t to);
+void oribi__topic_swap_places(struct oribi__topic *topic, uint32_t a, uint32_t b);
+
+/* ---- deliveries (topics_delivery.c) ---- */
+
+/* The place is vacant: subscribers to which as much is to be delivered move up. Gives the place that is vacant then, to
+ * which nothing is to be delivered. */
+uint32_t oribi__topic_move_up(struct oribi__topic *topic, uint32_t hole);
+
+/* Delivers the oldest messages until this one may be pending, too. */
+void oribi__topics_make_room(struct oribi__topics *topics, const struct oribi__message *message);
+
+/* Delivers a message to all who have subscribed to the topic, which is pinned: at once or later. Gives how many they
+ * are. */
+int64_t oribi__topics_deliver(struct oribi__topics *topics, struct oribi__topic *topic, struct oribi__message *message);
+
+/* Delivers all that is pending in the topic, which is pinned; for the subscriber alone: false, where it has ended. */
+void oribi__topic_finish(struct oribi__topics *topics, struct oribi__topic *topic);
+bool oribi__topic_hurry(struct oribi__topics *topics, struct oribi__topic *topic, struct oribi__subscriber *subscriber);
 
 /* Is the subscriber at a position of the topic that is yet to come here? Then it gets the messages behind that alone
  * (topics_ahead.c). */

@@ -475,8 +475,10 @@ static void look(void *self)
         oribi__websocket_finish(socket, ORIBI_WEBSOCKET_CODE_ABNORMAL);
         return;
     }
-    if (socket->life == ORIBI__WEBSOCKET_OPEN && now >= end_deadline(socket))
+    if (socket->life == ORIBI__WEBSOCKET_OPEN && now >= end_deadline(socket)) {
+        oribi__topics_hurry(socket->frontend->topics, &socket->subscriber);
         oribi__websocket_close_with(socket, work->drain_code, oribi_slice(NULL, 0));
+    }
     if (socket->life == ORIBI__WEBSOCKET_OPEN && is_slow(socket)) {
         oribi__websocket_say(socket, "a message comes too slowly (body_timeout, body_rate_min)",
                              ORIBI_WEBSOCKET_CODE_POLICY);

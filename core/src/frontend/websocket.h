@@ -46,7 +46,7 @@ struct oribi__websockets {
     struct oribi_buf record;           /* that goes out with a call, until its head is written */
     struct oribi_buf marks;            /* of its channels, until the record is written */
     char *scratch;                     /* bytes of a client */
-    struct oribi__message *wrapped_of; /* of the last delivery to sockets with ids; until the turn ends */
+    struct oribi__message *wrapped_of; /* that a socket with ids has missed; until the turn ends */
     struct oribi__message *wrapped;    /* as they get it */
     uint64_t random;
 };

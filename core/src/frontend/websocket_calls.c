@@ -56,6 +56,7 @@ static void take_actions(struct oribi__websocket *socket, struct oribi_slice tex
                 oribi__websocket_close_with(socket, ORIBI_WEBSOCKET_CODE_INTERNAL, ORIBI_SLICE("no memory"));
             break;
         case ORIBI_SOCKET_DO_CLOSE:
+            oribi__topics_hurry(socket->frontend->topics, &socket->subscriber);
             oribi__websocket_close_with(socket, action.code, action.data);
             break;
         case ORIBI_SOCKET_SUBSCRIBE:

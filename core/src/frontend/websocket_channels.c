@@ -89,10 +89,15 @@ void oribi__websockets_forget_wrapped(struct oribi__websockets *sockets)
     sockets->wrapped = sockets->wrapped_of = NULL;
 }
 
-/* Of the many sockets that get a message one makes it. NULL: out of memory. Borrowed. */
+/* Of the many sockets that get a message one makes it; while the message is pending it goes with it. NULL: out of
+ * memory. Borrowed. */
 static struct oribi__message *wrapped(struct oribi__websockets *sockets, const struct oribi__topic *topic,
                                       struct oribi__message *message)
 {
+    if (message->pending) {
+        message->form = message->form ? message->form : wrap(topic, message);
+        return message->form;
+    }
     if (sockets->wrapped && sockets->wrapped_of == message)
         return sockets->wrapped;
     oribi__websockets_forget_wrapped(sockets);
@@ -261,7 +266,8 @@ void oribi__websocket_subscribe_all(struct oribi__websocket *socket, struct orib
 
 /* --- publishing --- */
 
-/* The call has returned: a message that cannot be published ends the socket. */
+/* The call has returned: a message that cannot be published ends the socket. Of its own messages it gets each before
+ * whatever else the call does. */
 void oribi__websocket_publish(struct oribi__websocket *socket, const struct oribi_socket_action *action)
 {
     const struct oribi__publication publication = {.topic = action->channel,
@@ -270,8 +276,10 @@ void oribi__websocket_publish(struct oribi__websocket *socket, const struct orib
                                                    .binary = action->binary,
                                                    .now_ms = now_ms(socket)};
     int code = oribi__publish_from_call(socket->frontend, &publication);
-    if (code >= 0)
+    if (code >= 0) {
+        oribi__topics_hurry(socket->frontend->topics, &socket->subscriber);
         return;
+    }
     uint16_t close = code == ORIBI_EINVAL ? ORIBI_WEBSOCKET_CODE_INTERNAL : ORIBI_WEBSOCKET_CODE_TRY_LATER;
     oribi__websocket_say(
         socket, code == ORIBI_EINVAL ? "a worker's answer cannot be read" : "a message cannot be published", close);

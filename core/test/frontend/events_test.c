@@ -19,6 +19,8 @@ enum { EPOCH = 9 };
 
 static const struct oribi__history_rule rules[] = {{.prefix = "h:", .messages_max = 4, .age_max_ms = 60000}};
 
+static uint32_t deliveries_max; /* of a turn; 0: no maximum */
+
 static void begin(void)
 {
     fake_begin((struct fake_setup){0});
@@ -28,7 +30,10 @@ static void begin(void)
                                                 .history_memory_max = 1 << 30,
                                                 .subscriptions_max = 1000,
                                                 .epoch = EPOCH,
-                                                .seed = 1};
+                                                .seed = 1,
+                                                .deliveries_max = deliveries_max,
+                                                .pending_max = 100,
+                                                .pending_bytes_max = 1 << 20};
     oribi__topics_destroy(frontend->topics);
     frontend->topics = oribi__topics_create(&config);
     fake_options()->events_ping_ms = 15000;
@@ -479,6 +484,29 @@ static void test_a_drain_ends_one_after_another(void)
     fake_end();
 }
 
+static void test_a_drain_ends_behind_what_is_pending(void)
+{
+    static const struct oribi__publication publication = {.topic = ORIBI_SLICE("news"), .data = ORIBI_SLICE("x")};
+    int far;
+    int clients[4];
+    begin();
+    fake_options()->frontend_drain_ms = 0;
+    for (int i = 0; i < 4; i++) {
+        clients[i] = stream(&far, "- - news");
+        (void)fake_hears(clients[i]);
+    }
+    ok_eq(oribi__publish_from_call(fake_frontend(), &publication), 0);
+    ok(oribi__topics_is_pending(fake_frontend()->topics));
+    fake_drains();
+    fake_settle();
+    fake_passes_ms(1);
+    fake_settle();
+    ok_eq(ended_by(ORIBI_FRONTEND_EVENTS_DRAINED), 4);
+    for (int i = 0; i < 4; i++)
+        is_str(fake_hears(clients[i]), "9\r\ndata: x\n\n\r\n0\r\n\r\n");
+    fake_end();
+}
+
 static void test_a_client_that_shuts_its_sending_side_reads_on(void)
 {
     int far;
@@ -577,7 +605,7 @@ static void test_names_that_topics_do_not_take(void)
     fake_end();
 }
 
-int main(void)
+static void test_all(void)
 {
     test_events_without_a_history();
     test_a_stream_over_http2();
@@ -602,5 +630,13 @@ int main(void)
     test_http10_gets_no_chunks();
     test_names_that_topics_do_not_take();
     test_each_allocation_that_fails();
+}
+
+int main(void)
+{
+    test_all();
+    deliveries_max = 1;
+    test_all();
+    test_a_drain_ends_behind_what_is_pending();
     return done_testing();
 }

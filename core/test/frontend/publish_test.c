@@ -39,6 +39,9 @@ static struct server second;
 
 static const struct oribi_options options = {.subscriptions_max = 1000};
 
+static uint32_t deliveries_max; /* of a turn; 0: no maximum */
+static uint32_t pending_max = 1000;
+
 static struct oribi__topics *with_history(const struct oribi__topics_config *config)
 {
     static const struct oribi__history_rule rule = {.prefix = "h:", .messages_max = 1000, .age_max_ms = 1000 * 1000};
@@ -46,6 +49,8 @@ static struct oribi__topics *with_history(const struct oribi__topics_config *con
     more.rules = &rule;
     more.rule_count = 1;
     more.history_memory_max = 64 * 1024 * 1024;
+    more.deliveries_max = deliveries_max;
+    more.pending_max = pending_max;
     return oribi__topics_create(&more);
 }
 
@@ -93,6 +98,7 @@ static void turn(struct member *member)
     int n = oribi_loop_poll(frontend->reactor.loop, 0, events, ORIBI_LOOP_EVENTS_MAX);
     for (int i = 0; i < n; i++)
         events[i].watch->handler(frontend, events[i].watch);
+    oribi__publish_deliver(frontend);
     oribi__publish_turn(frontend);
 }
 
@@ -699,7 +705,41 @@ static void test_a_successor_of_a_server_that_does_not_answer(void)
     server_ends(&second, true);
 }
 
-int main(void)
+/* Pending messages bound how many are read: the rest lies in the sockets. */
+static void test_messages_wait_in_the_sockets_until_those_before_them_are_delivered(void)
+{
+    char text[8];
+    deliveries_max = 1;
+    pending_max = 8;
+    two_begin();
+    for (int i = 0; i < 64; i++) {
+        (void)snprintf(text, sizeof(text), "%d", i);
+        publish(i % 2 ? "n" : "h:a", text);
+    }
+    for (int i = 0; i < 8; i++) {
+        turn(&members[0]);
+        ok(oribi__topics_is_pending(members[0].frontend.topics));
+        ok(members[0].slot.publish_count <= 16);
+    }
+    settle();
+    ok_eq(members[0].slot.publish_count, 64);
+    for (int k = 0; k < 2; k++) {
+        const char *got = heard(&members[k]);
+        int last[2] = {-2, -1};
+        int count = 0;
+        for (; *got; got = strchr(got, ' ') + 1, count++) {
+            int number = (int)strtol(got, NULL, 10);
+            ok_eq(number, last[number % 2] + 2);
+            last[number % 2] = number;
+        }
+        ok_eq(count, 64);
+    }
+    all_end();
+    pending_max = 1000;
+}
+
+/* Beside the two that need an order of messages of several channels, or many messages a turn. */
+static void test_others(void)
 {
     test_all_frontends_hear_the_same_in_the_same_order();
     test_a_resume_finds_the_same_at_every_frontend();
@@ -712,15 +752,23 @@ int main(void)
     test_a_leader_that_dies_leaves_what_lies_in_the_inbox();
     test_a_follower_that_dies_finds_the_histories();
     test_a_follower_without_a_leader_begins_in_time();
-    test_one_that_takes_nothing_is_cut_off_and_asks_again();
     test_one_that_was_cut_off_tells_its_subscribers();
     test_long_messages_that_nobody_takes_are_few();
     test_a_full_inbox_is_an_error_of_a_followers_call();
-    test_a_successor_goes_on_where_the_predecessor_stood();
     test_a_successor_that_fails_gives_the_lead_back();
     test_a_successor_that_is_killed_leads_again();
     test_a_predecessor_that_is_killed_follows_again();
     test_a_successor_of_a_leader_that_hangs();
     test_a_successor_of_a_server_that_does_not_answer();
+}
+
+int main(void)
+{
+    test_one_that_takes_nothing_is_cut_off_and_asks_again();
+    test_a_successor_goes_on_where_the_predecessor_stood();
+    test_others();
+    deliveries_max = 1;
+    test_others();
+    test_messages_wait_in_the_sockets_until_those_before_them_are_delivered();
     return done_testing();
 }

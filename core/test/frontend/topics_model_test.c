@@ -1,5 +1,5 @@
 /* Topics beside a naive model that keeps all that was ever published: random histories of subscriptions, messages,
- * ages, deliveries that end subscribers, and successors. */
+ * ages, deliveries in slices of each size, deliveries that end subscribers, and successors. */
 #include "frontend/topics_private.h"
 
 #include "oribi/base/mem.h"
@@ -75,6 +75,38 @@ static void hear_by_model(struct oribi__subscriber *self, const struct oribi__to
         leave_all(who);
 }
 
+static uint32_t pendings;
+
+/* Nothing is pending: everybody has everything. */
+static void expect_all_heard(void)
+{
+    for (int k = 0; k < MODEL_TOPICS; k++)
+        for (int i = 0; i < PEOPLE; i++)
+            broken += models[k].in[i] && models[k].heard_count[i] != models[k].count;
+}
+
+static void model_turn(void)
+{
+    oribi__topics_turn(topics);
+    if (!oribi__topics_is_pending(topics))
+        expect_all_heard();
+}
+
+/* First it gets what is pending for it. */
+static void model_unsubscribe(struct model *model, int who)
+{
+    oribi__unsubscribe(topics, &people[who].subscriber, text_of(model->name));
+    broken += model->in[who] && model->heard_count[who] != model->count;
+    model->in[who] = false;
+}
+
+static void model_hurry(int who)
+{
+    oribi__topics_hurry(topics, &people[who].subscriber);
+    for (int i = 0; i < MODEL_TOPICS; i++)
+        broken += models[i].in[who] && models[i].heard_count[who] != models[i].count;
+}
+
 static void model_publish(struct model *model, int64_t now_ms)
 {
     if (model->count == LOG_MAX)
@@ -85,6 +117,9 @@ static void model_publish(struct model *model, int64_t now_ms)
                                              .data = oribi_slice((char *)&number, sizeof(number)),
                                              .binary = true,
                                              .now_ms = now_ms};
+    if (random_below(4) == 0) /* the publication's own room ends nobody then */
+        oribi__topics_finish(topics);
+    oribi__topics_make_room(topics, &(struct oribi__message){.data_len = sizeof(number)});
     int64_t want = 0;
     for (int i = 0; i < PEOPLE; i++)
         want += model->in[i];
@@ -94,9 +129,9 @@ static void model_publish(struct model *model, int64_t now_ms)
     if (count != want || position.epoch != model->at[model->count - 1].epoch ||
         position.offset != model->at[model->count - 1].offset)
         broken++;
-    for (int i = 0; i < PEOPLE; i++)
-        if (model->in[i] && model->heard_count[i] != model->count)
-            broken++;
+    pendings += oribi__topics_is_pending(topics);
+    if (!oribi__topics_is_pending(topics))
+        expect_all_heard();
 }
 
 /* How many messages had been published where this position was the last one; count + 1: it is none of the topic's. */
@@ -166,7 +201,10 @@ static void run_model(uint32_t seed, size_t memory_max)
                                           .history_memory_max = memory_max,
                                           .subscriptions_max = 1000,
                                           .epoch = 100,
-                                          .seed = seed};
+                                          .seed = seed,
+                                          .deliveries_max = seed % 5 * (seed % 5),
+                                          .pending_max = 1 + seed % 50,
+                                          .pending_bytes_max = seed % 7 ? 1 << 20 : 1000};
     int64_t now_ms = 0;
     random_state = seed;
     memset(models, 0, sizeof(models));
@@ -184,11 +222,12 @@ static void run_model(uint32_t seed, size_t memory_max)
             model_publish(model, now_ms);
         } else if (choice < 75) {
             model_subscribe(model, who);
-        } else if (choice < 85) {
-            oribi__unsubscribe(topics, &people[who].subscriber, text_of(model->name));
-            model->in[who] = false;
-        } else if (choice < 90) {
+        } else if (choice < 82) {
+            model_unsubscribe(model, who);
+        } else if (choice < 86) {
             leave_all(who);
+        } else if (choice < 88) {
+            model_hurry(who);
         } else if (choice < 99) {
             now_ms += random_below(300);
             if (oribi__topics_due(topics) <= now_ms)
@@ -197,6 +236,8 @@ static void run_model(uint32_t seed, size_t memory_max)
             config.epoch++;
             model_replace(&config, now_ms);
         }
+        if (random_below(2))
+            model_turn();
         struct oribi__topics_totals totals;
         oribi__topics_count(topics, &totals);
         broken += totals.history_bytes > memory_max;
@@ -213,6 +254,7 @@ static void test_random_histories_are_those_of_a_model(void)
     for (uint32_t seed = 1; seed <= 60; seed++)
         run_model(seed, seed % 3 == 0 ? 1500 : seed % 3 == 1 ? 8000 : 1 << 20);
     ok_eq(broken, 0);
+    ok_named(pendings > 1000, "%u messages were pending", pendings);
     ok_named(wholes > 1000 && resets > 1000, "%u resumes with something missed, %u resets", wholes, resets);
     ok_eq(oribi_mem_blocks(), blocks);
 }

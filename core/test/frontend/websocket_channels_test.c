@@ -17,6 +17,7 @@ enum { EPOCH = 9, PENDING_MAX = 100 * 1000 };
 
 static const struct oribi__history_rule rules[] = {{.prefix = "h:", .messages_max = 4, .age_max_ms = 60000}};
 static int far;
+static uint32_t deliveries_max; /* of a turn; 0: no maximum */
 
 static void begin(uint32_t subscriptions_max)
 {
@@ -25,7 +26,10 @@ static void begin(uint32_t subscriptions_max)
                                                 .history_memory_max = 1 << 30,
                                                 .subscriptions_max = subscriptions_max,
                                                 .epoch = EPOCH,
-                                                .seed = 1};
+                                                .seed = 1,
+                                                .deliveries_max = deliveries_max,
+                                                .pending_max = 100,
+                                                .pending_bytes_max = 1 << 20};
     fake_begin((struct fake_setup){0});
     oribi__topics_destroy(fake_frontend()->topics);
     fake_frontend()->topics = oribi__topics_create(&config);
@@ -190,6 +194,140 @@ static void test_ids_of_a_channel_without_a_history(void)
     HEARS(one, true, "{\"channel\":\"a\"}", "{\"channel\":\"a\",\"data\":\"x\"}");
     HEARS(two, true, "{\"channel\":\"a\"}", "{\"channel\":\"a\",\"data\":\"x\"}");
     ok(fake_frontend()->websockets->wrapped == NULL);
+    fake_end();
+}
+
+/* --- deliveries in slices --- */
+
+enum { MANY = 12 };
+
+static int clients[MANY];
+
+/* Many sockets of one channel; a turn delivers to one. */
+static void begin_many(uint16_t wants)
+{
+    deliveries_max = 1;
+    begin(1000);
+    for (int i = 0; i < MANY; i++) {
+        clients[i] = open_to("a", "", wants);
+        (void)fake_hears(clients[i]);
+    }
+}
+
+/* Publishes without a turn behind it. */
+static void begin_to_publish(const char *data)
+{
+    const struct oribi__publication publication = {.topic = ORIBI_SLICE("a"), .data = {data, strlen(data)}};
+    ok_eq(oribi__publish_from_call(fake_frontend(), &publication), 0);
+    ok(oribi__topics_is_pending(fake_frontend()->topics));
+}
+
+static void test_a_request_is_answered_between_two_slices(void)
+{
+    begin_many(0);
+    int neighbour = fake_h1();
+    fake_says(neighbour, "GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    begin_to_publish("x");
+    for (int i = 0; i < 4 && !fake_waiting(); i++)
+        fake_turn();
+    if (fake_waiting())
+        far = fake_take(0);
+    ok(strstr(fake_asked(far), "GET / HTTP/1.1") != NULL);
+    fake_answers(far, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+    fake_turn();
+    fake_turn();
+    ok(strstr(fake_hears(neighbour), "HTTP/1.1 200 OK") != NULL);
+    ok(oribi__topics_is_pending(fake_frontend()->topics));
+    ok_eq(fake_wait_ms(), 0);
+    fake_settle();
+    ok(!oribi__topics_is_pending(fake_frontend()->topics));
+    ok(fake_wait_ms() != 0);
+    for (int i = 0; i < MANY; i++)
+        HEARS(clients[i], false, "x");
+    fake_end();
+}
+
+static void test_own_messages_come_before_what_the_call_does_next(void)
+{
+    const struct oribi_socket_action actions[] = {
+        {.type = ORIBI_SOCKET_PUBLISH, .channel = ORIBI_SLICE("a"), .data = ORIBI_SLICE("1")},
+        {.type = ORIBI_SOCKET_SEND_TEXT, .data = ORIBI_SLICE("sent")},
+        {.type = ORIBI_SOCKET_PUBLISH, .channel = ORIBI_SLICE("a"), .data = ORIBI_SLICE("2")},
+        {.type = ORIBI_SOCKET_UNSUBSCRIBE, .channel = ORIBI_SLICE("a")},
+        {.type = ORIBI_SOCKET_PUBLISH, .channel = ORIBI_SLICE("a"), .data = ORIBI_SLICE("3")},
+        {.type = ORIBI_SOCKET_SEND_TEXT, .data = ORIBI_SLICE("end")},
+    };
+    for (int who = 0; who < MANY; who++) {
+        begin_many(0);
+        begin_to_publish("0");
+        acts(clients[who], actions, sizeof(actions) / sizeof(actions[0]));
+        for (int i = 0; i < MANY; i++)
+            if (i == who)
+                HEARS(clients[i], false, "0", "1", "sent", "2", "end");
+            else
+                HEARS(clients[i], false, "0", "1", "2", "3");
+        fake_end();
+    }
+}
+
+static void test_a_call_closes_behind_what_was_published(void)
+{
+    const struct oribi_socket_action actions[] = {
+        {.type = ORIBI_SOCKET_PUBLISH, .channel = ORIBI_SLICE("a"), .data = ORIBI_SLICE("1")},
+        {.type = ORIBI_SOCKET_DO_CLOSE, .code = 1000},
+    };
+    begin_many(0);
+    acts(clients[0], actions, sizeof(actions) / sizeof(actions[0]));
+    ok(fake_is(fake_hears(clients[0]),
+               "\x81\x01"
+               "1\x88\x02\x03\xe8",
+               7));
+    HEARS(clients[MANY - 1], false, "1");
+    fake_end();
+}
+
+static void test_a_drain_closes_behind_what_is_pending(void)
+{
+    begin_many(0);
+    fake_options()->frontend_drain_ms = 0;
+    begin_to_publish("1");
+    fake_drains();
+    fake_settle();
+    for (int i = 0; i < MANY; i++)
+        ok(fake_is(fake_hears(clients[i]),
+                   "\x81\x01"
+                   "1\x88\x02\x03\xf4",
+                   7));
+    fake_end();
+}
+
+/* All wait for one copy of the message, however many slices it takes. */
+static void test_a_form_with_an_id_is_made_once(void)
+{
+    begin_many(ORIBI_SOCKET_WITH_IDS);
+    for (int i = 0; i < MANY; i++)
+        fake_silent(clients[i], true);
+    fake_options()->websocket_pending_max = 1 << 24;
+    while (!only()->work || only()->work->wait_count == 0)
+        publish_size("a", 50000);
+    const struct oribi__message *message = NULL;
+    uint32_t others = 0;
+    publish("a", "last");
+    for (int k = 0; k < ORIBI__WEBSOCKETS_CLOSED; k++)
+        for (struct oribi__websocket *socket = fake_frontend()->websockets->lists[k].first; socket;
+             socket = socket->next) {
+            const struct oribi__websocket_work *work = socket->work;
+            if (!work || work->wait_count == 0)
+                continue;
+            const struct oribi__message *last = work->waits[work->wait_first + work->wait_count - 1].message;
+            others += message && message != last;
+            message = last;
+        }
+    ok(message && strstr(oribi__message_data(message).p, "last") != NULL);
+    ok_eq(others, 0);
+    for (int i = 0; i < MANY; i++)
+        fake_silent(clients[i], false);
+    fake_settle();
     fake_end();
 }
 
@@ -451,7 +589,7 @@ static void test_each_allocation_that_fails(void)
     fail_at = 0;
 }
 
-int main(void)
+static void test_all(void)
 {
     test_messages_without_ids();
     test_messages_with_ids();
@@ -465,5 +603,17 @@ int main(void)
     test_records_with_lists_that_are_none();
     test_publications_that_are_refused();
     test_each_allocation_that_fails();
+}
+
+int main(void)
+{
+    test_all();
+    deliveries_max = 1;
+    test_all();
+    test_a_request_is_answered_between_two_slices();
+    test_own_messages_come_before_what_the_call_does_next();
+    test_a_call_closes_behind_what_was_published();
+    test_a_drain_closes_behind_what_is_pending();
+    test_a_form_with_an_id_is_made_once();
     return done_testing();
 }
