@@ -16,7 +16,7 @@ enum socket_opcode { SOCKET_TEXT = 1, SOCKET_CLOSE = 8, SOCKET_PING = 9, SOCKET_
 enum {
     SOCKET_READ_BYTES = 256 * 1024,
     SOCKET_CLIENTS_OF_ADDRESS = 10000, /* ports that one address may use */
-    SOCKET_FRAME_MAX = 125,            /* bytes that are sent in a frame */
+    SOCKET_FRAME_MAX = 1024,           /* bytes that are sent in a frame */
 };
 
 struct socket_client {
@@ -135,11 +135,16 @@ HTTP_CLIENT_FN bool socket_begin(struct socket_client *client, uint32_t number, 
 /* A frame with a mask of zeros. False: the connection is broken, or does not take it. */
 HTTP_CLIENT_FN bool socket_send(struct socket_client *client, enum socket_opcode opcode, const char *text, size_t n)
 {
-    char frame[6 + SOCKET_FRAME_MAX] = {(char)(0x80 | opcode), (char)(0x80 | n)};
+    char frame[8 + SOCKET_FRAME_MAX] = {(char)(0x80 | opcode), (char)(0x80 | (n < 126 ? n : 126))};
+    size_t head = n < 126 ? 6 : 8;
     if (n > SOCKET_FRAME_MAX)
         return false;
-    memcpy(frame + 6, text, n);
-    return send(client->fd, frame, n + 6, MSG_NOSIGNAL) == (ssize_t)(n + 6);
+    if (head == 8) {
+        frame[2] = (char)(n >> 8);
+        frame[3] = (char)n;
+    }
+    memcpy(frame + head, text, n);
+    return send(client->fd, frame, head + n, MSG_NOSIGNAL) == (ssize_t)(head + n);
 }
 
 static void socket_end(struct socket_client *client, const struct socket_hooks *hooks)

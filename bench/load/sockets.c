@@ -1,16 +1,17 @@
 /* WebSockets of one process: how fast they echo, how long a message to all of them takes, or just many of them.
  *
- *     sockets ADDRESS:PORT -m echo   [-p PATH] [-n SOCKETS] [-d SECONDS] [-w WARM_UP_S] [-b BYTES]
+ *     sockets ADDRESS:PORT -m echo   [-p PATH] [-n SOCKETS] [-d SECONDS] [-w WARM_UP_S] [-b BYTES] [-c]
  *     sockets ADDRESS:PORT -m fanout [-p PATH] [-n SOCKETS] [-P PUBLISH_PATH] [-r RATE] [-d SECONDS] [-b BYTES]
  *     sockets ADDRESS:PORT -m idle   [-p PATH] [-n SOCKETS]
  *     sockets PORT         -m bare   [-n SOCKETS] [-r RATE] [-b BYTES]
  *
- * All but bare say "open" when all sockets are. echo: each socket sends a message when it has the last one back.
- * fanout: `POST PUBLISH_PATH` RATE times a second, or a message of the first socket's ("-"), or nothing, since messages
- * come by themselves (""); each socket gets it, and the time counts from then. idle: says "ready" and stays until its
- * input ends. bare: the reference of fanout, a server that does nothing but write: SOCKETS handshakes, then a frame of
- * BYTES to each of them with write(2), RATE times a second; ends with its input. One line of JSON: messages (or
- * deliveries), errors, seconds, times in ms. */
+ * All but bare say "open" when all sockets are, bare says "listening" when it does. echo: each socket sends a message
+ * when it has the last one back; -c: in the words of Action Cable, to the channel Echo and its action echo. fanout:
+ * `POST PUBLISH_PATH` RATE times a second, or a message of the first socket's ("-"), or nothing, since messages come by
+ * themselves (""); each socket gets it, and the time counts from then. idle: says "ready" and stays until its input
+ * ends. bare: the reference of fanout, a server that does nothing but write: SOCKETS handshakes, then a frame of BYTES
+ * to each of them with write(2), RATE times a second; ends with its input. One line of JSON: messages (or deliveries),
+ * errors, seconds, times in ms. */
 #define _GNU_SOURCE
 #include "socket_client.h"
 
@@ -35,6 +36,7 @@ static struct {
     double warm_s;
     double rate;
     uint32_t bytes;
+    bool cable;
 } setup = {.mode = "echo",
            .path = "/echo",
            .publish = "/publish?channel=a",
@@ -46,6 +48,10 @@ static struct {
 
 static struct member *members;
 static char text[BYTES_MAX];
+static char said[BYTES_MAX]; /* a message, as it is sent and comes back: `text`, or that in the words of Action Cable */
+static char back[BYTES_MAX];
+static size_t said_len;
+static size_t back_len;
 static uint32_t open_count;
 static uint64_t errors;
 static uint64_t messages;
@@ -62,19 +68,57 @@ static void note(double ms)
 static void say(struct member *m)
 {
     m->sent_s = http_now_s();
-    if (!socket_send(&m->client, SOCKET_TEXT, text, setup.bytes))
+    if (!socket_send(&m->client, SOCKET_TEXT, said, said_len))
         errors++;
+}
+
+/* --- Action Cable --- */
+
+#define CABLE_ID "\"identifier\":\"{\\\"channel\\\":\\\"Echo\\\"}\""
+
+static void make_texts(void)
+{
+    memset(text, 'x', sizeof(text));
+    const char *before = setup.cable ? "{\"command\":\"message\"," CABLE_ID
+                                       ",\"data\":\"{\\\"action\\\":\\\"echo\\\",\\\"text\\\":\\\""
+                                     : "";
+    const char *behind = setup.cable ? "\\\"}\"}" : "";
+    said_len = (size_t)snprintf(said, sizeof(said), "%s%.*s%s", before, (int)setup.bytes, text, behind);
+    before = setup.cable ? "{" CABLE_ID ",\"message\":{\"text\":\"" : "";
+    behind = setup.cable ? "\"}}" : "";
+    back_len = (size_t)snprintf(back, sizeof(back), "%s%.*s%s", before, (int)setup.bytes, text, behind);
+    if (said_len >= sizeof(said) || back_len >= sizeof(back))
+        socket_die("a message that is too long");
+}
+
+static bool begins_with(const char *p, const char *wanted)
+{
+    return strncmp(p, wanted, strlen(wanted)) == 0;
+}
+
+/* True for what is no message of the channel. A socket is open when its subscription is. */
+static bool is_of_cable(struct member *m, const char *p)
+{
+    static const char subscribe[] = "{\"command\":\"subscribe\"," CABLE_ID "}";
+    if (begins_with(p, "{\"type\":\"welcome\"") &&
+        !socket_send(&m->client, SOCKET_TEXT, subscribe, sizeof(subscribe) - 1))
+        errors++;
+    if (begins_with(p, "{" CABLE_ID ",\"type\":\"confirm_subscription\""))
+        open_count++;
+    return begins_with(p, "{\"type\":") || begins_with(p, "{" CABLE_ID ",\"type\":");
 }
 
 static void on_opened(struct socket_client *client)
 {
-    open_count++;
+    open_count += !setup.cable;
 }
 
 static void on_message(struct socket_client *client, char *p, size_t n)
 {
     struct member *m = (struct member *)client;
     double now = http_now_s();
+    if (setup.cable && is_of_cable(m, p))
+        return;
     if (strcmp(setup.mode, "fanout") == 0) {
         uint32_t number = (uint32_t)strtoul(p, &p, 10);
         errors += number != m->got + 1 && m->got;
@@ -84,7 +128,7 @@ static void on_message(struct socket_client *client, char *p, size_t n)
             note((now - strtod(p, NULL)) * 1e3);
         return;
     }
-    if (n != setup.bytes || memcmp(p, text, n) != 0)
+    if (n != back_len || memcmp(p, back, n) != 0)
         errors++;
     if (counting) {
         messages++;
@@ -244,6 +288,8 @@ static void bare(const char *port)
     (void)setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
     if (bind(listener, (struct sockaddr *)&at, sizeof(at)) < 0 || listen(listener, 4096) < 0)
         socket_die("listen");
+    printf("listening\n");
+    fflush(stdout);
     for (uint32_t i = 0; i < setup.sockets; i++) {
         fds[i] = accept_bare(listener);
         (void)setsockopt(fds[i], IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
@@ -286,14 +332,14 @@ static void report(double seconds)
 static void usage(void)
 {
     fprintf(stderr, "usage: sockets ADDRESS:PORT -m echo|fanout|idle|bare [-p PATH] [-P PUBLISH_PATH] [-n SOCKETS] "
-                    "[-r RATE] [-d SECONDS] [-w WARM_UP_S] [-b BYTES]\n");
+                    "[-r RATE] [-d SECONDS] [-w WARM_UP_S] [-b BYTES] [-c]\n");
     exit(2);
 }
 
 static void read_arguments(int argc, char **argv)
 {
     int option;
-    while ((option = getopt(argc, argv, "m:p:P:n:d:w:r:b:")) != -1) {
+    while ((option = getopt(argc, argv, "m:p:P:n:d:w:r:b:c")) != -1) {
         switch (option) {
         case 'm':
             setup.mode = optarg;
@@ -319,12 +365,14 @@ static void read_arguments(int argc, char **argv)
         case 'b':
             setup.bytes = (uint32_t)strtoul(optarg, NULL, 10);
             break;
+        case 'c':
+            setup.cable = true;
+            break;
         default:
             usage();
         }
     }
-    if (optind != argc - 1 || setup.sockets == 0 || setup.rate <= 0 || setup.bytes < 40 ||
-        setup.bytes > SOCKET_FRAME_MAX)
+    if (optind != argc - 1 || setup.sockets == 0 || setup.rate <= 0 || setup.bytes < 40 || setup.bytes > BYTES_MAX / 2)
         usage();
     if (strcmp(setup.mode, "bare") != 0 && !http_address_parse(&socket_server, argv[optind]))
         usage();
@@ -343,7 +391,7 @@ int main(int argc, char **argv)
     socket_epoll = epoll_create1(EPOLL_CLOEXEC);
     members = calloc(setup.sockets, sizeof(*members));
     times_ms = calloc(TIMES_MAX, sizeof(*times_ms));
-    memset(text, 'x', sizeof(text));
+    make_texts();
     open_all();
     if (strcmp(setup.mode, "idle") == 0) {
         stay();

@@ -18,6 +18,7 @@ module Chat
     when "count" then ws.send((ws.state["n"] = ws.state.fetch("n", 0) + 1).to_s)
     when "pid" then ws.send(Process.pid.to_s)
     when "id" then ws.send(ws.id)
+    when "objects" then ws.send(GC.stat(:total_allocated_objects).to_s)
     when "die" then raise "said to die"
     when "exit" then exit(3)
     when "kill" then Process.kill(:KILL, Process.pid)

@@ -17,7 +17,7 @@ module E2E
       frontend_attacks frontend_balancers frontend_clients frontend_counts frontend_deaths frontend_disk frontend_ends
       frontend_files
       acme frontend_lent frontend_local frontend_storage frontend_use tls chaos fleet fleet_kubernetes websocket
-      websocket_h2 channels drivers events publish transports cut socket_clients socket_oddities
+      websocket_h2 websocket_counts channels drivers events publish transports cut socket_clients socket_oddities
       websocket_development chat
     ],
     "other commands of oribi-psgi, packages, documents, frameworks, proxies with the client's address" => %w[

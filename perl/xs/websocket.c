@@ -113,6 +113,40 @@ XS_INTERNAL(psgi_xs_act)
     XSRETURN_EMPTY;
 }
 
+static bool is_ascii(const char *p, STRLEN n)
+{
+    uint64_t high = 0;
+    for (; n >= sizeof(high); p += sizeof(high), n -= sizeof(high)) {
+        uint64_t word;
+        memcpy(&word, p, sizeof(word));
+        high |= word;
+    }
+    for (; n > 0; p++, n--)
+        high |= (uint8_t)*p;
+    return !(high & 0x8080808080808080u);
+}
+
+/* Oribi::WebSocket::send($socket, $data, %how). A text whose bytes are what is sent is not copied; Perl code has the
+ * rest. */
+XS_INTERNAL(psgi_xs_send);
+XS_INTERNAL(psgi_xs_send)
+{
+    dXSARGS;
+    SV *data = items == 2 ? ST(1) : NULL;
+    bool plain = data && SvPOK(data) && !SvROK(data) && !SvGMAGICAL(data);
+    if (!plain || (!SvUTF8(data) && !is_ascii(SvPVX(data), SvCUR(data)))) {
+        PUSHMARK(SP - items);
+        call_pv("Oribi::WebSocket::_send_converted", G_VOID | G_DISCARD);
+        XSRETURN_EMPTY;
+    }
+    struct psgi_worker *w = live(aTHX_ ST(0));
+    char error[ORIBI_ERROR_TEXT_CAP];
+    const struct oribi_socket_action action = {.type = ORIBI_SOCKET_SEND_TEXT,
+                                               .data = oribi_slice(SvPVX(data), SvCUR(data))};
+    check(aTHX_ oribi_socket_act(w->req, &action, error), error);
+    XSRETURN_EMPTY;
+}
+
 /* Oribi::WebSocket::_act_on_channel($socket, $type, $channel, $event, $data, $binary) */
 XS_INTERNAL(psgi_xs_act_on_channel);
 XS_INTERNAL(psgi_xs_act_on_channel)
@@ -133,6 +167,70 @@ XS_INTERNAL(psgi_xs_act_on_channel)
     XSRETURN_EMPTY;
 }
 
+/* The method of a package that is there as it stands; NULL: Perl code is to look. */
+static CV *message_method(pTHX_ struct oribi_slice handler)
+{
+    HV *stash = gv_stashpvn(handler.p, handler.n, 0);
+    GV *gv = stash ? gv_fetchmeth_pvn(stash, "on_message", sizeof("on_message") - 1, 0, 0) : NULL;
+    CV *method = gv && isGV(gv) ? GvCV(gv) : NULL;
+    return method && (CvROOT(method) || CvXSUB(method)) ? method : NULL;
+}
+
+/* False: it has died. */
+static bool call_back(pTHX_ struct psgi_worker *w, SV *sub, I32 flags)
+{
+    call_sv(sub, flags | G_EVAL);
+    psgi_leave_child(aTHX_ w);
+    return !SvTRUE(ERRSV);
+}
+
+static bool call_message(pTHX_ struct psgi_worker *w, CV *method, struct oribi_slice handler, SV *object, SV *message,
+                         bool binary)
+{
+    dSP;
+    PUSHMARK(SP);
+    EXTEND(SP, 4);
+    mPUSHs(bytes(aTHX_ handler));
+    PUSHs(object);
+    PUSHs(message);
+    PUSHs(boolSV(binary));
+    PUTBACK;
+    errno = 0; /* as for any call */
+    if (!call_back(aTHX_ w, (SV *)method, G_VOID | G_DISCARD))
+        return false;
+    if (!hv_exists((HV *)SvRV(object), "state", 5))
+        return true;
+    SPAGAIN;
+    PUSHMARK(SP);
+    XPUSHs(object);
+    PUTBACK;
+    return call_back(aTHX_ w, (SV *)get_cv("Oribi::WebSocket::_keep_state", 0), G_VOID | G_DISCARD);
+}
+
+/* All but messages of a handler that is easily found. */
+static bool call_any(pTHX_ struct psgi_worker *w, const struct oribi_socket_record *record, SV *object, SV *message,
+                     bool *known)
+{
+    char event[] = {(char)record->event, '\0'};
+    dSP;
+    PUSHMARK(SP);
+    EXTEND(SP, 5);
+    PUSHs(object);
+    mPUSHs(bytes(aTHX_ record->handler));
+    mPUSHs(newSVpv(event, 0));
+    PUSHs(message);
+    mPUSHu(record->code);
+    PUTBACK;
+    errno = 0;
+    bool good = call_back(aTHX_ w, (SV *)get_cv("Oribi::WebSocket::_serve", 0), G_SCALAR);
+    SPAGAIN;
+    SV *result = POPs;
+    *known = SvTRUE(result);
+    PUTBACK;
+    return good;
+}
+
+/* The object has the record's text, of which Perl code makes the values that are asked for. */
 bool psgi_websocket_call(pTHX_ struct psgi_worker *w, bool *known)
 {
     struct oribi_socket_record record;
@@ -143,38 +241,24 @@ bool psgi_websocket_call(pTHX_ struct psgi_worker *w, bool *known)
         psgi_call_ended(w);
         return true;
     }
+    const char *text = w->req->client->websocket.p;
     SV *object = sv_2mortal(bound_object(aTHX_ w, "Oribi::WebSocket"));
-    HV *hash = (HV *)SvRV(object);
-    char event[] = {(char)record.event, '\0'};
-    (void)hv_stores(hash, "id", bytes(aTHX_ record.id));
-    (void)hv_stores(hash, "protocol", record.protocol.n ? bytes(aTHX_ record.protocol) : newSV(0));
-    (void)hv_stores(hash, "saved", bytes(aTHX_ record.state));
-    (void)hv_stores(hash, "kept", bytes(aTHX_ record.kept));
-    SV *message = bytes(aTHX_ data);
-    if (record.event != ORIBI_SOCKET_BINARY)
+    (void)hv_stores((HV *)SvRV(object), "record",
+                    bytes(aTHX_ oribi_slice(text, (size_t)(record.kept.p + record.kept.n - text))));
+    bool binary = record.event == ORIBI_SOCKET_BINARY;
+    SV *message = sv_2mortal(bytes(aTHX_ data));
+    if (!binary)
         SvUTF8_on(message); /* the frontend has checked it */
-    dSP;
-    PUSHMARK(SP);
-    EXTEND(SP, 5);
-    PUSHs(object);
-    mPUSHs(bytes(aTHX_ record.handler));
-    mPUSHs(newSVpv(event, 0));
-    mPUSHs(message);
-    mPUSHu(record.code);
-    PUTBACK;
-    errno = 0; /* as for any call */
-    call_pv("Oribi::WebSocket::_serve", G_SCALAR | G_EVAL);
-    SPAGAIN;
-    SV *result = POPs;
-    *known = SvTRUE(result);
-    PUTBACK;
-    psgi_leave_child(aTHX_ w);
-    return !SvTRUE(ERRSV);
+    CV *method = binary || record.event == ORIBI_SOCKET_TEXT ? message_method(aTHX_ record.handler) : NULL;
+    if (method)
+        return call_message(aTHX_ w, method, record.handler, object, message, binary);
+    return call_any(aTHX_ w, &record, object, message, known);
 }
 
 void psgi_websocket_boot(pTHX)
 {
     newXS("Oribi::WebSocket::Handshake::_accept", psgi_xs_accept, __FILE__);
+    newXS("Oribi::WebSocket::send", psgi_xs_send, __FILE__);
     newXS("Oribi::WebSocket::_act", psgi_xs_act, __FILE__);
     newXS("Oribi::WebSocket::_act_on_channel", psgi_xs_act_on_channel, __FILE__);
 }

@@ -43,9 +43,23 @@ class WebSocketTest < BindingTest
   end
 
   def test_outside_of_a_call
-    socket = Oribi::WebSocket.new(Object.new, "id", "", "", "")
-    assert_equal [nil, {}, {}], [socket.protocol, socket.state, socket.env]
-    assert_raises(TypeError, NoMethodError, Oribi::Error) { socket.send("text") }
-    assert_match(/not valid UTF-8/, assert_raises(Oribi::Error) { socket.send("\xff".dup.force_encoding("UTF-8")) }.message)
+    socket = Oribi::WebSocket.new
+    assert_equal ["", nil, {}, {}], [socket.id, socket.protocol, socket.state, socket.env]
+    ["text", "bytes".b, :symbol, 1].each { |data| assert_match(/the call has ended/, assert_raises(Oribi::Error) { socket.send(data) }.message) }
+    assert_match(/not valid UTF-8/, assert_raises(Oribi::Error) { Oribi::WebSocket.utf8("\xff") }.message)
+    assert_raises(Oribi::Error) { socket.write("text") }
+    assert_raises(Oribi::Error) { socket.close }
+    assert_raises(Oribi::Error) { socket.publish("room", "text") }
+  end
+
+  def test_a_copy_has_what_the_socket_has
+    socket = Oribi::WebSocket.new
+    socket.state["n"] = 1
+    copy = socket.dup
+    assert_same socket.state, copy.state
+    assert_equal "", copy.id
+    copy.state = { "n" => 2 }
+    assert_equal({ "n" => 1 }, socket.state)
+    assert_raises(FrozenError) { socket.freeze.state = {} }
   end
 end

@@ -89,15 +89,15 @@ static bool take_channel_head(struct oribi_reactor *r, struct oribi_conn *c)
 {
     struct oribi_channel *channel = c->channel;
     c->state = ORIBI_CONN_HEAD;
-    ssize_t n = oribi_channel_head_read(c->buf, c->len, &channel->head);
+    ssize_t n = oribi_channel_head_len(c->buf, c->len);
     if (n == ORIBI_AGAIN)
         return false;
     channel->text.len = 0;
-    if (n < 0 || oribi_buf_try_append(&channel->text, c->buf, (size_t)n) < 0) {
+    if (n < 0 || oribi_buf_try_append(&channel->text, c->buf, (size_t)n) < 0 ||
+        oribi_channel_head_read(channel->text.p, (size_t)n, &channel->head) < 0) { /* its slices are in `text` */
         oribi__conn_close(r, c);
         return false;
     }
-    (void)oribi_channel_head_read(channel->text.p, (size_t)n, &channel->head); /* the same, its slices in `text` */
     channel->known = true;
     r->neighbour = true;
     c->proxy_tls = channel->head.tls;

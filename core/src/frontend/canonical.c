@@ -2,8 +2,8 @@
 #include "frontend/canonical.h"
 
 #include "oribi/base/error.h"
+#include "oribi/http/syntax.h"
 
-#include <stdio.h>
 #include <string.h>
 
 static char *put(char *at, const char *p, size_t n)
@@ -53,14 +53,16 @@ static char *put_field(char *at, const struct oribi_field *field)
 int oribi_canonical_framing(struct oribi_buf *dst, int64_t body_len, bool chunked)
 {
     char text[64];
-    int n = 0;
-    if (chunked)
-        n = snprintf(text, sizeof(text), "Transfer-Encoding: chunked\r\n\r\n");
-    else if (body_len >= 0)
-        n = snprintf(text, sizeof(text), "Content-Length: %lld\r\n\r\n", (long long)body_len);
-    else
-        return oribi_buf_try_append(dst, "\r\n", 2);
-    return oribi_buf_try_append(dst, text, (size_t)n);
+    char *at = text;
+    if (chunked) {
+        at = PUT(at, "Transfer-Encoding: chunked\r\n");
+    } else if (body_len >= 0) {
+        at = PUT(at, "Content-Length: ");
+        at += put_decimal(at, (uint64_t)body_len);
+        at = PUT(at, "\r\n");
+    }
+    at = PUT(at, "\r\n");
+    return oribi_buf_try_append(dst, text, (size_t)(at - text));
 }
 
 int oribi_canonical_head(struct oribi_buf *dst, const struct oribi_head *head, int64_t body_len, bool chunked)

@@ -263,11 +263,15 @@ static bool read_extensions(const uint8_t *p, size_t n, bool in_tls, struct orib
     return true;
 }
 
-ssize_t oribi_channel_head_read(const char *p, size_t n, struct oribi_channel_head *head)
+static size_t address_bytes(uint8_t family)
+{
+    return family == FAMILY_TCP4 ? BYTES_TCP4 : family == FAMILY_TCP6 ? BYTES_TCP6 : 0;
+}
+
+ssize_t oribi_channel_head_len(const char *p, size_t n)
 {
     const uint8_t *bytes = (const uint8_t *)p;
     size_t known = n < sizeof(signature) ? n : sizeof(signature);
-    memset(head, 0, sizeof(*head));
     if (memcmp(p, signature, known) != 0 || (n > 12 && bytes[12] != VERSION_PROXY))
         return ORIBI_EBAD;
     if (n > 13 && bytes[13] != FAMILY_UNSPEC && bytes[13] != FAMILY_TCP4 && bytes[13] != FAMILY_TCP6)
@@ -275,13 +279,21 @@ ssize_t oribi_channel_head_read(const char *p, size_t n, struct oribi_channel_he
     if (n < FIXED_BYTES)
         return ORIBI_AGAIN;
     size_t len = (size_t)number_at(bytes + 14, 2);
-    size_t addresses = bytes[13] == FAMILY_TCP4 ? BYTES_TCP4 : bytes[13] == FAMILY_TCP6 ? BYTES_TCP6 : 0;
-    if (FIXED_BYTES + len > ORIBI_CHANNEL_HEAD_BYTES_MAX || len < addresses)
+    if (FIXED_BYTES + len > ORIBI_CHANNEL_HEAD_BYTES_MAX || len < address_bytes(bytes[13]))
         return ORIBI_EBAD;
-    if (n < FIXED_BYTES + len)
-        return ORIBI_AGAIN;
+    return n < FIXED_BYTES + len ? ORIBI_AGAIN : (ssize_t)(FIXED_BYTES + len);
+}
+
+ssize_t oribi_channel_head_read(const char *p, size_t n, struct oribi_channel_head *head)
+{
+    const uint8_t *bytes = (const uint8_t *)p;
+    ssize_t len = oribi_channel_head_len(p, n);
+    memset(head, 0, sizeof(*head));
+    if (len < 0)
+        return len;
+    size_t before = FIXED_BYTES + address_bytes(bytes[13]);
     if (!read_addresses(bytes + FIXED_BYTES, bytes[13], head) ||
-        !read_extensions(bytes + FIXED_BYTES + addresses, len - addresses, false, head) || head->protocol == 0)
+        !read_extensions(bytes + before, (size_t)len - before, false, head) || head->protocol == 0)
         return ORIBI_EBAD;
-    return (ssize_t)(FIXED_BYTES + len);
+    return len;
 }

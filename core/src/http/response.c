@@ -12,6 +12,7 @@
 #include "oribi/http/date.h"
 #include "oribi/http/scan.h"
 #include "oribi/http/status.h"
+#include "oribi/http/syntax.h"
 
 #include <string.h>
 
@@ -53,14 +54,7 @@ static char *put(char *out, struct oribi_slice text)
 
 static char *put_number(char *out, uint64_t value)
 {
-    char digits[20];
-    size_t n = sizeof(digits);
-    do {
-        digits[--n] = (char)('0' + value % 10);
-        value /= 10;
-    } while (value);
-    memcpy(out, digits + n, sizeof(digits) - n);
-    return out + sizeof(digits) - n;
+    return out + put_decimal(out, value);
 }
 
 /* out has room for 13 + 2 bytes or the longest registered line, whichever is more: 64 is enough. */

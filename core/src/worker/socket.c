@@ -13,6 +13,8 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { SPARE_BYTES = 4096 }; /* of the buffer that stays for the thread's next call */
+
 struct oribi__socket_call {
     struct oribi_buf out;  /* a record, or actions */
     struct oribi_buf data; /* a message that came in a file */
@@ -21,23 +23,48 @@ struct oribi__socket_call {
     bool accepted;
 };
 
+/* The one of the thread's last call, if there was one. */
 static struct oribi__socket_call *call_of(struct oribi__exchange *exchange)
 {
+    if (exchange->websocket)
+        return exchange->websocket;
+    struct oribi_thread *thread = exchange->thread;
+    exchange->websocket = thread->socket_call;
+    thread->socket_call = NULL;
     if (!exchange->websocket)
         exchange->websocket = oribi_mem_try_alloc(1, sizeof(*exchange->websocket));
     return exchange->websocket;
 }
 
+static void destroy(struct oribi__socket_call *call)
+{
+    oribi_buf_deinit(&call->out);
+    oribi_mem_free(call);
+}
+
 void oribi__socket_free(struct oribi__exchange *exchange)
 {
     struct oribi__socket_call *call = exchange->websocket;
+    struct oribi_thread *thread = exchange->thread;
     if (!call)
         return;
-    oribi_buf_deinit(&call->out);
+    exchange->websocket = NULL;
     oribi_buf_deinit(&call->data);
     oribi_mem_free(call->marks);
-    oribi_mem_free(call);
-    exchange->websocket = NULL;
+    if (thread->socket_call || call->out.cap > SPARE_BYTES) {
+        destroy(call);
+        return;
+    }
+    *call = (struct oribi__socket_call){.out = call->out};
+    call->out.len = 0;
+    thread->socket_call = call;
+}
+
+void oribi__socket_forget(struct oribi_thread *thread)
+{
+    if (thread->socket_call)
+        destroy(thread->socket_call);
+    thread->socket_call = NULL;
 }
 
 /* --- handshakes --- */

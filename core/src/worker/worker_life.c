@@ -7,6 +7,7 @@
 #include "worker/placement/helper.h"
 #include "worker/placement/ownership.h"
 #include "worker/reply.h"
+#include "worker/socket.h"
 
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
@@ -159,6 +160,7 @@ static void free_worker(struct oribi_worker *w)
     oribi__server_answers_close(&w->server_answers);
     oribi__compression_destroy(w->compression);
     oribi__sendfile_destroy(w->sendfile);
+    oribi__socket_forget(&w->threads.single);
     oribi_mem_free(w);
 }
 

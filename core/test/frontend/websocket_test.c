@@ -527,6 +527,64 @@ static void test_many_pings(void)
     fake_end();
 }
 
+/* A flood of short frames is read a little in each turn, and the message of a neighbour is called beside it. */
+static void test_a_flood_of_short_frames(void)
+{
+    enum { FRAMES = 15000, FRAME_BYTES = 6, FIRST_BYTES = 64 * 1024, NEXT_BYTES = 8 * 1024 };
+    static char flood[FRAMES * FRAME_BYTES];
+    int far;
+    fake_begin((struct fake_setup){0});
+    int client = open_socket(0, &far);
+    int neighbour = open_socket(0, &far);
+    for (size_t i = 0; i < FRAMES; i++)
+        memcpy(flood + i * FRAME_BYTES, "\x89\x80\0\0\0\0", FRAME_BYTES);
+    for (size_t i = 0; i < 3; i++)
+        fake_sends_raw(client, flood + i * (sizeof(flood) / 3), sizeof(flood) / 3);
+    fake_sends_raw(neighbour, "\x81\x81\0\0\0\0x", 7);
+    uint64_t before = fake_frontend()->bytes_in;
+    fake_turn();
+    uint64_t first = fake_frontend()->bytes_in - before;
+    is_str(fake_asked(far), MESSAGE "1\r\n\r\nx");
+    fake_turn();
+    uint64_t next = fake_frontend()->bytes_in - before - first;
+    ok_named(first > 0 && first <= FIRST_BYTES + NEXT_BYTES + 7, "%d bytes in the first turn", (int)first);
+    ok_named(next > 0 && next <= NEXT_BYTES, "%d bytes in the next turn", (int)next);
+    acts(far, 0, 0, "");
+    ok_eq(fake_frontend()->bytes_in - before, sizeof(flood) + 7);
+    says(client, 1, "after it");
+    is_str(fake_asked(far), MESSAGE "8\r\n\r\nafter it");
+    acts(far, 0, 0, "");
+    fake_end();
+}
+
+/* Memory of the first message serves all that follow it. */
+static void test_a_message_allocates_nothing(void)
+{
+    int far;
+    struct oribi_buf body = {0};
+    const struct oribi_socket_action action = {.type = ORIBI_SOCKET_SEND_TEXT, .data = ORIBI_SLICE("hello too")};
+    fake_begin((struct fake_setup){0});
+    int client = open_socket(0, &far);
+    ok_eq(oribi_socket_action_write(&body, &action), 0);
+    size_t n = answer_of("", &body);
+    oribi_buf_deinit(&body);
+    for (int i = 0; i < 5; i++) {
+        fake_sends_raw(client, "\x81\x85\0\0\0\0hello", 11);
+        allocations = 0;
+        fake_settle();
+        uint64_t on_the_way = allocations;
+        is_str(fake_asked(far), MESSAGE "5\r\n\r\nhello");
+        fake_answers_bytes(far, text, n);
+        allocations = 0;
+        fake_turn();
+        ok_named(i == 0 || on_the_way + allocations == 0, "message %d: %d and %d allocations", i, (int)on_the_way,
+                 (int)allocations);
+        fake_settle();
+        ok(hears(client, "\x81\x09hello too", 11));
+    }
+    fake_end();
+}
+
 /* A frame of which `n` bytes 'm' come, behind a mask of zeros, and is not the message's last. */
 static void begins(int client, size_t n)
 {
@@ -567,6 +625,8 @@ static void test_messages_stay_within_the_budget(void)
 int main(void)
 {
     test_many_pings();
+    test_a_flood_of_short_frames();
+    test_a_message_allocates_nothing();
     test_messages_stay_within_the_budget();
     test_what_an_idle_socket_holds();
     test_a_message_and_its_answer();

@@ -3,7 +3,7 @@ use 5.016;
 use strict;
 use warnings;
 use Carp ();
-use Oribi ();    # defines _act and Handshake::_accept, in C
+use Oribi ();    # defines send, _act and Handshake::_accept, in C
 
 our $VERSION = '0.100';
 
@@ -16,7 +16,7 @@ sub _json {
     return $json;
 }
 
-# Called by the worker. False: there is no such handler.
+# Called by the worker for what it does not do by itself. False: there is no such handler.
 sub _serve {
     my ($socket, $handler, $event, $data, $code) = @_;
     return 0 unless grep { $handler->can($_) } @CALLBACKS;
@@ -29,8 +29,15 @@ sub _serve {
     return 1;
 }
 
-sub id       { $_[0]{id} }
-sub protocol { $_[0]{protocol} }
+# The worker gives the record of the call: core/include/oribi/http/socket_call.h.
+sub _part {
+    my ($self, $name) = @_;
+    @$self{qw(id protocol saved kept)} = (unpack 'a n n/a n/a n/a n/a n/a', $self->{record})[2, 4, 5, 6] unless exists $self->{id};
+    return $self->{$name};
+}
+
+sub id       { $_[0]->_part('id') }
+sub protocol { my $protocol = $_[0]->_part('protocol'); return length $protocol ? $protocol : undef }
 
 sub _bytes {
     my ($data, $binary) = @_;
@@ -51,7 +58,8 @@ sub _channel {
     return _bytes($channel);
 }
 
-sub send {
+# Called by send, in C, for what is not sent as it is.
+sub _send_converted {
     my ($self, $data, %how) = @_;
     _act($self, $how{binary} ? 'b' : 't', 0, _bytes($data, $how{binary}));
     return;
@@ -86,19 +94,19 @@ sub close {
 sub state {
     my ($self, $state) = @_;
     $self->{state} = $state if @_ > 1;
-    return $self->{state} //= length $self->{saved} ? _json()->decode($self->{saved}) : {};
+    return $self->{state} //= length $self->_part('saved') ? _json()->decode($self->{saved}) : {};
 }
 
 sub env {
     my ($self) = @_;
-    return $self->{env} //= length $self->{kept} ? _json()->decode($self->{kept}) : {};
+    return $self->{env} //= length $self->_part('kept') ? _json()->decode($self->{kept}) : {};
 }
 
 sub _keep_state {
     my ($self) = @_;
     return unless $self->{state};
     my $json = %{ $self->{state} } ? _json()->encode($self->{state}) : '';
-    _act($self, 's', 0, $json) if $json ne $self->{saved};
+    _act($self, 's', 0, $json) if $json ne $self->_part('saved');
     return;
 }
 

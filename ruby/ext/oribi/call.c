@@ -354,8 +354,9 @@ int ext_call_serve(struct ext_thread *thread, struct oribi_req *req)
         protect(settle_input, &call, "reading the body died");
     if (RB_UNLIKELY(call.req) && can_show_failure(&call))
         protect(show_failure, &call, "the page of this error cannot be made");
-    ext_reply_fail(&call); /* nothing to do when the request has been answered */
-    if (!RB_TYPE_P(call.response, T_ARRAY) || !is_plain_array(call.body))
+    ext_reply_fail(&call);                                    /* nothing to do when the request has been answered */
+    bool called = !NIL_P(call.response) || !NIL_P(call.body); /* else it was the call of a socket, or has died */
+    if (called && (!RB_TYPE_P(call.response, T_ARRAY) || !is_plain_array(call.body)))
         protect(close_body, &call, "close of the body died");
     if (RB_UNLIKELY(RB_TYPE_P(call.input, T_DATA) || RB_TYPE_P(call.input, T_FILE))) /* not one without a body */
         protect(close_input, &call, "close of the input died");

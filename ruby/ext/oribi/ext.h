@@ -108,6 +108,7 @@ struct ext_worker {
     VALUE server_port;
     VALUE remote_addr;
     VALUE tie_class;                 /* of this worker: what ext_tie_new() makes */
+    VALUE handler_name;              /* of the WebSocket's call before; Qfalse: none */
     VALUE ports[EXT_PORTS];          /* Qfalse: none */
     VALUE values[ORIBI_FIELD_COUNT]; /* long values of known fields; Qfalse: none */
     VALUE keys[EXT_KEYS];            /* Qfalse: empty */

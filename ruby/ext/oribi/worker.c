@@ -33,6 +33,7 @@ static void each_reference(struct ext_worker *worker, void (*visit)(VALUE *))
     visit(&worker->server_port);
     visit(&worker->remote_addr);
     visit(&worker->tie_class);
+    visit(&worker->handler_name);
     for (int i = 0; i < EXT_PORTS; i++)
         visit(&worker->ports[i]);
     for (int i = 0; i < ORIBI_FIELD_COUNT; i++)

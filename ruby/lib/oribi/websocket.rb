@@ -84,22 +84,8 @@ module Oribi
       def wants(handler) = (handler.respond_to?(:on_open) ? 1 : 0) | (handler.respond_to?(:on_close) ? 2 : 0)
     end
 
-    EVENTS = { "o" => :on_open, "t" => :on_message, "b" => :on_message, "c" => :on_close }.freeze
+    EVENTS = { "o" => :on_open, "c" => :on_close }.freeze
     private_constant :EVENTS
-
-    # @private called by the extension. False: there is no such handler.
-    def self.serve(tie, event, id, handler, protocol, state, kept, data, code)
-      target = Handlers.find(handler) or return false
-      name = EVENTS.fetch(event)
-      return true unless target.respond_to?(name)
-
-      socket = new(tie, id, protocol, state, kept)
-      arguments = { on_open: [], on_message: [data], on_close: [code, data] }.fetch(name)
-      arguments = [] if name == :on_close && target.method(name).arity == 1 # as rack.upgrade has it
-      target.public_send(name, socket, *arguments)
-      socket.keep_state
-      true
-    end
 
     # @private
     def self.utf8(text)
@@ -118,39 +104,23 @@ module Oribi
       text.valid_encoding? ? text : bytes.dup.force_encoding(Encoding::ISO_8859_1).encode(Encoding::UTF_8)
     end
 
-    # @return [String] of this socket alone, in its whole life
-    attr_reader :id
-
-    # @return [String, nil] the protocol that was accepted
-    attr_reader :protocol
-
-    def initialize(tie, id, protocol, state, kept)
-      @tie = tie
-      @id = id
-      @protocol = protocol unless protocol.empty?
-      @saved = state
-      @kept = kept
-    end
-
-    # Sends a message: binary where the String's encoding is BINARY, else text. It leaves when the call has returned.
+    # The extension defines
     #
-    # @raise [Oribi::Error] text that is not valid in its encoding, or more than 16 MiB in one call
-    def send(data)
-      data = String(data)
-      return WebSocket.act(@tie, "b", 0, data) if data.encoding == Encoding::BINARY
-
-      WebSocket.act(@tie, "t", 0, WebSocket.utf8(data))
-    end
-    alias write send
+    # +id+:: [String] of this socket alone, in its whole life
+    # +protocol+:: [String, nil] the protocol that was accepted
+    # <tt>send(data)</tt>, +write+:: sends a message: binary where the String's encoding is BINARY, else text. It leaves
+    #   when the call has returned. Raises Oribi::Error for text that is not valid in its encoding, and for more than
+    #   16 MiB in one call
+    # <tt>state=</tt>:: another #state
 
     # Subscribes the socket to a channel when the call has returned.
     #
     # @param since [String, nil] the position after which the client has missed messages: it gets them first. The socket
     #   was accepted with +ids+
     # @raise [Oribi::Error] a name that is empty, longer than 256 bytes, or has control characters
-    def subscribe(channel, since: nil) = WebSocket.act_on_channel(@tie, "S", WebSocket.utf8(channel), nil, since.to_s, false)
+    def subscribe(channel, since: nil) = act_on_channel("S", WebSocket.utf8(channel), nil, since.to_s, false)
 
-    def unsubscribe(channel) = WebSocket.act_on_channel(@tie, "U", WebSocket.utf8(channel), nil, nil, false)
+    def unsubscribe(channel) = act_on_channel("U", WebSocket.utf8(channel), nil, nil, false)
 
     # Publishes a message to all who have subscribed to the channel, when the call has returned: binary where the
     # String's encoding is BINARY, else text; 1 MiB at most.
@@ -159,30 +129,48 @@ module Oribi
     def publish(channel, data, event: nil)
       data = String(data)
       binary = data.encoding == Encoding::BINARY
-      WebSocket.act_on_channel(@tie, "P", WebSocket.utf8(channel), event && WebSocket.utf8(event), binary ? data : WebSocket.utf8(data), binary)
+      act_on_channel("P", WebSocket.utf8(channel), event && WebSocket.utf8(event), binary ? data : WebSocket.utf8(data), binary)
     end
 
     # Closes the socket when the call has returned.
     #
     # @param code [Integer] 1000 to 1003, 1007 to 1014, 3000 to 4999
     # @param reason [String] at most 123 bytes of UTF-8
-    def close(code = 1000, reason = "") = WebSocket.act(@tie, "c", Integer(code), String(reason))
+    def close(code = 1000, reason = "") = act("c", Integer(code), String(reason))
 
     # What the socket remembers from call to call: a Hash that JSON can hold, 4 KiB as JSON. Change it, or assign
     # another.
-    def state = @state ||= @saved.empty? ? {} : JSON.parse(@saved)
-
-    attr_writer :state
+    def state = own_state || (self.state = saved.then { |json| json.empty? ? {} : JSON.parse(json) })
 
     # Values of the opening request's environment that +keep+ has named.
-    def env = @env ||= (@kept.empty? ? {} : JSON.parse(@kept)).freeze
+    def env = own_env || (self.own_env = kept.then { |json| json.empty? ? {} : JSON.parse(json) }.freeze)
 
-    # @private
+    private
+
+    # Called by the extension for all but messages, for which it does the same by itself.
+    def serve(handler, event, reason, code)
+      name = EVENTS.fetch(event)
+      return unless handler.respond_to?(name)
+
+      arguments = name == :on_close ? [code, reason] : []
+      arguments = [] if name == :on_close && handler.method(name).arity == 1 # as rack.upgrade has it
+      handler.public_send(name, self, *arguments)
+      keep_state
+    end
+
+    # Called by #send for what is not sent as it is.
+    def send_converted(data)
+      data = String(data)
+      return act("b", 0, data) if data.encoding == Encoding::BINARY
+
+      act("t", 0, WebSocket.utf8(data))
+    end
+
     def keep_state
-      return unless @state
+      return unless (state = own_state)
 
-      json = @state.empty? ? "" : JSON.generate(@state)
-      WebSocket.act(@tie, "s", 0, json) unless json == @saved
+      json = state.empty? ? "" : JSON.generate(state)
+      act("s", 0, json) unless json == saved
     end
   end
 end

@@ -74,4 +74,8 @@ size_t oribi_channel_head_write(const struct oribi_channel_head *head, char *dst
  * were cut. */
 ssize_t oribi_channel_head_read(const char *p, size_t n, struct oribi_channel_head *head);
 
+/* Its length, as its first bytes say, once all of it is there. Codes as of oribi_channel_head_read(), which finds more
+ * faults. */
+ssize_t oribi_channel_head_len(const char *p, size_t n);
+
 #endif

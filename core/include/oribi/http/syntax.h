@@ -90,6 +90,21 @@ static inline size_t put_digits(char *dst, uint16_t number)
     return n;
 }
 
+enum { PUT_DECIMAL_CAP = 20 };
+
+/* Writes up to PUT_DECIMAL_CAP digits. Returns how many. */
+static inline size_t put_decimal(char *dst, uint64_t number)
+{
+    char text[PUT_DECIMAL_CAP];
+    size_t n = sizeof(text);
+    do {
+        text[--n] = (char)('0' + number % 10);
+        number /= 10;
+    } while (number);
+    memcpy(dst, text + n, sizeof(text) - n);
+    return sizeof(text) - n;
+}
+
 /* Writes an address of four bytes in the network's order, 15 characters at the most. Returns how many. */
 static inline size_t put_ipv4(char *dst, const uint8_t bytes[4])
 {

@@ -9,6 +9,7 @@
 #include "worker/placement/helper.h"
 #include "worker/placement/ownership.h"
 #include "worker/placement/threads_private.h"
+#include "worker/socket.h"
 
 #include "oribi/base/clock.h"
 #include "oribi/base/error.h"
@@ -467,6 +468,7 @@ void oribi_threads_close(struct oribi_worker *w)
     oribi_helper_stop(w);
     destroy_wakes(w);
     struct oribi_thread *threads = w->threads.list;
+    uint32_t count = w->threads.count;
     w->threads.list = &w->threads.single;
     w->threads.count = 1;
     w->threads.busy_count = 0;
@@ -476,5 +478,7 @@ void oribi_threads_close(struct oribi_worker *w)
     oribi__note_entered(NULL);
     (void)pthread_mutex_unlock(&w->threads.lock); /* `owner` stays ours, as it is with one thread */
     (void)pthread_mutex_destroy(&w->threads.lock);
+    for (uint32_t i = 0; i < count; i++)
+        oribi__socket_forget(&threads[i]);
     oribi_mem_free(threads);
 }

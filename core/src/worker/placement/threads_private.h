@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 struct oribi__exchange;
+struct oribi__socket_call;
 
 /* Calls that take longer than the option slow_log. Of a thread; the helper's, but for `said`. */
 struct oribi__slow {
@@ -64,6 +65,7 @@ struct oribi_thread {
     uint8_t id_len;    /* length of `id`; 0: requests are not named */
     uint8_t trace_len; /* length of `trace`, which is of the traceparent; 0: none */
     char trace[ORIBI_TRACE_ID_LEN];
+    struct oribi__socket_call *socket_call; /* of its last call of a WebSocket, for the next; NULL: none. Of its call */
 };
 
 /* A member of struct oribi_worker. Without the threads of oribi_threads_open() there is one, `single`. */
