@@ -334,6 +334,8 @@ static void ended(struct oribi__channel *channel)
 
 static bool may_read(const struct oribi__channel *channel)
 {
+    if (channel->watch.fd < 0 || channel->state == ORIBI__CHANNEL_ABANDONED)
+        return false;
     return (channel->watch.ready & ORIBI_READ) || (channel->ring && oribi_channel_ring_waits(channel->ring));
 }
 
@@ -365,13 +367,11 @@ static void post_read(struct oribi__channel *channel)
 void oribi__channel_read(struct oribi__channel *channel)
 {
     struct oribi__frontend *frontend = channel->frontend;
-    if (channel->state == ORIBI__CHANNEL_ABANDONED)
-        return;
     if (channel->ring && channel->ring == frontend->channels->lent) {
         post_read(channel);
         return;
     }
-    for (int i = 0; i < READS_MAX && channel->watch.fd >= 0 && may_read(channel); i++) {
+    for (int i = 0; i < READS_MAX && may_read(channel); i++) {
         if (channel->call && channel->call->blocked)
             return;
         char *p = frontend->channels->scratch;
@@ -401,7 +401,7 @@ void oribi__channel_read(struct oribi__channel *channel)
         else
             take_lent(channel, p, (size_t)n);
     }
-    if (channel->watch.fd >= 0 && may_read(channel))
+    if (may_read(channel))
         post_read(channel); /* readiness is told once: a worker that has written all causes no other event */
 }
 
