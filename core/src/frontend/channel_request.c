@@ -138,3 +138,10 @@ bool oribi__channel_send_rest(struct oribi__channel *channel)
         oribi__channel_finish(channel);
     return true;
 }
+
+void oribi__channel_finish(struct oribi__channel *channel)
+{
+    channel->finished = true;
+    if (!channel->unsent.len)
+        (void)shutdown(channel->watch.fd, SHUT_WR); /* fails only if the worker is gone, which is told elsewhere */
+}

@@ -62,6 +62,9 @@ void oribi_channel_ring_destroy(struct oribi_channel_ring *ring)
 {
     if (!ring)
         return;
+    ring->has_ended = true; /* where bytes are lent, oribi_channel_ring_return() goes on */
+    if (ring->lends)
+        return;
     (void)munmap(ring->memory, sizeof(*ring->memory)); /* of our own mapping: cannot fail */
     oribi_os_close(ring->memory_fd);
     oribi_os_close(ring->file.fd);
@@ -194,6 +197,13 @@ static void clear_many(struct oribi_channel_ring *ring)
         (void)clear(ring, due - 1); /* what is wrong with the socket shows with the next read */
 }
 
+static ssize_t lend(struct oribi_channel_ring *ring, char **lent)
+{
+    ssize_t n = (ssize_t)oribi_ring_borrow(&ring->in, lent);
+    ring->lends = n > 0;
+    return n;
+}
+
 /* lent: where the place of bytes that are lent goes; NULL: all are copied. */
 static ssize_t read_next(struct oribi_channel_ring *ring, void *dst, size_t n, bool told, char **lent)
 {
@@ -209,7 +219,7 @@ static ssize_t read_next(struct oribi_channel_ring *ring, void *dst, size_t n, b
         if (code > 0 && ring->by_socket > 0)
             return told || before == 0 ? read_socket(ring, dst, n) : ORIBI_AGAIN;
         if (code > 0 && lent && ring->in.left >= LENT_MIN)
-            return (ssize_t)oribi_ring_borrow(&ring->in, lent);
+            return lend(ring, lent);
         if (code > 0)
             return (ssize_t)oribi_ring_take(&ring->in, dst, n);
         if (!told)
@@ -234,6 +244,9 @@ ssize_t oribi_channel_ring_borrow(struct oribi_channel_ring *ring, char **p, siz
 void oribi_channel_ring_return(struct oribi_channel_ring *ring)
 {
     oribi_ring_return(&ring->in);
+    ring->lends = false;
+    if (ring->has_ended)
+        oribi_channel_ring_destroy(ring);
 }
 
 /* --- the frontend's end --- */

@@ -96,6 +96,8 @@ struct oribi_channel_ring {
     uint64_t by_socket;
     bool sends_by_socket; /* this answer's rest */
     bool takes_files;     /* of the frontend's end: as the memory says */
+    bool lends;           /* bytes in the memory, see oribi_channel_ring_borrow() */
+    bool has_ended;       /* meanwhile: it goes with their return */
     /* of the frontend's end: what ORIBI_CHANNEL_HAS_FILE was given for; who takes it sets fd to -1 */
     struct oribi_channel_file file;
     uint32_t request_at; /* of the frontend's end: where the last request's record begins */
@@ -166,7 +168,8 @@ void oribi_channel_ring_leave(struct oribi_channel_ring *ring);
 ssize_t oribi_channel_ring_read(struct oribi_channel_ring *ring, void *dst, size_t n, bool told);
 
 /* As oribi_channel_ring_read() with *p for dst, but a long record is lent where it lies (oribi_ring_borrow()): then *p
- * is there, until oribi_channel_ring_return(). */
+ * is there and ring->lends is true, until oribi_channel_ring_return(). Where the end is destroyed meanwhile, its memory
+ * goes with the return. */
 ssize_t oribi_channel_ring_borrow(struct oribi_channel_ring *ring, char **p, size_t n, bool told);
 void oribi_channel_ring_return(struct oribi_channel_ring *ring);
 
