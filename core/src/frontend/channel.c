@@ -294,6 +294,16 @@ static void take_file(struct oribi__channel *channel, struct oribi_channel_file 
 static void take_copied(struct oribi__channel *channel, char *p, size_t n);
 static void finish(struct oribi__channel *channel);
 
+static bool goes_again(struct oribi__upstream_request *call)
+{
+    if (call->tries >= TRIES_MAX)
+        return false;
+    call->tries++;
+    call->of_local = false;
+    oribi__dispatch_add(call, true);
+    return true;
+}
+
 /* The worker has closed its end, or is dead. */
 static void ended(struct oribi__channel *channel)
 {
@@ -311,13 +321,20 @@ static void ended(struct oribi__channel *channel)
         if (call->of_local)
             oribi__count_local(call, call->status);
         call->ops->more(call, oribi_slice(NULL, 0), true);
-    } else if (!answered && (call->safe || unread) && call->tries < TRIES_MAX) {
-        call->tries++;
-        call->of_local = false;
-        oribi__dispatch_add(call, true);
-    } else {
+    } else if (answered || !(call->safe || unread) || !goes_again(call)) {
         oribi__upstream_failed(call, 502, ORIBI_REFUSAL_OTHER, "the worker ended in the call");
     }
+}
+
+/* The system did not let the file of its answer in. */
+static void lost_file(struct oribi__channel *channel)
+{
+    struct oribi__upstream_request *call = channel->call;
+    struct oribi__frontend *frontend = channel->frontend;
+    frontend->answer_files->paused_until_ms = frontend->reactor.now_ms + ORIBI__ANSWER_FILES_PAUSE_MS;
+    oribi__channel_close(channel);
+    if (call->begun || !call->safe || !goes_again(call))
+        oribi__upstream_failed(call, 502, ORIBI_REFUSAL_OTHER, "no descriptor for the file of an answer");
 }
 
 static bool may_read(const struct oribi__channel *channel)
@@ -374,6 +391,10 @@ void oribi__channel_read(struct oribi__channel *channel)
             struct oribi_channel_file file = taken_file(channel);
             take_file(channel, &file);
             continue;
+        }
+        if (n == ORIBI_CHANNEL_LOST_FILE && channel->call) {
+            lost_file(channel);
+            return;
         }
         if (n <= 0 || !channel->call) { /* or nothing was asked */
             ended(channel);
@@ -627,8 +648,9 @@ static void take_copied(struct oribi__channel *channel, char *p, size_t n)
         take_bytes(channel, p, n);
         return;
     }
-    if (oribi_channel_ring_read(channel->ring, NULL, 0, false) != ORIBI_CHANNEL_HAS_FILE) {
-        ended(channel);
+    ssize_t code = oribi_channel_ring_read(channel->ring, NULL, 0, false);
+    if (code != ORIBI_CHANNEL_HAS_FILE) {
+        (code == ORIBI_CHANNEL_LOST_FILE ? lost_file : ended)(channel);
         return;
     }
     struct oribi_channel_file file = taken_file(channel);

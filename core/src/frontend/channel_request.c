@@ -30,7 +30,9 @@ static size_t request_vec(const struct oribi__upstream_request *call, struct iov
 
 void oribi__channel_take_files(struct oribi__channel *channel)
 {
-    bool takes = channel->frontend->answer_files->count < ORIBI__ANSWER_FILES_MAX;
+    const struct oribi__frontend *frontend = channel->frontend;
+    const struct oribi__answer_files *files = frontend->answer_files;
+    bool takes = files->count < ORIBI__ANSWER_FILES_MAX && frontend->reactor.now_ms >= files->paused_until_ms;
     oribi_channel_ring_take_files(channel->ring, takes);
 }
 

@@ -125,6 +125,8 @@ static int take_note(struct oribi_channel_ring *ring, uint64_t length)
     bool cut;
     int fd = -1;
     ssize_t n = oribi_inbox_receive_cut(ring->fd, (char *)&note, sizeof(note), &fd, &cut);
+    if (n == sizeof(note) && fd < 0 && cut)
+        return ORIBI_CHANNEL_LOST_FILE;
     if (n != sizeof(note) || fd < 0 || cut || note.mark != NOTE_MARK || note.offset < 0 || length == 0 ||
         length > (uint64_t)(INT64_MAX - note.offset)) {
         oribi_os_close(fd);
@@ -135,7 +137,8 @@ static int take_note(struct oribi_channel_ring *ring, uint64_t length)
     return ORIBI_CHANNEL_HAS_FILE;
 }
 
-/* Goes to the next record. 1: bytes can be taken; 0: there is none; ORIBI_CHANNEL_HAS_FILE; ORIBI_EBAD. */
+/* Goes to the next record. 1: bytes can be taken; 0: there is none; ORIBI_CHANNEL_HAS_FILE, ORIBI_CHANNEL_LOST_FILE,
+ * ORIBI_EBAD. */
 static int go_on(struct oribi_channel_ring *ring)
 {
     struct oribi_ring_record record;
@@ -214,7 +217,7 @@ static ssize_t read_next(struct oribi_channel_ring *ring, void *dst, size_t n, b
         uint64_t before = ring->by_socket;
         int code = go_on(ring);
         if (code < 0)
-            return code; /* ORIBI_CHANNEL_HAS_FILE too */
+            return code; /* ORIBI_CHANNEL_HAS_FILE and _LOST_FILE too */
         /* A record that has just said so: the loop may have told of its bytes together with what was before. */
         if (code > 0 && ring->by_socket > 0)
             return told || before == 0 ? read_socket(ring, dst, n) : ORIBI_AGAIN;
