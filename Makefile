@@ -73,13 +73,15 @@ gems:
 	@ruby -Ie2e e2e/packages/gems_test.rb -v
 	@echo "gems: each was installed and has answered"
 
-# What takes minutes: a million hand-offs, and a minute of calls around a millisecond, plain and under ThreadSanitizer.
-SOAKED = worker/placement/handoff_test worker/placement/handoff_death_test worker/placement/helper_test
+# What takes minutes, plain and under ThreadSanitizer: a million hand-offs, a minute of calls around a millisecond, ten
+# million records of a ring, and as many calls over a channel.
+SOAKED = worker/placement/handoff_test worker/placement/handoff_death_test worker/placement/helper_test base/ring_test \
+         worker/channel_ring_threads_test
 soak-core:
 	@$(MAKE) --no-print-directory -C core -j$(JOBS) OUT=$(BUILD)/core tests
 	@$(SANITIZED) OUT=$(BUILD)/tsan SANITIZE="-fsanitize=thread" tests
 	@ORIBI_SOAK=1 prove -e '' $(SOAKED:%=$(BUILD)/core/test/%) $(SOAKED:%=$(BUILD)/tsan/test/%)
-	@echo "soak: hand-offs and helper passed"
+	@echo "soak: hand-offs, helper and rings passed"
 
 # The C tests of the build for other systems, all of them, and whole servers with it.
 soak-portable: all
