@@ -29,10 +29,11 @@ module Bench
     # Clients of Redis that stand beside each other, and the heads of their columns.
     REDIS_PAIRS = { [Targets::PERL, "Redis::Fast"] => "Perl: Redis::Fast",
                     [Targets::RUBY, "redis-client, hiredis"] => "Ruby: redis-client, hiredis" }.freeze
-    FRONTEND_READ = "CPU includes the frontend or proxy. \"!\": answers were wrong or missing. Empty: not measured."
+    FRONTEND_READ = "All processes are counted, a frontend or proxy too. \"!\": answers were wrong or missing. Empty: not measured."
     # What of the frontend's workloads stands in the document, and in words.
-    FRONTEND = { "frontend-hop" => "HTTP/1.1, no TLS", "frontend-tls" => "HTTP/1.1, TLS", "frontend-h2" => "HTTP/2, TLS",
-                 "frontend-handshakes-full" => "full handshakes", "frontend-handshakes-resumed" => "resumed handshakes" }.freeze
+    FRONTEND = { "frontend-hop" => "no TLS", "frontend-tls" => "TLS", "frontend-tls-100k" => "TLS, 100 KiB", "frontend-h2" => "HTTP/2",
+                 "frontend-h2-wide" => "HTTP/2, 1 stream", "frontend-h2-100k" => "HTTP/2, 100 KiB",
+                 "frontend-handshakes-full" => "full handshake", "frontend-handshakes-resumed" => "resumed" }.freeze
     EVEN = 1.05 # below this many times the best other server's requests a workload is told as slow
     BUSY_MIN = 0.6 # a server that uses less of its core than this waits for something
 
@@ -157,15 +158,14 @@ module Bench
       return [] if servers.empty?
 
       rows = servers.map { |server| [@findings.name_of(server), *FRONTEND.keys.map { |workload| frontend_cell(workload, server) }] }
-      ["Requests, or handshakes, per second; in brackets the CPU µs of one. #{machine(FRONTEND.keys.first)}. #{FRONTEND_READ}", "",
+      ["CPU µs of a request, or of a handshake. #{machine(FRONTEND.keys.first)}. #{FRONTEND_READ}", "",
        *table([["server", *FRONTEND.values], *rows])]
     end
 
+    # The way without TLS stands beside those with TLS in their workloads, and once in the document.
     def frontend_cell(workload, server)
-      rate, cpu = %w[requests_per_second cpu_us_per_request].map do |metric|
-        @findings.find(workload, server, metric)&.then { |row| figure(row) unless row[:values].empty? }
-      end
-      rate || cpu ? "#{rate} (#{cpu})".lstrip : ""
+      row = workload != "frontend-hop" && server.end_with?("-frontend") ? nil : cpu_of(workload, server)
+      row ? figure(row) : ""
     end
 
     def trouble_cells(workload, server)

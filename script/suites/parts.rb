@@ -13,7 +13,7 @@ module Parts
   RUBY_ONLY = %w[rails rack_line cable debugger site browser/site moving sinatra ends].map { |name| "e2e/#{name}_test.rb" }.freeze
   PERL_ONLY = %w[e2e/moving_perl_test.rb].freeze
   # Their subject is the same C in both commands, or another program; oribi-psgi starts in less time.
-  ONCE = %w[agent crowd cut fleet_kubernetes frontend_attacks frontend_balancers frontend_clients frontend_deaths frontend_disk
+  ONCE = %w[acme agent crowd cut fleet_kubernetes frontend_attacks frontend_balancers frontend_clients frontend_deaths frontend_disk
             frontend_ends frontend_local frontend_storage haproxy monitoring nginx socket_clients top transports].map { |name| "e2e/#{name}_test.rb" }.freeze
 
   module_function
