@@ -73,13 +73,15 @@ gems:
 	@ruby -Ie2e e2e/packages/gems_test.rb -v
 	@echo "gems: each was installed and has answered"
 
-# What takes minutes: a million hand-offs, and a minute of calls around a millisecond, plain and under ThreadSanitizer.
-SOAKED = worker/placement/handoff_test worker/placement/handoff_death_test worker/placement/helper_test
+# What takes minutes, plain and under ThreadSanitizer: a million hand-offs, a minute of calls around a millisecond, ten
+# million records of a ring, and as many calls over a channel.
+SOAKED = worker/placement/handoff_test worker/placement/handoff_death_test worker/placement/helper_test base/ring_test \
+         worker/channel_ring_threads_test
 soak-core:
 	@$(MAKE) --no-print-directory -C core -j$(JOBS) OUT=$(BUILD)/core tests
 	@$(SANITIZED) OUT=$(BUILD)/tsan SANITIZE="-fsanitize=thread" tests
 	@ORIBI_SOAK=1 prove -e '' $(SOAKED:%=$(BUILD)/core/test/%) $(SOAKED:%=$(BUILD)/tsan/test/%)
-	@echo "soak: hand-offs and helper passed"
+	@echo "soak: hand-offs, helper and rings passed"
 
 # The C tests of the build for other systems, all of them, and whole servers with it.
 soak-portable: all
@@ -147,13 +149,15 @@ soak-certificates: all
 	@echo "soak: no handshake failed while certificates changed"
 
 # 100,000 requests over 32 connections of HTTP/2 with TLS, while there is a reload each second, or a worker is killed;
-# and twenty stops and kills of each kind at random moments; then 500 deaths of each kind under a mixed load.
+# and twenty stops and kills of each kind at random moments; then 500 deaths of each kind under a mixed load, and with
+# files.
 soak-frontend: all
 	@for command in oribi oribi-psgi; do \
 	  E2E_COMMAND=$$command ORIBI_SOAK=1 ruby -Ie2e e2e/tls_test.rb -n '/reloads|killed/' || exit 1; done
 	@for command in oribi oribi-psgi; do \
 	  E2E_COMMAND=$$command ORIBI_SOAK=1 ruby -Ie2e e2e/frontend_ends_test.rb -n /random/ || exit 1; done
-	@E2E_COMMAND=oribi ORIBI_SOAK=1 ruby -Ie2e e2e/frontend_deaths_test.rb
+	@for file in frontend_deaths frontend_files_deaths; do \
+	  E2E_COMMAND=oribi ORIBI_SOAK=1 ruby -Ie2e e2e/$${file}_test.rb || exit 1; done
 	@echo "soak: the frontend's clients lost nothing"
 
 # Subscribers over every transport, a hundred reloads, upgrades, killed workers and frontends each.

@@ -184,7 +184,7 @@ E2E.suite("frontend_deaths", transports: %i[tcp]) do
     threads&.each { |thread| thread.join(WAIT_S) rescue nil }
   end
 
-  def worker_pids = ctl("status").first.scan(/^ +\d+ +(\d+) +\d+  \S+ /).flatten.map(&:to_i)
+  def worker_pids = ctl("status").first.scan(/^ +\d+ +(\d+) +\d+  \S+ /).flatten.map(&:to_i).select(&:positive?)
   def frontend_pids = @one.descendants.select { |pid| FrontendServers.frontend?(pid) }
   def count(kinds, result) = Array(kinds).sum { |kind| @counts[[kind, result]] }
 

@@ -16,6 +16,7 @@ E2E.suite("frontend_files", transports: %i[tcp]) do
   const_set(:LARGE, 48 << 20)
   const_set(:OLD, Time.utc(2001, 9, 9, 1, 46, 40))
 
+  FILES_MAX = 256 # of a frontend at a time
   BLOCK = Random.new(7).bytes(1 << 20).freeze
 
   WAYS = {
@@ -46,9 +47,9 @@ E2E.suite("frontend_files", transports: %i[tcp]) do
     path
   end
 
-  def launch(scheme, *options)
+  def launch(scheme, *options, **more)
     address = scheme == "https" ? bind : "tcp://127.0.0.1:%{port}?frontend=on"
-    serve("--workers", "1", *options, address: address, app: self.class::APP, env: { "E2E_FILES" => "#{@dir}/files" })
+    serve("--workers", "1", *options, address: address, app: self.class::APP, env: { "E2E_FILES" => "#{@dir}/files" }, **more)
     @scheme = scheme
   end
 
@@ -76,7 +77,7 @@ E2E.suite("frontend_files", transports: %i[tcp]) do
     assert_equal [size, Digest::SHA256.hexdigest(content(size))], [bytes.bytesize, Digest::SHA256.hexdigest(bytes)], way
   end
 
-  def held(path) = E2E::Processes.descriptors(frontend).values.count { |file| file.delete_suffix(" (deleted)") == path }
+  def held(path, pid = frontend) = E2E::Processes.descriptors(pid).values.count { |file| file.delete_suffix(" (deleted)") == path }
   def worker = @one.descendants.find { |pid| E2E::Processes.title(pid).match?(/\Aoribi(?:-psgi)? worker/) }
   def wait_for_hold(path) = wait_until("the frontend to hold the file") { held(path) == 1 }
   def wait_for_end(path) = wait_until("the frontend to close the file: #{E2E::Processes.descriptors(frontend)}") { held(path).zero? }
@@ -141,6 +142,48 @@ E2E.suite("frontend_files", transports: %i[tcp]) do
       wait_for_end(path)
     end
 
+    # Neither its worker's end nor its frontend's successor is anything to it.
+    define_method(:"test_a_reload_and_an_upgrade_behind_a_file_#{name}") do
+      launch(scheme, group: true)
+      path = put(self.class::LARGE, "large")
+      old = frontend
+      reader = slow_reader("/to_path?large", flag)
+      wait_for_hold(path)
+      output, status = ctl("reload")
+      assert status.success?, output
+      upgrade = Thread.new { ctl("upgrade") }
+      wait_until("the successor: #{@one.stderr}") { @one.stderr.include?("has taken over") }
+      assert_equal "Hello, World!", fetch("/")
+      assert_equal 1, held(path, old)
+      bytes, code = read_out(reader)
+      assert_equal [0, content(self.class::LARGE) == bytes], [code, true]
+      output, status = upgrade.value
+      assert status.success?, output
+      wait_until("the old frontend to end") { !E2E::Processes.alive?(old) }
+    ensure
+      upgrade&.join
+    end
+
+    # Positions of more than 31 bits; bytes of the hole have to be fetched, those of the block are in memory.
+    define_method(:"test_ranges_behind_three_gibibytes_#{name}") do
+      launch(scheme)
+      size = (3 << 30) + 5
+      path = "#{@dir}/files/sparse"
+      File.open(path, "wb") { |file| file.truncate(size) && file.pwrite(BLOCK, size - BLOCK.bytesize) }
+      File.utime(self.class::OLD, self.class::OLD, path)
+      target = "/to_path?sparse"
+      assert_equal BLOCK, fetch(target, flag, "-r", "-#{BLOCK.bytesize}")
+      assert_equal "\0".b * 100_000 + BLOCK, fetch(target, flag, "-r", "#{size - BLOCK.bytesize - 100_000}-")
+      assert_match(/content-length: #{size}/i, head_of(target, flag, "-I"))
+      assert_equal 0, held(path)
+    end
+
+    define_method(:"test_an_empty_file_#{name}") do
+      launch(scheme)
+      put(0)
+      %w[to_path handle].each { |way| assert_equal "", fetch("/#{way}?f0", flag) }
+    end
+
     define_method(:"test_a_client_that_leaves_#{name}") do
       launch(scheme)
       path = put(self.class::LARGE, "large")
@@ -166,6 +209,22 @@ E2E.suite("frontend_files", transports: %i[tcp]) do
       wait_until("the frontend to say so: #{@one.stderr}") { @one.stderr.include?("the file of an answer has become shorter") }
       assert_equal "Hello, World!", fetch("/")
     end
+  end
+
+  # More than a frontend reads at a time; the worker sends the others, and answers new clients meanwhile.
+  def test_many_slow_readers
+    launch("http")
+    size = 12 << 20 # three times as much as the kernel takes for a client
+    path = put(size, "large")
+    readers = Array.new(FILES_MAX + 20) do
+      connect(@one, receive_buffer: 4096).tap { |client| client.request("GET", "/to_path?large") }
+    end
+    wait_until("the frontend to hold as many files as it may") { held(path) >= FILES_MAX }
+    assert_equal "Hello, World!", fetch("/")
+    expected = Digest::SHA256.hexdigest(content(size))
+    readers.values_at(0, 100, -1).each { |client| assert_equal expected, Digest::SHA256.hexdigest(client.read_response.body) }
+    readers.each(&:close)
+    wait_for_end(path)
   end
 
   # As a file that an application has opened for writing: nobody else gets that.

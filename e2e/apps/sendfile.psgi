@@ -19,6 +19,18 @@ package E2E::PathBody {
 
 sub files { my ($name, @headers) = @_; [200, ['Content-Type' => 'text/plain', @headers], E2E::PathBody->new("$FILES/$name")] }
 
+sub content { my ($env) = @_; open my $fh, '<:raw', "$FILES/$env->{QUERY_STRING}" or die; local $/; scalar readline $fh }
+
+sub stream {
+    my ($env) = @_;
+    sub {
+        my $writer = $_[0]->([200, ['Content-Type' => 'text/plain']]);
+        my $text = content($env);
+        $writer->write(substr $text, 0, 30_000, '') while length $text;
+        $writer->close;
+    };
+}
+
 sub unescaped { my ($text) = @_; $text =~ s/%([0-9a-f]{2})/chr hex $1/gei; $text }
 
 sub named {
@@ -40,6 +52,8 @@ builder {
     mount '/tagged'  => sub { files($_[0]{QUERY_STRING}, ETag => '"v1"') };
     mount '/whole'   => sub { files($_[0]{QUERY_STRING}, 'Accept-Ranges' => 'none') };
     mount '/handle'  => sub { open my $fh, '<:raw', "$FILES/$_[0]{QUERY_STRING}" or die; [200, ['Content-Type' => 'text/plain'], $fh] };
+    mount '/string'  => sub { [200, ['Content-Type' => 'text/plain'], [content($_[0])]] };
+    mount '/stream'  => \&stream;
     mount '/named'   => sub { [200, named($_[0]), E2E::PathBody->new("$FILES/a.txt")] };
     mount '/middleware' => builder { enable 'XSendfile'; sub { files($_[0]{QUERY_STRING}) } };
     mount '/accel'      => builder { enable 'XSendfile', variation => 'X-Accel-Redirect'; sub { files($_[0]{QUERY_STRING}) } };

@@ -24,6 +24,13 @@ map("/to_path") { run ANSWER.call }
 map("/tagged") { run ANSWER.call({ "etag" => "\"v1\"" }) }
 map("/whole") { run ANSWER.call({ "accept-ranges" => "none" }) }
 map("/handle") { run ->(env) { [200, { "content-type" => "text/plain" }, File.open("#{FILES}/#{env["QUERY_STRING"]}", "rb")] } }
+map("/string") { run ->(env) { [200, { "content-type" => "text/plain" }, [File.binread("#{FILES}/#{env["QUERY_STRING"]}")]] } }
+map("/stream") do
+  run lambda { |env|
+    pieces = Enumerator.new { |out| File.open("#{FILES}/#{env["QUERY_STRING"]}", "rb") { |io| out << io.read(30_000) until io.eof? } }
+    [200, { "content-type" => "text/plain" }, pieces]
+  }
+end
 map("/named") { run ->(env) { [200, NAMED.call(env), PathBody.new("#{FILES}/a.txt")] } }
 map("/middleware") { run Rack::Sendfile.new(ANSWER.call) }
 map("/accel") { run Rack::Sendfile.new(ANSWER.call, "X-Accel-Redirect") }

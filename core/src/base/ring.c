@@ -181,41 +181,44 @@ uint32_t oribi_ring_next_kind(struct oribi_ring_reader *reader)
     return record.kind;
 }
 
-int64_t oribi_ring_take(struct oribi_ring_reader *reader, void *dst, size_t n)
+/* How many bytes of the record are left, all of which lie in the ring. 0: it is at its end; or a code. */
+static int64_t rest(struct oribi_ring_reader *reader)
 {
-    if (reader->left == 0)
-        return 0;
-    int64_t there = available(reader);
     if (reader->left == UINT32_MAX)
         return ORIBI_ECLOSED;
-    if (there < (int64_t)reader->left)
-        return ORIBI_EBAD;
-    uint32_t part = n < reader->left ? (uint32_t)n : reader->left;
-    copy_out(reader->ring, reader->at, dst, part);
+    return reader->left == 0 || available(reader) >= (int64_t)reader->left ? (int64_t)reader->left : ORIBI_EBAD;
+}
+
+/* Goes past so many bytes of the record; past its padding too, where they are the last. */
+static void go_past(struct oribi_ring_reader *reader, uint32_t part)
+{
     reader->at += part;
     reader->left -= part;
     if (reader->left == 0)
         reader->at = padded(reader->at);
+}
+
+int64_t oribi_ring_take(struct oribi_ring_reader *reader, void *dst, size_t n)
+{
+    int64_t left = rest(reader);
+    if (left <= 0)
+        return left;
+    uint32_t part = n < reader->left ? (uint32_t)n : reader->left;
+    copy_out(reader->ring, reader->at, dst, part);
+    go_past(reader, part);
     store_taken(reader);
     return part;
 }
 
 int64_t oribi_ring_borrow(struct oribi_ring_reader *reader, char **p)
 {
-    if (reader->left == 0)
-        return 0;
-    int64_t there = available(reader);
-    if (reader->left == UINT32_MAX)
-        return ORIBI_ECLOSED;
-    if (there < (int64_t)reader->left)
-        return ORIBI_EBAD;
+    int64_t left = rest(reader);
+    if (left <= 0)
+        return left;
     uint32_t index = reader->at & (ORIBI_RING_BYTES - 1);
     uint32_t part = reader->left < ORIBI_RING_BYTES - index ? reader->left : ORIBI_RING_BYTES - index;
     *p = reader->ring->bytes + index;
-    reader->at += part;
-    reader->left -= part;
-    if (reader->left == 0)
-        reader->at = padded(reader->at);
+    go_past(reader, part);
     return part;
 }
 

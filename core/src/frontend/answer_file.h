@@ -25,6 +25,7 @@ enum {
     ORIBI__ANSWER_FILE_HIGH_BYTES = 64 * 1024, /* that the client has not taken, see ORIBI__FRONTEND_HIGH_BYTES */
     ORIBI__ANSWER_FILE_LOW_BYTES = 32 * 1024,
     ORIBI__ANSWER_FILE_FETCH_MS = 30 * 1000,
+    ORIBI__ANSWER_FILES_PAUSE_MS = 1000, /* in which workers send their files: the system let a descriptor not in */
 };
 
 /* Of a call. */
@@ -43,6 +44,7 @@ struct oribi__answer_files {
     struct oribi__upstream_request *at; /* whose piece goes to its client; NULL: that has ended */
     struct oribi_timer look;            /* whether fetched bytes have come */
     uint32_t count;
+    int64_t paused_until_ms;
 };
 
 /* Checks a file that has come by a channel, with what its answer has left. NULL: it may be read; else why not. */

@@ -202,14 +202,10 @@ static void unlink_out(struct oribi__channel *channel)
 
 static void close_ring(struct oribi__channel *channel)
 {
-    struct oribi__channels *channels = channel->frontend->channels;
     oribi__channel_forget_unwoken(channel); /* the socket's end wakes its worker */
     if (channel->ring)
         oribi_channel_ring_close(channel->ring);
-    if (channel->ring && channel->ring == channels->lent)
-        channels->lent_closed = true; /* take_lent() destroys it */
-    else
-        oribi_channel_ring_destroy(channel->ring);
+    oribi_channel_ring_destroy(channel->ring); /* take_lent() may still read there */
     channel->ring = NULL;
 }
 
@@ -291,20 +287,22 @@ bool oribi__channel_call(struct oribi__channel *channel, struct oribi__upstream_
     return true;
 }
 
-void oribi__channel_finish(struct oribi__channel *channel)
-{
-    channel->finished = true;
-    if (!channel->unsent.len)
-        (void)shutdown(channel->watch.fd, SHUT_WR); /* fails only if the worker is gone, which is told elsewhere */
-}
-
 /* --- the answer --- */
 
-static void take_bytes(struct oribi__channel *channel, char *p, size_t n);
 static void take_lent(struct oribi__channel *channel, char *p, size_t n);
 static void take_file(struct oribi__channel *channel, struct oribi_channel_file *file);
 static void take_copied(struct oribi__channel *channel, char *p, size_t n);
 static void finish(struct oribi__channel *channel);
+
+static bool goes_again(struct oribi__upstream_request *call)
+{
+    if (call->tries >= TRIES_MAX)
+        return false;
+    call->tries++;
+    call->of_local = false;
+    oribi__dispatch_add(call, true);
+    return true;
+}
 
 /* The worker has closed its end, or is dead. */
 static void ended(struct oribi__channel *channel)
@@ -323,25 +321,36 @@ static void ended(struct oribi__channel *channel)
         if (call->of_local)
             oribi__count_local(call, call->status);
         call->ops->more(call, oribi_slice(NULL, 0), true);
-    } else if (!answered && (call->safe || unread) && call->tries < TRIES_MAX) {
-        call->tries++;
-        call->of_local = false;
-        oribi__dispatch_add(call, true);
-    } else {
+    } else if (answered || !(call->safe || unread) || !goes_again(call)) {
         oribi__upstream_failed(call, 502, ORIBI_REFUSAL_OTHER, "the worker ended in the call");
     }
 }
 
+/* The system did not let the file of its answer in. */
+static void lost_file(struct oribi__channel *channel)
+{
+    struct oribi__upstream_request *call = channel->call;
+    struct oribi__frontend *frontend = channel->frontend;
+    frontend->answer_files->paused_until_ms = frontend->reactor.now_ms + ORIBI__ANSWER_FILES_PAUSE_MS;
+    oribi__channel_close(channel);
+    if (call->begun || !call->safe || !goes_again(call))
+        oribi__upstream_failed(call, 502, ORIBI_REFUSAL_OTHER, "no descriptor for the file of an answer");
+}
+
 static bool may_read(const struct oribi__channel *channel)
 {
+    if (channel->watch.fd < 0 || channel->state == ORIBI__CHANNEL_ABANDONED)
+        return false;
     return (channel->watch.ready & ORIBI_READ) || (channel->ring && oribi_channel_ring_waits(channel->ring));
 }
 
 static ssize_t read_some(struct oribi__channel *channel, char **p)
 {
     bool told = channel->watch.ready & ORIBI_READ;
-    if (channel->ring)
+    if (channel->ring && channel->call)
         return oribi_channel_ring_borrow(channel->ring, p, ORIBI__CHANNEL_READ_BYTES, told);
+    if (channel->ring) /* nothing was asked: what comes ends the channel */
+        return oribi_channel_ring_read(channel->ring, *p, ORIBI__CHANNEL_READ_BYTES, told);
     return oribi_os_read(channel->watch.fd, *p, ORIBI__CHANNEL_READ_BYTES);
 }
 
@@ -365,13 +374,11 @@ static void post_read(struct oribi__channel *channel)
 void oribi__channel_read(struct oribi__channel *channel)
 {
     struct oribi__frontend *frontend = channel->frontend;
-    if (channel->state == ORIBI__CHANNEL_ABANDONED)
-        return;
-    if (channel->ring && channel->ring == frontend->channels->lent) {
+    if (channel->ring && channel->ring->lends) {
         post_read(channel);
         return;
     }
-    for (int i = 0; i < READS_MAX && channel->watch.fd >= 0 && may_read(channel); i++) {
+    for (int i = 0; i < READS_MAX && may_read(channel); i++) {
         if (channel->call && channel->call->blocked)
             return;
         char *p = frontend->channels->scratch;
@@ -385,6 +392,10 @@ void oribi__channel_read(struct oribi__channel *channel)
             take_file(channel, &file);
             continue;
         }
+        if (n == ORIBI_CHANNEL_LOST_FILE && channel->call) {
+            lost_file(channel);
+            return;
+        }
         if (n <= 0 || !channel->call) { /* or nothing was asked */
             ended(channel);
             return;
@@ -396,12 +407,12 @@ void oribi__channel_read(struct oribi__channel *channel)
         if (channel->local)
             oribi__frontend_local_heard(channel);
         channel->answered = true;
-        if (p == frontend->channels->scratch)
-            take_copied(channel, p, (size_t)n);
-        else
+        if (channel->ring && channel->ring->lends)
             take_lent(channel, p, (size_t)n);
+        else
+            take_copied(channel, p, (size_t)n);
     }
-    if (channel->watch.fd >= 0 && may_read(channel))
+    if (may_read(channel))
         post_read(channel); /* readiness is told once: a worker that has written all causes no other event */
 }
 
@@ -540,56 +551,47 @@ static void switch_protocols(struct oribi__channel *channel, struct oribi_answer
     call->ops->tunnel(call, answer, rest);
 }
 
-/* Copies what is behind the first bytes too. */
-static size_t copy_rest(char *copy, struct oribi_slice *lent)
-{
-    size_t n = lent->n > HEAD_COPY ? lent->n - HEAD_COPY : 0;
-    memcpy(copy + HEAD_COPY, lent->p + HEAD_COPY, n);
-    *lent = oribi_slice(NULL, 0);
-    return n;
-}
-
-/* Heads, of which interim ones may come first. `lent`: [p, p+n) is a copy of its first bytes (HEAD_COPY), and has room
- * for them all: only a body that is not looked into is used where it lies. */
-static void take_head(struct oribi__channel *channel, char *p, size_t n, struct oribi_slice lent)
+/* The answer's status and framing are known; its body begins with these bytes. */
+static void take_answer(struct oribi__channel *channel, struct oribi_answer *answer, char *body, size_t n)
 {
     struct oribi__upstream_request *call = channel->call;
-    struct oribi__frontend *frontend = channel->frontend;
-    char *start = p;
+    channel->state = ORIBI__CHANNEL_BODY;
+    channel->framing = (uint8_t)answer->framing;
+    channel->closes = answer->closes;
+    channel->left = answer->content_length;
+    call->status = (uint16_t)answer->status;
+    call->tail.len = 0; /* the request's: from now on it is the answer's */
+    take_body(channel, body, n, answer);
+}
+
+static ssize_t read_head(const struct oribi__channel *channel, char *p, size_t n, struct oribi_answer *answer)
+{
+    struct oribi_header *headers = channel->frontend->channels->headers;
+    *answer = (struct oribi_answer){.headers = headers, .room = ORIBI_RESPONSE_FIELDS_MAX};
+    return oribi_answer_head(p, n, channel->call->is_head, answer);
+}
+
+/* Heads, of which interim ones may come first. */
+static void take_head(struct oribi__channel *channel, char *p, size_t n)
+{
+    struct oribi__upstream_request *call = channel->call;
     while (n > 0) {
-        struct oribi_answer answer = {.headers = frontend->channels->headers, .room = ORIBI_RESPONSE_FIELDS_MAX};
-        ssize_t len = oribi_answer_head(p, n, call->is_head, &answer);
-        if (len == ORIBI_AGAIN && lent.n > 0) {
-            n += copy_rest(start, &lent);
-            continue;
-        }
+        struct oribi_answer answer;
+        ssize_t len = read_head(channel, p, n, &answer);
         if (len == ORIBI_AGAIN)
             break;
         if (len < 0) {
             break_off(channel, answer.reason);
             return;
         }
-        if (lent.n > 0 && (answer.switches || answer.status < 200 || answer.framing == ORIBI_FRAMING_CHUNKED))
-            n += copy_rest(start, &lent);
-        char *body = p + len;
-        size_t rest = n - (size_t)len;
+        p += len;
+        n -= (size_t)len;
         if (answer.switches) {
-            switch_protocols(channel, &answer, oribi_slice(body, rest));
+            switch_protocols(channel, &answer, oribi_slice(p, n));
             return;
         }
         if (answer.status >= 200) {
-            channel->state = ORIBI__CHANNEL_BODY;
-            channel->framing = (uint8_t)answer.framing;
-            channel->closes = answer.closes;
-            channel->left = answer.content_length;
-            call->status = (uint16_t)answer.status;
-            call->tail.len = 0; /* the request's: from now on it is the answer's */
-            if (lent.n > 0) {
-                size_t at = (size_t)(body - start);
-                take_body(channel, (char *)(uintptr_t)lent.p + at, lent.n - at, &answer);
-            } else {
-                take_body(channel, body, rest, &answer);
-            }
+            take_answer(channel, &answer, p, n);
             return;
         }
         if (channel->local && answer.status == ORIBI_LOCAL_PASSED) {
@@ -599,8 +601,6 @@ static void take_head(struct oribi__channel *channel, char *p, size_t n, struct 
         call->ops->interim(call, &answer);
         if (channel->call != call)
             return;
-        p = body;
-        n = rest;
     }
     if (n > 0 && oribi_buf_try_append(&channel->read, p, n) < 0)
         break_off(channel, "out of memory");
@@ -611,13 +611,13 @@ static void take_bytes(struct oribi__channel *channel, char *p, size_t n)
     if (channel->state == ORIBI__CHANNEL_BODY) {
         take_body(channel, p, n, NULL);
     } else if (channel->read.len == 0) {
-        take_head(channel, p, n, oribi_slice(NULL, 0));
+        take_head(channel, p, n);
     } else if (oribi_buf_try_append(&channel->read, p, n) < 0) {
         break_off(channel, "out of memory");
     } else { /* a head in pieces */
         struct oribi_buf whole = channel->read;
         channel->read = (struct oribi_buf){0};
-        take_head(channel, whole.p, whole.len, oribi_slice(NULL, 0));
+        take_head(channel, whole.p, whole.len);
         oribi_buf_deinit(&whole);
     }
 }
@@ -648,8 +648,9 @@ static void take_copied(struct oribi__channel *channel, char *p, size_t n)
         take_bytes(channel, p, n);
         return;
     }
-    if (oribi_channel_ring_read(channel->ring, NULL, 0, false) != ORIBI_CHANNEL_HAS_FILE) {
-        ended(channel);
+    ssize_t code = oribi_channel_ring_read(channel->ring, NULL, 0, false);
+    if (code != ORIBI_CHANNEL_HAS_FILE) {
+        (code == ORIBI_CHANNEL_LOST_FILE ? lost_file : ended)(channel);
         return;
     }
     struct oribi_channel_file file = taken_file(channel);
@@ -664,30 +665,38 @@ static void take_copied(struct oribi__channel *channel, char *p, size_t n)
         oribi_os_close(file.fd);
 }
 
+/* Copies the head and takes it, with the bytes behind it where they lie. False: they are not of a body alone, or they
+ * are to be looked into. */
+static bool take_head_alone(struct oribi__channel *channel, char *p, size_t n)
+{
+    struct oribi_answer answer;
+    char *copy = channel->frontend->channels->scratch;
+    size_t copied = n < HEAD_COPY ? n : HEAD_COPY;
+    if (channel->read.len > 0)
+        return false;
+    memcpy(copy, p, copied);
+    ssize_t len = read_head(channel, copy, copied, &answer);
+    if (len <= 0 || answer.switches || answer.status < 200 || answer.framing == ORIBI_FRAMING_CHUNKED)
+        return false;
+    take_answer(channel, &answer, p + len, n - (size_t)len);
+    return true;
+}
+
 /* Bytes in the ring's memory, which the worker may change at any moment: what is looked at is copied before, and bytes
  * of a body for clients of requests go from there into records or into memory of ours. */
 static void take_lent(struct oribi__channel *channel, char *p, size_t n)
 {
-    struct oribi__channels *channels = channel->frontend->channels;
+    char *copy = channel->frontend->channels->scratch;
     struct oribi_channel_ring *ring = channel->ring;
     const struct oribi__upstream_request *call = channel->call;
     bool looks = call->offers || call->wants_events || !call->ops->reads_file;
-    channels->lent = ring;
-    channels->lent_closed = false;
     if (!looks && channel->state == ORIBI__CHANNEL_BODY && channel->framing != ORIBI_FRAMING_CHUNKED) {
         take_body(channel, p, n, NULL);
-    } else if (!looks && channel->state == ORIBI__CHANNEL_HEAD && channel->read.len == 0 && n > HEAD_COPY) {
-        memcpy(channels->scratch, p, HEAD_COPY);
-        take_head(channel, channels->scratch, HEAD_COPY, oribi_slice(p, n));
-    } else {
-        memcpy(channels->scratch, p, n);
-        take_bytes(channel, channels->scratch, n);
+    } else if (looks || channel->state != ORIBI__CHANNEL_HEAD || !take_head_alone(channel, p, n)) {
+        memcpy(copy, p, n);
+        take_bytes(channel, copy, n);
     }
-    channels->lent = NULL;
-    if (channels->lent_closed)
-        oribi_channel_ring_destroy(ring);
-    else
-        oribi_channel_ring_return(ring);
+    oribi_channel_ring_return(ring); /* whose channel may have gone meanwhile */
 }
 
 /* --- abandoned ones --- */

@@ -77,9 +77,7 @@ struct oribi__channels {
     struct oribi__channel *closed; /* freed at the end of the turn */
     uint16_t *free_numbers;
     uint32_t free_number_count;
-    struct oribi_channel_ring *lent; /* whose bytes are taken where they lie; NULL: none's */
-    bool lent_closed;                /* its channel has gone meanwhile */
-    char *scratch;                   /* ORIBI__CHANNEL_SCRATCH_BYTES: what comes from a channel */
+    char *scratch; /* ORIBI__CHANNEL_SCRATCH_BYTES: what comes from a channel */
     struct oribi_header headers[ORIBI_RESPONSE_FIELDS_MAX];
 };
 

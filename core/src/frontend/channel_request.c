@@ -30,7 +30,9 @@ static size_t request_vec(const struct oribi__upstream_request *call, struct iov
 
 void oribi__channel_take_files(struct oribi__channel *channel)
 {
-    bool takes = channel->frontend->answer_files->count < ORIBI__ANSWER_FILES_MAX;
+    const struct oribi__frontend *frontend = channel->frontend;
+    const struct oribi__answer_files *files = frontend->answer_files;
+    bool takes = files->count < ORIBI__ANSWER_FILES_MAX && frontend->reactor.now_ms >= files->paused_until_ms;
     oribi_channel_ring_take_files(channel->ring, takes);
 }
 
@@ -137,4 +139,11 @@ bool oribi__channel_send_rest(struct oribi__channel *channel)
     if (channel->finished)
         oribi__channel_finish(channel);
     return true;
+}
+
+void oribi__channel_finish(struct oribi__channel *channel)
+{
+    channel->finished = true;
+    if (!channel->unsent.len)
+        (void)shutdown(channel->watch.fd, SHUT_WR); /* fails only if the worker is gone, which is told elsewhere */
 }

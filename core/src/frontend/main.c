@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SPARE_FDS = 1024 }; /* bodies in files, and the frontend's own */
+enum { SPARE_FDS = 1024 }; /* bodies in files, files of answers, and the frontend's own */
 
 /* Stops come by the supervisor; a terminal's Ctrl-C reaches the whole group. */
 static void settle_signals(void)

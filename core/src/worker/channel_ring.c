@@ -62,6 +62,9 @@ void oribi_channel_ring_destroy(struct oribi_channel_ring *ring)
 {
     if (!ring)
         return;
+    ring->has_ended = true; /* where bytes are lent, oribi_channel_ring_return() goes on */
+    if (ring->lends)
+        return;
     (void)munmap(ring->memory, sizeof(*ring->memory)); /* of our own mapping: cannot fail */
     oribi_os_close(ring->memory_fd);
     oribi_os_close(ring->file.fd);
@@ -122,6 +125,8 @@ static int take_note(struct oribi_channel_ring *ring, uint64_t length)
     bool cut;
     int fd = -1;
     ssize_t n = oribi_inbox_receive_cut(ring->fd, (char *)&note, sizeof(note), &fd, &cut);
+    if (n == sizeof(note) && fd < 0 && cut)
+        return ORIBI_CHANNEL_LOST_FILE;
     if (n != sizeof(note) || fd < 0 || cut || note.mark != NOTE_MARK || note.offset < 0 || length == 0 ||
         length > (uint64_t)(INT64_MAX - note.offset)) {
         oribi_os_close(fd);
@@ -132,7 +137,8 @@ static int take_note(struct oribi_channel_ring *ring, uint64_t length)
     return ORIBI_CHANNEL_HAS_FILE;
 }
 
-/* Goes to the next record. 1: bytes can be taken; 0: there is none; ORIBI_CHANNEL_HAS_FILE; ORIBI_EBAD. */
+/* Goes to the next record. 1: bytes can be taken; 0: there is none; ORIBI_CHANNEL_HAS_FILE, ORIBI_CHANNEL_LOST_FILE,
+ * ORIBI_EBAD. */
 static int go_on(struct oribi_channel_ring *ring)
 {
     struct oribi_ring_record record;
@@ -194,6 +200,13 @@ static void clear_many(struct oribi_channel_ring *ring)
         (void)clear(ring, due - 1); /* what is wrong with the socket shows with the next read */
 }
 
+static ssize_t lend(struct oribi_channel_ring *ring, char **lent)
+{
+    ssize_t n = (ssize_t)oribi_ring_borrow(&ring->in, lent);
+    ring->lends = n > 0;
+    return n;
+}
+
 /* lent: where the place of bytes that are lent goes; NULL: all are copied. */
 static ssize_t read_next(struct oribi_channel_ring *ring, void *dst, size_t n, bool told, char **lent)
 {
@@ -204,12 +217,12 @@ static ssize_t read_next(struct oribi_channel_ring *ring, void *dst, size_t n, b
         uint64_t before = ring->by_socket;
         int code = go_on(ring);
         if (code < 0)
-            return code; /* ORIBI_CHANNEL_HAS_FILE too */
+            return code; /* ORIBI_CHANNEL_HAS_FILE and _LOST_FILE too */
         /* A record that has just said so: the loop may have told of its bytes together with what was before. */
         if (code > 0 && ring->by_socket > 0)
             return told || before == 0 ? read_socket(ring, dst, n) : ORIBI_AGAIN;
         if (code > 0 && lent && ring->in.left >= LENT_MIN)
-            return (ssize_t)oribi_ring_borrow(&ring->in, lent);
+            return lend(ring, lent);
         if (code > 0)
             return (ssize_t)oribi_ring_take(&ring->in, dst, n);
         if (!told)
@@ -234,6 +247,9 @@ ssize_t oribi_channel_ring_borrow(struct oribi_channel_ring *ring, char **p, siz
 void oribi_channel_ring_return(struct oribi_channel_ring *ring)
 {
     oribi_ring_return(&ring->in);
+    ring->lends = false;
+    if (ring->has_ended)
+        oribi_channel_ring_destroy(ring);
 }
 
 /* --- the frontend's end --- */

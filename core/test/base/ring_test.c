@@ -1,4 +1,5 @@
-/* Rings: records in order, room, taking an end over, nonsense in the memory. */
+/* Rings: records in order, room, taking an end over, nonsense in the memory, and a million records between two threads
+ * (ORIBI_SOAK=1: ten million). */
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
 #include "oribi/base/ring.h"
@@ -211,12 +212,14 @@ static void test_nonsense_is_told(void)
 
 /* --- two threads --- */
 
-enum { MESSAGES = 1000 * 1000 };
+enum { MESSAGES = 1000 * 1000, SOAK_MESSAGES = 10 * MESSAGES };
+
+static uint32_t messages;
 
 static void *send_all(void *arg)
 {
     char text[256];
-    for (uint32_t i = 0; i < MESSAGES; i++) {
+    for (uint32_t i = 0; i < messages; i++) {
         uint32_t n = 4 + i * 7 % 200;
         memset(text, (int)(i & 0xff), n);
         memcpy(text, &i, sizeof(i));
@@ -233,8 +236,9 @@ static void test_two_threads(void)
     pthread_t thread;
     struct oribi_ring_record record;
     uint32_t wrong = 0;
+    messages = getenv("ORIBI_SOAK") ? SOAK_MESSAGES : MESSAGES;
     ok_eq(pthread_create(&thread, NULL, send_all, NULL), 0);
-    for (uint32_t i = 0; i < MESSAGES; i++) {
+    for (uint32_t i = 0; i < messages; i++) {
         int code;
         uint32_t number;
         while ((code = oribi_ring_next(&reader, BYTES, &record)) == 0)

@@ -43,6 +43,34 @@ static void test_it_counts_until_its_worker_has_ended_it(void)
     fake_end();
 }
 
+/* The client goes while the frontend reads from the ring, and the loop has told of the socket. */
+static void test_it_counts_also_where_its_client_goes_in_a_long_record(void)
+{
+    enum { BYTES = 100 * 1000 };
+    static char answer[BYTES];
+    static const char head[] = "HTTP/1.1 200 OK\r\nContent-Length: 200000\r\n\r\n";
+    memset(answer, 'x', sizeof(answer));
+    memcpy(answer, head, sizeof(head) - 1);
+    fake_begin((struct fake_setup){0});
+    int call = fake_submit((struct fake_request){.goes_in = 'b'});
+    struct oribi__channel *channel;
+    int far;
+    fake_dispatch();
+    far = fake_take(0);
+    (void)fake_asked(far);
+    channel = fake_upstream(call)->channel;
+    fake_answers_bytes(far, answer, sizeof(answer));
+    fake_reads(channel);
+    ok(!fake_upstream(call));
+    ok_eq(fake_gauge(FAKE_ABANDONED), 1);
+    ok_eq(fake_gauge(FAKE_OUT), 1);
+    fake_far_closes(far);
+    fake_turn();
+    ok_eq(fake_gauge(FAKE_ABANDONED), 0);
+    ok_eq(fake_gauge(FAKE_OUT), 0);
+    fake_end();
+}
+
 static void test_a_request_that_no_worker_has_taken_does_not_count(void)
 {
     fake_begin((struct fake_setup){0});
@@ -275,6 +303,7 @@ static void test_a_connection_that_ends_is_forgotten_by_its_calls(void)
 int main(void)
 {
     test_it_counts_until_its_worker_has_ended_it();
+    test_it_counts_also_where_its_client_goes_in_a_long_record();
     test_a_request_that_no_worker_has_taken_does_not_count();
     test_it_ends_where_the_worker_has_the_channel_no_more();
     test_it_ends_where_another_worker_has_the_channel();

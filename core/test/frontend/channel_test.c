@@ -399,6 +399,17 @@ static void test_an_idle_channel_whose_worker_speaks_is_closed(void)
     fake_end();
 }
 
+/* Bytes of a record that would be lent. */
+static void test_an_idle_channel_whose_worker_says_much_is_closed(void)
+{
+    static const char much[40 * 1000] = "x";
+    fake_begin((struct fake_setup){0});
+    fake_answers_bytes(idle(), much, sizeof(much));
+    fake_reads(fake_idle_channel());
+    ok(fake_gauge(FAKE_CHANNELS) == 0 && fake_gauge(FAKE_IDLE_CHANNELS) == 0);
+    fake_end();
+}
+
 static void test_idle_channels_leave_in_any_order(void)
 {
     for (int first = 0; first < 3; first++) {
@@ -494,6 +505,7 @@ int main(void)
     test_the_end_follows_the_rest_of_the_request();
     test_an_idle_channel_that_its_worker_closes_is_gone();
     test_an_idle_channel_whose_worker_speaks_is_closed();
+    test_an_idle_channel_whose_worker_says_much_is_closed();
     test_idle_channels_leave_in_any_order();
     test_a_released_channel_leaves_its_descriptor();
     test_a_closed_channel_stays_until_the_turn_s_end();

@@ -23,6 +23,7 @@ enum {
     TEXT_CAP = 4 * 1024 * 1024,
     TURNS_MAX = 400,
     LOG_CAP = 64 * 1024,
+    FDS_MAX = 3 * FAKE_FARS_MAX, /* that a test may have */
 };
 
 /* The worker's end of a channel. */
@@ -51,7 +52,7 @@ static int64_t now_us;
 static char *text; /* TEXT_CAP */
 static size_t text_len;
 static int64_t blocks;
-static int first_free;
+static int open_count;
 
 /* --- the clock: the system's for tests that begin no frontend --- */
 
@@ -90,11 +91,12 @@ void fake_must(bool holds, const char *what)
     exit(2);
 }
 
-static int lowest_free(void)
+static int count_open(void)
 {
-    int fd = dup(STDIN_FILENO);
-    fake_must(fd >= 0 && close(fd) == 0, "no descriptor");
-    return fd;
+    int count = 0;
+    for (int fd = 0; fd < FDS_MAX; fd++)
+        count += fcntl(fd, F_GETFD) >= 0;
+    return count;
 }
 
 static void begin_once(void)
@@ -126,7 +128,7 @@ void fake_begin(struct fake_setup setup)
     int fds[2];
     begin_once();
     blocks = oribi_mem_blocks();
-    first_free = lowest_free();
+    open_count = count_open();
     fake_must(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds) == 0, "no supervisor");
     control_fd = fds[1];
     now_us = NOW_US;
@@ -198,7 +200,7 @@ void fake_end(void)
     oribi_os_close(config.control_fd);
     oribi_options_deinit(&options);
     ok_named(oribi_mem_blocks() == blocks, "no memory is left");
-    ok_named(lowest_free() == first_free, "no descriptor is left");
+    ok_named(count_open() == open_count, "no descriptor is left");
     now_us = 0;
 }
 
@@ -583,18 +585,28 @@ bool fake_takes_files(int far)
     return atomic_load(&far_of(far)->ring->way_out->takes_files) != 0;
 }
 
-void fake_hands_over(int far, int fd, int64_t offset, int64_t n)
+void fake_passes_file(int far, int fd, int64_t offset)
 {
-    struct oribi_channel_ring *ring = far_of(far)->ring;
     const struct {
         char mark[8];
         int64_t offset;
     } note = {{1}, offset};
+    const struct iovec vec = {(void *)(uintptr_t)&note, sizeof(note)};
+    ok_eq(oribi_inbox_send(far_of(far)->ring->fd, &vec, 1, fd), 0);
+}
+
+void fake_says_file(int far, int64_t n)
+{
+    struct oribi_channel_ring *ring = far_of(far)->ring;
     const struct oribi_ring_record record = {
         .length = (uint64_t)n, .kind = ORIBI_CHANNEL_FILE, .mark = atomic_load(&ring->way_out->woken)};
-    const struct iovec vec = {(void *)(uintptr_t)&note, sizeof(note)};
-    ok_eq(oribi_inbox_send(ring->fd, &vec, 1, fd), 0);
     ok(oribi_ring_write_head(&ring->out, &record));
+}
+
+void fake_hands_over(int far, int fd, int64_t offset, int64_t n)
+{
+    fake_passes_file(far, fd, offset);
+    fake_says_file(far, n);
 }
 
 void fake_lends(int far)

@@ -136,12 +136,14 @@ bool fake_tries_answer(int far, const char *text); /* the same without a check o
 size_t fake_floods(int far, size_t n);             /* n bytes 'x' as far as the socket takes them; returns how many */
 /* Hands over this descriptor, which stays the caller's; whatever it is, as a hostile worker can. */
 void fake_hands_over(int far, int fd, int64_t offset, int64_t n);
-void fake_lends(int far);                       /* an application has had the descriptor */
-void fake_far_shuts(int far);                   /* it sends no more */
-void fake_far_closes(int far);                  /* its worker has ended the call, and tells so */
-void fake_far_dies(int far);                    /* its worker is killed, and tells nothing */
-void fake_far_passes(int far, uint32_t worker); /* another worker has it */
-void fake_far_unowned(int far);                 /* the worker tells that it has no channel any more, which stays open */
+void fake_passes_file(int far, int fd, int64_t offset); /* the descriptor alone */
+void fake_says_file(int far, int64_t n);                /* its record alone */
+void fake_lends(int far);                               /* an application has had the descriptor */
+void fake_far_shuts(int far);                           /* it sends no more */
+void fake_far_closes(int far);                          /* its worker has ended the call, and tells so */
+void fake_far_dies(int far);                            /* its worker is killed, and tells nothing */
+void fake_far_passes(int far, uint32_t worker);         /* another worker has it */
+void fake_far_unowned(int far); /* the worker tells that it has no channel any more, which stays open */
 
 /* --- fake clients: upstream requests whose client is a transcript --- */
 

@@ -1,14 +1,16 @@
 /* Each side of a channel is killed in front of each of its accesses to the shared memory and the socket, one after
- * another, in the middle of two calls: the other side sees the end, has nothing but right bytes until then, and knows
- * whether the request was begun. */
+ * another, in the middle of two calls, which are short, long, or have files in their answers: the other side sees the
+ * end, has nothing but right bytes until then, knows whether the request was begun, and keeps no descriptor. */
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
 #include "oribi/base/os/os.h"
 #include "oribi/base/os/os_process.h"
 #include "oribi/worker/channel_ring.h"
+#include "oribi/worker/inbox.h"
 
 #include "tap.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -87,14 +89,23 @@ static void set_place(_Atomic uint16_t *place, uint16_t value)
              const _Atomic uint64_t *: load_long)(word, order)
 #define atomic_store_explicit(word, value, order)                                                                      \
     _Generic((word), _Atomic uint32_t * : store_word, _Atomic uint64_t * : store_long)(word, value, order)
-#define atomic_exchange_explicit          exchange_long
-#define oribi_os_send_vec(fd, vec, count) (step(), oribi_os_send_vec(fd, vec, count))
-#define oribi_os_read(fd, dst, n)         (step(), oribi_os_read(fd, dst, n))
-#define oribi_os_peek(fd, dst, n)         (step(), oribi_os_peek(fd, dst, n))
+#define atomic_exchange_explicit                         exchange_long
+#define oribi_os_send_vec(fd, vec, count)                (step(), oribi_os_send_vec(fd, vec, count))
+#define oribi_os_read(fd, dst, n)                        (step(), oribi_os_read(fd, dst, n))
+#define oribi_os_peek(fd, dst, n)                        (step(), oribi_os_peek(fd, dst, n))
+#define oribi_os_peer_gone(fd)                           (step(), oribi_os_peer_gone(fd))
+#define oribi_os_read_at_now(fd, dst, n, at)             (step(), oribi_os_read_at_now(fd, dst, n, at))
+#define oribi_inbox_send(fd, vec, n, passed)             (step(), oribi_inbox_send(fd, vec, n, passed))
+#define oribi_inbox_receive_cut(fd, dst, n, passed, cut) (step(), oribi_inbox_receive_cut(fd, dst, n, passed, cut))
 #include "../../src/base/ring.c"
 #include "../../src/worker/channel_ring.c"
 
-enum { CALLS = 2, LONG_BYTES = 40 * 1000, STEPS_MAX = 2000, WAIT_MS = 20 * 1000 };
+enum { CALLS = 2, LONG_BYTES = 40 * 1000, STEPS_MAX = 2000, WAIT_MS = 20 * 1000, FDS_MAX = 256 };
+
+/* Of calls: requests and answers by the ring; long ones; answers that are a head by the ring, and a file. */
+enum kind { SHORT, LONG, FILES, KINDS };
+
+static const char *const names[KINDS] = {"short calls", "long calls", "calls for files"};
 
 struct seen {
     _Atomic int requests; /* that the worker has read to their ends */
@@ -111,9 +122,16 @@ static uint32_t frontend_woken;
 static int fds[2];
 static char text[2 * LONG_BYTES];
 
-static size_t length_of(int call, bool is_long)
+static int files[CALLS]; /* with the answers behind their heads, to be read alone */
+
+static size_t length_of(int call, enum kind kind)
 {
-    return is_long ? LONG_BYTES + (size_t)call : 100 + (size_t)call;
+    return (kind == LONG ? LONG_BYTES : 100) + (size_t)call;
+}
+
+static size_t answer_length_of(int call, enum kind kind)
+{
+    return length_of(call, kind) + (kind == FILES ? LONG_BYTES : 0);
 }
 
 static char byte_of(int call, size_t i)
@@ -127,7 +145,7 @@ static ssize_t comes(struct oribi_channel_ring *ring, _Atomic uint32_t *word, in
     for (;;) {
         ssize_t got = oribi_channel_ring_read(ring, dst, n, true);
         if (got != ORIBI_AGAIN)
-            return got > 0 ? got : 0;
+            return got > 0 || got == ORIBI_CHANNEL_HAS_FILE ? got : 0;
         oribi_asleep_begin(word);
         struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
         bool ended = !oribi_channel_ring_waits(ring) && poll(&poll_fd, 1, WAIT_MS) == 0;
@@ -158,11 +176,16 @@ static void compose(char *dst, int call, size_t n)
         dst[i] = byte_of(call, i);
 }
 
+static bool gives_file(int call, size_t at)
+{
+    return back->transport.give_file(&back->transport, files[call], (int64_t)at, LONG_BYTES);
+}
+
 /* Worker's side. Gives false where bytes are wrong. */
-static bool works(bool is_long)
+static bool works(enum kind kind)
 {
     for (int call = 0; call < CALLS; call++) {
-        size_t n = length_of(call, is_long);
+        size_t n = length_of(call, kind);
         for (size_t at = 0; at < n;) {
             ssize_t got = comes(back, &board.slots[0].asleep, fds[1], text + at, n - at);
             if (got <= 0)
@@ -183,16 +206,27 @@ static bool works(bool is_long)
                 return true;
             at += (size_t)sent;
         }
+        if (kind == FILES && !gives_file(call, n))
+            return true;
         set_count(&seen->answers, call + 1);
     }
     return true;
 }
 
+/* The file that has come, as bytes of the answer. */
+static ssize_t reads_file(char *dst, size_t n)
+{
+    ssize_t got = (size_t)front->file.length == n ? pread(front->file.fd, dst, n, front->file.offset) : -1;
+    oribi_os_close(front->file.fd);
+    front->file.fd = -1;
+    return got;
+}
+
 /* Frontend's side. Gives how many answers are whole, -1: a byte is wrong, or nothing comes. */
-static int asks(bool is_long)
+static int asks(enum kind kind)
 {
     for (int call = 0; call < CALLS; call++) {
-        size_t n = length_of(call, is_long);
+        size_t n = length_of(call, kind);
         bool broken;
         compose(text, call, n);
         struct iovec vec = {text, n};
@@ -200,9 +234,12 @@ static int asks(bool is_long)
             oribi_channel_ring_wake(front, &board, place, worker_woken);
         else if (!sends_all(fds[0], text, n))
             return call;
+        n = answer_length_of(call, kind);
         memset(text, 0, n);
         for (size_t at = 0; at < n;) {
             ssize_t got = comes(front, &board.frontends[0].asleep, fds[0], text + at, n - at);
+            if (got == ORIBI_CHANNEL_HAS_FILE)
+                got = reads_file(text + at, n - at);
             if (got <= 0)
                 return got == 0 ? call : -1;
             for (size_t i = at; i < at + (size_t)got; i++)
@@ -227,6 +264,7 @@ static void begin(void)
     front = oribi_channel_ring_try_create(fds[0]);
     back = oribi_channel_ring_try_attach(oribi_os_dup(front->memory_fd), fds[1], &board.frontends[0].asleep,
                                          &frontend_woken);
+    oribi_channel_ring_take_files(front, true);
 }
 
 static void end(void)
@@ -237,20 +275,29 @@ static void end(void)
     oribi_os_close(fds[1]);
 }
 
+static int count_open(void)
+{
+    int count = 0;
+    for (int fd = 0; fd < FDS_MAX; fd++)
+        count += fcntl(fd, F_GETFD) >= 0;
+    return count;
+}
+
 /* The victim: the worker, else the frontend. Gives true where it was killed. */
-static bool run(bool worker_dies, bool is_long, int steps, bool *right)
+static bool run(bool worker_dies, enum kind kind, int steps, bool *right)
 {
     int status;
+    int open_before = count_open();
     begin();
     (void)fflush(NULL);
     pid_t pid = fork();
     if (pid == 0) {
         oribi_os_close(fds[worker_dies ? 0 : 1]);
         steps_left = steps;
-        _exit(worker_dies ? !works(is_long) : asks(is_long) != CALLS);
+        _exit(worker_dies ? !works(kind) : asks(kind) != CALLS);
     }
     oribi_os_close(fds[worker_dies ? 1 : 0]);
-    int answers = worker_dies ? asks(is_long) : works(is_long) ? 0 : -1;
+    int answers = worker_dies ? asks(kind) : works(kind) ? 0 : -1;
     *right = waitpid(pid, &status, 0) == pid && answers >= 0;
     bool killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
     *right = *right && (killed || status == 0);
@@ -266,23 +313,36 @@ static bool run(bool worker_dies, bool is_long, int steps, bool *right)
     }
     fds[worker_dies ? 1 : 0] = -1;
     end();
+    *right = *right && count_open() == open_before;
     return killed;
 }
 
-static void kill_at_each_step(bool worker_dies, bool is_long)
+static void kill_at_each_step(bool worker_dies, enum kind kind)
 {
     int steps = 1;
     int wrong = 0;
     bool right;
-    while (steps < STEPS_MAX && run(worker_dies, is_long, steps, &right)) {
+    while (steps < STEPS_MAX && run(worker_dies, kind, steps, &right)) {
         wrong += !right;
         if (!right)
-            diag("%s, step %d", worker_dies ? "worker" : "frontend", steps);
+            diag("%s, %s, step %d", worker_dies ? "worker" : "frontend", names[kind], steps);
         steps++;
     }
-    ok_named(wrong == 0 && right, "%s dies in %s calls", worker_dies ? "a worker" : "a frontend",
-             is_long ? "long" : "short");
+    ok_named(wrong == 0 && right, "%s dies in %s", worker_dies ? "a worker" : "a frontend", names[kind]);
     ok_named(steps > 10 && steps < STEPS_MAX, "%d steps", steps);
+}
+
+static void make_files(void)
+{
+    for (int call = 0; call < CALLS; call++) {
+        char path[] = "/tmp/oribi-deaths-XXXXXX";
+        size_t n = answer_length_of(call, FILES);
+        int both = mkstemp(path);
+        compose(text, call, n);
+        files[call] = open(path, O_RDONLY | O_CLOEXEC);
+        ok(both >= 0 && files[call] >= 0 && write(both, text, n) == (ssize_t)n && unlink(path) == 0);
+        close(both);
+    }
 }
 
 int main(void)
@@ -292,9 +352,10 @@ int main(void)
     ok_eq(oribi_scoreboard_create(&board, 1), 0);
     seen = mmap(NULL, sizeof(*seen), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     place = &board.channels[1];
+    make_files();
     for (int worker_dies = 0; worker_dies < 2; worker_dies++)
-        for (int is_long = 0; is_long < 2; is_long++)
-            kill_at_each_step(worker_dies, is_long);
+        for (enum kind kind = SHORT; kind < KINDS; kind++)
+            kill_at_each_step(worker_dies, kind);
     oribi_scoreboard_destroy(&board);
     ok_eq(oribi_mem_blocks(), blocks);
     return done_testing();

@@ -1,56 +1,17 @@
 /* Both ends of a channel with shared memory: what goes by the ring and what by the socket, wake-ups, ends, an end that
- * is taken over, nonsense, and 100,000 calls (ORIBI_TEST_RING_CALLS: so many) between two threads that sleep. */
+ * is taken over, files, bytes that are lent, nonsense. Two threads: channel_ring_threads_test.c. */
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
-#include "oribi/base/os/os.h"
 #include "oribi/base/os/os_process.h"
-#include "oribi/worker/channel_ring.h"
 
-#include "tap.h"
+#include "channel_ends.h"
 
-#include <fcntl.h>
-#include <poll.h>
-#include <pthread.h>
-#include <sched.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
-static struct oribi_scoreboard board;
-static _Atomic uint16_t place;
-static uint32_t worker_woken[2];
-static uint32_t frontend_woken;
-static struct oribi_channel_ring *front;
-static struct oribi_channel_ring *back;
-static int fds[2];
 static char text[512 * 1024];
-
-static void begin(void)
-{
-    oribi_scoreboard_create(&board, 1);
-    memset(worker_woken, 0, sizeof(worker_woken));
-    frontend_woken = 0;
-    atomic_store(&place, 1);
-    ok_eq(oribi_os_socket_pair(SOCK_STREAM, true, fds), 0);
-    front = oribi_channel_ring_try_create(fds[0]);
-    back = front ? oribi_channel_ring_try_attach(dup(front->memory_fd), fds[1], &board.frontends[0].asleep,
-                                                 &frontend_woken)
-                 : NULL;
-    ok_named(front && back, "both ends have the memory");
-}
-
-static void end(void)
-{
-    oribi_channel_ring_destroy(front);
-    oribi_channel_ring_destroy(back);
-    close(fds[0]);
-    close(fds[1]);
-    oribi_scoreboard_destroy(&board);
-}
 
 static bool asks(const char *p, size_t n)
 {
@@ -267,19 +228,6 @@ static void test_files_go_by_the_ring_while_they_are_short(void)
     end();
 }
 
-/* A file of n bytes that can only be read. */
-static int a_file(size_t n)
-{
-    char name[] = "/tmp/oribi-ring-XXXXXX";
-    int both = mkstemp(name);
-    int fd = open(name, O_RDONLY | O_CLOEXEC);
-    ok(both >= 0 && fd >= 0 && unlink(name) == 0);
-    memset(text, 'f', n);
-    ok_eq(write(both, text, n), n);
-    close(both);
-    return fd;
-}
-
 static bool gives(int fd, int64_t offset, int64_t n)
 {
     return back->transport.give_file(&back->transport, fd, offset, n);
@@ -418,14 +366,6 @@ static ssize_t hears(const void *bytes, size_t n, int fd, size_t fd_count, uint6
     ssize_t got = oribi_channel_ring_read(front, text, sizeof(text), true);
     end();
     return got;
-}
-
-static int count_open(void)
-{
-    int count = 0;
-    for (int fd = 0; fd < 256; fd++)
-        count += fcntl(fd, F_GETFD) >= 0;
-    return count;
 }
 
 static void test_notes_of_a_hostile_worker(void)
@@ -618,101 +558,48 @@ static void test_nonsense_ends_the_channel(void)
     end();
 }
 
-/* --- two threads that sleep --- */
+/* --- bytes that are lent --- */
 
-static uint32_t calls = 100 * 1000;
-
-static void sleep_on(struct oribi_channel_ring *ring, _Atomic uint32_t *word, int fd)
+static void test_the_memory_of_lent_bytes_goes_with_their_return(void)
 {
-    oribi_asleep_begin(word);
-    if (!oribi_channel_ring_waits(ring)) {
-        struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
-        (void)poll(&poll_fd, 1, 2000);
-    }
-    oribi_asleep_end(word);
-}
-
-static size_t read_all(struct oribi_channel_ring *ring, _Atomic uint32_t *word, int fd, char *dst, size_t n)
-{
-    size_t got = 0;
-    while (got < n) {
-        ssize_t now = oribi_channel_ring_read(ring, dst + got, n - got, true);
-        if (now == ORIBI_AGAIN) {
-            sleep_on(ring, word, fd);
-            continue;
-        }
-        if (now <= 0)
-            break;
-        got += (size_t)now;
-    }
-    return got;
-}
-
-static size_t length_of(uint32_t call)
-{
-    return call % 1000 == 999 ? 40 * 1000 : 8 + call % 100;
-}
-
-static void *work(void *arg)
-{
-    static char bytes[64 * 1024];
-    for (uint32_t i = 0; i < calls; i++) {
-        size_t n = length_of(i);
-        if (read_all(back, &board.slots[0].asleep, fds[1], bytes, n) != n)
-            return arg;
-        for (size_t at = 0; at < n;) {
-            struct iovec vec = {bytes + at, n - at};
-            ssize_t sent = back->transport.send_vec(&back->transport, &vec, 1, false);
-            if (sent == ORIBI_AGAIN)
-                sched_yield();
-            else if (sent < 0)
-                return arg;
-            else
-                at += (size_t)sent;
-        }
-        if (i % 7 == 0)
-            sched_yield();
-    }
-    return NULL;
-}
-
-static void test_calls_between_two_threads(void)
-{
-    static char bytes[64 * 1024];
-    static char back_bytes[64 * 1024];
-    pthread_t thread;
-    void *failed;
-    uint32_t wrong = 0;
-    const char *wanted = getenv("ORIBI_TEST_RING_CALLS");
-    calls = wanted ? (uint32_t)strtoul(wanted, NULL, 10) : calls;
+    static char body[40 * 1000];
+    char *p = text;
     begin();
-    ok_eq(pthread_create(&thread, NULL, work, bytes), 0);
-    for (uint32_t i = 0; i < calls && wrong == 0; i++) {
-        size_t n = length_of(i);
-        bool broken;
-        memset(bytes, (int)('a' + i % 26), n);
-        memcpy(bytes, &i, sizeof(i));
-        struct iovec vec = {bytes, n};
-        if (oribi_channel_ring_request(front, &vec, 1, n, &broken))
-            oribi_channel_ring_wake(front, &board, &place, worker_woken);
-        else
-            for (size_t at = 0; at < n;) {
-                ssize_t sent = send(fds[0], bytes + at, n - at, MSG_DONTWAIT);
-                if (sent > 0)
-                    at += (size_t)sent;
-                else
-                    sched_yield();
-            }
-        wrong += read_all(front, &board.frontends[0].asleep, fds[0], back_bytes, n) != n ||
-                 memcmp(bytes, back_bytes, n) != 0;
-        oribi_channel_ring_next_answer(front);
-    }
-    ok_eq(wrong, 0);
-    if (wrong)
-        shutdown(fds[0], SHUT_RDWR);
-    ok_eq(pthread_join(thread, &failed), 0);
-    ok(!failed);
+    memset(body, 'b', sizeof(body));
+    ok_eq(answers(body, sizeof(body)), sizeof(body));
+    ok_eq(oribi_channel_ring_borrow(front, &p, sizeof(text), true), sizeof(body));
+    ok(front->lends && p != text);
+    oribi_channel_ring_close(front);
+    oribi_channel_ring_destroy(front);
+    ok(memcmp(p, body, sizeof(body)) == 0);
+    oribi_channel_ring_return(front);
+    front = NULL;
+    ok_eq(answers("x", 1), ORIBI_ECLOSED);
     end();
+    begin();
+    p = text;
+    ok_eq(answers("short", 5), 5);
+    ok_eq(oribi_channel_ring_borrow(front, &p, sizeof(text), true), 5);
+    ok(!front->lends && p == text);
+    end();
+}
+
+static void test_a_file_that_the_system_does_not_let_in(void)
+{
+    int file = a_file(20 * 1000);
+    struct rlimit limit;
+    begin();
+    oribi_channel_ring_take_files(front, true);
+    ok(gives(file, 0, 20 * 1000));
+    int free_fd = dup(file);
+    ok(free_fd >= 0 && close(free_fd) == 0 && getrlimit(RLIMIT_NOFILE, &limit) == 0);
+    const struct rlimit low = {.rlim_cur = (rlim_t)free_fd, .rlim_max = limit.rlim_max};
+    ok_eq(setrlimit(RLIMIT_NOFILE, &low), 0);
+    ok_eq(oribi_channel_ring_read(front, text, sizeof(text), true), ORIBI_CHANNEL_LOST_FILE);
+    ok_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    ok_eq(front->file.fd, -1);
+    end();
+    close(file);
 }
 
 int main(void)
@@ -739,7 +626,8 @@ int main(void)
     test_what_the_worker_has_not_read();
     test_an_end_is_taken_over();
     test_nonsense_ends_the_channel();
-    test_calls_between_two_threads();
+    test_the_memory_of_lent_bytes_goes_with_their_return();
+    test_a_file_that_the_system_does_not_let_in();
     ok_eq(oribi_mem_blocks(), blocks);
     return done_testing();
 }

@@ -25,6 +25,8 @@
  *   a length that is not the answer's rest       the answer breaks off
  *   a file that cannot be read without waiting   likewise: the frontend never waits for a disk, and an honest worker
  *                                                sends such a file itself
+ *   a file that the system does not let in       the channel ends, a safe request without an answer is made again, and
+ *   (limit of descriptors, security module)      for a second workers send their files themselves
  *
  * A side sleeps only after it said so: a word of its own in the scoreboard is odd while it does. Who has written to a
  * ring looks at the other side's word behind a fence, and wakes it by a byte on the socket (a wake-up), once for each
@@ -61,8 +63,11 @@ struct oribi_channel_file {
     int64_t length; /* more than 0; offset + length is no overflow */
 };
 
-/* In the place of a code: the next bytes of the stream are those of ring->file. */
-enum { ORIBI_CHANNEL_HAS_FILE = -1000 };
+/* In the place of a code. */
+enum {
+    ORIBI_CHANNEL_HAS_FILE = -1000,  /* the next bytes of the stream are those of ring->file */
+    ORIBI_CHANNEL_LOST_FILE = -1001, /* of a file that the system does not let in: the channel is of no use */
+};
 
 #define ORIBI_CHANNEL_ALL UINT64_MAX
 
@@ -96,6 +101,8 @@ struct oribi_channel_ring {
     uint64_t by_socket;
     bool sends_by_socket; /* this answer's rest */
     bool takes_files;     /* of the frontend's end: as the memory says */
+    bool lends;           /* bytes in the memory, see oribi_channel_ring_borrow() */
+    bool has_ended;       /* meanwhile: it goes with their return */
     /* of the frontend's end: what ORIBI_CHANNEL_HAS_FILE was given for; who takes it sets fd to -1 */
     struct oribi_channel_file file;
     uint32_t request_at; /* of the frontend's end: where the last request's record begins */
@@ -161,12 +168,13 @@ void oribi_channel_ring_leave(struct oribi_channel_ring *ring);
 
 /* --- both --- */
 
-/* Reads what the stream has next, as oribi_os_read() does; of the frontend's end also ORIBI_CHANNEL_HAS_FILE. `told`:
- * the loop has told of the socket since it gave ORIBI_AGAIN last. */
+/* Reads what the stream has next, as oribi_os_read() does; of the frontend's end also ORIBI_CHANNEL_HAS_FILE and
+ * ORIBI_CHANNEL_LOST_FILE. `told`: the loop has told of the socket since it gave ORIBI_AGAIN last. */
 ssize_t oribi_channel_ring_read(struct oribi_channel_ring *ring, void *dst, size_t n, bool told);
 
 /* As oribi_channel_ring_read() with *p for dst, but a long record is lent where it lies (oribi_ring_borrow()): then *p
- * is there, until oribi_channel_ring_return(). */
+ * is there and ring->lends is true, until oribi_channel_ring_return(). Where the end is destroyed meanwhile, its memory
+ * goes with the return. */
 ssize_t oribi_channel_ring_borrow(struct oribi_channel_ring *ring, char **p, size_t n, bool told);
 void oribi_channel_ring_return(struct oribi_channel_ring *ring);
 
