@@ -146,8 +146,8 @@ E2E.suite("channels", transports: %i[tcp]) do
   REPEATED = Array.new(60) { |i| format("%04d", i) }
   REPEATED_BYTES = REPEATED.sum { |text| 2 + text.bytesize }
 
-  # The answer comes while messages are on their way, in some round at least; never, where they hold up the frontend. The
-  # kernel has room for all messages of a reader.
+  # The answer comes while messages are on their way, in some round at least; never, where they hold up the frontend.
+  # The kernel has room for all messages of a reader.
   def test_a_neighbour_is_answered_between_deliveries
     begin_server
     readers = Array.new(300) { socket("channels=a") }

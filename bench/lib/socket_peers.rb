@@ -39,7 +39,8 @@ module Bench
       Peer.new("cable-puma", "Action Cable on Puma", :sockets, needs: ["puma", "gem:actioncable"], lacks: %i[publish plain_messages],
                                                                version: -> { Gem::Specification.find_by_name("actioncable").version.to_s },
                                                                command: lambda { |site|
-                                                                 [{}, ["puma", "-q", "-t", "5:5", "-e", "production", "-b", "tcp://#{site.listen}", config("sockets-cable.ru")]]
+                                                                 [{}, ["puma", "-q", "-t", "5:5", "-e", "production", "-b", "tcp://#{site.listen}",
+                                                                       config("sockets-cable.ru")]]
                                                                }),
       Peer.new("bare-sockets", "bare write loop", :sockets_reference, needs: ["cc"], package: "script/setup run",
                                                                       command: ->(_) { raise "no server by itself" })

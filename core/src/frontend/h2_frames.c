@@ -382,8 +382,7 @@ void oribi__h2_frame_begin(struct oribi_h2 *h2)
     bool open = h2_in_block(h2);
     bool continues = h2->type == H2_CONTINUATION && open && h2->id == h2->block->id;
     if (!continues && (open || h2->type == H2_CONTINUATION))
-        return fail(h2, ORIBI_H2_PROTOCOL_ERROR,
-                    open ? "CONTINUATION is missing" : "CONTINUATION of nothing");
+        return fail(h2, ORIBI_H2_PROTOCOL_ERROR, open ? "CONTINUATION is missing" : "CONTINUATION of nothing");
     switch (h2->type) {
     case H2_DATA:
         h2->frame_ms = 0; /* the frontend knows how slow a body may be */
