@@ -98,6 +98,26 @@ static void test_a_request_that_was_begun_stays(void)
     fake_end();
 }
 
+/* A hostile worker: its ring says that the request was not begun. */
+static void test_what_is_answered_is_not_taken_back(void)
+{
+    int far;
+    begin(&far, 1);
+    int call = fake_submit(get);
+    fake_dispatch();
+    begins_call(0);
+    serves(1);
+    fake_answers(far, "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nha");
+    fake_turn();
+    fake_passes_ms(1000);
+    fake_turn();
+    ok_named(fake_is_out(call) && fake_take(1) < 0, "no other worker is asked");
+    fake_answers(far, "lf");
+    fake_turn();
+    is_str(fake_heard(call), "+ - begin 200 ha more lf. ");
+    fake_end();
+}
+
 static void test_the_oldest_becomes_the_first(void)
 {
     int fars[3];
@@ -222,6 +242,7 @@ int main(void)
 {
     test_behind_a_long_call_a_request_goes_to_another_worker();
     test_a_request_that_was_begun_stays();
+    test_what_is_answered_is_not_taken_back();
     test_the_oldest_becomes_the_first();
     test_a_worker_that_is_stopped_is_passed_by();
     test_of_several_threads_another_takes_it();
