@@ -99,6 +99,7 @@ module E2E
     def setup
       @clients = []
       @servers = []
+      skip "Oribi::Pure has no frontend" if frontend? && E2E::COMMAND == "pure"
       skip "no oribi-frontend here: it needs libssl-dev, libnghttp2-dev and pkg-config" if frontend? && !E2E.frontend?
     end
 

@@ -36,7 +36,7 @@ class Tally
                                           .map { |line| line.map(&:to_i) }.reduce([0, 0, 0, 0]) { |a, b| a.zip(b).map(&:sum) }
     failed = failures + errors
     failed += 1 if failed.zero? && (!success || runs.zero?)
-    reasons = output.scan(/^  \d+\) Skipped:\n.*\n(.*)$/).flatten.first(skips)
+    reasons = output.scan(/^ +\d+\) Skipped:\n.*\n(.*)$/).flatten.first(skips)
     reasons += ["no reason was given"] * (skips - reasons.size)
     new(passed: [runs - failures - errors - skips, 0].max, failed: failed, reasons: reasons)
   end
