@@ -25,9 +25,10 @@
 #include <string.h>
 
 enum {
-    SPOOL_BYTES = 48 * 1024, /* a longer body travels through the hand-off queue in a file */
-    SHORT_US = 200,          /* of calls may wait in a worker */
-    SHORT_CALLS = 16,        /* may wait in a worker, however short they are */
+    SPOOL_BYTES =
+        48 * 1024,    /* a longer body, or one behind a long head, travels through the hand-off queue in a file */
+    SHORT_US = 200,   /* of calls may wait in a worker */
+    SHORT_CALLS = 16, /* may wait in a worker, however short they are */
     AVERAGE_US_MAX = 1000 * 1000,
     SHUNNED_MS = 500,
 };
@@ -239,7 +240,8 @@ static int give(struct oribi__upstream_request *call)
     int own_fd = -1;
     int body_fd = call->body_fd;
     struct oribi_slice body = call->body;
-    if (body_fd < 0 && body.n > SPOOL_BYTES) {
+    bool fits = call->head.len + call->chunk_len + body.n + call->tail.len <= ORIBI_HANDOFF_BYTES_MAX;
+    if (body_fd < 0 && (body.n > SPOOL_BYTES || (body.n > 0 && !fits))) {
         struct oribi_body copy;
         oribi_body_init(&copy);
         int code = oribi_body_append(&copy, body.p, body.n, UINT32_MAX, 0);

@@ -415,10 +415,21 @@ static void test_a_body_that_is_in_a_file_takes_no_idle_channel(void)
     fake_end();
 }
 
+static void test_a_body_behind_a_long_head_travels_in_a_file(void)
+{
+    fake_begin((struct fake_setup){0});
+    fake_submit((struct fake_request){.method = "POST", .body_bytes = SPOOL_BYTES, .head_bytes = 64 * 1024});
+    fake_dispatch();
+    int far = fake_take(0);
+    ok(far >= 0 && strlen(fake_asked(far)) > 64 * 1024);
+    ok(fake_asked_body(far) && fake_asked_len() == SPOOL_BYTES);
+    fake_end();
+}
+
 static void test_a_request_that_fits_no_message_is_refused(void)
 {
     fake_begin((struct fake_setup){0});
-    int call = fake_submit((struct fake_request){.body_bytes = SPOOL_BYTES, .head_bytes = 14 * 1024});
+    int call = fake_submit((struct fake_request){.head_bytes = ORIBI_HANDOFF_BYTES_MAX});
     int next = fake_submit(get);
     fake_dispatch();
     is_str(fake_heard(call), "+ - fail 503 ");
@@ -594,6 +605,7 @@ int main(void)
     test_a_body_travels_in_a_file_from_a_size_on();
     test_a_chunked_body_in_a_file_leaves_its_end();
     test_a_body_that_is_in_a_file_takes_no_idle_channel();
+    test_a_body_behind_a_long_head_travels_in_a_file();
     test_a_request_that_fits_no_message_is_refused();
     test_without_numbers_a_request_waits();
     test_without_numbers_a_request_goes_to_who_is_done_soon();

@@ -13,7 +13,7 @@
 #include <sys/uio.h>
 
 enum {
-    ORIBI_HANDOFF_BYTES_MAX = 60 * 1024, /* of one connection; more stays where it is */
+    ORIBI_HANDOFF_BYTES_MAX = 72 * 1024, /* of one connection: the longest head by default, with what is added to it */
     ORIBI_HANDOFF_VECS_MAX = 9,
     ORIBI_CHANNELS_MAX = 4096, /* of all frontends: numbers 1 … ORIBI_CHANNELS_MAX */
 };
