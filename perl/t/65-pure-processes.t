@@ -189,9 +189,11 @@ subtest 'what a failed start leaves' => sub {
 };
 
 subtest 'a load that does not end' => sub {
-    write_file('app.psgi', 'while (1) { sleep 1 }');
+    write_file('app.psgi', "open my \$begun, '>', '$dir/begun'; while (1) { sleep 1 }");
     for my $signal (qw(INT TERM)) {
         my $server = start('--shutdown-timeout', '100ms');
+        wait_until('the load to begin', sub { -e "$dir/begun" });    # who ignores INT inherits that until then
+        unlink "$dir/begun";
         kill $signal => $server->pid;
         ok eval { wait_until("the server to end after $signal", sub { $server->ended }) }, $signal or kill KILL => $server->pid;
     }

@@ -195,11 +195,13 @@ static void test_a_worker_that_retires_waits_for_room(void)
 /* More than a message holds, and no body that could go to a file: refused, not lost. */
 static void test_what_cannot_travel_is_refused_by_a_worker_that_retires(void)
 {
-    enum { HEAD = 62 * 1024 };
+    enum { HEAD = ORIBI_HANDOFF_BYTES_MAX };
     struct two two;
     struct client *c[1];
     char *text = malloc(HEAD + 100);
     two_open(&two);
+    for (int i = 0; i < 2; i++)
+        two.workers[i]->reactor.config.limits.head_bytes_max = 2 * HEAD;
     accept_all(&two, c, 1, "");
     int n = snprintf(text, 100, "GET /hello HTTP/1.1\r\nHost: a\r\nX: ");
     memset(text + n, 'x', HEAD);
