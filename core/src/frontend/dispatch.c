@@ -25,10 +25,9 @@
 #include <string.h>
 
 enum {
-    SPOOL_BYTES =
-        48 * 1024,    /* a longer body, or one behind a long head, travels through the hand-off queue in a file */
-    SHORT_US = 200,   /* of calls may wait in a worker */
-    SHORT_CALLS = 16, /* may wait in a worker, however short they are */
+    SPOOL_BYTES = 48 * 1024, /* a longer body travels through the hand-off queue in a file */
+    SHORT_US = 200,          /* of calls may wait in a worker */
+    SHORT_CALLS = 16,        /* may wait in a worker, however short they are */
     AVERAGE_US_MAX = 1000 * 1000,
     SHUNNED_MS = 500,
 };

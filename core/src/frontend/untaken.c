@@ -39,7 +39,8 @@ static void look(struct oribi__channel *channel, int64_t now_us)
     struct oribi__upstream_request *call = channel->call;
     uint16_t owner = channel->owner;
     bool stopped = false;
-    channel->taken = channel->answered || !oribi_channel_ring_unread(channel->ring); /* a hostile worker says both */
+    /* A worker that has answered has begun the request, whatever its ring says. */
+    channel->taken = channel->answered || !oribi_channel_ring_unread(channel->ring);
     if (channel->taken || !lies(channel, now_us, &stopped) || !oribi_channel_ring_take_back(channel->ring))
         return;
     if (stopped)
