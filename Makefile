@@ -5,7 +5,6 @@ RUBY  ?= ruby
 PERL  ?= perl
 BUILD ?= $(CURDIR)/build
 T     ?= parser
-S     ?= 60
 
 all: core ruby perl redis-perl redis-ruby
 	@echo "built: core, ruby extension, perl extension, redis client"
@@ -204,11 +203,11 @@ soak-redis: all
 	@echo "soak: no reply of Redis was another's"
 
 fuzz:
-	@$(MAKE) --no-print-directory -C core fuzz T=$(T) S=$(S) OUT=$(BUILD)/fuzz
+	@$(MAKE) --no-print-directory -C core fuzz T=$(T) S=$(or $(S),60) OUT=$(BUILD)/fuzz
 
 # The same for the targets of redis/core.
 redis-fuzz:
-	@$(MAKE) --no-print-directory -C redis/core fuzz T=$(T) S=$(S) OUT=$(BUILD)/redis-fuzz
+	@$(MAKE) --no-print-directory -C redis/core fuzz T=$(T) S=$(or $(S),60) OUT=$(BUILD)/redis-fuzz
 
 # What the target's runs have found becomes its seeds, as few and as short as will do.
 fuzz-merge:
