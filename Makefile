@@ -98,10 +98,12 @@ soak-crowd: all
 	@bench/crowd $(W)
 
 # The cut test with 5,000 clients, for three minutes each: alone, all at once, with a reload each second, with two
-# frontends, with a frontend that is killed.
+# frontends, with a frontend that is killed. COMMANDS=oribi-psgi, WIRES=h2s (h1,h2,h1s,h2s), FRONTENDS=2, CASE=/cut/: a
+# part of it.
 soak-cut: all
-	@for command in oribi oribi-psgi; do \
-	  E2E_COMMAND=$$command CUT_CLIENTS=$(or $(N),5000) CUT_SECONDS=$(or $(S),180) ruby -Ie2e e2e/cut_test.rb || exit 1; done
+	@for command in $(or $(COMMANDS),oribi oribi-psgi); do \
+	  E2E_COMMAND=$$command CUT_CLIENTS=$(or $(N),5000) CUT_SECONDS=$(or $(S),180) CUT_FRONTENDS=$(or $(FRONTENDS),1) \
+	  $(if $(WIRES),CUT_WIRES=$(WIRES)) ruby -Ie2e e2e/cut_test.rb $(if $(CASE),-n $(CASE)) || exit 1; done
 	@echo "soak: no client that was cut lost a message, or got one twice"
 
 # The core and its unit tests for other processors, with another C library, and for macOS.

@@ -2,11 +2,23 @@
 use strict;
 use warnings;
 use Oribi;
+use Time::HiRes ();
 
 # Sends back what it gets.
 package Echo {
     our $VERSION = '1.0';
     sub on_message { my ($class, $ws, $data) = @_; return $ws->send($data) }
+}
+
+# So slowly that a worker may be killed in the call.
+package SlowEcho {
+    our $VERSION = '1.0';
+
+    sub on_message {
+        my ($class, $ws, $data) = @_;
+        Time::HiRes::sleep(0.005);
+        return $ws->send($data);
+    }
 }
 
 # The value of a key; names and numbers alone, so that nothing is escaped.
@@ -21,7 +33,8 @@ my %answers = (
     '/socket'    => sub {
         my ($env) = @_;
         my $since = value($env, 'since');
-        return $env->{'oribi.websocket'}->accept('Echo', channels => { value($env, 'channel') => length $since ? $since : undef }, ids => 1);
+        my $handler = $env->{QUERY_STRING} =~ /&slow=/ ? 'SlowEcho' : 'Echo';
+        return $env->{'oribi.websocket'}->accept($handler, channels => { value($env, 'channel') => length $since ? $since : undef }, ids => 1);
     },
     '/events'  => sub { $_[0]{'oribi.events'}->stream(channels => [value($_[0], 'channel')]) },
     '/publish' => sub {

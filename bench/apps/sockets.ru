@@ -7,6 +7,14 @@ module Echo
   def self.on_message(ws, data) = ws.send(data)
 end
 
+# So slowly that a worker may be killed in the call.
+module SlowEcho
+  def self.on_message(ws, data)
+    sleep(0.005)
+    ws.send(data)
+  end
+end
+
 # The whole query, or the value of a key; names and numbers alone, so that nothing is escaped.
 value = ->(env, key) { env["QUERY_STRING"][/(?:\A|&)#{key}=([^&]*)/, 1] }
 
@@ -15,7 +23,7 @@ answers = {
   "/subscribe" => ->(env) { env["oribi.websocket"].accept(Echo, channels: [value.call(env, "channel")]) },
   "/socket" => lambda do |env|
     since = value.call(env, "since")
-    env["oribi.websocket"].accept(Echo, channels: { value.call(env, "channel") => since.empty? ? nil : since }, ids: true)
+    env["oribi.websocket"].accept(value.call(env, "slow") ? SlowEcho : Echo, channels: { value.call(env, "channel") => since.empty? ? nil : since }, ids: true)
   end,
   "/events" => ->(env) { env["oribi.events"].stream(channels: [value.call(env, "channel")]) },
   "/publish" => lambda do |env|

@@ -17,6 +17,9 @@ module Bench
       [{}, [File.join(ROOT, command), *OPTIONS, "--bind", "tcp://#{site.listen}?frontend=on", File.join(ROOT, "bench/apps", app)]]
     end
 
+    # bench/load/sockets.c.
+    def clients = Peers.compiled("sockets", "bench/load/sockets.c", "-lssl", "-lcrypto", "-lnghttp2")
+
     def config(name) = File.join(CONFIGS, name)
 
     LIST = [

@@ -13,7 +13,6 @@
 #include "http_client.h"
 
 #include <poll.h>
-#include <sys/resource.h>
 
 /* In this order they come: readers take longest, and the others must not wait for so long that the server gives them
  * up. They end in the opposite one. */
@@ -222,23 +221,6 @@ static void report(void)
     }
 }
 
-static void want_descriptors(rlim_t count)
-{
-    struct rlimit limit;
-    if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
-        die("getrlimit");
-    if (limit.rlim_cur >= count)
-        return;
-    if (limit.rlim_max < count) {
-        fprintf(stderr, "crowd: %lu descriptors are needed, %lu allowed\n", (unsigned long)count,
-                (unsigned long)limit.rlim_max);
-        exit(3);
-    }
-    limit.rlim_cur = count;
-    if (setrlimit(RLIMIT_NOFILE, &limit) < 0)
-        die("setrlimit");
-}
-
 static void read_arguments(int argc, char **argv)
 {
     int option;
@@ -283,7 +265,7 @@ int main(int argc, char **argv)
     for (int kind = 0; kind < KINDS; kind++)
         member_count += wanted[kind];
     moving_count = member_count - wanted[IDLE];
-    want_descriptors((rlim_t)member_count + SPARE_FDS);
+    http_want_descriptors((rlim_t)member_count + SPARE_FDS);
     members = calloc((size_t)member_count + 1, sizeof(*members));
     struct member *m = members;
     for (int kind = 0; kind < KINDS; kind++)

@@ -2,7 +2,11 @@
  * and are to get each message exactly once and in order.
  *
  *     cut ADDRESS:PORT [-n CLIENTS] [-e EVENT STREAMS OF 100] [-c CHANNELS] [-r MESSAGES A SECOND OF A CHANNEL]
- *         [-t SECONDS BETWEEN CUTS] [-a AWAY_MS] [-d SECONDS] [-S]
+ *         [-t SECONDS BETWEEN CUTS] [-a AWAY_MS] [-d SECONDS] [-S] [-T ADDRESS:PORT OF TLS] [-w WIRES]
+ *         [-m MESSAGES A SECOND OF ALL WEBSOCKETS]
+ *
+ * WIRES are of h1, h2, h1s and h2s, with commas between them: HTTP/1.1 and HTTP/2, s over TLS. Clients take them by
+ * turns. A client of HTTP/2 has a connection of its own.
  *
  * Clients are WebSockets at /socket?channel=h:N&since=ID (accepted with ids) and event streams at /events?channel=h:N.
  * Messages are published by `POST /publish?channel=h:N`, one after another for each channel; each is its number in the
@@ -10,11 +14,16 @@
  * time of up to AWAY_MS. Cuts are spread, with -S all come at once. After the last message everybody has PATIENCE_S to
  * get it.
  *
+ * With -m WebSockets send messages, one after another and each one at a time, which a slow handler (slow= in the
+ * target) sends back. One whose worker was killed in the call (1011) is `killed`; one that never comes back to a socket
+ * that stays is lost.
+ *
  * A message counts as lost where its publication was answered with 204 and a client that got a later one, with no reset
  * between them, has not got it; as doubled where it comes again. A client that does not have the last message in the
  * end is silent. One line of JSON, times in ms; `replay` is the time from connecting until all is there that was
  * published before. Exit code 1: something was lost or doubled, or somebody is silent. */
 #define _GNU_SOURCE
+#include "rows.h"
 #include "socket_client.h"
 
 #include <signal.h>
@@ -25,6 +34,7 @@ enum {
     ID_CAP = 96,
     PUBLISHERS_MAX = 1000, /* one a channel */
     PATIENCE_S = 30,
+    WIRES_MAX = 8,
     RETRY_MS = 200, /* of a handshake that was refused */
     SPARE_FDS = 64,
     EVENTS = 256,
@@ -40,6 +50,8 @@ struct member {
     bool fresh;      /* any message may be the next one */
     bool replays;
     bool resets; /* the line before was the name of a reset */
+    bool asks;   /* its message has not come back */
+    uint32_t said;
     double begun_s;
     double due_s; /* when it is cut, or comes back */
     char id[ID_CAP];
@@ -71,13 +83,27 @@ static struct {
     double away_s;
     double seconds;
     bool storm;
-} setup = {.clients = 100, .events_of_100 = 50, .channels = 10, .rate = 1, .cut_s = 15, .away_s = 1, .seconds = 10};
+    double said_rate;
+    uint32_t wire_count;
+    struct {
+        bool tls;
+        bool http2;
+    } wires[WIRES_MAX];
+} setup = {.clients = 100,
+           .events_of_100 = 50,
+           .channels = 10,
+           .rate = 1,
+           .cut_s = 15,
+           .away_s = 1,
+           .seconds = 10,
+           .wire_count = 1};
 
 static struct member *members;
 static struct publisher *publishers;
 static struct channel channels[CHANNELS_MAX];
 static struct {
-    uint64_t cuts, delivered, lost, doubled, resets, refused, ended, published, unsure, silent, opened;
+    uint64_t cuts, delivered, lost, doubled, resets, refused, ended, published, unsure, silent, opened, said, heard,
+        killed;
 } count;
 static double *replay_ms;
 static size_t replay_count;
@@ -120,7 +146,8 @@ static void connect_member(struct member *m)
     m->target = channels[m->channel].known;
     m->replays = true;
     if (m->client.kind == SOCKET_WEBSOCKET)
-        snprintf(target, sizeof(target), "/socket?channel=h:%u&since=%s", m->channel, m->id);
+        snprintf(target, sizeof(target), "/socket?channel=h:%u&since=%s%s", m->channel, m->id,
+                 setup.said_rate > 0 ? "&slow=" : "");
     else
         snprintf(target, sizeof(target), "/events?channel=h:%u", m->channel);
     if (socket_begin(&m->client, m->number, target, m->id[0] ? m->id : NULL)) {
@@ -134,6 +161,7 @@ static void connect_member(struct member *m)
 static void cut(struct member *m)
 {
     count.cuts++;
+    m->asks = false;
     socket_close(&m->client, m->number & 1);
     come_back(m, setup.away_s * draw());
 }
@@ -196,9 +224,30 @@ static void on_opened(struct socket_client *client)
     look_at_replay(m);
 }
 
+/* "say NUMBER" has come back. */
+static void take_said(struct member *m, const char *number)
+{
+    bool wanted = m->asks && strtoul(number, NULL, 10) == m->said;
+    count.heard += wanted;
+    count.doubled += !wanted;
+    m->asks = false;
+}
+
+static void say(struct member *m)
+{
+    char text[32];
+    int n = snprintf(text, sizeof(text), "say %u", ++m->said);
+    m->asks = socket_send(&m->client, SOCKET_TEXT, text, (size_t)n);
+    count.said += m->asks;
+}
+
 static void on_message(struct socket_client *client, char *text, size_t n)
 {
     struct member *m = (struct member *)client;
+    if (strncmp(text, "say ", 4) == 0) {
+        take_said(m, text + 4);
+        return;
+    }
     const char *id = strstr(text, "\"id\":\"");
     const char *data = strstr(text, "\"data\":\"");
     if (id)
@@ -228,12 +277,14 @@ static void on_line(struct socket_client *client, char *text, size_t n)
 static void on_ended(struct socket_client *client)
 {
     struct member *m = (struct member *)client;
-    *(client->status == 101 || client->status == 200 ? &count.ended : &count.refused) += 1;
+    bool opened = client->status == 101 || client->status == 200;
+    *(!opened ? &count.refused : m->asks && client->code == 1011 ? &count.killed : &count.ended) += 1;
     m->resets = false;
+    m->asks = false;
     come_back(m, RETRY_MS / 1e3 * (0.5 + draw()));
 }
 
-static const struct socket_hooks hooks = {on_opened, on_message, on_line, on_ended};
+static const struct socket_hooks hooks = {on_opened, on_message, on_line, on_ended, NULL};
 
 static void look_at_member(struct member *m, double now)
 {
@@ -329,6 +380,21 @@ static void look_at_publisher(struct publisher *p, double now)
 
 /* --- all of them --- */
 
+/* As many WebSockets as are due say something, each after all others have had their turn. */
+static void let_say(double since_s)
+{
+    static double done;
+    static uint32_t next;
+    double due = (http_now_s() - since_s) * setup.said_rate;
+    for (uint32_t looks = 0; done < due && looks < setup.clients; looks++) {
+        struct member *m = &members[next++ % setup.clients];
+        if (m->client.kind != SOCKET_WEBSOCKET || m->client.state != SOCKET_OPEN || m->asks)
+            continue;
+        say(m);
+        done++;
+    }
+}
+
 static bool is_member(const void *p)
 {
     return (const struct member *)p >= members && (const struct member *)p < members + setup.clients;
@@ -411,41 +477,50 @@ static void finish(void)
         all = true;
         turn(false);
         for (uint32_t i = 0; i < setup.clients && all; i++)
-            all = has_all(&members[i]);
+            all = has_all(&members[i]) && !members[i].asks;
     }
-    for (uint32_t i = 0; i < setup.clients; i++)
+    for (uint32_t i = 0; i < setup.clients; i++) {
         count.silent += !has_all(&members[i]);
-}
-
-static int by_size(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
+        count.lost += members[i].asks;
+    }
 }
 
 static void print_times(const char *name, double *values, size_t n)
 {
-    qsort(values, n, sizeof(*values), by_size);
-    printf(",\"%s\":{\"count\":%zu,\"p50\":%.1f,\"p99\":%.1f,\"max\":%.1f}", name, n, n ? values[n / 2] : 0,
-           n ? values[n * 99 / 100] : 0, n ? values[n - 1] : 0);
+    sort_times(values, n);
+    printf(",\"%s\":{\"count\":%zu,\"p50\":%.1f,\"p99\":%.1f,\"max\":%.1f}", name, n, time_at(values, n, 50),
+           time_at(values, n, 99), time_at(values, n, 100));
 }
 
 static bool report(void)
 {
     printf("{\"clients\":%u,\"cuts\":%lu,\"published\":%lu,\"unsure\":%lu,\"delivered\":%lu,\"lost\":%lu,"
-           "\"doubled\":%lu,\"silent\":%lu,\"resets\":%lu,\"opened\":%lu,\"refused\":%lu,\"ended\":%lu",
+           "\"doubled\":%lu,\"silent\":%lu,\"resets\":%lu,\"opened\":%lu,\"refused\":%lu,\"ended\":%lu,"
+           "\"said\":%lu,\"heard\":%lu,\"killed\":%lu",
            setup.clients, count.cuts, count.published, count.unsure, count.delivered, count.lost, count.doubled,
-           count.silent, count.resets, count.opened, count.refused, count.ended);
+           count.silent, count.resets, count.opened, count.refused, count.ended, count.said, count.heard, count.killed);
     print_times("replay", replay_ms, replay_count);
     print_times("way", way_ms, way_count);
     printf("}\n");
     return count.lost == 0 && count.doubled == 0 && count.silent == 0;
 }
 
+/* Ends the program where the text names no wires. */
+static void read_wires(char *text)
+{
+    setup.wire_count = 0;
+    for (char *name; (name = strsep(&text, ",")) && setup.wire_count < WIRES_MAX; setup.wire_count++) {
+        if (strncmp(name, "h1", 2) != 0 && strncmp(name, "h2", 2) != 0)
+            exit(2);
+        setup.wires[setup.wire_count].http2 = name[1] == '2';
+        setup.wires[setup.wire_count].tls = name[2] == 's';
+    }
+}
+
 static void read_arguments(int argc, char **argv)
 {
     int option;
-    while ((option = getopt(argc, argv, "n:e:c:r:t:a:d:S")) != -1) {
+    while ((option = getopt(argc, argv, "n:e:c:r:t:a:d:ST:w:m:")) != -1) {
         switch (option) {
         case 'n':
             setup.clients = (uint32_t)strtoul(optarg, NULL, 10);
@@ -471,6 +546,16 @@ static void read_arguments(int argc, char **argv)
         case 'S':
             setup.storm = true;
             break;
+        case 'm':
+            setup.said_rate = strtod(optarg, NULL);
+            break;
+        case 'T':
+            if (!http_address_parse(&socket_tls_server, optarg))
+                exit(2);
+            break;
+        case 'w':
+            read_wires(optarg);
+            break;
         default:
             exit(2);
         }
@@ -478,7 +563,8 @@ static void read_arguments(int argc, char **argv)
     if (optind != argc - 1 || !http_address_parse(&socket_server, argv[optind]) || setup.clients == 0 ||
         setup.channels == 0 || setup.channels > CHANNELS_MAX) {
         fprintf(stderr, "usage: cut ADDRESS:PORT [-n CLIENTS] [-e EVENT STREAMS OF 100] [-c CHANNELS] [-r RATE] "
-                        "[-t SECONDS] [-a AWAY_MS] [-d SECONDS] [-S]\n");
+                        "[-t SECONDS] [-a AWAY_MS] [-d SECONDS] [-S] [-T ADDRESS:PORT OF TLS] [-w WIRES] "
+                        "[-m SAID A SECOND]\n");
         exit(2);
     }
 }
@@ -494,6 +580,8 @@ static void make_members(void)
         m->number = i;
         m->channel = i % setup.channels;
         m->client.fd = -1;
+        m->client.tls = setup.wires[i / setup.channels % setup.wire_count].tls;
+        m->client.http2 = setup.wires[i / setup.channels % setup.wire_count].http2;
         m->client.kind = i / setup.channels % 100 * 37 % 100 < setup.events_of_100 ? SOCKET_EVENTS : SOCKET_WEBSOCKET;
     }
     for (uint32_t i = 0; i < setup.channels; i++) {
@@ -507,7 +595,7 @@ int main(int argc, char **argv)
 {
     read_arguments(argc, argv);
     signal(SIGPIPE, SIG_IGN);
-    socket_want_descriptors(setup.clients + setup.channels + SPARE_FDS);
+    http_want_descriptors(setup.clients + setup.channels + SPARE_FDS);
     socket_epoll = epoll_create1(EPOLL_CLOEXEC);
     make_members();
     begin();
@@ -519,8 +607,10 @@ int main(int argc, char **argv)
         publishers[i].due_s = start + draw() / (setup.rate > 0 ? setup.rate : 1);
     printf("begun\n"); /* who drives this may begin to disturb */
     fflush(stdout);
-    while (http_now_s() - start < setup.seconds)
+    while (http_now_s() - start < setup.seconds) {
         turn(true);
+        let_say(start);
+    }
     finish();
     return report() ? 0 : 1;
 }

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/un.h>
@@ -40,6 +41,23 @@ HTTP_CLIENT_FN double http_now_s(void)
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+/* As many descriptors as this process may have; ends it where they are fewer than `count`. */
+HTTP_CLIENT_FN void http_want_descriptors(rlim_t count)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0) {
+        perror("getrlimit");
+        exit(1);
+    }
+    limit.rlim_cur = limit.rlim_max;
+    (void)setrlimit(RLIMIT_NOFILE, &limit);
+    if (limit.rlim_max < count) {
+        fprintf(stderr, "%lu descriptors are needed, %lu allowed\n", (unsigned long)count,
+                (unsigned long)limit.rlim_max);
+        exit(3);
+    }
 }
 
 /* "127.0.0.1:9292", "127.0.0.1", or the path of a unix socket, which holds a slash and no colon. False: it is none

@@ -2,29 +2,34 @@
  *
  *     sockets ADDRESS:PORT -m echo   [-p PATH] [-n SOCKETS] [-d SECONDS] [-w WARM_UP_S] [-b BYTES] [-c]
  *     sockets ADDRESS:PORT -m fanout [-p PATH] [-n SOCKETS] [-P PUBLISH_PATH] [-r RATE] [-d SECONDS] [-b BYTES]
- *     sockets ADDRESS:PORT -m idle   [-p PATH] [-n SOCKETS]
+ *     sockets ADDRESS:PORT -m idle   [-p PATH] [-n SOCKETS] [-f FIRST] [-o AT_ONCE]
  *     sockets PORT         -m bare   [-n SOCKETS] [-r RATE] [-b BYTES]
  *
  * All but bare say "open" when all sockets are, bare says "listening" when it does. echo: each socket sends a message
  * when it has the last one back; -c: in the words of Action Cable, to the channel Echo and its action echo. fanout:
  * `POST PUBLISH_PATH` RATE times a second, or a message of the first socket's ("-"), or nothing, since messages come by
  * themselves (""); each socket gets it, and the time counts from then. idle: says "ready" and stays until its input
- * ends. bare: the reference of fanout, a server that does nothing but write: SOCKETS handshakes, then a frame of BYTES
- * to each of them with write(2), RATE times a second; ends with its input. One line of JSON: messages (or deliveries),
- * errors, seconds, times in ms. */
+ * ends; each line of it is answered with one of JSON: sockets that are open, that have ended, Pings, sockets with a
+ * Ping, and messages as fanout counts them. FIRST: the number of its first socket among those of all drivers. bare: the
+ * reference of fanout, a server that does nothing but write: SOCKETS handshakes, then a frame of BYTES to each of them
+ * with write(2), RATE times a second; ends with its input. One line of JSON: messages (or deliveries), errors, seconds,
+ * times in ms. -T ADDRESS:PORT: sockets are opened there, over TLS; -2: over HTTP/2. AT_ONCE: so many
+ * handshakes at a time. */
 #define _GNU_SOURCE
+#include "rows.h"
 #include "socket_client.h"
 
 #include <poll.h>
 #include <signal.h>
 
-enum { SPARE_FDS = 64, EVENTS = 512, TIMES_MAX = 1 << 23, OPEN_AT_ONCE = 500, PATIENCE_S = 60, BYTES_MAX = 1024 };
+enum { SPARE_FDS = 64, EVENTS = 512, TIMES_MAX = 1 << 23, PATIENCE_S = 60, BYTES_MAX = 1024 };
 
 struct member {
     struct socket_client client; /* first: hooks cast */
     uint32_t number;
     double sent_s;
     uint32_t got; /* the number of the last message of a fan-out */
+    uint32_t pings;
 };
 
 static struct {
@@ -36,7 +41,11 @@ static struct {
     double warm_s;
     double rate;
     uint32_t bytes;
+    uint32_t first;
+    uint32_t at_once; /* handshakes */
     bool cable;
+    bool tls;
+    bool http2;
 } setup = {.mode = "echo",
            .path = "/echo",
            .publish = "/publish?channel=a",
@@ -44,7 +53,8 @@ static struct {
            .seconds = 5,
            .warm_s = 1,
            .rate = 2,
-           .bytes = 100};
+           .bytes = 100,
+           .at_once = 500};
 
 static struct member *members;
 static char text[BYTES_MAX];
@@ -55,7 +65,11 @@ static size_t back_len;
 static uint32_t open_count;
 static uint64_t errors;
 static uint64_t messages;
+static uint64_t lost;
+static uint64_t doubled;
+static uint64_t ended;
 static bool counting;
+static bool echoes;
 static double *times_ms;
 static size_t time_count;
 
@@ -108,6 +122,21 @@ static bool is_of_cable(struct member *m, const char *p)
     return begins_with(p, "{\"type\":") || begins_with(p, "{" CABLE_ID ",\"type\":");
 }
 
+/* "NUMBER TIME": numbers count up from the one that comes first. */
+static void take_numbered(struct member *m, char *p, double now)
+{
+    uint32_t number = (uint32_t)strtoul(p, &p, 10);
+    if (number <= m->got)
+        doubled++;
+    else if (m->got)
+        lost += number - m->got - 1;
+    errors += number != m->got + 1 && m->got;
+    m->got = number > m->got ? number : m->got;
+    messages += counting;
+    if (counting)
+        note((now - strtod(p, NULL)) * 1e3);
+}
+
 static void on_opened(struct socket_client *client)
 {
     open_count += !setup.cable;
@@ -119,13 +148,8 @@ static void on_message(struct socket_client *client, char *p, size_t n)
     double now = http_now_s();
     if (setup.cable && is_of_cable(m, p))
         return;
-    if (strcmp(setup.mode, "fanout") == 0) {
-        uint32_t number = (uint32_t)strtoul(p, &p, 10);
-        errors += number != m->got + 1 && m->got;
-        m->got = number;
-        messages += counting;
-        if (counting)
-            note((now - strtod(p, NULL)) * 1e3);
+    if (!echoes) {
+        take_numbered(m, p, now);
         return;
     }
     if (n != back_len || memcmp(p, back, n) != 0)
@@ -144,11 +168,17 @@ static void on_line(struct socket_client *client, char *p, size_t n)
 static void on_ended(struct socket_client *client)
 {
     errors++;
+    ended++;
     if (client->status == 101)
         open_count--;
 }
 
-static const struct socket_hooks hooks = {on_opened, on_message, on_line, on_ended};
+static void on_pinged(struct socket_client *client)
+{
+    ((struct member *)client)->pings++;
+}
+
+static const struct socket_hooks hooks = {on_opened, on_message, on_line, on_ended, on_pinged};
 
 static void wait_for(int ms)
 {
@@ -158,18 +188,28 @@ static void wait_for(int ms)
         socket_read(events[i].data.ptr, &hooks);
 }
 
+/* True while there is hope: no error, and within PATIENCE_S a socket more. */
+static bool goes_on(void)
+{
+    static uint32_t seen;
+    static double since_s;
+    if (open_count != seen || since_s == 0)
+        since_s = http_now_s();
+    seen = open_count;
+    return errors == 0 && http_now_s() - since_s < PATIENCE_S;
+}
+
 static void open_all(void)
 {
-    double end = http_now_s() + PATIENCE_S;
     for (uint32_t i = 0; i < setup.sockets; i++) {
         members[i].number = i;
-        members[i].client.kind = SOCKET_WEBSOCKET;
-        if (!socket_begin(&members[i].client, i, setup.path, NULL))
-            socket_die("connect");
-        while (i + 1 - open_count > OPEN_AT_ONCE && errors == 0 && http_now_s() < end)
+        members[i].client = (struct socket_client){.kind = SOCKET_WEBSOCKET, .tls = setup.tls, .http2 = setup.http2};
+        while (!socket_begin(&members[i].client, setup.first + i, setup.path, NULL) && goes_on())
+            wait_for(10); /* the server's backlog is full */
+        while (i + 1 - open_count > setup.at_once && goes_on())
             wait_for(10);
     }
-    while (open_count < setup.sockets && errors == 0 && http_now_s() < end)
+    while (open_count < setup.sockets && goes_on())
         wait_for(10);
     if (open_count < setup.sockets) {
         fprintf(stderr, "sockets: %u of %u are open\n", open_count, setup.sockets);
@@ -250,15 +290,36 @@ static double fanout(void)
     return setup.seconds;
 }
 
+static void tell_counts(void)
+{
+    uint64_t pings = 0, pinged = 0;
+    uint32_t least = UINT32_MAX;
+    for (uint32_t i = 0; i < setup.sockets; i++) {
+        pings += members[i].pings;
+        pinged += members[i].pings > 0;
+        least = members[i].got < least ? members[i].got : least;
+    }
+    sort_times(times_ms, time_count);
+    printf("{\"sockets\":%u,\"open\":%u,\"ended\":%lu,\"pings\":%lu,\"pinged\":%lu,\"messages\":%lu,\"least\":%u,"
+           "\"lost\":%lu,\"doubled\":%lu,\"p50\":%.3f,\"p99\":%.3f,\"max\":%.3f}\n",
+           setup.sockets, open_count, ended, pings, pinged, messages, least, lost, doubled,
+           time_at(times_ms, time_count, 50), time_at(times_ms, time_count, 99), time_at(times_ms, time_count, 100));
+    fflush(stdout);
+}
+
 static void stay(void)
 {
-    char byte;
+    char line[64];
+    counting = true;
     printf("ready\n");
     fflush(stdout);
     for (;;) {
         struct pollfd input = {STDIN_FILENO, POLLIN, 0};
-        if (poll(&input, 1, 0) > 0 && read(STDIN_FILENO, &byte, 1) <= 0)
-            return;
+        if (poll(&input, 1, 0) > 0) {
+            if (read(STDIN_FILENO, line, sizeof(line)) <= 0)
+                return;
+            tell_counts();
+        }
         wait_for(20);
     }
 }
@@ -314,32 +375,27 @@ static void bare(const char *port)
     }
 }
 
-static int by_size(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
-
 static void report(double seconds)
 {
     size_t n = time_count;
-    qsort(times_ms, n, sizeof(*times_ms), by_size);
+    sort_times(times_ms, n);
     printf("{\"sockets\":%u,\"messages\":%lu,\"errors\":%lu,\"seconds\":%.3f,\"p50\":%.3f,\"p99\":%.3f,\"max\":%.3f}\n",
-           setup.sockets, messages, errors, seconds, n ? times_ms[n / 2] : 0, n ? times_ms[n * 99 / 100] : 0,
-           n ? times_ms[n - 1] : 0);
+           setup.sockets, messages, errors, seconds, time_at(times_ms, n, 50), time_at(times_ms, n, 99),
+           time_at(times_ms, n, 100));
 }
 
 static void usage(void)
 {
     fprintf(stderr, "usage: sockets ADDRESS:PORT -m echo|fanout|idle|bare [-p PATH] [-P PUBLISH_PATH] [-n SOCKETS] "
-                    "[-r RATE] [-d SECONDS] [-w WARM_UP_S] [-b BYTES] [-c]\n");
+                    "[-r RATE] [-d SECONDS] [-w WARM_UP_S] [-b BYTES] [-f FIRST] [-o AT_ONCE] "
+                    "[-T ADDRESS:PORT] [-2] [-c]\n");
     exit(2);
 }
 
 static void read_arguments(int argc, char **argv)
 {
     int option;
-    while ((option = getopt(argc, argv, "m:p:P:n:d:w:r:b:c")) != -1) {
+    while ((option = getopt(argc, argv, "m:p:P:n:d:w:r:b:f:o:T:2c")) != -1) {
         switch (option) {
         case 'm':
             setup.mode = optarg;
@@ -365,6 +421,20 @@ static void read_arguments(int argc, char **argv)
         case 'b':
             setup.bytes = (uint32_t)strtoul(optarg, NULL, 10);
             break;
+        case 'f':
+            setup.first = (uint32_t)strtoul(optarg, NULL, 10);
+            break;
+        case 'o':
+            setup.at_once = (uint32_t)strtoul(optarg, NULL, 10);
+            break;
+        case 'T':
+            setup.tls = http_address_parse(&socket_tls_server, optarg);
+            if (!setup.tls)
+                usage();
+            break;
+        case '2':
+            setup.http2 = true;
+            break;
         case 'c':
             setup.cable = true;
             break;
@@ -383,7 +453,7 @@ int main(int argc, char **argv)
     double seconds = 0;
     read_arguments(argc, argv);
     signal(SIGPIPE, SIG_IGN);
-    socket_want_descriptors(setup.sockets + SPARE_FDS);
+    http_want_descriptors(setup.sockets + SPARE_FDS);
     if (strcmp(setup.mode, "bare") == 0) {
         bare(argv[optind]);
         return 0;
@@ -391,13 +461,14 @@ int main(int argc, char **argv)
     socket_epoll = epoll_create1(EPOLL_CLOEXEC);
     members = calloc(setup.sockets, sizeof(*members));
     times_ms = calloc(TIMES_MAX, sizeof(*times_ms));
+    echoes = strcmp(setup.mode, "echo") == 0;
     make_texts();
     open_all();
     if (strcmp(setup.mode, "idle") == 0) {
         stay();
         return 0;
     }
-    seconds = strcmp(setup.mode, "echo") == 0 ? echo() : fanout();
+    seconds = echoes ? echo() : fanout();
     report(seconds);
     return errors ? 1 : 0;
 }

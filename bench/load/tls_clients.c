@@ -14,7 +14,6 @@
 #include <openssl/ssl.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/resource.h>
 
 enum {
     SLOTS = 16,
@@ -209,14 +208,11 @@ static SSL *hold_one(SSL_CTX *made, bool h2)
 static int hold(const char *count, bool h2)
 {
     SSL_CTX *made = context();
-    struct rlimit files;
     long held = 0;
     char byte;
-    if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
-        files.rlim_cur = files.rlim_max;
-        (void)setrlimit(RLIMIT_NOFILE, &files);
-    }
-    for (long wanted = strtol(count, NULL, 10); held < wanted && hold_one(made, h2); held++)
+    long wanted = strtol(count, NULL, 10);
+    http_want_descriptors((rlim_t)wanted);
+    for (; held < wanted && hold_one(made, h2); held++)
         continue;
     printf("{\"held\":%ld}\n", held);
     fflush(stdout);

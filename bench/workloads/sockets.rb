@@ -11,7 +11,7 @@ require_relative "../lib/wrk"
 # turns; each figure is one round. Clients are bench/load/sockets.c.
 module Bench
   class Sockets < Workload
-    def self.program = Peers.compiled("sockets", "bench/load/sockets.c")
+    def self.program = SocketPeers.clients
 
     ROUNDS = 5
     WARM_S = 0.5

@@ -1,10 +1,10 @@
 # frozen_string_literal: true
 
-require_relative "native"
+require_relative "native_driver"
 
 module E2E
   # The slow and idle clients of bench/load/crowd.c; they are there when new() returns.
-  class Crowd
+  class Crowd < NativeDriver
     SOURCE = File.join(ROOT, "bench/load/crowd.c")
     BINARY = File.join(ROOT, "build/e2e/crowd")
     SECONDS = 120
@@ -18,10 +18,10 @@ module E2E
     Tally = Struct.new(:opened, :ended, :good, :bad)
 
     def initialize(address, heads: 0, bodies: 0, readers: 0, idle: 0, target: nil)
-      Native.build(SOURCE, BINARY)
-      argv = [BINARY, "-H", heads, "-B", bodies, "-R", readers, "-I", idle, *(target && ["-t", target]), address.is_a?(String) ? address : address.join(":")]
-      @io = IO.popen(argv.map(&:to_s), "r+")
-      line = read_line
+      super()
+      words = ["-H", heads, "-B", bodies, "-R", readers, "-I", idle, *(target && ["-t", target]), address.is_a?(String) ? address : address.join(":")]
+      begin_driver(*words, mode: "r+")
+      line = read_line(SECONDS)
       raise "the crowd did not come: #{line.inspect}" unless line == "ready\n"
     end
 
@@ -30,26 +30,12 @@ module E2E
       @io.write("finish\n")
       @io.flush
       tallies = {}
-      while (line = read_line)
+      while (line = read_line(SECONDS))
         one = JSON.parse(line)
         tallies[one["kind"]] = Tally.new(*one.values_at("opened", "ended", "good", "bad"))
       end
       @io.close
       tallies
-    end
-
-    def stop
-      return if @io.closed?
-
-      Process.kill(:KILL, @io.pid)
-      @io.close
-    end
-
-    private
-
-    def read_line
-      @io.wait_readable(SECONDS) or raise Timeout, "the crowd says nothing"
-      @io.gets
     end
   end
 end

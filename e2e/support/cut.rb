@@ -1,19 +1,20 @@
 # frozen_string_literal: true
 
-require_relative "native"
+require_relative "native_driver"
 
 module E2E
   # The clients of bench/load/cut.c. All of them are there, and messages come, when new() returns.
-  class Cut
+  class Cut < NativeDriver
     SOURCE = File.join(ROOT, "bench/load/cut.c")
     BINARY = File.join(ROOT, "build/e2e/cut")
     BEGIN_S = 120
     END_S = 120 # beyond its time
 
-    def initialize(port, *options)
-      Native.build(SOURCE, BINARY)
+    # tls_port: for wires that want it.
+    def initialize(port, tls_port, *options)
+      super()
       @seconds = options[options.index("-d") + 1]
-      @io = IO.popen([BINARY, "127.0.0.1:#{port}", *options].map(&:to_s))
+      begin_driver("127.0.0.1:#{port}", "-T", "127.0.0.1:#{tls_port}", *options, flags: %w[-lssl -lcrypto -lnghttp2])
       raise "the clients did not come" unless read_line(BEGIN_S) == "begun\n"
 
       @end = E2E.clock + @seconds
@@ -30,20 +31,6 @@ module E2E
       line = read_line(@seconds + END_S) or raise "the clients have died"
       @io.close
       JSON.parse(line)
-    end
-
-    def stop
-      return if @io.closed?
-
-      Process.kill(:KILL, @io.pid)
-      @io.close
-    end
-
-    private
-
-    def read_line(seconds)
-      @io.wait_readable(seconds) or raise Timeout, "the clients say nothing"
-      @io.gets
     end
   end
 end

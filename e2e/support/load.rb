@@ -1,10 +1,10 @@
 # frozen_string_literal: true
 
-require_relative "native"
+require_relative "native_driver"
 
 module E2E
   # The clients of load/load.c. They ask until their requests are done.
-  class Load
+  class Load < NativeDriver
     SOURCE = File.join(ROOT, "e2e/load/load.c")
     BINARY = File.join(ROOT, "build/e2e/load")
 
@@ -14,9 +14,9 @@ module E2E
 
     # requests: of all clients together. rate: requests a second of all together, 0: as many as can be.
     def initialize(address, requests:, clients: 20, rate: 0)
-      Native.build(SOURCE, BINARY, "-pthread")
+      super()
       target = address.is_a?(String) ? address : address.join(":")
-      @io = IO.popen([BINARY, target, clients, requests, rate].map(&:to_s), "r+")
+      begin_driver(target, clients, requests, rate, mode: "r+", flags: ["-pthread"])
       @output = +""
     end
 
@@ -43,13 +43,6 @@ module E2E
 
     def lost
       @output.scan(/^lost (\d+) (\w+) (\d+) (.*)$/).map { |at, kind, worker, reason| Lost.new(at.to_i, kind, worker.to_i, reason) }
-    end
-
-    def stop
-      return if @io.closed?
-
-      Process.kill(:KILL, @io.pid)
-      @io.close
     end
   end
 end
