@@ -128,9 +128,6 @@ E2E.suite("documents", transports: %i[tcp]) do
       "oribi --env production" => "e2e/tutorial_test.rb", "oribi ctl reload" => "e2e/tutorial_test.rb",
       "curl --silent" => "e2e/tutorial_test.rb"
     },
-    "doc/benchmarks.md" => {
-      "script/setup bench" => ": hours of load", "bench/profile" => ": it measures"
-    },
     "doc/files.md" => { "oribi --static" => "e2e/files_recipes_test.rb" },
     "doc/monitoring.md" => { "cp examples/monitoring" => "e2e/monitoring_test.rb" },
     "doc/moving/gazelle.md" => "e2e/moving_perl_test.rb", "doc/moving/starman.md" => "e2e/moving_perl_test.rb",
