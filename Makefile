@@ -103,7 +103,7 @@ soak-crowd: all
 soak-cut: all
 	@for command in $(or $(COMMANDS),oribi oribi-psgi); do \
 	  E2E_COMMAND=$$command CUT_CLIENTS=$(or $(N),5000) CUT_SECONDS=$(or $(S),180) CUT_FRONTENDS=$(or $(FRONTENDS),1) \
-	  $(if $(WIRES),CUT_WIRES=$(WIRES)) ruby -Ie2e e2e/cut_test.rb $(if $(CASE),-n $(CASE)) || exit 1; done
+	  $(if $(WIRES),CUT_WIRES=$(WIRES)) ruby -Ie2e e2e/cut_test.rb $(if $(CASE),-n '$(CASE)') || exit 1; done
 	@echo "soak: no client that was cut lost a message, or got one twice"
 
 # The core and its unit tests for other processors, with another C library, and for macOS.
