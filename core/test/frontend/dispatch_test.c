@@ -426,10 +426,42 @@ static void test_a_body_behind_a_long_head_travels_in_a_file(void)
     fake_end();
 }
 
-static void test_a_request_that_fits_no_message_is_refused(void)
+/* A head that fits no message; with its body in memory, or in a file already. */
+static void test_a_head_that_fits_no_message_travels_in_a_file(void)
+{
+    static const struct fake_request requests[] = {
+        {.head_bytes = ORIBI_HANDOFF_BYTES_MAX},
+        {.method = "POST", .head_bytes = ORIBI_HANDOFF_BYTES_MAX, .body = "abc"},
+        {.method = "POST", .head_bytes = ORIBI_HANDOFF_BYTES_MAX, .body = "abc", .in_file = true},
+        {.head_bytes = ORIBI_HEAD_BYTES_CAP - 100},
+    };
+    for (size_t i = 0; i < sizeof(requests) / sizeof(requests[0]); i++) {
+        fake_begin((struct fake_setup){0});
+        int call = fake_submit(requests[i]);
+        int next = fake_submit(get);
+        fake_dispatch();
+        ok(fake_is_out(call) && fake_is_queued(next));
+        int far = fake_take(0);
+        const char *text = fake_asked(far);
+        ok_eq(strspn(strstr(text, "f: ") + 3, "x"), requests[i].head_bytes);
+        is_str(strstr(text, "\r\n\r\n"), "\r\n\r\n");
+        const char *body = fake_asked_body(far);
+        is_str(body ? body : "", requests[i].body ? requests[i].body : "");
+        answer(far);
+        ok_eq(asked(far), next);
+        fake_end();
+    }
+}
+
+/* No client can send so much: heads and trailers have their maxima below it. */
+static void test_a_request_that_fits_no_file_either_is_refused(void)
 {
     fake_begin((struct fake_setup){0});
-    int call = fake_submit((struct fake_request){.head_bytes = ORIBI_HANDOFF_BYTES_MAX});
+    int call = fake_call(get);
+    char *more = oribi_buf_try_reserve(&fake_upstream(call)->head, ORIBI_HANDOFF_LONG_BYTES_MAX);
+    memset(more, 'x', ORIBI_HANDOFF_LONG_BYTES_MAX);
+    fake_upstream(call)->head.len += ORIBI_HANDOFF_LONG_BYTES_MAX;
+    fake_submits(call);
     int next = fake_submit(get);
     fake_dispatch();
     is_str(fake_heard(call), "+ - fail 503 ");
@@ -606,7 +638,8 @@ int main(void)
     test_a_chunked_body_in_a_file_leaves_its_end();
     test_a_body_that_is_in_a_file_takes_no_idle_channel();
     test_a_body_behind_a_long_head_travels_in_a_file();
-    test_a_request_that_fits_no_message_is_refused();
+    test_a_head_that_fits_no_message_travels_in_a_file();
+    test_a_request_that_fits_no_file_either_is_refused();
     test_without_numbers_a_request_waits();
     test_without_numbers_a_request_goes_to_who_is_done_soon();
     test_a_client_that_goes_leaves_an_empty_channel_in_the_queue();

@@ -176,6 +176,7 @@ static void end_workers(void)
             continue;
         oribi_os_close(item.fd);
         oribi_os_close(item.body_fd);
+        oribi_mem_free(item.long_bytes);
         if (item.ring_fd > 0)
             oribi_os_close(item.ring_fd);
     }
@@ -467,6 +468,7 @@ int fake_take(uint32_t worker)
         fake_must(fars[far].ring != NULL, "no ring");
     }
     oribi_buf_append(&handed[far], item.bytes.p, item.bytes.n);
+    oribi_mem_free(item.long_bytes);
     own(&fars[far], (uint16_t)(worker + 1));
     return far;
 }
