@@ -1,5 +1,5 @@
 /* Answers on channels: their framing, the deaths of workers at every step, and whether the channel is used again. */
-#include "frontend/channel.c"
+#include "frontend/channel_answer.c"
 
 #include "fakes.h"
 

@@ -71,7 +71,7 @@ static void test_a_number_s_place_says_nothing_of_the_channel_before(void)
     struct oribi__channel *channel = open_one(&far);
     ok(channel != NULL);
     ok_eq(oribi__channel_owner(channel), 0);
-    ok(!is_lent(channel));
+    ok(!oribi__channel_is_lent(channel));
     oribi__channel_close(channel);
     fake_end();
 }
@@ -85,10 +85,10 @@ static void test_a_channel_tells_whose_it_is(void)
     ok_eq(oribi__channel_owner(channel), 0);
     int far = fake_take(1);
     ok_eq(oribi__channel_owner(channel), 2);
-    ok(!is_lent(channel));
+    ok(!oribi__channel_is_lent(channel));
     fake_lends(far);
     ok_eq(oribi__channel_owner(channel), 2);
-    ok(is_lent(channel));
+    ok(oribi__channel_is_lent(channel));
     fake_end();
 }
 
