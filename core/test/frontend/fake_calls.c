@@ -213,6 +213,29 @@ int fake_submit(struct fake_request request)
     return call;
 }
 
+int fake_out(struct fake_request request, int *far)
+{
+    int call = fake_submit(request);
+    fake_dispatch();
+    *far = fake_take(0);
+    (void)fake_asked(*far);
+    return call;
+}
+
+/* Of a call that has taken so long that its worker has one at a time. */
+int fake_befriend(uint32_t worker)
+{
+    int call = fake_submit((struct fake_request){0});
+    fake_dispatch();
+    int far = fake_take(worker);
+    (void)fake_asked(far);
+    fake_passes_ms(1);
+    fake_answers(far, FAKE_OK);
+    fake_turn();
+    ok_named(far >= 0 && !fake_upstream(call), "worker %u has answered", worker);
+    return far;
+}
+
 struct oribi__upstream_request *fake_upstream(int call)
 {
     return fakes[call].call;

@@ -562,6 +562,12 @@ void fake_answers(int far, const char *answer)
     ok_named(fake_tries_answer(far, answer), "the worker answers");
 }
 
+void fake_replies(int far, const char *answer)
+{
+    fake_answers(far, answer);
+    fake_settle();
+}
+
 const char *fake_filler(void)
 {
     static char bytes[FAKE_FILLER_BYTES];
