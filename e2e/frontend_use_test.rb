@@ -53,7 +53,7 @@ E2E.suite("frontend_use", transports: %i[tcp]) do
   def test_a_certificate_without_tls_is_an_error
     { %W[--certificate #{@dir}/site.pem,#{@dir}/site.key] => "certificate", %W[--client-ca #{@dir}/site.pem] => "client_ca",
       %w[--client-verify optional] => "client_verify" }.each do |options, name|
-      error = fails_to_start(*options, address: "tcp://127.0.0.1:%{port}?frontend=on")
+      error = fails_to_start(*options, address: FrontendServers::PLAIN_ADDRESS)
       assert_match(/\A[^\n]*: #{name} is set, and no address begins with tls:\/\/\n\z/, error)
     end
   end

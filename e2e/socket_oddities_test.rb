@@ -11,31 +11,10 @@ E2E.suite("socket_oddities", transports: %i[tcp]) do
   include FrontendServers
 
   WS = E2E::SocketClient
-  PLAIN = "tcp://127.0.0.1:%{port}?frontend=on"
+  PLAIN = FrontendServers::PLAIN_ADDRESS
 
-  def setup
-    super
-    @sockets = []
-  end
-
-  def teardown
-    @sockets.each(&:close)
-    super
-  end
-
-  def begin_server(*options, address: PLAIN, workers: 2)
-    serve("--workers", workers.to_s, "--status", "#{@dir}/status", *options, address: address, app: "e2e/apps/odd_sockets.#{E2E::RUBY ? "ru" : "psgi"}")
-    @tls = address != PLAIN
-  end
-
-  def socket(path = "/chat", **how) = WS.new(@one.port, path, tls: @tls, **how).tap { |one| @sockets << one }
-  def metric(name) = curl_status("/metrics")[/^#{Regexp.escape(name)} (\d+)$/, 1].to_i
-
-  def curl_status(target)
-    out, = Open3.capture2(FrontendServers::PLAIN, "curl", "-sS", "--unix-socket", "#{@dir}/status", "http://localhost#{target}")
-    out
-  end
-
+  def begin_server(*options, workers: 2, **how) = serve_plain("odd_sockets", *options, workers: workers, **how)
+  def socket(path = "/chat", **how) = hold(WS.new(@one.port, path, tls: @tls, **how))
   def open_sockets = metric('oribi_frontend_connections_open{protocol="websocket"}')
 
   # --- handlers ---
