@@ -107,9 +107,9 @@ package Oribi::Pure::Head 0.100 {
     # verdict. Returns the head's length; 0 when more bytes are needed; or the negative status of a refusal, with
     # state->{reason}.
     #
-    # Sets state->{env}, the CGI part of the environment (PATH_INFO is still as it came) with what state->{peer} lists, and
-    # state->{head}, which is shared by requests and never changed: { env (a list), minor, keep_alive, expect, upgrade,
-    # length (-1: chunked), has_body, host, port, dropped }.
+    # Sets state->{env}, the CGI part of the environment (PATH_INFO is still as it came) and what state->{peer} lists;
+    # and state->{head}, which is shared by requests and never changed: { env (a list), minor, keep_alive, expect,
+    # upgrade, length (-1: chunked), has_body, host, port, dropped }.
     sub parse {
         my ($state, $limits) = @_;
         my ($length, $head, $method, $target, $path, $query) = 0;
@@ -1180,10 +1180,9 @@ package Oribi::Pure::Worker 0.100 {
     # The value of Date, made once a second.
     sub date {
         my ($self) = @_;
-        my $time = time;
-        return $self->{date} if $time == $self->{second};
-        @$self{qw(second log_time)} = ($time, undef);
-        return $self->{date} = Oribi::Pure::Answer::date_of($time);
+        return $self->{date} if time == $self->{second};
+        @$self{qw(second log_time)} = (time, undef);
+        return $self->{date} = Oribi::Pure::Answer::date_of($self->{second});
     }
 
     # --- the call ---
@@ -1197,12 +1196,11 @@ package Oribi::Pure::Worker 0.100 {
     # here, as a script does.
     sub attempt {
         my ($self, $code, @arguments) = @_;
-        my $result;
-        my $lived = eval { $result = $code->(@arguments); 1 };
-        my $error = $@;
+        my ($result, $error);
+        my $lived = eval { $result = $code->(@arguments); 1 } or $error = $@;
         exit($lived ? 0 : 255) if $$ != $self->{pid};
         $self->{now} = clock();
-        return ($lived, $lived ? $result : eval {"$error"} // 'an exception without text');
+        return $lived ? (1, $result) : (0, eval {"$error"} // 'an exception without text');
     }
 
     # Builds the environment, calls the application, answers, and does what comes after an answer.
@@ -1505,7 +1503,7 @@ package Oribi::Pure::Writer 0.100 {
 
 # The value of psgix.io: the client's socket, once somebody looks at it.
 package Oribi::Pure::Socket 0.100 {
-    sub TIESCALAR { return bless [$_[1]], $_[0] }    # the connection, and what the application has stored
+    sub TIESCALAR { return bless [$_[1]] }    # the connection, and what the application has stored
     sub STORE { my ($self, $value) = @_; $self->[1] = $value; return }
 
     sub FETCH {
