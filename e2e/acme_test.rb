@@ -321,7 +321,7 @@ E2E.suite("acme", transports: %i[tcp]) do
     end
   end
 
-  # What a client has started ends with it, unless it has left the client's group.
+  # Children of a client end with it, unless they have left its group.
   def test_a_client_that_leaves_processes_behind
     serve_acme("a.test", client("sleep 1000 & echo $! >#{@dir}/left; setsid yes & exit 2"))
     said("not issued")

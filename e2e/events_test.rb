@@ -10,28 +10,13 @@ require "json"
 E2E.suite("events", transports: %i[tcp]) do
   include FrontendServers
 
-  PLAIN = "tcp://127.0.0.1:%{port}?frontend=on"
+  PLAIN = FrontendServers::PLAIN_ADDRESS
 
-  def setup
-    super
-    @streams = []
-  end
-
-  def teardown
-    @streams.each(&:close)
-    super
-  end
-
-  def app = "e2e/apps/events.#{E2E::RUBY ? "ru" : "psgi"}"
-
-  def begin_server(*options, address: PLAIN, workers: 1)
-    serve("--workers", workers.to_s, "--status", "#{@dir}/status", *options, address: address, app: app)
-    @tls = address.start_with?("tls")
-  end
+  def begin_server(*options, **how) = serve_plain("events", *options, **how)
 
   def client(path = "/events?news", **how)
     how = { tls: @tls }.merge(how) unless how[:http2]
-    E2E::EventClient.new(@one.port, path, **how).tap { |one| @streams << one }
+    hold(E2E::EventClient.new(@one.port, path, **how))
   end
 
   def publish(channel, data, event = nil)
@@ -40,13 +25,6 @@ E2E.suite("events", transports: %i[tcp]) do
     url = "#{@tls ? "https" : "http"}://localhost:#{@one.port}#{target}"
     out, error, = Open3.capture3(FrontendServers::PLAIN, "curl", "-sSk", "--max-time", "20", *words, url, stdin_data: data, binmode: true)
     assert_equal "204", out, error + @one.stderr
-  end
-
-  def metric(name) = curl_status("/metrics")[/^#{Regexp.escape(name)} (\d+)$/, 1].to_i
-
-  def curl_status(target)
-    out, = Open3.capture2(FrontendServers::PLAIN, "curl", "-sS", "--unix-socket", "#{@dir}/status", "http://localhost#{target}")
-    out
   end
 
   # --- events ---

@@ -8,18 +8,8 @@ require_relative "support/frames"
 E2E.suite("frontend_attacks", transports: %i[tcp]) do
   include FrontendServers
 
-  def setup
-    super
-    @clients = []
-  end
-
-  def teardown
-    @clients&.each(&:close)
-    super
-  end
-
-  def serve_h2c(*options, **more) = serve("--frontends", "1", *options, address: "tcp://127.0.0.1:%{port}?frontend=on", **more)
-  def connect = @one.connect.tap { |client| @clients << client }
+  def serve_h2c(*options, **more) = serve("--frontends", "1", *options, address: FrontendServers::PLAIN_ADDRESS, **more)
+  def connect = hold(@one.connect)
   def frames(settings = {}) = E2E::Frames.new(connect, settings)
 
   # Connections that bring nothing make room for one that does, and are told so.

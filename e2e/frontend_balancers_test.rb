@@ -29,18 +29,8 @@ E2E.suite("frontend_balancers", transports: %i[tcp]) do
   const_set(:BINARY_SSL, "\r\n\r\n\0\r\nQUIT\n\x21\x11\x00\x14".b + ["c0000207c0000201126701bb2000050100000000"].pack("H*"))
   const_set(:GET, "GET /env HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
 
-  def setup
-    super
-    @clients = []
-  end
-
-  def teardown
-    @clients&.each(&:close)
-    super
-  end
-
-  def serve_h2c(*options, **more) = serve("--frontends", "1", *options, address: "tcp://127.0.0.1:%{port}?frontend=on", **more)
-  def connect(port = @one.port) = E2E::Client.new(["127.0.0.1", port]).tap { |client| @clients << client }
+  def serve_h2c(*options, **more) = serve("--frontends", "1", *options, address: FrontendServers::PLAIN_ADDRESS, **more)
+  def connect(port = @one.port) = hold(E2E::Client.new(["127.0.0.1", port]))
   def scheme_of(env) = env[E2E.differing(:url_scheme_key)]
   def gone_app = "e2e/apps/gone#{E2E.differing(:app_extension)}"
 

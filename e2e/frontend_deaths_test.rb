@@ -184,19 +184,11 @@ E2E.suite("frontend_deaths", transports: %i[tcp]) do
     threads&.each { |thread| thread.join(WAIT_S) rescue nil }
   end
 
-  def worker_pids = ctl("status").first.scan(/^ +\d+ +(\d+) +\d+  \S+ /).flatten.map(&:to_i).select(&:positive?)
-  def frontend_pids = @one.descendants.select { |pid| FrontendServers.frontend?(pid) }
   def count(kinds, result) = Array(kinds).sum { |kind| @counts[[kind, result]] }
-
-  def kill(signal, pid)
-    Process.kill(signal, pid) if pid
-  rescue Errno::ESRCH
-    nil
-  end
 
   # It was the last to answer, so that the next request lies in its ring, which it has not begun to read.
   def test_a_worker_that_is_stopped_keeps_no_request
-    serve("--workers", "2", "--frontends", "1", address: "tcp://127.0.0.1:%{port}?frontend=on")
+    serve("--workers", "2", "--frontends", "1", address: FrontendServers::PLAIN_ADDRESS)
     client = connect(@one)
     5.times do
       stopped = client.get("/pid").body.to_i
@@ -212,7 +204,7 @@ E2E.suite("frontend_deaths", transports: %i[tcp]) do
   # The first request goes through the hand-off queue, for which the kernel wakes one worker: each of two in turn.
   def test_a_worker_that_is_stopped_keeps_no_wake_up
     2.times do |i|
-      serve("--workers", "2", "--frontends", "1", address: "tcp://127.0.0.1:%{port}?frontend=on")
+      serve("--workers", "2", "--frontends", "1", address: FrontendServers::PLAIN_ADDRESS)
       stopped = worker_pids.sort[i]
       Process.kill(:STOP, stopped)
       client = connect(@one)

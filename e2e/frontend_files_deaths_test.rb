@@ -48,9 +48,6 @@ E2E.suite("frontend_files_deaths", transports: %i[tcp]) do
     @first = wait_until("processes at rest") { open_now&.then { |one| one if one[:workers].uniq.size == 1 } }
   end
 
-  def worker_pids = ctl("status").first.scan(/^ +\d+ +(\d+) +\d+  \S+ /).flatten.map(&:to_i).select(&:positive?)
-  def frontend_pids = @one.descendants.select { |pid| FrontendServers.frontend?(pid) }
-
   # --- clients ---
 
   # A round of a client: several requests, of all kinds.
@@ -110,17 +107,11 @@ E2E.suite("frontend_files_deaths", transports: %i[tcp]) do
     threads&.each { |thread| thread.join rescue nil }
   end
 
-  def kill(pid)
-    Process.kill(:KILL, pid) if pid
-  rescue Errno::ESRCH
-    nil
-  end
-
   def count(result) = @counts.sum { |(_, what), n| what == result ? n : 0 }
 
   # --- descriptors ---
 
-  # What a process has open: how many of each kind.
+  # Descriptors of a process: how many of each kind.
   def kinds(pid) = E2E::Processes.descriptors(pid).values.map { |to| to.sub(/:\[\d+\]\z/, "") }.tally
 
   # nil while a process ends, or starts.
@@ -161,7 +152,7 @@ E2E.suite("frontend_files_deaths", transports: %i[tcp]) do
   def test_workers_that_are_killed
     launch
     under_load do
-      kill(worker_pids.sample)
+      kill(:KILL, worker_pids.sample)
       wait_until("all workers: #{@one.stderr}") { worker_pids.size == WORKERS }
     end
     assert_operator count(200), :>, count(502)
@@ -174,7 +165,7 @@ E2E.suite("frontend_files_deaths", transports: %i[tcp]) do
   def test_frontends_that_are_killed
     launch
     under_load do
-      kill(frontend_pids.sample)
+      kill(:KILL, frontend_pids.sample)
       wait_until("all frontends: #{@one.stderr}") { frontend_pids.size == FRONTENDS }
     end
     assert_equal 0, count(502), @counts.to_s
@@ -194,7 +185,7 @@ E2E.suite("frontend_files_deaths", transports: %i[tcp]) do
   def test_everything_at_random
     launch
     under_load do |i|
-      i % 4 == 3 ? ctl("reload") : kill((i.even? ? worker_pids : frontend_pids).sample)
+      i % 4 == 3 ? ctl("reload") : kill(:KILL, (i.even? ? worker_pids : frontend_pids).sample)
     end
     wait_until("all processes: #{@one.stderr}") { worker_pids.size == WORKERS && frontend_pids.size == FRONTENDS }
     assert_nothing_is_left

@@ -48,7 +48,7 @@ E2E.suite("frontend_files", transports: %i[tcp]) do
   end
 
   def launch(scheme, *options, **more)
-    address = scheme == "https" ? bind : "tcp://127.0.0.1:%{port}?frontend=on"
+    address = scheme == "https" ? bind : FrontendServers::PLAIN_ADDRESS
     serve("--workers", "1", *options, address: address, app: self.class::APP, env: { "E2E_FILES" => "#{@dir}/files" }, **more)
     @scheme = scheme
   end

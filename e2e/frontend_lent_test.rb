@@ -26,7 +26,7 @@ E2E.suite("frontend_lent", transports: %i[tcp]) do
 
     { "--http1.1" => "http11", "--http2-prior-knowledge" => "h2c" }.each do |flag, name|
       define_method(:"test_a_socket_that_is_#{way}_behind_a_frontend_without_tls_#{name}") do
-        serve("--workers", "1", address: "tcp://127.0.0.1:%{port}?frontend=on", app: APP)
+        serve("--workers", "1", address: FrontendServers::PLAIN_ADDRESS, app: APP)
         check(way, "http", flag)
       end
     end

@@ -11,7 +11,7 @@ require "json"
 E2E.suite("frontend_site", transports: %i[tcp]) do
   include FrontendServers
 
-  H2C = "tcp://127.0.0.1:%{port}?frontend=on"
+  H2C = FrontendServers::PLAIN_ADDRESS
 
   def workers = @one.descendants.select { |pid| File.read("/proc/#{pid}/cmdline").include?("worker") }
 

@@ -12,16 +12,6 @@ E2E.suite("frontend_storage", transports: %i[tcp]) do
 
   MEGABYTE = 1 << 20
 
-  def setup
-    super
-    @clients = []
-  end
-
-  def teardown
-    @clients&.each(&:close)
-    super
-  end
-
   # The kernel gives a folder of this size, which nobody else sees, to the server alone.
   def serve_in(size, *options, address: bind)
     inside = ["unshare", "--mount", "--propagation", "private"]
@@ -36,7 +26,7 @@ E2E.suite("frontend_storage", transports: %i[tcp]) do
 
   def access_lines = File.readlines("#{@dir}/access.log", chomp: true)
 
-  H2C = "tcp://127.0.0.1:%{port}?frontend=on"
+  H2C = FrontendServers::PLAIN_ADDRESS
   PRIOR = "--http2-prior-knowledge"
 
   { "tls" => [nil, "https", "--http2"], "h2c" => [H2C, "http", PRIOR] }.each do |name, (address, scheme, flag)|
@@ -63,7 +53,7 @@ E2E.suite("frontend_storage", transports: %i[tcp]) do
   # Nothing has room: the worker cuts its answer, and says so.
   def test_an_answer_that_nothing_takes_is_cut_in_the_logs
     serve_in("128k", "--response-memory-max", "64K", address: H2C)
-    @clients << (client = @one.connect)
+    client = hold(@one.connect)
     one = E2E::Frames.new(client, E2E::Frames::INITIAL_WINDOW_SIZE => 0)
     one.get(1, "/big?size=#{16 * MEGABYTE}")
     wait_until("the line: #{@one.stderr}") { @one.stderr.match?(/GET \/big\S*: answer cut after \d+ bytes of its body: the rest cannot be stored in #{@dir}/) }
@@ -76,7 +66,7 @@ E2E.suite("frontend_storage", transports: %i[tcp]) do
   # HTTP/1.1: the file is the reactor's, and the line the frontend's.
   def test_an_answer_over_http11_that_cannot_be_stored_has_a_line
     serve_in("128k", "--response-memory-max", "64K", address: H2C)
-    @clients << (client = @one.connect)
+    client = hold(@one.connect)
     client.request("GET", "/big?size=#{12 * MEGABYTE}")
     wait_until("the line: #{@one.stderr}") { @one.stderr.match?(/GET \/big\S*.*: the rest cannot be stored in #{@dir}\S*: no space left on device/) }
     assert_operator client.read_to_end.bytesize, :<, 12 * MEGABYTE

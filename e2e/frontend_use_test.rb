@@ -2,6 +2,7 @@
 
 require_relative "support"
 require_relative "support/frontends"
+require "digest/sha2"
 require "json"
 
 # How tls:// is used: words of the configuration file, keys with passwords, the way from http, what a look at
@@ -52,7 +53,7 @@ E2E.suite("frontend_use", transports: %i[tcp]) do
   def test_a_certificate_without_tls_is_an_error
     { %W[--certificate #{@dir}/site.pem,#{@dir}/site.key] => "certificate", %W[--client-ca #{@dir}/site.pem] => "client_ca",
       %w[--client-verify optional] => "client_verify" }.each do |options, name|
-      error = fails_to_start(*options, address: "tcp://127.0.0.1:%{port}?frontend=on")
+      error = fails_to_start(*options, address: FrontendServers::PLAIN_ADDRESS)
       assert_match(/\A[^\n]*: #{name} is set, and no address begins with tls:\/\/\n\z/, error)
     end
   end
@@ -291,6 +292,19 @@ E2E.suite("frontend_use", transports: %i[tcp]) do
   end
 
   # It cannot open the new file by itself.
+  # Longer than what goes to a worker with a new channel: such a head travels in a file, and its body in another.
+  def test_heads_that_are_longer_than_a_message
+    ["", "b" * 100, "b" * 300_000].each do |body|
+      serve("--workers", "2", "--head-bytes-max", "1M", address: FrontendServers::PLAIN_ADDRESS)
+      client = hold(@one.connect)
+      [1_000_000, 80_000].each do |bytes|
+        answer = client.post("/digest", body, { "X-Long" => "x" * bytes })
+        assert_equal [200, "#{body.bytesize} #{body.bytesize} #{Digest::SHA256.hexdigest(body)}"], [answer.status, answer.body]
+      end
+      @one.cleanup
+    end
+  end
+
   def test_a_frontend_goes_on_in_another_log
     log = "#{@dir}/log"
     app = File.expand_path(E2E.differing(:app), E2E::ROOT)

@@ -11,22 +11,11 @@ E2E.suite("interim", transports: %i[tcp]) do
 
   # What sockets hold on both sides, and a piece of ours.
   BYTES_MAX = 30_000_000
-  FRONTEND = "tcp://127.0.0.1:%{port}?frontend=on"
-
-  def setup
-    super
-    @clients = []
-  end
-
-  def teardown
-    @clients&.each(&:close)
-    super
-  end
+  FRONTEND = FrontendServers::PLAIN_ADDRESS
 
   def launch(address)
     serve("--workers", "1", *("--early-hints" if E2E::RUBY), address: address, app: "e2e/apps/interim.#{E2E::RUBY ? "ru" : "psgi"}", env: { "E2E_DIR" => @dir })
-    @clients << (client = @one.connect)
-    client
+    hold(@one.connect)
   end
 
   def await_said = wait_until("the application to have said all: #{@one.stderr}") { File.exist?("#{@dir}/said") }

@@ -28,21 +28,15 @@ E2E.suite("socket_clients", transports: %i[tcp]) do
 
   def setup
     super
-    @strangers = []
     @secure = E2E.free_port
-  end
-
-  def teardown
-    @strangers.each(&:close)
-    super
   end
 
   def begin_server(*options)
     serve("--workers", "2", "--history", "h:,1000,300s", "--bind", bind.sub("%{port}", @secure.to_s), *options,
-          address: "tcp://127.0.0.1:%{port}?frontend=on", app: "e2e/apps/strangers.#{E2E::RUBY ? "ru" : "psgi"}")
+          address: FrontendServers::PLAIN_ADDRESS, app: "e2e/apps/strangers.#{E2E::RUBY ? "ru" : "psgi"}")
   end
 
-  def stranger(argv) = E2E::Stranger.new(*argv, authority: "#{@dir}/site.pem").tap { |one| @strangers << one }
+  def stranger(argv) = hold(E2E::Stranger.new(*argv, authority: "#{@dir}/site.pem"))
 
   def each_way(name)
     argv, can, check = SOCKETS.fetch(name)
@@ -108,7 +102,7 @@ E2E.suite("socket_clients", transports: %i[tcp]) do
   def test_pings_reloads_and_the_stop
     begin_server("--websocket-ping", "300ms")
     clients = open_all(%w[chat]) { |base| "#{base}/chat" }
-    raw = E2E::SocketClient.new(@one.port, "/chat", fields: { "Sec-WebSocket-Protocol" => "chat" })
+    raw = hold(E2E::SocketClient.new(@one.port, "/chat", fields: { "Sec-WebSocket-Protocol" => "chat" }))
     4.times { assert_equal E2E::SocketClient::PING, raw.tap(&:ignore_pings).frame.first.tap { raw.write(E2E::SocketClient.frame("", opcode: 10)) } }
     assert ctl("reload").last.success?
     clients.each { |name, one| assert_equal ["text", name], one.ask("text", name) }
@@ -117,8 +111,6 @@ E2E.suite("socket_clients", transports: %i[tcp]) do
       codes = name.include?("HTTP/2") ? [1001, 1006] : [1001] # its library ends all streams at a GOAWAY
       assert_includes codes, one.event[1], name
     end
-  ensure
-    raw&.close
   end
 
   # Those that come back by themselves have ids of all they have got; what they have missed comes once, before the rest.

@@ -146,7 +146,7 @@ E2E.suite("frontend", transports: %i[tcp]) do
   end
 
   def test_http2_by_prior_knowledge_and_http1_on_one_port
-    serve(address: "tcp://127.0.0.1:%{port}?frontend=on")
+    serve(address: FrontendServers::PLAIN_ADDRESS)
     assert_match(/\A\d+\z/, curl("/pid", "--http2-prior-knowledge", scheme: "http"))
     assert_match(/\A\d+\z/, curl("/pid", "--http1.1", scheme: "http"))
   end
@@ -155,7 +155,7 @@ E2E.suite("frontend", transports: %i[tcp]) do
   # 32 connections, 100,000 requests for each kind of event.
   # Whatever the client does: it may be one that never closes.
   def test_a_connection_that_the_application_has_closed_is_closed
-    serve(address: "tcp://127.0.0.1:%{port}?frontend=on")
+    serve(address: FrontendServers::PLAIN_ADDRESS)
     before = E2E::Processes.descriptors(frontend).size
     client = E2E::Client.new(["127.0.0.1", @one.port])
     client.send_raw("GET /hijack-switches HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: bye\r\n\r\n")
@@ -166,7 +166,7 @@ E2E.suite("frontend", transports: %i[tcp]) do
   end
 
   def test_trailers_of_a_request_are_none_of_its_answer
-    serve(address: "tcp://127.0.0.1:%{port}?frontend=on")
+    serve(address: FrontendServers::PLAIN_ADDRESS)
     client = E2E::Client.new(["127.0.0.1", @one.port])
     client.send_raw("POST /hijack-unframed HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\nX: y\r\n\r\n")
     assert_equal "unframed", client.read_response.body
@@ -239,8 +239,6 @@ E2E.suite("frontend", transports: %i[tcp]) do
     @again = @again.to_i + 1
     refute_equal first, frontend
   end
-
-  def frontend_pids = @one.descendants.select { |pid| File.read("/proc/#{pid}/cmdline").include?("oribi-frontend") }
 
   # certbot: live/ has links into archive/, which a renewal switches; only root may look into either.
   def certbot_files(number)
@@ -412,7 +410,7 @@ E2E.suite("frontend", transports: %i[tcp]) do
   # A worker that has written all while the frontend stood still says nothing more: the frontend reads on by itself,
   # however much it is. Sizes are those that a turn cannot read, and a socket holds.
   def test_an_answer_that_waits_whole_is_read_to_its_end
-    serve("--workers", "1", address: "tcp://127.0.0.1:%{port}?frontend=on")
+    serve("--workers", "1", address: FrontendServers::PLAIN_ADDRESS)
     worker = @one.worker_pid
     (0..9).each do |i|
       size = 1_050_000 + 500 * i

@@ -27,7 +27,7 @@ E2E.suite("transports", transports: %i[tcp]) do
   end
 
   def begin_server(frontends, workers: 2, more: [])
-    plain = "tcp://127.0.0.1:%{port}?frontend=on"
+    plain = FrontendServers::PLAIN_ADDRESS
     tls_port = E2E.free_port
     tls = bind.sub("%{port}", tls_port.to_s)
     serve("--bind", tls, "--workers", workers.to_s, "--frontends", frontends.to_s, "--status", "#{@dir}/status", "--status-token", "token",
@@ -110,7 +110,7 @@ E2E.suite("transports", transports: %i[tcp]) do
     assert_equal 0, metric("oribi_publish_refused_total")
   end
 
-  # What was missed was told, and counted: a client that is cut before it has read may not know.
+  # Resets were told, and counted: a client that is cut before it has read may not know of one.
   def assert_resets(those = @subscribers)
     assert_no_faults
     those.each { |one| assert_operator one.resets, :>, 0, "#{one.transport.name}: #{one.ends}" }

@@ -5,7 +5,7 @@ require_relative "support/frontends"
 require_relative "support/socket_client"
 require_relative "support/tracing"
 
-# What a message of a WebSocket costs: system calls at either side, and objects in Ruby. Counts hold on noisy machines
+# The cost of a message of a WebSocket: system calls at either side, and objects in Ruby. Counts hold on noisy machines
 # where times do not.
 E2E.suite("websocket_counts", transports: %i[tcp]) do
   include FrontendServers
@@ -13,22 +13,12 @@ E2E.suite("websocket_counts", transports: %i[tcp]) do
 
   const_set(:SOCKETS, 16)
   const_set(:ROUNDS, 20)
-  # What a thread asks of another one: a call that the machine has interrupted seems long.
+  # Calls by which a thread asks another one: a call that the machine has interrupted seems long.
   const_set(:ASIDE, %w[write futex sched_yield restart_syscall].freeze)
 
-  def setup
-    super
-    @sockets = []
-  end
-
-  def teardown
-    @sockets.each(&:close)
-    super
-  end
-
   def begin_server
-    serve("--workers", "1", "--access-log", "off", address: FrontendServers::PLAIN_ADDRESS, app: "e2e/apps/websocket.#{E2E::RUBY ? "ru" : "psgi"}")
-    @sockets = Array.new(self.class::SOCKETS) { E2E::SocketClient.new(@one.port, "/chat") }
+    serve_plain("websocket", "--access-log", "off")
+    @sockets = Array.new(self.class::SOCKETS) { hold(E2E::SocketClient.new(@one.port, "/chat")) }
     3.times { round }
   end
 

@@ -8,17 +8,11 @@ E2E.suite("websocket_h2", transports: %i[tcp]) do
   include FrontendServers
 
   CLIENT = E2E::H2SocketClient
-  ADDRESSES = ["tcp://127.0.0.1:%{port}?frontend=on", nil].freeze
+  ADDRESSES = [FrontendServers::PLAIN_ADDRESS, nil].freeze
 
   def setup
     super
-    @sockets = []
     skip "no python3-h2 here" unless CLIENT.here?
-  end
-
-  def teardown
-    @sockets.each(&:close)
-    super
   end
 
   def begin_server(*options, address: bind, workers: 2, app: "e2e/apps/websocket.#{E2E::RUBY ? "ru" : "psgi"}")
@@ -27,14 +21,7 @@ E2E.suite("websocket_h2", transports: %i[tcp]) do
     @tls = address.start_with?("tls:")
   end
 
-  def together(count, path = "/chat", **how)
-    CLIENT.together(count, @one.port, path, tls: @tls, **how).tap { |all| @sockets.concat(all) }
-  end
-
-  def metric(name)
-    out, = Open3.capture2(FrontendServers::PLAIN, "curl", "-sS", "--unix-socket", "#{@dir}/status", "http://localhost/metrics")
-    out[/^#{Regexp.escape(name)} (\d+)$/, 1].to_i
-  end
+  def together(count, path = "/chat", **how) = CLIENT.together(count, @one.port, path, tls: @tls, **how).each { |one| hold(one) }
 
   def test_sockets_of_one_connection
     ADDRESSES.each do |address|

@@ -12,29 +12,15 @@ E2E.suite("websocket", transports: %i[tcp]) do
   WS = ENV["E2E_SOCKETS"] == "h2" ? E2E::H2SocketClient : E2E::SocketClient # websocket_h2_test.rb
   OVER_H2 = WS != E2E::SocketClient
   OPENED = OVER_H2 ? 200 : 101
-  PLAIN = "tcp://127.0.0.1:%{port}?frontend=on"
+  PLAIN = FrontendServers::PLAIN_ADDRESS
 
   def setup
     super
-    @sockets = []
     skip "no python3-h2 here" if OVER_H2 && !WS.here?
   end
 
-  def teardown
-    @sockets.each(&:close)
-    super
-  end
-
-  def app = "e2e/apps/websocket.#{E2E::RUBY ? "ru" : "psgi"}"
-
-  def begin_server(*options, address: PLAIN, workers: 1)
-    serve("--workers", workers.to_s, "--status", "#{@dir}/status", *options, address: address, app: app)
-    @tls = address != PLAIN
-  end
-
-  def socket(path = "/chat", **how)
-    WS.new(@one.port, path, tls: @tls, **how).tap { |one| @sockets << one }
-  end
+  def begin_server(*options, **how) = serve_plain("websocket", *options, **how)
+  def socket(path = "/chat", **how) = hold(WS.new(@one.port, path, tls: @tls, **how))
 
   def file(name) = File.join(@one.dir, name)
   def open_gate(name) = File.write(file(name), "")
@@ -47,12 +33,6 @@ E2E.suite("websocket", transports: %i[tcp]) do
   end
 
   def closed_lines = File.exist?(file("closed")) ? File.readlines(file("closed"), chomp: true) : []
-  def metric(name) = curl_status("/metrics")[/^#{Regexp.escape(name)} (\d+)$/, 1].to_i
-
-  def curl_status(target)
-    out, = Open3.capture2(FrontendServers::PLAIN, "curl", "-sS", "--unix-socket", "#{@dir}/status", "http://localhost#{target}")
-    out
-  end
 
   # --- messages ---
 
@@ -151,7 +131,6 @@ E2E.suite("websocket", transports: %i[tcp]) do
     return pass if OVER_H2
 
     begin_server(address: "tcp://127.0.0.1:%{port}")
-    @tls = false
     assert_equal 500, socket.status
     assert_match(/WebSockets need tls:\/\/ or \?frontend=on in the line of `bind`/, @one.stderr)
     assert_equal 426, @one.get("/chat").status

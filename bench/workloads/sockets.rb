@@ -20,7 +20,7 @@ module Bench
 
     def driver(*options) = context.on_client_core([Sockets.program, *options.map(&:to_s)])
 
-    # What a round of the driver prints.
+    # Words that the driver prints of a round.
     def drive(*options)
       output = IO.popen(driver(*options), err: context.log, &:read)
       found = JSON.parse(output.lines.last.to_s)

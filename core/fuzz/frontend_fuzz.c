@@ -144,6 +144,7 @@ static bool take_handed(void)
             continue;
         expect(code == 0 && item.channel > 0);
         check_request(item.bytes.p, item.bytes.n);
+        oribi_mem_free(item.long_bytes);
         oribi_os_close(item.body_fd);
         fars[far_count] = (struct far){.fd = item.fd, .number = item.channel};
         if (item.ring_fd > 0)

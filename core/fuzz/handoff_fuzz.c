@@ -1,6 +1,6 @@
 /* A sibling's message in the hand-off queue, taken by a worker with a C application, or refused by a supervisor that
  * has no workers any more. First byte: flags; second byte: length of the file that is the second descriptor; the rest
- * is the message.
+ * is the message, or its head and the bytes in that file.
  *
  * Holds for every input: a message is taken whole or dropped with its descriptors; what comes back to the client are
  * answers; when the client has gone, nothing is left of the connection; what we give ourselves arrives as it was. */
@@ -21,6 +21,7 @@ enum {
     NO_FILE = 8,   /* the second descriptor is a socket */
     REFUSED = 16,  /* no worker takes it */
     HALF_CLOSE = 32,
+    IN_FILE = 64, /* with HEAD_FITS: the bytes are in the file */
 };
 enum { BYTES_MAX = 20000 };
 
@@ -77,7 +78,7 @@ static void settle(int client, bool *answered)
 }
 
 /* The given bytes as a message, with a head that is put right if asked for. */
-static size_t compose(const uint8_t *data, size_t size, char *message)
+static size_t compose(const uint8_t *data, size_t size, char *message, int file_fd)
 {
     struct message_head head;
     size_t n = size - 2;
@@ -90,6 +91,13 @@ static size_t compose(const uint8_t *data, size_t size, char *message)
     head.body_len = (data[0] & FDS) == 2 ? data[1] : -1;
     head.addr_len %= sizeof(head.addr) + 1;
     head.port_len %= sizeof(head.port) + 1;
+    head.has_file = (data[0] & IN_FILE) != 0;
+    if (head.has_file) {
+        head.has_ring = 0;
+        head.body_len = -1;
+        expect(pwrite(file_fd, message + sizeof(head), head.bytes, 0) == (ssize_t)head.bytes);
+        n = sizeof(head);
+    }
     memcpy(message, &head, sizeof(head));
     return n;
 }
@@ -104,7 +112,7 @@ static void pass(const uint8_t *data, size_t size)
     expect(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) == 0);
     expect(oribi_os_temp_file(&file_fd) == 0 && ftruncate(file_fd, data[1]) == 0);
     const int fds[] = {pair[1], data[0] & NO_FILE ? pair[0] : file_fd, file_fd};
-    expect(send_raw(queue.give_fd, message, compose(data, size, message), fds, data[0] & FDS));
+    expect(send_raw(queue.give_fd, message, compose(data, size, message, file_fd), fds, data[0] & FDS));
     close(pair[1]);
     close(file_fd);
     if (data[0] & REFUSED)
@@ -137,13 +145,16 @@ static void round_trip(const uint8_t *data, size_t size)
     sent.listener_hash = next_byte(&in) * 16777259u;
     sent.complete_us = (int64_t)next_byte(&in) << 40;
     struct iovec vec = {(void *)(uintptr_t)in.p, in.n};
-    expect(oribi_handoff_give(&queue, &sent, &vec, 1) == 0);
+    bool in_file = in.n > 0 && data[0] & IN_FILE;
+    expect((in_file ? oribi_handoff_give_long : oribi_handoff_give)(&queue, &sent, &vec, 1) == 0);
     expect(oribi_handoff_take(&queue, room, sizeof(room), &got) == 0);
     close(got.fd);
     expect(got.body_fd < 0 && got.bytes.n == in.n && memcmp(got.bytes.p, in.p, in.n) == 0);
     expect(got.addr_len == sent.addr_len && memcmp(got.addr, sent.addr, sizeof(got.addr)) == 0);
     expect(got.request_count == sent.request_count && got.listener_hash == sent.listener_hash &&
            got.complete_us == sent.complete_us);
+    expect((got.long_bytes != NULL) == in_file);
+    oribi_mem_free(got.long_bytes);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

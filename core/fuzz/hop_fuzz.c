@@ -201,6 +201,7 @@ static bool take_new(struct hop *hop)
     atomic_store(&config.board.channels[item.channel], 1);
     char *request = oribi_mem_alloc(1, item.bytes.n); /* `room` is used again before this call ends */
     memcpy(request, item.bytes.p, item.bytes.n);
+    oribi_mem_free(item.long_bytes);
     answer(hop, far, oribi_slice(request, item.bytes.n));
     oribi_mem_free(request);
     return true;

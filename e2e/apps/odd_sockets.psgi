@@ -24,6 +24,7 @@ my %COMMANDS = (
     use               => sub { use_kept() },
     state             => sub { my ($ws, $what) = @_; $ws->state($what eq 'nil' ? undef : { $what => sub { } }) },
     deep              => sub { my ($ws, $n) = @_; my $deep = 1; $deep = [$deep] for 1 .. $n; $ws->state->{deep} = $deep },
+    argument          => sub { my ($ws) = @_; $ws->state->{kept} = 'kept'; $ws->send('kept') },
     hang              => sub { sleep 1 while 1 },
     publish           => sub { my ($ws, $text) = @_; Oribi::publish(c => $text); $ws->send('published') },
     ask               => sub { my ($ws, $text) = @_; $ws->send($text) },
@@ -40,6 +41,7 @@ sub use_kept {
 sub on_message {
     my ($class, $ws, $data) = @_;
     my ($word, $rest) = split / /, $data, 2;
+    $_[1] = 'another' if $word eq 'argument';
     return $COMMANDS{$word}->($ws, $rest);
 }
 
@@ -58,6 +60,7 @@ my %answers = (
     '/and-raises'  => sub { my ($ws) = @_; $ws->accept('Odd'); die "after accept\n" },
     '/and-refuses' => sub { my ($ws) = @_; $ws->accept('Odd'); [403, [], ["refused\n"]] },
     '/nothing'     => sub { my ($ws) = @_; $ws->accept('Odd'); undef },
+    '/alone'       => sub { my ($ws) = @_; $ws->accept('Odd') },
     '/forged'      => sub { [101, [], []] },
 );
 

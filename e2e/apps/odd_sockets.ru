@@ -26,6 +26,7 @@ module Odd
     when "state" then ws.state = rest == "nil" ? nil : { rest => Object }
     when "deep" then ws.state["deep"] = deep(rest.to_i)
     when "hang" then sleep
+    when "argument" then argument(ws)
     when "publish" then Oribi.publish("c", rest).then { ws.send("published") }
     when "ask" then ws.send(rest)
     end
@@ -52,6 +53,12 @@ module Odd
     File.write("#{DIR}/used", e.message)
   end
 
+  def argument(ws)
+    ws.subscribe("c", since: Class.new { def to_s = 5 }.new)
+  rescue TypeError => e
+    ws.send(e.class.name)
+  end
+
   def deep(n) = n.zero? ? 1 : [deep(n - 1)]
 end
 
@@ -67,6 +74,7 @@ run(lambda do |env|
   when "/and-raises" then ws.accept(Odd).then { raise "after accept" }
   when "/and-refuses" then ws.accept(Odd).then { [403, {}, ["refused\n"]] }
   when "/nothing" then ws.accept(Odd) && nil
+  when "/alone" then ws.accept(Odd)
   when "/forged" then [101, {}, []]
   else ws.accept(Odd, channels: ["c"])
   end

@@ -73,7 +73,6 @@ class WebSocketBrowserTest < Minitest::Test
 
   # That are open, by their protocol.
   def connections
-    out, = Open3.capture2(FrontendServers::PLAIN, "curl", "-sS", "--unix-socket", "#{@dir}/status", "http://localhost/metrics")
-    out.scan(/^oribi_frontend_connections_open\{protocol="(\w+)"\} (\d+)$/).to_h.transform_values(&:to_i).reject { |_, count| count.zero? }
+    curl_status("/metrics").scan(/^oribi_frontend_connections_open\{protocol="(\w+)"\} (\d+)$/).to_h.transform_values(&:to_i).reject { |_, count| count.zero? }
   end
 end

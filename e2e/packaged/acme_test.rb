@@ -26,7 +26,7 @@ class PackagedAcmeTest < Minitest::Test
   class << self
     attr_reader :output
 
-    # What needs Debian's mirror comes first: in the network of the test there is none.
+    # Steps that need Debian's mirror come first: in the network of the test there is none.
     def userland
       @userland ||= Userland.new.tap do |one|
         Minitest.after_run { one.remove }
@@ -167,13 +167,13 @@ class PackagedAcmeTest < Minitest::Test
     the_page_comes
   end
 
-  # What certbot would ask its user is in its file.
+  # Answers to all that certbot asks its user are in its file.
   def test_4_certbot
     userland.write("/etc/letsencrypt/cli.ini", "server = #{authority.directory}\nemail = me@example.org\nagree-tos = true\nnon-interactive = true\n")
     follow_recipe("certbot certonly", "certbot renew --force-renewal --no-random-sleep-on-renew")
   end
 
-  # The same of lego, whose words stand before the page's.
+  # Answers to all that lego asks its user are options, before the words of the page.
   def test_5_lego
     userland.write("/usr/local/bin/lego", "#!/bin/sh\nexec /usr/bin/lego --server #{authority.directory} --accept-tos \"$@\"\n")
     run!("chmod 755 /usr/local/bin/lego")

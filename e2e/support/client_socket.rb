@@ -4,7 +4,7 @@ require "openssl"
 require "socket"
 
 module E2E
-  # What clients that read and write bytes themselves have in common: a connection over TCP or TLS, and reading with a
+  # Common to clients that read and write bytes themselves: a connection over TCP or TLS, and reading with a
   # deadline.
   module ClientSocket
     # [the TCP socket, the stream to read and write]

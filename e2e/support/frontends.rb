@@ -82,6 +82,15 @@ module FrontendServers
     wait_until("the server to be up: #{@one.stderr}") { @one.stderr.include?("listening on") }
   end
 
+  # The application of this name in e2e/apps, without TLS unless the address says so, with a status listener.
+  def serve_plain(name, *options, address: PLAIN_ADDRESS, workers: 1)
+    serve("--workers", workers.to_s, "--status", "#{@dir}/status", *options, address: address, app: "e2e/apps/#{name}.#{E2E::RUBY ? "ru" : "psgi"}")
+    @tls = address.start_with?("tls")
+  end
+
+  def curl_status(target) = Open3.capture2(PLAIN, "curl", "-sS", "--unix-socket", "#{@dir}/status", "http://localhost#{target}").first
+  def metric(name) = curl_status("/metrics")[/^#{Regexp.escape(name)} (\d+)$/, 1].to_i
+
   def curl(target, *words, name: "localhost", scheme: "https")
     out, error, status = Open3.capture3(PLAIN, "curl", "-sS", "--max-time", "20", "--cacert", "#{@dir}/site.pem", "--resolve",
                                         "#{name}:#{@one.port}:127.0.0.1", *words, "#{scheme}://#{name}:#{@one.port}#{target}")
@@ -116,6 +125,15 @@ module FrontendServers
   def ctl(*words) = Open3.capture2e(E2E::Server.binary, "ctl", "--control", "#{@dir}/control", *words)
 
   def frontend = FrontendServers.frontend_of(@one)
+  def frontend_pids = @one.descendants.select { |pid| FrontendServers.frontend?(pid) }
+  def worker_pids = ctl("status").first.scan(/^ +\d+ +(\d+) +\d+  \S+ /).flatten.map(&:to_i).select(&:positive?)
+
+  # A process that may have ended meanwhile, or be nil: there is none.
+  def kill(signal, pid)
+    Process.kill(signal, pid) if pid
+  rescue Errno::ESRCH
+    nil
+  end
 
   def self.frontend_of(server) = server.descendants.find { |pid| frontend?(pid) }
 

@@ -4,7 +4,7 @@ require "json"
 require_relative "socket_client"
 
 module E2E
-  # The same client over a stream of HTTP/2, which another process speaks (h2_sockets.py).
+  # A SocketClient over a stream of HTTP/2, which another process speaks (h2_sockets.py).
   class H2SocketClient < SocketClient
     PYTHON = "/usr/bin/python3" # where packages of the system are
     PROGRAM = File.join(__dir__, "h2_sockets.py")

@@ -496,6 +496,16 @@ void psgi_form_boot(pTHX);
 /* http_parser.c: defines the functions of Oribi::HTTPParser. */
 void psgi_http_parser_boot(pTHX);
 
+/* The bytes of a scalar; of an undefined one none. Croaks for wide characters, and may run Perl code. */
+static inline struct oribi_slice psgi_octets(pTHX_ SV *sv)
+{
+    STRLEN n;
+    if (!SvOK(sv))
+        return oribi_slice(NULL, 0);
+    const char *p = SvPVbyte(sv, n);
+    return oribi_slice(p, n);
+}
+
 /* events.c */
 void psgi_events_boot(pTHX);
 

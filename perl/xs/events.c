@@ -5,15 +5,6 @@
 #include "oribi/http/event_stream.h"
 #include "oribi/worker/events.h"
 
-static struct oribi_slice text_of(pTHX_ SV *sv)
-{
-    STRLEN n;
-    if (!SvOK(sv))
-        return oribi_slice(NULL, 0);
-    const char *p = SvPVbyte(sv, n); /* croaks for wide characters, which the module has encoded */
-    return oribi_slice(p, n);
-}
-
 void psgi_events_offer(pTHX_ struct psgi_worker *w, HV *env, struct oribi_req *req)
 {
     struct oribi_slice last = oribi_events_last_id(req);
@@ -38,14 +29,14 @@ XS_INTERNAL(psgi_xs_stream)
     if (!w || w->state != PSGI_OPEN)
         croak("Oribi: the call has ended: no event stream can begin outside of it");
     for (int i = 3; i < items && i - 3 < ORIBI_EVENT_CHANNELS_MAX; i++)
-        names[i - 3] = text_of(aTHX_ ST(i));
+        names[i - 3] = psgi_octets(aTHX_ ST(i));
     const struct oribi_events_wish wish = {
         .channels = names,
         .channel_count = (uint32_t)(items - 3),
         .retry_ms = !SvOK(ST(1))      ? -1
                     : SvIV(ST(1)) < 0 ? -2
                                       : (int64_t)SvIV(ST(1)),
-        .since = text_of(aTHX_ ST(2)),
+        .since = psgi_octets(aTHX_ ST(2)),
     };
     int code = oribi_events_stream(w->req, &wish, error);
     if (code == ORIBI_EINVAL)

@@ -4,15 +4,6 @@
 
 #include "oribi/worker/socket.h"
 
-static struct oribi_slice text_of(pTHX_ SV *sv)
-{
-    STRLEN n;
-    if (!SvOK(sv))
-        return oribi_slice(NULL, 0);
-    const char *p = SvPVbyte(sv, n); /* croaks for wide characters, which the module has encoded */
-    return oribi_slice(p, n);
-}
-
 /* 0, which is none that may be sent, for what is no close code at all. */
 static uint16_t code_of(pTHX_ SV *sv)
 {
@@ -73,20 +64,20 @@ XS_INTERNAL(psgi_xs_accept)
     dXSARGS;
     if (items < 6 || items % 2)
         croak("Usage: _accept(handshake, handler, protocol, state, kept, wants, channel, since, ...)");
+    struct oribi_socket_record record = {
+        .handler = psgi_octets(aTHX_ ST(1)),
+        .protocol = psgi_octets(aTHX_ ST(2)),
+        .state = psgi_octets(aTHX_ ST(3)),
+        .kept = psgi_octets(aTHX_ ST(4)),
+        .code = (uint16_t)SvUV(ST(5)),
+    };
     struct psgi_worker *w = live(aTHX_ ST(0));
     char error[ORIBI_ERROR_TEXT_CAP];
     struct oribi_buf list = {0};
     int code = 0;
     for (I32 i = 6; i + 1 < items && code == 0; i += 2) /* the module has made bytes of them: nothing croaks */
-        code = oribi_socket_add_channel(&list, text_of(aTHX_ ST(i)), text_of(aTHX_ ST(i + 1)), error);
-    const struct oribi_socket_record record = {
-        .handler = text_of(aTHX_ ST(1)),
-        .protocol = text_of(aTHX_ ST(2)),
-        .state = text_of(aTHX_ ST(3)),
-        .kept = text_of(aTHX_ ST(4)),
-        .channels = oribi_slice(list.p, list.len),
-        .code = (uint16_t)SvUV(ST(5)),
-    };
+        code = oribi_socket_add_channel(&list, psgi_octets(aTHX_ ST(i)), psgi_octets(aTHX_ ST(i + 1)), error);
+    record.channels = oribi_slice(list.p, list.len);
     code = code < 0 ? code : oribi_socket_accept(w->req, &record, error);
     oribi_buf_deinit(&list);
     check(aTHX_ code, error);
@@ -102,14 +93,13 @@ XS_INTERNAL(psgi_xs_act)
     dXSARGS;
     if (items != 4)
         croak("Usage: _act(socket, type, code, data)");
-    struct psgi_worker *w = live(aTHX_ ST(0));
     char error[ORIBI_ERROR_TEXT_CAP];
     const struct oribi_socket_action action = {
         .type = (enum oribi_socket_action_type) * SvPV_nolen(ST(1)),
         .code = code_of(aTHX_ ST(2)),
-        .data = text_of(aTHX_ ST(3)),
+        .data = psgi_octets(aTHX_ ST(3)),
     };
-    check(aTHX_ oribi_socket_act(w->req, &action, error), error);
+    check(aTHX_ oribi_socket_act(live(aTHX_ ST(0))->req, &action, error), error);
     XSRETURN_EMPTY;
 }
 
@@ -154,16 +144,15 @@ XS_INTERNAL(psgi_xs_act_on_channel)
     dXSARGS;
     if (items != 6)
         croak("Usage: _act_on_channel(socket, type, channel, event, data, binary)");
-    struct psgi_worker *w = live(aTHX_ ST(0));
     char error[ORIBI_ERROR_TEXT_CAP];
     const struct oribi_socket_action action = {
         .type = (enum oribi_socket_action_type) * SvPV_nolen(ST(1)),
         .binary = SvTRUE(ST(5)),
-        .data = text_of(aTHX_ ST(4)),
-        .event = text_of(aTHX_ ST(3)),
-        .channel = text_of(aTHX_ ST(2)),
+        .data = psgi_octets(aTHX_ ST(4)),
+        .event = psgi_octets(aTHX_ ST(3)),
+        .channel = psgi_octets(aTHX_ ST(2)),
     };
-    check(aTHX_ oribi_socket_act(w->req, &action, error), error);
+    check(aTHX_ oribi_socket_act(live(aTHX_ ST(0))->req, &action, error), error);
     XSRETURN_EMPTY;
 }
 
@@ -184,9 +173,11 @@ static bool call_back(pTHX_ struct psgi_worker *w, SV *sub, I32 flags)
     return !SvTRUE(ERRSV);
 }
 
+/* The handler may assign to its arguments, `object` among them: what that refers to is held beside it. */
 static bool call_message(pTHX_ struct psgi_worker *w, CV *method, struct oribi_slice handler, SV *object, SV *message,
                          bool binary)
 {
+    HV *hash = (HV *)sv_2mortal(SvREFCNT_inc_simple_NN(SvRV(object)));
     dSP;
     PUSHMARK(SP);
     EXTEND(SP, 4);
@@ -198,11 +189,11 @@ static bool call_message(pTHX_ struct psgi_worker *w, CV *method, struct oribi_s
     errno = 0; /* as for any call */
     if (!call_back(aTHX_ w, (SV *)method, G_VOID | G_DISCARD))
         return false;
-    if (!hv_exists((HV *)SvRV(object), "state", 5))
+    if (!hv_exists(hash, "state", 5))
         return true;
     SPAGAIN;
     PUSHMARK(SP);
-    XPUSHs(object);
+    mXPUSHs(newRV_inc((SV *)hash));
     PUTBACK;
     return call_back(aTHX_ w, (SV *)get_cv("Oribi::WebSocket::_keep_state", 0), G_VOID | G_DISCARD);
 }

@@ -50,6 +50,7 @@ class WebSocketTest < BindingTest
     assert_raises(Oribi::Error) { socket.write("text") }
     assert_raises(Oribi::Error) { socket.close }
     assert_raises(Oribi::Error) { socket.publish("room", "text") }
+    assert_raises(TypeError) { socket.subscribe("room", since: Class.new { def to_s = 5 }.new) }
   end
 
   def test_a_copy_has_what_the_socket_has
@@ -61,5 +62,6 @@ class WebSocketTest < BindingTest
     copy.state = { "n" => 2 }
     assert_equal({ "n" => 1 }, socket.state)
     assert_raises(FrozenError) { socket.freeze.state = {} }
+    assert_raises(FrozenError) { socket.__send__(:initialize_copy, copy) }
   end
 end

@@ -67,7 +67,8 @@ struct oribi__channels {
     uint32_t idle_count;
     uint32_t count;
     struct oribi__channel *left_first; /* abandoned ones */
-    struct oribi__channel *out_first;  /* those with a ring whose answer is awaited */
+    struct oribi__channel *out_first;  /* those with a ring whose answer is awaited, the last that went out first */
+    uint32_t untaken_count;            /* of these, those that are not taken */
     /* Requests whose workers may sleep yet: one wake-up is enough for all that a worker has by then. */
     struct oribi__channel *unwoken[ORIBI__CHANNEL_UNWOKEN_MAX];
     uint32_t unwoken_count;
@@ -94,14 +95,9 @@ struct oribi__channel *oribi__channel_open(struct oribi__frontend *frontend, str
  * channel has ended, and the call is still the caller's. */
 bool oribi__channel_call(struct oribi__channel *channel, struct oribi__upstream_request *call, bool send);
 
-/* Reads what has come by rings, and on where the last turn has stopped. */
-void oribi__channels_turn(struct oribi__frontend *frontend);
-
 /* Wakes the workers that have been given requests. Between two turns; but a little later where clients have sent more
  * already: then their requests share the wake-up. */
 void oribi__channels_wake(struct oribi__frontend *frontend);
-int oribi__channels_wait(const struct oribi__frontend *frontend); /* how many have something in their ring */
-void oribi__channel_read(struct oribi__channel *channel);         /* goes on with an answer */
 
 /* Closes it; its call is forgotten, not told. */
 void oribi__channel_close(struct oribi__channel *channel);

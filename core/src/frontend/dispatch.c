@@ -283,11 +283,13 @@ static int give(struct oribi__upstream_request *call)
         .listener_hash = listener->hash,
     };
     int code = oribi_handoff_give(&frontend->config->handoff, &item, vec, count);
+    if (code == ORIBI_ELIMIT) /* a head that is too long */
+        code = oribi_handoff_give_long(&frontend->config->handoff, &item, vec, count);
     oribi_os_close(far_fd);
     oribi_os_close(own_fd);
     if (code < 0) {
         oribi__channel_close(channel);
-        return code == ORIBI_ELIMIT ? ORIBI_ENOMEM : ORIBI_AGAIN;
+        return code == ORIBI_ELIMIT || code == ORIBI_EFULL || code == ORIBI_ESTORE ? ORIBI_ENOMEM : ORIBI_AGAIN;
     }
     if (channel->ring)
         oribi_channel_ring_sent(channel->ring);

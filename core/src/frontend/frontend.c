@@ -4,6 +4,7 @@
 #include "frontend/answers.h"
 #include "frontend/arrive.h"
 #include "frontend/channel.h"
+#include "frontend/channel_answer.h"
 #include "frontend/clients_h1.h"
 #include "frontend/clients_h2.h"
 #include "frontend/count.h"

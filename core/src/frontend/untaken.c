@@ -33,15 +33,22 @@ static bool lies(const struct oribi__channel *channel, int64_t now_us, bool *sto
            now_us - started_us >= ORIBI__UNTAKEN_MS * 1000;
 }
 
-static void look(struct oribi__channel *channel, int64_t now_us)
+void oribi__untaken_look(struct oribi__channel *channel)
 {
     struct oribi__frontend *frontend = channel->frontend;
     struct oribi__upstream_request *call = channel->call;
+    int64_t now_us = frontend->reactor.now_us;
     uint16_t owner = channel->owner;
     bool stopped = false;
+    if (now_us - channel->sent_us < ORIBI__UNTAKEN_MS * 1000)
+        return;
     /* A worker that has answered has begun the request, whatever its ring says. */
-    channel->taken = channel->answered || !oribi_channel_ring_unread(channel->ring);
-    if (channel->taken || !lies(channel, now_us, &stopped) || !oribi_channel_ring_take_back(channel->ring))
+    if (channel->answered || !oribi_channel_ring_unread(channel->ring)) {
+        channel->taken = true;
+        frontend->channels->untaken_count--;
+        return;
+    }
+    if (!lies(channel, now_us, &stopped) || !oribi_channel_ring_take_back(channel->ring))
         return;
     if (stopped)
         oribi__dispatch_shun(frontend, owner);
@@ -63,7 +70,7 @@ static bool lies_in_queue(const struct oribi__frontend *frontend)
     return frontend->dispatch->out_waiting > 0 && any_is_idle(&frontend->config->board);
 }
 
-static void wake_another(struct oribi__frontend *frontend)
+void oribi__untaken_turn(struct oribi__frontend *frontend)
 {
     int64_t now_us = frontend->reactor.now_us;
     int64_t complete_us;
@@ -74,23 +81,10 @@ static void wake_another(struct oribi__frontend *frontend)
         oribi_handoff_notify(&frontend->config->handoff);
 }
 
-void oribi__untaken_turn(struct oribi__frontend *frontend)
-{
-    struct oribi__channel *next;
-    wake_another(frontend);
-    int64_t now_us = frontend->reactor.now_us;
-    for (struct oribi__channel *channel = frontend->channels->out_first; channel; channel = next) {
-        next = channel->next; /* the last that went out come first: the oldest becomes the first in the queue */
-        if (!channel->taken && now_us - channel->sent_us >= ORIBI__UNTAKEN_MS * 1000)
-            look(channel, now_us);
-    }
-}
-
 int64_t oribi__untaken_due_ms(const struct oribi__frontend *frontend)
 {
-    for (const struct oribi__channel *channel = frontend->channels->out_first; channel; channel = channel->next)
-        if (!channel->taken)
-            return frontend->reactor.now_ms + ORIBI__UNTAKEN_MS;
+    if (frontend->channels->untaken_count > 0)
+        return frontend->reactor.now_ms + ORIBI__UNTAKEN_MS;
     if (lies_in_queue(frontend))
         return (frontend->dispatch->woken_us + STOPPED_US) / 1000 + 1;
     return INT64_MAX;

@@ -2,6 +2,7 @@
 #include "frontend/upstream_request.h"
 #include "frontend/answers.h"
 #include "frontend/channel.h"
+#include "frontend/channel_answer.h"
 #include "frontend/count.h"
 #include "frontend/dispatch.h"
 #include "frontend/events.h"

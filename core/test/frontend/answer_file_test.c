@@ -45,15 +45,6 @@ static void drop(int fd)
     ok_eq(unlink(path), 0);
 }
 
-static int out(struct fake_request request)
-{
-    int call = fake_submit(request);
-    fake_dispatch();
-    far = fake_take(0);
-    (void)fake_asked(far);
-    return call;
-}
-
 static void heads(int64_t n)
 {
     char head[96];
@@ -61,26 +52,37 @@ static void heads(int64_t n)
     fake_answers(far, head);
 }
 
-static void test_a_file_goes_to_the_client_with_its_head(void)
+/* A file of n bytes, and a call whose answer has this length. */
+static int begin(struct fake_request request, int64_t n, int64_t length, int *fd)
 {
-    int fd = a_file(100 * KIB);
+    *fd = a_file(n);
     fake_begin((struct fake_setup){0});
-    int call = out(get);
-    heads(90 * KIB);
-    fake_hands_over(far, fd, 10 * KIB, 90 * KIB);
-    fake_turn();
-    is_str(fake_heard(call), "+ - begin 200 92160. ");
-    ok(fake_gauge(FAKE_IDLE_CHANNELS) == 1 && fake_gauge(FAKE_FILES) == 0);
+    int call = fake_out(request, &far);
+    heads(length);
+    return call;
+}
+
+static void end(int fd)
+{
     fake_end();
     drop(fd);
 }
 
+static void test_a_file_goes_to_the_client_with_its_head(void)
+{
+    int fd;
+    int call = begin(get, 100 * KIB, 90 * KIB, &fd);
+    fake_hands_over(far, fd, 10 * KIB, 90 * KIB);
+    fake_turn();
+    is_str(fake_heard(call), "+ - begin 200 92160. ");
+    ok(fake_gauge(FAKE_IDLE_CHANNELS) == 1 && fake_gauge(FAKE_FILES) == 0);
+    end(fd);
+}
+
 static void test_a_long_file_in_pieces_while_the_channel_is_free(void)
 {
-    int fd = a_file(3 * PIECE + 7);
-    fake_begin((struct fake_setup){0});
-    int call = out((struct fake_request){.keeps = true});
-    heads(3 * PIECE + 7);
+    int fd;
+    int call = begin((struct fake_request){.keeps = true}, 3 * PIECE + 7, 3 * PIECE + 7, &fd);
     fake_hands_over(far, fd, 0, 3 * PIECE + 7);
     fake_channels();
     is_str(fake_heard(call), "+ - begin 200 131072 file ");
@@ -90,46 +92,37 @@ static void test_a_long_file_in_pieces_while_the_channel_is_free(void)
     is_str(fake_heard(call), "+ - begin 200 131072 file more 131072 more 131072 more fffffff. ");
     ok_eq(fake_gauge(FAKE_FILES), 0);
     fake_goes(call);
-    fake_end();
-    drop(fd);
+    end(fd);
 }
 
 static void test_a_file_behind_bytes_of_its_answer(void)
 {
-    int fd = a_file(20 * KIB);
-    fake_begin((struct fake_setup){0});
-    int call = out(get);
-    heads(20 * KIB + 5);
+    int fd;
+    int call = begin(get, 20 * KIB, 20 * KIB + 5, &fd);
     fake_answers(far, "hello");
     fake_hands_over(far, fd, 0, 20 * KIB);
     fake_turn();
     fake_turn();
     is_str(fake_heard(call), "+ - begin 200  more hello file more 20480. ");
-    fake_end();
-    drop(fd);
+    end(fd);
 }
 
 static void test_a_head_that_is_read_before_its_file_comes(void)
 {
-    int fd = a_file(20 * KIB);
-    fake_begin((struct fake_setup){0});
-    int call = out(get);
-    heads(20 * KIB);
+    int fd;
+    int call = begin(get, 20 * KIB, 20 * KIB, &fd);
     fake_turn();
     fake_hands_over(far, fd, 0, 20 * KIB);
     fake_turn();
     is_str(fake_heard(call), "+ - begin 200  file more 20480. ");
-    fake_end();
-    drop(fd);
+    end(fd);
 }
 
 static void test_a_slow_client_has_little_of_a_file(void)
 {
     int64_t n = 20 * PIECE;
-    int fd = a_file(n);
-    fake_begin((struct fake_setup){0});
-    int call = out(slow);
-    heads(n);
+    int fd;
+    int call = begin(slow, n, n, &fd);
     fake_hands_over(far, fd, 0, n);
     for (int i = 0; i < 5; i++)
         fake_turn();
@@ -144,8 +137,7 @@ static void test_a_slow_client_has_little_of_a_file(void)
         fake_turn();
     }
     ok_eq(fake_gauge(FAKE_FILES), 0);
-    fake_end();
-    drop(fd);
+    end(fd);
 }
 
 static void test_a_client_that_goes(void)
@@ -153,7 +145,7 @@ static void test_a_client_that_goes(void)
     int fd = a_file(4 * PIECE);
     for (int i = 0; i < 4; i++) {
         fake_begin((struct fake_setup){0});
-        int call = out((struct fake_request){.streams = i == 3, .goes_in = i == 0 ? 'b' : i == 1 ? 'm' : 0});
+        int call = fake_out((struct fake_request){.streams = i == 3, .goes_in = i == 0 ? 'b' : i == 1 ? 'm' : 0}, &far);
         heads(4 * PIECE);
         fake_hands_over(far, fd, 0, 4 * PIECE);
         fake_channels();
@@ -171,10 +163,8 @@ static void test_a_client_that_goes(void)
 
 static void test_a_file_that_is_too_short(void)
 {
-    int fd = a_file(2 * PIECE);
-    fake_begin((struct fake_setup){0});
-    int call = out(get);
-    heads(3 * PIECE);
+    int fd;
+    int call = begin(get, 2 * PIECE, 3 * PIECE, &fd);
     fake_hands_over(far, fd, 0, 3 * PIECE);
     fake_turn();
     fake_turn();
@@ -185,7 +175,7 @@ static void test_a_file_that_is_too_short(void)
     const int64_t beyond[] = {2 * PIECE, 2 * PIECE + 1, INT64_MAX - 20 * KIB};
     for (int i = 0; i < 3; i++) {
         fake_begin((struct fake_setup){0});
-        call = out(get);
+        call = fake_out(get, &far);
         heads(20 * KIB);
         fake_hands_over(far, fd, beyond[i], 20 * KIB);
         fake_turn();
@@ -198,18 +188,15 @@ static void test_a_file_that_is_too_short(void)
 
 static void test_a_file_that_grows_has_the_length_of_its_answer(void)
 {
-    int fd = a_file(20 * KIB);
+    int fd;
+    int call = begin(get, 20 * KIB, 20 * KIB, &fd);
     int more = open(path, O_WRONLY | O_APPEND);
-    fake_begin((struct fake_setup){0});
-    int call = out(get);
-    heads(20 * KIB);
     fake_hands_over(far, fd, 0, 20 * KIB);
     ok_eq(write(more, "more", 4), 4);
     fake_turn();
     is_str(fake_heard(call), "+ - begin 200 20480. ");
-    fake_end();
     close(more);
-    drop(fd);
+    end(fd);
 }
 
 /* With positions that need more than 32 bits. */
@@ -223,7 +210,7 @@ static void test_the_end_of_a_file_of_five_gibibytes(void)
     } else {
         ok_eq(pwrite(both, "the end", 7, 5 * gib - 7), 7);
         fake_begin((struct fake_setup){0});
-        int call = out(get);
+        int call = fake_out(get, &far);
         heads(PIECE + 7);
         fake_hands_over(far, fd, 5 * gib - PIECE - 7, PIECE + 7);
         for (int i = 0; i < 10000 && fake_upstream(call); i++) {
@@ -307,7 +294,7 @@ static void test_workers_that_die_around_their_files(void)
     for (int read_before = 0; read_before < 2; read_before++)
         for (enum moment moment = DESCRIPTOR; moment < MOMENTS; moment++) {
             fake_begin((struct fake_setup){0});
-            int call = out(get);
+            int call = fake_out(get, &far);
             heads(20 * KIB);
             if (read_before)
                 fake_turn();
@@ -332,7 +319,7 @@ static void test_clients_that_go_around_a_file(void)
     for (int read_before = 0; read_before < 2; read_before++)
         for (enum moment moment = DESCRIPTOR; moment < MOMENTS; moment++) {
             fake_begin((struct fake_setup){0});
-            int call = out(get);
+            int call = fake_out(get, &far);
             heads(20 * KIB);
             if (read_before)
                 fake_turn();
@@ -355,7 +342,7 @@ static void test_frontends_that_end_around_a_file(void)
     int fd = a_file(20 * KIB);
     for (enum moment moment = DESCRIPTOR; moment < MOMENTS; moment++) {
         fake_begin((struct fake_setup){0});
-        (void)out(get);
+        (void)fake_out(get, &far);
         heads(20 * KIB);
         hands_over_until(moment, fd);
         fake_end();
@@ -366,10 +353,8 @@ static void test_frontends_that_end_around_a_file(void)
 /* The kernel keeps them with the socket, at the expense of their sender. */
 static void test_more_descriptors_than_records(void)
 {
-    int fd = a_file(20 * KIB);
-    fake_begin((struct fake_setup){0});
-    int call = out(get);
-    heads(20 * KIB);
+    int fd;
+    int call = begin(get, 20 * KIB, 20 * KIB, &fd);
     fake_hands_over(far, fd, 0, 20 * KIB);
     for (int i = 0; i < 50; i++)
         fake_passes_file(far, fd, 0);
@@ -387,8 +372,7 @@ static void test_more_descriptors_than_records(void)
     fake_far_dies(far);
     fake_turn();
     ok_eq(fake_gauge(FAKE_CHANNELS), 0);
-    fake_end();
-    drop(fd);
+    end(fd);
 }
 
 /* --- a descriptor that the system does not let in --- */
@@ -407,11 +391,9 @@ static void reads_without_descriptors(void)
 
 static void test_a_file_that_does_not_come_in(void)
 {
-    int fd = a_file(20 * KIB);
-    fake_begin((struct fake_setup){0});
-    int call = out(get);
+    int fd;
+    int call = begin(get, 20 * KIB, 20 * KIB, &fd);
     ok(fake_takes_files(far));
-    heads(20 * KIB);
     fake_hands_over(far, fd, 0, 20 * KIB);
     reads_without_descriptors();
     is_str(fake_heard(call), "+ - + "); /* nothing was answered: a safe request is made again */
@@ -427,8 +409,7 @@ static void test_a_file_that_does_not_come_in(void)
     call = fake_submit(get);
     fake_dispatch();
     ok(fake_takes_files(far));
-    fake_end();
-    drop(fd);
+    end(fd);
 }
 
 static void test_a_file_that_does_not_come_in_for_who_cannot_ask_again(void)
@@ -436,7 +417,7 @@ static void test_a_file_that_does_not_come_in_for_who_cannot_ask_again(void)
     int fd = a_file(20 * KIB);
     for (int has_begun = 0; has_begun < 2; has_begun++) {
         fake_begin((struct fake_setup){0});
-        int call = out(has_begun ? get : (struct fake_request){.method = "POST"});
+        int call = fake_out(has_begun ? get : (struct fake_request){.method = "POST"}, &far);
         heads(20 * KIB);
         if (has_begun)
             fake_turn();
@@ -457,7 +438,7 @@ static const char *hears(const char *head, int fd, int64_t n, const char *reason
 {
     static char heard[256];
     fake_begin((struct fake_setup){0});
-    int call = out(get);
+    int call = fake_out(get, &far);
     fake_answers(far, head);
     fake_hands_over(far, fd, 0, n);
     fake_turn();
@@ -495,7 +476,7 @@ static void test_descriptors_that_are_no_files(void)
     for (int i = 0; i < 2; i++) {
         int other = open(path, flags[i] | O_CLOEXEC);
         fake_begin((struct fake_setup){0});
-        int call = out(get);
+        int call = fake_out(get, &far);
         fake_answers(far, HEAD);
         fake_hands_over(far, other, 0, 20 * KIB);
         fake_turn();
@@ -524,10 +505,8 @@ static void test_files_that_fit_no_answer(void)
 
 static void test_files_that_nobody_asked_for(void)
 {
-    int fd = a_file(20 * KIB);
-    fake_begin((struct fake_setup){0});
-    int call = out(get);
-    heads(5);
+    int fd;
+    int call = begin(get, 20 * KIB, 5, &fd);
     fake_answers(far, "hello");
     fake_hands_over(far, fd, 0, 20 * KIB);
     fake_turn();
@@ -539,8 +518,7 @@ static void test_files_that_nobody_asked_for(void)
     ok(fake_take(0) >= 0);
     ok_eq(fake_gauge(FAKE_CHANNELS), 1);
     fake_goes(call);
-    fake_end();
-    drop(fd);
+    end(fd);
 }
 
 /* --- bytes that are not in memory --- */
@@ -556,7 +534,7 @@ static void test_bytes_that_have_to_be_fetched(void)
     if (oribi_os_read_at_now(fd, &byte, 1, n / 2) != ORIBI_AGAIN)
         diag("this file system keeps files in memory, or does not tell: the case sees less");
     fake_begin((struct fake_setup){0});
-    int call = out((struct fake_request){.keeps = true, .streams = false});
+    int call = fake_out((struct fake_request){.keeps = true, .streams = false}, &far);
     heads(n);
     fake_hands_over(far, fd, 0, n);
     for (int i = 0; i < 10000 && fake_gauge(FAKE_FILES) == 0; i++)
@@ -573,15 +551,14 @@ static void test_bytes_that_have_to_be_fetched(void)
     const char *heard = fake_heard(call);
     ok(strlen(heard) > 2 && strcmp(heard + strlen(heard) - 2, ". ") == 0);
     fake_goes(call);
-    fake_end();
-    drop(fd);
+    end(fd);
 }
 
 static void test_beyond_the_maximum_workers_send_their_files(void)
 {
     int fd = a_file(4 * PIECE);
     fake_begin((struct fake_setup){.channels = ORIBI__ANSWER_FILES_MAX + 2});
-    (void)out(slow);
+    (void)fake_out(slow, &far);
     for (int i = 0; i < ORIBI__ANSWER_FILES_MAX; i++) {
         ok_named(fake_takes_files(far), "the worker may hand over file %d", i);
         heads(4 * PIECE);
@@ -593,8 +570,7 @@ static void test_beyond_the_maximum_workers_send_their_files(void)
     }
     ok_eq(fake_gauge(FAKE_FILES), ORIBI__ANSWER_FILES_MAX);
     ok(!fake_takes_files(far));
-    fake_end();
-    drop(fd);
+    end(fd);
 }
 
 int main(void)

@@ -3,17 +3,12 @@
 
 #include "fakes.h"
 
-#define ANSWER "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
-
 static const struct fake_request get;
 
 /* A call that worker 0 has begun, and whose client has gone. */
 static int abandoned(int *far)
 {
-    int call = fake_submit(get);
-    fake_dispatch();
-    *far = fake_take(0);
-    (void)fake_asked(*far);
+    int call = fake_out(get, far);
     fake_goes(call);
     return call;
 }
@@ -52,13 +47,9 @@ static void test_it_counts_also_where_its_client_goes_in_a_long_record(void)
     memset(answer, 'x', sizeof(answer));
     memcpy(answer, head, sizeof(head) - 1);
     fake_begin((struct fake_setup){0});
-    int call = fake_submit((struct fake_request){.goes_in = 'b'});
-    struct oribi__channel *channel;
     int far;
-    fake_dispatch();
-    far = fake_take(0);
-    (void)fake_asked(far);
-    channel = fake_upstream(call)->channel;
+    int call = fake_out((struct fake_request){.goes_in = 'b'}, &far);
+    struct oribi__channel *channel = fake_upstream(call)->channel;
     fake_answers_bytes(far, answer, sizeof(answer));
     fake_reads(channel);
     ok(!fake_upstream(call));
@@ -84,43 +75,29 @@ static void test_a_request_that_no_worker_has_taken_does_not_count(void)
     fake_end();
 }
 
-/* The worker says that it has the channel no more; its descriptor may be open for another reason. */
-static void test_it_ends_where_the_worker_has_the_channel_no_more(void)
+/* The worker says that it has the channel no more, and its descriptor may be open for another reason; another worker
+ * has the channel; another process has the worker's place. */
+static void test_it_ends_where_its_worker_has_the_channel_no_more(void)
 {
-    int far;
-    fake_begin((struct fake_setup){0});
-    abandoned(&far);
-    fake_far_unowned(far);
-    ok_eq(fake_gauge(FAKE_ABANDONED), 1);
-    oribi__channels_look(fake_frontend());
-    ok_eq(fake_gauge(FAKE_ABANDONED), 0);
-    ok_eq(fake_gauge(FAKE_OUT), 0);
-    fake_end();
-}
-
-static void test_it_ends_where_another_worker_has_the_channel(void)
-{
-    int far;
-    fake_begin((struct fake_setup){.workers = 2});
-    abandoned(&far);
-    fake_far_passes(far, 1);
-    oribi__channels_look(fake_frontend());
-    ok_eq(fake_gauge(FAKE_ABANDONED), 0);
-    fake_end();
-}
-
-static void test_it_ends_where_another_process_has_the_worker_s_place(void)
-{
-    int far;
-    fake_begin((struct fake_setup){0});
-    abandoned(&far);
-    oribi__channels_look(fake_frontend());
-    ok_eq(fake_gauge(FAKE_ABANDONED), 1);
-    atomic_store(&fake_slot(0)->pid, 4711);
-    oribi__channels_look(fake_frontend());
-    ok_eq(fake_gauge(FAKE_ABANDONED), 0);
-    ok_eq(fake_out_of(0), 0);
-    fake_end();
+    for (int how = 0; how < 3; how++) {
+        int far;
+        fake_begin((struct fake_setup){.workers = 2});
+        abandoned(&far);
+        oribi__channels_look(fake_frontend());
+        ok_eq(fake_gauge(FAKE_ABANDONED), 1);
+        if (how == 0)
+            fake_far_unowned(far);
+        else if (how == 1)
+            fake_far_passes(far, 1);
+        else
+            atomic_store(&fake_slot(0)->pid, 4711);
+        ok_eq(fake_gauge(FAKE_ABANDONED), 1);
+        oribi__channels_look(fake_frontend());
+        ok_eq(fake_gauge(FAKE_ABANDONED), 0);
+        ok_eq(fake_gauge(FAKE_OUT), 0);
+        ok_eq(fake_out_of(0), 0);
+        fake_end();
+    }
 }
 
 /* A worker that is killed tells nothing, and its place keeps its pid until it is replaced. */
@@ -144,10 +121,7 @@ static void test_a_call_that_was_answered_is_abandoned_too(void)
 {
     int far;
     fake_begin((struct fake_setup){0});
-    int call = fake_submit(get);
-    fake_dispatch();
-    far = fake_take(0);
-    (void)fake_asked(far);
+    int call = fake_out(get, &far);
     fake_answers(far, "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc");
     fake_turn();
     fake_goes(call);
@@ -210,10 +184,8 @@ static void test_bytes_of_an_abandoned_answer_are_not_read(void)
 {
     int far;
     fake_begin((struct fake_setup){0});
-    int call = fake_submit(get);
-    fake_dispatch();
-    far = fake_take(0);
-    fake_answers(far, ANSWER);
+    int call = fake_out(get, &far);
+    fake_answers(far, FAKE_OK);
     fake_goes(call);
     fake_turn();
     is_str(fake_heard(call), "+ - ");
@@ -305,9 +277,7 @@ int main(void)
     test_it_counts_until_its_worker_has_ended_it();
     test_it_counts_also_where_its_client_goes_in_a_long_record();
     test_a_request_that_no_worker_has_taken_does_not_count();
-    test_it_ends_where_the_worker_has_the_channel_no_more();
-    test_it_ends_where_another_worker_has_the_channel();
-    test_it_ends_where_another_process_has_the_worker_s_place();
+    test_it_ends_where_its_worker_has_the_channel_no_more();
     test_a_death_is_seen_by_the_place_alone();
     test_a_call_that_was_answered_is_abandoned_too();
     test_it_was_counted_as_waiting_and_counts_for_its_worker_from_then_on();

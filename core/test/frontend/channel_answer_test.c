@@ -1,5 +1,5 @@
 /* Answers on channels: their framing, the deaths of workers at every step, and whether the channel is used again. */
-#include "frontend/channel.c"
+#include "frontend/channel_answer.c"
 
 #include "fakes.h"
 
@@ -10,16 +10,6 @@
 static const struct fake_request get;
 static const struct fake_request post = {.method = "POST", .body = "abc"};
 static const struct fake_request slow = {.streams = true};
-
-/* A call that worker 0 has. */
-static int out(struct fake_request request, int *far)
-{
-    int call = fake_submit(request);
-    fake_dispatch();
-    *far = fake_take(0);
-    (void)fake_asked(*far);
-    return call;
-}
 
 static void says(int far, const char *text)
 {
@@ -52,7 +42,7 @@ static void test_answers_end_where_their_framing_says(void)
     for (size_t i = 0; i < sizeof(answers) / sizeof(answers[0]); i++) {
         int far;
         fake_begin((struct fake_setup){0});
-        int call = out(get, &far);
+        int call = fake_out(get, &far);
         says(far, answers[i].text);
         is_str(fake_heard(call) + 4, answers[i].heard);
         ok_named(fake_gauge(FAKE_IDLE_CHANNELS) == answers[i].keeps, "answer %zu keeps its channel or not", i);
@@ -109,7 +99,7 @@ static void test_trailers_of_a_request_are_none_of_its_answer(void)
 {
     int far;
     fake_begin((struct fake_setup){0});
-    int call = out((struct fake_request){.method = "POST", .body = "abc", .chunked = true}, &far);
+    int call = fake_out((struct fake_request){.method = "POST", .body = "abc", .chunked = true}, &far);
     says(far, CHUNKED "5\r\nhello\r\n0\r\n\r\n");
     is_str(fake_heard(call), "+ - begin 200 hello. ");
     fake_end();
@@ -119,7 +109,7 @@ static void test_an_answer_to_head_has_no_body(void)
 {
     int far;
     fake_begin((struct fake_setup){0});
-    int call = out((struct fake_request){.method = "HEAD"}, &far);
+    int call = fake_out((struct fake_request){.method = "HEAD"}, &far);
     says(far, LENGTH);
     is_str(fake_heard(call), "+ - begin 200 . ");
     ok_eq(fake_gauge(FAKE_IDLE_CHANNELS), 1);
@@ -130,7 +120,7 @@ static void test_an_answer_without_an_end_lasts_until_the_worker_closes(void)
 {
     int far;
     fake_begin((struct fake_setup){0});
-    int call = out(get, &far);
+    int call = fake_out(get, &far);
     says(far, ENDLESS "a");
     says(far, "b");
     is_str(fake_heard(call), "+ - begin 200 a more b ");
@@ -145,7 +135,7 @@ static void test_no_event_tells_of_nothing(void)
 {
     int far;
     fake_begin((struct fake_setup){0});
-    int call = out(get, &far);
+    int call = fake_out(get, &far);
     says(far, CHUNKED);
     says(far, "5\r\n");
     says(far, "hello\r\n");
@@ -170,7 +160,7 @@ static void test_a_bad_answer_fails_the_call_and_ends_the_channel(void)
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         int far;
         fake_begin((struct fake_setup){0});
-        int call = out(get, &far);
+        int call = fake_out(get, &far);
         says(far, bad[i]);
         is_str(fake_heard(call), "+ - fail 502 ");
         ok(fake_reason(call) != NULL);
@@ -186,7 +176,7 @@ static void test_a_head_has_a_maximum(void)
         static char head[ORIBI_RESPONSE_HEAD_BYTES_MAX + 8];
         int far;
         fake_begin((struct fake_setup){0});
-        int call = out(get, &far);
+        int call = fake_out(get, &far);
         size_t n = (size_t)snprintf(head, sizeof(head), "HTTP/1.1 204 No Content\r\na: ");
         memset(head + n, 'a', sizeof(head) - n);
         (void)snprintf(head + ORIBI_RESPONSE_HEAD_BYTES_MAX - 4 + over, 8, "\r\n\r\n");
@@ -208,7 +198,7 @@ static void test_fields_have_a_maximum(void)
         static char head[16 * 1024];
         int far;
         fake_begin((struct fake_setup){0});
-        int call = out(get, &far);
+        int call = fake_out(get, &far);
         size_t n = (size_t)snprintf(head, sizeof(head), "HTTP/1.1 204 No Content\r\n");
         for (int i = 0; i < ORIBI_RESPONSE_FIELDS_MAX + over; i++)
             n += (size_t)snprintf(head + n, sizeof(head) - n, "a: b\r\n");
@@ -223,7 +213,7 @@ static void test_a_bad_chunk_cuts_the_answer(void)
 {
     int far;
     fake_begin((struct fake_setup){0});
-    int call = out(get, &far);
+    int call = fake_out(get, &far);
     says(far, CHUNKED "5\r\nhello\r\n");
     says(far, "x\r\n");
     is_str(fake_heard(call), "+ - begin 200 hello cut 502 ");
@@ -235,11 +225,11 @@ static void test_bytes_behind_an_answer_end_the_channel_and_not_the_answer(void)
 {
     int far;
     fake_begin((struct fake_setup){0});
-    int call = out(get, &far);
+    int call = fake_out(get, &far);
     says(far, LENGTH "hello!");
     is_str(fake_heard(call), "+ - begin 200 hello. ");
     ok_eq(fake_gauge(FAKE_CHANNELS), 0);
-    call = out(get, &far);
+    call = fake_out(get, &far);
     says(far, "HTTP/1.1 204 No Content\r\n\r\n!");
     is_str(fake_heard(call), "+ - begin 204 . ");
     ok_eq(fake_gauge(FAKE_CHANNELS), 0);
@@ -250,7 +240,7 @@ static void test_a_channel_that_an_application_has_had_is_used_no_more(void)
 {
     int far;
     fake_begin((struct fake_setup){0});
-    int call = out(get, &far);
+    int call = fake_out(get, &far);
     fake_lends(far);
     says(far, LENGTH "hello");
     is_str(fake_heard(call), "+ - begin 200 hello. ");
@@ -262,7 +252,7 @@ static void test_a_channel_whose_worker_has_hung_up_is_used_no_more(void)
 {
     int far;
     fake_begin((struct fake_setup){0});
-    int call = out(get, &far);
+    int call = fake_out(get, &far);
     fake_answers(far, LENGTH "hello");
     fake_far_closes(far);
     fake_turn();
@@ -277,7 +267,7 @@ static void test_a_safe_request_goes_to_another_worker_twice(void)
 {
     int far;
     fake_begin((struct fake_setup){.workers = 3});
-    int call = out(get, &far);
+    int call = fake_out(get, &far);
     fake_far_dies(far);
     fake_turn();
     is_str(fake_heard(call), "+ - + - ");
@@ -298,7 +288,7 @@ static void test_a_request_that_is_made_again_goes_before_others(void)
 {
     int far;
     fake_begin((struct fake_setup){0});
-    int call = out(get, &far);
+    int call = fake_out(get, &far);
     int later = fake_submit(get);
     fake_far_dies(far);
     fake_turn();
@@ -311,7 +301,7 @@ static void test_an_unsafe_request_is_made_once(void)
 {
     int far;
     fake_begin((struct fake_setup){0});
-    int call = out(post, &far);
+    int call = fake_out(post, &far);
     fake_far_dies(far);
     fake_turn();
     is_str(fake_heard(call), "+ - fail 502 ");
@@ -326,7 +316,7 @@ static void test_a_request_that_has_an_answer_s_first_byte_is_not_made_again(voi
     for (size_t i = 0; i < sizeof(begun) / sizeof(begun[0]); i++) {
         int far;
         fake_begin((struct fake_setup){0});
-        int call = out(get, &far);
+        int call = fake_out(get, &far);
         fake_answers(far, begun[i]);
         fake_far_dies(far);
         fake_turn();
@@ -342,7 +332,7 @@ static void test_a_worker_that_sends_no_more_is_as_one_that_died(void)
 {
     int far;
     fake_begin((struct fake_setup){0});
-    int call = out(get, &far);
+    int call = fake_out(get, &far);
     fake_answers(far, LENGTH "he");
     fake_far_shuts(far);
     fake_turn();
@@ -383,7 +373,7 @@ static void test_long_records_are_answers_as_others(void)
         for (int times = 0; times < 2; times++) {
             int far;
             fake_begin((struct fake_setup){0});
-            int call = out(get, &far);
+            int call = fake_out(get, &far);
             says_long(far, times ? "chunked" : "length", fields[i], 100 * 1000);
             fake_turn();
             is_str(fake_heard(call), "+ - begin 200 100000. ");
@@ -402,13 +392,13 @@ static void test_a_client_goes_while_a_long_record_is_taken(void)
 {
     int far;
     fake_begin((struct fake_setup){0});
-    int call = out((struct fake_request){.goes_in = 'b'}, &far);
+    int call = fake_out((struct fake_request){.goes_in = 'b'}, &far);
     says_long(far, "endless", 0, 100 * 1000);
     fake_turn();
     ok(!fake_upstream(call));
     fake_end();
     fake_begin((struct fake_setup){0});
-    call = out((struct fake_request){.goes_in = 'm'}, &far);
+    call = fake_out((struct fake_request){.goes_in = 'm'}, &far);
     says(far, ENDLESS);
     fake_floods(far, 60 * 1000);
     fake_turn();
@@ -423,7 +413,7 @@ static void test_interim_heads_in_front_of_a_long_record(void)
     int len = snprintf(text, sizeof(text), "HTTP/1.1 103 A\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 40000\r\n\r\n");
     memset(text + len, 'b', 40000);
     fake_begin((struct fake_setup){0});
-    int call = out(get, &far);
+    int call = fake_out(get, &far);
     fake_answers_bytes(far, text, (size_t)len + 40000);
     fake_turn();
     is_str(fake_heard(call), "+ - interim 103 begin 200 40000. ");
@@ -436,7 +426,7 @@ static void test_a_worker_waits_above_the_high_mark_until_the_low_one(void)
 {
     int far;
     fake_begin((struct fake_setup){0});
-    int call = out(slow, &far);
+    int call = fake_out(slow, &far);
     says(far, ENDLESS);
     size_t sent = 0;
     for (int i = 0; i < 64; i++) {
@@ -458,7 +448,7 @@ static void test_exactly_the_high_mark_does_not_block(void)
 {
     int far;
     fake_begin((struct fake_setup){0});
-    int call = out(slow, &far);
+    int call = fake_out(slow, &far);
     says(far, ENDLESS);
     for (size_t sent = 0; sent < FAKE_HIGH; sent += 32 * 1024) {
         ok_eq(fake_floods(far, 32 * 1024), 32 * 1024);
@@ -478,7 +468,7 @@ static void test_a_long_answer_is_read_to_its_end_without_another_event(void)
     enum { BYTES = 200 * 1024 };
     int far;
     fake_begin((struct fake_setup){0});
-    int call = out((struct fake_request){.streams = true}, &far);
+    int call = fake_out((struct fake_request){.streams = true}, &far);
     fake_answers(far, ENDLESS);
     ok_eq(fake_floods(far, BYTES), BYTES);
     for (int i = 0; i < 20; i++)
@@ -492,7 +482,7 @@ static void test_a_turn_reads_so_much_and_the_next_one_goes_on(void)
 {
     int far;
     fake_begin((struct fake_setup){0});
-    int call = out((struct fake_request){.feeds = true}, &far);
+    int call = fake_out((struct fake_request){.feeds = true}, &far);
     fake_answers(far, ENDLESS);
     struct oribi__channel *channel = fake_upstream(call)->channel;
     fake_reads(channel);
@@ -510,7 +500,7 @@ static void test_much_is_read_in_several_turns(void)
 {
     int far;
     fake_begin((struct fake_setup){0});
-    int call = out((struct fake_request){.keeps = true}, &far);
+    int call = fake_out((struct fake_request){.keeps = true}, &far);
     says(far, ENDLESS);
     size_t sent = fake_floods(far, 8 * 1024 * 1024);
     fake_far_closes(far); /* the socket still has it all */
@@ -536,7 +526,7 @@ static void test_a_client_goes_in_each_event(void)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         int far;
         fake_begin((struct fake_setup){0});
-        int call = out((struct fake_request){.goes_in = cases[i].event}, &far);
+        int call = fake_out((struct fake_request){.goes_in = cases[i].event}, &far);
         says(far, "HTTP/1.1 103 A\r\n\r\n" LENGTH "he");
         if (fake_upstream(call))
             says(far, "l");
@@ -554,7 +544,7 @@ static void test_a_tunnel_takes_the_channel(void)
 {
     int far;
     fake_begin((struct fake_setup){0});
-    int call = out((struct fake_request){.upgrades = true}, &far);
+    int call = fake_out((struct fake_request){.upgrades = true}, &far);
     says(far, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\nrest");
     is_str(fake_heard(call), "+ - tunnel rest ");
     ok_eq(fake_gauge(FAKE_CHANNELS), 0);
@@ -566,7 +556,7 @@ static void test_a_client_goes_when_its_tunnel_begins(void)
 {
     int far;
     fake_begin((struct fake_setup){0});
-    int call = out((struct fake_request){.upgrades = true, .goes_in = 't'}, &far);
+    int call = fake_out((struct fake_request){.upgrades = true, .goes_in = 't'}, &far);
     says(far, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n");
     ok(!fake_upstream(call) && fake_is_over(far));
     fake_far_closes(far);
@@ -598,7 +588,7 @@ static void test_how_long_calls_take_is_averaged(void)
 {
     int far;
     fake_begin((struct fake_setup){0});
-    int call = out(get, &far);
+    int call = fake_out(get, &far);
     made(1, 8000);
     fake_passes_ms(50);
     says(far, LENGTH "hello");
@@ -625,7 +615,7 @@ static void test_another_process_in_the_slot(void)
 {
     int far;
     fake_begin((struct fake_setup){0});
-    (void)out(get, &far);
+    (void)fake_out(get, &far);
     made(10, 10 * 1000);
     fake_passes_ms(1);
     says(far, LENGTH "hello");

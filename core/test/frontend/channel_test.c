@@ -5,25 +5,9 @@
 
 #include <unistd.h>
 
-#define ANSWER "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
-
 enum { BIG = 3 * 1024 * 1024 };
 
 static const struct fake_request get;
-
-/* A worker's end of an idle channel. */
-static int idle(void)
-{
-    int call = fake_submit(get);
-    fake_dispatch();
-    int far = fake_take(0);
-    (void)fake_asked(far);
-    fake_passes_ms(1);
-    fake_answers(far, ANSWER);
-    fake_turn();
-    ok_named(!fake_upstream(call) && fake_gauge(FAKE_IDLE_CHANNELS) == 1, "a channel is idle");
-    return far;
-}
 
 static struct oribi__channel *open_one(int *far)
 {
@@ -64,14 +48,14 @@ static void test_numbers_are_lent_from_the_lowest_on(void)
 static void test_a_number_s_place_says_nothing_of_the_channel_before(void)
 {
     fake_begin((struct fake_setup){.channels = 1});
-    int far = idle();
+    int far = fake_befriend(0);
     fake_lends(far);
     fake_far_dies(far);
     fake_turn();
     struct oribi__channel *channel = open_one(&far);
     ok(channel != NULL);
     ok_eq(oribi__channel_owner(channel), 0);
-    ok(!is_lent(channel));
+    ok(!oribi__channel_is_lent(channel));
     oribi__channel_close(channel);
     fake_end();
 }
@@ -85,24 +69,24 @@ static void test_a_channel_tells_whose_it_is(void)
     ok_eq(oribi__channel_owner(channel), 0);
     int far = fake_take(1);
     ok_eq(oribi__channel_owner(channel), 2);
-    ok(!is_lent(channel));
+    ok(!oribi__channel_is_lent(channel));
     fake_lends(far);
     ok_eq(oribi__channel_owner(channel), 2);
-    ok(is_lent(channel));
+    ok(oribi__channel_is_lent(channel));
     fake_end();
 }
 
 static void test_calls_are_counted_for_the_worker_that_has_the_channel(void)
 {
     fake_begin((struct fake_setup){.workers = 2});
-    int far = idle();
+    int far = fake_befriend(0);
     int call = fake_submit(get);
     fake_dispatch();
     ok(fake_out_of(0) == 1 && fake_out_of(1) == 0);
     ok_eq(fake_gauge(FAKE_OUT_WAITING), 0);
     fake_far_passes(far, 1); /* while it is out, it counts for the first */
     fake_passes_ms(1);
-    fake_answers(far, ANSWER);
+    fake_answers(far, FAKE_OK);
     fake_turn();
     ok(!fake_upstream(call) && fake_out_of(0) == 0 && fake_gauge(FAKE_OUT) == 0);
     fake_submit(get);
@@ -117,7 +101,7 @@ static void test_calls_are_counted_for_the_worker_that_has_the_channel(void)
 static void test_a_place_beyond_the_board_is_nobody_s(void)
 {
     fake_begin((struct fake_setup){0});
-    int far = idle();
+    int far = fake_befriend(0);
     fake_far_passes(far, 1); /* there is one worker */
     struct oribi__channel *channel = fake_idle_channel();
     int call = fake_call(get);
@@ -134,20 +118,20 @@ static void test_a_place_beyond_the_board_is_nobody_s(void)
 static void test_a_request_on_an_idle_channel_is_sent_at_once(void)
 {
     fake_begin((struct fake_setup){0});
-    int far = idle();
+    int far = fake_befriend(0);
     fake_submit((struct fake_request){.method = "POST", .body = "abc"});
     fake_dispatch();
     is_str(fake_asked(far), "POST /1 HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc");
     ok_eq(fake_counters()->call_count, 2);
     ok_eq(fake_counters()->passed_count, 1);
     fake_passes_ms(1);
-    fake_answers(far, ANSWER);
+    fake_answers(far, FAKE_OK);
     fake_turn();
     fake_submit((struct fake_request){.method = "POST", .body = "abc", .chunked = true});
     fake_dispatch();
     is_str(strstr(fake_asked(far), "\r\n\r\n"), "\r\n\r\n3\r\nabc\r\n0\r\nx: y\r\n\r\n");
     fake_passes_ms(1);
-    fake_answers(far, ANSWER);
+    fake_answers(far, FAKE_OK);
     fake_turn();
     fake_submit((struct fake_request){.method = "POST", .chunked = true});
     fake_dispatch();
@@ -173,7 +157,7 @@ static size_t read_big(int far, int turns)
 static void test_a_request_that_the_socket_does_not_take_follows(void)
 {
     fake_begin((struct fake_setup){0});
-    int far = idle();
+    int far = fake_befriend(0);
     int call = fake_submit((struct fake_request){.method = "POST", .body_bytes = BIG});
     fake_dispatch();
     const char *body = strstr(fake_asked(far), "\r\n\r\n") + 4;
@@ -181,7 +165,7 @@ static void test_a_request_that_the_socket_does_not_take_follows(void)
     ok(first > 0 && first < BIG);
     ok_eq(first + read_big(far, 40), BIG);
     is_str(fake_asked(far), "");
-    fake_answers(far, ANSWER);
+    fake_answers(far, FAKE_OK);
     fake_turn();
     is_str(fake_heard(call), "+ - begin 200 ok. ");
     ok_eq(fake_gauge(FAKE_IDLE_CHANNELS), 1);
@@ -191,10 +175,10 @@ static void test_a_request_that_the_socket_does_not_take_follows(void)
 static void test_an_answer_before_the_whole_request_ends_the_channel(void)
 {
     fake_begin((struct fake_setup){0});
-    int far = idle();
+    int far = fake_befriend(0);
     int call = fake_submit((struct fake_request){.method = "POST", .body_bytes = BIG});
     fake_dispatch();
-    fake_answers(far, ANSWER);
+    fake_answers(far, FAKE_OK);
     fake_turn();
     is_str(fake_heard(call), "+ - begin 200 ok. ");
     ok_eq(fake_gauge(FAKE_CHANNELS), 0);
@@ -204,7 +188,7 @@ static void test_an_answer_before_the_whole_request_ends_the_channel(void)
 static void test_a_client_goes_before_the_whole_request_is_out(void)
 {
     fake_begin((struct fake_setup){0});
-    int far = idle();
+    int far = fake_befriend(0);
     int call = fake_submit((struct fake_request){.method = "POST", .body_bytes = BIG});
     fake_dispatch();
     fake_goes(call);
@@ -219,7 +203,7 @@ static void test_a_client_goes_before_the_whole_request_is_out(void)
 static void test_a_worker_dies_before_the_whole_request_is_out(void)
 {
     fake_begin((struct fake_setup){0});
-    int far = idle();
+    int far = fake_befriend(0);
     int call = fake_submit((struct fake_request){.method = "POST", .body_bytes = BIG});
     fake_dispatch();
     (void)fake_asked(far);
@@ -235,11 +219,11 @@ static void test_a_worker_dies_before_the_whole_request_is_out(void)
 static void test_a_channel_has_two_requests_in_a_turn(void)
 {
     fake_begin((struct fake_setup){0});
-    int far = idle();
+    int far = fake_befriend(0);
     int call = fake_submit(get);
     fake_dispatch();
     is_str(fake_asked(far), "GET /1 HTTP/1.1\r\nHost: a\r\n\r\n");
-    fake_answers(far, ANSWER);
+    fake_answers(far, FAKE_OK);
     fake_channels();
     is_str(fake_heard(call), "+ - begin 200 ok. ");
     call = fake_submit((struct fake_request){.method = "POST", .body = "abc"});
@@ -259,11 +243,11 @@ static void test_a_long_request_follows_in_a_turn(void)
 {
     static const size_t bytes = 200 * 1000;
     fake_begin((struct fake_setup){0});
-    int far = idle();
+    int far = fake_befriend(0);
     (void)fake_submit(get);
     fake_dispatch();
     (void)fake_asked(far);
-    fake_answers(far, ANSWER);
+    fake_answers(far, FAKE_OK);
     fake_channels();
     int call = fake_submit((struct fake_request){.method = "POST", .body_bytes = bytes});
     fake_dispatch();
@@ -276,7 +260,7 @@ static void test_a_long_request_follows_in_a_turn(void)
     ok_eq(atomic_load(&channel->ring->way_out->woken), 0);
     const char *body = strstr(fake_asked(far), "\r\n\r\n");
     ok(body && strlen(body + 4) == bytes);
-    fake_answers(far, ANSWER);
+    fake_answers(far, FAKE_OK);
     fake_turn();
     is_str(fake_heard(call), "+ - begin 200 ok. ");
     fake_end();
@@ -287,7 +271,7 @@ static void test_a_worker_dies_before_it_has_read_anything(void)
 {
     for (int big = 0; big < 2; big++) {
         fake_begin((struct fake_setup){0});
-        int far = idle();
+        int far = fake_befriend(0);
         struct fake_request post = {.method = "POST", .body = "abc"};
         if (big)
             post = (struct fake_request){.method = "POST", .body_bytes = BIG};
@@ -298,7 +282,7 @@ static void test_a_worker_dies_before_it_has_read_anything(void)
         fake_dispatch();
         is_str(fake_heard(call), "+ - + - ");
         far = fake_take(0);
-        fake_answers(far, ANSWER);
+        fake_answers(far, FAKE_OK);
         fake_turn();
         is_str(fake_heard(call), "+ - + - begin 200 ok. ");
         ok_eq(fake_counters()->posted_count, 1);
@@ -309,7 +293,7 @@ static void test_a_worker_dies_before_it_has_read_anything(void)
 static void test_a_worker_is_gone_when_its_idle_channel_is_tried(void)
 {
     fake_begin((struct fake_setup){0});
-    int far = idle();
+    int far = fake_befriend(0);
     fake_far_dies(far);
     int call = fake_submit((struct fake_request){.method = "POST", .body = "abc"});
     fake_dispatch();
@@ -335,7 +319,7 @@ static void test_the_worker_sees_that_the_client_sends_no_more(void)
     ok(!fake_is_over(far));
     fake_sends_no_more(call);
     ok(fake_is_over(far));
-    fake_answers(far, ANSWER);
+    fake_answers(far, FAKE_OK);
     fake_turn();
     is_str(fake_heard(call), "+ - begin 200 ok. ");
     ok_eq(fake_gauge(FAKE_CHANNELS), 0);
@@ -345,7 +329,7 @@ static void test_the_worker_sees_that_the_client_sends_no_more(void)
 static void test_a_request_of_a_client_that_sends_no_more_goes_out_with_that(void)
 {
     fake_begin((struct fake_setup){0});
-    int far = idle();
+    int far = fake_befriend(0);
     int call = fake_submit(get);
     fake_sends_no_more(call);
     fake_dispatch();
@@ -357,13 +341,13 @@ static void test_a_request_of_a_client_that_sends_no_more_goes_out_with_that(voi
 static void test_the_end_follows_the_rest_of_the_request(void)
 {
     fake_begin((struct fake_setup){0});
-    int far = idle();
+    int far = fake_befriend(0);
     int call = fake_submit((struct fake_request){.method = "POST", .body_bytes = BIG});
     fake_dispatch();
     fake_sends_no_more(call);
     ok_eq(read_big(far, 40), BIG);
     ok(fake_is_over(far));
-    fake_answers(far, ANSWER);
+    fake_answers(far, FAKE_OK);
     fake_turn();
     is_str(fake_heard(call), "+ - begin 200 ok. ");
     fake_end();
@@ -374,7 +358,7 @@ static void test_the_end_follows_the_rest_of_the_request(void)
 static void test_an_idle_channel_that_its_worker_closes_is_gone(void)
 {
     fake_begin((struct fake_setup){0});
-    int far = idle();
+    int far = fake_befriend(0);
     fake_far_closes(far);
     fake_turn();
     ok_eq(fake_gauge(FAKE_IDLE_CHANNELS), 0);
@@ -385,8 +369,8 @@ static void test_an_idle_channel_that_its_worker_closes_is_gone(void)
 static void test_an_idle_channel_whose_worker_speaks_is_closed(void)
 {
     fake_begin((struct fake_setup){0});
-    int far = idle();
-    fake_answers(far, ANSWER);
+    int far = fake_befriend(0);
+    fake_answers(far, FAKE_OK);
     fake_turn();
     int call = fake_submit(get); /* finds it by then at the latest */
     fake_dispatch();
@@ -404,7 +388,7 @@ static void test_an_idle_channel_whose_worker_says_much_is_closed(void)
 {
     static const char much[40 * 1000] = "x";
     fake_begin((struct fake_setup){0});
-    fake_answers_bytes(idle(), much, sizeof(much));
+    fake_answers_bytes(fake_befriend(0), much, sizeof(much));
     fake_reads(fake_idle_channel());
     ok(fake_gauge(FAKE_CHANNELS) == 0 && fake_gauge(FAKE_IDLE_CHANNELS) == 0);
     fake_end();
@@ -420,7 +404,7 @@ static void test_idle_channels_leave_in_any_order(void)
         fake_dispatch();
         for (uint32_t i = 0; i < 3; i++) {
             far[i] = fake_take(i);
-            fake_answers(far[i], ANSWER);
+            fake_answers(far[i], FAKE_OK);
         }
         fake_turn();
         ok_eq(fake_gauge(FAKE_IDLE_CHANNELS), 3);

@@ -23,12 +23,6 @@ static int ask(const char *request, int *far)
     return client;
 }
 
-static void says(int far, const char *text)
-{
-    fake_answers(far, text);
-    fake_settle();
-}
-
 /* --- requests --- */
 
 static void test_a_request_and_its_answer(void)
@@ -37,7 +31,7 @@ static void test_a_request_and_its_answer(void)
     fake_begin((struct fake_setup){0});
     int client = ask("GET /x?y HTTP/1.1\r\nHost: a\r\nAccept: b\r\nConnection: keep-alive\r\n\r\n", &far);
     is_str(fake_asked(far), "GET /x?y HTTP/1.1\r\nHost: a\r\nAccept: b\r\n\r\n");
-    says(far, "HTTP/1.1 201 Created\r\nX: y\r\nContent-Length: 5\r\n\r\nhello");
+    fake_replies(far, "HTTP/1.1 201 Created\r\nX: y\r\nContent-Length: 5\r\n\r\nhello");
     is_str(fake_hears(client), "HTTP/1.1 201 Created\r\nX: y\r\nContent-Length: 5\r\n\r\nhello");
     ok(!fake_is_ended(client));
     ok_eq(fake_counters()->requests[0], 1);
@@ -64,7 +58,7 @@ static void test_bodies_travel_whatever_holds_them(void)
         if (fake_asked_body(far))
             n += fake_asked_len();
         ok_eq(n, sizes[i]);
-        says(far, LENGTH "hello");
+        fake_replies(far, LENGTH "hello");
         ok(strstr(fake_hears(client), "\r\n\r\nhello") != NULL);
         fake_end();
     }
@@ -97,9 +91,9 @@ static void test_requests_of_a_connection_go_out_one_after_the_other(void)
     int client = ask("GET /1 HTTP/1.1\r\nHost: a\r\n\r\nGET /2 HTTP/1.1\r\nHost: a\r\n\r\n", &far);
     is_str(fake_asked(far), "GET /1 HTTP/1.1\r\nHost: a\r\n\r\n");
     ok_eq(fake_waiting(), 0);
-    says(far, LENGTH "hello");
+    fake_replies(far, LENGTH "hello");
     is_str(fake_asked(far), "GET /2 HTTP/1.1\r\nHost: a\r\n\r\n");
-    says(far, LENGTH "again");
+    fake_replies(far, LENGTH "again");
     is_str(fake_hears(client), "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
                                "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nagain");
     fake_end();
@@ -122,7 +116,7 @@ static void test_connections_whose_requests_wait_are_counted(void)
     ok_eq(fake_gauge(FAKE_WAITING_H1), 1);
     (void)fake_asked(far);
     fake_passes_ms(1);
-    says(far, LENGTH "hello");
+    fake_replies(far, LENGTH "hello");
     ok_eq(fake_gauge(FAKE_WAITING_H1), 0);
     fake_end();
 }
@@ -181,7 +175,7 @@ static void test_answers_as_clients_read_them(void)
         int far;
         fake_begin((struct fake_setup){0});
         int client = ask(answers[i].request, &far);
-        says(far, answers[i].answer);
+        fake_replies(far, answers[i].answer);
         is_str(fake_hears(client), answers[i].heard);
         ok_named(fake_is_ended(client) == answers[i].ends, "answer %zu ends the connection or not", i);
         fake_end();
@@ -194,13 +188,13 @@ static void test_a_body_is_passed_on_as_it_comes(void)
     int far;
     fake_begin((struct fake_setup){0});
     int client = ask(GET, &far);
-    says(far, CHUNKED);
+    fake_replies(far, CHUNKED);
     is_str(fake_hears(client), CHUNKED);
-    says(far, "2\r\nhe\r\n");
+    fake_replies(far, "2\r\nhe\r\n");
     is_str(fake_hears(client), "2\r\nhe\r\n");
-    says(far, "1\r\nl\r\n0\r\n");
+    fake_replies(far, "1\r\nl\r\n0\r\n");
     is_str(fake_hears(client), "1\r\nl\r\n");
-    says(far, "X: y\r\n\r\n");
+    fake_replies(far, "X: y\r\n\r\n");
     is_str(fake_hears(client), "0\r\nX: y\r\n\r\n");
     ok_eq(fake_gauge(FAKE_OUT), 0);
     fake_end();
@@ -211,7 +205,7 @@ static void test_an_answer_that_lasts_until_the_worker_closes_is_chunked_for_the
     int far;
     fake_begin((struct fake_setup){0});
     int client = ask(GET, &far);
-    says(far, ENDLESS "hello");
+    fake_replies(far, ENDLESS "hello");
     is_str(fake_hears(client), CHUNKED "5\r\nhello\r\n");
     fake_far_closes(far);
     fake_settle();
@@ -225,11 +219,11 @@ static void test_connections_have_a_maximum_of_requests(void)
     int far;
     fake_begin((struct fake_setup){.keepalive_requests_max = 2});
     int client = ask(GET, &far);
-    says(far, LENGTH "hello");
+    fake_replies(far, LENGTH "hello");
     is_str(fake_hears(client), LENGTH "hello");
     fake_says(client, GET);
     fake_settle();
-    says(far, LENGTH "hello");
+    fake_replies(far, LENGTH "hello");
     is_str(fake_hears(client), "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello");
     ok(fake_is_ended(client));
     fake_end();
@@ -241,7 +235,7 @@ static void test_a_drain_ends_connections_with_their_answers(void)
     fake_begin((struct fake_setup){0});
     int client = ask(GET, &far);
     fake_drains();
-    says(far, LENGTH "hello");
+    fake_replies(far, LENGTH "hello");
     is_str(fake_hears(client), "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello");
     ok(fake_is_ended(client));
     fake_end();
@@ -287,7 +281,7 @@ static void test_a_failure_within_the_answer_is_a_reset(void)
         int far;
         fake_begin((struct fake_setup){0});
         int client = ask(GET, &far);
-        says(far, begun[i]);
+        fake_replies(far, begun[i]);
         is_str(fake_hears(client), begun[i]);
         fake_far_dies(far);
         fake_settle();
@@ -307,7 +301,7 @@ static void test_an_answer_that_cannot_be_passed_on_fails(void)
     size_t n = (size_t)snprintf(head, sizeof(head), "HTTP/1.1 200 OK\r\nContent-Length: 2\r\na: ");
     memset(head + n, 'a', sizeof(head) - n);
     (void)snprintf(head + ORIBI_RESPONSE_HEAD_BYTES_MAX - 4, 5, "\r\n\r\n"); /* a Date is added to that */
-    says(far, head);
+    fake_replies(far, head);
     ok(strncmp(fake_hears(client), "HTTP/1.1 502 Bad Gateway\r\n", 26) == 0);
     ok(fake_is_over(far));
     fake_end();
@@ -321,7 +315,7 @@ static void test_the_worker_of_a_streamed_answer_waits_for_a_slow_client(void)
     fake_begin((struct fake_setup){0});
     int client = ask(GET, &far);
     fake_silent(client, true);
-    says(far, ENDLESS);
+    fake_replies(far, ENDLESS);
     size_t sent = 0;
     for (int i = 0; i < 64 && fake_gauge(FAKE_BLOCKED) == 0; i++) {
         sent += fake_floods(far, 64 * 1024);
@@ -357,7 +351,7 @@ static void test_the_worker_of_an_answer_with_a_length_waits_for_nobody(void)
     fake_begin((struct fake_setup){0});
     int client = ask(GET, &far);
     fake_silent(client, true);
-    says(far, "HTTP/1.1 200 OK\r\nContent-Length: 8388608\r\n\r\n");
+    fake_replies(far, "HTTP/1.1 200 OK\r\nContent-Length: 8388608\r\n\r\n");
     size_t sent = 0;
     while (sent < BIG) {
         size_t n = fake_floods(far, BIG - sent);
@@ -382,7 +376,7 @@ static void test_a_client_that_takes_nothing_is_let_go(void)
     fake_begin((struct fake_setup){0});
     int client = ask(GET, &far);
     fake_silent(client, true);
-    says(far, ENDLESS);
+    fake_replies(far, ENDLESS);
     for (int i = 0; i < 64 && fake_gauge(FAKE_BLOCKED) == 0; i++) {
         (void)fake_floods(far, 64 * 1024);
         fake_settle();
@@ -428,7 +422,7 @@ static void test_a_client_goes_while_a_worker_has_its_request(void)
         fake_begin((struct fake_setup){0});
         int client = ask(GET, &far);
         (void)fake_asked(far);
-        says(far, begun[i]);
+        fake_replies(far, begun[i]);
         fake_hangs_up(client);
         fake_settle();
         ok_named(fake_is_over(far), "the worker sees that its client has gone, after %zu bytes", strlen(begun[i]));
@@ -447,7 +441,7 @@ static void test_a_client_goes_between_requests(void)
     int far;
     fake_begin((struct fake_setup){0});
     int client = ask(GET, &far);
-    says(far, LENGTH "hello");
+    fake_replies(far, LENGTH "hello");
     fake_hangs_up(client);
     fake_settle();
     ok_eq(fake_gauge(FAKE_CONNS_H1), 0);
@@ -466,7 +460,7 @@ static void test_a_client_that_sends_no_more_reads_its_answer(void)
     fake_settle();
     ok(fake_is_over(far));
     ok_eq(fake_gauge(FAKE_OUT), 1);
-    says(far, LENGTH "hello");
+    fake_replies(far, LENGTH "hello");
     is_str(fake_hears(client), LENGTH "hello");
     ok(fake_is_ended(client));
     ok_eq(fake_gauge(FAKE_CHANNELS), 0);
@@ -482,7 +476,7 @@ static void test_a_client_that_has_sent_more_before_its_end_is_no_reason(void)
     fake_shuts(client);
     fake_settle();
     ok(!fake_is_over(far));
-    says(far, LENGTH "hello");
+    fake_replies(far, LENGTH "hello");
     is_str(fake_asked(far), "GET /2 HTTP/1.1\r\nHost: a\r\n\r\n");
     fake_end();
 }
@@ -500,10 +494,10 @@ static void test_a_client_that_sends_no_more_while_it_waits_tells_its_worker(voi
     ok_eq(fake_gauge(FAKE_QUEUED), 1);
     fake_passes_ms(1);
     (void)fake_asked(far);
-    says(far, LENGTH "hello");
+    fake_replies(far, LENGTH "hello");
     is_str(fake_asked(far), GET);
     ok(fake_is_over(far));
-    says(far, LENGTH "again");
+    fake_replies(far, LENGTH "again");
     is_str(fake_hears(client), LENGTH "again");
     fake_end();
 }
@@ -516,7 +510,7 @@ static void test_after_101_bytes_go_both_ways(void)
     fake_begin((struct fake_setup){0});
     int client = ask(UPGRADES "early", &far);
     is_str(fake_asked(far), "GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n");
-    says(far, SWITCHES "first");
+    fake_replies(far, SWITCHES "first");
     const char *heard = fake_hears(client);
     ok(strncmp(heard, "HTTP/1.1 101 Switching Protocols\r\n", 34) == 0);
     is_str(strstr(heard, "\r\n\r\n"), "\r\n\r\nfirst");
@@ -524,7 +518,7 @@ static void test_after_101_bytes_go_both_ways(void)
     fake_says(client, "ping");
     fake_settle();
     is_str(fake_asked(far), "ping");
-    says(far, "pong");
+    fake_replies(far, "pong");
     is_str(fake_hears(client), "pong");
     ok_eq(fake_gauge(FAKE_TUNNELS), 1);
     ok_eq(fake_gauge(FAKE_OUT), 0);
@@ -544,7 +538,7 @@ static void test_101_that_nobody_asked_for_fails(void)
     int far;
     fake_begin((struct fake_setup){0});
     int client = ask(GET, &far);
-    says(far, SWITCHES "first");
+    fake_replies(far, SWITCHES "first");
     ok(strncmp(fake_hears(client), "HTTP/1.1 502 Bad Gateway\r\n", 26) == 0);
     ok_eq(fake_gauge(FAKE_TUNNELS), 0);
     fake_end();
@@ -555,7 +549,7 @@ static void test_a_worker_refuses_an_upgrade(void)
     int far;
     fake_begin((struct fake_setup){0});
     int client = ask(UPGRADES, &far);
-    says(far, LENGTH "hello");
+    fake_replies(far, LENGTH "hello");
     is_str(fake_hears(client), LENGTH "hello");
     ok(!fake_is_ended(client));
     fake_end();

@@ -10,12 +10,6 @@ enum { SECOND = 1000 };
 
 static const struct fake_ask get;
 
-static void says(int far, const char *text)
-{
-    fake_answers(far, text);
-    fake_settle();
-}
-
 static void passes(int64_t ms)
 {
     fake_passes_ms(ms);
@@ -49,7 +43,7 @@ static void test_bytes_of_a_client_are_counted(void)
     fake_more_body(client, id, NULL, 100 * 1000, true);
     fake_settle();
     ok((int64_t)fake_counters()->bytes_in - in > 100 * 1000);
-    says(fake_take(0), LENGTH "hello");
+    fake_replies(fake_take(0), LENGTH "hello");
     ok((int64_t)fake_counters()->bytes_out - sent > 5);
     fake_end();
 }
@@ -322,7 +316,7 @@ static void test_a_connection_without_a_stream_rests(void)
     fake_settle();
     ok_eq(fake_gauge(FAKE_RESTING_H2), 1);
     ok_eq(oribi__h2_rested_ms(fake_frontend()), 200);
-    says(fake_take(0), LENGTH "hello");
+    fake_replies(fake_take(0), LENGTH "hello");
     ok_eq(fake_gauge(FAKE_RESTING_H2), 2);
     ok_eq(oribi__h2_rested_ms(fake_frontend()), 200);
     fake_hangs_up(second);
@@ -358,7 +352,7 @@ static void test_a_connection_with_a_stream_does_not_rest(void)
     passes(60 * SECOND);
     is_str(fake_frames(client), "");
     ok_eq(fake_counters()->timeouts[ORIBI_TIMEOUT_IDLE], 0);
-    says(fake_take(0), LENGTH "hello");
+    fake_replies(fake_take(0), LENGTH "hello");
     is_str(fake_frames(client), "H1=200,content-length=5 D1+5 E1 ");
     fake_end();
 }
@@ -374,7 +368,7 @@ static void test_a_connection_falls_asleep_and_wakes(void)
     ok(oribi_mem_blocks() < blocks);
     fake_asks(client, get);
     fake_settle();
-    says(fake_take(0), LENGTH "hello");
+    fake_replies(fake_take(0), LENGTH "hello");
     is_str(fake_frames(client), "H1=200,content-length=5 D1+5 E1 ");
     fake_end();
 }
@@ -446,7 +440,7 @@ static void test_a_drain_answers_what_has_begun_and_takes_nothing_new(void)
     ok(!fake_is_ended(resting));
     passes(1);
     ok(fake_is_ended(resting) && !fake_is_ended(client));
-    says(far, LENGTH "hello");
+    fake_replies(far, LENGTH "hello");
     is_str(fake_frames(client), "H1=200,content-length=5 D1+5 E1 ");
     fake_settle();
     ok(fake_is_ended(client));

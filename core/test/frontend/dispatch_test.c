@@ -5,8 +5,6 @@
 
 #include <stdlib.h>
 
-#define ANSWER "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
-
 static const struct fake_request get;
 
 /* The number in the path of the request that has come on the channel; -1: none has. */
@@ -20,20 +18,8 @@ static int asked(int far)
 static void answer(int far)
 {
     fake_passes_ms(1);
-    fake_answers(far, ANSWER);
+    fake_answers(far, FAKE_OK);
     fake_turn();
-}
-
-/* One request goes to the worker and is answered: it has an idle channel then. */
-static int befriend(uint32_t worker)
-{
-    int call = fake_submit(get);
-    fake_dispatch();
-    int far = fake_take(worker);
-    (void)fake_asked(far);
-    answer(far);
-    ok_named(far >= 0 && !fake_upstream(call), "worker %u has answered", worker);
-    return far;
 }
 
 /* --- the queue --- */
@@ -76,7 +62,7 @@ static void test_a_request_may_go_to_the_front(void)
     fake_dispatch();
     int far = fake_take(0);
     ok_eq(asked(far), 2);
-    fake_answers(far, ANSWER);
+    fake_answers(far, FAKE_OK);
     fake_turn();
     ok_eq(asked(far), 1);
     fake_end();
@@ -141,7 +127,7 @@ static void test_only_workers_that_serve_are_asked(void)
     static const uint32_t states[] = {ORIBI_SLOT_EMPTY, ORIBI_SLOT_STARTING, ORIBI_SLOT_DRAINING};
     for (size_t i = 0; i < sizeof(states) / sizeof(states[0]); i++) {
         fake_begin((struct fake_setup){.workers = 2});
-        int far = befriend(0);
+        int far = fake_befriend(0);
         atomic_store(&fake_slot(0)->state, states[i]);
         atomic_store(&fake_slot(1)->state, states[i]);
         ok(!oribi__dispatch_serves(fake_frontend()));
@@ -168,9 +154,9 @@ static void test_the_channel_that_was_used_last_goes_first(void)
     int far1 = fake_take(1);
     (void)fake_asked(far0);
     (void)fake_asked(far1);
-    fake_answers(far1, ANSWER);
+    fake_answers(far1, FAKE_OK);
     fake_turn();
-    fake_answers(far0, ANSWER);
+    fake_answers(far0, FAKE_OK);
     fake_turn();
     ok_eq(fake_gauge(FAKE_IDLE_CHANNELS), 2);
     fake_submit(get);
@@ -186,7 +172,7 @@ static void test_the_channel_that_was_used_last_goes_first(void)
 static void test_an_idle_worker_goes_before_one_that_is_done_soon(void)
 {
     fake_begin((struct fake_setup){.workers = 2});
-    int far = befriend(0);
+    int far = fake_befriend(0);
     fake_average_us(0, 10);
     fake_submit(get);
     fake_dispatch();
@@ -253,7 +239,7 @@ static void test_calls_of_ours_count_before_the_worker_tells_of_them(void)
 static void test_a_worker_that_calls_for_others_is_passed_by(void)
 {
     fake_begin((struct fake_setup){.workers = 2});
-    int far = befriend(0);
+    int far = fake_befriend(0);
     fake_passes_ms(1);
     atomic_store(&fake_slot(0)->call_started_us, fake_now_us());
     fake_submit(get);
@@ -266,7 +252,7 @@ static void test_a_worker_that_calls_for_others_is_passed_by(void)
 static void test_a_call_that_began_before_our_last_one_ended_was_that_one(void)
 {
     fake_begin((struct fake_setup){.workers = 2});
-    int far = befriend(0);
+    int far = fake_befriend(0);
     atomic_store(&fake_slot(0)->call_started_us, fake_now_us());
     fake_submit(get);
     fake_dispatch();
@@ -277,7 +263,7 @@ static void test_a_call_that_began_before_our_last_one_ended_was_that_one(void)
 static void test_what_waits_in_a_worker_counts(void)
 {
     fake_begin((struct fake_setup){.workers = 2});
-    int far = befriend(0);
+    int far = fake_befriend(0);
     atomic_store(&fake_slot(0)->queue_len, 1);
     fake_submit(get);
     fake_dispatch();
@@ -289,7 +275,7 @@ static void test_what_waits_in_a_worker_counts(void)
 static void test_busy_threads_count_as_the_worker_says_or_as_we_know(void)
 {
     fake_begin((struct fake_setup){.workers = 2});
-    int far = befriend(0);
+    int far = fake_befriend(0);
     atomic_store(&fake_slot(0)->threads, 2);
     atomic_store(&fake_slot(0)->threads_busy, 2);
     fake_submit(get);
@@ -405,7 +391,7 @@ static void test_a_chunked_body_in_a_file_leaves_its_end(void)
 static void test_a_body_that_is_in_a_file_takes_no_idle_channel(void)
 {
     fake_begin((struct fake_setup){0});
-    int far = befriend(0);
+    int far = fake_befriend(0);
     fake_submit((struct fake_request){.method = "POST", .body = "abc", .in_file = true});
     fake_dispatch();
     is_str(fake_asked(far), "");
@@ -426,10 +412,42 @@ static void test_a_body_behind_a_long_head_travels_in_a_file(void)
     fake_end();
 }
 
-static void test_a_request_that_fits_no_message_is_refused(void)
+/* A head that fits no message; with its body in memory, or in a file already. */
+static void test_a_head_that_fits_no_message_travels_in_a_file(void)
+{
+    static const struct fake_request requests[] = {
+        {.head_bytes = ORIBI_HANDOFF_BYTES_MAX},
+        {.method = "POST", .head_bytes = ORIBI_HANDOFF_BYTES_MAX, .body = "abc"},
+        {.method = "POST", .head_bytes = ORIBI_HANDOFF_BYTES_MAX, .body = "abc", .in_file = true},
+        {.head_bytes = ORIBI_HEAD_BYTES_CAP - 100},
+    };
+    for (size_t i = 0; i < sizeof(requests) / sizeof(requests[0]); i++) {
+        fake_begin((struct fake_setup){0});
+        int call = fake_submit(requests[i]);
+        int next = fake_submit(get);
+        fake_dispatch();
+        ok(fake_is_out(call) && fake_is_queued(next));
+        int far = fake_take(0);
+        const char *text = fake_asked(far);
+        ok_eq(strspn(strstr(text, "f: ") + 3, "x"), requests[i].head_bytes);
+        is_str(strstr(text, "\r\n\r\n"), "\r\n\r\n");
+        const char *body = fake_asked_body(far);
+        is_str(body ? body : "", requests[i].body ? requests[i].body : "");
+        answer(far);
+        ok_eq(asked(far), next);
+        fake_end();
+    }
+}
+
+/* No client can send so much: heads and trailers have their maxima below it. */
+static void test_a_request_that_fits_no_file_either_is_refused(void)
 {
     fake_begin((struct fake_setup){0});
-    int call = fake_submit((struct fake_request){.head_bytes = ORIBI_HANDOFF_BYTES_MAX});
+    int call = fake_call(get);
+    char *more = oribi_buf_try_reserve(&fake_upstream(call)->head, ORIBI_HANDOFF_LONG_BYTES_MAX);
+    memset(more, 'x', ORIBI_HANDOFF_LONG_BYTES_MAX);
+    fake_upstream(call)->head.len += ORIBI_HANDOFF_LONG_BYTES_MAX;
+    fake_submits(call);
     int next = fake_submit(get);
     fake_dispatch();
     is_str(fake_heard(call), "+ - fail 503 ");
@@ -451,7 +469,7 @@ static void test_without_numbers_a_request_waits(void)
     is_str(fake_heard(2), "+ - + ");
     int far = fake_take(0);
     (void)fake_asked(far);
-    fake_answers(far, ANSWER);
+    fake_answers(far, FAKE_OK);
     fake_turn();
     ok_eq(asked(far), 2);
     fake_end();
@@ -466,7 +484,7 @@ static void test_without_numbers_a_request_goes_to_who_is_done_soon(void)
     int far[2] = {fake_take(0), fake_take(0)};
     for (int i = 0; i < 2; i++) {
         (void)fake_asked(far[i]);
-        fake_answers(far[i], ANSWER);
+        fake_answers(far[i], FAKE_OK);
     }
     fake_turn();
     fake_average_us(0, 10);
@@ -510,7 +528,7 @@ static void test_giving_up_answers_all_that_wait(void)
     int far = fake_take(0);
     (void)fake_asked(far);
     fake_submit(get);
-    fake_answers(far, ANSWER);
+    fake_answers(far, FAKE_OK);
     fake_turn();
     is_str(fake_heard(3), "+ - fail 503 ");
     ok_eq(asked(far), -1);
@@ -530,7 +548,7 @@ static void test_channels_that_nobody_can_use_are_closed(void)
         (void)fake_asked(far[i]);
     }
     for (int i = 0; i < SHORT_CALLS; i++) {
-        fake_answers(far[i], ANSWER);
+        fake_answers(far[i], FAKE_OK);
         fake_turn();
     }
     ok_eq(fake_gauge(FAKE_IDLE_CHANNELS), SHORT_CALLS);
@@ -606,7 +624,8 @@ int main(void)
     test_a_chunked_body_in_a_file_leaves_its_end();
     test_a_body_that_is_in_a_file_takes_no_idle_channel();
     test_a_body_behind_a_long_head_travels_in_a_file();
-    test_a_request_that_fits_no_message_is_refused();
+    test_a_head_that_fits_no_message_travels_in_a_file();
+    test_a_request_that_fits_no_file_either_is_refused();
     test_without_numbers_a_request_waits();
     test_without_numbers_a_request_goes_to_who_is_done_soon();
     test_a_client_that_goes_leaves_an_empty_channel_in_the_queue();

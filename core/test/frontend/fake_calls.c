@@ -160,16 +160,19 @@ static void fill_head(struct fake_client *fake)
     struct oribi__upstream_request *call = fake->call;
     const struct oribi__peer peer = {.fd = -1, .addr_len = 8, .port_len = 1, .addr = "10.0.0.1", .port = "1"};
     const char *method = fake->request.method ? fake->request.method : "GET";
-    static char line[80 * 1024];
+    static char line[ORIBI_HEAD_BYTES_CAP];
     struct oribi_limits limits = fake_options()->limits;
     struct oribi_parser parser = {0};
-    int n = snprintf(line, sizeof(line), "%s /%d HTTP/1.1\r\nHost: a\r\n%s%s%.*s%s\r\n", method, fake_count - 1,
-                     fake->request.upgrades ? "Connection: upgrade\r\nUpgrade: x\r\n" : "",
-                     fake->request.head_bytes ? "f: " : "", (int)fake->request.head_bytes, fake_filler(),
-                     fake->request.head_bytes ? "\r\n" : "");
+    size_t head_bytes = fake->request.head_bytes;
+    size_t n = (size_t)snprintf(line, sizeof(line), "%s /%d HTTP/1.1\r\nHost: a\r\n%s%s", method, fake_count - 1,
+                                fake->request.upgrades ? "Connection: upgrade\r\nUpgrade: x\r\n" : "",
+                                head_bytes ? "f: " : "");
+    memset(line + n, 'x', head_bytes);
+    n += head_bytes;
+    n += (size_t)snprintf(line + n, sizeof(line) - n, "%s\r\n", head_bytes ? "\r\n" : "");
     memset(&head, 0, sizeof(head));
     limits.head_bytes_max = sizeof(line);
-    fake_must(oribi_parser_head(&parser, &limits, line, (size_t)n, &head) == n, "no head");
+    fake_must(oribi_parser_head(&parser, &limits, line, n, &head) == (ssize_t)n, "no head");
     call->is_head = head.is_head;
     call->safe = oribi_canonical_is_safe(head.method);
     call->upgrades = head.upgrade;
@@ -208,6 +211,29 @@ int fake_submit(struct fake_request request)
     int call = fake_call(request);
     fake_submits(call);
     return call;
+}
+
+int fake_out(struct fake_request request, int *far)
+{
+    int call = fake_submit(request);
+    fake_dispatch();
+    *far = fake_take(0);
+    (void)fake_asked(*far);
+    return call;
+}
+
+/* Of a call that has taken so long that its worker has one at a time. */
+int fake_befriend(uint32_t worker)
+{
+    int call = fake_submit((struct fake_request){0});
+    fake_dispatch();
+    int far = fake_take(worker);
+    (void)fake_asked(far);
+    fake_passes_ms(1);
+    fake_answers(far, FAKE_OK);
+    fake_turn();
+    ok_named(far >= 0 && !fake_upstream(call), "worker %u has answered", worker);
+    return far;
 }
 
 struct oribi__upstream_request *fake_upstream(int call)

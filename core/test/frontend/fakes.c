@@ -176,6 +176,7 @@ static void end_workers(void)
             continue;
         oribi_os_close(item.fd);
         oribi_os_close(item.body_fd);
+        oribi_mem_free(item.long_bytes);
         if (item.ring_fd > 0)
             oribi_os_close(item.ring_fd);
     }
@@ -467,6 +468,7 @@ int fake_take(uint32_t worker)
         fake_must(fars[far].ring != NULL, "no ring");
     }
     oribi_buf_append(&handed[far], item.bytes.p, item.bytes.n);
+    oribi_mem_free(item.long_bytes);
     own(&fars[far], (uint16_t)(worker + 1));
     return far;
 }
@@ -558,6 +560,12 @@ void fake_answers_bytes(int far, const char *p, size_t n)
 void fake_answers(int far, const char *answer)
 {
     ok_named(fake_tries_answer(far, answer), "the worker answers");
+}
+
+void fake_replies(int far, const char *answer)
+{
+    fake_answers(far, answer);
+    fake_settle();
 }
 
 const char *fake_filler(void)

@@ -131,6 +131,7 @@ const char *fake_asked_body(int far); /* the request's body that travelled in a 
 bool fake_takes_files(int far);       /* may its worker hand over files? */
 bool fake_is_over(int far);           /* the frontend has closed the channel, or its sending half */
 void fake_answers(int far, const char *text);
+void fake_replies(int far, const char *text); /* the same, and all settles */
 void fake_answers_bytes(int far, const char *p, size_t n);
 bool fake_tries_answer(int far, const char *text); /* the same without a check of its own */
 size_t fake_floods(int far, size_t n);             /* n bytes 'x' as far as the socket takes them; returns how many */
@@ -161,8 +162,12 @@ struct fake_request {
     char goes_in; /* the client goes in the event of this first letter: i, b, m, f, t; 0: in none */
 };
 
+#define FAKE_OK "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok" /* the answer of a worker */
+
 int fake_call(struct fake_request request);              /* made, and not submitted */
 int fake_submit(struct fake_request request);            /* made and submitted */
+int fake_out(struct fake_request request, int *far);     /* submitted, and begun by worker 0 */
+int fake_befriend(uint32_t worker);                      /* a request that it has answered: its channel is idle */
 struct oribi__upstream_request *fake_upstream(int call); /* NULL: it is over */
 void fake_submits(int call);
 struct oribi__upstream_request **fake_listed_at(void); /* where a walk over calls with output goes on */

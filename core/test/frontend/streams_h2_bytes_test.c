@@ -28,12 +28,6 @@ static int32_t ask(int *client, int *far)
     return id;
 }
 
-static void says(int far, const char *text)
-{
-    fake_answers(far, text);
-    fake_settle();
-}
-
 /* The worker sends n bytes as long as the frontend takes them; returns how many. */
 static size_t floods(int far, size_t n)
 {
@@ -51,7 +45,7 @@ static void head(int far, size_t length)
 {
     char text[128];
     (void)snprintf(text, sizeof(text), "HTTP/1.1 200 OK\r\nContent-Length: %zu\r\n\r\n", length);
-    says(far, text);
+    fake_replies(far, text);
 }
 
 static int64_t all_of(const char *frames, int32_t stream)
@@ -72,7 +66,7 @@ static void test_a_worker_waits_above_the_high_mark_until_the_low_one(void)
     int far;
     fake_begin((struct fake_setup){0});
     int32_t id = ask(&client, &far);
-    says(far, ENDLESS);
+    fake_replies(far, ENDLESS);
     ok_eq(floods(far, WINDOW + FAKE_HIGH), WINDOW + FAKE_HIGH);
     ok_eq(fake_pending_of(client, id), FAKE_HIGH);
     ok_eq(fake_gauge(FAKE_BLOCKED), 0);
@@ -105,7 +99,7 @@ static void test_a_worker_dies_while_it_waits(void)
     int far;
     fake_begin((struct fake_setup){0});
     int32_t id = ask(&client, &far);
-    says(far, CHUNKED "100000\r\n"); /* a chunk of 1 MiB */
+    fake_replies(far, CHUNKED "100000\r\n"); /* a chunk of 1 MiB */
     (void)floods(far, WINDOW + FAKE_HIGH + 1);
     ok_eq(fake_gauge(FAKE_BLOCKED), 1);
     fake_far_dies(far);
@@ -128,7 +122,7 @@ static void test_a_client_goes_while_its_worker_waits(void)
         fake_begin((struct fake_setup){0});
         int32_t id = ask(&client, &far);
         (void)fake_asked(far);
-        says(far, ENDLESS);
+        fake_replies(far, ENDLESS);
         (void)floods(far, WINDOW + FAKE_HIGH + 1);
         ok_eq(fake_gauge(FAKE_BLOCKED), 1);
         if (whole)
@@ -228,7 +222,7 @@ static void test_memory_of_all_answers_has_a_maximum(void)
     int far;
     fake_begin((struct fake_setup){.memory_max = 50 * 1000});
     int32_t id = ask(&client, &far);
-    says(far, ENDLESS);
+    fake_replies(far, ENDLESS);
     ok_eq(floods(far, 200 * 1000), 200 * 1000);
     ok(fake_gauge(FAKE_MEMORY) <= 50 * 1000 + 64 * 1024);
     ok(fake_gauge(FAKE_FILE) > 100 * 1000);
@@ -340,7 +334,7 @@ static void test_nothing_is_pulled_where_no_bytes_may_go(void)
     fake_begin((struct fake_setup){0});
     int32_t id = ask(&client, &far);
     struct oribi__stream *stream = fake_stream(client, id);
-    says(far, ENDLESS);
+    fake_replies(far, ENDLESS);
     ok_eq(stream_pull(stream->client, stream->h2, bytes, 0, &last), 0);
     ok(!last);
     ok_eq(stream_keep(stream, ORIBI_SLICE("hello")), 0);

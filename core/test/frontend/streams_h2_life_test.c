@@ -11,12 +11,6 @@ enum { CANCEL = 8, SECOND = 1000 };
 static const struct fake_ask get;
 static const struct fake_ask upload = {.method = "POST", .open = true};
 
-static void says(int far, const char *text)
-{
-    fake_answers(far, text);
-    fake_settle();
-}
-
 static void passes(int64_t ms)
 {
     fake_passes_ms(ms);
@@ -34,7 +28,7 @@ static void test_a_stream_lives_until_its_answer_has_left(void)
     int32_t id = fake_asks(client, get);
     fake_settle();
     ok_eq(fake_gauge(FAKE_STREAMS), 1);
-    says(fake_take(0), LENGTH "hello");
+    fake_replies(fake_take(0), LENGTH "hello");
     ok_eq(fake_gauge(FAKE_OUT), 0);
     ok_eq(fake_gauge(FAKE_IDLE_CHANNELS), 1);
     ok_eq(fake_gauge(FAKE_STREAMS), 1);
@@ -149,7 +143,7 @@ static void test_streams_have_a_maximum(void)
     ids[2] = fake_asks(client, get); /* libnghttp2 keeps it until there is room */
     fake_settle();
     ok_eq(fake_gauge(FAKE_STREAMS), 2);
-    says(fake_take(0), LENGTH "hello");
+    fake_replies(fake_take(0), LENGTH "hello");
     ok_eq(fake_gauge(FAKE_STREAMS), 2);
     ok_eq(fake_gauge(FAKE_OUT), 2);
     ok(ids[2] > ids[1] && ids[1] > ids[0]);
@@ -284,7 +278,7 @@ static void test_a_whole_body_has_no_deadline(void)
     ok_eq(oribi__streams_deadline(fake_stream(client, id)->client, fake_now_us() / 1000), INT64_MAX);
     passes(60 * SECOND);
     is_str(fake_frames(client), "");
-    says(fake_take(0), LENGTH "hello");
+    fake_replies(fake_take(0), LENGTH "hello");
     is_str(fake_frames(client), "H1=200,content-length=5 D1+5 E1 ");
     fake_end();
 }

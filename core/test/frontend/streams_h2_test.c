@@ -21,12 +21,6 @@ static int32_t ask(int client, struct fake_ask ask, int *far)
     return id;
 }
 
-static void says(int far, const char *text)
-{
-    fake_answers(far, text);
-    fake_settle();
-}
-
 /* --- requests --- */
 
 static void test_a_request_and_its_answer(void)
@@ -38,7 +32,7 @@ static void test_a_request_and_its_answer(void)
     is_str(fake_asked(far), "GET /x?y HTTP/1.1\r\nhost: a\r\n\r\n");
     ok_eq(fake_gauge(FAKE_STREAMS), 1);
     ok_eq(fake_gauge(FAKE_RESTING_H2), 0);
-    says(far, "HTTP/1.1 201 Created\r\nX: y\r\nConnection: keep-alive\r\nContent-Length: 5\r\n\r\nhello");
+    fake_replies(far, "HTTP/1.1 201 Created\r\nX: y\r\nConnection: keep-alive\r\nContent-Length: 5\r\n\r\nhello");
     is_str(fake_frames(client), "H1=201,x=y,content-length=5 D1+5 E1 ");
     ok_eq(fake_gauge(FAKE_STREAMS), 0);
     ok_eq(fake_gauge(FAKE_RESTING_H2), 1);
@@ -56,8 +50,8 @@ static void test_requests_of_a_connection_go_out_together(void)
     fake_settle();
     ok_eq(fake_gauge(FAKE_OUT), 3);
     int far[3] = {fake_take(0), fake_take(1), fake_take(2)};
-    says(far[2], LENGTH "third");
-    says(far[0], LENGTH "first");
+    fake_replies(far[2], LENGTH "third");
+    fake_replies(far[0], LENGTH "first");
     is_str(fake_frames(client), "H5=200,content-length=5 D5+5 E5 H1=200,content-length=5 D1+5 E1 ");
     fake_end();
 }
@@ -134,7 +128,7 @@ static void test_bodies_travel_whatever_holds_them(void)
             n += fake_asked_len();
         ok_eq(n, sizes[i]);
         ok_named((fake_gauge(FAKE_FILE) > 0) == (sizes[i] > 128 * 1024), "a body of %zu is in a file or not", sizes[i]);
-        says(far, LENGTH "hello");
+        fake_replies(far, LENGTH "hello");
         is_str(fake_frames(client), "H1=200,content-length=5 D1+5 E1 ");
         ok_eq(fake_gauge(FAKE_FILE), 0);
         ok_eq(fake_gauge(FAKE_MEMORY), 0);
@@ -154,7 +148,7 @@ static void test_a_client_that_expects_100_gets_it_at_once(void)
     fake_more_body(client, id, "x", 1, true);
     fake_settle();
     far = fake_take(0);
-    says(far, "HTTP/1.1 100 Continue\r\n\r\n" LENGTH "hello"); /* which is not passed on */
+    fake_replies(far, "HTTP/1.1 100 Continue\r\n\r\n" LENGTH "hello"); /* which is not passed on */
     is_str(fake_frames(client), "H1=200,content-length=5 D1+5 E1 ");
     fake_end();
 }
@@ -180,7 +174,7 @@ static void test_a_connection_waits_when_each_of_its_requests_does(void)
     ok_eq(fake_gauge(FAKE_WAITING_H2), 1);
     (void)fake_asked(far);
     fake_passes_ms(1);
-    says(far, LENGTH "hello");
+    fake_replies(far, LENGTH "hello");
     ok_eq(fake_gauge(FAKE_WAITING_H2), 0);
     fake_end();
 }
@@ -216,7 +210,7 @@ static void test_answers_as_clients_read_them(void)
         fake_begin((struct fake_setup){0});
         int client = fake_h2_settled();
         ask(client, (struct fake_ask){.method = answers[i].method}, &far);
-        says(far, answers[i].answer);
+        fake_replies(far, answers[i].answer);
         is_str(fake_frames(client), answers[i].frames);
         ok_eq(fake_gauge(FAKE_STREAMS), 0);
         ok_eq(fake_gauge(FAKE_MEMORY), 0);
@@ -230,9 +224,9 @@ static void test_an_answer_that_lasts_until_the_worker_closes(void)
     fake_begin((struct fake_setup){0});
     int client = fake_h2_settled();
     ask(client, get, &far);
-    says(far, ENDLESS "he");
+    fake_replies(far, ENDLESS "he");
     is_str(fake_frames(client), "H1=200 D1+2 ");
-    says(far, "llo");
+    fake_replies(far, "llo");
     is_str(fake_frames(client), "D1+3 ");
     fake_far_closes(far);
     fake_settle();
@@ -285,7 +279,7 @@ static void test_a_failure_within_the_answer_is_a_reset(void)
         fake_begin((struct fake_setup){.workers = 2});
         int client = fake_h2_settled();
         ask(client, get, &far);
-        says(far, cases[i].begun);
+        fake_replies(far, cases[i].begun);
         fake_far_dies(far);
         fake_settle();
         is_str(fake_frames(client), cases[i].frames);
@@ -294,7 +288,7 @@ static void test_a_failure_within_the_answer_is_a_reset(void)
         fake_asks(client, get); /* the connection goes on */
         fake_settle();
         far = fake_take(1);
-        says(far, LENGTH "again");
+        fake_replies(far, LENGTH "again");
         is_str(fake_frames(client), "H3=200,content-length=5 D3+5 E3 ");
         fake_end();
     }
@@ -306,7 +300,7 @@ static void test_an_answer_that_cannot_be_passed_on_fails(void)
     fake_begin((struct fake_setup){0});
     int client = fake_h2_settled();
     ask(client, get, &far);
-    says(far, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nx: a\x01\r\n\r\nhello");
+    fake_replies(far, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nx: a\x01\r\n\r\nhello");
     is_str(fake_frames(client), "H1=502,content-type=text/plain,content-length=16 D1+16 E1 ");
     ok_eq(fake_gauge(FAKE_STREAMS), 0);
     fake_end();
@@ -436,7 +430,7 @@ static void test_a_client_resets_a_stream_that_a_worker_has(void)
         int client = fake_h2_settled();
         int32_t id = ask(client, get, &far);
         (void)fake_asked(far);
-        says(far, begun[i]);
+        fake_replies(far, begun[i]);
         fake_resets(client, id, CANCEL);
         fake_settle();
         ok_named(fake_is_over(far), "the worker sees that its client has gone, after %zu bytes", strlen(begun[i]));
@@ -460,7 +454,7 @@ static void test_a_client_resets_a_stream_that_is_answered(void)
     fake_window(client, 3);
     fake_settle();
     int32_t id = ask(client, get, &far);
-    says(far, LENGTH "hello");
+    fake_replies(far, LENGTH "hello");
     is_str(fake_frames(client), "H1=200,content-length=5 D1+3 ");
     ok_eq(fake_gauge(FAKE_STREAMS), 1);
     ok_eq(fake_gauge(FAKE_OUT), 0);

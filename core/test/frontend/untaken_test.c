@@ -3,24 +3,8 @@
 
 #include "fakes.h"
 
-#define ANSWER "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
-
 static const struct fake_request get;
 static const struct fake_request post = {.method = "POST", .body = "abc"};
-
-/* An idle channel of the worker. */
-static int befriend(uint32_t worker)
-{
-    int call = fake_submit(get);
-    fake_dispatch();
-    int far = fake_take(worker);
-    (void)fake_asked(far);
-    fake_passes_ms(1);
-    fake_answers(far, ANSWER);
-    fake_turn();
-    ok_named(far >= 0 && !fake_upstream(call), "worker %u has answered", worker);
-    return far;
-}
 
 /* Worker 0 has `count` idle channels, worker 1 does not serve yet. */
 static void begin(int fars[], int count)
@@ -36,10 +20,19 @@ static void begin(int fars[], int count)
         (void)fake_asked(fars[i]);
     }
     for (int i = 0; i < count; i++)
-        fake_answers(fars[i], ANSWER);
+        fake_answers(fars[i], FAKE_OK);
     fake_turn();
     fake_average_us(0, 10);
     ok_named(!fake_upstream(calls[0]) && fake_gauge(FAKE_IDLE_CHANNELS) == count, "%d idle channels", count);
+}
+
+/* A request that lies in the ring of worker 0. */
+static int lying(int *far, struct fake_request request)
+{
+    begin(far, 1);
+    int call = fake_submit(request);
+    fake_dispatch();
+    return call;
 }
 
 static void begins_call(uint32_t worker)
@@ -56,9 +49,7 @@ static void test_behind_a_long_call_a_request_goes_to_another_worker(void)
 {
     for (int big = 0; big < 2; big++) {
         int far;
-        begin(&far, 1);
-        int call = fake_submit(big ? (struct fake_request){.method = "POST", .body_bytes = 100 * 1000} : post);
-        fake_dispatch();
+        int call = lying(&far, big ? (struct fake_request){.method = "POST", .body_bytes = 100 * 1000} : post);
         begins_call(0);
         ok_eq(fake_out_of(0), 1);
         serves(1);
@@ -73,7 +64,7 @@ static void test_behind_a_long_call_a_request_goes_to_another_worker(void)
         ok(big || fake_is_over(far)); /* its bytes lie in the socket */
         int other = fake_take(1);
         ok(other >= 0);
-        fake_answers(other, ANSWER);
+        fake_answers(other, FAKE_OK);
         fake_turn();
         is_str(fake_heard(call), "+ - + - begin 200 ok. ");
         fake_end();
@@ -83,16 +74,14 @@ static void test_behind_a_long_call_a_request_goes_to_another_worker(void)
 static void test_a_request_that_was_begun_stays(void)
 {
     int far;
-    begin(&far, 1);
-    int call = fake_submit(post);
-    fake_dispatch();
+    int call = lying(&far, post);
     begins_call(0);
     ok(strstr(fake_asked(far), "abc") != NULL);
     serves(1);
     fake_passes_ms(1000);
     fake_turn();
     ok(fake_is_out(call));
-    fake_answers(far, ANSWER);
+    fake_answers(far, FAKE_OK);
     fake_turn();
     is_str(fake_heard(call), "+ - begin 200 ok. ");
     fake_end();
@@ -102,9 +91,7 @@ static void test_a_request_that_was_begun_stays(void)
 static void test_what_is_answered_is_not_taken_back(void)
 {
     int far;
-    begin(&far, 1);
-    int call = fake_submit(get);
-    fake_dispatch();
+    int call = lying(&far, get);
     begins_call(0);
     serves(1);
     fake_answers(far, "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nha");
@@ -138,7 +125,7 @@ static void test_the_oldest_becomes_the_first(void)
         int far = fake_take(1);
         (void)snprintf(path, sizeof(path), "POST /%d ", calls[i]);
         ok_named(far >= 0 && strstr(fake_asked(far), path), "request %d", calls[i]);
-        fake_answers(far, ANSWER);
+        fake_answers(far, FAKE_OK);
         fake_turn();
     }
     fake_end();
@@ -147,9 +134,7 @@ static void test_the_oldest_becomes_the_first(void)
 static void test_a_worker_that_is_stopped_is_passed_by(void)
 {
     int far;
-    begin(&far, 1);
-    int call = fake_submit(post);
-    fake_dispatch();
+    int call = lying(&far, post);
     serves(1);
     fake_passes_ms(STOPPED_US / 1000 - 1);
     fake_turn();
@@ -159,7 +144,7 @@ static void test_a_worker_that_is_stopped_is_passed_by(void)
     is_str(fake_heard(call), "+ - + - ");
     int other = fake_take(1);
     ok(other >= 0);
-    (void)befriend(1);
+    (void)fake_befriend(1);
     for (int i = 0; i < 3; i++) {
         (void)fake_submit(get);
         fake_dispatch();

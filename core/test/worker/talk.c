@@ -10,10 +10,9 @@ bool say(struct client *c, const char *text)
 int heard(struct client *c, struct answer *answer)
 {
     size_t len = 0;
-    bool found = false;
-    (void)wait_for((found = ((void)client_read(c), peek_answer(c, false, answer, &len))) || c->eof || c->error);
-    if (!found)
-        return 0;
+    while (!peek_answer(c, false, answer, &len))
+        if (c->eof || c->error || !wait_for(client_read(c)))
+            return 0;
     c->pos += len;
     return answer->status;
 }

@@ -25,7 +25,7 @@
 
 bool say(struct client *c, const char *text);
 
-/* The next answer's status, 0 when none comes. */
+/* The next answer's status, 0 when none comes: each of its bytes is waited for as above. */
 int heard(struct client *c, struct answer *answer);
 
 int status_of(struct client *c);

@@ -1,6 +1,7 @@
 /* The laboratory of this folder; see the header. */
 #include "worker/two.h"
 
+#include <dirent.h>
 #include <sys/resource.h>
 
 void limit_descriptors(int room)
@@ -16,6 +17,17 @@ void limit_descriptors(int room)
     while (fcntl((int)limit.rlim_cur, F_GETFD) >= 0 || room-- > 0) /* the first free number that is one too many */
         limit.rlim_cur++;
     ok_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+}
+
+int open_fds(void)
+{
+    int count = 0;
+    DIR *dir = opendir("/proc/self/fd");
+    while (dir && readdir(dir))
+        count++;
+    if (dir)
+        closedir(dir);
+    return count;
 }
 
 void set_idle(struct two *two, int i)

@@ -8,6 +8,8 @@
 /* From now on so many descriptors more can be opened by this process; < 0: as many as before. */
 void limit_descriptors(int room);
 
+int open_fds(void); /* descriptors of this process */
+
 struct two {
     struct site site; /* worker 0 with the clients */
     struct oribi_handoff handoff;

@@ -10,11 +10,6 @@ static VALUE key_events;
 static ID id_last;
 static ID id_tie;
 
-static struct oribi_slice text_of(VALUE string)
-{
-    return NIL_P(string) ? oribi_slice(NULL, 0) : oribi_slice(RSTRING_PTR(string), (size_t)RSTRING_LEN(string));
-}
-
 void ext_events_offer(struct ext_call *call)
 {
     struct oribi_slice last = oribi_events_last_id(call->req);
@@ -36,12 +31,12 @@ static VALUE stream_as(VALUE self, VALUE channels, VALUE retry, VALUE since)
     Check_Type(channels, T_ARRAY);
     long count = RARRAY_LEN(channels);
     for (long i = 0; i < count && i < ORIBI_EVENT_CHANNELS_MAX; i++)
-        names[i] = text_of(RARRAY_AREF(channels, i));
+        names[i] = ext_text(RARRAY_AREF(channels, i));
     const struct oribi_events_wish wish = {
         .channels = names,
         .channel_count = (uint32_t)count,
         .retry_ms = retry_ms < 0 && !NIL_P(retry) ? -2 : retry_ms,
-        .since = text_of(since),
+        .since = ext_text(since),
     };
     int code = oribi_events_stream(call->req, &wish, error);
     RB_GC_GUARD(channels);

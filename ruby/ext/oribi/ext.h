@@ -240,6 +240,21 @@ static inline VALUE ext_bytes(struct oribi_slice slice)
     return rb_str_new(slice.p, (long)slice.n);
 }
 
+/* The bytes of a String; they live until Ruby code runs. */
+static inline struct oribi_slice ext_slice(VALUE string)
+{
+    return oribi_slice(RSTRING_PTR(string), (size_t)RSTRING_LEN(string));
+}
+
+/* Those of a String or nil, which has none. Raises TypeError for anything else: an object's to_s may give it. */
+static inline struct oribi_slice ext_text(VALUE string)
+{
+    if (NIL_P(string))
+        return oribi_slice(NULL, 0);
+    Check_Type(string, T_STRING);
+    return ext_slice(string);
+}
+
 /* headers.c */
 enum { EXT_HEADERS_STACK = 48 };
 

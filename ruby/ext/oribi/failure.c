@@ -7,11 +7,6 @@
 
 enum { FACT_WORDS = 3 }; /* kind, name, value */
 
-static struct oribi_slice slice_of(VALUE string)
-{
-    return oribi_slice(RSTRING_PTR(string), (size_t)RSTRING_LEN(string));
-}
-
 /* @param words [Array<String>] kind, name and value of each fact; failure_page.h has the kinds
  * @return [Array<String>] the content type, and the page */
 static VALUE core_failure_page(VALUE self, VALUE words)
@@ -25,9 +20,9 @@ static VALUE core_failure_page(VALUE self, VALUE words)
     if (count > ORIBI_FAILURE_FACTS_MAX)
         count = ORIBI_FAILURE_FACTS_MAX;
     for (size_t i = 0; i < count; i++) { /* nothing is allocated in Ruby until the page is made */
-        facts[i].kind = slice_of(RARRAY_AREF(words, (long)i * FACT_WORDS));
-        facts[i].name = slice_of(RARRAY_AREF(words, (long)i * FACT_WORDS + 1));
-        facts[i].value = slice_of(RARRAY_AREF(words, (long)i * FACT_WORDS + 2));
+        facts[i].kind = ext_slice(RARRAY_AREF(words, (long)i * FACT_WORDS));
+        facts[i].name = ext_slice(RARRAY_AREF(words, (long)i * FACT_WORDS + 1));
+        facts[i].value = ext_slice(RARRAY_AREF(words, (long)i * FACT_WORDS + 2));
     }
     const char *type = oribi_failure_page(facts, count, &out);
     RB_GC_GUARD(words);

@@ -20,11 +20,6 @@ static ID id_param_depth_limit;
 static ID id_params_class;
 static VALUE sym_tempfile;
 
-static struct oribi_slice slice_of(VALUE string)
-{
-    return oribi_slice(RSTRING_PTR(string), (size_t)RSTRING_LEN(string));
-}
-
 bool for_rack_is_bytes(VALUE string)
 {
     return RB_TYPE_P(string, T_STRING) &&
@@ -83,7 +78,7 @@ static bool rules_of(VALUE separator, unsigned *rules)
         return true;
     if (!RB_TYPE_P(separator, T_STRING))
         return false;
-    struct oribi_slice text = slice_of(separator);
+    struct oribi_slice text = ext_slice(separator);
     *rules = ORIBI_FORM_RACK | (text.n == 2 ? ORIBI_FORM_SEMICOLON : 0);
     return oribi_slice_equal(text, ORIBI_SLICE("&")) || oribi_slice_equal(text, ORIBI_SLICE("&;"));
 }
@@ -99,7 +94,7 @@ static bool may_begin(VALUE self, int argc, const VALUE *argv, struct reading *r
         !limit_of(self, id_bytesize_limit, &bytes_max) || !limit_of(self, id_params_limit, &params_max) ||
         !limit_of(self, id_key_space_limit, &reading->key_space))
         return false;
-    struct oribi_slice in = slice_of(string);
+    struct oribi_slice in = ext_slice(string);
     return in.n > 0 && in.n <= bytes_max && in.n <= ORIBI_FORM_BYTES_CAP &&
            (in.n < params_max || count_separators(in, reading->rules & ORIBI_FORM_SEMICOLON) < params_max);
 }
@@ -109,7 +104,7 @@ static void begin(struct reading *reading, char *room)
 {
     struct oribi_form_limits limits = {
         .pairs_max = SIZE_MAX, .key_bytes_max = SIZE_MAX, .bytes_max = ORIBI_FORM_BYTES_CAP};
-    reading->left = oribi_form_begin(&reading->form, slice_of(reading->string), room, reading->rules, &limits) < 0;
+    reading->left = oribi_form_begin(&reading->form, ext_slice(reading->string), room, reading->rules, &limits) < 0;
 }
 
 static bool next_pair(struct reading *reading, struct oribi_form_pair *pair)
@@ -244,7 +239,7 @@ static bool place(const struct nesting *nesting, VALUE hash, VALUE name, VALUE v
 {
     struct oribi_nested nested;
     struct oribi_nested_step step;
-    struct oribi_slice text = slice_of(name);
+    struct oribi_slice text = ext_slice(name);
     bool is_simple = text.n < 2 || !memchr(text.p + 1, '[', text.n - 1);
     if (rb_enc_str_coderange(name) == ENC_CODERANGE_BROKEN || nesting->depth_max == 0 ||
         ((!is_simple || for_rack.is_rack2) && !is_readable(nesting, text, value)))

@@ -20,11 +20,6 @@ enum {
 
 static ID id_pairs_of_part;
 
-static struct oribi_slice slice_of(VALUE string)
-{
-    return oribi_slice(RSTRING_PTR(string), (size_t)RSTRING_LEN(string));
-}
-
 static struct oribi_slice from(struct oribi_slice text, size_t at)
 {
     return oribi_slice(text.p + at, text.n - at);
@@ -60,7 +55,7 @@ static VALUE parse_cookies(VALUE self, VALUE header)
         return Qnil;
     VALUE parsed = rb_hash_new();
     rb_encoding *encoding = rb_enc_get(header);
-    struct oribi_slice in = slice_of(header);
+    struct oribi_slice in = ext_slice(header);
     char *room = ALLOCV_N(char, holder, in.n + 1);
     int code = oribi_cookies_begin(&cookies, in, room, ORIBI_COOKIE_RACK);
     while (code == 0 && (code = oribi_cookies_next(&cookies, &pair)) > 0) {
@@ -78,7 +73,7 @@ static VALUE parse_cookies(VALUE self, VALUE header)
 
 static struct oribi_plain_delimiter delimiter_of(VALUE text)
 {
-    return (struct oribi_plain_delimiter){.text = slice_of(text), .anywhere = for_rack.is_rack2};
+    return (struct oribi_plain_delimiter){.text = ext_slice(text), .anywhere = for_rack.is_rack2};
 }
 
 /* plain_parts(buffer, from, delimiter, parts, class, count_max, bytes_max) → [where the next part's head begins, bytes
@@ -100,7 +95,7 @@ static VALUE plain_parts(int argc, VALUE *argv, VALUE self)
     long count_max = NUM2LONG(argv[5]);
     bool is_last = false;
     while (!is_last && RARRAY_LEN(parts) < count_max && at < (size_t)RSTRING_LEN(buffer) &&
-           oribi_plain_part(from(slice_of(buffer), at), &delimiter, &part) &&
+           oribi_plain_part(from(ext_slice(buffer), at), &delimiter, &part) &&
            part.head_len + part.body.n <= bytes_max - taken) {
         VALUE fields[] = {utf8_of(part.body), Qnil, Qnil, Qnil, utf8_of(part.name)};
         taken += part.head_len + part.body.n;
@@ -209,7 +204,7 @@ static VALUE body_to_file(VALUE self, VALUE buffer, VALUE offset, VALUE delimite
     if (!for_rack_is_bytes(buffer) || !RB_TYPE_P(delimiter_text, T_STRING))
         return INT2FIX(ODD);
     struct oribi_plain_delimiter delimiter = delimiter_of(delimiter_text);
-    struct oribi_slice rest = from(slice_of(buffer), NUM2SIZET(offset));
+    struct oribi_slice rest = from(ext_slice(buffer), NUM2SIZET(offset));
     size_t at = oribi_plain_find(rest, &delimiter, &bare);
     bool has_ended = at < rest.n;
     size_t most = NUM2SIZET(kept);
@@ -246,12 +241,12 @@ static VALUE file_piece(VALUE self, VALUE tail, VALUE piece, VALUE delimiter_tex
         return Qnil;
     bool is_binary = rb_enc_get_index(tail) == rb_ascii8bit_encindex() || !rb_enc_str_asciionly_p(piece);
     rb_encoding *encoding = is_binary ? rb_ascii8bit_encoding() : rb_enc_get(tail);
-    struct oribi_slice data = slice_of(piece);
+    struct oribi_slice data = ext_slice(piece);
     VALUE rest = Qnil;
     char *joint = ALLOCV_N(char, holder, most + delimiter.text.n + 1);
-    if (!has_delimiter(slice_of(tail), data, &delimiter, joint)) {
+    if (!has_delimiter(ext_slice(tail), data, &delimiter, joint)) {
         rest = rb_enc_str_new(data.p + data.n - most, (long)most, encoding);
-        write_locked(NUM2INT(fd), tail, slice_of(tail));
+        write_locked(NUM2INT(fd), tail, ext_slice(tail));
         write_locked(NUM2INT(fd), piece, oribi_slice(data.p, data.n - most));
     }
     ALLOCV_END(holder);

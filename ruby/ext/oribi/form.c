@@ -32,11 +32,6 @@ static VALUE value_of(const struct oribi_form_pair *pair)
     return pair->bare ? Qnil : text_of(pair->value);
 }
 
-static struct oribi_slice slice_of(VALUE string)
-{
-    return oribi_slice(RSTRING_PTR(string), (size_t)RSTRING_LEN(string));
-}
-
 /* --- forms --- */
 
 /* A form being read. No code of the application's runs meanwhile, so the String stays what it is. */
@@ -231,7 +226,7 @@ static VALUE form_escape(VALUE self, VALUE text)
     VALUE holder;
     VALUE string = rb_obj_as_string(text);
     char *dst = ALLOCV_N(char, holder, ORIBI_FORM_GROWTH *(size_t)RSTRING_LEN(string) + 1);
-    char *end = oribi_form_escape(dst, slice_of(string), ORIBI_ESCAPE_WHATWG, true);
+    char *end = oribi_form_escape(dst, ext_slice(string), ORIBI_ESCAPE_WHATWG, true);
     VALUE escaped = rb_usascii_str_new(dst, end - dst);
     ALLOCV_END(holder);
     RB_GC_GUARD(string);
@@ -251,7 +246,7 @@ static VALUE cookie_parse(VALUE self, VALUE header)
         return parsed;
     StringValue(header);
     char *room = ALLOCV_N(char, holder, (size_t)RSTRING_LEN(header) + 1);
-    code = oribi_cookies_begin(&cookies, slice_of(header), room, ORIBI_COOKIE_RACK);
+    code = oribi_cookies_begin(&cookies, ext_slice(header), room, ORIBI_COOKIE_RACK);
     while (code == 0 && (code = oribi_cookies_next(&cookies, &pair)) > 0) {
         VALUE key = key_of(pair.key);
         if (rb_hash_lookup2(parsed, key, Qundef) == Qundef)
@@ -267,7 +262,7 @@ static VALUE cookie_parse(VALUE self, VALUE header)
 
 static struct oribi_slice attribute_of(VALUE string)
 {
-    return NIL_P(string) ? oribi_slice(NULL, 0) : slice_of(StringValue(string));
+    return NIL_P(string) ? oribi_slice(NULL, 0) : ext_slice(StringValue(string));
 }
 
 static VALUE baked(const struct oribi_cookie *cookie)
@@ -298,7 +293,7 @@ static VALUE cookie_bake(int argc, VALUE *argv, VALUE self)
     for (long i = 0; i < count; i++) {
         VALUE value = RARRAY_AREF(argv[1], i);
         Check_Type(value, T_STRING);
-        values[i] = slice_of(value);
+        values[i] = ext_slice(value);
     }
     struct oribi_cookie cookie = {
         .name = attribute_of(argv[0]),

@@ -124,11 +124,6 @@ static VALUE text_of(struct oribi_slice text)
     return text.p ? rb_utf8_str_new(text.p, (long)text.n) : Qnil;
 }
 
-static struct oribi_slice bytes_of(VALUE string)
-{
-    return oribi_slice(RSTRING_PTR(string), (size_t)RSTRING_LEN(string));
-}
-
 /* Without the line ends of folds. */
 static VALUE unfolded(struct oribi_slice value)
 {
@@ -143,7 +138,7 @@ static VALUE value_of(const struct oribi_part_parameter *parameter)
 {
     VALUE text = unfolded(parameter->value);
     if (!NIL_P(text) && parameter->quoted && memchr(parameter->value.p, '\\', parameter->value.n))
-        rb_str_set_len(text, (long)oribi_form_data_unescape(bytes_of(text), RSTRING_PTR(text)));
+        rb_str_set_len(text, (long)oribi_form_data_unescape(ext_slice(text), RSTRING_PTR(text)));
     return text;
 }
 

@@ -18,11 +18,6 @@ static void *publish(void *argument)
     return NULL;
 }
 
-static struct oribi_slice text(VALUE string)
-{
-    return NIL_P(string) ? oribi_slice(NULL, 0) : oribi_slice(RSTRING_PTR(string), (size_t)RSTRING_LEN(string));
-}
-
 /* publish_bytes(channel, event or nil, data, binary); all are Strings that nobody changes. */
 static VALUE publish_bytes(VALUE self, VALUE channel, VALUE event, VALUE data, VALUE binary)
 {
@@ -30,9 +25,9 @@ static VALUE publish_bytes(VALUE self, VALUE channel, VALUE event, VALUE data, V
     channel = rb_str_new_frozen(StringValue(channel));
     event = NIL_P(event) ? Qnil : rb_str_new_frozen(StringValue(event));
     data = rb_str_new_frozen(StringValue(data));
-    publishing.publication.channel = text(channel);
-    publishing.publication.event = text(event);
-    publishing.publication.data = text(data);
+    publishing.publication.channel = ext_text(channel);
+    publishing.publication.event = ext_text(event);
+    publishing.publication.data = ext_text(data);
     rb_nogvl(publish, &publishing, RUBY_UBF_IO, NULL, RB_NOGVL_UBF_ASYNC_SAFE);
     RB_GC_GUARD(channel);
     RB_GC_GUARD(event);

@@ -19,11 +19,6 @@ static ID id_serve;
 static ID id_socket_failure;
 static ID id_upgrade;
 
-static struct oribi_slice text_of(VALUE string)
-{
-    return NIL_P(string) ? oribi_slice(NULL, 0) : oribi_slice(RSTRING_PTR(string), (size_t)RSTRING_LEN(string));
-}
-
 /* 0, which is none that may be sent, for what is no close code at all. */
 static uint16_t code_of(VALUE number)
 {
@@ -82,23 +77,24 @@ bool ext_websocket_upgrades(struct ext_call *call)
 static VALUE handshake_accept(VALUE self, VALUE handler, VALUE protocol, VALUE state, VALUE kept, VALUE wants,
                               VALUE channels)
 {
+    struct oribi_socket_record record = {
+        .handler = ext_text(handler),
+        .protocol = ext_text(protocol),
+        .state = ext_text(state),
+        .kept = ext_text(kept),
+        .code = (uint16_t)NUM2UINT(wants),
+    };
     struct ext_call *call = check_live(ext_tied_call(rb_ivar_get(self, rb_intern("@tie"))));
     char error[ORIBI_ERROR_TEXT_CAP];
     struct oribi_buf list = {0};
     int code = 0;
     for (long i = 0; i < RARRAY_LEN(channels); i++)
         Check_Type(RARRAY_AREF(channels, i), T_STRING);
+    /* Nothing raises from here until the list is freed. */
     for (long i = 0; i + 1 < RARRAY_LEN(channels) && code == 0; i += 2)
-        code = oribi_socket_add_channel(&list, text_of(RARRAY_AREF(channels, i)), text_of(RARRAY_AREF(channels, i + 1)),
-                                        error);
-    const struct oribi_socket_record record = {
-        .handler = text_of(handler),
-        .protocol = text_of(protocol),
-        .state = text_of(state),
-        .kept = text_of(kept),
-        .channels = oribi_slice(list.p, list.len),
-        .code = (uint16_t)NUM2UINT(wants),
-    };
+        code = oribi_socket_add_channel(&list, ext_slice(RARRAY_AREF(channels, i)),
+                                        ext_slice(RARRAY_AREF(channels, i + 1)), error);
+    record.channels = oribi_slice(list.p, list.len);
     code = code < 0 ? code : oribi_socket_accept(call->req, &record, error);
     oribi_buf_deinit(&list);
     check(code, error);
@@ -210,6 +206,7 @@ static VALUE socket_initialize_copy(VALUE self, VALUE original)
     size_t n = texts_len(from);
     if (self == original)
         return self;
+    rb_check_frozen(self);
     struct socket *socket = resize(self, n);
     memcpy(socket->lens, from->lens, sizeof(from->lens));
     memcpy(socket->texts, from->texts, n);
@@ -346,21 +343,20 @@ void ext_websocket_show_failure(struct ext_call *call)
     Check_Type(text, T_STRING);
     Check_Type(place, T_STRING);
     call->req = NULL;
-    oribi_socket_reply_failure(req, ext_reply_failure_status(call), ".", text_of(text), text_of(place));
+    oribi_socket_reply_failure(req, ext_reply_failure_status(call), ".", ext_slice(text), ext_slice(place));
     RB_GC_GUARD(text);
     RB_GC_GUARD(place);
 }
 
 static VALUE act(VALUE self, VALUE type, VALUE code, VALUE data)
 {
-    struct ext_call *call = live_call(self);
     char error[ORIBI_ERROR_TEXT_CAP];
     const struct oribi_socket_action action = {
         .type = (enum oribi_socket_action_type) * StringValuePtr(type),
         .code = code_of(code),
-        .data = text_of(data),
+        .data = ext_text(data),
     };
-    check(oribi_socket_act(call->req, &action, error), error);
+    check(oribi_socket_act(live_call(self)->req, &action, error), error);
     RB_GC_GUARD(data);
     return Qnil;
 }
@@ -380,7 +376,7 @@ static VALUE socket_send(VALUE self, VALUE data)
     char error[ORIBI_ERROR_TEXT_CAP];
     const struct oribi_socket_action action = {
         .type = binary ? ORIBI_SOCKET_SEND_BINARY : ORIBI_SOCKET_SEND_TEXT,
-        .data = text_of(data),
+        .data = ext_text(data),
     };
     int code = oribi_socket_act(call->req, &action, error);
     if (code == ORIBI_EINVAL && !binary)
@@ -393,16 +389,15 @@ static VALUE socket_send(VALUE self, VALUE data)
 /* A subscription, its end, or a message. All but binary: Strings or nil. */
 static VALUE act_on_channel(VALUE self, VALUE type, VALUE channel, VALUE event, VALUE data, VALUE binary)
 {
-    struct ext_call *call = live_call(self);
     char error[ORIBI_ERROR_TEXT_CAP];
     const struct oribi_socket_action action = {
         .type = (enum oribi_socket_action_type) * StringValuePtr(type),
         .binary = RTEST(binary),
-        .data = text_of(data),
-        .event = text_of(event),
-        .channel = text_of(channel),
+        .data = ext_text(data),
+        .event = ext_text(event),
+        .channel = ext_text(channel),
     };
-    check(oribi_socket_act(call->req, &action, error), error);
+    check(oribi_socket_act(live_call(self)->req, &action, error), error);
     RB_GC_GUARD(channel);
     RB_GC_GUARD(event);
     RB_GC_GUARD(data);

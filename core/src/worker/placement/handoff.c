@@ -1,4 +1,4 @@
-/* The hand-off queue; see the header. A message is a head of fixed size, the bytes, and one or two descriptors;
+/* The hand-off queue; see the header. A message is a head of fixed size, the bytes, and one to four descriptors;
  * SEQPACKET keeps messages whole, so a reader sees all of one or nothing (DGRAM where the system has no SEQPACKET:
  * oribi_os_record_type()). */
 #include "oribi/worker/placement/handoff.h"
@@ -7,6 +7,7 @@
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
 #include "oribi/base/os/os.h"
+#include "oribi/base/os/os_process.h"
 #include "oribi/http/date.h"
 #include "oribi/http/response.h"
 #include "oribi/base/fault.h"
@@ -21,7 +22,7 @@
 
 enum {
     VERSION = 3,
-    FDS_MAX = 3, /* the socket, a body, the memory of a channel */
+    FDS_MAX = 4, /* in this order: the socket, a body, the memory of a channel, the bytes */
     MESSAGE_CAP = ORIBI_HANDOFF_BYTES_MAX + 1024,
     SEND_BUFFER_BYTES = 4 * 1024 * 1024, /* asked for; the kernel cuts it to its own maximum */
 };
@@ -29,7 +30,7 @@ enum {
 /* Two versions of the program share a queue during an upgrade, so the head says what it is. */
 struct message_head {
     uint32_t version;
-    uint32_t bytes;
+    uint32_t bytes;   /* behind the head, or in the file */
     int64_t body_len; /* -1: no second descriptor */
     int64_t complete_us;
     uint32_t request_count;
@@ -40,6 +41,7 @@ struct message_head {
     uint8_t proxy_awaited;
     uint8_t proxy_tls;
     uint8_t has_ring;
+    uint8_t has_file; /* with the bytes */
     uint16_t channel;
     char addr[INET6_ADDRSTRLEN];
     char port[6];
@@ -130,8 +132,17 @@ static int send_message(int give_fd, struct iovec *vec, size_t count, const int 
     return errno == EAGAIN || errno == ENOBUFS ? ORIBI_AGAIN : oribi_os_fail(); /* the BSDs' word for a full reader */
 }
 
-int oribi_handoff_give(const struct oribi_handoff *queue, const struct oribi_handoff_item *item,
-                       const struct iovec *vec, size_t count)
+static size_t length_of(const struct iovec *vec, size_t count)
+{
+    size_t bytes = 0;
+    for (size_t i = 0; i < count; i++)
+        bytes += vec[i].iov_len;
+    return bytes;
+}
+
+/* file_fd: where the bytes are, of which vec tells the number; -1: they go with the message. */
+static int give(const struct oribi_handoff *queue, const struct oribi_handoff_item *item, const struct iovec *vec,
+                size_t count, int file_fd)
 {
     struct message_head head = {
         .version = VERSION,
@@ -145,29 +156,59 @@ int oribi_handoff_give(const struct oribi_handoff *queue, const struct oribi_han
         .proxy_awaited = item->proxy_awaited,
         .proxy_tls = item->proxy_tls,
         .has_ring = item->ring_fd > 0,
+        .has_file = file_fd >= 0,
         .channel = item->channel,
+        .bytes = (uint32_t)length_of(vec, count),
     };
     memcpy(head.addr, item->addr, sizeof(head.addr));
     memcpy(head.port, item->port, sizeof(head.port));
     struct iovec all[1 + ORIBI_HANDOFF_VECS_MAX] = {{&head, sizeof(head)}};
-    size_t bytes = 0;
-    assert(count <= ORIBI_HANDOFF_VECS_MAX);
-    for (size_t i = 0; i < count; i++) {
-        all[1 + i] = vec[i];
-        bytes += vec[i].iov_len;
-    }
-    if (bytes > ORIBI_HANDOFF_BYTES_MAX)
-        return ORIBI_ELIMIT;
-    head.bytes = (uint32_t)bytes;
+    size_t behind = file_fd >= 0 ? 0 : count;
+    assert(behind <= ORIBI_HANDOFF_VECS_MAX);
+    if (behind)
+        memcpy(&all[1], vec, behind * sizeof(*vec));
     int fds[FDS_MAX] = {item->fd};
     size_t fd_count = 1;
     if (item->body_fd >= 0)
         fds[fd_count++] = item->body_fd;
     if (item->ring_fd > 0)
         fds[fd_count++] = item->ring_fd;
+    if (file_fd >= 0)
+        fds[fd_count++] = file_fd;
     ORIBI_FAULT("give: before sendmsg");
-    int result = send_message(queue->give_fd, all, 1 + count, fds, fd_count);
+    int result = send_message(queue->give_fd, all, 1 + behind, fds, fd_count);
     ORIBI_FAULT("give: after sendmsg");
+    return result;
+}
+
+int oribi_handoff_give(const struct oribi_handoff *queue, const struct oribi_handoff_item *item,
+                       const struct iovec *vec, size_t count)
+{
+    return length_of(vec, count) > ORIBI_HANDOFF_BYTES_MAX ? ORIBI_ELIMIT : give(queue, item, vec, count, -1);
+}
+
+static bool write_all(int fd, const struct iovec *vec, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        for (size_t done = 0; done < vec[i].iov_len;) {
+            ssize_t n = oribi_os_write(fd, (const char *)vec[i].iov_base + done, vec[i].iov_len - done);
+            if (n < 0)
+                return false;
+            done += (size_t)n;
+        }
+    return true;
+}
+
+int oribi_handoff_give_long(const struct oribi_handoff *queue, const struct oribi_handoff_item *item,
+                            const struct iovec *vec, size_t count)
+{
+    int fd;
+    if (length_of(vec, count) > ORIBI_HANDOFF_LONG_BYTES_MAX)
+        return ORIBI_ELIMIT;
+    if (oribi_process_shared_memory(0, &fd) < 0 && oribi_os_temp_file(&fd) < 0)
+        return oribi_os_store_failed();
+    int result = write_all(fd, vec, count) ? give(queue, item, vec, count, fd) : oribi_os_store_failed();
+    oribi_os_close(fd);
     return result;
 }
 
@@ -183,8 +224,11 @@ static ssize_t receive_message(int take_fd, char *buf, size_t cap, int fds[FDS_M
 {
     union control control;
     struct iovec vec = {buf, cap};
-    struct msghdr message = {
-        .msg_iov = &vec, .msg_iovlen = 1, .msg_control = control.room, .msg_controllen = sizeof(control.room)};
+    /* Room for so many descriptors and no more: the kernel closes others. CMSG_SPACE() may have room for one more. */
+    struct msghdr message = {.msg_iov = &vec,
+                             .msg_iovlen = 1,
+                             .msg_control = control.room,
+                             .msg_controllen = CMSG_LEN(FDS_MAX * sizeof(int))};
     *fd_count = 0;
     ssize_t got = oribi_os_receive(take_fd, &message);
     if (got < 0)
@@ -208,14 +252,31 @@ static ssize_t receive_message(int take_fd, char *buf, size_t cap, int fds[FDS_M
 /* True if the message of `got` bytes is as its head says. */
 static bool head_fits(const struct message_head *head, size_t got)
 {
-    return head->version == VERSION && head->bytes == got - sizeof(*head) && head->addr_len <= sizeof(head->addr) &&
-           head->port_len <= sizeof(head->port);
+    size_t behind = head->has_file ? 0 : head->bytes;
+    return head->version == VERSION && behind == got - sizeof(*head) && head->bytes <= ORIBI_HANDOFF_LONG_BYTES_MAX &&
+           head->addr_len <= sizeof(head->addr) && head->port_len <= sizeof(head->port);
+}
+
+/* Reads n bytes from a file that another process has written, and may write yet: they are copied before they are looked
+ * at. Gives them; NULL: no memory, or fewer bytes. */
+static char *read_file(int fd, size_t n)
+{
+    char *bytes = n > 0 && oribi_os_is_regular(fd) ? oribi_mem_try_alloc(1, n) : NULL;
+    ssize_t got = 1;
+    for (size_t at = 0; bytes && at < n; at += (size_t)got) {
+        got = oribi_os_read_at(fd, bytes + at, n - at, (int64_t)at);
+        if (got <= 0) {
+            oribi_mem_free(bytes);
+            return NULL;
+        }
+    }
+    return bytes;
 }
 
 int oribi_handoff_take(const struct oribi_handoff *queue, char *buf, size_t cap, struct oribi_handoff_item *item)
 {
-    struct message_head head;
-    int fds[FDS_MAX] = {-1, -1, -1};
+    struct message_head head = {0};
+    int fds[FDS_MAX] = {-1, -1, -1, -1};
     size_t fd_count;
     bool cut = false; /* the kernel had no place for all descriptors */
     ssize_t got = receive_message(queue->take_fd, buf, cap, fds, &fd_count, &cut);
@@ -227,9 +288,18 @@ int oribi_handoff_take(const struct oribi_handoff *queue, char *buf, size_t cap,
     if ((size_t)got >= sizeof(head))
         memcpy(&head, buf, sizeof(head));
     bool fits = (size_t)got >= sizeof(head) && head_fits(&head, (size_t)got);
-    size_t expected = 1 + (head.body_len >= 0) + (head.has_ring != 0);
-    if (!fits || (!cut && fd_count != expected)) {
+    size_t ring_at = 1 + (head.body_len >= 0);
+    size_t file_at = ring_at + (head.has_ring != 0);
+    bool in_file = head.has_file != 0;
+    if (!fits || (!cut && fd_count != file_at + in_file)) {
         close_fds(fds, fd_count);
+        return ORIBI_EBAD;
+    }
+    char *long_bytes = in_file && !cut ? read_file(fds[file_at], head.bytes) : NULL;
+    if (in_file && !cut)
+        oribi_os_close(fds[file_at]);
+    if (in_file && !cut && !long_bytes) {
+        close_fds(fds, file_at);
         return ORIBI_EBAD;
     }
     for (size_t i = 1; i < FDS_MAX && cut; i++)
@@ -237,7 +307,7 @@ int oribi_handoff_take(const struct oribi_handoff *queue, char *buf, size_t cap,
     *item = (struct oribi_handoff_item){
         .fd = fds[0],
         .body_fd = cut || head.body_len < 0 ? -1 : fds[1],
-        .ring_fd = cut || !head.has_ring ? 0 : fds[expected - 1],
+        .ring_fd = cut || !head.has_ring ? 0 : fds[ring_at],
         .body_len = head.body_len,
         .complete_us = head.complete_us,
         .request_count = head.request_count,
@@ -248,7 +318,8 @@ int oribi_handoff_take(const struct oribi_handoff *queue, char *buf, size_t cap,
         .listener_hash = head.listener_hash,
         .addr_len = head.addr_len,
         .port_len = head.port_len,
-        .bytes = oribi_slice(buf + sizeof(head), head.bytes),
+        .bytes = oribi_slice(in_file ? long_bytes : buf + sizeof(head), in_file && cut ? 0 : head.bytes),
+        .long_bytes = long_bytes,
     };
     memcpy(item->addr, head.addr, sizeof(item->addr));
     memcpy(item->port, head.port, sizeof(item->port));
@@ -309,6 +380,7 @@ uint32_t oribi_handoff_refuse(const struct oribi_handoff *queue)
         if ((result != 0 && result != ORIBI_ELIMIT) || item.fd < 0)
             continue;
         struct iovec vec = {answer, n};
+        oribi_mem_free(item.long_bytes);
         if (expects_answer(&item)) {
             (void)oribi_os_send_vec(item.fd, &vec, 1); /* a client that has gone is answered by the close */
             count++;

@@ -5,6 +5,7 @@
 #include "worker/worker_private.h"
 
 #include "oribi/base/error.h"
+#include "oribi/base/mem.h"
 #include "oribi/base/os/os.h"
 #include "oribi/http/response.h"
 #include "oribi/worker/channel_ring.h"
@@ -93,8 +94,8 @@ static void note_full(struct oribi_worker *w)
                           memory_order_relaxed); /* a hint */
 }
 
-/* 0; ORIBI_AGAIN: the hand-off queue is full; or a code: it cannot travel. */
-static int give(struct oribi_worker *w, struct oribi_conn *c)
+/* in_file: its bytes. 0; ORIBI_AGAIN: the hand-off queue is full; or a code: it cannot travel (so). */
+static int give(struct oribi_worker *w, struct oribi_conn *c, bool in_file)
 {
     const struct oribi_listener *listener = c->listener;
     bool queued = c->state == ORIBI_CONN_QUEUED;
@@ -124,7 +125,8 @@ static int give(struct oribi_worker *w, struct oribi_conn *c)
     memcpy(item.port, c->port, sizeof(item.port));
     if (c->channel)
         set_owner(w, c->channel->number, false);
-    int result = oribi_handoff_give(&w->placement.queue, &item, wire.vec, wire.count);
+    int result =
+        (in_file ? oribi_handoff_give_long : oribi_handoff_give)(&w->placement.queue, &item, wire.vec, wire.count);
     if (result != 0 && c->channel)
         set_owner(w, c->channel->number, true); /* it stays */
     if (result == 0)
@@ -134,14 +136,20 @@ static int give(struct oribi_worker *w, struct oribi_conn *c)
     return result;
 }
 
-/* A body that is too large for a message travels in a file. */
+/* A body that is too large for a message travels in a file; a head that is too large does so too. */
 static int give_spooled(struct oribi_worker *w, struct oribi_conn *c)
 {
-    int result = oribi_conn_movable(c) ? give(w, c) : ORIBI_EBAD;
-    if (result != ORIBI_ELIMIT || c->state != ORIBI_CONN_QUEUED || c->exchange->body.fd >= 0 || c->exchange->parts)
+    bool queued = c->state == ORIBI_CONN_QUEUED;
+    int result = oribi_conn_movable(c) ? give(w, c, false) : ORIBI_EBAD;
+    if (result != ORIBI_ELIMIT || (queued && c->exchange->parts))
         return result;
-    result = oribi_conn_spool(&w->reactor, c);
-    return result < 0 ? result : give(w, c);
+    if (queued && c->exchange->body.fd < 0 && c->exchange->body.len > 0) {
+        int code = oribi_conn_spool(&w->reactor, c);
+        result = code < 0 ? code : give(w, c, false);
+        if (code < 0 || result != ORIBI_ELIMIT)
+            return result;
+    }
+    return give(w, c, true);
 }
 
 bool oribi__pass_conn(struct oribi_worker *w, struct oribi_conn *c)
@@ -405,6 +413,7 @@ static bool be_channel(struct oribi_worker *w, struct oribi_conn *c, const struc
     return true;
 }
 
+/* Takes what the item owns, but its long_bytes. */
 static void open_taken(struct oribi_worker *w, const struct oribi_handoff_item *item)
 {
     struct oribi_conn *c =
@@ -440,7 +449,8 @@ _Static_assert(ORIBI_CONN_PORT_CAP == sizeof(((struct oribi_handoff_item *)0)->p
  * others get it. */
 static bool can_take(struct oribi_worker *w)
 {
-    return oribi_os_can_open(w->wake.read_fd, TAKE_FDS + w->has_frontends);
+    bool long_heads = w->options->limits.head_bytes_max > ORIBI_HEAD_BYTES_DEFAULT; /* may come in files of their own */
+    return oribi_os_can_open(w->wake.read_fd, TAKE_FDS + w->has_frontends + long_heads);
 }
 
 static void set_starved(struct oribi_worker *w, bool starved)
@@ -477,7 +487,7 @@ static void lose(struct oribi_worker *w, const struct oribi_handoff_item *item)
                                             .server = w->reactor.config.server};
     oribi__count(&w->slot->lost_count, 1);
     oribi_log(ORIBI_LOG_ERROR, "out of file descriptors: a connection of another worker came without %s: %s",
-              item->fd < 0 ? "its socket" : "the body of its request",
+              item->fd < 0 ? "its socket" : "a file of its request",
               item->fd < 0 ? "its connection is closed" : "its client is answered 503");
     if (item->fd < 0)
         return;
@@ -508,6 +518,7 @@ static bool take_one(struct oribi_worker *w)
         return result == ORIBI_HANDOFF_WAKEUP || result == ORIBI_ELIMIT || result == ORIBI_EBAD;
     uint32_t before = w->reactor.queue_len;
     open_taken(w, &item);
+    oribi_mem_free(item.long_bytes);
     /* One call at a time: the next is for the worker that is free first. Of connections our share: each message has
      * woken a sleeper of its own. */
     return w->reactor.queue_len == before && !holds_too_many(w);

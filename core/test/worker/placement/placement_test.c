@@ -192,25 +192,55 @@ static void test_a_worker_that_retires_waits_for_room(void)
     two_close(&two);
 }
 
-/* More than a message holds, and no body that could go to a file: refused, not lost. */
+enum { LONG_HEAD = ORIBI_HANDOFF_BYTES_MAX };
+
+/* Worker 0 has a complete request whose head fits no message, with a body of so many bytes. */
+static void queue_long(struct two *two, struct client *c[1], size_t body_bytes)
+{
+    char *text = malloc(LONG_HEAD + body_bytes + 200);
+    two_open(two);
+    for (int i = 0; i < 2; i++)
+        two->workers[i]->reactor.config.limits.head_bytes_max = 2 * LONG_HEAD;
+    accept_all(two, c, 1, "");
+    int n = snprintf(text, 200, "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: %zu\r\nX: ", body_bytes);
+    memset(text + n, 'x', LONG_HEAD + 4 + body_bytes);
+    memcpy(text + n + LONG_HEAD, "\r\n\r\n", 4);
+    text[(size_t)n + LONG_HEAD + 4 + body_bytes] = '\0';
+    two->site.worker = two->workers[0];
+    size_t sent = 0;
+    while (two->workers[0]->reactor.queue_len < 1) {
+        ssize_t put = send(c[0]->fd, text + sent, strlen(text + sent), MSG_NOSIGNAL | MSG_DONTWAIT);
+        sent += put > 0 ? (size_t)put : 0;
+        oribi__turn_connections(two->workers[0]);
+    }
+    free(text);
+    retired_calls = 0;
+}
+
+static void test_a_long_head_travels_from_a_worker_that_retires(void)
+{
+    for (size_t body_bytes = 0; body_bytes <= 200 * 1000; body_bytes += 100 * 1000) {
+        struct two two;
+        struct client *c[1];
+        queue_long(&two, c, body_bytes);
+        oribi_worker_retire(two.workers[0]);
+        turn_retired(&two);
+        ok(oribi_worker_done(two.workers[0]));
+        ok_eq(retired_calls, 0);
+        two.site.worker = two.workers[1];
+        struct answer answer = ok_answer(&two.site, c[0], 200, NULL);
+        ok_eq(answer.body_len, body_bytes);
+        two_close(&two);
+    }
+}
+
+/* The body is in memory, and no file may be made for it: refused, not lost. */
 static void test_what_cannot_travel_is_refused_by_a_worker_that_retires(void)
 {
-    enum { HEAD = ORIBI_HANDOFF_BYTES_MAX };
     struct two two;
     struct client *c[1];
-    char *text = malloc(HEAD + 100);
-    two_open(&two);
-    for (int i = 0; i < 2; i++)
-        two.workers[i]->reactor.config.limits.head_bytes_max = 2 * HEAD;
-    accept_all(&two, c, 1, "");
-    int n = snprintf(text, 100, "GET /hello HTTP/1.1\r\nHost: a\r\nX: ");
-    memset(text + n, 'x', HEAD);
-    memcpy(text + n + HEAD, "\r\n\r\n", 5);
-    two.site.worker = two.workers[0];
-    ok(client_send(&two.site, c[0], text));
-    while (two.workers[0]->reactor.queue_len < 1)
-        oribi__turn_connections(two.workers[0]);
-    retired_calls = 0;
+    queue_long(&two, c, 100 * 1000);
+    two.workers[0]->reactor.budget.file_max = 1;
     oribi_worker_retire(two.workers[0]);
     two.site.app = never;
     struct answer answer = ok_answer(&two.site, c[0], 503, NULL);
@@ -218,7 +248,6 @@ static void test_what_cannot_travel_is_refused_by_a_worker_that_retires(void)
     ok_eq(retired_calls, 0);
     ok_eq(two.site.board.slots[0].refusals[ORIBI_REFUSAL_WORKER_END], 1);
     two_close(&two);
-    free(text);
 }
 
 /* Nobody replaces it then. */
@@ -394,6 +423,7 @@ int main(void)
     run_everywhere(test_a_worker_that_retires_finishes_what_is_under_way);
     run_everywhere(test_a_worker_that_retires_takes_whom_it_was_woken_for);
     run_everywhere(test_a_worker_that_retires_waits_for_room);
+    run_everywhere(test_a_long_head_travels_from_a_worker_that_retires);
     run_everywhere(test_what_cannot_travel_is_refused_by_a_worker_that_retires);
     run_everywhere(test_a_stop_of_the_server_makes_a_retiring_worker_serve_the_rest);
     run_everywhere(test_requests_max_is_no_request_more);

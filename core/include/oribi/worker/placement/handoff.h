@@ -5,6 +5,7 @@
 #define ORIBI_WORKER_PLACEMENT_HANDOFF_H
 
 #include "oribi/base/buf.h"
+#include "oribi/base/limits.h"
 
 #include <netinet/in.h>
 #include <stdbool.h>
@@ -13,7 +14,9 @@
 #include <sys/uio.h>
 
 enum {
-    ORIBI_HANDOFF_BYTES_MAX = 72 * 1024, /* of one connection: the longest head by default, with what is added to it */
+    ORIBI_HANDOFF_BYTES_MAX = 72 * 1024, /* in a message: the longest head by default, with what is added to it */
+    /* in a file: the longest head there may be, with what is added to it, and trailers */
+    ORIBI_HANDOFF_LONG_BYTES_MAX = ORIBI_HEAD_BYTES_CAP + 128 * 1024,
     ORIBI_HANDOFF_VECS_MAX = 9,
     ORIBI_CHANNELS_MAX = 4096, /* of all frontends: numbers 1 … ORIBI_CHANNELS_MAX */
 };
@@ -42,6 +45,7 @@ struct oribi_handoff_item {
     char addr[INET6_ADDRSTRLEN];
     char port[6];
     struct oribi_slice bytes; /* read and not answered */
+    char *long_bytes; /* of one that was taken: owned, `bytes` lie there and came in a file; NULL: in the room */
 };
 
 /* Gives a queue. 0 or ORIBI_ESYS. */
@@ -65,13 +69,20 @@ int oribi_handoff_import(struct oribi_handoff *queue, const char *text);
 int oribi_handoff_give(const struct oribi_handoff *queue, const struct oribi_handoff_item *item,
                        const struct iovec *vec, size_t count);
 
+/* As oribi_handoff_give(), with the bytes in a file, which may be ORIBI_HANDOFF_LONG_BYTES_MAX. Also ORIBI_EFULL or
+ * ORIBI_ESTORE: no file. */
+int oribi_handoff_give_long(const struct oribi_handoff *queue, const struct oribi_handoff_item *item,
+                            const struct iovec *vec, size_t count);
+
 enum { ORIBI_HANDOFF_WAKEUP = 1 };
 
-/* Takes the oldest one out. Gives its descriptors; `bytes` point into room [buf, cap), cap > ORIBI_HANDOFF_BYTES_MAX
- * + 1024. 0; ORIBI_HANDOFF_WAKEUP: a wake-up and nothing else, see oribi_handoff_notify(); ORIBI_AGAIN: empty;
- * ORIBI_EBAD: a message of another version, dropped; ORIBI_ELIMIT: descriptors are out, and what is left of the
- * message is given: `body_fd` is -1, and `fd` is the socket, or -1 when that did not come either and its client is
- * cut; ORIBI_ESYS. Look before with oribi_os_can_open(…, 2). */
+/* Takes the oldest one out. Gives its descriptors and `long_bytes`; other `bytes` point into room [buf, cap),
+ * cap > ORIBI_HANDOFF_BYTES_MAX + 1024. 0; ORIBI_HANDOFF_WAKEUP: a wake-up and nothing else, see
+ * oribi_handoff_notify(); ORIBI_AGAIN: empty; ORIBI_EBAD: a message of another version, or one whose bytes are out of
+ * reach (no memory, a file that is not what was said), dropped; ORIBI_ELIMIT: descriptors are out, and what is left of
+ * the message is given: `body_fd` is -1, bytes that came in a file are missing, and `fd` is the socket, or -1 when that
+ * did not come either and its client is cut; ORIBI_ESYS. Look before with oribi_os_can_open(): a message has up to
+ * four descriptors, with neither a ring nor a file of bytes two. */
 int oribi_handoff_take(const struct oribi_handoff *queue, char *buf, size_t cap, struct oribi_handoff_item *item);
 
 /* True unless the queue is empty. Gives the time when the oldest request in it was complete (oribi_clock_us()); 0: the
