@@ -251,4 +251,34 @@ subtest '1,000 slow clients' => sub {
     $server->stop;
 };
 
+SKIP: {
+    chomp(my $strace = `which strace 2>/dev/null`);
+    skip 'no strace' if $strace eq '' || system("$strace -o /dev/null true 2>/dev/null");
+    subtest 'system calls of a request on a kept connection' => sub {
+        my $port = free_port();
+        my ($page) = grep {-e} 'lib/Oribi/Pure.pm', '../perl/lib/Oribi/Pure.pm';
+        open my $out, '>', "$dir/hello.psgi" or die $!;
+        print {$out} q[sub { [200, [], ['hello']] }];
+        close $out or die $!;
+        my $pid = fork // die $!;
+        exec $strace, '-o', "$dir/calls", $^X, $page, '--single', '--quiet', '--access-log', 'off', '--bind', "127.0.0.1:$port", "$dir/hello.psgi" if !$pid;
+        my $get = "GET %s HTTP/1.1\r\nHost: a\r\n\r\n";
+        my $client = wait_until('the server', sub { IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $port) });
+        my $count = 50;
+        for my $target ('/first', ('/') x $count, '/last') {
+            syswrite $client, sprintf $get, $target;
+            my $answer = '';
+            while ($answer !~ /hello\z/) { sysread $client, $answer, 4096, length $answer or die 'the server has gone' }
+        }
+        my ($server) = `cat /proc/$pid/task/$pid/children` =~ /([0-9]+)/;
+        kill TERM => $server;
+        waitpid $pid, 0;
+        my ($between) = slurp("$dir/calls") =~ m{"GET /first[^\n]*\n(.*?)\n[^\n]*"GET /last}s;
+        my %calls;
+        $calls{ $_ =~ /p?select/ ? 'select' : $_ }++ for $between =~ /^(\w+)\(/mg;
+        cmp_ok delete $calls{select}, '>=', $count, 'it waits for each, and again after a second without any';
+        is_deeply \%calls, { recvfrom => $count, sendto => $count + 1, getpid => $count + 1 }, 'reads once, writes once, asks once whether it is still the same process';
+    };
+}
+
 done_testing;

@@ -37,11 +37,12 @@ subtest 'stop' => sub {
 
 subtest 'reload' => sub {
     app('one');
-    my $server = start('--workers', 2);
-    like $server->get('/')->{body}, qr/\Aone /;
+    my $server = start('--workers', 1);
+    my ($old) = $server->get('/')->{body} =~ /\Aone ([0-9]+)/;
     app('two');
     kill HUP => $server->pid;
     wait_until('the new code', sub { $server->get('/')->{body} =~ /\Atwo / });
+    wait_until('the old worker to end', sub { !kill 0 => $old });    # it may answer once more before its TERM
     write_file('app.psgi', 'die "no longer\n"');
     kill HUP => $server->pid;
     wait_until('the failure to be told', sub { $server->log_text =~ /reload failed, the old generation goes on serving: .*no longer/ });

@@ -94,9 +94,9 @@ package Oribi::Pure::Head 0.100 {
     my %KEY;    # what key_of() says of names that were met
 
     # What parse() goes by: limits; base, what each environment begins with, if it is to name the server; and the heads
-    # that it has met (known, by the minor version and the bytes of the fields).
+    # that it has met (known, by the bytes from the minor version to the last field).
     sub limits {
-        my %limits = (%DEFAULT, known => [{}, {}], @_);
+        my %limits = (%DEFAULT, known => {}, @_);
         $limits{fields_max} = FIELDS_CAP if $limits{fields_max} > FIELDS_CAP;
         my $class = $limits{strict_target} ? $STRICT : $RAW;
         $limits{line} = qr/\G([$TOKEN]{0,33}+)(?:( )([$class]*+)(?:( )(.{0,10}+))?+)?+/s;
@@ -107,24 +107,24 @@ package Oribi::Pure::Head 0.100 {
     # verdict. Returns the head's length; 0 when more bytes are needed; or the negative status of a refusal, with
     # state->{reason}.
     #
-    # Sets state->{env}, the CGI part of the environment (PATH_INFO is still as it came), and state->{head}, which is
-    # shared by requests and never changed: { env, minor, keep_alive, expect, upgrade, length (-1: chunked), has_body,
-    # host, port, dropped }.
+    # Sets state->{env}, the CGI part of the environment (PATH_INFO is still as it came) and what state->{peer} lists;
+    # and state->{head}, which is shared by requests and never changed: { env (a list), minor, keep_alive, expect,
+    # upgrade, length (-1: chunked), has_body, host, port, dropped }.
     sub parse {
         my ($state, $limits) = @_;
-        my ($length, $head, $method, $target, $path, $query, $minor) = 0;
-        if ($_[2] =~ m{\A(?!CONNECT |PROXY )([A-Z]{3,7}+) ((/[$PATH]*+)(?:\?([$RAW]*+))?+) HTTP/1\.([01])\r\n}o) {
-            ($method, $target, $path, $query, $minor) = ($1, $2, $3, $4, $5);
-            my $start = length($method) + length($target) + length "  HTTP/1.1\r\n";
-            my $end = index $_[2], "\r\n\r\n", $start - 2;
-            if ($end >= 0 && length $target <= $limits->{target_bytes_max} && !$limits->{strict_target}) {
-                $length = $end + 4 if $end + 4 <= $limits->{head_bytes_max};
-                my $block = substr $_[2], $start, $end + 2 - $start;
-                $head = $limits->{known}[$minor]{$block} // met($state, $limits, $minor, $block) if $length;
+        my ($length, $head, $method, $target, $path, $query) = 0;
+        if ($_[2] =~ m{\A(?!CONNECT |PROXY )([A-Z]{3,7}+) ((/[$PATH]*+)(?:\?([$RAW]*+))?+) HTTP/1\.}o) {
+            ($method, $target, $path, $query) = ($1, $2, $3, $4);
+            my $start = length($method) + length($target) + length '  HTTP/1.';
+            my $end = 2 + index $_[2], "\r\n\r\n", $start;
+            if ($end > 2 && length $target <= $limits->{target_bytes_max} && !$limits->{strict_target}) {
+                $length = $end + 2 if $end + 2 <= $limits->{head_bytes_max};
+                my $block = substr $_[2], $start, $end - $start;
+                $head = $limits->{known}{$block} // met($state, $limits, $block) if $length;
             }
         }
         if (!$head) {
-            my ($max, $line, $block, $authority) = $limits->{head_bytes_max};
+            my ($max, $line, $minor, $block, $authority) = $limits->{head_bytes_max};
             ($length, $line) = walk($state, $limits, substr $_[2], 0, $max);
             return $length if $length < 0 || !$length && length $_[2] < $max;
             return fault($state, 414, 'request line longer than head_bytes_max') if !$line;
@@ -134,19 +134,22 @@ package Oribi::Pure::Head 0.100 {
             $head = meaning($state, $limits, $minor, $block, $authority);
         }
         return $head if !ref $head;
-        my %env = %{ $head->{env} };
-        @env{qw(REQUEST_METHOD REQUEST_URI PATH_INFO QUERY_STRING)} = ($method, $target, $path, $query // '');
-        @$state{qw(head env)} = ($head, \%env);
+        $state->{head} = $head;
+        $state->{env} = {
+            @{ $head->{env} }, @{ $state->{peer} || [] }, REQUEST_METHOD => $method, REQUEST_URI => $target,
+            PATH_INFO => $path, QUERY_STRING => $query // '',
+        };
         return $length;
     }
 
     # What good fields mean, kept for the next request with the same; a fault; or nothing for others.
     sub met {
-        my ($state, $limits, $minor, $block) = @_;
-        return if $block !~ /\A(?:[$TOKEN]{1,1024}+:[$TEXT]*+\r\n)*+\z/o || $block =~ tr/\n// > $limits->{fields_max};
-        my $head = meaning($state, $limits, $minor, $block);
+        my ($state, $limits, $block) = @_;
+        my ($minor, $fields) = $block =~ /\A([01])\r\n((?:[$TOKEN]{1,1024}+:[$TEXT]*+\r\n)*+)\z/o or return;
+        return if $fields =~ tr/\n// > $limits->{fields_max};
+        my $head = meaning($state, $limits, $minor, $fields);
         return $head if !ref $head || length $block > HEAD_BYTES_KEPT;
-        my $known = $limits->{known}[$minor];
+        my $known = $limits->{known};
         %$known = () if keys %$known >= HEADS_KEPT;
         return $known->{$block} = $head;
     }
@@ -297,7 +300,7 @@ package Oribi::Pure::Head 0.100 {
         my %has = map { lc() => 1 } split /[ \t]*,[ \t]*/, $env{HTTP_CONNECTION} // '';
         $env{SERVER_PROTOCOL} = "HTTP/1.$minor";
         return {
-            env => \%env, minor => $minor, expect => $expect, length => $length, dropped => $dropped,
+            env => [%env], minor => $minor, expect => $expect, length => $length, dropped => $dropped,
             has_body => $has_body, host => $host, port => $port,
             keep_alive => $has{close} ? 0 : $minor || $has{'keep-alive'} ? 1 : 0,
             upgrade => $minor && $has{upgrade} && exists $env{HTTP_UPGRADE} ? 1 : 0,    # RFC 9110 7.8: not in 1.0
@@ -573,17 +576,17 @@ package Oribi::Pure::Answer 0.100 {
         my ($status, $headers, $length, $date, $closes) = @_;
         no warnings 'uninitialized';
         my $out = $FIRST_LINE{$status} // return;
+        my $lines = 1 + @$headers / 2;
         return if @$headers % 2 || @$headers > 64;
         for (my $i = 0; $i < @$headers; $i += 2) {
             my ($name, $value) = @$headers[$i, $i + 1];
             my $own = $OWN{$name} // return;
-            if ($own eq '') {
-                return if $value eq '' || $value =~ tr/\x20-\x7e\x80-\xff//c || ord(substr $value, -1) == 32;
-                $out .= "$name: $value\r\n";
-            } elsif ($own ne 'content-length' || $value ne $length) {
-                return;
-            }
+            if ($own eq '') { $out .= "$name: $value\r\n" }
+            elsif ($own eq 'content-length' && $value eq $length) { $lines-- }
+            else { return }
         }
+        # No control characters in values, no blanks around them, none empty.
+        return if ($out =~ tr/\x00-\x1f\x7f//) != 2 * $lines || index($out, " \r\n") >= 0;
         $out .= "Date: $date\r\nContent-Length: $length\r\n" . ($closes ? "Connection: close\r\n\r\n" : "\r\n");
         return utf8::is_utf8($out) || length $out > HEAD_BYTES_MAX ? () : $out;
     }
@@ -844,10 +847,11 @@ package Oribi::Pure::Worker 0.100 {
         $self->{now} = clock();
         if ($count > 0) {
             my $conns = $self->{conns};
-            if ($writable =~ tr/\0//c) {
-                $self->flush($_) for grep {defined} @$conns{ bits_of($writable) };
+            my ($to_write, $to_read) = map { unpack 'b*', $_ } $writable, $readable;
+            for (my $fd = -1; ($fd = index $to_write, '1', $fd + 1) >= 0;) {
+                $self->flush($conns->{$fd}) if $conns->{$fd};
             }
-            for my $fd (bits_of($readable)) {
+            for (my $fd = -1; ($fd = index $to_read, '1', $fd + 1) >= 0;) {
                 if (my $c = $conns->{$fd}) { $self->readable($c) if $c->{state} <= LINGER }
                 elsif ($self->{alive} && $fd == fileno $self->{alive}) {
                     vec($self->{rmask}, $fd, 1) = 0;
@@ -863,12 +867,6 @@ package Oribi::Pure::Worker 0.100 {
         }
         $self->tick if $self->{now} >= $self->{next_tick};
         return;
-    }
-
-    sub bits_of {
-        my ($bits, $at, @found) = (unpack('b*', $_[0]), -1);
-        push @found, $at while ($at = index $bits, '1', $at + 1) >= 0;
-        return @found;
     }
 
     # Deadlines are looked at a few times a second: a walk over all connections.
@@ -927,9 +925,9 @@ package Oribi::Pure::Worker 0.100 {
             my $fd = fileno $fh;
             my ($address, $port) = $listener->{path} ? () : Oribi::Pure::Processes::address_of($from);
             my $c = $self->{conns}{$fd} = {
-                fh => $fh, fd => $fd, address => $address, port => $port, limits => $listener->{limits}, state => HEAD,
-                in => '', out => '', requests => 0, since => $self->{now},
-                deadline => $self->{now} + $self->{options}{idle_timeout},
+                fh => $fh, fd => $fd, limits => $listener->{limits}, state => HEAD, in => '', out => '', requests => 0,
+                since => $self->{now}, deadline => $self->{now} + $self->{options}{idle_timeout}, address => $address,
+                peer => defined $address ? [REMOTE_ADDR => $address, REMOTE_PORT => $port] : [],
             };
             vec($self->{rmask}, $fd, 1) = 1;
             $self->{stops} = 1 if $self->is_spent;
@@ -971,26 +969,27 @@ package Oribi::Pure::Worker 0.100 {
             my $is_over = ($c->{lingered} += length $bytes) > LINGER_BYTES_MAX || $self->{now} >= $c->{linger_end};
             return $is_over && $self->drop($c);
         }
+        my $is_first = $c->{in} eq '';
         $c->{in} .= $bytes;
-        return $self->take_head($c) if $c->{state} == HEAD;
+        return $self->take_head($c, $is_first) if $c->{state} == HEAD;
         $c->{deadline} = $self->{now} + $self->{options}{body_timeout};
         return $self->take_body($c);
     }
 
     # Takes what has been read as far as it goes: to a complete request, a refusal, or the need for more bytes.
     sub take_head {
-        my ($self, $c) = @_;
+        my ($self, $c, $is_first) = @_;
         my $result = Oribi::Pure::Head::parse($c, $c->{limits}, $c->{in});
         return $self->refuse($c, -$result, $c->{reason}) if $result < 0;
         if (!$result) {    # the head has so long from its first byte on
-            $c->{deadline} = $self->{now} + $self->{options}{head_timeout} if !$c->{begun}++;
+            $c->{deadline} = $self->{now} + $self->{options}{head_timeout} if $is_first;
             return;
         }
         if ($result == length $c->{in}) { $c->{in} = '' }    # cheaper
         else { substr $c->{in}, 0, $result, '' }
         $c->{is_head} = $c->{env}{REQUEST_METHOD} eq 'HEAD';    # the application may change it
         my $length = $c->{head}{length} or return $self->complete($c);
-        @$c{qw(state begun received left body)} = (BODY, $self->{now}, 0, $length, '');
+        @$c{qw(state since received left body)} = (BODY, $self->{now}, 0, $length, '');
         $c->{deadline} = $self->{now} + $self->{options}{body_timeout};
         $c->{chunks} = Oribi::Pure::Chunked->new($c->{limits}) if $length < 0;
         $self->take_body($c);
@@ -1033,7 +1032,7 @@ package Oribi::Pure::Worker 0.100 {
         $self->store($c, $content) or return;
         return $self->complete($c) if $c->{chunks} ? $c->{chunks}{done} : !$c->{left};
         my ($least, $wait) = @{ $self->{options} }{qw(body_rate_min body_timeout)};
-        my $seconds = $self->{now} - $c->{begun};
+        my $seconds = $self->{now} - $c->{since};
         $self->refuse($c, 408, 'body_rate_min') if $seconds > $wait && $c->{received} < $seconds * $least;
         return;
     }
@@ -1174,17 +1173,16 @@ package Oribi::Pure::Worker 0.100 {
             return;
         }
         my $rest = $self->{draining} ? LAST_CALL : $self->{options}{idle_timeout};
-        @$c{qw(state since deadline begun complete head env)} = (HEAD, $now, $now + $rest, 0, 0, undef, undef);
-        return $c->{in} ne '' && $self->take_head($c);
+        @$c{qw(state since deadline complete env)} = (HEAD, $now, $now + $rest, 0, undef);
+        return $c->{in} ne '' && $self->take_head($c, 1);
     }
 
     # The value of Date, made once a second.
     sub date {
         my ($self) = @_;
-        my $time = time;
-        return $self->{date} if $time == $self->{second};
-        @$self{qw(second log_time)} = ($time, undef);
-        return $self->{date} = Oribi::Pure::Answer::date_of($time);
+        return $self->{date} if time == $self->{second};
+        @$self{qw(second log_time)} = (time, undef);
+        return $self->{date} = Oribi::Pure::Answer::date_of($self->{second});
     }
 
     # --- the call ---
@@ -1198,12 +1196,11 @@ package Oribi::Pure::Worker 0.100 {
     # here, as a script does.
     sub attempt {
         my ($self, $code, @arguments) = @_;
-        my $result;
-        my $lived = eval { $result = $code->(@arguments); 1 };
-        my $error = $@;
+        my ($result, $error);
+        my $lived = eval { $result = $code->(@arguments); 1 } or $error = $@;
         exit($lived ? 0 : 255) if $$ != $self->{pid};
         $self->{now} = clock();
-        return ($lived, $lived ? $result : eval {"$error"} // 'an exception without text');
+        return $lived ? (1, $result) : (0, eval {"$error"} // 'an exception without text');
     }
 
     # Builds the environment, calls the application, answers, and does what comes after an answer.
@@ -1216,11 +1213,10 @@ package Oribi::Pure::Worker 0.100 {
         }
         $c->{requests}++;
         $self->{calls}++;
-        @$c{qw(state answered complete failed looked_at status)} = (ANSWER, 0, 0, 0, 0, 0);
+        @$c{qw(state answered status)} = (ANSWER, 0, 0);
         my ($input, $handlers) = ($self->{nothing}, []);    # an empty handle serves all requests until it is closed
         $input = $self->input_of($c) if $c->{temp} || defined $c->{body} || !$input || !defined fileno $input;
         @$env{qw(psgi.input psgix.cleanup.handlers)} = ($input, $handlers);
-        @$env{qw(REMOTE_ADDR REMOTE_PORT)} = @$c{qw(address port)} if defined $c->{address};
         tie $env->{'psgix.io'}, 'Oribi::Pure::Socket', $c;
         $env->{'oribi.unread'} = $c->{in} if $c->{in} ne '' && $c->{head}{upgrade};
         if ($c->{chunks}) {
@@ -1284,7 +1280,7 @@ package Oribi::Pure::Worker 0.100 {
         return if !$c->{fh};
         return $self->died($c, $error) if !$lived;
         return ref $writer && !$writer->{closed} && $self->cut($c, 'the writer was not closed') if $c->{answered};
-        return $self->bad($c, 'no response was given') if !$c->{looked_at};
+        return $self->bad($c, 'no response was given') if ($c->{looked_at} // 0) != $c->{requests};
         $c->{detached} = 1;    # the socket is the application's from now on
         return $self->drop($c);
     }
@@ -1293,8 +1289,7 @@ package Oribi::Pure::Worker 0.100 {
         my ($self, $c, $res, $may_stream) = @_;
         return $self->bad($c, 'it is no reference to an array') if ref $res ne 'ARRAY' && kind_of($res) ne 'ARRAY';
         my ($status, $headers, $body) = @$res;
-        my $is_good = ref $headers eq 'ARRAY' || kind_of($headers) eq 'ARRAY';
-        return $self->bad($c, 'the headers are no reference to an array') if !$is_good;
+        return $self->bad($c, 'the headers are no reference to an array') if kind_of($headers) ne 'ARRAY';
         if (ref $body eq 'ARRAY') {
             no warnings 'uninitialized';
             return $self->whole($c, $status, $headers, @$body == 1 ? "$body->[0]" : join '', @$body);
@@ -1318,8 +1313,8 @@ package Oribi::Pure::Worker 0.100 {
         my ($self, $c) = @_;
         my $max = $self->{options}{keepalive_requests_max};
         $self->heed if %{ $self->{signals} };    # a stop that came during the call
-        my $is_held = $c->{looked_at} && $c->{fh} && &Internals::SvREFCNT($c->{fh}) > 1;
-        return $c->{head}{keep_alive} && !$self->{stops} && !($max && $c->{requests} >= $max) && !$is_held;
+        return 0 if $c->{looked_at} && $c->{fh} && &Internals::SvREFCNT($c->{fh}) > 1;
+        return $c->{head}{keep_alive} && !$self->{stops} && (!$max || $c->{requests} < $max);
     }
 
     # Begins an answer whose content goes through put(), its end through finish(). Returns what Answer::head() says, or
@@ -1508,7 +1503,7 @@ package Oribi::Pure::Writer 0.100 {
 
 # The value of psgix.io: the client's socket, once somebody looks at it.
 package Oribi::Pure::Socket 0.100 {
-    sub TIESCALAR { return bless [$_[1]], $_[0] }    # the connection, and what the application has stored
+    sub TIESCALAR { return bless [$_[1]] }    # the connection, and what the application has stored
     sub STORE { my ($self, $value) = @_; $self->[1] = $value; return }
 
     sub FETCH {
@@ -1516,7 +1511,8 @@ package Oribi::Pure::Socket 0.100 {
         return $self->[1] if @$self > 1;
         my ($c) = @$self;
         my $fh = $c->{fh} or return undef;    ## no critic: a list would be no value
-        return $fh if $c->{looked_at}++;
+        return $fh if ($c->{looked_at} // 0) == $c->{requests};
+        $c->{looked_at} = $c->{requests};
         if (ref $fh eq 'GLOB') {    # of a connection's first look
             Oribi::Pure::Processes::unblock($fh);
             binmode $fh, ':perlio';
