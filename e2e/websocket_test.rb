@@ -76,6 +76,14 @@ E2E.suite("websocket", transports: %i[tcp]) do
     end
   end
 
+  def test_a_mount_at_the_root_hides_no_socket
+    FileUtils.mkdir_p("#{@dir}/files")
+    File.write("#{@dir}/files/room", "page")
+    begin_server("--static", "/=#{@dir}/files")
+    assert_equal "page", curl("/room", scheme: "http")
+    assert_equal "hello", socket("/room").ask("hello")
+  end
+
   def test_what_is_sent_at_once_is_answered_in_order
     begin_server
     one = socket(early: (0...50).map { |i| WS.frame("#{i}") }.join)
