@@ -56,6 +56,22 @@ E2E.suite("websocket", transports: %i[tcp]) do
     end
   end
 
+  def test_a_mount_at_the_root_hides_no_socket
+    FileUtils.mkdir_p("#{@dir}/files")
+    File.write("#{@dir}/files/room", "page")
+    begin_server("--static", "/=#{@dir}/files")
+    assert_equal "page", curl("/room", scheme: "http")
+    assert_equal "hello", socket("/room").ask("hello")
+  end
+
+  def test_arguments_that_a_method_assigns_to
+    skip "arguments are no aliases in Ruby" if E2E::RUBY
+    begin_server
+    one = socket
+    3.times { assert_equal "assigned", one.ask("assign 7") }
+    assert_equal "1", one.ask("count")
+  end
+
   def test_what_is_sent_at_once_is_answered_in_order
     begin_server
     one = socket(early: (0...50).map { |i| WS.frame("#{i}") }.join)

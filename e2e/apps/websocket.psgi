@@ -28,6 +28,7 @@ sub on_message {
     elsif ($word eq 'send')    { my ($count, $size) = split /x/, $rest; $ws->send('y' x $size) for 1 .. $count }
     elsif ($word eq 'both')    { $ws->send('one'); $ws->send("\xff", binary => 1) }
     elsif ($word eq 'badtext') { $ws->send("\x{d800}") }
+    elsif ($word eq 'assign')  { $ws->send('assigned'); $_[$_] = $rest for 0 .. 3 }
     elsif ($word eq 'badcode') { $ws->close($rest) }
     else                       { $ws->send($data) }
     return;

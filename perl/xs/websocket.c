@@ -182,7 +182,7 @@ static bool call_message(pTHX_ struct psgi_worker *w, CV *method, struct oribi_s
     PUSHMARK(SP);
     EXTEND(SP, 4);
     mPUSHs(bytes(aTHX_ handler));
-    PUSHs(object);
+    PUSHs(sv_mortalcopy(object)); /* the method may assign to $_[1] */
     PUSHs(message);
     PUSHs(boolSV(binary));
     PUTBACK;

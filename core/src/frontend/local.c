@@ -242,6 +242,8 @@ bool oribi__frontend_local_claims(struct oribi__frontend *frontend, struct oribi
 {
     const struct oribi__frontend_local *local = frontend->locals->current;
     uint16_t number;
+    if (call->websocket.n) /* a handshake: a file is no answer to it */
+        return false;
     if (!local || !local->serves || is_stuck(local, &number) || !oribi_local_thread_claims(local->thread, head))
         return false;
     if (!oribi__dispatch_serves(frontend)) /* health does not say that all is well then, nor do files */

@@ -247,6 +247,8 @@ bool oribi__local_answer(void *self, struct oribi_conn *c)
         oribi__local_answer_fixed(&a, fixed);
         return true;
     }
+    if (verdict == ORIBI_PATH_OK && c->channel && c->channel->head.websocket.n > 0)
+        return false; /* a WebSocket's handshake: a file is no answer to it, and would hide the application's path */
     a.now = (struct oribi_cache_now){.ms = w->reactor.now_ms, .wall_s = oribi_clock_wall_s()};
     return verdict == ORIBI_PATH_OK ? oribi__local_answer_file(&a) : oribi__local_refuse_path(&a, verdict);
 }
