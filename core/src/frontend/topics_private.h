@@ -17,6 +17,7 @@ struct oribi__subscription {
 struct oribi__delivery {
     struct oribi__delivery *next; /* the one behind; of the last one, the first */
     struct oribi__message *message;
+    uint64_t number;      /* of all messages, in the order in which they were published */
     uint32_t undelivered; /* places before this one are to get it; at most as many as of the next delivery */
 };
 
@@ -79,6 +80,7 @@ struct oribi__topics {
     struct oribi__topic *pending_last;
     uint32_t pending_count; /* messages */
     size_t pending_bytes;   /* of these */
+    uint64_t number;        /* of the next message that is delivered */
     uint32_t left;          /* deliveries of this turn */
     uint32_t delivering;    /* functions that deliver now */
     struct oribi__topics_totals totals;
@@ -105,7 +107,8 @@ void oribi__topics_make_room(struct oribi__topics *topics, const struct oribi__m
  * are. */
 int64_t oribi__topics_deliver(struct oribi__topics *topics, struct oribi__topic *topic, struct oribi__message *message);
 
-/* Delivers all that is pending in the topic, which is pinned; for the subscriber alone: false, where it has ended. */
+/* Delivers all that is pending in the topic, which is pinned; for the subscriber alone: false, where it has ended. Each
+ * gets before it what is pending before in other topics. */
 void oribi__topic_finish(struct oribi__topics *topics, struct oribi__topic *topic);
 bool oribi__topic_hurry(struct oribi__topics *topics, struct oribi__topic *topic, struct oribi__subscriber *subscriber);
 
