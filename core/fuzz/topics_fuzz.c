@@ -123,7 +123,7 @@ struct player {
 static struct player players[PLAYERS];
 static uint32_t counts[STAGES]; /* messages of each topic; each has its number for data */
 static uint32_t count_of_all;
-static uint64_t led[STAGES];    /* the last offset that a leader has given */
+static uint64_t led[STAGES]; /* the last offset that a leader has given */
 static bool follows;
 static const struct oribi_slice stages[STAGES] = {ORIBI_SLICE("h:1"), ORIBI_SLICE("x"), ORIBI_SLICE("long:1")};
 

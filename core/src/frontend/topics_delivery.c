@@ -111,55 +111,6 @@ static struct oribi__delivery *first_for(const struct oribi__subscriber *subscri
     return first;
 }
 
-/* Delivers to one subscriber, in their order, the messages that are pending for it before the number, `max` at most.
- * Gives how many they were; *gone: a delivery has ended the subscriber. */
-static uint32_t catch_up(struct oribi__topics *topics, struct oribi__subscriber *subscriber, uint64_t before,
-                         uint32_t max, bool *gone)
-{
-    struct oribi__subscription its;
-    struct oribi__delivery *delivery;
-    uint32_t seen = 0;
-    *gone = false;
-    while (!*gone && seen < max && (delivery = first_for(subscriber, before, &its))) {
-        uint32_t at = --delivery->undelivered;
-        oribi__topic_swap_places(its.topic, its.at, at);
-        (void)hand_over(topics, its.topic, subscriber, delivery->message);
-        *gone = find_place(its.topic, subscriber, at) == NOWHERE;
-        seen++;
-    }
-    return seen;
-}
-
-/* May messages of other topics be pending for the subscriber? */
-static bool may_be_behind(const struct oribi__topics *topics, const struct oribi__topic *topic,
-                          const struct oribi__subscriber *subscriber)
-{
-    return subscriber->count > 1 && topics->pending_first &&
-           (topics->pending_first != topic || topics->pending_last != topic);
-}
-
-/* Delivers a message, and to each of those who get it what is pending for it before. Gives how many deliveries these
- * were, `max` at most; *count: subscribers that have got the message. */
-static uint32_t run(struct oribi__topics *topics, struct oribi__topic *topic, struct oribi__delivery *delivery,
-                    uint32_t max, int64_t *count)
-{
-    uint32_t seen = 0;
-    while (delivery->undelivered && seen < max) {
-        struct oribi__subscriber *subscriber = topic->places[delivery->undelivered - 1];
-        bool gone;
-        uint32_t before = 0;
-        if (may_be_behind(topics, topic, subscriber))
-            before = catch_up(topics, subscriber, delivery->number, max - seen, &gone);
-        seen += before;
-        if (before)
-            continue; /* it may have gone, and the turn may be over */
-        delivery->undelivered--;
-        *count += hand_over(topics, topic, subscriber, delivery->message);
-        seen++;
-    }
-    return seen;
-}
-
 /* All who were to get the message have it. */
 static void end_delivery(struct oribi__topics *topics, struct oribi__topic *topic, struct oribi__message *message)
 {
@@ -229,6 +180,64 @@ static bool end_first(struct oribi__topics *topics, struct oribi__topic *topic)
     oribi__topics_look_after(topics, topic);
     oribi__topics_trim(topics);
     return false;
+}
+
+static void end_all_that_are_over(struct oribi__topics *topics, struct oribi__topic *topic)
+{
+    while (first_of(topic)->undelivered == 0 && end_first(topics, topic))
+        continue;
+}
+
+/* --- delivering in order --- */
+
+/* Delivers to one subscriber, in their order, the messages that are pending for it before the number, `max` at most.
+ * Gives how many they were; *gone: a delivery has ended the subscriber. */
+static uint32_t catch_up(struct oribi__topics *topics, struct oribi__subscriber *subscriber, uint64_t before,
+                         uint32_t max, bool *gone)
+{
+    struct oribi__subscription its;
+    struct oribi__delivery *delivery;
+    uint32_t seen = 0;
+    *gone = false;
+    while (!*gone && seen < max && (delivery = first_for(subscriber, before, &its))) {
+        uint32_t at = --delivery->undelivered;
+        oribi__topic_swap_places(its.topic, its.at, at);
+        (void)hand_over(topics, its.topic, subscriber, delivery->message);
+        *gone = find_place(its.topic, subscriber, at) == NOWHERE;
+        seen++;
+        end_all_that_are_over(topics, its.topic);
+    }
+    return seen;
+}
+
+/* May messages of other topics be pending for the subscriber? */
+static bool may_be_behind(const struct oribi__topics *topics, const struct oribi__topic *topic,
+                          const struct oribi__subscriber *subscriber)
+{
+    return subscriber->count > 1 && topics->pending_first &&
+           (topics->pending_first != topic || topics->pending_last != topic);
+}
+
+/* Delivers a message, and to each of those who get it what is pending for it before. Gives how many deliveries these
+ * were, `max` at most; *count: subscribers that have got the message. */
+static uint32_t run(struct oribi__topics *topics, struct oribi__topic *topic, struct oribi__delivery *delivery,
+                    uint32_t max, int64_t *count)
+{
+    uint32_t seen = 0;
+    while (delivery->undelivered && seen < max) {
+        struct oribi__subscriber *subscriber = topic->places[delivery->undelivered - 1];
+        bool gone;
+        uint32_t before = 0;
+        if (may_be_behind(topics, topic, subscriber))
+            before = catch_up(topics, subscriber, delivery->number, max - seen, &gone);
+        seen += before;
+        if (before)
+            continue; /* it may have gone, and the turn may be over */
+        delivery->undelivered--;
+        *count += hand_over(topics, topic, subscriber, delivery->message);
+        seen++;
+    }
+    return seen;
 }
 
 /* Delivers what is pending in the topic, to `max` subscribers at most, and gives how many they were. The topic may go
