@@ -91,8 +91,8 @@ static void test_a_flood_of_calls_ends_at_a_limit(void)
 
 /* --- positions --- */
 
-/* Topics have ended, so that a leader's next ones begin with greater offsets than a follower knows of. Who subscribes to
- * one before its first message, at either frontend, misses nothing when it comes back to either, and is told so;
+/* Topics have ended, so that a leader's next ones begin with greater offsets than a follower knows of. Who subscribes
+ * to one before its first message, at either frontend, misses nothing when it comes back to either, and is told so;
  * whether that message was published meanwhile, and has come there, or not. */
 static void test_the_first_subscriber_of_a_channel_gets_no_reset(void)
 {
