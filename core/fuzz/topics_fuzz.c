@@ -1,6 +1,6 @@
 /* Histories that a frontend takes over from the one before it, and deliveries in slices. First byte: which of both,
  * memory and the time; the rest is the text, and in another look a position; or steps of subscribers and messages
- * (step()), for which each subscriber gets each message once and in order.
+ * (step()), for which each subscriber gets each message once and in the order of all.
  *
  * Holds for every text: a text that is refused leaves nothing; one that is taken is told again, and this is taken by
  * another store, which tells as much; history_memory_max holds; whoever resumes gets offsets that follow each other; a
@@ -102,6 +102,12 @@ static void check_position(struct oribi_slice text)
 
 enum { PLAYERS = 6, STAGES = 3, STEPS_MAX = 2000 };
 
+/* The data of a message. */
+struct number {
+    uint32_t of_stage; /* of its topic, from 0 on */
+    uint32_t of_all;   /* from 1 on */
+};
+
 /* Has had the messages of each topic before `next`, while it is in. */
 struct player {
     struct oribi__subscriber subscriber;
@@ -109,12 +115,15 @@ struct player {
     bool in[STAGES];
     struct oribi__position last[STAGES];
     uint32_t last_count[STAGES]; /* messages of the topic up to `last` */
-    bool leaves;                 /* with its next message */
+    uint32_t of_all;             /* the last one that no resume has brought */
+    bool resumes;
+    bool leaves; /* with its next message */
 };
 
 static struct player players[PLAYERS];
 static uint32_t counts[STAGES]; /* messages of each topic; each has its number for data */
-static uint64_t led[STAGES];    /* the last offset that a leader has given */
+static uint32_t count_of_all;
+static uint64_t led[STAGES]; /* the last offset that a leader has given */
 static bool follows;
 static const struct oribi_slice stages[STAGES] = {ORIBI_SLICE("h:1"), ORIBI_SLICE("x"), ORIBI_SLICE("long:1")};
 
@@ -138,12 +147,15 @@ static void hear_next(struct oribi__subscriber *self, const struct oribi__topic 
 {
     struct player *player = (struct player *)self;
     int stage = stage_of(topic);
-    uint32_t number;
+    struct number number;
     expect(message->data_len == sizeof(number) && player->in[stage]);
     memcpy(&number, oribi__message_data(message).p, sizeof(number));
-    expect(number == player->next[stage]++);
+    expect(number.of_stage == player->next[stage]++);
+    expect(player->resumes || number.of_all > player->of_all);
+    if (!player->resumes)
+        player->of_all = number.of_all;
     player->last[stage] = (struct oribi__position){message->epoch, message->offset};
-    player->last_count[stage] = number + 1;
+    player->last_count[stage] = number.of_stage + 1;
     if (player->leaves)
         leave(played, player);
 }
@@ -175,7 +187,9 @@ static void come(struct oribi__topics *topics, struct player *player, int stage,
     bool asks = since.epoch || since.offset;
     player->in[stage] = true;
     player->next[stage] = asks ? next : counts[stage];
+    player->resumes = true;
     expect(oribi__subscribe(topics, &player->subscriber, stages[stage], since, &resumed) == 0);
+    player->resumes = false;
     expect(asks == (resumed != ORIBI__RESUME_NONE));
     expect(resumed != ORIBI__RESUME_WHOLE || !player->in[stage] || player->next[stage] >= counts[stage]);
     if (resumed == ORIBI__RESUME_RESET)
@@ -185,7 +199,7 @@ static void come(struct oribi__topics *topics, struct player *player, int stage,
 static void publish_next(struct oribi__topics *topics, int stage, int64_t now_ms)
 {
     struct oribi__position position = oribi__topic_position(topics, stages[stage]);
-    uint32_t number = counts[stage];
+    struct number number = {counts[stage], ++count_of_all};
     struct oribi__publication publication = {.topic = stages[stage],
                                              .data = oribi_slice((const char *)&number, sizeof(number)),
                                              .binary = true,
@@ -275,6 +289,7 @@ static void play(struct bytes *in, uint8_t choice)
     expect(topics);
     memset(players, 0, sizeof(players));
     memset(counts, 0, sizeof(counts));
+    count_of_all = 0;
     memset(led, 0, sizeof(led));
     follows = false;
     for (int i = 0; i < PLAYERS; i++)

@@ -18,7 +18,7 @@ module E2E
       frontend_files frontend_files_deaths
       acme frontend_lent frontend_local frontend_storage frontend_use tls chaos fleet fleet_kubernetes websocket
       websocket_h2 websocket_counts channels drivers events publish transports cut socket_clients socket_oddities
-      websocket_development chat
+      socket_floods websocket_development chat
     ],
     "other commands of oribi-psgi, packages, documents, frameworks, proxies with the client's address" => %w[
       boot_log cable check debugger deploy documents handlers hardening haproxy init launchers moving moving_perl nginx

@@ -30,7 +30,8 @@ static int keep(struct oribi__outbox *outbox, struct oribi_slice head, struct or
                 size_t apart)
 {
     size_t cost = sizeof(struct oribi__outbox_record) + head.n + body.n + apart;
-    if (outbox->count >= ORIBI__OUTBOX_RECORDS_MAX || cost > ORIBI__OUTBOX_BYTES_MAX - outbox->bytes)
+    size_t bytes_max = outbox->bytes_max ? outbox->bytes_max : ORIBI__OUTBOX_BYTES_MAX;
+    if ((!outbox->bytes_max && outbox->count >= ORIBI__OUTBOX_RECORDS_MAX) || cost > bytes_max - outbox->bytes)
         return ORIBI_ELIMIT;
     struct oribi__outbox_record *record = oribi_mem_try_alloc(1, sizeof(*record) + head.n + body.n);
     if (!record)

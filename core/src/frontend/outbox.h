@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 enum {
-    ORIBI__OUTBOX_BYTES_MAX = 4 * 1024 * 1024, /* of records, with what is apart */
+    ORIBI__OUTBOX_BYTES_MAX = 4 * 1024 * 1024, /* of records, with what is apart and what keeps them */
     ORIBI__OUTBOX_RECORDS_MAX = 4096,
 };
 
@@ -22,6 +22,7 @@ struct oribi__outbox {
     struct oribi__outbox_record *last;
     size_t bytes;
     uint32_t count;
+    size_t bytes_max; /* 0: ORIBI__OUTBOX_BYTES_MAX, and so many records; else any number of them */
 };
 
 /* Sends the record, or keeps it behind those that wait: head and body (copied), and a copy of `passed` (-1: none), of

@@ -24,6 +24,7 @@ enum {
     DELIVERIES_MAX = 64, /* a turn: about a millisecond */
     PENDING_MAX = 1024,  /* messages that later turns deliver */
     PENDING_BYTES_MAX = 4 * 1024 * 1024,
+    OWN_BYTES_MAX = ORIBI_SOCKET_ANSWER_BYTES_MAX, /* of publications of calls that wait for room in the inbox */
     JOINS_MAX = 16,
     SNAPSHOT_MS = 1000, /* for the histories of another frontend, at the begin */
     RETRY_MS = 5,       /* until a full socket is tried again */
@@ -52,6 +53,7 @@ struct oribi__publishing {
     struct oribi__feed *followers; /* fed by this one */
     struct oribi__feed *closed;
     struct oribi__outbox own; /* publications of this frontend's calls, on their way to the inbox */
+    bool own_wait;            /* some of a leader are there or in the inbox, and later ones go behind them */
     int64_t retry_ms;         /* INT64_MAX: nothing waits */
     int64_t rejoin_ms;
     bool greets; /* the predecessor's leader has died: the next one has to be told */
@@ -340,6 +342,8 @@ static void on_inbox(void *self, struct oribi_watch *watch)
         struct oribi_publication got;
         int passed;
         ssize_t n = oribi_inbox_receive(watch->fd, publishing->record, sizeof(publishing->record), &passed);
+        if (n == ORIBI_AGAIN)
+            publishing->own_wait = publishing->own.first != NULL;
         if (n == ORIBI_AGAIN || (n == 0 && passed < 0 && inbox_has_ended(publishing)))
             break;
         int code = n < 0 ? (int)n : take_publication(publishing, (size_t)n, passed, &got);
@@ -518,6 +522,15 @@ static void join(struct oribi__publishing *publishing, bool begins)
 
 /* --- publishing from this frontend --- */
 
+/* A leader takes publications of its calls at once while few messages are pending. Beyond that they wait in the inbox
+ * as those of others do, in one order with them: else a flood would have to be delivered in this turn. */
+static bool takes_at_once(const struct oribi__publishing *publishing)
+{
+    if (publishing->frontend->config->inbox_write_fd <= 0)
+        return true; /* there is no server: a test */
+    return publishing->leads && !publishing->own_wait && may_read(publishing);
+}
+
 int oribi__publish_from_call(struct oribi__frontend *frontend, const struct oribi__publication *publication)
 {
     struct oribi__publishing *publishing = frontend->publishing;
@@ -528,7 +541,7 @@ int oribi__publish_from_call(struct oribi__frontend *frontend, const struct orib
     int code = oribi_publication_check(&made);
     if (code < 0)
         return code == ORIBI_EBAD ? ORIBI_EINVAL : code;
-    if (publishing->leads)
+    if (takes_at_once(publishing))
         return lead(publishing, &made);
     char head[ORIBI_PUBLICATION_HEAD_CAP];
     bool apart = oribi_publication_goes_apart(&made);
@@ -539,6 +552,7 @@ int oribi__publish_from_call(struct oribi__frontend *frontend, const struct orib
                               oribi_slice(head, oribi_publication_head(&made, head)), oribi_publication_body(&made),
                               memory, apart ? made.data.n : 0);
     oribi_os_close(memory);
+    publishing->own_wait = true;
     if (publishing->own.first)
         retry_soon(publishing);
     return code == 0 || code == ORIBI_ENOMEM ? code : ORIBI_ELIMIT;
@@ -601,6 +615,7 @@ int oribi__publish_init(struct oribi__frontend *frontend)
     frontend->publishing = publishing;
     publishing->frontend = frontend;
     publishing->retry_ms = publishing->rejoin_ms = INT64_MAX;
+    publishing->own.bytes_max = OWN_BYTES_MAX;
     publishing->epoch = new_epoch(frontend);
     frontend->topics = create_topics(frontend->config->options, publishing->epoch);
     if (!frontend->topics)
@@ -693,6 +708,8 @@ void oribi__publish_turn(struct oribi__frontend *frontend)
         join(publishing, false);
     if (publishing->greets)
         greet(publishing, false);
+    if (publishing->own_wait && publishing->inbox.added)
+        on_inbox(frontend, &publishing->inbox); /* is it empty? */
     if (oribi__topics_due(frontend->topics) <= now_ms)
         oribi__topics_expire(frontend->topics, now_ms);
     count(publishing);

@@ -33,9 +33,10 @@ int64_t oribi__publish_due(const struct oribi__frontend *frontend);
 /* False: other frontends of this server still get their messages from this one. */
 bool oribi__publish_is_over(const struct oribi__frontend *frontend);
 
-/* Publishes what a call of this frontend's client has asked for. A leader delivers, or begins to; another one
- * sends it to its leader, from which it comes back. 0; ORIBI_ELIMIT: the leader is away or full, and as much as may
- * wait for it waits already, or the data are too long; ORIBI_EINVAL (also text that is not UTF-8), ORIBI_ENOMEM. */
+/* Publishes what a call of this frontend's client has asked for. A leader delivers, or begins to; another one, and a
+ * leader with many messages pending, sends it to the inbox, from which it comes back. 0; ORIBI_ELIMIT: the leader is
+ * away or full, and as much as may wait for it waits already, or the data are too long; ORIBI_EINVAL (also text that
+ * is not UTF-8), ORIBI_ENOMEM. */
 int oribi__publish_from_call(struct oribi__frontend *frontend, const struct oribi__publication *publication);
 
 #endif

@@ -157,6 +157,26 @@ static void end_rest(struct oribi__topics *topics, struct oribi__topic *topic)
     topics->totals.history_bytes -= resting_cost(topic);
 }
 
+static uint64_t *forgotten_of(struct oribi__topics *topics, uint32_t hash)
+{
+    return &topics->forgotten[hash & (ORIBI__TOPICS_FORGOTTEN - 1)];
+}
+
+void oribi__topics_set_forgotten(struct oribi__topics *topics, uint64_t offset)
+{
+    for (uint32_t i = 0; i < ORIBI__TOPICS_FORGOTTEN; i++)
+        topics->forgotten[i] = offset;
+}
+
+/* The topic ends: so do its messages for those who come back. */
+static void note_forgotten(struct oribi__topics *topics, const struct oribi__topic *topic)
+{
+    uint64_t *forgotten = forgotten_of(topics, topic->hash);
+    uint64_t offset = topic->epoch == topics->config.epoch ? topic->last : UINT64_MAX;
+    if (topic->published && offset > *forgotten)
+        *forgotten = offset;
+}
+
 /* NULL: out of memory. It rests, or has no history: what uses it ends that, or forgets it. */
 struct oribi__topic *oribi__topics_find_or_make(struct oribi__topics *topics, struct oribi_slice name)
 {
@@ -174,7 +194,8 @@ struct oribi__topic *oribi__topics_find_or_make(struct oribi__topics *topics, st
     topic->rule = oribi__topics_rule_of(topics, name);
     if (topic->rule) {
         topic->epoch = topics->config.epoch;
-        topic->last = topics->floor;
+        topic->last = topic->begin = topics->floor;
+        topic->empty = *forgotten_of(topics, hash);
         topic->rule->topic_count++;
         if (topics->due_ms == INT64_MAX)
             topics->due_ms = 0;
@@ -196,6 +217,7 @@ static void free_topic(struct oribi__topics *topics, struct oribi__topic *topic)
     topics->totals.topics--;
     if (topic->rule) {
         end_rest(topics, topic);
+        note_forgotten(topics, topic);
         topic->rule->topic_count--;
         if (topics->follows) /* the leader's is another one, and may be less */
             topics->floor = 0;
@@ -483,6 +505,8 @@ static enum oribi__resume resume(struct oribi__topics *topics, struct oribi__sub
     uint64_t oldest = topic->last - topic->ring_count; /* the position before the first message that is kept */
     if (since.epoch == 0 && since.offset == 0)
         return ORIBI__RESUME_NONE;
+    if (oldest == topic->begin && since.epoch == topic->epoch && since.offset >= topic->empty && since.offset < oldest)
+        since.offset = oldest;
     if (oribi__topics_is_ahead(topics, topic, subscriber, since)) {
         topics->totals.resumed++;
         return ORIBI__RESUME_WHOLE;
@@ -597,8 +621,12 @@ static bool take(struct oribi__topics *topics, struct oribi__topic *topic, struc
         oribi__topic_finish(topics, topic); /* before the positions of those ahead are void */
         oribi__topics_forget_ahead(topics, topic, NULL, UINT64_MAX);
     }
-    if (position.epoch != topic->epoch || position.offset != topic->last + 1)
+    if (position.epoch != topic->epoch || position.offset != topic->last + 1) {
+        bool first = position.epoch == topic->epoch && !topic->published; /* a leader begins where it wants to */
         oribi__topics_drop_all(topics, topic);
+        topic->begin = position.offset - 1;
+        topic->empty = first ? topic->empty : topic->begin;
+    }
     topic->epoch = position.epoch;
     topic->last = position.offset;
     topic->published = true;
@@ -652,13 +680,15 @@ void oribi__topics_restart(struct oribi__topics *topics, uint64_t epoch, bool fo
     topics->follows = follows;
     topics->floor = 0;
     oribi__topics_forget_ahead(topics, NULL, NULL, UINT64_MAX);
+    oribi__topics_set_forgotten(topics, follows ? UINT64_MAX : 0); /* a leader may have forgotten some */
     for (uint32_t i = 0; i < topics->bucket_count; i++)
         for (struct oribi__topic *topic = topics->buckets[i]; topic; topic = topic->chain) {
             if (!topic->rule)
                 continue;
             oribi__topics_drop_all(topics, topic);
             topic->epoch = epoch;
-            topic->last = 0;
+            topic->last = topic->begin = 0;
+            topic->empty = *forgotten_of(topics, topic->hash);
             topic->published = false;
             oribi__topics_look_after(topics, topic); /* it rests at most: the chain stays */
         }

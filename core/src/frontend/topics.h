@@ -9,8 +9,9 @@
  * gives offsets itself, another one takes those that its leader has given (publish.h).
  *
  * A turn delivers to so many subscribers at most. A message that has more is pending until later turns have delivered
- * it; topics with pending messages take turns. Each subscriber gets the messages of a topic in their order, each once:
- * all that were published while it had subscribed, whether it came, went or resumed while others were pending. */
+ * it; topics with pending messages take turns. Each subscriber gets the messages of its topics in the order in which
+ * they were published here, each once: all that were published while it had subscribed, whether it came, went or
+ * resumed while others were pending. A resume has an order within its topic alone. */
 #ifndef ORIBI_FRONTEND_TOPICS_H
 #define ORIBI_FRONTEND_TOPICS_H
 
@@ -132,7 +133,8 @@ struct oribi_slice oribi__topic_name(const struct oribi__topic *topic); /* borro
 int oribi__subscribe(struct oribi__topics *topics, struct oribi__subscriber *subscriber, struct oribi_slice name,
                      struct oribi__position since, enum oribi__resume *resumed);
 
-/* Unsubscribes; first delivers what is pending for the subscriber. The delivery may have ended the subscriber. */
+/* Unsubscribes; first delivers what is pending for the subscriber there, and before it in other topics. The delivery
+ * may have ended the subscriber. */
 void oribi__unsubscribe(struct oribi__topics *topics, struct oribi__subscriber *subscriber, struct oribi_slice name);
 
 /* The subscriber ends: it gets nothing more. */

@@ -10,11 +10,19 @@ enum {
     AHEAD_MESSAGES_MAX = 64 * 1024, /* more than a feed holds */
 };
 
+/* A topic here of which none has come yet may begin with any offset, unless messages of it are forgotten. */
+static bool may_be_ahead(const struct oribi__topics *topics, const struct oribi__topic *topic,
+                         struct oribi__position since)
+{
+    if (!topics->follows || !topic->rule || since.epoch != topic->epoch || since.offset <= topic->last)
+        return false;
+    return topic->published ? since.offset - topic->last <= AHEAD_MESSAGES_MAX : since.offset >= topic->empty;
+}
+
 bool oribi__topics_is_ahead(struct oribi__topics *topics, const struct oribi__topic *topic,
                             const struct oribi__subscriber *subscriber, struct oribi__position since)
 {
-    if (!topics->follows || !topic->rule || !topic->published || since.epoch != topic->epoch ||
-        since.offset <= topic->last || since.offset - topic->last > AHEAD_MESSAGES_MAX)
+    if (!may_be_ahead(topics, topic, since))
         return false;
     if (topics->ahead_count == topics->ahead_cap) {
         uint32_t cap = topics->ahead_cap ? topics->ahead_cap * 2 : AHEAD_MIN;

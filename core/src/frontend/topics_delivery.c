@@ -1,5 +1,5 @@
-/* Deliveries of topics, in slices. Reading order: oribi__topics_deliver, oribi__topics_turn, serve, run;
- * oribi__topic_move_up, oribi__topic_hurry.
+/* Deliveries of topics, in slices. Reading order: oribi__topics_deliver, oribi__topics_turn, serve, run, catch_up;
+ * oribi__topic_move_up.
  *
  *   places   0 ············ 3 ···················· 7 ·········· 9
  *   first    to get it      │ have got it          │ came later
@@ -7,7 +7,11 @@
  *
  * Places before `undelivered` are to get a message, from the last on. A subscriber who comes takes a place behind all;
  * one who goes leaves it to another to whom as much is to be delivered. So who is to get a message is to get each later
- * one, and each `undelivered` is at most that of the next message. */
+ * one, and each `undelivered` is at most that of the next message.
+ *
+ * Topics take turns, and a subscriber of several gets all messages in the order of their numbers: before a message is
+ * delivered to it, it gets those before that one which are pending for it in other topics. Each of them counts in the
+ * turn as any delivery does, so that a turn is no longer for them; the message itself may wait for the next one. */
 #include "frontend/topics_private.h"
 
 #include "oribi/base/error.h"
@@ -85,14 +89,26 @@ static bool hand_over(struct oribi__topics *topics, struct oribi__topic *topic, 
     return true;
 }
 
-/* Gives how many places it has looked at, `max` at most; *count: those that have got the message. */
-static uint32_t run(struct oribi__topics *topics, struct oribi__topic *topic, struct oribi__delivery *delivery,
-                    uint32_t max, int64_t *count)
+/* The first message that is pending for the subscriber, of those before the number; *its: where. NULL: none is. */
+static struct oribi__delivery *first_for(const struct oribi__subscriber *subscriber, uint64_t before,
+                                         struct oribi__subscription *its)
 {
-    uint32_t seen = 0;
-    for (; delivery->undelivered && seen < max; seen++)
-        *count += hand_over(topics, topic, topic->places[--delivery->undelivered], delivery->message);
-    return seen;
+    struct oribi__delivery *first = NULL;
+    for (uint32_t i = 0; i < subscriber->count; i++) {
+        struct oribi__subscription is = oribi__subscriber_at(subscriber, i);
+        struct oribi__delivery *delivery = is.topic->deliveries;
+        if (!delivery || is.at >= delivery->undelivered)
+            continue; /* it has had all, or came later */
+        do
+            delivery = delivery->next;
+        while (is.at >= delivery->undelivered);
+        if (delivery->number >= before)
+            continue;
+        before = delivery->number;
+        first = delivery;
+        *its = is;
+    }
+    return first;
 }
 
 /* All who were to get the message have it. */
@@ -129,12 +145,13 @@ static void unlink_topic(struct oribi__topics *topics, struct oribi__topic *topi
 
 /* For the first `undelivered` places. The topic is not resting. */
 static int make_pending(struct oribi__topics *topics, struct oribi__topic *topic, struct oribi__message *message,
-                        uint32_t undelivered)
+                        uint64_t number, uint32_t undelivered)
 {
     struct oribi__delivery *delivery = oribi_mem_try_alloc(1, sizeof(*delivery));
     if (!delivery)
         return ORIBI_ENOMEM;
     delivery->message = oribi__message_keep(message);
+    delivery->number = number;
     delivery->undelivered = undelivered;
     if (!topic->deliveries) {
         link_last(topics, topic);
@@ -163,6 +180,64 @@ static bool end_first(struct oribi__topics *topics, struct oribi__topic *topic)
     oribi__topics_look_after(topics, topic);
     oribi__topics_trim(topics);
     return false;
+}
+
+static void end_all_that_are_over(struct oribi__topics *topics, struct oribi__topic *topic)
+{
+    while (first_of(topic)->undelivered == 0 && end_first(topics, topic))
+        continue;
+}
+
+/* --- delivering in order --- */
+
+/* Delivers to one subscriber, in their order, the messages that are pending for it before the number, `max` at most.
+ * Gives how many they were; *gone: a delivery has ended the subscriber. */
+static uint32_t catch_up(struct oribi__topics *topics, struct oribi__subscriber *subscriber, uint64_t before,
+                         uint32_t max, bool *gone)
+{
+    struct oribi__subscription its;
+    struct oribi__delivery *delivery;
+    uint32_t seen = 0;
+    *gone = false;
+    while (!*gone && seen < max && (delivery = first_for(subscriber, before, &its))) {
+        uint32_t at = --delivery->undelivered;
+        oribi__topic_swap_places(its.topic, its.at, at);
+        (void)hand_over(topics, its.topic, subscriber, delivery->message);
+        *gone = find_place(its.topic, subscriber, at) == NOWHERE;
+        seen++;
+        end_all_that_are_over(topics, its.topic);
+    }
+    return seen;
+}
+
+/* May messages of other topics be pending for the subscriber? */
+static bool may_be_behind(const struct oribi__topics *topics, const struct oribi__topic *topic,
+                          const struct oribi__subscriber *subscriber)
+{
+    return subscriber->count > 1 && topics->pending_first &&
+           (topics->pending_first != topic || topics->pending_last != topic);
+}
+
+/* Delivers a message, and to each of those who get it what is pending for it before. Gives how many deliveries these
+ * were, `max` at most; *count: subscribers that have got the message. */
+static uint32_t run(struct oribi__topics *topics, struct oribi__topic *topic, struct oribi__delivery *delivery,
+                    uint32_t max, int64_t *count)
+{
+    uint32_t seen = 0;
+    while (delivery->undelivered && seen < max) {
+        struct oribi__subscriber *subscriber = topic->places[delivery->undelivered - 1];
+        bool gone;
+        uint32_t before = 0;
+        if (may_be_behind(topics, topic, subscriber))
+            before = catch_up(topics, subscriber, delivery->number, max - seen, &gone);
+        seen += before;
+        if (before)
+            continue; /* it may have gone, and the turn may be over */
+        delivery->undelivered--;
+        *count += hand_over(topics, topic, subscriber, delivery->message);
+        seen++;
+    }
+    return seen;
 }
 
 /* Delivers what is pending in the topic, to `max` subscribers at most, and gives how many they were. The topic may go
@@ -200,12 +275,22 @@ void oribi__topics_finish(struct oribi__topics *topics)
         finish_first(topics, topics->pending_first);
 }
 
+/* The topic of the oldest message that is pending. NULL: none is. */
+static struct oribi__topic *oldest_pending(const struct oribi__topics *topics)
+{
+    struct oribi__topic *oldest = topics->pending_first;
+    for (struct oribi__topic *topic = oldest; topic; topic = topic->next)
+        if (first_of(topic)->number < first_of(oldest)->number)
+            oldest = topic;
+    return oldest;
+}
+
 void oribi__topics_make_room(struct oribi__topics *topics, const struct oribi__message *message)
 {
     const struct oribi__topics_config *config = &topics->config;
     while (topics->pending_first && (topics->pending_count >= config->pending_max ||
                                      topics->pending_bytes + cost_of(message) > config->pending_bytes_max))
-        finish_first(topics, topics->pending_first);
+        finish_first(topics, oldest_pending(topics)); /* nobody has to catch up before it */
 }
 
 static bool delivers_at_once(const struct oribi__topics *topics)
@@ -217,22 +302,23 @@ int64_t oribi__topics_deliver(struct oribi__topics *topics, struct oribi__topic 
 {
     int64_t count = 0;
     uint32_t max = topics->left;
+    uint64_t number = topics->number++;
     if (topic->place_count == 0)
         return 0;
     message->pending = true;
     if (!delivers_at_once(topics)) {
-        if (make_pending(topics, topic, message, topic->place_count) == 0)
+        if (make_pending(topics, topic, message, number, topic->place_count) == 0)
             return topic->place_count;
         oribi__topic_finish(topics, topic); /* without memory nothing waits */
         max = UINT32_MAX;
     }
-    struct oribi__delivery now = {.message = message, .undelivered = topic->place_count};
+    struct oribi__delivery now = {.message = message, .number = number, .undelivered = topic->place_count};
     put_behind(topic, &now);
     uint32_t seen = run(topics, topic, &now, max, &count);
     if (topics->config.deliveries_max)
         topics->left -= seen < topics->left ? seen : topics->left;
     take_first(topic);
-    if (now.undelivered && make_pending(topics, topic, message, now.undelivered) == 0)
+    if (now.undelivered && make_pending(topics, topic, message, number, now.undelivered) == 0)
         return count + now.undelivered;
     put_behind(topic, &now);
     (void)run(topics, topic, &now, UINT32_MAX, &count);
@@ -268,28 +354,19 @@ bool oribi__topics_is_crowded(const struct oribi__topics *topics)
 
 bool oribi__topic_hurry(struct oribi__topics *topics, struct oribi__topic *topic, struct oribi__subscriber *subscriber)
 {
+    const struct oribi__delivery *last = topic->deliveries;
     uint32_t at = oribi__subscriber_at(subscriber, oribi__subscriber_index_of(subscriber, topic)).at;
-    struct oribi__delivery *delivery = topic->deliveries;
-    if (topics->delivering)
-        return true;
-    do {
-        delivery = delivery->next;
-        if (at >= delivery->undelivered)
-            continue; /* it has had the message, or came later */
-        oribi__topic_swap_places(topic, at, --delivery->undelivered);
-        (void)hand_over(topics, topic, subscriber, delivery->message);
-        at = find_place(topic, subscriber, delivery->undelivered);
-    } while (at != NOWHERE && delivery != topic->deliveries);
-    return at != NOWHERE;
+    bool gone = false;
+    if (last && at < last->undelivered && !topics->delivering)
+        (void)catch_up(topics, subscriber, last->number + 1, UINT32_MAX, &gone);
+    return !gone;
 }
 
 void oribi__topics_hurry(struct oribi__topics *topics, struct oribi__subscriber *subscriber)
 {
-    for (uint32_t i = 0; topics->pending_first && i < subscriber->count; i++) {
-        struct oribi__topic *topic = oribi__subscriber_at(subscriber, i).topic;
-        if (topic->deliveries && !oribi__topic_hurry(topics, topic, subscriber))
-            return;
-    }
+    bool gone;
+    if (topics->pending_first && !topics->delivering)
+        (void)catch_up(topics, subscriber, UINT64_MAX, UINT32_MAX, &gone);
 }
 
 /* --- messages that may be missing --- */

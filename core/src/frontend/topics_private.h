@@ -7,6 +7,8 @@
 
 #define ORIBI__TOPIC_OFFSET_MAX ((uint64_t)INT64_MAX)
 
+enum { ORIBI__TOPICS_FORGOTTEN = 256 }; /* a power of two */
+
 /* A topic in a subscriber: 12 bytes, since there may be many. */
 struct oribi__subscription {
     struct oribi__topic *topic;
@@ -17,6 +19,7 @@ struct oribi__subscription {
 struct oribi__delivery {
     struct oribi__delivery *next; /* the one behind; of the last one, the first */
     struct oribi__message *message;
+    uint64_t number;      /* of all messages, in the order in which they were published */
     uint32_t undelivered; /* places before this one are to get it; at most as many as of the next delivery */
 };
 
@@ -55,6 +58,10 @@ struct oribi__topic {
     uint32_t index; /* in a text that is exported */
     uint64_t epoch; /* 0: no history */
     uint64_t last;  /* offset of the last message, or that before the first one */
+    /* While the ring has all messages behind the offset `begin`, a position from `empty` on misses none before them:
+     * frontends may not agree on the offset that is before the first message */
+    uint64_t begin;
+    uint64_t empty;
     uint32_t hash;
     uint32_t mark; /* oribi_channel_mark() */
     uint16_t name_len;
@@ -67,10 +74,12 @@ struct oribi__topics {
     struct oribi__topics_config config;
     struct oribi__topics_rule *rules;
     struct oribi__topic **buckets;
-    uint32_t bucket_count;             /* 0 or a power of two */
-    uint32_t pins;                     /* no message goes for want of memory while a function reads a ring */
-    int64_t due_ms;                    /* oribi__topics_expire(): each topic with a history has a time in it */
-    uint64_t floor;                    /* the greatest offset of topics that have ended */
+    uint32_t bucket_count; /* 0 or a power of two */
+    uint32_t pins;         /* no message goes for want of memory while a function reads a ring */
+    int64_t due_ms;        /* oribi__topics_expire(): each topic with a history has a time in it */
+    uint64_t floor;        /* the greatest offset of topics that have ended */
+    /* By hashes of names: the greatest offset of a message that is forgotten with its topic; UINT64_MAX: not known */
+    uint64_t forgotten[ORIBI__TOPICS_FORGOTTEN];
     bool follows;                      /* a leader gives offsets */
     struct oribi__topics_ahead *ahead; /* few, and for a moment */
     uint32_t ahead_count;
@@ -79,6 +88,7 @@ struct oribi__topics {
     struct oribi__topic *pending_last;
     uint32_t pending_count; /* messages */
     size_t pending_bytes;   /* of these */
+    uint64_t number;        /* of the next message that is delivered */
     uint32_t left;          /* deliveries of this turn */
     uint32_t delivering;    /* functions that deliver now */
     struct oribi__topics_totals totals;
@@ -105,7 +115,8 @@ void oribi__topics_make_room(struct oribi__topics *topics, const struct oribi__m
  * are. */
 int64_t oribi__topics_deliver(struct oribi__topics *topics, struct oribi__topic *topic, struct oribi__message *message);
 
-/* Delivers all that is pending in the topic, which is pinned; for the subscriber alone: false, where it has ended. */
+/* Delivers all that is pending in the topic, which is pinned; for the subscriber alone: false, where it has ended. Each
+ * gets before it what is pending before in other topics. */
 void oribi__topic_finish(struct oribi__topics *topics, struct oribi__topic *topic);
 bool oribi__topic_hurry(struct oribi__topics *topics, struct oribi__topic *topic, struct oribi__subscriber *subscriber);
 
@@ -128,6 +139,9 @@ struct oribi__topic *oribi__topics_find_or_make(struct oribi__topics *topics, st
 
 /* Nobody may need the topic any more: it rests, or goes. */
 void oribi__topics_look_after(struct oribi__topics *topics, struct oribi__topic *topic);
+
+/* Messages that were forgotten before have this offset at most; UINT64_MAX: not known. */
+void oribi__topics_set_forgotten(struct oribi__topics *topics, uint64_t offset);
 
 /* Room for one message more; where there are as many as may be, the oldest one makes it. 0 or ORIBI_ENOMEM. */
 int oribi__topic_reserve_slot(struct oribi__topic *topic);

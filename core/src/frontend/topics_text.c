@@ -55,13 +55,13 @@ int oribi__position_read(struct oribi_slice text, struct oribi__position *positi
 
 /* --- for a successor ---
  *
- *   version 1 · topics u32 · each: name's length u16, name, epoch u64, last u64
+ *   version 2 · floor u64 · topics u32 · each: name's length u16, name, epoch u64, last u64
  *   messages u32 · each: topic u32, offset u64, at_ms u64, binary u8, event's length u8, data's length u32, event, data
  *
  * Messages of all topics are sorted by time. Those of one topic follow each other, and the last one has the offset
- * `last`. */
+ * `last`. Messages up to the floor may be forgotten with their topics. Version 1 has no floor. */
 
-enum { TEXT_VERSION = 1, TOPIC_BYTES_MIN = 2 + 1 + 8 + 8 };
+enum { TEXT_VERSION = 2, VERSION_WITHOUT_FLOOR = 1, TOPIC_BYTES_MIN = 2 + 1 + 8 + 8 };
 
 static int put_number(struct oribi_buf *out, size_t bytes, uint64_t number)
 {
@@ -123,6 +123,7 @@ int oribi__topics_export(const struct oribi__topics *topics, struct oribi_buf *o
     for (uint32_t i = 0; i < topics->config.rule_count; i++)
         topic_count += topics->rules[i].topic_count;
     int code = put_number(out, 1, TEXT_VERSION);
+    code = code < 0 ? code : put_number(out, 8, topics->floor);
     code = code < 0 ? code : put_number(out, 4, topic_count);
     topic_count = 0;
     for (uint32_t i = 0; i < topics->bucket_count; i++)
@@ -248,6 +249,16 @@ static int read_message(struct oribi__topics *topics, struct reader *reader, str
     return topics && imported->topic ? import_message(topics, imported, &is, event, data) : 0;
 }
 
+/* Takes the version and the floor, UINT64_MAX where it has none. */
+static uint64_t take_floor(struct reader *reader)
+{
+    uint64_t version = take_number(reader, 1);
+    if (version == VERSION_WITHOUT_FLOOR)
+        return UINT64_MAX;
+    reader->bad |= version != TEXT_VERSION;
+    return take_number(reader, 8);
+}
+
 /* Without `topics` it is a check alone. */
 static int read_all(struct oribi__topics *topics, struct oribi_slice text, struct imported *list, uint32_t count,
                     int64_t now_ms)
@@ -257,7 +268,10 @@ static int read_all(struct oribi__topics *topics, struct oribi_slice text, struc
     int code = 0;
     for (uint32_t i = 0; i < count; i++)
         list[i] = (struct imported){0};
-    reader.bad = take_number(&reader, 1) != TEXT_VERSION || take_number(&reader, 4) != count;
+    uint64_t floor = take_floor(&reader);
+    reader.bad |= take_number(&reader, 4) != count;
+    if (topics)
+        oribi__topics_set_forgotten(topics, floor);
     for (uint32_t i = 0; i < count && !reader.bad; i++)
         read_topic(topics, &reader, &list[i]);
     uint64_t messages = take_number(&reader, 4);
@@ -272,7 +286,7 @@ static int read_all(struct oribi__topics *topics, struct oribi_slice text, struc
 int oribi__topics_import(struct oribi__topics *topics, struct oribi_slice text, int64_t now_ms)
 {
     struct reader reader = {text, false};
-    (void)take_number(&reader, 1); /* read_all() looks at it */
+    (void)take_floor(&reader);
     uint64_t count = take_number(&reader, 4);
     if (reader.bad || count > text.n / TOPIC_BYTES_MIN)
         return ORIBI_EBAD;

@@ -315,7 +315,6 @@ static void test_who_unsubscribes_may_end_with_the_first(void)
     end();
 }
 
-/* The subscriber has others to follow: "b", of which nothing is pending, and "c". */
 static void test_one_subscriber_can_be_served_at_once(void)
 {
     begin();
@@ -324,7 +323,7 @@ static void test_one_subscriber_can_be_served_at_once(void)
     three_are_pending("a");
     publish("c", "1");
     oribi__topics_hurry(topics, &people[0].subscriber);
-    ok(heard(0, "c:1:0 a:1:0 a:2:0 a:3:0 "));
+    ok(heard(0, "a:1:0 a:2:0 a:3:0 c:1:0 "));
     oribi__topics_hurry(topics, &people[0].subscriber);
     ok(heard(0, ""));
     oribi__topics_hurry(topics, &people[11].subscriber);
@@ -470,15 +469,16 @@ static void test_another_epoch_of_a_leader_comes_behind_what_is_pending(void)
 
 /* --- fairness --- */
 
-/* A small topic does not wait for the end of a large one. */
+/* A small topic does not wait for the end of a large one, to which its subscribers have not subscribed. */
 static void test_topics_take_turns(void)
 {
     begin();
-    all_subscribe("large");
+    for (int i = 2; i < PEOPLE; i++)
+        subscribe(i, "large");
     subscribe(0, "small");
     subscribe(1, "small");
-    ok_eq(publish("large", "x"), PEOPLE);
-    ok_eq(publish("large", "y"), PEOPLE);
+    ok_eq(publish("large", "x"), PEOPLE - 2);
+    ok_eq(publish("large", "y"), PEOPLE - 2);
     ok_eq(publish("small", "z"), 2);
     ok_eq(turn(), 0);
     ok_eq(turn(), MAX);
@@ -488,6 +488,136 @@ static void test_topics_take_turns(void)
     turn_until_done();
     end();
 }
+
+/* --- order --- */
+
+/* Where one publishes to several topics, who has subscribed to them gets the messages in that order; what others are to
+ * get does not delay it. */
+static void test_messages_of_several_topics_come_in_their_order(void)
+{
+    begin();
+    all_subscribe("a");
+    for (int i = 0; i < 4; i++) {
+        subscribe(i, "b");
+        subscribe(i + 2, "c");
+    }
+    publish("a", "1");
+    publish("b", "2");
+    publish("c", "3");
+    publish("a", "4");
+    publish("b", "5");
+    for (int turns = 0; oribi__topics_is_pending(topics) && turns < 100; turns++)
+        ok(turn() <= MAX);
+    for (int i = 0; i < PEOPLE; i++)
+        ok(heard(i, i < 2   ? "a:1:0 b:2:0 a:4:0 b:5:0 "
+                    : i < 4 ? "a:1:0 b:2:0 c:3:0 a:4:0 b:5:0 "
+                    : i < 6 ? "a:1:0 c:3:0 a:4:0 "
+                            : "a:1:0 a:4:0 "));
+    ok_eq(topics->pending_bytes, 0);
+    end();
+}
+
+/* One has so much before it that several turns are needed; a turn is no longer for it, and others get theirs. */
+static void test_a_turn_is_no_longer_for_one_who_is_far_behind(void)
+{
+    begin();
+    all_subscribe("large");
+    subscribe(0, "small");
+    subscribe(0, "other");
+    for (int i = 0; i < 10; i++)
+        publish("large", (char[]){(char)('0' + i), 0});
+    publish("small", "x");
+    publish("other", "y");
+    ok_eq(turn(), 0);
+    static const char *const all = "large:0:0 large:1:0 large:2:0 large:3:0 large:4:0 large:5:0 large:6:0 large:7:0 "
+                                   "large:8:0 large:9:0 small:x:0 other:y:0 ";
+    for (int turns = 0; turns < 6; turns++) /* twelve messages, and two topics that bring them */
+        ok_eq(turn(), MAX);
+    ok(oribi__topics_is_pending(topics));
+    ok(heard(0, all));
+    end();
+}
+
+/* A delivery of another topic before it ends the subscriber, or others. */
+static void test_who_ends_before_the_message_gets_no_more(void)
+{
+    for (int ends = -1; ends < 4; ends++)
+        for (int who = 0; who < 4; who++) {
+            begin();
+            all_subscribe("a");
+            for (int i = 0; i < 4; i++)
+                subscribe(i, "b");
+            publish("a", "1");
+            publish("b", "2");
+            people[who].ends = ends;
+            people[who].leaves = ends < 0;
+            turn_until_done();
+            for (int i = 0; i < PEOPLE; i++)
+                if (i == who && (ends == who || ends < 0))
+                    ok(heard(i, "a:1:0 "));
+                else if (i != ends)
+                    ok(heard(i, i < 4 ? "a:1:0 b:2:0 " : "a:1:0 "));
+            end();
+        }
+}
+
+static void test_who_unsubscribes_has_had_all_before_in_other_topics(void)
+{
+    begin();
+    all_subscribe("a");
+    subscribe(0, "b");
+    publish("a", "1");
+    publish("b", "2");
+    publish("a", "3");
+    oribi__unsubscribe(topics, &people[0].subscriber, text_of("b"));
+    ok(heard(0, "a:1:0 b:2:0 "));
+    turn_until_done();
+    ok(heard(0, "a:3:0 "));
+    end();
+}
+
+/* The oldest of all makes room, so that nobody has to get more than it before. */
+static void test_the_oldest_of_all_topics_makes_room(void)
+{
+    begin_with(3, 1 << 20);
+    all_subscribe("a");
+    all_subscribe("b");
+    all_subscribe("c");
+    publish("a", "1");
+    publish("b", "2");
+    publish("c", "3");
+    ok_eq(turn(), 0);
+    ok_eq(turn(), MAX); /* "a" and "b" have had their turns */
+    uint32_t left = first_of(topics->pending_first->next)->undelivered;
+    heard_count = 0;
+    publish("a", "4");
+    ok_eq(heard_count, left);
+    turn_until_done();
+    ok(all_heard("a:1:0 b:2:0 c:3:0 a:4:0 "));
+    end();
+}
+
+static void test_without_memory_the_order_is_kept(void)
+{
+    for (uint32_t at = 1; at < 30; at++) {
+        begin();
+        all_subscribe("a");
+        all_subscribe("b");
+        publish("a", "1");
+        asked = 0;
+        fail_at = at;
+        bool taken = publish("b", "2") == PEOPLE;
+        fail_at = 0;
+        publish("a", "3");
+        turn_until_done();
+        ok(all_heard(taken ? "a:1:0 b:2:0 a:3:0 " : "a:1:0 a:3:0 "));
+        end();
+        if (asked < at)
+            break;
+    }
+}
+
+/* --- several topics --- */
 
 static void test_topics_share_a_turn(void)
 {
@@ -654,6 +784,12 @@ int main(void)
     test_who_is_ahead_gets_what_is_behind();
     test_another_epoch_of_a_leader_comes_behind_what_is_pending();
     test_topics_take_turns();
+    test_messages_of_several_topics_come_in_their_order();
+    test_a_turn_is_no_longer_for_one_who_is_far_behind();
+    test_who_ends_before_the_message_gets_no_more();
+    test_who_unsubscribes_has_had_all_before_in_other_topics();
+    test_the_oldest_of_all_topics_makes_room();
+    test_without_memory_the_order_is_kept();
     test_topics_share_a_turn();
     test_so_many_messages_are_pending_at_most();
     test_so_many_bytes_are_pending_at_most();

@@ -10,6 +10,8 @@ enum { PEOPLE = 8, MODEL_TOPICS = 6, LOG_MAX = 3000 };
 
 struct person {
     struct oribi__subscriber subscriber;
+    uint32_t last; /* number of all messages; of the last one that no resume has brought */
+    bool resumes;
 };
 
 static struct person people[PEOPLE];
@@ -58,7 +60,8 @@ static void leave_all(int who)
         models[i].in[who] = false;
 }
 
-/* Messages come one after the other, none is missing. */
+/* Messages of a topic come one after the other, none is missing; those of all topics in the order in which they were
+ * published. */
 static void hear_by_model(struct oribi__subscriber *self, const struct oribi__topic *topic,
                           struct oribi__message *message)
 {
@@ -70,12 +73,17 @@ static void hear_by_model(struct oribi__subscriber *self, const struct oribi__to
     if (!model->in[who] || i >= model->count || model->data[i] != number || model->at[i].offset != message->offset ||
         model->at[i].epoch != message->epoch)
         broken++;
+    if (!people[who].resumes) {
+        broken += number <= people[who].last;
+        people[who].last = number;
+    }
     model->saved[who] = (struct oribi__position){message->epoch, message->offset};
     if (enders & 1u << who)
         leave_all(who);
 }
 
 static uint32_t pendings;
+static uint32_t published;
 
 /* Nothing is pending: everybody has everything. */
 static void expect_all_heard(void)
@@ -112,7 +120,7 @@ static void model_publish(struct model *model, int64_t now_ms)
     if (model->count == LOG_MAX)
         return;
     struct oribi__position position;
-    uint32_t number = model->data[model->count] = random_below(UINT32_MAX);
+    uint32_t number = model->data[model->count] = ++published;
     struct oribi__publication publication = {.topic = text_of(model->name),
                                              .data = oribi_slice((char *)&number, sizeof(number)),
                                              .binary = true,
@@ -159,8 +167,10 @@ static void model_subscribe(struct model *model, int who)
     model->in[who] = true;
     model->heard_count[who] = asked ? index : model->count;
     uint32_t missed = model->count - model->heard_count[who];
+    people[who].resumes = true;
     if (oribi__subscribe(topics, &people[who].subscriber, text_of(model->name), since, &resumed) != 0)
         broken++;
+    people[who].resumes = false;
     if (resumed == ORIBI__RESUME_RESET) {
         if (model->heard_count[who] != index)
             broken++;
@@ -212,7 +222,7 @@ static void run_model(uint32_t seed, size_t memory_max)
         memcpy(models[i].name, names[i], strlen(names[i]));
     topics = oribi__topics_create(&config);
     for (int i = 0; i < PEOPLE; i++)
-        people[i].subscriber = (struct oribi__subscriber){.ops = &hearing_by_model};
+        people[i] = (struct person){.subscriber = {.ops = &hearing_by_model}};
     for (int step = 0; step < 4000; step++) {
         struct model *model = &models[random_below(MODEL_TOPICS)];
         int who = (int)random_below(PEOPLE);

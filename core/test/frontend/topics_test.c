@@ -408,10 +408,20 @@ static void test_a_topic_that_begins_again_has_greater_offsets(void)
     for (int64_t now = 2000; oribi__topics_due(topics) < INT64_MAX; now += 1000)
         oribi__topics_expire(topics, now);
     ok_eq(totals().topics, 0);
-    ok(resumes("h:small", 7, 1, ORIBI__RESUME_RESET, "")); /* perhaps it has missed something */
+    ok(resumes("h:small", 7, 0, ORIBI__RESUME_RESET, "")); /* its message is forgotten */
+    ok(resumes("h:small", 7, 1, ORIBI__RESUME_WHOLE, "")); /* none was published since */
     publish("h:small", "y");
     ok_eq(oribi__topic_position(topics, ORIBI_SLICE("h:small")).offset, 6);
-    ok(resumes("h:small", 7, 1, ORIBI__RESUME_RESET, ""));
+    ok(resumes("h:small", 7, 0, ORIBI__RESUME_RESET, ""));
+    ok(resumes("h:small", 7, 1, ORIBI__RESUME_WHOLE, "h:small::y:6 "));
+    for (int i = 0; i < 5; i++)
+        publish("h:small", "z");
+    ok(resumes("h:small", 7, 1, ORIBI__RESUME_RESET, "")); /* "y" has made room */
+    for (int64_t now = 9000; oribi__topics_due(topics) < INT64_MAX; now += 1000)
+        oribi__topics_expire(topics, now);
+    ok_eq(totals().topics, 0);
+    ok(resumes("h:small", 7, 6, ORIBI__RESUME_RESET, ""));
+    ok(resumes("h:small", 7, 11, ORIBI__RESUME_WHOLE, ""));
     end();
 }
 
