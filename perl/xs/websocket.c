@@ -173,11 +173,9 @@ static bool call_back(pTHX_ struct psgi_worker *w, SV *sub, I32 flags)
     return !SvTRUE(ERRSV);
 }
 
-/* The handler may assign to its arguments, `object` among them: what that refers to is held beside it. */
 static bool call_message(pTHX_ struct psgi_worker *w, CV *method, struct oribi_slice handler, SV *object, SV *message,
                          bool binary)
 {
-    HV *hash = (HV *)sv_2mortal(SvREFCNT_inc_simple_NN(SvRV(object)));
     dSP;
     PUSHMARK(SP);
     EXTEND(SP, 4);
@@ -189,11 +187,11 @@ static bool call_message(pTHX_ struct psgi_worker *w, CV *method, struct oribi_s
     errno = 0; /* as for any call */
     if (!call_back(aTHX_ w, (SV *)method, G_VOID | G_DISCARD))
         return false;
-    if (!hv_exists(hash, "state", 5))
+    if (!hv_exists((HV *)SvRV(object), "state", 5))
         return true;
     SPAGAIN;
     PUSHMARK(SP);
-    mXPUSHs(newRV_inc((SV *)hash));
+    XPUSHs(object);
     PUTBACK;
     return call_back(aTHX_ w, (SV *)get_cv("Oribi::WebSocket::_keep_state", 0), G_VOID | G_DISCARD);
 }
