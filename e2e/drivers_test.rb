@@ -15,6 +15,6 @@ E2E.suite("drivers", transports: %i[tcp]) do
               end
     output, status = Open3.capture2e({ "E2E_DIR" => @dir }, *command, chdir: E2E::ROOT)
     assert_predicate status, :success?, output
-    assert_match(E2E::RUBY ? /^7 runs, \d+ assertions, 0 failures, 0 errors, 0 skips$/ : /^1\.\.\d+$/, output)
+    assert_match(E2E::RUBY ? /^8 runs, \d+ assertions, 0 failures, 0 errors, 0 skips$/ : /^1\.\.\d+$/, output)
   end
 end

@@ -89,6 +89,35 @@ class DriverTest < Minitest::Test
     end
   end
 
+  def test_tls
+    TCPServer.open("127.0.0.1", 0) do |server|
+      thread = Thread.new do
+        io = OpenSSL::SSL::SSLSocket.new(server.accept, tls_context).tap { |tls| tls.sync_close = true }.accept
+        head = io.gets("\r\n\r\n")
+        accept = Digest::SHA1.base64digest(head[/^Sec-WebSocket-Key: (\S+)/, 1] + Oribi::Test::WebSocket::GUID)
+        io.write("HTTP/1.1 101 x\r\nSec-WebSocket-Accept: #{accept}\r\n\r\n\x81\x02hi")
+        io.close
+        head
+      end
+      thread.report_on_exception = false
+      assert_equal "hi", Oribi::Test::WebSocket.new("wss://127.0.0.1:#{server.addr[1]}/a?b=c").receive
+      assert_match(%r{\AGET /a\?b=c HTTP/1.1\r\n}, thread.value)
+    ensure
+      server.close
+      thread.join rescue nil
+    end
+  end
+
+  def tls_context
+    key = OpenSSL::PKey::EC.generate("prime256v1")
+    certificate = OpenSSL::X509::Certificate.new
+    certificate.public_key = key
+    certificate.not_before = Time.now - 60
+    certificate.not_after = Time.now + 3600
+    certificate.sign(key, "SHA256")
+    OpenSSL::SSL::SSLContext.new.tap { |context| context.add_certificate(certificate, key) }
+  end
+
   def test_a_server_that_does_not_start
     Dir.mktmpdir do |dir|
       File.write("#{dir}/config.ru", "raise 'never'")

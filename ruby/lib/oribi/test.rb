@@ -8,6 +8,7 @@ require "securerandom"
 require "socket"
 require "tmpdir"
 require "uri"
+require "uri/wss" # which "uri" of Ruby 3.1 leaves out
 
 module Oribi
   # For tests of applications: a server for a rackup file, and a client of WebSockets. Loaded by
