@@ -71,7 +71,8 @@ class BenchFrontendTest < Minitest::Test
 
   def measured
     hop = { "oribi" => 10.0, "oribi-frontend" => 20.0, "oribi-tls" => 15.0 }.map do |server, value|
-      { workload: server == "oribi-tls" ? "frontend-tls" : "frontend-hop", server: server, metric: "cpu_us_per_request", values: [value] * 5, median: value, unit: "µs", errors: 0 }
+      workload = server == "oribi-tls" ? "frontend-tls" : "frontend-hop"
+      { workload: workload, server: server, metric: "cpu_us_per_request", values: [value] * 5, median: value, unit: "µs", errors: 0 }
     end
     [*hop, { workload: "frontend-idle", server: "oribi-tls", metric: "idle_kb_per_connection", variant: "HTTP/1.1", values: [16.0], median: 16.0, unit: "KB",
              errors: 0 }]
