@@ -86,7 +86,7 @@ bool psgi_failure_answer(pTHX_ struct psgi_worker *w, SV *error, SV *env, int st
     SP -= count == 2 ? 0 : count;
     PUTBACK;
     psgi_leave_child(aTHX_ w);
-    if (!page || SvTRUE(ERRSV)) {
+    if (!page || psgi_exception_pending(aTHX)) {
         psgi_log_failure(aTHX_ w, ORIBI_LOG_ERROR, "the page of this error cannot be made");
         CLEAR_ERRSV();
         return false;

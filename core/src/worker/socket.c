@@ -132,14 +132,20 @@ int oribi_socket_accept(struct oribi_req *req, const struct oribi_socket_record 
         return refuse(error, "the request asks for no WebSocket");
     if (record->protocol.n && !oribi_websocket_protocol_is_offered(oribi_socket_protocols(req->head), record->protocol))
         return refuse(error, "the client has not offered this protocol");
+    if (!oribi_websocket_is_text(record->state.p, record->state.n) ||
+        !oribi_websocket_is_text(record->kept.p, record->kept.n))
+        return refuse(error, "the state, or a value that keep names, is not UTF-8");
     struct oribi__socket_call *call = call_of(exchange);
     if (!call)
         return ORIBI_ENOMEM;
     accepted.event = ORIBI_SOCKET_ACCEPTED;
     accepted.id = oribi_slice(NULL, 0);
+    size_t before = call->out.len;
     call->out.len = 0;
-    int code = oribi_socket_record_write(&call->out, &accepted);
-    call->accepted = code == 0;
+    int code = oribi_socket_record_write(&call->out, &accepted); /* all of it, or nothing */
+    if (code < 0)
+        call->out.len = before; /* what the application has accepted before holds */
+    call->accepted = call->accepted || code == 0;
     if (code == ORIBI_ELIMIT)
         return refuse(error,
                       record->handler.n > ORIBI_SOCKET_HANDLER_BYTES_MAX ? "the handler's name is longer than 255 bytes"
@@ -278,6 +284,8 @@ int oribi_socket_act(struct oribi_req *req, const struct oribi_socket_action *ac
         return refuse(error, "no call of a WebSocket");
     if (action->type == ORIBI_SOCKET_SEND_TEXT && !oribi_websocket_is_text(action->data.p, action->data.n))
         return refuse(error, "a text message that is not UTF-8");
+    if (action->type == ORIBI_SOCKET_SET_STATE && !oribi_websocket_is_text(action->data.p, action->data.n))
+        return refuse(error, "the state is not UTF-8");
     if (action->type == ORIBI_SOCKET_DO_CLOSE && !oribi_websocket_is_text(action->data.p, action->data.n))
         return refuse(error, "the reason of a close is not UTF-8");
     if (action->type == ORIBI_SOCKET_SUBSCRIBE || action->type == ORIBI_SOCKET_UNSUBSCRIBE ||

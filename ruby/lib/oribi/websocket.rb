@@ -136,7 +136,7 @@ module Oribi
     #
     # @param code [Integer] 1000 to 1003, 1007 to 1014, 3000 to 4999
     # @param reason [String] at most 123 bytes of UTF-8
-    def close(code = 1000, reason = "") = act("c", Integer(code), String(reason))
+    def close(code = 1000, reason = "") = act("c", Integer(code), WebSocket.utf8(reason))
 
     # What the socket remembers from call to call: a Hash that JSON can hold, 4 KiB as JSON. Change it, or assign
     # another.
