@@ -79,6 +79,7 @@ E2E.suite("socket_oddities", transports: %i[tcp]) do
     end
     assert_equal "more", one.ask("ask more")
     assert_equal "more", socket("/too-large").ask("ask more")
+    assert_equal ["more", nil, nil], socket("/lengths").then { |two| two.fields.values_at("x-more", "content-length", "transfer-encoding") }
     return pass unless E2E::RUBY
 
     assert_equal "more", socket("/thread").ask("ask more")

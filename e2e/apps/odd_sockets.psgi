@@ -92,6 +92,7 @@ my %answers = (
         eval { $ws->accept('Odd', state => { x => 'x' x 4096 }) };
         $answer;
     },
+    '/lengths'     => sub { $_[0]->accept('Odd', headers => ['Content-Length' => 5, 'Transfer-Encoding' => 'chunked', 'X-More' => 'more']) },
     '/and-raises'  => sub { my ($ws) = @_; $ws->accept('Odd'); die "after accept\n" },
     '/and-refuses' => sub { my ($ws) = @_; $ws->accept('Odd'); [403, [], ["refused\n"]] },
     '/nothing'     => sub { my ($ws) = @_; $ws->accept('Odd'); undef },

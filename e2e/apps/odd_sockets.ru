@@ -91,6 +91,7 @@ run(lambda do |env|
     ws.accept(Odd, channels: ["c"])
   when "/thread" then Thread.new { ws.accept(Odd, channels: ["c"]) }.value
   when "/too-large" then ws.accept(Odd).tap { (ws.accept(Odd, state: { "x" => "x" * 4096 }) rescue next) }
+  when "/lengths" then ws.accept(Odd, headers: { "content-length" => "5", "transfer-encoding" => "chunked", "x-more" => "more" })
   when "/and-raises" then ws.accept(Odd).then { raise "after accept" }
   when "/and-refuses" then ws.accept(Odd).then { [403, {}, ["refused\n"]] }
   when "/nothing" then ws.accept(Odd) && nil

@@ -156,6 +156,14 @@ int oribi_socket_accept(struct oribi_req *req, const struct oribi_socket_record 
     return code;
 }
 
+/* Fields of the application's that would measure the record. */
+static bool is_of_body(const struct oribi_header *header)
+{
+    struct oribi_slice name = {header->name, header->name_len};
+    return oribi_slice_equal_fold(name, ORIBI_SLICE("content-length")) ||
+           oribi_slice_equal_fold(name, ORIBI_SLICE("transfer-encoding"));
+}
+
 /* The frontend answers its client with 101 and so is this request logged and counted. */
 int oribi__socket_reply_accept(struct oribi__exchange *exchange, const struct oribi_header *headers,
                                uint32_t header_count)
@@ -171,15 +179,17 @@ int oribi__socket_reply_accept(struct oribi__exchange *exchange, const struct or
         oribi_reply_error(&exchange->req, status);
         return 0;
     }
-    if (header_count)
-        memcpy(all, headers, header_count * sizeof(*all));
-    all[header_count++] = (struct oribi_header){ORIBI__SOCKET_FIELD, "1", sizeof(ORIBI__SOCKET_FIELD) - 1, 1};
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < header_count; i++)
+        if (!is_of_body(&headers[i]))
+            all[count++] = headers[i];
+    all[count++] = (struct oribi_header){ORIBI__SOCKET_FIELD, "1", sizeof(ORIBI__SOCKET_FIELD) - 1, 1};
     (void)oribi_socket_record_read(oribi_slice(record->p, record->len), &accepted); /* our own */
     if (accepted.protocol.n)
-        all[header_count++] =
+        all[count++] =
             (struct oribi_header){"sec-websocket-protocol", accepted.protocol.p, 22, (uint32_t)accepted.protocol.n};
     struct iovec body = {record->p, record->len};
-    int result = oribi__reply_accept(exchange, all, header_count, &body);
+    int result = oribi__reply_accept(exchange, all, count, &body);
     oribi_mem_free(all);
     return result;
 }
