@@ -13,6 +13,7 @@ my %COMMANDS = (
     false             => sub { 0 },
     throw             => sub { die { odd => 1 } },
     'raise-empty'     => sub { die '' },
+    'raise-nul'       => sub { die "a\0b\n" },
     'throw-false'     => sub { die Odd::Failure->new(0) },
     'throw-odd'       => sub { die Odd::Failure->new(sub { die 'no truth in it' }) },
     'exit!'           => sub { POSIX::_exit(0) },

@@ -27,6 +27,7 @@ module Odd
     when "false" then false
     when "throw" then throw :nowhere
     when "raise-empty" then raise ""
+    when "raise-nul" then raise "a\0b"
     when "throw-false", "throw-odd" then raise Failure
     when "inf" then ws.state["inf"] = Float::INFINITY
     when "text" then ws.state["text"] = "\xed\xa0\x80"

@@ -68,15 +68,25 @@ sub _channel {
     return _bytes($channel);
 }
 
+sub _know {
+    my ($name, $how, @known) = @_;
+    my %unknown = %$how;
+    delete @unknown{@known};
+    Carp::croak("Oribi: $name knows no " . join ', ', sort keys %unknown) if %unknown;
+    return;
+}
+
 # Called by send, in C, for what is not sent as it is.
 sub _send_converted {
     my ($self, $data, %how) = @_;
+    _know('send', \%how, 'binary');
     _act($self, $how{binary} ? 'b' : 't', 0, _bytes($data, $how{binary}));
     return;
 }
 
 sub subscribe {
     my ($self, $channel, %how) = @_;
+    _know('subscribe', \%how, 'since');
     _act_on_channel($self, 'S', _channel($channel), undef, _bytes($how{since} // ''), 0);
     return;
 }
@@ -89,6 +99,7 @@ sub unsubscribe {
 
 sub publish {
     my ($self, $channel, $data, %how) = @_;
+    _know('publish', \%how, 'event', 'binary');
     _act_on_channel($self, 'P', _channel($channel), defined $how{event} ? _bytes($how{event}) : undef, _bytes($data, $how{binary}), $how{binary} ? 1 : 0);
     return;
 }
