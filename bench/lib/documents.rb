@@ -31,9 +31,15 @@ module Bench
                     [Targets::RUBY, "redis-client, hiredis"] => "Ruby: redis-client, hiredis" }.freeze
     FRONTEND_READ = "All processes are counted, a frontend or proxy too. \"!\": answers were wrong or missing. Empty: not measured."
     # What of the frontend's workloads stands in the document, and in words.
-    FRONTEND = { "frontend-hop" => "no TLS", "frontend-tls" => "TLS", "frontend-tls-100k" => "TLS, 100 KiB", "frontend-h2" => "HTTP/2",
+    FRONTEND = { "frontend-tls" => "TLS", "frontend-tls-100k" => "TLS, 100 KiB", "frontend-h2" => "HTTP/2",
                  "frontend-h2-wide" => "HTTP/2, 1 stream", "frontend-h2-100k" => "HTTP/2, 100 KiB",
                  "frontend-handshakes-full" => "full handshake", "frontend-handshakes-resumed" => "resumed" }.freeze
+    SOCKETS = [%w[sockets-echo cpu_us_per_message], %w[sockets-echo messages_per_second],
+               %w[sockets-fanout cpu_us_per_delivery], ["sockets-fanout", "latency_ms", "p99 of deliveries beside HTTP"],
+               ["sockets-fanout", "latency_ms", "p99 of HTTP"], ["sockets-fanout", "latency_ms", "p99 of HTTP beside deliveries"],
+               %w[sockets-idle memory_kb_per_socket]].freeze
+    SOCKET_HEADS = ["echo: CPU µs", "a second", "fan-out: CPU µs", "p99, ms", "HTTP's p99 alone, ms", "beside it",
+                    "idle: KB"].freeze
     EVEN = 1.05 # below this many times the best other server's requests a workload is told as slow
     BUSY_MIN = 0.6 # a server that uses less of its core than this waits for something
 
@@ -49,6 +55,7 @@ module Bench
       put(DOC, "report", report_lines("../bench/results"))
       put(DOC, "slower", slower)
       put(DOC, "frontend", frontend)
+      put(DOC, "sockets", sockets)
       put(REDIS, "redis", redis)
     end
 
@@ -155,16 +162,35 @@ module Bench
     # What a request, or a handshake, costs that comes by way of a frontend or of a proxy: a row for each server.
     def frontend
       servers = FRONTEND.keys.flat_map { |workload| @findings.of(workload).map { |row| row[:server] } }.uniq
+      rows = servers.map { |server| [@findings.name_of(server), *FRONTEND.keys.map { |workload| frontend_cell(workload, server) }] }
+      rows.reject! { |_, *cells| cells.all?(&:empty?) }
+      return [] if rows.empty?
+
+      ["CPU µs of a request, or of a handshake. #{machine(FRONTEND.keys.first)}. #{FRONTEND_READ}", "",
+       *table([["server", *FRONTEND.values], *rows]), "", "Without TLS: #{without_tls.join("; ")}."]
+    end
+
+    def without_tls
+      servers = @findings.of("frontend-hop").map { |row| row[:server] }.uniq
+      servers.map { |server| "#{@findings.name_of(server)}: #{figure(cpu_of("frontend-hop", server))}" }
+    end
+
+    def sockets
+      servers = SOCKETS.flat_map { |workload, *| @findings.of(workload).map { |row| row[:server] } }.uniq
       return [] if servers.empty?
 
-      rows = servers.map { |server| [@findings.name_of(server), *FRONTEND.keys.map { |workload| frontend_cell(workload, server) }] }
-      ["CPU µs of a request, or of a handshake. #{machine(FRONTEND.keys.first)}. #{FRONTEND_READ}", "",
-       *table([["server", *FRONTEND.values], *rows])]
+      rows = servers.map { |server| [@findings.name_of(server), *SOCKETS.map { |what| measured(*what, server) }] }
+      ["#{machine("sockets-echo")}. Empty: not measured.", "", *table([["server", *SOCKET_HEADS], *rows])]
+    end
+
+    def measured(workload, metric, variant = nil, server)
+      row = @findings.find(workload, server, metric, variant)
+      row.nil? || row[:values].empty? ? "" : figure(row)
     end
 
     # The way without TLS stands beside those with TLS in their workloads, and once in the document.
     def frontend_cell(workload, server)
-      row = workload != "frontend-hop" && server.end_with?("-frontend") ? nil : cpu_of(workload, server)
+      row = server.end_with?("-frontend") ? nil : cpu_of(workload, server)
       row ? figure(row) : ""
     end
 

@@ -55,8 +55,10 @@ class BenchFrontendTest < Minitest::Test
       found = Bench::Targets.check(findings).map { |row| row.values_at(:workload, :own, :other, :found, :wanted, :verdict) }
       assert_includes found, ["frontend-hop", "oribi-frontend", "oribi", 2.0, "≤ 2.4", "reached (+17 %)"]
       assert_includes found, ["frontend-idle", "oribi-tls", "", 16.0, "≤ 14.5", "missed (-10 %)"]
-      rows = Bench::Documents.new(findings).send(:frontend).grep(/\A\|/).drop(2).map { |line| line.split("|").map(&:strip)[1, 2] }
-      assert_equal [["oribi", "(10.0)"], ["oribi-frontend", "(20.0)"]], rows
+      lines = Bench::Documents.new(findings).send(:frontend)
+      rows = lines.grep(/\A\|/).drop(2).map { |line| line.split("|").map(&:strip)[1, 2] }
+      assert_equal [%w[oribi-tls 15.0]], rows
+      assert_equal "Without TLS: oribi: 10.0; oribi-frontend: 20.0.", lines.last
     end
   end
 
@@ -68,8 +70,9 @@ class BenchFrontendTest < Minitest::Test
   end
 
   def measured
-    hop = { "oribi" => 10.0, "oribi-frontend" => 20.0 }.map do |server, value|
-      { workload: "frontend-hop", server: server, metric: "cpu_us_per_request", values: [value] * 5, median: value, unit: "µs", errors: 0 }
+    hop = { "oribi" => 10.0, "oribi-frontend" => 20.0, "oribi-tls" => 15.0 }.map do |server, value|
+      workload = server == "oribi-tls" ? "frontend-tls" : "frontend-hop"
+      { workload: workload, server: server, metric: "cpu_us_per_request", values: [value] * 5, median: value, unit: "µs", errors: 0 }
     end
     [*hop, { workload: "frontend-idle", server: "oribi-tls", metric: "idle_kb_per_connection", variant: "HTTP/1.1", values: [16.0], median: 16.0, unit: "KB",
              errors: 0 }]

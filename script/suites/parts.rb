@@ -192,7 +192,8 @@ module Parts
   # The applications of the benchmark keep their rules, and its driver sees when one is broken.
   def bench
     bank = %w[rack psgi].map { |app| minitest("bench/isucon4/test/behaviour_test.rb", env: { "ISUCON4_APP" => app }) }
-    bank + %w[isucon4/test/client isucon4/test/driver test/run test/simulate test/redis test/crowd].map { |name| minitest("bench/#{name}_test.rb") }
+    rest = %w[isucon4/test/client isucon4/test/driver test/run test/simulate test/redis test/crowd test/frontend test/tail]
+    bank + rest.map { |name| minitest("bench/#{name}_test.rb") }
   end
 
   def lint = [["script/lint"], ["tools/conformance", "--names"]].map { |argv| Command.new(argv: argv, count: :exit_code) }
