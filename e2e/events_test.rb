@@ -78,6 +78,7 @@ E2E.suite("events", transports: %i[tcp]) do
     assert_equal [406, "no event stream is asked for\n"], client(fields: { "Accept" => "*/*" }).then { |other| [other.status, other.body] }
     assert_equal [403, "refused\n"], client("/forbidden").then { |other| [other.status, other.body] }
     assert_equal %w["7-9" nil], [client("/last", last_id: "7-9").body, client("/last").body]
+    assert client("/again?news").ok?
     assert client("/events?news", fields: { "Accept" => "text/html, text/event-stream;q=0.9" }).ok?
   end
 

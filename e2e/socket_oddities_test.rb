@@ -29,7 +29,7 @@ E2E.suite("socket_oddities", transports: %i[tcp]) do
   def test_handlers_that_end_their_call
     begin_server("--call-timeout", "500ms")
     other = socket("/other")
-    %w[throw raise-empty exit! hang].each do |word|
+    %w[throw raise-empty raise-nul throw-false throw-odd exit! hang].each do |word|
       one = socket
       one.say(word)
       assert_equal 1011, one.read_close.first, word
@@ -37,6 +37,8 @@ E2E.suite("socket_oddities", transports: %i[tcp]) do
       nil until other.message == "more" # it hears of the others' ends too
     end
     wait_until("the worker that has left") { @one.stderr.include?("the worker ended in the call") }
+    refute_match(/called exit/, @one.stderr)
+    assert_match(/the application died: (RuntimeError: )?a\\x00b$/, @one.stderr)
   end
 
   def test_handlers_that_fork
@@ -77,6 +79,8 @@ E2E.suite("socket_oddities", transports: %i[tcp]) do
       assert_equal status, socket(path).status, path
     end
     assert_equal "more", one.ask("ask more")
+    assert_equal "more", socket("/too-large").ask("ask more")
+    assert_equal ["more", nil, nil], socket("/lengths").then { |two| two.fields.values_at("x-more", "content-length", "transfer-encoding") }
     return pass unless E2E::RUBY
 
     assert_equal "more", socket("/thread").ask("ask more")
@@ -101,6 +105,37 @@ E2E.suite("socket_oddities", transports: %i[tcp]) do
     assert_equal "more", one.ask("ask more")
     one.say("deep 90")
     assert_equal "more", one.ask("ask more")
+  end
+
+  # The call that gives it fails, not each later one that reads it.
+  def test_states_that_no_json_can_hold
+    begin_server
+    %w[inf text].each do |word|
+      one = socket("/alone")
+      one.say(word)
+      one.say("ask more")
+      assert_equal [8, 1011], one.frame.then { |opcode, payload| [opcode, payload.unpack1("n")] }, word
+    end
+    assert_equal 500, socket("/infinite").status
+    assert_equal "3", socket("/keeps").ask("kept")
+  end
+
+  def test_a_reason_in_another_encoding
+    begin_server
+    one = socket
+    one.say("reason")
+    assert_equal [4000, "\u00fc".b], one.read_close
+  end
+
+  # In Perl its methods assign to what they were given.
+  def test_methods_that_assign
+    begin_server
+    listener = socket
+    one = socket("/assigns")
+    assert_equal "opened", one.ask("x")
+    one.close_with(1000)
+    assert_equal "assigned", listener.message
+    refute_match(/error: /, @one.stderr)
   end
 
   # In Ruby a position whose to_s gives no String; in Perl the handler assigns to what it was given.

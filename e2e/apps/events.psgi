@@ -14,6 +14,12 @@ my %answers = (
     },
     '/wrapped' => sub { my ($events, @names) = @_; sub { $_[0]->($events->stream(channels => \@names)) } },
     '/forged'  => sub { my ($events, $name) = @_; [200, ['Oribi-Events' => "- - $name"], []] },
+    '/again' => sub {
+        my ($events, @names) = @_;
+        my $answer = $events->stream(channels => \@names);
+        eval { $events->stream(channels => ["with\ncontrols"]) };
+        $answer;
+    },
     '/dies'    => sub { my ($events, @names) = @_; $events->stream(channels => \@names); die "said to die\n" },
 );
 

@@ -36,6 +36,7 @@ run(lambda do |env|
     status, headers, body = events.stream(channels: names)
     [status, headers.merge("content-encoding" => "gzip", "etag" => "x"), Wrapped.new(body)]
   when "/forged" then [200, { "oribi-events" => "- - #{names[0]}" }, []]
+  when "/again" then events.stream(channels: names).tap { (refused.call(env) rescue next) }
   when "/dies" then events.stream(channels: names).then { raise "said to die" }
   else events.stream(channels: names)
   end

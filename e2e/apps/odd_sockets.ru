@@ -4,6 +4,20 @@
 module Odd
   DIR = ENV.fetch("E2E_DIR")
 
+  # An exception that says of itself that it is none.
+  class Failure < StandardError
+    def nil? = true
+    def ! = true
+    def ==(_other) = raise("not to be compared")
+  end
+
+  # For a Perl handler that assigns to its arguments.
+  module Assigning
+    def self.on_open(ws) = ws.state["opened"] = "opened"
+    def self.on_message(ws, _data) = ws.send(ws.state["opened"])
+    def self.on_close(ws, _code, _reason) = ws.publish("c", "assigned")
+  end
+
   module_function
 
   def on_message(ws, data)
@@ -13,6 +27,12 @@ module Odd
     when "false" then false
     when "throw" then throw :nowhere
     when "raise-empty" then raise ""
+    when "raise-nul" then raise "a\0b"
+    when "throw-false", "throw-odd" then raise Failure
+    when "inf" then ws.state["inf"] = Float::INFINITY
+    when "text" then ws.state["text"] = "\xed\xa0\x80"
+    when "reason" then ws.close(4000, "\u00fc".encode("UTF-16LE"))
+    when "kept" then ws.send(ws.env["inf"].size.to_s)
     when "exit!" then exit!(0)
     when "fork" then Process.wait(fork { exit!(0) })
     when "fork-returns" then return_in_a_child(ws)
@@ -71,9 +91,14 @@ run(lambda do |env|
     ws.accept(Odd, channels: ["a"])
     ws.accept(Odd, channels: ["c"])
   when "/thread" then Thread.new { ws.accept(Odd, channels: ["c"]) }.value
+  when "/too-large" then ws.accept(Odd).tap { (ws.accept(Odd, state: { "x" => "x" * 4096 }) rescue next) }
+  when "/lengths" then ws.accept(Odd, headers: { "content-length" => "5", "transfer-encoding" => "chunked", "x-more" => "more" })
   when "/and-raises" then ws.accept(Odd).then { raise "after accept" }
   when "/and-refuses" then ws.accept(Odd).then { [403, {}, ["refused\n"]] }
   when "/nothing" then ws.accept(Odd) && nil
+  when "/assigns" then ws.accept(Odd::Assigning)
+  when "/infinite" then ws.accept(Odd, state: { "inf" => Float::INFINITY })
+  when "/keeps" then ws.accept(Odd, keep: (env["inf"] = "Inf") && ["inf"])
   when "/alone" then ws.accept(Odd)
   when "/forged" then [101, {}, []]
   else ws.accept(Odd, channels: ["c"])

@@ -29,6 +29,12 @@ like $@, qr/a wide character/, 'a binary message of characters';
 eval { $socket->send(undef) };
 like $@, qr/an undefined value/, 'nothing to send';
 
+for my $call ([send => 'x'], [subscribe => 'c'], [publish => 'c', 'x']) {
+    my ($name, @arguments) = @$call;
+    eval { $socket->$name(@arguments, othr => 1) };
+    like $@, qr/^Oribi: $name knows no othr at \Q$0\E/, "$name with an option that is none";
+}
+
 is `$^X @{[map { "-I$_" } @INC]} -e 'use Oribi::Test' 2>&1`, '', 'Oribi::Test loads without a warning';
 
 done_testing;

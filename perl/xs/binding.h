@@ -199,6 +199,12 @@ struct psgi_worker *psgi_worker_new(pTHX_ struct oribi_worker *core, const struc
 /* Frees w and destroys the core's worker. */
 void psgi_worker_free(pTHX_ struct psgi_worker *w);
 
+/* True: the last eval has died. Asks no object, whose code might die outside of an eval. */
+static inline bool psgi_exception_pending(pTHX)
+{
+    return SvROK(ERRSV) || (SvPOK(ERRSV) && SvCUR(ERRSV) > 0);
+}
+
 /* In a child that the application forked, after an eval: ends it as a script ends, by exit() or by what it died of.
  * Elsewhere it does nothing. */
 void psgi_leave_child(pTHX_ struct psgi_worker *w);

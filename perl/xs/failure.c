@@ -26,6 +26,18 @@ SV *psgi_text(pTHX_ SV *sv)
     return sv_2mortal(newSVpvf("an exception of class %s that cannot be printed", sv_reftype(SvRV(copy), 1)));
 }
 
+/* NUL, with which no text of C goes on, is shown as the log shows other bytes. */
+static void append_words(pTHX_ SV *head, const char *p, const char *end)
+{
+    const char *nul;
+    while ((nul = (const char *)memchr(p, '\0', (size_t)(end - p)))) {
+        sv_catpvn(head, p, (STRLEN)(nul - p));
+        sv_catpvs(head, "\\x00");
+        p = nul + 1;
+    }
+    sv_catpvn(head, p, (STRLEN)(end - p));
+}
+
 /* "GET /path: what: Class: text"; further lines follow as a block. An object whose text begins with its class names
  * itself. */
 void psgi_log_failure(pTHX_ const struct psgi_worker *w, enum oribi_log_level level, const char *what)
@@ -40,7 +52,7 @@ void psgi_log_failure(pTHX_ const struct psgi_worker *w, enum oribi_log_level le
     const char *newline = (const char *)memchr(p, '\n', n);
     const char *end = p + n;
     SV *head = sv_2mortal(newSVpvf("%s: %s: %s%s", psgi_line(w), what, named ? "" : class, named ? "" : ": "));
-    sv_catpvn(head, p, newline ? (STRLEN)(newline - p) : n);
+    append_words(aTHX_ head, p, newline ? newline : p + n);
     oribi_thread_log_about(oribi_thread(w->core, 0));
     if (newline)
         oribi_log_block(level, SvPV_nolen(head), newline + 1, (uint32_t)(end - newline - 1));
@@ -86,7 +98,7 @@ bool psgi_failure_answer(pTHX_ struct psgi_worker *w, SV *error, SV *env, int st
     SP -= count == 2 ? 0 : count;
     PUTBACK;
     psgi_leave_child(aTHX_ w);
-    if (!page || SvTRUE(ERRSV)) {
+    if (!page || psgi_exception_pending(aTHX)) {
         psgi_log_failure(aTHX_ w, ORIBI_LOG_ERROR, "the page of this error cannot be made");
         CLEAR_ERRSV();
         return false;

@@ -170,7 +170,7 @@ static bool call_back(pTHX_ struct psgi_worker *w, SV *sub, I32 flags)
 {
     call_sv(sub, flags | G_EVAL);
     psgi_leave_child(aTHX_ w);
-    return !SvTRUE(ERRSV);
+    return !psgi_exception_pending(aTHX);
 }
 
 static bool call_message(pTHX_ struct psgi_worker *w, CV *method, struct oribi_slice handler, SV *object, SV *message,

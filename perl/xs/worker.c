@@ -17,11 +17,6 @@
 
 enum { CLEANUP_MAX = 1024 }; /* handlers of one request: each may add another */
 
-static bool exception_pending(pTHX)
-{
-    return SvROK(ERRSV) || (SvPOK(ERRSV) && SvCUR(ERRSV) > 0);
-}
-
 const char *psgi_line(const struct psgi_worker *w)
 {
     return oribi_thread_line(oribi_thread(w->core, 0));
@@ -108,7 +103,7 @@ void psgi_leave_child(pTHX_ struct psgi_worker *w)
 {
     if (LIKELY(!oribi_worker_abandoned(w->core)))
         return;
-    bool died = exception_pending(aTHX);
+    bool died = psgi_exception_pending(aTHX);
     if (died)
         PerlIO_printf(PerlIO_stderr(), "%s", SvPV_nolen(psgi_text(aTHX_ ERRSV)));
     psgi_call_ended(w);
@@ -178,7 +173,7 @@ static void answer_with_perl(pTHX_ struct psgi_worker *w, SV *env, SV *res)
     PUTBACK;
     call_sv(w->answer, G_VOID | G_DISCARD | G_EVAL);
     psgi_leave_child(aTHX_ w);
-    if (exception_pending(aTHX))
+    if (psgi_exception_pending(aTHX))
         failed_with_exception(aTHX_ w, env);
     psgi_body_close(aTHX_ w);
 }
@@ -190,7 +185,7 @@ static void run_signal_handlers(pTHX_ struct psgi_worker *w)
     PUTBACK;
     call_sv(w->signals, G_VOID | G_DISCARD | G_EVAL);
     psgi_leave_child(aTHX_ w);
-    if (exception_pending(aTHX))
+    if (psgi_exception_pending(aTHX))
         psgi_log_failure(aTHX_ w, ORIBI_LOG_ERROR, "a signal handler died");
 }
 
@@ -209,7 +204,7 @@ static SV *ask(pTHX_ struct psgi_worker *w, const char *function, SV *about, con
     SV *answer = count == 1 ? POPs : NULL;
     PUTBACK;
     psgi_leave_child(aTHX_ w);
-    if (!exception_pending(aTHX))
+    if (!psgi_exception_pending(aTHX))
         return answer;
     psgi_log_failure(aTHX_ w, ORIBI_LOG_ERROR, failure);
     CLEAR_ERRSV();
@@ -247,7 +242,7 @@ static void run_cleanup_handlers(pTHX_ struct psgi_worker *w, SV *env, AV *handl
         PUTBACK;
         call_sv(handler, G_VOID | G_DISCARD | G_EVAL);
         psgi_leave_child(aTHX_ w);
-        if (exception_pending(aTHX))
+        if (psgi_exception_pending(aTHX))
             psgi_log_failure(aTHX_ w, ORIBI_LOG_ERROR, "a cleanup handler died");
     }
 }
@@ -337,7 +332,7 @@ static void call_app(pTHX_ struct psgi_worker *w, SV *env)
     SV *res = POPs;
     PUTBACK;
     psgi_leave_child(aTHX_ w);
-    if (UNLIKELY(exception_pending(aTHX))) {
+    if (UNLIKELY(psgi_exception_pending(aTHX))) {
         failed_with_exception(aTHX_ w, env);
         return;
     }

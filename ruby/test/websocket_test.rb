@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "support"
+require "tmpdir"
 
 # Oribi::WebSocket without a server: which handlers are taken, by name, and texts that JSON can hold. What needs a
 # frontend is in e2e/websocket_test.rb.
@@ -36,6 +37,17 @@ class WebSocketTest < BindingTest
     self.class.const_set(:Renamed, renamed)
     self.class.send(:remove_const, :Renamed)
     assert_match(/is not the constant of that name/, refusal(renamed))
+  end
+
+  # Else it would seem to be gone.
+  def test_a_handler_whose_file_fails
+    Dir.mktmpdir do |dir|
+      { Unknown: "NOWHERE", NoMethod: "nil.nowhere" }.each do |name, code|
+        File.write("#{dir}/#{name}.rb", "class WebSocketTest; #{code}; end")
+        self.class.autoload(name, "#{dir}/#{name}.rb")
+        assert_match(/NOWHERE|nowhere/, assert_raises(NameError) { Handlers.find("WebSocketTest::#{name}") }.message)
+      end
+    end
   end
 
   def test_values_of_an_environment_are_text

@@ -59,6 +59,18 @@ static const char *fault_of(struct oribi_slice name)
     return oribi_channel_name_is_valid(name) ? NULL : "the name of a channel is not UTF-8";
 }
 
+/* In the place of what the application has wished before. Takes the record. */
+static int keep(struct oribi__exchange *exchange, struct oribi_buf *record)
+{
+    if (!exchange->events && !(exchange->events = oribi_mem_try_alloc(1, sizeof(*exchange->events)))) {
+        oribi_buf_deinit(record);
+        return ORIBI_ENOMEM;
+    }
+    oribi_buf_deinit(&exchange->events->record);
+    exchange->events->record = *record;
+    return 0;
+}
+
 int oribi_events_stream(struct oribi_req *req, const struct oribi_events_wish *wish, char *error)
 {
     struct oribi__exchange *exchange = oribi__exchange_of(req);
@@ -72,20 +84,18 @@ int oribi_events_stream(struct oribi_req *req, const struct oribi_events_wish *w
         return refuse(error, "an event stream has at least 1 channel and at most 256");
     if (wish->retry_ms < -1 || wish->retry_ms > ORIBI_EVENT_RETRY_MS_MAX)
         return refuse(error, "retry is not between 0 and 86400000 milliseconds");
-    if (!exchange->events && !(exchange->events = oribi_mem_try_alloc(1, sizeof(*exchange->events))))
-        return ORIBI_ENOMEM;
     if (since.n > ORIBI_EVENT_SINCE_BYTES_MAX)
         since = ORIBI_SLICE("?"); /* no id of ours: the client is told that it has to begin anew */
-    struct oribi_buf *record = &exchange->events->record;
+    struct oribi_buf record = {0};
     const char *fault = NULL;
-    record->len = 0;
-    int code = oribi_event_record_begin(record, wish->retry_ms, since);
+    int code = oribi_event_record_begin(&record, wish->retry_ms, since);
     for (uint32_t i = 0; i < wish->channel_count && code == 0 && !fault; i++) {
         fault = fault_of(wish->channels[i]);
-        code = fault ? 0 : oribi_event_record_add(record, wish->channels[i]);
+        code = fault ? 0 : oribi_event_record_add(&record, wish->channels[i]);
     }
-    if (fault || code < 0)
-        oribi__events_free(exchange);
+    if (!fault && code == 0)
+        return keep(exchange, &record);
+    oribi_buf_deinit(&record);
     if (fault)
         return refuse(error, fault);
     return code == ORIBI_ELIMIT ? refuse(error, "the names of the channels are longer than 32 KiB") : code;

@@ -132,14 +132,20 @@ int oribi_socket_accept(struct oribi_req *req, const struct oribi_socket_record 
         return refuse(error, "the request asks for no WebSocket");
     if (record->protocol.n && !oribi_websocket_protocol_is_offered(oribi_socket_protocols(req->head), record->protocol))
         return refuse(error, "the client has not offered this protocol");
+    if (!oribi_websocket_is_text(record->state.p, record->state.n) ||
+        !oribi_websocket_is_text(record->kept.p, record->kept.n))
+        return refuse(error, "the state, or a value that keep names, is not UTF-8");
     struct oribi__socket_call *call = call_of(exchange);
     if (!call)
         return ORIBI_ENOMEM;
     accepted.event = ORIBI_SOCKET_ACCEPTED;
     accepted.id = oribi_slice(NULL, 0);
+    size_t before = call->out.len;
     call->out.len = 0;
-    int code = oribi_socket_record_write(&call->out, &accepted);
-    call->accepted = code == 0;
+    int code = oribi_socket_record_write(&call->out, &accepted); /* all of it, or nothing */
+    if (code < 0)
+        call->out.len = before; /* what the application has accepted before holds */
+    call->accepted = call->accepted || code == 0;
     if (code == ORIBI_ELIMIT)
         return refuse(error,
                       record->handler.n > ORIBI_SOCKET_HANDLER_BYTES_MAX ? "the handler's name is longer than 255 bytes"
@@ -148,6 +154,14 @@ int oribi_socket_accept(struct oribi_req *req, const struct oribi_socket_record 
                           ? "the values that keep names are longer than 4096 bytes as JSON"
                           : "the protocol's name is longer than 255 bytes");
     return code;
+}
+
+/* Fields of the application's that would measure the record. */
+static bool is_of_body(const struct oribi_header *header)
+{
+    struct oribi_slice name = {header->name, header->name_len};
+    return oribi_slice_equal_fold(name, ORIBI_SLICE("content-length")) ||
+           oribi_slice_equal_fold(name, ORIBI_SLICE("transfer-encoding"));
 }
 
 /* The frontend answers its client with 101 and so is this request logged and counted. */
@@ -165,15 +179,17 @@ int oribi__socket_reply_accept(struct oribi__exchange *exchange, const struct or
         oribi_reply_error(&exchange->req, status);
         return 0;
     }
-    if (header_count)
-        memcpy(all, headers, header_count * sizeof(*all));
-    all[header_count++] = (struct oribi_header){ORIBI__SOCKET_FIELD, "1", sizeof(ORIBI__SOCKET_FIELD) - 1, 1};
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < header_count; i++)
+        if (!is_of_body(&headers[i]))
+            all[count++] = headers[i];
+    all[count++] = (struct oribi_header){ORIBI__SOCKET_FIELD, "1", sizeof(ORIBI__SOCKET_FIELD) - 1, 1};
     (void)oribi_socket_record_read(oribi_slice(record->p, record->len), &accepted); /* our own */
     if (accepted.protocol.n)
-        all[header_count++] =
+        all[count++] =
             (struct oribi_header){"sec-websocket-protocol", accepted.protocol.p, 22, (uint32_t)accepted.protocol.n};
     struct iovec body = {record->p, record->len};
-    int result = oribi__reply_accept(exchange, all, header_count, &body);
+    int result = oribi__reply_accept(exchange, all, count, &body);
     oribi_mem_free(all);
     return result;
 }
@@ -278,6 +294,8 @@ int oribi_socket_act(struct oribi_req *req, const struct oribi_socket_action *ac
         return refuse(error, "no call of a WebSocket");
     if (action->type == ORIBI_SOCKET_SEND_TEXT && !oribi_websocket_is_text(action->data.p, action->data.n))
         return refuse(error, "a text message that is not UTF-8");
+    if (action->type == ORIBI_SOCKET_SET_STATE && !oribi_websocket_is_text(action->data.p, action->data.n))
+        return refuse(error, "the state is not UTF-8");
     if (action->type == ORIBI_SOCKET_DO_CLOSE && !oribi_websocket_is_text(action->data.p, action->data.n))
         return refuse(error, "the reason of a close is not UTF-8");
     if (action->type == ORIBI_SOCKET_SUBSCRIBE || action->type == ORIBI_SOCKET_UNSUBSCRIBE ||

@@ -16,15 +16,25 @@ sub _json {
     return $json;
 }
 
+# What _json can read again; the core looks for characters that are none.
+sub _encode {
+    my ($hash) = @_;
+    my $text = _json()->encode($hash);
+    return $text unless $text =~ /[:,\[]-?(?:inf|nan)/i;    # in a string, or a number that is none
+    eval { _json()->decode($text); 1 } or Carp::croak('Oribi: infinity, or what is not a number, is nothing that JSON can hold');
+    return $text;
+}
+
 # Called by the worker for what it does not do by itself. False: there is no such handler.
 sub _serve {
     my ($socket, $handler, $event, $data, $code) = @_;
+    my ($class, $given) = ($handler, $socket);    # a method may assign to its arguments
     return 0 unless grep { $handler->can($_) } @CALLBACKS;
     my $name = $EVENTS{$event};
     return 1 unless $handler->can($name);
-    if    ($event eq 'o') { $handler->on_open($socket) }
-    elsif ($event eq 'c') { $handler->on_close($socket, $code, $data) }
-    else                  { $handler->on_message($socket, $data, $event eq 'b') }
+    if    ($event eq 'o') { $class->on_open($given) }
+    elsif ($event eq 'c') { $class->on_close($given, $code, $data) }
+    else                  { $class->on_message($given, $data, $event eq 'b') }
     $socket->_keep_state;
     return 1;
 }
@@ -58,15 +68,25 @@ sub _channel {
     return _bytes($channel);
 }
 
+sub _know {
+    my ($name, $how, @known) = @_;
+    my %unknown = %$how;
+    delete @unknown{@known};
+    Carp::croak("Oribi: $name knows no " . join ', ', sort keys %unknown) if %unknown;
+    return;
+}
+
 # Called by send, in C, for what is not sent as it is.
 sub _send_converted {
     my ($self, $data, %how) = @_;
+    _know('send', \%how, 'binary');
     _act($self, $how{binary} ? 'b' : 't', 0, _bytes($data, $how{binary}));
     return;
 }
 
 sub subscribe {
     my ($self, $channel, %how) = @_;
+    _know('subscribe', \%how, 'since');
     _act_on_channel($self, 'S', _channel($channel), undef, _bytes($how{since} // ''), 0);
     return;
 }
@@ -79,15 +99,14 @@ sub unsubscribe {
 
 sub publish {
     my ($self, $channel, $data, %how) = @_;
+    _know('publish', \%how, 'event', 'binary');
     _act_on_channel($self, 'P', _channel($channel), defined $how{event} ? _bytes($how{event}) : undef, _bytes($data, $how{binary}), $how{binary} ? 1 : 0);
     return;
 }
 
 sub close {
     my ($self, $code, $reason) = @_;
-    my $bytes = $reason // '';
-    utf8::encode($bytes);
-    _act($self, 'c', $code // 1000, $bytes);
+    _act($self, 'c', $code // 1000, _bytes($reason // ''));
     return;
 }
 
@@ -105,7 +124,7 @@ sub env {
 sub _keep_state {
     my ($self) = @_;
     return unless $self->{state};
-    my $json = %{ $self->{state} } ? _json()->encode($self->{state}) : '';
+    my $json = %{ $self->{state} } ? _encode($self->{state}) : '';
     _act($self, 's', 0, $json) if $json ne $self->_part('saved');
     return;
 }
@@ -124,15 +143,15 @@ sub accept {
         if ref $handler;
     Carp::croak('Oribi: the handler of a WebSocket is the name of a package') unless defined $handler && length $handler;
     Carp::croak("Oribi: the package $handler has none of " . join ', ', @CALLBACKS) unless grep { $handler->can($_) } @CALLBACKS;
-    my %kept = map { $_ => $self->{env}{$_} } grep { defined $self->{env}{$_} && !ref $self->{env}{$_} } @{ $keep || [] };
+    my %kept = map { $_ => "$self->{env}{$_}" } grep { defined $self->{env}{$_} && !ref $self->{env}{$_} } @{ $keep || [] };
     my %since = ref $channels eq 'HASH' ? %$channels : ();
     my @channels = ref $channels eq 'HASH' ? sort keys %since : @{ $channels || [] };
     Carp::croak('Oribi: channels since a position: accept needs ids => 1') if !$ids && grep { length($_ // '') } values %since;
     my $wants = ($handler->can('on_open') ? 1 : 0) | ($handler->can('on_close') ? 2 : 0) | ($ids ? 4 : 0);
     $self->_accept(
         $handler, $protocol,
-        $state && %$state ? Oribi::WebSocket::_json()->encode($state) : undef,
-        %kept             ? Oribi::WebSocket::_json()->encode(\%kept) : undef, $wants,
+        $state && %$state ? Oribi::WebSocket::_encode($state) : undef,
+        %kept             ? Oribi::WebSocket::_encode(\%kept) : undef, $wants,
         map { (Oribi::WebSocket::_channel($_), Oribi::WebSocket::_bytes($since{$_} // '')) } @channels
     );
     return [101, $headers || [], []];

@@ -49,12 +49,13 @@ module Oribi
     def reason(error) = error.message[/\A[^@]+/].strip.downcase
 
     # Messages come in every encoding and broken ones, often with the very bytes that are their reason. Those are shown
-    # as \xHH.
+    # as \xHH, and so is NUL, with which no text of C goes on.
     def legible(text)
       text = text.to_s
       text = text.encode(Encoding::UTF_8, invalid: :replace, undef: :replace) unless BYTES.include?(text.encoding)
       text = text.dup.force_encoding(Encoding::UTF_8)
-      text.scrub { |bytes| bytes.unpack("C*").map { |byte| format("\\x%02X", byte) }.join }
+      text = text.scrub { |bytes| bytes.unpack("C*").map { |byte| format("\\x%02X", byte) }.join }
+      text.include?("\0") ? text.gsub("\0", "\\x00") : text
     end
 
     # The line of the application's own code nearest to the mistake, for a syntax error the line it names.

@@ -73,12 +73,12 @@ module Oribi
         raise Error, "#{handler} has none of #{CALLBACKS.join(", ")}"
       end
 
-      # nil: there is none of this name.
+      # nil: there is none of this name. An error in a file that is loaded for it is the application's.
       def find(name)
         found = Object.const_get(name)
         found if found.is_a?(Module)
-      rescue NameError
-        nil
+      rescue NameError => e
+        raise if e.is_a?(NoMethodError) || !name.split("::").include?(e.name.to_s)
       end
 
       def wants(handler) = (handler.respond_to?(:on_open) ? 1 : 0) | (handler.respond_to?(:on_close) ? 2 : 0)
@@ -136,7 +136,7 @@ module Oribi
     #
     # @param code [Integer] 1000 to 1003, 1007 to 1014, 3000 to 4999
     # @param reason [String] at most 123 bytes of UTF-8
-    def close(code = 1000, reason = "") = act("c", Integer(code), String(reason))
+    def close(code = 1000, reason = "") = act("c", Integer(code), WebSocket.utf8(reason))
 
     # What the socket remembers from call to call: a Hash that JSON can hold, 4 KiB as JSON. Change it, or assign
     # another.
