@@ -4,6 +4,8 @@
  *   slot 0: begins ┴► LEADS ── the successor says hello ──► follows it ── it is gone ──► LEADS, with a new epoch
  *   others: begin ──► follow the leader ── it is gone ──► ask again, and follow with its epoch */
 #include "frontend/publish.h"
+#include "frontend/channel.h"
+#include "frontend/channel_answer.h"
 
 #include "frontend/frontend.h"
 #include "frontend/outbox.h"
@@ -56,6 +58,7 @@ struct oribi__publishing {
     bool own_wait;            /* some of a leader are there or in the inbox, and later ones go behind them */
     int64_t retry_ms;         /* INT64_MAX: nothing waits */
     int64_t rejoin_ms;
+    bool waits;  /* this turn delivers nothing of what is pending, the next one does */
     bool greets; /* the predecessor's leader has died: the next one has to be told */
     struct oribi_buf data;
     struct oribi__topics_totals told; /* that have been counted */
@@ -688,9 +691,23 @@ static void count(struct oribi__publishing *publishing)
     *told = now;
 }
 
+/* A slice takes this processor for a while, which a worker may need: it begins its calls before, and where it has
+ * answered by then, its answers go out first. */
+static bool lets_workers_first(struct oribi__frontend *frontend)
+{
+    if (frontend->calls_out == 0 || !oribi__topics_is_pending(frontend->topics))
+        return false;
+    oribi__channels_wake(frontend);
+    oribi_os_yield();
+    return oribi__channels_wait(frontend) > 0;
+}
+
 void oribi__publish_deliver(struct oribi__frontend *frontend)
 {
-    oribi__topics_turn(frontend->topics);
+    struct oribi__publishing *publishing = frontend->publishing;
+    publishing->waits = !publishing->waits && lets_workers_first(frontend);
+    if (!publishing->waits)
+        oribi__topics_turn(frontend->topics);
 }
 
 void oribi__publish_finish(struct oribi__frontend *frontend)

@@ -2,12 +2,21 @@
 #ifndef ORIBI_TEST_PUBLISH_LAB_H
 #define ORIBI_TEST_PUBLISH_LAB_H
 
+#include "frontend/channel.h"
+#include "frontend/channel_answer.h"
 #include "frontend/topics.h"
 
 static struct oribi__topics *with_history(const struct oribi__topics_config *config);
 #define oribi__topics_create with_history
+/* Workers, of which a frontend sees no more here. */
+static int answers_waiting;
+static int wakeups;
+#define oribi__channels_wait(frontend) (answers_waiting)
+#define oribi__channels_wake(frontend) ((void)wakeups++)
 #include "frontend/publish.c"
 #undef oribi__topics_create
+#undef oribi__channels_wait
+#undef oribi__channels_wake
 
 #include "tap.h"
 

@@ -476,6 +476,38 @@ static void test_a_successor_of_a_server_that_does_not_answer(void)
     server_ends(&second, true);
 }
 
+/* Between two slices workers begin, and what they have answered goes out; but no two turns in a row deliver nothing. */
+static void test_workers_come_between_slices(void)
+{
+    server_begins(&first, NULL);
+    member_begins(&members[0], &first, 0, -1, false);
+    listen_to_both(&members[0]);
+    for (int i = 0; i < 4; i++)
+        ok_eq(publish_from(&members[0], "n", (const char *[]){"1", "2", "3", "4"}[i]), 0);
+    is_str(heard(&members[0]), "1 ");
+    wakeups = 0;
+    oribi__publish_deliver(&members[0].frontend); /* what is left of the turn in which they came */
+    oribi__publish_deliver(&members[0].frontend);
+    is_str(heard(&members[0]), "2 ");
+    ok_eq(wakeups, 0); /* no call is out */
+    members[0].frontend.calls_out = 1;
+    oribi__publish_deliver(&members[0].frontend);
+    is_str(heard(&members[0]), "3 ");
+    ok_eq(wakeups, 1);
+    answers_waiting = 1;
+    oribi__publish_deliver(&members[0].frontend);
+    is_str(heard(&members[0]), "");
+    ok(oribi__publish_due(&members[0].frontend) == 0);
+    oribi__publish_deliver(&members[0].frontend);
+    is_str(heard(&members[0]), "4 ");
+    ok_eq(wakeups, 2);
+    oribi__publish_deliver(&members[0].frontend);
+    ok_eq(wakeups, 2); /* nothing is pending */
+    answers_waiting = 0;
+    members[0].frontend.calls_out = 0;
+    all_end();
+}
+
 /* Beside the two that need many messages a turn. */
 static void test_others(void)
 {
@@ -507,5 +539,6 @@ int main(void)
     test_others();
     deliveries_max = 1;
     test_others();
+    test_workers_come_between_slices();
     return done_testing();
 }
