@@ -165,10 +165,13 @@ E2E.suite("timeouts", options: ["--head-timeout", "300ms", "--body-timeout", "30
     holder = transport == :frontend ? FrontendServers.frontend_of(server) : worker
     on_files = -> { E2E::Processes.descriptors(holder).values.grep(/\(deleted\)\z/).grep_v(%r{\A/(dev/shm|memfd)}).size }
     assert_equal 200, client.read_head.status
-    wait_until("what the client does not read to be in a file") { on_files.call.positive? }
+    wait_until("what the client does not read to be in a file") { on_files.call.positive? || reset?(client.socket) }
     wait_until("the server to drop the connection") { on_files.call.zero? }
     assert_raises(Errno::ECONNRESET, E2E::Client::Closed) { client.read_bytes(20_000_000) }
   end
+
+  # On a busy machine the server may have dropped the connection between two looks: it is not ESTABLISHED (1, tcp_states.h).
+  def reset?(socket) = socket.is_a?(TCPSocket) && socket.getsockopt(Socket::IPPROTO_TCP, Socket::TCP_INFO).unpack1("C") != 1
 
   def test_an_application_call_is_not_an_idle_connection
     client = enter_gate(server, "idle")

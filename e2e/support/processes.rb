@@ -80,6 +80,12 @@ module E2E
       end
     end
 
+    # How many sockets it has that are not of a file system. One that its peer has reset is in no list of connections.
+    def sockets_but_unix(pid)
+      local = File.readlines("/proc/#{pid}/net/unix").map { |line| line.split[6] }
+      descriptors(pid).values.filter_map { |name| name[/\Asocket:\[(\d+)\]/, 1] }.count { |inode| !local.include?(inode) }
+    end
+
     # User and system time in clock ticks, and the times it went to sleep: both stand still while a process sleeps.
     def activity(pid)
       fields = stat(pid) or return nil
