@@ -16,8 +16,8 @@ E2E.suite("clients") do
     assert_empty server.stderr.delete_prefix(before).lines.grep_v(/\bdebug\b/)
   end
 
-  # Sockets of a frontend that are no channels: those stay open, more or fewer, and a worker has their other ends. nil: a
-  # worker has the clients.
+  # Clients' sockets of a frontend. Its channels stay open, more or fewer, and a worker has their other ends. nil: there
+  # is no frontend, and a worker has the clients.
   def clients_held = frontend? ? E2E::Processes.sockets_but_unix(FrontendServers.frontend_of(server)) : nil
 
   def test_leaving_before_the_first_byte = leave_no_trace { connect.reset }

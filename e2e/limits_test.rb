@@ -170,7 +170,8 @@ E2E.suite("timeouts", options: ["--head-timeout", "300ms", "--body-timeout", "30
     assert_raises(Errno::ECONNRESET, E2E::Client::Closed) { client.read_bytes(20_000_000) }
   end
 
-  # On a busy machine the server may have dropped the connection between two looks: it is not ESTABLISHED (1, tcp_states.h).
+  # On a busy machine the server may have dropped the connection between two looks: then it is not ESTABLISHED, which is
+  # 1 in tcp_states.h.
   def reset?(socket) = socket.is_a?(TCPSocket) && socket.getsockopt(Socket::IPPROTO_TCP, Socket::TCP_INFO).unpack1("C") != 1
 
   def test_an_application_call_is_not_an_idle_connection

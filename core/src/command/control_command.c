@@ -295,17 +295,6 @@ void oribi_control_command_help(struct oribi_buf *out, const char *program)
     put(out, help_end);
 }
 
-static void write_all(int fd, const char *p, size_t n)
-{
-    while (n > 0) {
-        ssize_t written = oribi_os_write(fd, p, n);
-        if (written <= 0)
-            return; /* the reader of stdout is gone */
-        p += written;
-        n -= (size_t)written;
-    }
-}
-
 const char *oribi__control_choose(const struct oribi_options *options, struct oribi__control_found *found,
                                   const char *program, const char *command)
 {
@@ -342,9 +331,9 @@ int oribi_control_command_run(const struct oribi_options *options, const char *c
     int fd = code == 0 ? STDOUT_FILENO : STDERR_FILENO;
     if (code != 0)
         (void)dprintf(fd, "%s: ", program);
-    write_all(fd, out.p, out.len);
+    (void)oribi_os_write_all(fd, out.p, out.len); /* the reader may be gone */
     if (out.len == 0 || out.p[out.len - 1] != '\n')
-        write_all(fd, "\n", 1);
+        (void)oribi_os_write_all(fd, "\n", 1);
     oribi_buf_deinit(&out);
     return code;
 }

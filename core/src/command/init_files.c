@@ -87,13 +87,7 @@ int oribi__init_read(struct oribi__init *run, const char *path, struct oribi_buf
 
 static int write_all(struct oribi__init *run, int fd, const char *path, const struct oribi_buf *text)
 {
-    for (size_t done = 0; done < text->len;) {
-        ssize_t n = oribi_os_write(fd, text->p + done, text->len - done);
-        if (n < 0)
-            return complain(run, "write", path);
-        done += (size_t)n;
-    }
-    return 0;
+    return oribi_os_write_all(fd, text->p, text->len) < 0 ? complain(run, "write", path) : 0;
 }
 
 static int write_draft(struct oribi__init *run, const char *draft, const char *path, const struct oribi_buf *text,

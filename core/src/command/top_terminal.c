@@ -350,12 +350,7 @@ static int run_once(struct top *top, const char *program)
         }
     }
     oribi__top_render(&top->screen, &top->snapshots[top->newest], &top->snapshots[1 - top->newest], &top->view);
-    for (size_t at = 0; at < top->screen.len;) {
-        ssize_t written = oribi_os_write(STDOUT_FILENO, top->screen.p + at, top->screen.len - at);
-        if (written <= 0)
-            break; /* the reader has gone */
-        at += (size_t)written;
-    }
+    (void)oribi_os_write_all(STDOUT_FILENO, top->screen.p, top->screen.len); /* the reader may have gone */
     return 0;
 }
 

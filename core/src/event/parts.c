@@ -241,14 +241,7 @@ bool oribi_parts_piece(const struct oribi_parts *parts, const struct oribi_body 
 
 static int write_bytes(int fd, const char *p, size_t n)
 {
-    while (n > 0) {
-        ssize_t written = oribi_os_write(fd, p, n);
-        if (written <= 0)
-            return oribi_os_store_failed();
-        p += written;
-        n -= (size_t)written;
-    }
-    return 0;
+    return oribi_os_write_all(fd, p, n) < 0 ? oribi_os_store_failed() : 0;
 }
 
 static int copy_piece(int to, const struct oribi_body_piece *piece)

@@ -165,18 +165,6 @@ int oribi__acme_store_take(const char *path, struct oribi_buf *out, char *error)
     return read_file(path, O_NOFOLLOW, out, error);
 }
 
-static int write_all(int fd, struct oribi_slice text)
-{
-    while (text.n > 0) {
-        ssize_t n = oribi_os_write(fd, text.p, text.n);
-        if (n < 0)
-            return -1;
-        text.p += n;
-        text.n -= (size_t)n;
-    }
-    return 0;
-}
-
 /* A new file at `path`, synced; what was there is gone, and so is what could not be written whole. */
 static int make_file(const char *path, struct oribi_slice text, uid_t uid, gid_t gid, bool chowns, char *error)
 {
@@ -185,7 +173,7 @@ static int make_file(const char *path, struct oribi_slice text, uid_t uid, gid_t
     int fd = oribi_os_lift(open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
     if (fd < 0)
         return fail(error, path, "");
-    int code = write_all(fd, text) < 0 ? refuse(error, path, "is the disk full?") : 0;
+    int code = oribi_os_write_all(fd, text.p, text.n) < 0 ? refuse(error, path, "is the disk full?") : 0;
     if (code == 0 && fsync(fd) < 0)
         code = fail(error, path, "is the disk full?");
     if (code == 0 && chowns && fchown(fd, uid, gid) < 0)

@@ -4,9 +4,9 @@
  *   slot 0: begins ┴► LEADS ── the successor says hello ──► follows it ── it is gone ──► LEADS, with a new epoch
  *   others: begin ──► follow the leader ── it is gone ──► ask again, and follow with its epoch */
 #include "frontend/publish.h"
+
 #include "frontend/channel.h"
 #include "frontend/channel_answer.h"
-
 #include "frontend/frontend.h"
 #include "frontend/outbox.h"
 
@@ -691,8 +691,8 @@ static void count(struct oribi__publishing *publishing)
     *told = now;
 }
 
-/* A slice takes this processor for a while, which a worker may need: it begins its calls before, and where it has
- * answered by then, its answers go out first. */
+/* A slice keeps this processor for half a millisecond. A worker on the same one begins its call before the slice; where
+ * it has answered by then, this turn sends the answer and delivers nothing. */
 static bool lets_workers_first(struct oribi__frontend *frontend)
 {
     if (frontend->calls_out == 0 || !oribi__topics_is_pending(frontend->topics))

@@ -227,18 +227,6 @@ const struct oribi__module oribi__watched_module = {
 
 /* --- in a mold or a worker --- */
 
-static int write_all(int fd, const char *list, size_t len)
-{
-    while (len > 0) {
-        ssize_t n = oribi_os_write(fd, list, len);
-        if (n <= 0)
-            return ORIBI_ESYS;
-        list += n;
-        len -= (size_t)n;
-    }
-    return 0;
-}
-
 void oribi_process_files(struct oribi_process *p, const char *list, size_t len)
 {
     const struct oribi__process_context *context = p->mold   ? &p->mold->context
@@ -249,7 +237,7 @@ void oribi_process_files(struct oribi_process *p, const char *list, size_t len)
     if (!context || context->message_fd < 0 || len > ORIBI__WATCH_LIST_BYTES_MAX ||
         oribi_process_shared_memory(0, &fd) < 0)
         return;
-    if (write_all(fd, list, len) == 0)
+    if (oribi_os_write_all(fd, list, len) == 0)
         (void)oribi_message_send_fd(context->message_fd, &message, fd); /* the supervisor may be gone */
     oribi_os_close(fd);
 }

@@ -98,15 +98,10 @@ int oribi_inbox_memory(struct oribi_slice text, int *fd)
     int code = oribi_process_sealed_memory(text.n, fd);
     if (code < 0)
         return code;
-    for (size_t at = 0; at < text.n;) {
-        ssize_t n = oribi_os_write(*fd, text.p + at, text.n - at);
-        if (n <= 0) {
-            oribi_os_close(*fd);
-            return n < 0 ? (int)n : ORIBI_ESYS;
-        }
-        at += (size_t)n;
-    }
-    return 0;
+    code = oribi_os_write_all(*fd, text.p, text.n);
+    if (code < 0)
+        oribi_os_close(*fd);
+    return code;
 }
 
 /* By reading: whoever has made it may still write there. It cannot be cut off, and reading does not wait. */

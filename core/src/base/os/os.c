@@ -225,6 +225,17 @@ ssize_t oribi_os_write(int fd, const void *p, size_t n)
     }
 }
 
+int oribi_os_write_all(int fd, const void *p, size_t n)
+{
+    for (const char *at = p, *end = at + n; at < end;) {
+        ssize_t written = oribi_os_write(fd, at, (size_t)(end - at));
+        if (written <= 0)
+            return written < 0 ? (int)written : ORIBI_ESYS;
+        at += written;
+    }
+    return 0;
+}
+
 ssize_t oribi_os_write_vec(int fd, const struct iovec *vec, size_t count)
 {
     for (;;) {

@@ -8,6 +8,7 @@
 #include "oribi/base/mem.h"
 #include "oribi/base/os/os.h"
 #include "oribi/base/os/os_process.h"
+#include "oribi/event/out.h"
 #include "oribi/http/date.h"
 #include "oribi/http/response.h"
 #include "oribi/base/fault.h"
@@ -132,14 +133,6 @@ static int send_message(int give_fd, struct iovec *vec, size_t count, const int 
     return errno == EAGAIN || errno == ENOBUFS ? ORIBI_AGAIN : oribi_os_fail(); /* the BSDs' word for a full reader */
 }
 
-static size_t length_of(const struct iovec *vec, size_t count)
-{
-    size_t bytes = 0;
-    for (size_t i = 0; i < count; i++)
-        bytes += vec[i].iov_len;
-    return bytes;
-}
-
 /* file_fd: where the bytes are, of which vec tells the number; -1: they go with the message. */
 static int give(const struct oribi_handoff *queue, const struct oribi_handoff_item *item, const struct iovec *vec,
                 size_t count, int file_fd)
@@ -158,7 +151,7 @@ static int give(const struct oribi_handoff *queue, const struct oribi_handoff_it
         .has_ring = item->ring_fd > 0,
         .has_file = file_fd >= 0,
         .channel = item->channel,
-        .bytes = (uint32_t)length_of(vec, count),
+        .bytes = (uint32_t)oribi_vec_len(vec, count),
     };
     memcpy(head.addr, item->addr, sizeof(head.addr));
     memcpy(head.port, item->port, sizeof(head.port));
@@ -184,18 +177,14 @@ static int give(const struct oribi_handoff *queue, const struct oribi_handoff_it
 int oribi_handoff_give(const struct oribi_handoff *queue, const struct oribi_handoff_item *item,
                        const struct iovec *vec, size_t count)
 {
-    return length_of(vec, count) > ORIBI_HANDOFF_BYTES_MAX ? ORIBI_ELIMIT : give(queue, item, vec, count, -1);
+    return oribi_vec_len(vec, count) > ORIBI_HANDOFF_BYTES_MAX ? ORIBI_ELIMIT : give(queue, item, vec, count, -1);
 }
 
-static bool write_all(int fd, const struct iovec *vec, size_t count)
+static bool write_pieces(int fd, const struct iovec *vec, size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        for (size_t done = 0; done < vec[i].iov_len;) {
-            ssize_t n = oribi_os_write(fd, (const char *)vec[i].iov_base + done, vec[i].iov_len - done);
-            if (n < 0)
-                return false;
-            done += (size_t)n;
-        }
+        if (oribi_os_write_all(fd, vec[i].iov_base, vec[i].iov_len) < 0)
+            return false;
     return true;
 }
 
@@ -203,11 +192,11 @@ int oribi_handoff_give_long(const struct oribi_handoff *queue, const struct orib
                             const struct iovec *vec, size_t count)
 {
     int fd;
-    if (length_of(vec, count) > ORIBI_HANDOFF_LONG_BYTES_MAX)
+    if (oribi_vec_len(vec, count) > ORIBI_HANDOFF_LONG_BYTES_MAX)
         return ORIBI_ELIMIT;
     if (oribi_process_shared_memory(0, &fd) < 0 && oribi_os_temp_file(&fd) < 0)
         return oribi_os_store_failed();
-    int result = write_all(fd, vec, count) ? give(queue, item, vec, count, fd) : oribi_os_store_failed();
+    int result = write_pieces(fd, vec, count) ? give(queue, item, vec, count, fd) : oribi_os_store_failed();
     oribi_os_close(fd);
     return result;
 }

@@ -93,6 +93,27 @@ static void test_reading_and_writing_tell_apart_later_and_gone(void)
     oribi_os_close(ends[0]);
 }
 
+/* A file with a size limit takes a part of them at a time: then none. */
+static void test_all_bytes_are_written_or_a_code_says_why(void)
+{
+    struct rlimit before;
+    char text[3000] = "";
+    int file;
+    ok_eq(oribi_os_temp_file(&file), 0);
+    ok_eq(oribi_os_write_all(file, text, sizeof(text)), 0);
+    ok_eq(lseek(file, 0, SEEK_CUR), sizeof(text));
+    ok_eq(oribi_os_write_all(file, text, 0), 0);
+    ok_eq(getrlimit(RLIMIT_FSIZE, &before), 0);
+    const struct rlimit small = {.rlim_cur = 4000, .rlim_max = before.rlim_max};
+    void (*handler)(int) = signal(SIGXFSZ, SIG_IGN);
+    ok_eq(setrlimit(RLIMIT_FSIZE, &small), 0);
+    ok(oribi_os_write_all(file, text, sizeof(text)) < 0);
+    ok_eq(lseek(file, 0, SEEK_CUR), 4000);
+    ok_eq(setrlimit(RLIMIT_FSIZE, &before), 0);
+    (void)signal(SIGXFSZ, handler);
+    oribi_os_close(file);
+}
+
 static void test_more_vectors_than_the_kernel_takes_are_cut(void)
 {
     int ends[2];
@@ -607,6 +628,7 @@ int main(void)
     test_closing_leaves_errno_and_takes_minus_one();
     test_flags_go_on_and_off();
     test_reading_and_writing_tell_apart_later_and_gone();
+    test_all_bytes_are_written_or_a_code_says_why();
     test_more_vectors_than_the_kernel_takes_are_cut();
     test_accepted_sockets_are_cloexec_and_nonblocking();
     test_accept_without_free_descriptors_is_a_limit();

@@ -118,6 +118,7 @@ ssize_t oribi_os_read(int fd, void *dst, size_t n);
 ssize_t oribi_os_read_at(int fd, void *dst, size_t n, int64_t offset); /* pread(2) */
 ssize_t oribi_os_peek(int socket_fd, void *dst, size_t n);             /* leaves them there; does not wait */
 ssize_t oribi_os_write(int fd, const void *p, size_t n);
+int oribi_os_write_all(int fd, const void *p, size_t n); /* 0: all of them; the descriptor waits. Else a code */
 ssize_t oribi_os_copy_range(int from_fd, int64_t from, int to_fd, size_t n); /* in the kernel; of regular files */
 ssize_t oribi_os_write_vec(int fd, const struct iovec *vec, size_t count);
 ssize_t oribi_os_send_vec(int socket_fd, const struct iovec *vec, size_t count);
