@@ -630,19 +630,25 @@ int oribi__publish_init(struct oribi__frontend *frontend)
     return 0;
 }
 
-void oribi__publish_deinit(struct oribi__frontend *frontend)
+static void leave_loop(struct oribi__publishing *publishing)
 {
-    struct oribi__publishing *publishing = frontend->publishing;
-    oribi__outbox_clear(&publishing->own);
+    struct oribi_loop *loop = publishing->frontend->reactor.loop;
     while (publishing->followers)
         close_feed(publishing, publishing->followers);
     if (publishing->source)
         close_feed(publishing, publishing->source);
-    free_closed(publishing);
     if (publishing->inbox.added)
-        (void)oribi_loop_remove(frontend->reactor.loop, &publishing->inbox); /* ours, as is the other */
+        (void)oribi_loop_remove(loop, &publishing->inbox); /* ours, as is the other */
     if (publishing->joins.added)
-        (void)oribi_loop_remove(frontend->reactor.loop, &publishing->joins);
+        (void)oribi_loop_remove(loop, &publishing->joins);
+}
+
+void oribi__publish_deinit(struct oribi__frontend *frontend)
+{
+    struct oribi__publishing *publishing = frontend->publishing;
+    leave_loop(publishing);
+    oribi__outbox_clear(&publishing->own);
+    free_closed(publishing);
     oribi_buf_deinit(&publishing->data);
     oribi__topics_destroy(frontend->topics);
     oribi_mem_free(publishing);
@@ -713,6 +719,7 @@ void oribi__publish_deliver(struct oribi__frontend *frontend)
 void oribi__publish_finish(struct oribi__frontend *frontend)
 {
     oribi__topics_finish(frontend->topics);
+    leave_loop(frontend->publishing);
 }
 
 void oribi__publish_turn(struct oribi__frontend *frontend)

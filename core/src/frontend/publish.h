@@ -21,7 +21,7 @@ void oribi__publish_inbox(struct oribi__frontend *frontend, int fd);
  * turn may. */
 void oribi__publish_deliver(struct oribi__frontend *frontend);
 
-/* At the frontend's end: delivers all that is pending. */
+/* At the frontend's end: delivers all that is pending, and leaves the loop, which may end before the topics. */
 void oribi__publish_finish(struct oribi__frontend *frontend);
 
 /* Once a turn: forgets what has become too old, and sends what has waited. */

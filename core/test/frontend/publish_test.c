@@ -508,6 +508,23 @@ static void test_workers_come_between_slices(void)
     all_end();
 }
 
+/* Connections, whose subscribers need the topics, end with the loop. */
+static void test_one_that_has_finished_has_left_its_loop(void)
+{
+    struct oribi_event events[ORIBI_LOOP_EVENTS_MAX];
+    two_begin();
+    ok_eq(write(first.inbox[1], "J", 1), 1);
+    for (int i = 0; i < 2; i++) {
+        struct oribi__frontend *frontend = &members[i].frontend;
+        oribi__publish_finish(frontend);
+        ok_eq(oribi_loop_poll(frontend->reactor.loop, 0, events, ORIBI_LOOP_EVENTS_MAX), 0);
+        oribi_loop_destroy(frontend->reactor.loop);
+        oribi__unsubscribe_all(frontend->topics, &members[i].subscriber);
+        oribi__publish_deinit(frontend);
+    }
+    server_ends(&first, true);
+}
+
 /* Beside the two that need many messages a turn. */
 static void test_others(void)
 {
@@ -530,6 +547,7 @@ static void test_others(void)
     test_a_predecessor_that_is_killed_follows_again();
     test_a_successor_of_a_leader_that_hangs();
     test_a_successor_of_a_server_that_does_not_answer();
+    test_one_that_has_finished_has_left_its_loop();
 }
 
 int main(void)
