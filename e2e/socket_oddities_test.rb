@@ -239,6 +239,19 @@ E2E.suite("socket_oddities", transports: %i[tcp]) do
     end
   end
 
+  # The record of a message and that of the end come in one segment.
+  def test_a_client_whose_tls_ends_right_behind_a_message
+    begin_server("--websocket-ping", "10m", address: bind)
+    one = socket("/alone")
+    tcp = one.instance_variable_get(:@tcp)
+    tcp.setsockopt(Socket::IPPROTO_TCP, Socket::TCP_CORK, 1)
+    one.say("ask more")
+    one.io.sync_close = false
+    one.io.close # close_notify
+    tcp.setsockopt(Socket::IPPROTO_TCP, Socket::TCP_CORK, 0)
+    wait_until("its end: #{open_sockets}") { open_sockets.zero? }
+  end
+
   # The frontend keeps no more of messages than its budget.
   def test_messages_that_are_begun_and_never_ended_stay_within_the_budget
     begin_server("--buffers-memory-max", "4m", "--body-timeout", "10m")

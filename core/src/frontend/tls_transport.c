@@ -7,6 +7,7 @@
 
 #include <openssl/err.h>
 #include <string.h>
+#include <sys/socket.h>
 
 /* --- what OpenSSL reads from and writes to --- */
 
@@ -248,6 +249,8 @@ static ssize_t read_bytes(struct oribi_transport *self, void *dst, size_t n)
         ERR_clear_error();
         break;
     }
+    if (got && end != ORIBI_AGAIN) /* a short read counts as the last one until the socket tells of more: it does now */
+        (void)shutdown(session->fd, SHUT_RD);
     if (session->tls->cipher.len) /* a key update, an alert: what is not sent now is sent with the next bytes */
         (void)oribi__tls_flush(session);
     return got ? (ssize_t)got : end;

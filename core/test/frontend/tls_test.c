@@ -13,6 +13,7 @@
 #include <openssl/pem.h>
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -175,6 +176,38 @@ static void test_many_bytes(void)
     oribi_tls_release(tls);
 }
 
+static bool can_read(int fd)
+{
+    return poll(&(struct pollfd){.fd = fd, .events = POLLIN}, 1, 0) == 1;
+}
+
+/* Whoever reads takes a short read for the last one until the socket says that there is more. */
+static void test_an_end_right_behind_bytes(void)
+{
+    static const char broken[] = "\x17\x03\x03\x00\x20no record of TLS, with 32 bytes.";
+    struct made made = make("DNS:a.test", EVP_PKEY_EC, 30);
+    struct oribi_tls_certificate certificate = pair(&made, &made);
+    struct oribi_tls *tls = contexts(&certificate, 1, true);
+    for (int closes = 0; closes < 2; closes++) {
+        struct both both;
+        char got[100];
+        begin(&both, tls, "a.test", TLS1_3_VERSION, NULL, NULL);
+        shake(&both);
+        struct oribi_transport *transport = oribi_tls_transport(both.server);
+        ok_eq(transport->read(transport, got, sizeof(got)), ORIBI_AGAIN);
+        ok_eq(SSL_write(both.client, "bytes", 5), 5);
+        if (closes)
+            (void)SSL_shutdown(both.client);
+        else
+            ok_eq(write(both.fds[1], broken, sizeof(broken) - 1), sizeof(broken) - 1);
+        ok_eq(transport->read(transport, got, sizeof(got)), 5);
+        ok_named(can_read(both.fds[0]), "the socket tells of the end");
+        ok_eq(transport->read(transport, got, sizeof(got)), closes ? 0 : ORIBI_ECLOSED);
+        end(&both);
+    }
+    oribi_tls_release(tls);
+}
+
 static void test_what_is_no_tls(void)
 {
     struct made made = make("DNS:a.test", EVP_PKEY_EC, 30);
@@ -333,6 +366,7 @@ int main(void)
     test_the_name_that_was_asked_for();
     test_tickets_of_all_frontends();
     test_many_bytes();
+    test_an_end_right_behind_bytes();
     test_what_is_no_tls();
     test_bytes_that_were_read_before_the_handshake();
     test_what_is_wrong_is_said();
