@@ -110,13 +110,13 @@ E2E.suite("socket_oddities", transports: %i[tcp]) do
   # The call that gives it fails, not each later one that reads it.
   def test_states_that_no_json_can_hold
     begin_server
-    %w[inf text].each do |word|
+    %w[inf text array string].each do |word|
       one = socket("/alone")
       one.say(word)
       one.say("ask more")
       assert_equal [8, 1011], one.frame.then { |opcode, payload| [opcode, payload.unpack1("n")] }, word
     end
-    assert_equal 500, socket("/infinite").status
+    %w[/infinite /array].each { |path| assert_equal 500, socket(path).status, path }
     assert_equal "3", socket("/keeps").ask("kept")
   end
 

@@ -31,6 +31,8 @@ module Odd
     when "throw-false", "throw-odd" then raise Failure
     when "inf" then ws.state["inf"] = Float::INFINITY
     when "text" then ws.state["text"] = "\xed\xa0\x80"
+    when "array" then ws.state = [1]
+    when "string" then ws.state = "text"
     when "reason" then ws.close(4000, "\u00fc".encode("UTF-16LE"))
     when "kept" then ws.send(ws.env["inf"].size.to_s)
     when "exit!" then exit!(0)
@@ -98,6 +100,7 @@ run(lambda do |env|
   when "/nothing" then ws.accept(Odd) && nil
   when "/assigns" then ws.accept(Odd::Assigning)
   when "/infinite" then ws.accept(Odd, state: { "inf" => Float::INFINITY })
+  when "/array" then ws.accept(Odd, state: [1])
   when "/keeps" then ws.accept(Odd, keep: (env["inf"] = "Inf") && ["inf"])
   when "/alone" then ws.accept(Odd)
   when "/forged" then [101, {}, []]

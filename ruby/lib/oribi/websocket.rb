@@ -32,7 +32,7 @@ module Oribi
       # @param ids [Boolean] the client gets messages of channels as JSON, each with its position
       # @raise [Oribi::Error] no frontend holds the client, or one of these is not possible
       def accept(handler, protocol: nil, state: {}, headers: {}, keep: [], channels: [], ids: false)
-        accept_as(Handlers.name_of(handler), protocol&.to_s, state.empty? ? nil : JSON.generate(state), kept(keep),
+        accept_as(Handlers.name_of(handler), protocol&.to_s, state && WebSocket.json_of(state), kept(keep),
                   Handlers.wants(handler) | (ids ? 4 : 0), subscriptions(channels, ids))
         [101, headers, []]
       end
@@ -104,6 +104,13 @@ module Oribi
       text.valid_encoding? ? text : bytes.dup.force_encoding(Encoding::ISO_8859_1).encode(Encoding::UTF_8)
     end
 
+    # @private a state as JSON; nil: it is empty
+    def self.json_of(state)
+      raise Error, "the state of a WebSocket is a Hash: no #{state.class}" unless state.is_a?(Hash)
+
+      JSON.generate(state) unless state.empty?
+    end
+
     # The extension defines
     #
     # +id+:: [String] of this socket alone, in its whole life
@@ -169,7 +176,7 @@ module Oribi
     def keep_state
       return unless (state = own_state)
 
-      json = state.empty? ? "" : JSON.generate(state)
+      json = WebSocket.json_of(state) || ""
       act("s", 0, json) unless json == saved
     end
   end
