@@ -17,6 +17,7 @@ my %COMMANDS = (
     'throw-false'     => sub { die Odd::Failure->new(0) },
     'throw-odd'       => sub { die Odd::Failure->new(sub { die 'no truth in it' }) },
     'exit!'           => sub { POSIX::_exit(0) },
+    interrupt         => sub { kill INT => $$; sleep 1 while 1 },
     fork              => sub { my $pid = fork; POSIX::_exit(0) if defined $pid && !$pid; waitpid $pid, 0 },
     'fork-returns'    => sub { my ($ws) = @_; my $pid = fork; $ws->send($pid ? 'the parent' : 'a child') },
     late              => sub { my ($ws) = @_; $ws->send('early'); $ws->close(4000, 'bye'); $ws->send('late') },

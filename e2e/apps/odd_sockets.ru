@@ -36,6 +36,7 @@ module Odd
     when "reason" then ws.close(4000, "\u00fc".encode("UTF-16LE"))
     when "kept" then ws.send(ws.env["inf"].size.to_s)
     when "exit!" then exit!(0)
+    when "interrupt" then raise Interrupt
     when "fork" then Process.wait(fork { exit!(0) })
     when "fork-returns" then return_in_a_child(ws)
     when "late" then ws.send("early").then { ws.close(4000, "bye") }.then { ws.send("late") }
