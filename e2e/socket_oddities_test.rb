@@ -253,6 +253,15 @@ E2E.suite("socket_oddities", transports: %i[tcp]) do
     wait_until("its end: #{open_sockets}") { open_sockets.zero? }
   end
 
+  def test_a_client_that_leaves_within_a_record_of_tls
+    begin_server("--websocket-ping", "10m", address: bind)
+    tcp = socket("/alone").instance_variable_get(:@tcp)
+    tcp.setsockopt(Socket::IPPROTO_TCP, Socket::TCP_CORK, 1)
+    tcp.write("\x17\x03\x03\x00\x20half".b)
+    tcp.close
+    wait_until("its end: #{open_sockets}") { open_sockets.zero? }
+  end
+
   # The frontend keeps no more of messages than its budget.
   def test_messages_that_are_begun_and_never_ended_stay_within_the_budget
     begin_server("--buffers-memory-max", "4m", "--body-timeout", "10m")

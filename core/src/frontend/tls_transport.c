@@ -239,8 +239,12 @@ static ssize_t read_bytes(struct oribi_transport *self, void *dst, size_t n)
             continue;
         }
         int why = SSL_get_error(session->ssl, read);
-        if (why == SSL_ERROR_WANT_READ)
-            break;
+        if (why == SSL_ERROR_WANT_READ) {
+            if (got || !session->dry)
+                break;
+            session->dry = false; /* a part of a record: its rest does not come where the client has left */
+            continue;
+        }
         /* Many clients close without a close_notify; HTTP's own framing tells what is cut. */
         bool ended = why == SSL_ERROR_ZERO_RETURN || why == SSL_ERROR_SYSCALL ||
                      ERR_GET_REASON(ERR_peek_error()) == SSL_R_UNEXPECTED_EOF_WHILE_READING;

@@ -208,6 +208,25 @@ static void test_an_end_right_behind_bytes(void)
     oribi_tls_release(tls);
 }
 
+static void test_an_end_within_a_record(void)
+{
+    struct made made = make("DNS:a.test", EVP_PKEY_EC, 30);
+    struct oribi_tls_certificate certificate = pair(&made, &made);
+    struct oribi_tls *tls = contexts(&certificate, 1, true);
+    struct both both;
+    char got[100];
+    begin(&both, tls, "a.test", TLS1_3_VERSION, NULL, NULL);
+    shake(&both);
+    struct oribi_transport *transport = oribi_tls_transport(both.server);
+    ok_eq(transport->read(transport, got, sizeof(got)), ORIBI_AGAIN);
+    ok_eq(write(both.fds[1], "\x17\x03\x03\x00\x20", 5), 5);
+    ok_eq(write(both.fds[1], "half", 4), 4);
+    ok_eq(shutdown(both.fds[1], SHUT_WR), 0);
+    ok_eq(transport->read(transport, got, sizeof(got)), 0);
+    end(&both);
+    oribi_tls_release(tls);
+}
+
 static void test_what_is_no_tls(void)
 {
     struct made made = make("DNS:a.test", EVP_PKEY_EC, 30);
@@ -367,6 +386,7 @@ int main(void)
     test_tickets_of_all_frontends();
     test_many_bytes();
     test_an_end_right_behind_bytes();
+    test_an_end_within_a_record();
     test_what_is_no_tls();
     test_bytes_that_were_read_before_the_handshake();
     test_what_is_wrong_is_said();
