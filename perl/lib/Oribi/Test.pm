@@ -338,8 +338,8 @@ Oribi::Test - a server and a client of WebSockets for tests of applications
 
 C<< Oribi::Test->serve($file, options => [...], timeout => 10) >> starts one with one worker and a frontend at a free port of
 127.0.0.1, and waits until it serves; C<options> are words of the command line. F<config/oribi.pl> beside the application
-counts, but for address, number of workers, logs, pid file, C<control> and C<status>. It dies with the server's log where
-it does not start. C<port>, C<pid>, C<url>, C<log> tell about it, C<stop> ends it, as does the end of the object.
+counts, but for address, number of workers, error log, pid file, C<control> and C<status>. It dies with the server's log
+where it does not start. C<port>, C<pid>, C<url>, C<log> tell about it, C<stop> ends it, as does the end of the object.
 
 =head1 THE CLIENT
 
