@@ -65,24 +65,20 @@ sub main { return Oribi::Pure::Command::run(@_) }
 
 # --- heads of requests ------------------------------------------------------------------------------------------------
 
+# Classes of bytes, for the inside of brackets.
+my $TOKEN = q{!#$%&'*+\-.^_`|~0-9A-Za-z};
+my $TEXT  = '\t\x20-\x7e\x80-\xff';
+
 # Strict (RFC 9112 2-6, RFC 9110 5), with the verdicts of core/src/http: request_line.c, field_lines.c, head.c,
 # authority.c. A head that has arrived whole and is as usual is two matches. Every other one goes through walk(), which
 # alone decides what is refused and what has not arrived yet. What fields mean is kept: clients repeat them.
 package Oribi::Pure::Head 0.100 {
     use constant { FIELDS_CAP => 256, METHOD_MAX => 32, KEYS_KEPT => 1000, HEADS_KEPT => 256, HEAD_BYTES_KEPT => 2048 };
 
-    # Classes of bytes, for the inside of brackets.
-    our $TOKEN = q{!#$%&'*+\-.^_`|~0-9A-Za-z};
-    our $TEXT  = '\t\x20-\x7e\x80-\xff';
     my $HOST   = q{!$&'()*+,\-.;=_~0-9A-Za-z};
     my $PATH   = '\x21\x24-\x3b\x3d\x40-\x7e\x80-\xff';
     my $RAW    = "?$PATH";                                               # of a target
     my $STRICT = '\x21\x24-\x3b\x3d\x3f-\x5b\x5d\x5f\x61-\x7a\x7e';
-
-    my %DEFAULT = (
-        target_bytes_max => 16 << 10, head_bytes_max => 64 << 10, fields_max => 100, body_bytes_max => 1 << 30,
-        underscores_allow => 0, strict_target => 0, connect_allow => 0,
-    );
 
     # A second line of these is refused, equal or not: they decide where the message ends and whom it is for.
     my %SINGLE = map { $_ => 1 } qw(HTTP_HOST CONTENT_LENGTH HTTP_TRANSFER_ENCODING CONTENT_TYPE);
@@ -93,10 +89,10 @@ package Oribi::Pure::Head 0.100 {
 
     my %KEY;    # what key_of() says of names that were met
 
-    # What parse() goes by: limits; base, what each environment begins with, if it is to name the server; and the heads
+    # What parse() goes by: options; base, what each environment begins with, if it is to name the server; and the heads
     # that it has met (known, by the bytes from the minor version to the last field).
     sub limits {
-        my %limits = (%DEFAULT, known => {}, @_);
+        my %limits = (%{ Oribi::Pure::Settings->new->{value} }, known => {}, @_);
         $limits{fields_max} = FIELDS_CAP if $limits{fields_max} > FIELDS_CAP;
         my $class = $limits{strict_target} ? $STRICT : $RAW;
         $limits{line} = qr/\G([$TOKEN]{0,33}+)(?:( )([$class]*+)(?:( )(.{0,10}+))?+)?+/s;
@@ -115,20 +111,19 @@ package Oribi::Pure::Head 0.100 {
         my ($length, $head, $method, $target, $path, $query) = 0;
         if ($_[2] =~ m{\A(?!CONNECT |PROXY )([A-Z]{3,7}+) ((/[$PATH]*+)(?:\?([$RAW]*+))?+) HTTP/1\.}o) {
             ($method, $target, $path, $query) = ($1, $2, $3, $4);
-            my $start = length($method) + length($target) + length '  HTTP/1.';
+            my $start = $+[0];
             my $end = 2 + index $_[2], "\r\n\r\n", $start;
             if ($end > 2 && length $target <= $limits->{target_bytes_max} && !$limits->{strict_target}) {
-                $length = $end + 2 if $end + 2 <= $limits->{head_bytes_max};
+                $length = $end + 2;
                 my $block = substr $_[2], $start, $end - $start;
-                $head = $limits->{known}{$block} // met($state, $limits, $block) if $length;
+                $head = $limits->{known}{$block} // met($state, $limits, $block) if $length <= $limits->{head_bytes_max};
             }
         }
         if (!$head) {
             my ($max, $line, $minor, $block, $authority) = $limits->{head_bytes_max};
             ($length, $line) = walk($state, $limits, substr $_[2], 0, $max);
             return $length if $length < 0 || !$length && length $_[2] < $max;
-            return fault($state, 414, 'request line longer than head_bytes_max') if !$line;
-            return fault($state, 431, 'head longer than head_bytes_max') if !$length;
+            return fault($state, $line ? 431 : 414, 'longer than head_bytes_max') if !$length;
             ($method, $target, $minor, $path, $query, $authority, $block) = @$line;
             $target = length $query ? "$path?$query" : $path if defined $authority;
             $head = meaning($state, $limits, $minor, $block, $authority);
@@ -160,13 +155,10 @@ package Oribi::Pure::Head 0.100 {
     # fault. The verdict hangs on the first bytes that allow it, so that waiting for more cannot change it.
     sub walk {
         my ($state, $limits, $in) = @_;
-        $in =~ /\A(?:\r\n){0,2}+/g;    # RFC 9112 2.2
-        my $two = substr $in, pos $in, 2;
-        if ($two =~ /\A(?:\n|\r.)/s || pos $in == 4 && $two =~ /\A\r/) {
-            return fault($state, 400, $two =~ /\A\n/ ? 'bare LF' : pos $in == 4 ? 'too many empty lines' : 'bare CR');
-        }
-        return 0 if $two eq '' || $two eq "\r";
-
+        my $is_bad = $in =~ /\A(?:(?:\r\n){0,2}+(?:\n|\r.)|(?:\r\n){2}\r)/s;    # RFC 9112 2.2
+        return fault($state, 400, 'bare CR or LF, or too many empty lines') if $is_bad;
+        $in =~ /\A(?:\r\n)*+/g;
+        return 0 if $in =~ /\G\r?\z/;
         my $line = request_line($state, $limits, \$in, pos $in);
         return $line if !ref $line;
         my ($begin, $count) = (pos $in, 0);
@@ -176,11 +168,8 @@ package Oribi::Pure::Head 0.100 {
             return fault($state, 400, 'field name is not a token') if $1 !~ /\A([$TOKEN]++):/;
             return fault($state, 431, 'field name over 1024 bytes') if length $1 > 1024;
         }
-        $in =~ /\G[$TEXT]*+/gc;
-        $two = substr $in, pos $in, 2;
-        return (0, $line) if $two eq '' || $two eq "\r";
-        my $what = $two =~ /\A\r/ ? 'bare CR' : $two =~ /\A\n/ ? 'bare LF' : 'control in a field line';
-        return fault($state, 400, $what);
+        return (0, $line) if $in =~ /\G[$TEXT]*+\r?\z/;
+        return fault($state, 400, 'bare CR or LF, or a control, in a field line');
     }
 
     # Gives [method, target, minor, path, query, authority or undef], 0 or a fault; pos() is behind the line.
@@ -277,84 +266,61 @@ package Oribi::Pure::Head 0.100 {
         }
         return fault($state, 400, 'field name imitates a framing field') if $shadow;
 
-        my ($host, $port) = ('', '');
-        if (defined $env{HTTP_HOST}) {
-            ($host, $port) = authority($env{HTTP_HOST}) or return fault($state, 400, 'invalid Host field');
-            return fault($state, 400, 'empty Host field') if $minor && $host eq '' && !defined $authority;
-            $env{HTTP_HOST} = $authority if defined $authority;    # RFC 9112 3.2.2: it replaces the field
-        } elsif ($minor) {
-            return fault($state, 400, 'no Host field');
+        my ($host, $port) = authority($env{HTTP_HOST} // '') or return fault($state, 400, 'invalid Host field');
+        my $has_host = defined $env{HTTP_HOST} && ($host ne '' || defined $authority);
+        return fault($state, 400, 'no Host field') if $minor && !$has_host;
+        if (defined $authority) {
+            $env{HTTP_HOST} = $authority if $has_host;    # RFC 9112 3.2.2: it replaces the field
+            ($host, $port) = authority($authority);
         }
-        ($host, $port) = authority($authority) if defined $authority;
         $env{SERVER_NAME} = $host if $host ne '' && $limits->{base};
         $env{SERVER_PORT} //= $port ne '' ? $port : 80 if $limits->{base};
 
         my $has_body = defined $env{CONTENT_LENGTH} || defined $env{HTTP_TRANSFER_ENCODING};
-        my ($length, $reason) = $has_body ? framing(\%env, $minor, $limits) : 0;
-        return fault($state, -$length, $reason) if $reason;
-        my $expect = 0;
-        if (defined $env{HTTP_EXPECT}) {
-            return fault($state, 417, 'unknown expectation') if lc $env{HTTP_EXPECT} ne '100-continue';
-            $expect = $minor && $length ? 1 : 0;
-        }
+        my $length = $has_body ? framing($state, $limits, $minor, \%env) : 0;
+        return $length if $length < -1;
+        my $expect = lc($env{HTTP_EXPECT} // '');
+        return fault($state, 417, 'unknown expectation') if defined $env{HTTP_EXPECT} && $expect ne '100-continue';
         my %has = map { lc() => 1 } split /[ \t]*,[ \t]*/, $env{HTTP_CONNECTION} // '';
         $env{SERVER_PROTOCOL} = "HTTP/1.$minor";
         return {
-            env => [%env], minor => $minor, expect => $expect, length => $length, dropped => $dropped,
-            has_body => $has_body, host => $host, port => $port,
+            env => [%env], minor => $minor, expect => $minor && $length && $expect, length => $length,
+            dropped => $dropped, has_body => $has_body, host => $host, port => $port,
             keep_alive => $has{close} ? 0 : $minor || $has{'keep-alive'} ? 1 : 0,
             upgrade => $minor && $has{upgrade} && exists $env{HTTP_UPGRADE} ? 1 : 0,    # RFC 9110 7.8: not in 1.0
         };
     }
 
-    # The length of the body, -1 when it is chunked; or a negative status and a reason. RFC 9112 6.
+    # A transfer coding with its parameters. What merely resembles chunked, or stands for none, is an attempt at
+    # confusion, and so is chunked anywhere but at the end.
+    my $PARAMETER = qr/[ \t]*+;[ \t]*+[$TOKEN]++[ \t]*+=[ \t]*+(?:"[^,;]*"|[$TOKEN]++)/;
+    my $CODING = qr/(?!identity[ \t]*+(?:[,;]|\z)|[$TOKEN]*chunked)[$TOKEN]++$PARAMETER*+[ \t]*+/i;
+
+    # The length of the body, -1 when it is chunked; or a fault. RFC 9112 6.
     sub framing {
-        my ($env, $minor, $limits) = @_;
+        my ($state, $limits, $minor, $env) = @_;
         my ($length, $coding) = @$env{qw(CONTENT_LENGTH HTTP_TRANSFER_ENCODING)};
         if (!defined $coding) {
-            return (-400, 'invalid Content-Length') if $length !~ /\A0*+([0-9]*+)\z/ || $length eq '';
-            my ($digits, $max) = ($1, $limits->{body_bytes_max});
-            my $is_over = length $digits == length $max ? $digits gt $max : length $digits > length $max;
-            return $is_over ? (-413, 'Content-Length over body_bytes_max') : 0 + ($digits || 0);
+            return fault($state, 400, 'invalid Content-Length') if $length !~ /\A[0-9]++\z/;
+            return 0 + $length if $length <= $limits->{body_bytes_max};
+            return fault($state, 413, 'Content-Length over body_bytes_max');
         }
-        return (-400, 'Transfer-Encoding with Content-Length') if defined $length;
-        return (-400, 'Transfer-Encoding in HTTP/1.0') if !$minor;
+        return fault($state, 400, 'Transfer-Encoding with Content-Length') if defined $length;
+        return fault($state, 400, 'Transfer-Encoding in HTTP/1.0') if !$minor;
         return -1 if lc $coding eq 'chunked';
-        return codings($coding) ? (-501, 'unknown transfer coding') : (-400, 'malformed Transfer-Encoding');
+        my $is_unknown = $coding =~ /\A$CODING(?:,[ \t]*+$CODING)*+(?:,[ \t]*+chunked)?\z/i;
+        return fault($state, $is_unknown ? (501, 'unknown transfer coding') : (400, 'malformed Transfer-Encoding'));
     }
 
-    # A list of well-formed codings that are not known. What is malformed, names chunked anywhere but at the end, or
-    # merely resembles it ("xchunked", "identity") is an attempt at confusion.
-    sub codings {
-        my ($list) = @_;
-        my $is_last = 0;
-        for my $coding (map { s/\A[ \t]+//r =~ s/(?<![ \t])[ \t]+\z//r } split /,/, $list, -1) {
-            my ($name, @params) = split /[ \t]*;/, $coding, -1;
-            return 0 if $is_last || ($name // '') !~ /\A[$TOKEN]+\z/ || lc $name eq 'identity';
-            return 0 if grep { !/\A[ \t]*[$TOKEN]+[ \t]*=[ \t]*(?:".*"|[$TOKEN]+)[ \t]*\z/ } @params;
-            $is_last = lc $coding eq 'chunked';
-            return 0 if !$is_last && $name =~ /chunked/i;
-        }
-        return $list ne '';
-    }
+    my $IPV6 = eval { Socket::AF_INET6() };
 
     # Host and port of uri-host [ ":" *DIGIT ], brackets kept (RFC 3986 3.2); nothing when it is none.
     sub authority {
         my ($text) = @_;
         return $text =~ /\A((?:[$HOST]|%[0-9A-Fa-f]{2})*+)(?::([0-9]*))?\z/ ? ($1, $2 // '') : () if $text !~ /\A\[/;
         my ($host, $inner, $port) = $text =~ /\A(\[([^\]]*)\])(?::([0-9]*))?\z/ or return;
-        return is_ipv6($inner) || $inner =~ /\Av[0-9A-Fa-f]+\.[$HOST:]+\z/i ? ($host, $port // '') : ();
-    }
-
-    my $OCTET = '(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])';
-
-    # An IPv6address (RFC 3986 3.2.2), without brackets; the last 32 bits may be written as an IPv4 address.
-    sub is_ipv6 {
-        my $text = $_[0] =~ s/:$OCTET(?:\.$OCTET){3}\z/:0:0/r;
-        my ($before, $behind, @more) = split /::/, $text, -1;
-        my @groups = map { defined && length ? split(/:/, $_, -1) : () } $before, $behind;
-        return 0 if @more || grep { !/\A[0-9A-Fa-f]{1,4}\z/ } @groups;
-        return defined $behind ? @groups <= 7 : @groups == 8;
+        my $is_good = $inner =~ /\Av[0-9A-Fa-f]+\.[$HOST:]+\z/i || defined eval { Socket::inet_pton($IPV6, $inner) };
+        return $is_good ? ($host, $port // '') : ();
     }
 
     # The path with its escapes decoded; undefined where one is none.
@@ -376,7 +342,9 @@ package Oribi::Pure::Chunked 0.100 {
         OVERHEAD_RATIO => 8,
     };
 
-    my ($HEX, $BLANK, $TOKEN, $TEXT) = ('0-9A-Fa-f', ' \t', $Oribi::Pure::Head::TOKEN, $Oribi::Pure::Head::TEXT);
+    our %FORBIDDEN;    # names that no trailer can have: of requests, of content and of access; Settings fills it
+
+    my ($HEX, $BLANK) = ('0-9A-Fa-f', ' \t');
 
     # state => [reason of a refusal, class of bytes => next state, …]
     # chunk-ext = *( BWS ";" BWS token [ BWS "=" BWS ( token / quoted-string ) ] )
@@ -404,20 +372,6 @@ package Oribi::Pure::Chunked 0.100 {
         value => [$TRAILER, '\r' => 'line_lf', $TEXT => 'value'],
         line_lf => [$TRAILER, '\n' => 'first'],
         end_lf => [$TRAILER, '\n' => 'done'],
-    );
-
-    # Names that no trailer can have: those that frame, route or decide access, and those about the content.
-    my %FORBIDDEN = map { $_ => 1 } qw(
-        accept accept-charset accept-encoding accept-language age allow authorization cache-control connection
-        content-disposition content-encoding content-language content-length content-location content-range content-type
-        cookie date dnt expect expires forwarded host if-match if-modified-since if-none-match if-range
-        if-unmodified-since keep-alive location max-forwards origin pragma prefer priority proxy proxy-authenticate
-        proxy-authorization proxy-connection range referer retry-after sec-ch-ua sec-ch-ua-mobile sec-ch-ua-platform
-        sec-fetch-dest sec-fetch-mode sec-fetch-site sec-fetch-user sec-purpose sec-websocket-extensions
-        sec-websocket-key sec-websocket-protocol sec-websocket-version set-cookie te trailer transfer-encoding upgrade
-        upgrade-insecure-requests user-agent vary via warning www-authenticate x-csrf-token x-forwarded-for
-        x-forwarded-host x-forwarded-port x-forwarded-proto x-http-method-override x-real-ip x-request-id
-        x-request-start x-requested-with
     );
 
     sub new {
@@ -528,24 +482,8 @@ package Oribi::Pure::Chunked 0.100 {
 package Oribi::Pure::Answer 0.100 {
     use constant { HEAD_BYTES_MAX => 256 << 10, FIELDS_MAX => 1024, NAMES_KEPT => 1000 };
 
-    my $TOKEN = $Oribi::Pure::Head::TOKEN;
-    my $TEXT = $Oribi::Pure::Head::TEXT;
-
-    my %REASON = map { split / /, $_, 2 } split /, /, join ', ', (
-        '100 Continue, 101 Switching Protocols, 102 Processing, 103 Early Hints, 200 OK, 201 Created, 202 Accepted',
-        '203 Non-Authoritative Information, 204 No Content, 205 Reset Content, 206 Partial Content, 207 Multi-Status',
-        '208 Already Reported, 226 IM Used, 300 Multiple Choices, 301 Moved Permanently, 302 Found, 303 See Other',
-        '304 Not Modified, 305 Use Proxy, 307 Temporary Redirect, 308 Permanent Redirect, 400 Bad Request',
-        '401 Unauthorized, 402 Payment Required, 403 Forbidden, 404 Not Found, 405 Method Not Allowed',
-        '406 Not Acceptable, 407 Proxy Authentication Required, 408 Request Timeout, 409 Conflict, 410 Gone',
-        '411 Length Required, 412 Precondition Failed, 413 Content Too Large, 414 URI Too Long',
-        '415 Unsupported Media Type, 416 Range Not Satisfiable, 417 Expectation Failed, 421 Misdirected Request',
-        '422 Unprocessable Content, 423 Locked, 424 Failed Dependency, 425 Too Early, 426 Upgrade Required',
-        '428 Precondition Required, 429 Too Many Requests, 431 Request Header Fields Too Large',
-        '451 Unavailable For Legal Reasons, 500 Internal Server Error, 501 Not Implemented, 502 Bad Gateway',
-        '503 Service Unavailable, 504 Gateway Timeout, 505 HTTP Version Not Supported, 506 Variant Also Negotiates',
-        '507 Insufficient Storage, 508 Loop Detected, 510 Not Extended, 511 Network Authentication Required',
-    );
+    our %REASON;    # phrases by status; Settings fills it
+    my %FIRST_LINE;    # of answers with a body that were met
 
     # Names that the writer treats as its own. %OWN also keeps the verdict on other names: '' for a good one, '!' for
     # none.
@@ -565,13 +503,10 @@ package Oribi::Pure::Answer 0.100 {
         return defined $text && $text =~ /\A[ \t\r\n]*([0-9]{3})(?:[ \t\r\nA-Za-z]|\z)/ ? $1 : -1;
     }
 
-    sub first_line { my ($status) = @_; return "HTTP/1.1 $status " . ($REASON{$status} // '') . "\r\n" }
     sub has_body { my ($status) = @_; return $status >= 200 && $status != 204 && $status != 304 }
 
-    my %FIRST_LINE = map { $_ => first_line($_) } grep { has_body($_) } keys %REASON;
-
-    # The head of a usual answer, as head() would write it: HTTP/1.1, a body that is there, good headers whose names
-    # have been seen, of the server's own none but the right Content-Length. Nothing for any other.
+    # The head of a usual answer, as head() would write it: HTTP/1.1, a body that is there, a status and good headers
+    # whose names have been met, of the server's own none but the right Content-Length. Nothing for any other.
     sub usual {
         my ($status, $headers, $length, $date, $closes) = @_;
         no warnings 'uninitialized';
@@ -635,7 +570,9 @@ package Oribi::Pure::Answer 0.100 {
         $res->{dropped} = 0;
         return refuse($res, 'headers in odd number') if @$headers % 2;
         return refuse($res, 'too many headers') if @$headers > 2 * FIELDS_MAX;
-        my $out = first_line($res->{status});
+        my $status = $res->{status};
+        my $out = "HTTP/1.1 $status " . ($REASON{$status} // '') . "\r\n";
+        $FIRST_LINE{$status} = $out if has_body($status) && $REASON{$status};
         for (my $i = 0; $i < @$headers; $i += 2) {
             my ($name, $value) = @$headers[$i, $i + 1];
             my $own = $OWN{ $name // '' } // own_name($name // '');
@@ -1537,7 +1474,7 @@ package Oribi::Pure::Processes 0.100 {
     sub new {
         my ($class, $settings, $app) = @_;
         my $options = $settings->{value};
-        my %self = (settings => $settings, options => $options, hooks => $settings->{hooks}, app => $app);
+        my %self = (settings => $settings, options => $options, app => $app);
         my %begin = (count => $options->{workers}, signals => {}, listeners => [], generation => 0, serving => 0);
         return bless { %self, %begin }, $class;
     }
@@ -1694,9 +1631,9 @@ package Oribi::Pure::Processes 0.100 {
 
     sub hook {
         my ($self, $name, @arguments) = @_;
-        my $code = $self->{hooks}{$name} or return;
-        eval { $code->(@arguments); 1 } or Oribi::Pure::say_log(error => 'a hook died: %s', $@);
-        return;
+        for my $code (@{ $self->{options}{$name} }) {
+            eval { $code->(@arguments); 1 } or Oribi::Pure::say_log(error => 'a hook died: %s', $@);
+        }
     }
 
     # Remembers signals until the loop looks. The end of a child only wakes.
@@ -1902,8 +1839,6 @@ package Oribi::Pure::Processes 0.100 {
 # Options by the core's table: names, bounds, defaults and what they mean are those of oribi-psgi. Beside them what only
 # Perl can hold: hooks.
 package Oribi::Pure::Settings 0.100 {
-    my %HOOK = map { $_ => 1 } qw(before_fork after_fork server_ready);
-    my @OTHER_HOOKS = qw(after_worker_ready before_worker_exit after_exit before_reload on_worker_exit listen_sock);
     my %RANK = (default => 0, launcher => 1, environment => 2, file => 3, command => 4);
 
     our $REFUSAL = 'Oribi::Pure cannot do this; the distribution Oribi can, which needs a C compiler'
@@ -1912,18 +1847,18 @@ package Oribi::Pure::Settings 0.100 {
     # Where select takes no descriptor above its set (https://perldoc.perl.org/perlport#select).
     my $SELECT_MAX = $^O eq 'linux' ? 1_000_000 : $^O eq 'MSWin32' ? 60 : 1000;
 
-    # --- option table (written by tools/pure-options) ---
-    # name|type|least|most|default|flag|argument|aliases|help
-    my $ROWS = <<'ROWS';
-bind|LIST|0|0||b|ADDR|listen l|address to listen on; repeatable: host:port, :port, [::1]:port, [::]:port for every address, tcp://host:port, unix:///path?umask=007, /path, fd://3, tls://host:port?certificate=FILE&key=FILE. ?frontend=on: HTTP/2 without TLS. ?proxy=on: expect a PROXY header from trusted proxies
-host|TEXT|0|0||o|HOST||host to listen on, without bind
-port|COUNT|0|65535|9292|p|PORT||port to listen on, without bind; 0: any free port
+    # --- tables of the core (written by tools/pure-options) ---
+    # name|type|least|most|default|flag|argument|aliases|help; rows without help are options that are refused
+    my @ROWS = split /\n/, <<'ROWS';
+bind|LIST|0|0||b|ADDR|listen l -l -b|address to listen on; repeatable: host:port, :port, [::1]:port, [::]:port for every address, tcp://host:port, unix:///path?umask=007, /path, fd://3, tls://host:port?certificate=FILE&key=FILE. ?frontend=on: HTTP/2 without TLS. ?proxy=on: expect a PROXY header from trusted proxies
+host|TEXT|0|0||o|HOST|-o|host to listen on, without bind
+port|COUNT|0|65535|9292|p|PORT|-p|port to listen on, without bind; 0: any free port
 backlog|COUNT|0|2147483647|0||N||connections that may wait to be accepted; 0: the system's maximum
 reuse_port|BOOL|0|0|off||||set SO_REUSEPORT, so that another server may listen on the same address
-workers|COUNT|0|512|auto|w|N|max_workers|worker processes; auto or 0: one for each CPU that this process may use
+workers|COUNT|0|512|auto|w|N|max_workers -w|worker processes; auto or 0: one for each CPU that this process may use
 single|BOOL|0|0|off||||one process that serves by itself, without forking; a reload or upgrade starts the program anew under its pid
 preload|BOOL|0|0|on|||preload_app|load the application before the workers are forked, so that they share its memory
-pid_file|TEXT|0|0||P|FILE|pid|write the supervisor's process id to this file; removed at the end
+pid_file|TEXT|0|0||P|FILE|pid -P|write the supervisor's process id to this file; removed at the end
 shutdown_timeout|TIME|0|86400000|30s||TIME||time for a graceful stop; what is left then is killed
 err_respawn_interval|TIME|0|86400000|1s||TIME||pause before a failed start is tried again
 head_timeout|TIME|1|86400000|10s||TIME|read_timeout|time for a whole request head, from its first byte on; then 408
@@ -1950,17 +1885,20 @@ requests_jitter|COUNT|0|2147483647|0||N||add up to so many requests to requests_
 age_max|TIME|0|31536000000|0||TIME||replace a worker that has served for longer, or up to an eighth longer; 0: never
 access_log|TEXT|0|0|||FILE||one line for each answer; -: standard output, off: none
 error_log|TEXT|0|0|-||FILE||file for standard error of the server and the application; -: leave it
-quiet|BOOL|0|0|off|q|||log warnings and errors only
-verbose|BOOL|0|0|off|v|||log debugging lines too
-env|TEXT|0|0||E|NAME|environment|environment that the application sees; production and deployment change defaults
+quiet|BOOL|0|0|off|q||-q|log warnings and errors only
+verbose|BOOL|0|0|off|v||-v|log debugging lines too
+env|TEXT|0|0||E|NAME|environment -E|environment that the application sees; production and deployment change defaults
 chdir|TEXT|0|0|||DIR||directory to change to before anything else is looked for; in the configuration file, before what it names
-include|LIST|0|0||I|DIR||directory to search libraries in; repeatable
-require|LIST|0|0||r|NAME|modules M|library or module to load before the application; repeatable
+include|LIST|0|0||I|DIR|-I|directory to search libraries in; repeatable
+require|LIST|0|0||r|NAME|modules M -M -r|library or module to load before the application; repeatable
 server_header|TEXT|0|0|||TEXT||value of the Server field, unless the application sets one; not set: none
-config|TEXT|0|0||C|FILE|config_file|configuration file; the command line wins over it
+config|TEXT|0|0||C|FILE|config_file -C|configuration file; the command line wins over it
 check|BOOL|0|0|off||||load configuration and application, say whether that worked, and end; the command check also reports risks
 version|BOOL|0|0|off||||print the version and end
-help|BOOL|0|0|off|h|||print the most used options and end; --help all prints every option
+help|BOOL|0|0|off|h||-h|print the most used options and end; --help all prints every option
+before_fork|HOOK|||||||code that is called before a worker is forked
+after_fork|HOOK|||||||code that each worker calls first
+server_ready|HOOK|||||||code that is called when the server can be reached
 trusted_proxies|LIST|||||||
 proxy_protocol|BOOL|||||||
 certificate|LIST|||||||
@@ -1995,7 +1933,7 @@ health|TEXT|||||||
 header|LIST|||||||
 error_page|LIST|||||||
 helper|BOOL|||||||
-daemonize|BOOL||||D|||
+daemonize|BOOL||||D||-D|
 restart_file|TEXT|||||||
 user|TEXT|||||||
 group|TEXT|||||||
@@ -2008,7 +1946,7 @@ status|TEXT|||||||
 status_token|TEXT|||||||
 agent|TEXT|||||||
 metrics_max|COUNT|||||||
-call_timeout|TIME||||t|||
+call_timeout|TIME||||t||-t|
 cancel_gone|TEXT|||||||
 gone_on|TEXT|||||||
 queue_time_max|TIME|||||||
@@ -2039,38 +1977,178 @@ error_log_format|TEXT|||||||
 warmup|LIST|||||||
 dev|BOOL|||||||
 watch|LIST|||||||
-eval|TEXT||||e|||
+eval|TEXT||||e||-e|
 child_exit|TEXT|||||||
 early_hints|BOOL|||||||
 open|BOOL|||||||
 print_config|BOOL|||||||
 completion|TEXT|||||||
+after_worker_ready|TEXT|||||||
+before_worker_exit|TEXT|||||||
+after_exit|TEXT|||||||
+before_reload|TEXT|||||||
+on_worker_exit|TEXT|||||||
+listen_sock|TEXT|||||||
 ROWS
-    # --- end of the option table ---
-    # Rows without help are options that are refused.
-    my (%OPTION, %NAME, @NAMES);
-    for my $row (split(/\n/, $ROWS), @OTHER_HOOKS) {
-        my %option = map { $_ => '' } qw(type flag aliases help);
-        my @values = split /\|/, $row, 9;
-        @option{ (qw(name type least most default flag argument aliases help))[0 .. $#values] } = @values;
-        my @names = ($option{name}, split(' ', $option{aliases}), map {"-$_"} split //, $option{flag});
-        $NAME{$_} = \%option for @names, map {"-$_"} grep { length == 1 } @names;
-        push @NAMES, $option{name} if length $option{help};
-        $OPTION{ $option{name} } = \%option;
+    %Oribi::Pure::Answer::REASON = map { split / /, $_, 2 } split /\n/, <<'ROWS';
+100 Continue
+101 Switching Protocols
+102 Processing
+103 Early Hints
+200 OK
+201 Created
+202 Accepted
+203 Non-Authoritative Information
+204 No Content
+205 Reset Content
+206 Partial Content
+207 Multi-Status
+208 Already Reported
+226 IM Used
+300 Multiple Choices
+301 Moved Permanently
+302 Found
+303 See Other
+304 Not Modified
+305 Use Proxy
+307 Temporary Redirect
+308 Permanent Redirect
+400 Bad Request
+401 Unauthorized
+402 Payment Required
+403 Forbidden
+404 Not Found
+405 Method Not Allowed
+406 Not Acceptable
+407 Proxy Authentication Required
+408 Request Timeout
+409 Conflict
+410 Gone
+411 Length Required
+412 Precondition Failed
+413 Content Too Large
+414 URI Too Long
+415 Unsupported Media Type
+416 Range Not Satisfiable
+417 Expectation Failed
+421 Misdirected Request
+422 Unprocessable Content
+423 Locked
+424 Failed Dependency
+425 Too Early
+426 Upgrade Required
+428 Precondition Required
+429 Too Many Requests
+431 Request Header Fields Too Large
+451 Unavailable For Legal Reasons
+500 Internal Server Error
+501 Not Implemented
+502 Bad Gateway
+503 Service Unavailable
+504 Gateway Timeout
+505 HTTP Version Not Supported
+506 Variant Also Negotiates
+507 Insufficient Storage
+508 Loop Detected
+510 Not Extended
+511 Network Authentication Required
+ROWS
+    %Oribi::Pure::Chunked::FORBIDDEN = map { $_ => 1 } split /\n/, <<'ROWS';
+accept
+accept-charset
+accept-encoding
+accept-language
+age
+allow
+authorization
+cache-control
+connection
+content-disposition
+content-encoding
+content-language
+content-length
+content-location
+content-range
+content-type
+cookie
+date
+dnt
+expect
+expires
+forwarded
+host
+if-match
+if-modified-since
+if-none-match
+if-range
+if-unmodified-since
+keep-alive
+location
+max-forwards
+origin
+pragma
+prefer
+priority
+proxy
+proxy-authenticate
+proxy-authorization
+proxy-connection
+range
+referer
+retry-after
+sec-ch-ua
+sec-ch-ua-mobile
+sec-ch-ua-platform
+sec-fetch-dest
+sec-fetch-mode
+sec-fetch-site
+sec-fetch-user
+sec-purpose
+sec-websocket-extensions
+sec-websocket-key
+sec-websocket-protocol
+sec-websocket-version
+set-cookie
+te
+trailer
+transfer-encoding
+upgrade
+upgrade-insecure-requests
+user-agent
+vary
+via
+warning
+www-authenticate
+x-csrf-token
+x-forwarded-for
+x-forwarded-host
+x-forwarded-port
+x-forwarded-proto
+x-http-method-override
+x-real-ip
+x-request-id
+x-request-start
+x-requested-with
+ROWS
+    # --- end of the tables ---
+    my (%NAME, @SERVED);
+    for my $row (@ROWS) {
+        my %option;
+        @option{qw(name type least most default flag argument aliases help)} = split /\|/, $row, 9;
+        $option{is_list} = $option{type} =~ /LIST|HOOK/;
+        $NAME{$_} = \%option for $option{name}, split ' ', $option{aliases};
+        push @SERVED, \%option if length $option{help};
     }
 
     sub find { return $NAME{ $_[0] } }
-    sub shown { return map { $OPTION{$_} } @NAMES }
+    sub shown { return grep { $_->{type} ne 'HOOK' } @SERVED }
 
     sub new {
         my ($class) = @_;
-        my $self = bless { value => {}, rank => {}, hooks => {} }, $class;
-        for my $option (shown()) {
-            my ($name, $default) = @$option{qw(name default)};
-            $self->{value}{$name} = $option->{type} eq 'LIST' ? [] : read_value($option, $name, $default);
-        }
-        $self->set(environment => port => $ENV{PORT}) if length($ENV{PORT} // '');
-        $self->set(environment => env => $ENV{PLACK_ENV}) if length($ENV{PLACK_ENV} // '');
+        my $self = bless { value => {}, rank => {} }, $class;
+        $self->{value}{ $_->{name} } = $_->{is_list} ? [] : read_value($_, @$_{qw(name default)}) for @SERVED;
+        my %given = (port => $ENV{PORT}, env => $ENV{PLACK_ENV});
+        $self->set(environment => $_, $given{$_}) for grep { length($given{$_} // '') } sort keys %given;
         return $self;
     }
 
@@ -2080,25 +2158,19 @@ ROWS
         my ($self, $source, $name, $value) = @_;
         my $plain = $name =~ tr/-/_/r;
         return $self->{builder} = $value if $plain eq 'psgi_app_builder';
-        my $option = $HOOK{$plain} ? { name => $plain } : find($plain) || die "$name: unknown option\n";
+        my $option = find($plain) || die "$name: unknown option\n";
         my ($rank, $key) = ($RANK{$source}, $option->{name});
         my $before = $self->{rank}{$key} // -1;
         return if $before > $rank;
-        if ($HOOK{$key}) {
-            die "$name: is no code reference\n" if (Scalar::Util::reftype($value) // '') ne 'CODE';
-            $self->{hooks}{$key} = $value;
-        } elsif (!length $option->{help}) {
+        if (!length $option->{help}) {
             return if !ref $value && $value =~ /\A(?:off|false|no|0|none|)\z/i;    # it is off here in any case
             die "$name: $REFUSAL\n";
-        } else {
-            my @values = map { read_value($option, $name, $_) } ref $value eq 'ARRAY' ? @$value : $value;
-            my $is_list = $option->{type} eq 'LIST';
-            die "$name: takes one value\n" if @values != 1 && !$is_list;
-            my @kept = $is_list && $before == $rank ? @{ $self->{value}{$key} } : ();
-            $self->{value}{$key} = $is_list ? [@kept, @values] : $values[0];
         }
-        $self->{rank}{$key} = $rank;
-        return;
+        my @values = map { read_value($option, $name, $_) } ref $value eq 'ARRAY' ? @$value : $value;
+        die "$name: takes one value\n" if @values != 1 && !$option->{is_list};
+        unshift @values, @{ $self->{value}{$key} } if $option->{is_list} && $before == $rank;
+        $self->{value}{$key} = $option->{is_list} ? \@values : $values[0];
+        return $self->{rank}{$key} = $rank;
     }
 
     my %UNIT = (k => 1 << 10, m => 1 << 20, g => 1 << 30, ms => 0.001, s => 1, min => 60, h => 3600);
@@ -2107,9 +2179,10 @@ ROWS
     # read as something else is found out in production.
     sub read_value {
         my ($option, $name, $text) = @_;
+        my $type = $option->{type};
+        return is_code($text) ? $text : die "$name: is no code reference\n" if $type eq 'HOOK';
         my $is_text = !ref $text || overload::Method($text, '""');
         die "$name: a " . ref($text) . " reference is no value for this option\n" if !$is_text;
-        my $type = $option->{type};
         return "$text" if $type eq 'TEXT' || $type eq 'LIST';
         if ($type eq 'BOOL') {
             return 1 if $text =~ /\A(?:on|true|yes|1)\z/i;
