@@ -116,7 +116,8 @@ package Oribi::Pure::Head 0.100 {
             if ($end > 2 && length $target <= $limits->{target_bytes_max} && !$limits->{strict_target}) {
                 $length = $end + 2;
                 my $block = substr $_[2], $start, $end - $start;
-                $head = $limits->{known}{$block} // met($state, $limits, $block) if $length <= $limits->{head_bytes_max};
+                my $is_short = $length <= $limits->{head_bytes_max};
+                $head = $limits->{known}{$block} // met($state, $limits, $block) if $is_short;
             }
         }
         if (!$head) {
@@ -337,10 +338,8 @@ package Oribi::Pure::Head 0.100 {
 # state for each place in the grammar, so that no cut of the bytes can fall between two of them. Usual chunks are taken
 # whole.
 package Oribi::Pure::Chunked 0.100 {
-    use constant {
-        EXT_MAX => 16 << 10, TRAILER_MAX => 16 << 10, DIGITS_MAX => 16, ZEROS_FREE => 16, OVERHEAD_FREE => 64 << 10,
-        OVERHEAD_RATIO => 8,
-    };
+    use constant { EXT_MAX => 16 << 10, TRAILER_MAX => 16 << 10, DIGITS_MAX => 16, ZEROS_FREE => 16 };
+    use constant { OVERHEAD_FREE => 64 << 10, OVERHEAD_RATIO => 8 };
 
     our %FORBIDDEN;    # names that no trailer can have: of requests, of content and of access; Settings fills it
 
@@ -374,20 +373,22 @@ package Oribi::Pure::Chunked 0.100 {
         end_lf => [$TRAILER, '\n' => 'done'],
     );
 
+    # Where a whole chunk line is usual, that line.
+    my %USUAL = (size_first => qr/\A([1-9A-Fa-f][0-9A-Fa-f]{0,7}+)\r\n/);
+    $USUAL{data_cr} = qr/\A\r\n([1-9A-Fa-f][0-9A-Fa-f]{0,7}+)\r\n/;
+
     sub new {
         my ($class, $limits) = @_;
-        my $fields_max = $limits->{fields_max} < 256 ? $limits->{fields_max} : 256;
-        my %zero = map { $_ => 0 } qw(body left digits zeros ext overhead trailer_len count done);
-        my %self = (%zero, state => 'size_first', trailer => '');
-        return bless { %self, max => $limits->{body_bytes_max}, fields_max => $fields_max }, $class;
+        my %self = map { $_ => 0 } qw(body left digits zeros ext overhead count done);
+        return bless { %self, state => 'size_first', trailer => '', limits => $limits }, $class;
     }
 
     # Takes bytes off the front of the buffer, as many as it can use. Returns the content among them; after a fault,
     # {status} and {reason} are set, and what was returned counts for nothing. {done} is true behind the last byte.
     sub decode {
         my ($self, $in) = @_;
-        my ($at, $n, $out) = (0, length $$in, '');
-        while ($at < $n && !$self->{done} && !$self->{status}) {
+        my ($at, $out) = (0, '');
+        while ($at < length $$in && !$self->{done} && !$self->{status}) {
             my $state = $self->{state};
             if ($state eq 'data') {
                 my $piece = substr $$in, $at, $self->{left};
@@ -395,37 +396,33 @@ package Oribi::Pure::Chunked 0.100 {
                 $at += length $piece;
                 $self->{body} += length $piece;
                 $self->{state} = 'data_cr' if !($self->{left} -= length $piece);
-            } elsif ($state eq 'data_cr' && substr($$in, $at, 2) eq "\r\n") {
-                $at += 2;
-                $self->charge(2);
-                $self->{state} = 'size_first';
-            } elsif ($state eq 'size_first' && (substr $$in, $at, 10) =~ /\A([1-9A-Fa-f][0-9A-Fa-f]{0,7}+)\r\n/) {
-                $at += length($1) + 2;
-                $self->{left} = hex $1;
-                $self->charge(length($1) + 2) && $self->size_known;
-            } else {
-                $self->charge(1) && $self->byte(substr $$in, $at++, 1);
+                next;
             }
+            my ($digits) = $USUAL{$state} ? substr($$in, $at, 12) =~ $USUAL{$state} : ();
+            my $count = defined $digits ? $+[0] : 1;
+            # Bytes that are no content cost something: beyond 64 KiB, eight for each byte of content at most.
+            my $overhead = $self->{overhead} += $count;
+            if ($overhead > OVERHEAD_FREE && int($overhead / OVERHEAD_RATIO) > $self->{body}) {
+                $self->refuse(400, 'too little body in too many chunks');
+            } elsif (defined $digits) {
+                $self->{left} = hex $digits;
+                $self->size_known;
+            } else {
+                $self->byte(substr $$in, $at, 1);
+            }
+            $at += $count;
         }
         substr $$in, 0, $at, '';
         return $out;
     }
 
-    sub refuse { my ($self, $status, $reason) = @_; @$self{qw(status reason)} = ($status, $reason); return 0 }
-
-    # Bytes that are no content cost something: beyond 64 KiB, eight for each byte of content at most.
-    sub charge {
-        my ($self, $count) = @_;
-        $self->{overhead} += $count;
-        return 1 if $self->{overhead} <= OVERHEAD_FREE || int($self->{overhead} / OVERHEAD_RATIO) <= $self->{body};
-        return $self->refuse(400, 'too little body in too many chunks');
-    }
+    sub refuse { my ($self, @refusal) = @_; return @$self{qw(status reason)} = @refusal }
 
     sub size_known {
         my ($self) = @_;
-        return $self->refuse(413, 'body over body_bytes_max') if $self->{left} > $self->{max} - $self->{body};
-        @$self{qw(state digits zeros)} = ($self->{left} ? 'data' : 'first', 0, 0);
-        return 1;
+        my $room = $self->{limits}{body_bytes_max} - $self->{body};
+        return $self->refuse(413, 'body over body_bytes_max') if $self->{left} > $room;
+        return @$self{qw(state digits zeros)} = ($self->{left} ? 'data' : 'first', 0, 0);
     }
 
     # One byte that is not content.
@@ -434,30 +431,27 @@ package Oribi::Pure::Chunked 0.100 {
         my $state = $self->{state};
         my ($reason, @ways) = @{ $WAY{$state} };
         if ($reason eq $TRAILER && $state ne 'end_lf') {
-            return $self->refuse(431, 'trailer section over the limit') if ++$self->{trailer_len} > TRAILER_MAX;
             $self->{trailer} .= $c;
+            return $self->refuse(431, 'trailer section over the limit') if length $self->{trailer} > TRAILER_MAX;
         }
         splice @ways, 0, 2 while @ways && $c !~ /[$ways[0]]/;
         my $next = $ways[1] // return $self->refuse(400, $reason);
         return $self->digit($c) if $next eq 'size';
         return $self->refuse(400, "$EXT over the limit") if $reason eq $EXT && ++$self->{ext} > EXT_MAX;
-        if ($state eq 'first' && $next eq 'name' && $self->{count}++ == $self->{fields_max}) {
-            return $self->refuse(431, 'too many trailer fields');
-        }
+        my $is_over = $state eq 'first' && $next eq 'name' && ++$self->{count} > $self->{limits}{fields_max};
+        return $self->refuse(431, 'too many trailer fields') if $is_over;
         @$self{qw(state done)} = ($next, $next eq 'done');
-        return $next ne 'data' || $self->size_known;
+        return $next eq 'data' && $self->size_known;
     }
 
+    # Some clients pad sizes with zeros to a fixed width; more than that is charged like an extension.
     sub digit {
         my ($self, $c) = @_;
         $self->{state} = 'size';
-        if ($c eq '0' && !$self->{digits}) {
-            # Some clients pad sizes to a fixed width; more than that is charged like an extension.
-            return $self->{zeros}++ < ZEROS_FREE || ++$self->{ext} <= EXT_MAX || $self->refuse(400, $SIZE);
-        }
-        return $self->refuse(400, $SIZE) if $self->{digits}++ == DIGITS_MAX;
-        $self->{left} = 16 * $self->{left} + hex $c;
-        return 1;
+        my $is_over = $c ne '0' || $self->{digits} ? ++$self->{digits} > DIGITS_MAX
+            : ++$self->{zeros} > ZEROS_FREE && ++$self->{ext} > EXT_MAX;
+        return $self->refuse(400, $SIZE) if $is_over;
+        return $self->{left} = 16 * $self->{left} + hex $c;
     }
 
     # The trailer fields that an application may see, by lower-case names; repeats joined. The second value counts those
@@ -465,13 +459,13 @@ package Oribi::Pure::Chunked 0.100 {
     sub trailers {
         my ($self) = @_;
         my $fields = Oribi::Pure::Head::fields_of($self->{trailer});
-        my (%kept, $dropped);
+        my ($dropped, %kept) = 0;
         while (my ($name, $value) = splice @$fields, 0, 2) {
             $name = lc $name;
             $dropped++, next if $name =~ /_/ || length $name > 1024 || $FORBIDDEN{$name};
-            $kept{$name} = defined $kept{$name} ? "$kept{$name}, $value" : $value;
+            $kept{$name} = join ', ', $kept{$name} // (), $value;
         }
-        return (\%kept, $dropped // 0);
+        return (\%kept, $dropped);
     }
 }
 
@@ -480,7 +474,7 @@ package Oribi::Pure::Chunked 0.100 {
 # Heads of answers, as core/src/http/response.c and mend.c write them: every name and value is checked, framing and
 # persistence are written from what the server knows and never copied from the application.
 package Oribi::Pure::Answer 0.100 {
-    use constant { HEAD_BYTES_MAX => 256 << 10, FIELDS_MAX => 1024, NAMES_KEPT => 1000 };
+    use constant { HEAD_BYTES_MAX => 256 << 10, FIELDS_MAX => 1024, NAMES_KEPT => 1000, LENGTH_MAX => ~0 >> 1 };
 
     our %REASON;    # phrases by status; Settings fills it
     my %FIRST_LINE;    # of answers with a body that were met
@@ -581,12 +575,10 @@ package Oribi::Pure::Answer 0.100 {
             my @mended;    # what was put right in this one
             ($value, @mended) = mend($value) if $value !~ /\A[$TEXT]*[\x21-\x7e\x80-\xff]\z/;
             return refuse($res, 'control character in a header value') if !defined $value;
-            my $is_written = $own eq '' || take_own($res, $own, $value, \@mended, $wish);
-            return if defined $res->{reason};
+            $out .= "$name: $value\r\n" if $own eq '' || take_own($res, $own, $value, \@mended, $wish);
             $res->{mended}{$_} = 1 for @mended;
-            $out .= "$name: $value\r\n" if $is_written;
         }
-        return $out;
+        return defined $res->{reason} ? () : $out;
     }
 
     # A value that can be sent safely once it is put right, and how: white space and line ends at its end are cut, a
@@ -603,8 +595,7 @@ package Oribi::Pure::Answer 0.100 {
     # Looks at a field that concerns the server. Returns whether it is to be written as it stands.
     sub take_own {
         my ($res, $own, $value, $mended, $wish) = @_;
-        return $wish->{$own} = 1 if $own eq 'date' || $own eq 'server' || $own eq 'upgrade';
-        return 0 if $own eq 'status';    # a program's word to a CGI gateway; PSGI forbids it
+        return $wish->{$own} = 1 if $own =~ /\A(?:date|server|upgrade)\z/;
         if ($own eq 'connection') {
             my %has = map { lc() => 1 } split /[, \t]+/, $value;
             $wish->{"has_$_"} ||= $has{$_} for qw(close upgrade);
@@ -613,7 +604,7 @@ package Oribi::Pure::Answer 0.100 {
             take_length($res, $value, $mended, $wish);
         } elsif ($own eq 'transfer-encoding' && has_body($res->{status}) && $value =~ /\A[ \t]*chunked\z/i) {
             $wish->{framed} = 1;
-        } else {
+        } elsif ($own ne 'status') {    # a program's word to a CGI gateway; PSGI forbids it
             $res->{dropped}++;
         }
         return 0;
@@ -625,14 +616,11 @@ package Oribi::Pure::Answer 0.100 {
         my ($res, $value, $mended, $wish) = @_;
         my ($blank, $number) = $value =~ /\A([ \t]*)([0-9]*)\z/;
         @$mended = 'length' if @$mended || !length($number // '') || length $blank;
-        my $digits = ($number // 'none') =~ s/\A0+//r;
-        my $is_over = length $digits > 19 || length $digits == 19 && $digits gt '9223372036854775807';
-        return refuse($res, 'Content-Length is no number') if !defined $number || $is_over;
+        return refuse($res, 'Content-Length is no number') if !defined $number || $number gt '' && $number > LENGTH_MAX;
         my $can_count = $res->{body_len} >= 0 && !$res->{is_head} && $res->{status} != 304;
         return if $number eq '' || @$mended && $can_count;
         return refuse($res, 'Content-Length given twice') if ($wish->{length} // $number) != $number;
-        $wish->{length} = 0 + $number;
-        return;
+        return $wish->{length} = 0 + $number;
     }
 
     # A whole answer of the server's own, such as to a refused request.
