@@ -56,9 +56,7 @@ sub new {
 sub run {
     my ($self, $app) = @_;
     $self->{settings}->prepare;
-    my $code = Oribi::Pure::Processes->new($self->{settings}, $app)->run;
-    exit $code if $code;
-    return;
+    return Oribi::Pure::Processes->new($self->{settings}, $app)->run;
 }
 
 sub main { return Oribi::Pure::Command::run(@_) }
@@ -492,10 +490,7 @@ package Oribi::Pure::Answer 0.100 {
     }
 
     # The number at the start of a status as applications give it ("200 OK"), or -1.
-    sub status_of {
-        my ($text) = @_;
-        return defined $text && $text =~ /\A[ \t\r\n]*([0-9]{3})(?:[ \t\r\nA-Za-z]|\z)/ ? $1 : -1;
-    }
+    sub status_of { return ($_[0] // '') =~ /\A[ \t\r\n]*([0-9]{3})(?:[ \t\r\nA-Za-z]|\z)/ ? $1 : -1 }
 
     sub has_body { my ($status) = @_; return $status >= 200 && $status != 204 && $status != 304 }
 
@@ -680,12 +675,10 @@ package Oribi::Pure::Worker 0.100 {
         my ($least, $most) = split /\.\./, $options->{requests_max};
         my $spread = ($most || $least) - $least;
         my $calls_max = $least && $least + int(rand(1 + $spread)) + int rand(1 + $options->{requests_jitter});
-        my %constant = (
-            SCRIPT_NAME => '', 'psgi.version' => [1, 1], 'psgi.url_scheme' => 'http', 'psgi.errors' => \*STDERR,
-            'psgi.multithread' => '', 'psgi.run_once' => '', 'psgi.multiprocess' => $self{multiprocess},
-            'psgi.nonblocking' => '', 'psgi.streaming' => 1, 'psgix.harakiri' => 1, 'psgix.cleanup' => 1,
-            'psgix.input.buffered' => 1,
-        );
+        my %constant = map { $_ => '' } qw(SCRIPT_NAME psgi.multithread psgi.run_once psgi.nonblocking);
+        $constant{$_} = 1 for qw(psgi.streaming psgix.harakiri psgix.cleanup psgix.input.buffered);
+        @constant{qw(psgi.version psgi.url_scheme psgi.errors)} = ([1, 1], 'http', \*STDERR);
+        $constant{'psgi.multiprocess'} = $self{multiprocess};
         for my $listener (@{ $self{listeners} }) {
             my %base = (%constant, SERVER_NAME => $listener->{host}, SERVER_PORT => $listener->{port});
             $listener->{limits} = Oribi::Pure::Head::limits(%$options, base => \%base);
@@ -723,16 +716,12 @@ package Oribi::Pure::Worker 0.100 {
     sub heed {
         my ($self) = @_;
         for my $name ($self->{processes}->take_signals) {
+            my $is_at_once = $name eq 'INT' || $self->{told} && !$self->{alive};
             if ($name eq 'USR1') { $self->{access_log} = $self->{processes}->reopen_logs }
-            elsif ($name eq 'INT' || $name ne 'HUP' && $self->{told} && !$self->{alive}) {
-                @$self{qw(draining drain_deadline)} = (1, 1);
-            }
-            elsif ($name ne 'HUP') { $self->{stops} = $self->{told} = 1 }
-            elsif (!$self->{alive}) {
-                Oribi::Pure::say_log(warning => 'a reload needs several processes: start the server anew');
-            }
+            elsif ($name eq 'HUP') { Oribi::Pure::say_log(warning => "no reload: $name needs processes") if !$self->{alive} }
+            elsif ($is_at_once) { @$self{qw(draining drain_deadline)} = (1, 1) }
+            else { $self->{stops} = $self->{told} = 1 }
         }
-        return;
     }
 
     # From now on no connection is accepted, and none is kept beyond the next answer, which says so. A client whose
@@ -742,30 +731,25 @@ package Oribi::Pure::Worker 0.100 {
         $self->{draining} = 1;
         $self->{now} = clock();
         $self->{drain_deadline} = $self->{now} + $self->{options}{shutdown_timeout};
-        if ($self->{told} && $self->{listening}) {    # who has connected before the stop is answered
-            $self->accept_from($_, BACKLOG_TAKEN) for @{ $self->{listeners} };
-        }
+        my @open = $self->{told} && $self->{listening} ? @{ $self->{listeners} } : ();
+        $self->accept_from($_, BACKLOG_TAKEN) for @open;    # who has connected before the stop is answered
         $self->listen_on(0);
         $self->{processes}->tell('leaves') if $self->{alive};
-        my $last = $self->{now} + LAST_CALL;
-        for my $c (values %{ $self->{conns} }) {
-            $c->{deadline} = $last if $c->{state} == HEAD && $c->{in} eq '' && $c->{deadline} > $last;
-        }
-        return;
+        my ($last, @conns) = ($self->{now} + LAST_CALL, values %{ $self->{conns} });
+        $_->{deadline} = $last for grep { $_->{state} == HEAD && $_->{in} eq '' && $_->{deadline} > $last } @conns;
     }
 
     sub listen_on {
         my ($self, $on) = @_;
         $self->{listening} = $on;
         vec($self->{rmask}, fileno $_->{fh}, 1) = $on for @{ $self->{listeners} };
-        return;
     }
 
     # One turn: waits for so many seconds at most, reads and writes what can be, and ends what has waited too long. Runs
     # no code of the application; complete requests are left in {ready}.
     sub turn {
         my ($self, $seconds) = @_;
-        $self->pause($_) for @{ $self->{ready} };
+        $self->await($_, 0, 0) for @{ $self->{ready} };    # what has more to read must not end each wait at once
         $seconds = TICK if $seconds && !$self->{listening};    # no descriptor tells when there is room again
         my $count = select my $readable = $self->{rmask}, my $writable = $self->{wmask}, undef, $seconds;
         my $error = $count < 0 ? $! + 0 : 0;
@@ -791,7 +775,6 @@ package Oribi::Pure::Worker 0.100 {
             $self->cut($_, 'its descriptor was closed') for grep { !stat $_->{fh} } values %{ $self->{conns} };
         }
         $self->tick if $self->{now} >= $self->{next_tick};
-        return;
     }
 
     # Deadlines are looked at a few times a second: a walk over all connections.
@@ -802,7 +785,6 @@ package Oribi::Pure::Worker 0.100 {
         $self->{stops} = 1 if $self->{ends_at} && $now >= $self->{ends_at};
         $self->expire($_) for grep { $_->{deadline} && $_->{deadline} <= $now } values %{ $self->{conns} };
         $self->listen_on(1) if !$self->{listening} && !$self->{draining} && $self->has_room;
-        return;
     }
 
     sub expire {
@@ -854,19 +836,25 @@ package Oribi::Pure::Worker 0.100 {
                 since => $self->{now}, deadline => $self->{now} + $self->{options}{idle_timeout}, address => $address,
                 peer => defined $address ? [REMOTE_ADDR => $address, REMOTE_PORT => $port] : [],
             };
-            vec($self->{rmask}, $fd, 1) = 1;
+            $self->await($c, 1, 0);
             $self->{stops} = 1 if $self->is_spent;
             $self->readable($c);    # most clients send at once
         }
-        return;
+    }
+
+    # From now on waits until the connection can be read, written, or neither.
+    sub await {
+        my ($self, $c, $read, $write) = @_;
+        vec($self->{rmask}, $c->{fd}, 1) = $read;
+        vec($self->{wmask}, $c->{fd}, 1) = $write;
+        $c->{paused} = !$read;
     }
 
     # Forgets the connection; closes it unless the application has its socket.
     sub drop {
         my ($self, $c) = @_;
         my $fh = delete $c->{fh} or return;
-        vec($self->{rmask}, $c->{fd}, 1) = 0;
-        vec($self->{wmask}, $c->{fd}, 1) = 0;
+        $self->await($c, 0, 0);
         delete $self->{conns}{ $c->{fd} };
         $self->listen_on(1) if !$self->{listening} && !$self->{stops} && !$self->{draining};
         $self->release($c);
@@ -881,7 +869,6 @@ package Oribi::Pure::Worker 0.100 {
         $self->{memory} -= length($c->{body} // '');
         $self->{files} -= $c->{filed} // 0;
         delete @$c{qw(body temp chunks source filed)};
-        return;
     }
 
     sub readable {
@@ -931,14 +918,6 @@ package Oribi::Pure::Worker 0.100 {
         my $max = $self->{options}{queue_max};
         return $self->refuse($c, 503, 'queue_max') if $max && @{ $self->{ready} } >= $max;
         push @{ $self->{ready} }, $c;
-        return;
-    }
-
-    # What has more to read must not end each wait at once.
-    sub pause {
-        my ($self, $c) = @_;
-        vec($self->{rmask}, $c->{fd}, 1) = 0;
-        return $c->{paused} = 1;
     }
 
     # --- bodies of requests ---
@@ -959,7 +938,6 @@ package Oribi::Pure::Worker 0.100 {
         my ($least, $wait) = @{ $self->{options} }{qw(body_rate_min body_timeout)};
         my $seconds = $self->{now} - $c->{since};
         $self->refuse($c, 408, 'body_rate_min') if $seconds > $wait && $c->{received} < $seconds * $least;
-        return;
     }
 
     # Appends to the body. False when the request was refused for it.
@@ -976,15 +954,13 @@ package Oribi::Pure::Worker 0.100 {
             $bytes = delete $c->{body};
             $c->{temp} = temp_file();
         }
-        my $reason = $self->keep($c, $c->{temp}, $bytes) // return 1;
-        my $status = $!{ENOSPC} ? 507 : 503;
-        Oribi::Pure::say_log(error => 'a body cannot be stored: %s', $reason) if $reason ne 'buffers_file_max';
-        return $self->refuse($c, $reason eq 'buffers_file_max' ? (503, $reason) : ($status, 'storage'));
+        my $reason = $self->keep($c, $c->{temp}, $bytes) or return 1;
+        return $self->refuse($c, $reason ne 'buffers_file_max' && $!{ENOSPC} ? 507 : 503, $reason);
     }
 
     sub temp_file { open my $fh, '+>', undef or return; binmode $fh; return $fh }
 
-    # Writes to a temporary file of the connection. Returns why it cannot, or nothing.
+    # Writes to a temporary file of the connection. Returns why it cannot, or ''.
     sub keep {
         my ($self, $c, $fh, $bytes) = @_;
         my ($n, $max) = (length $bytes, $self->{options}{buffers_file_max});
@@ -992,7 +968,7 @@ package Oribi::Pure::Worker 0.100 {
         return "temporary file: $!" if !$fh || $n && (syswrite($fh, $bytes) // -1) != $n;
         $self->{files} += $n;
         $c->{filed} += $n;
-        return undef;    ## no critic: a list would be no result
+        return '';
     }
 
     # --- output ---
@@ -1040,18 +1016,15 @@ package Oribi::Pure::Worker 0.100 {
                 substr $c->{out}, 0, $n, '';
             } elsif ($! != EINTR) {
                 return $self->drop($c) if !must_wait();
-                vec($self->{wmask}, $c->{fd}, 1) = 1;
                 $c->{deadline} = $self->{now} + $self->{options}{write_timeout} if !$c->{deadline} || $c->{took};
                 $c->{took} = 0;
-                $self->pause($c);
-                return;
+                return $self->await($c, 0, 1);
             }
         }
         if ($c->{paused}) {
-            my $is_body = $c->{state} == BODY;    # which begins behind 100 Continue
-            vec($self->{wmask}, $c->{fd}, 1) = 0;
-            vec($self->{rmask}, $c->{fd}, 1) = $is_body;
-            @$c{qw(paused deadline)} = (!$is_body, $is_body ? $self->{now} + $self->{options}{body_timeout} : 0);
+            my $is_body = $c->{state} == BODY ? 1 : 0;    # which begins behind 100 Continue
+            $self->await($c, $is_body, 0);
+            $c->{deadline} = $is_body && $self->{now} + $self->{options}{body_timeout};
         }
         return $c->{complete} && $self->next_request($c);
     }
@@ -1073,14 +1046,14 @@ package Oribi::Pure::Worker 0.100 {
         my $file = $c->{source} or return $c->{out} .= $bytes;
         sysseek $file->{fh}, $file->{pos} + $file->{left}, 0 if $file->{fh};
         my $reason = $self->keep($c, $file->{fh}, $bytes);
-        return $self->cut($c, $reason) if defined $reason;
+        return $self->cut($c, $reason) if $reason;
         return $file->{left} += length $bytes;
     }
 
     # Ends an answer so that nobody takes it for whole.
     sub cut {
         my ($self, $c, $reason) = @_;
-        Oribi::Pure::say_log(error => '%s: answer cut: %s', line_of($c), $reason);
+        complain($c, "answer cut: $reason");
         return $self->drop($c);
     }
 
@@ -1089,13 +1062,12 @@ package Oribi::Pure::Worker 0.100 {
         my ($self, $c) = @_;
         $self->release($c) if defined $c->{body} || $c->{filed};
         my $now = $self->{now};
-        vec($self->{rmask}, $c->{fd}, 1) = 1 if $c->{paused};
-        $c->{paused} = 0;
+        $self->await($c, 1, 0) if $c->{paused};
         if ($c->{closes}) {
             return $self->drop($c) if !$c->{lingers} && $c->{in} eq '' && !($c->{head} && $c->{head}{keep_alive});
             shutdown $c->{fh}, 1;
-            @$c{qw(state in deadline linger_end lingered)} = (LINGER, '', $now + LINGER_SILENCE, $now + LINGER_MAX, 0);
-            return;
+            my @ends = ($now + LINGER_SILENCE, $now + LINGER_MAX);
+            return @$c{qw(state in lingered deadline linger_end)} = (LINGER, '', 0, @ends);
         }
         my $rest = $self->{draining} ? LAST_CALL : $self->{options}{idle_timeout};
         @$c{qw(state since deadline complete env)} = (HEAD, $now, $now + $rest, 0, undef);
@@ -1112,9 +1084,10 @@ package Oribi::Pure::Worker 0.100 {
 
     # --- the call ---
 
-    sub line_of {
-        my ($c) = @_;
-        return $c->{env} ? join ' ', @{ $c->{env} }{qw(REQUEST_METHOD REQUEST_URI)} : 'a request';
+    sub complain {
+        my ($c, $what, $level) = @_;
+        my $line = $c->{env} ? join ' ', @{ $c->{env} }{qw(REQUEST_METHOD REQUEST_URI)} : 'a request';
+        Oribi::Pure::say_log($level // 'error', '%s: %s', $line, $what);
     }
 
     # Runs code of the application: true and what it gives, or false and the error. A process that it has forked ends
@@ -1162,7 +1135,6 @@ package Oribi::Pure::Worker 0.100 {
         delete @$c{qw(head env)} if !$c->{fh};
         $self->{stops} = 1 if $env->{'psgix.harakiri.commit'} || $self->{calls_max} && $self->is_spent;
         $calling = undef;
-        return;
     }
 
     sub input_of {
@@ -1174,7 +1146,6 @@ package Oribi::Pure::Worker 0.100 {
         }
         $input ||= temp_file() || die "psgi.input: $!";
         syswrite $input, $body;
-        sysseek $input, 0, 0;
         seek $input, 0, 0;
         return $input;
     }
@@ -1183,7 +1154,7 @@ package Oribi::Pure::Worker 0.100 {
     sub fail {
         my ($self, $c, $what) = @_;
         return if $c->{failed}++;
-        Oribi::Pure::say_log(error => '%s: %s', line_of($c), $what);
+        complain($c, $what);
         return $self->drop($c) if !$c->{fh} || $c->{answered};
         $c->{answered} = 1;
         $self->own_answer($c, 500);
@@ -1258,9 +1229,8 @@ package Oribi::Pure::Worker 0.100 {
             $bytes = Oribi::Pure::Answer::head($res);
         }
         return $self->bad($c, $res->{reason}) if !defined $bytes;
-        if (my $mended = $res->{mended}) {
-            Oribi::Pure::say_log(warning => '%s: headers put right: %s', line_of($c), join ', ', sort keys %$mended);
-        }
+        my @mended = sort keys %{ $res->{mended} || {} };
+        complain($c, "headers put right: @mended", 'warning') if @mended;
         @$c{qw(answered status closes framing length given bytes)} = (1, @$res{qw(status closes framing length)}, 0, 0);
         $c->{unframe} = $res->{framed} ? unframer() : undef;
         $c->{out} .= $bytes;
@@ -1317,8 +1287,7 @@ package Oribi::Pure::Worker 0.100 {
         my ($self, $c) = @_;
         return $self->cut($c, 'its chunks are malformed') if $c->{unframe} && !delete($c->{unframe})->{done};
         if ($c->{framing} eq 'length' && $c->{given} != $c->{length}) {
-            my @said = (line_of($c), @$c{qw(given length)});
-            Oribi::Pure::say_log(error => '%s: the body has %d bytes, its Content-Length is %d', @said);
+            complain($c, "the body has $c->{given} bytes, its Content-Length is $c->{length}");
             @$c{qw(closes lingers)} = (1, 1) if $c->{bytes} < $c->{length};
         }
         $self->add($c, "0\r\n\r\n") if $c->{framing} eq 'chunked';
@@ -1347,7 +1316,7 @@ package Oribi::Pure::Worker 0.100 {
         my ($is_closed, $reason) = $self->attempt(sub {
             $is_object ? $body->can('close') && $body->close : close $body;
         });
-        Oribi::Pure::say_log(error => '%s: closing the body died: %s', line_of($c), $reason) if !$is_closed;
+        complain($c, "closing the body died: $reason") if !$is_closed;
         return !$lived && $c->{fh} && $self->died($c, $error);
     }
 
@@ -1373,10 +1342,9 @@ package Oribi::Pure::Worker 0.100 {
         return if ref $handlers ne 'ARRAY';
         for (my $i = 0; $i < @$handlers && $i < CLEANUP_MAX; $i++) {
             my ($lived, $error) = $self->attempt($handlers->[$i], $env);
-            Oribi::Pure::say_log(error => '%s: a cleanup handler died: %s', line_of($c), $error) if !$lived;
+            complain($c, "a cleanup handler died: $error") if !$lived;
         }
         @$handlers = ();
-        return;
     }
 
     # A line of the combined format.
@@ -1390,7 +1358,6 @@ package Oribi::Pure::Worker 0.100 {
         my $line = $env->{REQUEST_METHOD} ? "$env->{REQUEST_METHOD} $uri $env->{SERVER_PROTOCOL}" : '-';
         my @shown = ($c->{address} // '-', $self->{log_time}, $line, $status, $bytes, $referer, $agent);
         syswrite $self->{access_log}, sprintf qq{%s - - [%s] "%s" %d %d "%s" "%s"\n}, @shown;
-        return;
     }
 
     # exit() inside the application: its client gets 500 if nothing was sent yet.
