@@ -716,9 +716,10 @@ package Oribi::Pure::Worker 0.100 {
     sub heed {
         my ($self) = @_;
         for my $name ($self->{processes}->take_signals) {
+            next if $name eq 'HUP' && $self->{alive};    # which is for the parent
             my $is_at_once = $name eq 'INT' || $self->{told} && !$self->{alive};
             if ($name eq 'USR1') { $self->{access_log} = $self->{processes}->reopen_logs }
-            elsif ($name eq 'HUP') { Oribi::Pure::say_log(warning => "no reload: $name needs processes") if !$self->{alive} }
+            elsif ($name eq 'HUP') { Oribi::Pure::say_log(warning => 'a reload needs several processes: restart') }
             elsif ($is_at_once) { @$self{qw(draining drain_deadline)} = (1, 1) }
             else { $self->{stops} = $self->{told} = 1 }
         }
@@ -1428,10 +1429,8 @@ package Oribi::Pure::Processes 0.100 {
 
     sub new {
         my ($class, $settings, $app) = @_;
-        my $options = $settings->{value};
-        my %self = (settings => $settings, options => $options, app => $app);
-        my %begin = (count => $options->{workers}, signals => {}, listeners => [], generation => 0, serving => 0);
-        return bless { %self, %begin }, $class;
+        my %self = (settings => $settings, options => $settings->{value}, app => $app, count => $settings->{value}{workers});
+        return bless { %self, signals => {}, listeners => [], generation => 0, serving => 0 }, $class;
     }
 
     sub can_fork { return $^O ne 'MSWin32' && $Config::Config{d_fork} }
@@ -1460,9 +1459,8 @@ package Oribi::Pure::Processes 0.100 {
         my %given = map { my ($key, $value) = split /=/, $_, 2; $key => $value // '' } split /&/, $query // '';
         my $is_path = $address =~ s{\Aunix://}{} || $address =~ m{\A[^:]*/(?!/)};
         my @known = $is_path ? qw(umask mode backlog) : qw(backlog ipv6only);
-        for my $key (sort keys %given) {
-            die qq{address "$text": Oribi::Pure has no "$key" (known: @known)\n} if !grep { $key eq $_ } @known;
-        }
+        my ($key) = grep { !/\A(?:@{[join '|', @known]})\z/ } sort keys %given;
+        die qq{address "$text": Oribi::Pure has no "$key" (known: @known)\n} if defined $key;
         my $backlog = $given{backlog} // $self->{options}{backlog};
         my $fh = eval {
             $address =~ m{\Afd://([0-9]+)\z} ? inherited($1)
@@ -1473,14 +1471,12 @@ package Oribi::Pure::Processes 0.100 {
         unblock($fh);
         my $name = getsockname $fh;
         if (Socket::sockaddr_family($name) == (eval { Socket::AF_UNIX() } // -1)) {
-            my $shown = $is_path ? "unix://$address" : $address;
-            my $path = File::Spec->rel2abs($address);
-            return { fh => $fh, path => $path, inode => (stat $path)[1], host => 'localhost', shown => $shown };
+            my %unix = (host => 'localhost', path => File::Spec->rel2abs($address));
+            return { fh => $fh, %unix, inode => (stat $unix{path})[1], shown => $is_path ? "unix://$address" : $address };
         }
         setsockopt $fh, Socket::IPPROTO_TCP(), Socket::TCP_NODELAY(), 1;    # its connections inherit it
         my ($host, $port) = address_of($name);
-        my $shown = 'tcp://' . ($host =~ /:/ ? "[$host]" : $host) . ":$port";
-        return { fh => $fh, host => $host, port => $port, shown => $shown };
+        return { fh => $fh, host => $host, port => $port, shown => 'tcp://' . ($host =~ /:/ ? "[$host]" : $host) . ":$port" };
     }
 
     sub inherited { my ($fd) = @_; open my $fh, '+<&=', $fd or die "$!\n"; getsockname $fh or die "$!\n"; return $fh }
@@ -1523,7 +1519,6 @@ package Oribi::Pure::Processes 0.100 {
         my ($fds, $for) = delete @ENV{qw(LISTEN_FDS LISTEN_PID)};
         push @ready, map { 'fd://' . ($_ + FIRST_FD) } 0 .. $fds - 1 if $fds && ($for // 0) == $$;
         push @{ $self->{listeners} }, $self->open_listener($_) for @ready ? @ready : $self->{settings}->addresses;
-        return;
     }
 
     # --- the start ---
@@ -1543,7 +1538,7 @@ package Oribi::Pure::Processes 0.100 {
                 print {$fh} "$$\n";
                 $is_written = close $fh or die "pid_file $file: $!\n";
             }
-            $self->{options}{single} || !can_fork() ? $self->serve : $self->supervise;
+            $self->{options}{single} || !can_fork() ? $self->serve : $self->tend('adjust_molds');
         };
         my $error = $@;
         for my $listener (grep { $_->{inode} } @{ $self->{listeners} }) {
@@ -1579,9 +1574,8 @@ package Oribi::Pure::Processes 0.100 {
         my $listeners = $self->{listeners};
         my $shown = join ', ', map { $_->{shown} } @$listeners;
         Oribi::Pure::say_log(info => 'Oribi::Pure %s listening on %s, %s', $Oribi::Pure::VERSION, $shown, $how);
-        my %said = (host => $listeners->[0]{host}, port => $listeners->[0]{port}, proto => 'http');
-        $self->hook(server_ready => { %said, server_software => 'Oribi::Pure' });
-        return;
+        my %said = (proto => 'http', server_software => 'Oribi::Pure', map { $_ => $listeners->[0]{$_} } qw(host port));
+        $self->hook(server_ready => \%said);
     }
 
     sub hook {
@@ -1591,13 +1585,10 @@ package Oribi::Pure::Processes 0.100 {
         }
     }
 
-    # Remembers signals until the loop looks. The end of a child only wakes.
+    # Remembers signals until the loop looks.
     sub watch {
         my ($self, @names) = @_;
-        for my $name (grep { exists $SIG{$_} } @names) {
-            $SIG{$name} = $name eq 'CHLD' ? sub { } : sub { $self->{signals}{$name}++ };
-        }
-        return;
+        for my $name (grep { exists $SIG{$_} } @names) { $SIG{$name} = sub { $self->{signals}{$name}++ } }
     }
 
     sub take_signals {
@@ -1607,8 +1598,8 @@ package Oribi::Pure::Processes 0.100 {
 
     # The life of a worker, or of the one process, which has no parent. Returns the exit code.
     sub serve {
-        my ($self, $load, $index) = @_;
-        my $app = $load ? $load->() : $self->{settings}->load($self->{app});
+        my ($self, $index) = @_;
+        my $app = $self->{settings}->load($self->{app});
         $self->announce('one process') if !$self->{alive};
         $self->watch(qw(TERM QUIT INT USR1 HUP));
         $self->hook(after_fork => $index // 0, $self->{generation});
@@ -1618,9 +1609,12 @@ package Oribi::Pure::Processes 0.100 {
 
     # --- parents and children ---
 
-    # Ends when this process was told to stop and has no child any more. Returns the exit code.
+    # Keeps the children that the method $adjust wants. Ends when this process was told to stop and has no child any
+    # more. Returns the exit code.
     sub tend {
         my ($self, $adjust) = @_;
+        $self->watch(qw(TERM QUIT INT HUP TTIN TTOU USR1 USR2));
+        $SIG{CHLD} = sub { } if exists $SIG{CHLD};    # the end of a child only wakes
         @$self{qw(up parent)} = @$self{qw(tell alive)};    # the pipes to the parent; of the supervisor: none
         (@$self{qw(hear tell)}, @$self{qw(alive held)}) = (pipe_of(), pipe_of());    # those to the children
         @$self{qw(children heard next ends)} = ({}, '', 0, 0);
@@ -1629,7 +1623,7 @@ package Oribi::Pure::Processes 0.100 {
             $self->reap;
             return 0 if $self->{ends} && !%{ $self->{children} };
             my $now = Oribi::Pure::Worker::clock();
-            $adjust->($now) if !$self->{ends};
+            $self->$adjust($now) if !$self->{ends};
             kill KILL => keys %{ $self->{children} } if $self->{ends} && $now >= $self->{ends};
             $self->hear($self->{ends} ? 0.05 : 1);
         }
@@ -1659,7 +1653,6 @@ package Oribi::Pure::Processes 0.100 {
         while ($self->{heard} =~ s/\A([0-9]+) (\w+) ?(.*)\n//) {
             $self->{children}{$1}{$2} = length $3 ? $3 : 1 if $self->{children}{$1};
         }
-        return;
     }
 
     sub heed {
@@ -1680,7 +1673,6 @@ package Oribi::Pure::Processes 0.100 {
             kill $name => keys %{ $self->{children} } if $is_top;
             Oribi::Pure::say_log(info => '%d workers from now on', $self->{count}) if $is_top;
         }
-        return;
     }
 
     # INT, and a second word to the supervisor: at once. What is left at {ends} is killed, by a mold first.
@@ -1734,13 +1726,6 @@ package Oribi::Pure::Processes 0.100 {
             die "$reason\n" if !$self->{serving};
             Oribi::Pure::say_log(error => 'reload failed, the old generation goes on serving: %s', $reason);
         }
-        return;
-    }
-
-    sub supervise {
-        my ($self) = @_;
-        $self->watch(qw(TERM QUIT INT HUP TTIN TTOU USR1 USR2 CHLD));
-        return $self->tend(sub { $self->adjust_molds(@_) });
     }
 
     # One mold serves; a new one that is ready takes over.
@@ -1757,20 +1742,15 @@ package Oribi::Pure::Processes 0.100 {
         # A HUP during a load counts, for files may have changed: it is heeded when that load has ended.
         return if $now < $self->{next} || $newest && !$self->{reload} || grep { !$_->{ready} } @molds;
         $self->{reload} = 0;
-        my %mold = (name => 'the mold', generation => ++$self->{generation});
-        return $self->start(\%mold, sub { $self->mold });
-    }
-
-    sub mold {
-        my ($self) = @_;
-        my $load = sub { $self->{settings}->load($self->{app}) };
-        my $app = $self->{options}{preload} && $load->();
-        return $self->tend(sub { $self->adjust_workers($_[0], $app ? sub { $app } : $load) });
+        return $self->start({ name => 'the mold', generation => ++$self->{generation} }, sub {
+            $self->{app} = $self->{settings}->load($self->{app}) if $self->{options}{preload};
+            return $self->tend('adjust_workers');
+        });
     }
 
     # As many workers as there should be.
     sub adjust_workers {
-        my ($self, $now, $load) = @_;
+        my ($self, $now) = @_;
         my @workers = sort { $a->{index} <=> $b->{index} } values %{ $self->{children} };
         my %used = map { $_->{index} => 1 } @workers;
         my @serving = grep { !$_->{leaves} } @workers;
@@ -1781,11 +1761,10 @@ package Oribi::Pure::Processes 0.100 {
             push @serving, $self->start({ name => "worker $index", index => $index, ready => 1 }, sub {
                 $SIG{CHLD} = 'DEFAULT' if exists $SIG{CHLD};
                 srand;    # otherwise all workers draw the same numbers
-                return $self->serve($load, $index);
+                return $self->serve($index);
             });
         }
         $self->tell($self->{told} = 'ready') if !$self->{told} && %{ $self->{children} };
-        return;
     }
 }
 
@@ -2177,7 +2156,6 @@ ROWS
         $value->{workers} ||= processors();
         $value->{connections_max} = $SELECT_MAX if $value->{connections_max} > $SELECT_MAX;
         @Oribi::Pure::log{qw(quiet verbose)} = @$value{qw(quiet verbose)};
-        return;
     }
 
     sub is_production { return $_[0]{value}{env} =~ /\A(?:production|deployment)\z/ }
@@ -2215,7 +2193,6 @@ ROWS
             $self->enter_dir if $name eq 'chdir';
         }
         die @mistakes if @mistakes;
-        return;
     }
 
     # --- the application ---
@@ -2229,7 +2206,6 @@ ROWS
         my $file = $self->app_file($app);
         die "$file: no such file\n" if !-e $file;
         die "$file: is a directory\n" if -d _;
-        return;
     }
 
     # Gives the application's code; dies with one line.
@@ -2322,7 +2298,6 @@ package Oribi::Pure::Command 0.100 {
             $value //= $option->{type} eq 'BOOL' ? 'on' : shift @argv // die "$word: needs a value\n";
             $settings->set(command => $option->{name}, $value);
         }
-        return;
     }
 
     sub help {
