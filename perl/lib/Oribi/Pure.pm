@@ -71,7 +71,7 @@ my $TEXT  = '\t\x20-\x7e\x80-\xff';
 # authority.c. A head that has arrived whole and is as usual is two matches. Every other one goes through walk(), which
 # alone decides what is refused and what has not arrived yet. What fields mean is kept: clients repeat them.
 package Oribi::Pure::Head 0.100 {
-    use constant { FIELDS_CAP => 256, METHOD_MAX => 32, KEYS_KEPT => 1000, HEADS_KEPT => 256, HEAD_BYTES_KEPT => 2048 };
+    use constant { METHOD_MAX => 32, KEYS_KEPT => 1000, HEADS_KEPT => 256, HEAD_BYTES_KEPT => 2048 };
 
     my $HOST   = q{!$&'()*+,\-.;=_~0-9A-Za-z};
     my $PATH   = '\x21\x24-\x3b\x3d\x40-\x7e\x80-\xff';
@@ -91,7 +91,6 @@ package Oribi::Pure::Head 0.100 {
     # that it has met (known, by the bytes from the minor version to the last field).
     sub limits {
         my %limits = (%{ Oribi::Pure::Settings->new->{value} }, known => {}, @_);
-        $limits{fields_max} = FIELDS_CAP if $limits{fields_max} > FIELDS_CAP;
         my $class = $limits{strict_target} ? $STRICT : $RAW;
         $limits{line} = qr/\G([$TOKEN]{0,33}+)(?:( )([$class]*+)(?:( )(.{0,10}+))?+)?+/s;
         return \%limits;
@@ -186,10 +185,9 @@ package Oribi::Pure::Head 0.100 {
         return fault($state, 414, 'target longer than target_bytes_max') if length $target > $most;
         return 0 if !$second_blank && $is_end;
         return fault($state, 400, 'byte not allowed in the target') if !$second_blank || $target eq '';
-        if ($version !~ m{\AHTTP/([0-9])\.([0-9])\r\n\z}) {
-            my $is_start = !index "HTTP/0.0\r\n", $version =~ tr/0-9/0/r;
-            return $is_start ? 0 : fault($state, 400, 'malformed HTTP version or line end');
-        }
+        my $is_start = !index "HTTP/0.0\r\n", $version =~ tr/0-9/0/r;
+        return fault($state, 400, 'malformed HTTP version or line end') if !$is_start;
+        return 0 if $version !~ m{\AHTTP/([0-9])\.([0-9])\r\n};
         return fault($state, 505, 'unsupported HTTP version') if $1 != 1;
         return forms($state, $limits, $method, $target, $2 ? 1 : 0);
     }
@@ -205,10 +203,9 @@ package Oribi::Pure::Head 0.100 {
             return fault($state, 400, 'CONNECT target is no host and port') if !length($host // '') || !length $port;
             return [@line[0 .. 2], '', '', $target];
         }
-        return \@line if $target =~ m{\A/};
-        return $method eq 'OPTIONS' ? \@line : fault($state, 400, 'target * without OPTIONS') if $target eq '*';
+        return \@line if $target =~ m{\A/} || $target eq '*' && $method eq 'OPTIONS';
         my ($authority, $rest) = $path =~ m{\Ahttps?://([^/]*)(.*)\z}i;
-        my ($host) = defined $authority ? authority($authority) : ();
+        my ($host) = authority($authority // '');
         return fault($state, 400, 'target is no path and no http URI') if !length($host // '');
         return [@line[0 .. 2], length $rest ? $rest : '/', $line[4], $authority];
     }
@@ -353,8 +350,7 @@ package Oribi::Pure::Chunked 0.100 {
         size_first => [$SIZE, $HEX => 'size'],
         size => [$SIZE, $HEX => 'size', '\r' => 'size_lf', @END],
         size_lf => [$LINE, '\n' => 'data'],
-        data_cr => [$LINE, '\r' => 'data_lf'],
-        data_lf => [$LINE, '\n' => 'size_first'],
+        data_cr => [$LINE, '\r' => 'data_lf'], data_lf => [$LINE, '\n' => 'size_first'],
         ext_name_first => [$EXT, $BLANK => 'ext_name_first', $TOKEN => 'ext_name'],
         ext_name => [$EXT, $TOKEN => 'ext_name', $BLANK => 'ext_name_end', @EQUALS, '\r' => 'size_lf', @END],
         ext_name_end => [$EXT, $BLANK => 'ext_name_end', @EQUALS, @END],
@@ -367,8 +363,7 @@ package Oribi::Pure::Chunked 0.100 {
         first => [$TRAILER, '\r' => 'end_lf', $TOKEN => 'name'],
         name => [$TRAILER, $TOKEN => 'name', ':' => 'value'],
         value => [$TRAILER, '\r' => 'line_lf', $TEXT => 'value'],
-        line_lf => [$TRAILER, '\n' => 'first'],
-        end_lf => [$TRAILER, '\n' => 'done'],
+        line_lf => [$TRAILER, '\n' => 'first'], end_lf => [$TRAILER, '\n' => 'done'],
     );
 
     # Where a whole chunk line is usual, that line.
@@ -758,9 +753,7 @@ package Oribi::Pure::Worker 0.100 {
         if ($count > 0) {
             my $conns = $self->{conns};
             my ($to_write, $to_read) = map { unpack 'b*', $_ } $writable, $readable;
-            for (my $fd = -1; ($fd = index $to_write, '1', $fd + 1) >= 0;) {
-                $self->flush($conns->{$fd}) if $conns->{$fd};
-            }
+            $self->flush($conns->{ $-[0] }) while $to_write =~ /1/g;
             for (my $fd = -1; ($fd = index $to_read, '1', $fd + 1) >= 0;) {
                 if (my $c = $conns->{$fd}) { $self->readable($c) if $c->{state} <= LINGER }
                 elsif ($self->{alive} && $fd == fileno $self->{alive}) {
@@ -1353,9 +1346,8 @@ package Oribi::Pure::Worker 0.100 {
         my ($self, $c, $status, $bytes, $env) = @_;
         $self->date;
         $self->{log_time} //= POSIX::strftime('%d/%b/%Y:%H:%M:%S %z', localtime $self->{second});
-        my @values = map { length ? $_ : '-' } map { $_ // '' } @$env{qw(REQUEST_URI HTTP_REFERER HTTP_USER_AGENT)};
-        s/([\x00-\x1f"\\\x7f-\xff])/sprintf '\\x%02x', ord $1/ge for @values;
-        my ($uri, $referer, $agent) = @values;
+        my @values = map { length($_ // '') ? $_ : '-' } @$env{qw(REQUEST_URI HTTP_REFERER HTTP_USER_AGENT)};
+        my ($uri, $referer, $agent) = map { s/([\x00-\x1f"\\\x7f-\xff])/sprintf '\\x%02x', ord $1/ger } @values;
         my $line = $env->{REQUEST_METHOD} ? "$env->{REQUEST_METHOD} $uri $env->{SERVER_PROTOCOL}" : '-';
         my @shown = ($c->{address} // '-', $self->{log_time}, $line, $status, $bytes, $referer, $agent);
         syswrite $self->{access_log}, sprintf qq{%s - - [%s] "%s" %d %d "%s" "%s"\n}, @shown;
@@ -1429,7 +1421,8 @@ package Oribi::Pure::Processes 0.100 {
 
     sub new {
         my ($class, $settings, $app) = @_;
-        my %self = (settings => $settings, options => $settings->{value}, app => $app, count => $settings->{value}{workers});
+        my $options = $settings->{value};
+        my %self = (settings => $settings, options => $options, app => $app, count => $options->{workers});
         return bless { %self, signals => {}, listeners => [], generation => 0, serving => 0 }, $class;
     }
 
@@ -1459,7 +1452,7 @@ package Oribi::Pure::Processes 0.100 {
         my %given = map { my ($key, $value) = split /=/, $_, 2; $key => $value // '' } split /&/, $query // '';
         my $is_path = $address =~ s{\Aunix://}{} || $address =~ m{\A[^:]*/(?!/)};
         my @known = $is_path ? qw(umask mode backlog) : qw(backlog ipv6only);
-        my ($key) = grep { !/\A(?:@{[join '|', @known]})\z/ } sort keys %given;
+        my ($key) = grep { my $given = $_; !grep { $given eq $_ } @known } sort keys %given;
         die qq{address "$text": Oribi::Pure has no "$key" (known: @known)\n} if defined $key;
         my $backlog = $given{backlog} // $self->{options}{backlog};
         my $fh = eval {
@@ -1471,12 +1464,13 @@ package Oribi::Pure::Processes 0.100 {
         unblock($fh);
         my $name = getsockname $fh;
         if (Socket::sockaddr_family($name) == (eval { Socket::AF_UNIX() } // -1)) {
-            my %unix = (host => 'localhost', path => File::Spec->rel2abs($address));
-            return { fh => $fh, %unix, inode => (stat $unix{path})[1], shown => $is_path ? "unix://$address" : $address };
+            my ($path, $shown) = (File::Spec->rel2abs($address), $is_path ? "unix://$address" : $address);
+            return { fh => $fh, path => $path, inode => (stat $path)[1], host => 'localhost', shown => $shown };
         }
         setsockopt $fh, Socket::IPPROTO_TCP(), Socket::TCP_NODELAY(), 1;    # its connections inherit it
         my ($host, $port) = address_of($name);
-        return { fh => $fh, host => $host, port => $port, shown => 'tcp://' . ($host =~ /:/ ? "[$host]" : $host) . ":$port" };
+        my $shown = 'tcp://' . ($host =~ /:/ ? "[$host]" : $host) . ":$port";
+        return { fh => $fh, host => $host, port => $port, shown => $shown };
     }
 
     sub inherited { my ($fd) = @_; open my $fh, '+<&=', $fd or die "$!\n"; getsockname $fh or die "$!\n"; return $fh }
@@ -2153,7 +2147,8 @@ ROWS
         for my $path (grep { length && !/\A(?:-|off)\z/ } @$value{qw(access_log error_log pid_file)}) {
             $path = File::Spec->rel2abs($path);    # the application may change the folder
         }
-        $value->{workers} ||= processors();
+        my $id = { linux => 84, darwin => 58, freebsd => 58, openbsd => 503, netbsd => 1002 }->{$^O};    # of processors
+        $value->{workers} ||= $id && eval { POSIX::sysconf($id) } || 1;
         $value->{connections_max} = $SELECT_MAX if $value->{connections_max} > $SELECT_MAX;
         @Oribi::Pure::log{qw(quiet verbose)} = @$value{qw(quiet verbose)};
     }
@@ -2165,11 +2160,6 @@ ROWS
         my $dir = $self->{value}{chdir};
         return if !length $dir || $self->{entered}++;
         return chdir $dir || die "chdir $dir: $!\n";
-    }
-
-    sub processors {
-        my $id = { linux => 84, darwin => 58, freebsd => 58, openbsd => 503, netbsd => 1002 }->{$^O} or return 1;
-        return eval { POSIX::sysconf($id) } || 1;
     }
 
     sub addresses {
@@ -2249,12 +2239,9 @@ ROWS
 package Oribi::Pure::Command 0.100 {
     # perl Pure.pm [options] [app.psgi]; returns the exit code.
     sub run {
-        my (@argv) = @_;
-        my $code = eval { start(@argv) };
-        return $code if defined $code;
-        my $error = $@;
-        print STDERR map {"oribi-psgi: $_\n"} grep {/\S/} split /\n/, "$error";
-        return 1;
+        my $code = eval { start(@_) };
+        print STDERR map {"oribi-psgi: $_\n"} grep {/\S/} split /\n/, "$@" if !defined $code;
+        return $code // 1;
     }
 
     sub start {
@@ -2283,8 +2270,7 @@ package Oribi::Pure::Command 0.100 {
             $name =~ tr/-/_/ if length($name // '') > 2;
             if (!defined $name) {
                 $word = shift @argv // last if $word eq '--';
-                my $first = $settings->{app};
-                die "$word: one application is enough, $first was given already\n" if defined $first;
+                die "$word: one application is enough, $settings->{app} was given already\n" if $settings->{app};
                 $settings->{app} = $word;
                 next;
             }
