@@ -105,10 +105,11 @@ package Oribi::Pure::Head 0.100 {
     # upgrade, length (-1: chunked), has_body, host, port, dropped }.
     sub parse {
         my ($state, $limits) = @_;
-        my ($length, $head, $method, $target, $path, $query) = 0;
-        if ($_[2] =~ m{\A(?!CONNECT |PROXY )([A-Z]{3,7}+) ((/[$PATH]*+)(?:\?([$RAW]*+))?+) HTTP/1\.}o) {
-            ($method, $target, $path, $query) = ($1, $2, $3, $4);
-            my $start = $+[0];
+        my ($length, $head) = 0;
+        my ($method, $target, $path, $query)
+            = $_[2] =~ m{\A(?!CONNECT |PROXY )([A-Z]{3,7}+) ((/[$PATH]*+)(?:\?([$RAW]*+))?+) HTTP/1\.}o;
+        if (defined $method) {
+            my $start = length($method) + length($target) + length '  HTTP/1.';
             my $end = 2 + index $_[2], "\r\n\r\n", $start;
             if ($end > 2 && length $target <= $limits->{target_bytes_max} && !$limits->{strict_target}) {
                 $length = $end + 2;
@@ -498,10 +499,9 @@ package Oribi::Pure::Answer 0.100 {
         my $lines = 1 + @$headers / 2;
         return if @$headers % 2 || @$headers > 64;
         for (my $i = 0; $i < @$headers; $i += 2) {
-            my ($name, $value) = @$headers[$i, $i + 1];
-            my $own = $OWN{$name} // return;
-            if ($own eq '') { $out .= "$name: $value\r\n" }
-            elsif ($own eq 'content-length' && $value eq $length) { $lines-- }
+            my $own = $OWN{ $headers->[$i] } // return;
+            if ($own eq '') { $out .= "$headers->[$i]: $headers->[$i + 1]\r\n" }
+            elsif ($own eq 'content-length' && $headers->[$i + 1] eq $length) { $lines-- }
             else { return }
         }
         # No control characters in values, no blanks around them, none empty.
@@ -752,7 +752,8 @@ package Oribi::Pure::Worker 0.100 {
         $self->{now} = clock();
         if ($count > 0) {
             my $conns = $self->{conns};
-            my ($to_write, $to_read) = map { unpack 'b*', $_ } $writable, $readable;
+            my $to_write = $writable =~ tr/\0//c ? unpack 'b*', $writable : '';
+            my $to_read = unpack 'b*', $readable;
             $self->flush($conns->{ $-[0] }) while $to_write =~ /1/g;
             for (my $fd = -1; ($fd = index $to_read, '1', $fd + 1) >= 0;) {
                 if (my $c = $conns->{$fd}) { $self->readable($c) if $c->{state} <= LINGER }
@@ -1124,7 +1125,7 @@ package Oribi::Pure::Worker 0.100 {
         elsif (ref $res ne 'ARRAY' && kind_of($res) eq 'CODE') { $self->answer_later($c, $res) }
         else { $self->answer_with($c, $res) }
         $self->log_access($c, @$c{qw(status bytes)}, $env) if $self->{access_log} && $c->{status};
-        untie $env->{'psgix.io'};
+        delete $env->{'psgix.io'};
         $self->clean_up($c, $env) if @$handlers || ($env->{'psgix.cleanup.handlers'} // 0) != $handlers;
         delete @$c{qw(head env)} if !$c->{fh};
         $self->{stops} = 1 if $env->{'psgix.harakiri.commit'} || $self->{calls_max} && $self->is_spent;
