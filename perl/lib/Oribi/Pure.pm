@@ -535,10 +535,8 @@ package Oribi::Pure::Answer 0.100 {
         $out .= "Server: $res->{server}\r\n" if !$wish{server} && length($res->{server} // '');
         $out .= "Content-Length: $res->{length}\r\n" if $res->{length} >= 0;
         $out .= "Transfer-Encoding: chunked\r\n" if $res->{framing} eq 'chunked';
-        my @options = $res->{closes} ? 'close' : !$res->{minor} ? 'keep-alive' : ();
-        push @options, 'upgrade' if $wish{has_upgrade};
-        $out .= 'Connection: ' . join(', ', @options) . "\r\n" if @options;
-        $out .= "\r\n";
+        my @options = ($res->{closes} ? 'close' : !$res->{minor} ? 'keep-alive' : (), $wish{has_upgrade} ? 'upgrade' : ());
+        $out .= @options ? 'Connection: ' . join(', ', @options) . "\r\n\r\n" : "\r\n";
         return refuse($res, 'response head over the limit') if length $out > HEAD_BYTES_MAX;
         return refuse($res, 'characters above 255') if utf8::is_utf8($out) && !utf8::downgrade($out, 1);
         return $out;
@@ -587,9 +585,9 @@ package Oribi::Pure::Answer 0.100 {
         my ($res, $own, $value, $mended, $wish) = @_;
         return $wish->{$own} = 1 if $own =~ /\A(?:date|server|upgrade)\z/;
         if ($own eq 'connection') {
-            my %has = map { lc() => 1 } split /[, \t]+/, $value;
-            $wish->{"has_$_"} ||= $has{$_} for qw(close upgrade);
-            $res->{dropped}++ if !grep { $has{$_} } qw(close upgrade keep-alive);
+            my @known = grep {/\A(?:close|upgrade|keep-alive)\z/} map {lc} split /[, \t]+/, $value;
+            $wish->{"has_$_"} = 1 for @known;
+            $res->{dropped}++ if !@known;
         } elsif ($own eq 'content-length') {
             take_length($res, $value, $mended, $wish);
         } elsif ($own eq 'transfer-encoding' && has_body($res->{status}) && $value =~ /\A[ \t]*chunked\z/i) {
@@ -968,7 +966,7 @@ package Oribi::Pure::Worker 0.100 {
 
     # --- output ---
 
-    sub name_of { my ($c) = @_; return $c->{address} // 'a unix socket' }
+    sub name_of { return $_[0]{address} // 'a unix socket' }
 
     # The server's own answer to a request that never reaches the application; then the connection ends. Returns 0.
     sub refuse {
@@ -1308,9 +1306,8 @@ package Oribi::Pure::Worker 0.100 {
             }
             $self->finish($c) if $c->{fh};
         });
-        my ($is_closed, $reason) = $self->attempt(sub {
-            $is_object ? $body->can('close') && $body->close : close $body;
-        });
+        my $close = sub { $is_object ? $body->can('close') && $body->close : close $body };
+        my ($is_closed, $reason) = $self->attempt($close);
         complain($c, "closing the body died: $reason") if !$is_closed;
         return !$lived && $c->{fh} && $self->died($c, $error);
     }
@@ -1730,8 +1727,8 @@ package Oribi::Pure::Processes 0.100 {
         my ($newest, @old) = grep { $_->{ready} } @molds;
         $_->{leaves} = kill TERM => $_->{pid} for @old;
         if ($newest && $newest->{generation} > $self->{serving}) {
-            if (!$self->{serving}) { $self->announce("$self->{count} workers") }
-            else { Oribi::Pure::say_log(info => 'generation %d serves', $newest->{generation}) }
+            Oribi::Pure::say_log(info => 'generation %d serves', $newest->{generation}) if $self->{serving};
+            $self->announce("$self->{count} workers") if !$self->{serving};
             $self->{serving} = $newest->{generation};
         }
         # A HUP during a load counts, for files may have changed: it is heeded when that load has ended.
