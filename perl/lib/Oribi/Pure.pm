@@ -535,7 +535,8 @@ package Oribi::Pure::Answer 0.100 {
         $out .= "Server: $res->{server}\r\n" if !$wish{server} && length($res->{server} // '');
         $out .= "Content-Length: $res->{length}\r\n" if $res->{length} >= 0;
         $out .= "Transfer-Encoding: chunked\r\n" if $res->{framing} eq 'chunked';
-        my @options = ($res->{closes} ? 'close' : !$res->{minor} ? 'keep-alive' : (), $wish{has_upgrade} ? 'upgrade' : ());
+        my @options = $res->{closes} ? 'close' : !$res->{minor} ? 'keep-alive' : ();
+        push @options, 'upgrade' if $wish{has_upgrade};
         $out .= @options ? 'Connection: ' . join(', ', @options) . "\r\n\r\n" : "\r\n";
         return refuse($res, 'response head over the limit') if length $out > HEAD_BYTES_MAX;
         return refuse($res, 'characters above 255') if utf8::is_utf8($out) && !utf8::downgrade($out, 1);
@@ -702,7 +703,6 @@ package Oribi::Pure::Worker 0.100 {
         my $left = keys %{ $self->{conns} };
         Oribi::Pure::say_log(warning => 'shutdown_timeout reached: closing %d connections', $left) if $left;
         $self->drop($_) for values %{ $self->{conns} };
-        return;
     }
 
     # Signals that came. INT ends at once, and so does the second TERM of a process that serves alone.
@@ -877,25 +877,24 @@ package Oribi::Pure::Worker 0.100 {
         my $is_first = $c->{in} eq '';
         $c->{in} .= $bytes;
         return $self->take_head($c, $is_first) if $c->{state} == HEAD;
-        $c->{deadline} = $self->{now} + $self->{options}{body_timeout};
+        $self->allow($c, 'body_timeout');
         return $self->take_body($c);
     }
+
+    sub allow { my ($self, $c, $option) = @_; return $c->{deadline} = $self->{now} + $self->{options}{$option} }
 
     # Takes what has been read as far as it goes: to a complete request, a refusal, or the need for more bytes.
     sub take_head {
         my ($self, $c, $is_first) = @_;
         my $result = Oribi::Pure::Head::parse($c, $c->{limits}, $c->{in});
         return $self->refuse($c, -$result, $c->{reason}) if $result < 0;
-        if (!$result) {    # the head has so long from its first byte on
-            $c->{deadline} = $self->{now} + $self->{options}{head_timeout} if $is_first;
-            return;
-        }
+        return $is_first && $self->allow($c, 'head_timeout') if !$result;    # for all of it, from its first byte on
         if ($result == length $c->{in}) { $c->{in} = '' }    # cheaper
         else { substr $c->{in}, 0, $result, '' }
         $c->{is_head} = $c->{env}{REQUEST_METHOD} eq 'HEAD';    # the application may change it
         my $length = $c->{head}{length} or return $self->complete($c);
         @$c{qw(state since received left body)} = (BODY, $self->{now}, 0, $length, '');
-        $c->{deadline} = $self->{now} + $self->{options}{body_timeout};
+        $self->allow($c, 'body_timeout');
         $c->{chunks} = Oribi::Pure::Chunked->new($c->{limits}) if $length < 0;
         $self->take_body($c);
         # A client that has begun its body does not wait for this.
@@ -1009,7 +1008,7 @@ package Oribi::Pure::Worker 0.100 {
                 substr $c->{out}, 0, $n, '';
             } elsif ($! != EINTR) {
                 return $self->drop($c) if !must_wait();
-                $c->{deadline} = $self->{now} + $self->{options}{write_timeout} if !$c->{deadline} || $c->{took};
+                $self->allow($c, 'write_timeout') if !$c->{deadline} || $c->{took};
                 $c->{took} = 0;
                 return $self->await($c, 0, 1);
             }
@@ -1017,7 +1016,7 @@ package Oribi::Pure::Worker 0.100 {
         if ($c->{paused}) {
             my $is_body = $c->{state} == BODY ? 1 : 0;    # which begins behind 100 Continue
             $self->await($c, $is_body, 0);
-            $c->{deadline} = $is_body && $self->{now} + $self->{options}{body_timeout};
+            $c->{deadline} = $is_body && $self->allow($c, 'body_timeout');
         }
         return $c->{complete} && $self->next_request($c);
     }
@@ -1533,10 +1532,8 @@ package Oribi::Pure::Processes 0.100 {
             $self->{options}{single} || !can_fork() ? $self->serve : $self->tend('adjust_molds');
         };
         my $error = $@;
-        for my $listener (grep { $_->{inode} } @{ $self->{listeners} }) {
-            unlink $listener->{path} if ((stat $listener->{path})[1] // 0) == $listener->{inode};
-        }
-        unlink $file if $is_written;
+        my @own = grep { $_->{inode} && ((stat $_->{path})[1] // 0) == $_->{inode} } @{ $self->{listeners} };
+        unlink((map { $_->{path} } @own), $is_written ? $file : ());
         return $code // die $error;
     }
 
