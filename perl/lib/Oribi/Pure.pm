@@ -1496,10 +1496,8 @@ package Oribi::Pure::Processes 0.100 {
         # On Windows this option lets two servers share a port.
         setsockopt $fh, Socket::SOL_SOCKET(), Socket::SO_REUSEADDR(), 1 if $^O ne 'MSWin32';
         setsockopt $fh, Socket::SOL_SOCKET(), Socket::SO_REUSEPORT(), 1 if $self->{options}{reuse_port};
-        if ($info->{family} != Socket::AF_INET()) {
-            my $is_only = $host ne '::' || $v6only eq 'on' ? 1 : 0;
-            eval { setsockopt $fh, Socket::IPPROTO_IPV6(), Socket::IPV6_V6ONLY(), $is_only };
-        }
+        my $is_only = $host ne '::' || $v6only eq 'on' ? 1 : 0;
+        eval { setsockopt $fh, Socket::IPPROTO_IPV6(), Socket::IPV6_V6ONLY(), $is_only };    # of IPv4: fails, no matter
         return bind($fh, $info->{addr}) ? $fh : die "$!\n";
     }
 
