@@ -55,8 +55,9 @@ sub new {
 # Serves the code reference, or the application of that file. Returns when the server was told to stop.
 sub run {
     my ($self, $app) = @_;
+    $self->{settings}{app} = $app;
     $self->{settings}->prepare;
-    return Oribi::Pure::Processes->new($self->{settings}, $app)->run;
+    return Oribi::Pure::Processes->new($self->{settings})->run;
 }
 
 sub main { return Oribi::Pure::Command::run(@_) }
@@ -1417,9 +1418,8 @@ package Oribi::Pure::Processes 0.100 {
     use constant { QUICK_DEATH => 1, FIRST_FD => 3 };
 
     sub new {
-        my ($class, $settings, $app) = @_;
-        my $options = $settings->{value};
-        my %self = (settings => $settings, options => $options, app => $app, count => $options->{workers});
+        my ($class, $settings) = @_;
+        my %self = (settings => $settings, options => $settings->{value}, count => $settings->{value}{workers});
         return bless { %self, signals => {}, listeners => [], generation => 0, serving => 0 }, $class;
     }
 
@@ -1516,7 +1516,7 @@ package Oribi::Pure::Processes 0.100 {
     sub run {
         my ($self) = @_;
         my ($file, $is_written) = $self->{options}{pid_file};
-        $self->{settings}->check_app($self->{app});
+        $self->{settings}->check_app;
         $self->watch(qw(TERM QUIT HUP USR1 TTIN TTOU));    # whoever can connect may send one, which would end us
         $SIG{$_} = sub { } for grep { exists $SIG{$_} } qw(PIPE XFSZ);    # the call that failed says so
         my $code = eval {
@@ -1586,7 +1586,7 @@ package Oribi::Pure::Processes 0.100 {
     # The life of a worker, or of the one process, which has no parent. Returns the exit code.
     sub serve {
         my ($self, $index) = @_;
-        my $app = $self->{settings}->load($self->{app});
+        my $app = $self->{settings}->load;
         $self->announce('one process') if !$self->{alive};
         $self->watch(qw(TERM QUIT INT USR1 HUP));
         $self->hook(after_fork => $index // 0, $self->{generation});
@@ -1702,9 +1702,8 @@ package Oribi::Pure::Processes 0.100 {
             my ($status, $now) = ($?, Oribi::Pure::Worker::clock());
             $self->hear(0);    # its last words
             my $child = delete $self->{children}{$pid} or next;
-            my $is_mold = !defined $child->{index};
             my $how = $child->{failed} // ($status & 127 ? 'signal ' . ($status & 127) : 'exit code ' . ($status >> 8));
-            my $level = $status ? 'error' : $self->{ends} || $is_mold ? 'debug' : 'info';
+            my $level = $status ? 'error' : $self->{ends} || $child->{generation} ? 'debug' : 'info';
             Oribi::Pure::say_log($level, '%s (pid %d) ended: %s', $child->{name}, $pid, $how) if $child->{ready};
             my $is_quick = $status && $now - $child->{since} < QUICK_DEATH || !$child->{ready};
             $self->{next} = $now + ($is_quick ? $self->{options}{err_respawn_interval} : 0);
@@ -1730,7 +1729,7 @@ package Oribi::Pure::Processes 0.100 {
         return if $now < $self->{next} || $newest && !$self->{reload} || grep { !$_->{ready} } @molds;
         $self->{reload} = 0;
         return $self->start({ name => 'the mold', generation => ++$self->{generation} }, sub {
-            $self->{app} = $self->{settings}->load($self->{app}) if $self->{options}{preload};
+            $self->{settings}{app} = $self->{settings}->load if $self->{options}{preload};
             return $self->tend('adjust_workers');
         });
     }
@@ -2094,6 +2093,7 @@ ROWS
         return $self->{rank}{$key} = $rank;
     }
 
+    my %SWITCH = ((map { $_ => 1 } qw(on true yes 1)), map { $_ => 0 } qw(off false no 0), '');
     my %UNIT = (k => 1 << 10, m => 1 << 20, g => 1 << 30, ms => 0.001, s => 1, min => 60, h => 3600);
 
     # What the server works with: 1 and 0 for switches, numbers for counts, bytes and seconds. Strict: what is silently
@@ -2105,10 +2105,7 @@ ROWS
         my $is_text = !ref $text || overload::Method($text, '""');
         die "$name: a " . ref($text) . " reference is no value for this option\n" if !$is_text;
         return "$text" if $type eq 'TEXT' || $type eq 'LIST';
-        if ($type eq 'BOOL') {
-            return 1 if $text =~ /\A(?:on|true|yes|1)\z/i;
-            return $text =~ /\A(?:off|false|no|0|)\z/i ? 0 : die "$name: must be on or off, not \"$text\"\n";
-        }
+        return $SWITCH{ lc $text } // die "$name: must be on or off, not \"$text\"\n" if $type eq 'BOOL';
         return 0 if $name eq 'workers' && $text eq 'auto';
         my ($number, $unit, $end)
             = $type eq 'COUNT' ? $text =~ /\A([0-9]+)\z/
@@ -2180,21 +2177,20 @@ ROWS
 
     # --- the application ---
 
-    sub app_file { my ($self, $app) = @_; return $app // $self->{app} // 'app.psgi' }
-
     # Tells the operator of a wrong name before anything is started.
     sub check_app {
-        my ($self, $app) = @_;
-        return if ref $app || $self->{builder};
-        my $file = $self->app_file($app);
+        my ($self) = @_;
+        my $file = $self->{app} //= 'app.psgi';
+        return if ref $file || $self->{builder};
         die "$file: no such file\n" if !-e $file;
         die "$file: is a directory\n" if -d _;
     }
 
     # Gives the application's code; dies with one line.
     sub load {
-        my ($self, $app) = @_;
-        return $app if ref $app;
+        my ($self) = @_;
+        my $file = $self->{app};
+        return $file if ref $file;
         return $self->{builder}->() if $self->{builder};
         my ($include, $require) = @{ $self->{value} }{qw(include require)};
         unshift @INC, @$include;
@@ -2204,7 +2200,6 @@ ROWS
             my $is_there = eval "package main; require $name; $name->import(\@import); 1";
             die "module $name: " . first_line($@) . "\n" if !$is_there;
         }
-        my $file = $self->app_file($app);
         my ($code, $error) = from_file($file);
         die "$file: " . first_line($error) . "\n" if length $error;
         $code = $code->to_app if !is_code($code) && Scalar::Util::blessed($code) && $code->can('to_app');
