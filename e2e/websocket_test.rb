@@ -56,6 +56,13 @@ E2E.suite("websocket", transports: %i[tcp]) do
     end
   end
 
+  # rackup and plackup add it in development. Its body is none of the server's kinds.
+  def test_what_middleware_makes_of_the_body
+    begin_server(env: { "E2E_LINT" => "1" })
+    assert_equal "hello", socket.ask("hello")
+    assert_equal 403, socket("/refused").status
+  end
+
   def test_a_mount_at_the_root_hides_no_socket
     FileUtils.mkdir_p("#{@dir}/files")
     File.write("#{@dir}/files/room", "page")

@@ -38,6 +38,17 @@ is $dies->close_code, 1011, 'its code';
 $server->websocket('/chat')->cut;
 is(Oribi::Test::WebSocket->new('ws://127.0.0.1:' . $server->port . '/chat', timeout => 5)->send('ws')->receive, 'ws', 'a server that runs');
 
+SKIP: {
+    skip 'IO::Socket::SSL is not installed', 1 if !eval { require IO::Socket::SSL };
+    my $free = IO::Socket::INET->new(LocalAddr => '127.0.0.1', Listen => 1);
+    my $port = $free->sockport;
+    close $free;
+    my $tls = "tls://127.0.0.1:$port?certificate=$ENV{E2E_DIR}/site.pem&key=$ENV{E2E_DIR}/site.key";
+    my $secure = Oribi::Test->serve(File::Basename::dirname(__FILE__) . '/websocket.psgi', options => ['--bind', $tls]);
+    my $long = 's' x 900_000;
+    is(Oribi::Test::WebSocket->new("wss://127.0.0.1:$port/chat")->send($long)->receive, $long, 'TLS');
+}
+
 # The rest of a frame may come when the wait for it is over.
 my $listener = IO::Socket::INET->new(LocalAddr => '127.0.0.1', Listen => 1);
 pipe my $waits, my $goes_on;

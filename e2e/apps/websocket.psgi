@@ -74,7 +74,7 @@ my %answers = (
     '/delayed'  => sub { my $ws = shift; sub { $_[0]->($ws->accept('Chat')) } },
 );
 
-sub {
+my $app = sub {
     my $env = shift;
     my $path = $env->{PATH_INFO};
     return [200, [], [$$]] if $path eq '/pid';
@@ -82,3 +82,9 @@ sub {
     my $ws = $env->{'oribi.websocket'} or return [426, [], ["no WebSocket is asked for\n"]];
     return ($answers{$path} || sub { $_[0]->accept('Chat') })->($ws);
 };
+
+if ($ENV{E2E_LINT}) {
+    require Plack::Middleware::Lint;
+    $app = Plack::Middleware::Lint->wrap($app);
+}
+$app;

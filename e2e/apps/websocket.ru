@@ -74,6 +74,8 @@ answers = {
   "/refused" => ->(_) { [403, {}, ["refused\n"]] },
 }
 
+use Rack::Lint if ENV["E2E_LINT"]
+
 run(lambda do |env|
   path = env["PATH_INFO"]
   return [200, {}, [Process.pid.to_s]] if path == "/pid"

@@ -83,8 +83,8 @@ module FrontendServers
   end
 
   # The application of this name in e2e/apps, without TLS unless the address says so, with a status listener.
-  def serve_plain(name, *options, address: PLAIN_ADDRESS, workers: 1)
-    serve("--workers", workers.to_s, "--status", "#{@dir}/status", *options, address: address, app: "e2e/apps/#{name}.#{E2E::RUBY ? "ru" : "psgi"}")
+  def serve_plain(name, *options, address: PLAIN_ADDRESS, workers: 1, **more)
+    serve("--workers", workers.to_s, "--status", "#{@dir}/status", *options, address: address, app: "e2e/apps/#{name}.#{E2E::RUBY ? "ru" : "psgi"}", **more)
     @tls = address.start_with?("tls")
   end
 

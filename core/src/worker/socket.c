@@ -164,6 +164,12 @@ static bool is_of_body(const struct oribi_header *header)
            oribi_slice_equal_fold(name, ORIBI_SLICE("transfer-encoding"));
 }
 
+bool oribi_socket_accepted(const struct oribi_req *req)
+{
+    const struct oribi__socket_call *call = oribi__exchange_of((struct oribi_req *)req)->websocket;
+    return call && call->accepted;
+}
+
 /* The frontend answers its client with 101 and so is this request logged and counted. */
 int oribi__socket_reply_accept(struct oribi__exchange *exchange, const struct oribi_header *headers,
                                uint32_t header_count)

@@ -55,34 +55,29 @@ sub new {
 # Serves the code reference, or the application of that file. Returns when the server was told to stop.
 sub run {
     my ($self, $app) = @_;
+    $self->{settings}{app} = $app;
     $self->{settings}->prepare;
-    my $code = Oribi::Pure::Processes->new($self->{settings}, $app)->run;
-    exit $code if $code;
-    return;
+    return Oribi::Pure::Processes->new($self->{settings})->run;
 }
 
 sub main { return Oribi::Pure::Command::run(@_) }
 
 # --- heads of requests ------------------------------------------------------------------------------------------------
 
+# Classes of bytes, for the inside of brackets.
+my $TOKEN = q{!#$%&'*+\-.^_`|~0-9A-Za-z};
+my $TEXT  = '\t\x20-\x7e\x80-\xff';
+
 # Strict (RFC 9112 2-6, RFC 9110 5), with the verdicts of core/src/http: request_line.c, field_lines.c, head.c,
 # authority.c. A head that has arrived whole and is as usual is two matches. Every other one goes through walk(), which
 # alone decides what is refused and what has not arrived yet. What fields mean is kept: clients repeat them.
 package Oribi::Pure::Head 0.100 {
-    use constant { FIELDS_CAP => 256, METHOD_MAX => 32, KEYS_KEPT => 1000, HEADS_KEPT => 256, HEAD_BYTES_KEPT => 2048 };
+    use constant { METHOD_MAX => 32, KEYS_KEPT => 1000, HEADS_KEPT => 256, HEAD_BYTES_KEPT => 2048 };
 
-    # Classes of bytes, for the inside of brackets.
-    our $TOKEN = q{!#$%&'*+\-.^_`|~0-9A-Za-z};
-    our $TEXT  = '\t\x20-\x7e\x80-\xff';
     my $HOST   = q{!$&'()*+,\-.;=_~0-9A-Za-z};
     my $PATH   = '\x21\x24-\x3b\x3d\x40-\x7e\x80-\xff';
     my $RAW    = "?$PATH";                                               # of a target
     my $STRICT = '\x21\x24-\x3b\x3d\x3f-\x5b\x5d\x5f\x61-\x7a\x7e';
-
-    my %DEFAULT = (
-        target_bytes_max => 16 << 10, head_bytes_max => 64 << 10, fields_max => 100, body_bytes_max => 1 << 30,
-        underscores_allow => 0, strict_target => 0, connect_allow => 0,
-    );
 
     # A second line of these is refused, equal or not: they decide where the message ends and whom it is for.
     my %SINGLE = map { $_ => 1 } qw(HTTP_HOST CONTENT_LENGTH HTTP_TRANSFER_ENCODING CONTENT_TYPE);
@@ -93,11 +88,10 @@ package Oribi::Pure::Head 0.100 {
 
     my %KEY;    # what key_of() says of names that were met
 
-    # What parse() goes by: limits; base, what each environment begins with, if it is to name the server; and the heads
+    # What parse() goes by: options; base, what each environment begins with, if it is to name the server; and the heads
     # that it has met (known, by the bytes from the minor version to the last field).
     sub limits {
-        my %limits = (%DEFAULT, known => {}, @_);
-        $limits{fields_max} = FIELDS_CAP if $limits{fields_max} > FIELDS_CAP;
+        my %limits = (%{ Oribi::Pure::Settings->new->{value} }, known => {}, @_);
         my $class = $limits{strict_target} ? $STRICT : $RAW;
         $limits{line} = qr/\G([$TOKEN]{0,33}+)(?:( )([$class]*+)(?:( )(.{0,10}+))?+)?+/s;
         return \%limits;
@@ -112,23 +106,24 @@ package Oribi::Pure::Head 0.100 {
     # upgrade, length (-1: chunked), has_body, host, port, dropped }.
     sub parse {
         my ($state, $limits) = @_;
-        my ($length, $head, $method, $target, $path, $query) = 0;
-        if ($_[2] =~ m{\A(?!CONNECT |PROXY )([A-Z]{3,7}+) ((/[$PATH]*+)(?:\?([$RAW]*+))?+) HTTP/1\.}o) {
-            ($method, $target, $path, $query) = ($1, $2, $3, $4);
+        my ($length, $head) = 0;
+        my ($method, $target, $path, $query)
+            = $_[2] =~ m{\A(?!CONNECT |PROXY )([A-Z]{3,7}+) ((/[$PATH]*+)(?:\?([$RAW]*+))?+) HTTP/1\.}o;
+        if (defined $method) {
             my $start = length($method) + length($target) + length '  HTTP/1.';
             my $end = 2 + index $_[2], "\r\n\r\n", $start;
             if ($end > 2 && length $target <= $limits->{target_bytes_max} && !$limits->{strict_target}) {
-                $length = $end + 2 if $end + 2 <= $limits->{head_bytes_max};
+                $length = $end + 2;
                 my $block = substr $_[2], $start, $end - $start;
-                $head = $limits->{known}{$block} // met($state, $limits, $block) if $length;
+                my $is_short = $length <= $limits->{head_bytes_max};
+                $head = $limits->{known}{$block} // met($state, $limits, $block) if $is_short;
             }
         }
         if (!$head) {
             my ($max, $line, $minor, $block, $authority) = $limits->{head_bytes_max};
             ($length, $line) = walk($state, $limits, substr $_[2], 0, $max);
             return $length if $length < 0 || !$length && length $_[2] < $max;
-            return fault($state, 414, 'request line longer than head_bytes_max') if !$line;
-            return fault($state, 431, 'head longer than head_bytes_max') if !$length;
+            return fault($state, $line ? 431 : 414, 'longer than head_bytes_max') if !$length;
             ($method, $target, $minor, $path, $query, $authority, $block) = @$line;
             $target = length $query ? "$path?$query" : $path if defined $authority;
             $head = meaning($state, $limits, $minor, $block, $authority);
@@ -160,13 +155,10 @@ package Oribi::Pure::Head 0.100 {
     # fault. The verdict hangs on the first bytes that allow it, so that waiting for more cannot change it.
     sub walk {
         my ($state, $limits, $in) = @_;
-        $in =~ /\A(?:\r\n){0,2}+/g;    # RFC 9112 2.2
-        my $two = substr $in, pos $in, 2;
-        if ($two =~ /\A(?:\n|\r.)/s || pos $in == 4 && $two =~ /\A\r/) {
-            return fault($state, 400, $two =~ /\A\n/ ? 'bare LF' : pos $in == 4 ? 'too many empty lines' : 'bare CR');
-        }
-        return 0 if $two eq '' || $two eq "\r";
-
+        my $is_bad = $in =~ /\A(?:(?:\r\n){0,2}+(?:\n|\r.)|(?:\r\n){2}\r)/s;    # RFC 9112 2.2
+        return fault($state, 400, 'bare CR or LF, or too many empty lines') if $is_bad;
+        $in =~ /\A(?:\r\n)*+/g;
+        return 0 if $in =~ /\G\r?\z/;
         my $line = request_line($state, $limits, \$in, pos $in);
         return $line if !ref $line;
         my ($begin, $count) = (pos $in, 0);
@@ -176,11 +168,8 @@ package Oribi::Pure::Head 0.100 {
             return fault($state, 400, 'field name is not a token') if $1 !~ /\A([$TOKEN]++):/;
             return fault($state, 431, 'field name over 1024 bytes') if length $1 > 1024;
         }
-        $in =~ /\G[$TEXT]*+/gc;
-        $two = substr $in, pos $in, 2;
-        return (0, $line) if $two eq '' || $two eq "\r";
-        my $what = $two =~ /\A\r/ ? 'bare CR' : $two =~ /\A\n/ ? 'bare LF' : 'control in a field line';
-        return fault($state, 400, $what);
+        return (0, $line) if $in =~ /\G[$TEXT]*+\r?\z/;
+        return fault($state, 400, 'bare CR or LF, or a control, in a field line');
     }
 
     # Gives [method, target, minor, path, query, authority or undef], 0 or a fault; pos() is behind the line.
@@ -198,10 +187,9 @@ package Oribi::Pure::Head 0.100 {
         return fault($state, 414, 'target longer than target_bytes_max') if length $target > $most;
         return 0 if !$second_blank && $is_end;
         return fault($state, 400, 'byte not allowed in the target') if !$second_blank || $target eq '';
-        if ($version !~ m{\AHTTP/([0-9])\.([0-9])\r\n\z}) {
-            my $is_start = !index "HTTP/0.0\r\n", $version =~ tr/0-9/0/r;
-            return $is_start ? 0 : fault($state, 400, 'malformed HTTP version or line end');
-        }
+        my $is_start = !index "HTTP/0.0\r\n", $version =~ tr/0-9/0/r;
+        return fault($state, 400, 'malformed HTTP version or line end') if !$is_start;
+        return 0 if $version !~ m{\AHTTP/([0-9])\.([0-9])\r\n};
         return fault($state, 505, 'unsupported HTTP version') if $1 != 1;
         return forms($state, $limits, $method, $target, $2 ? 1 : 0);
     }
@@ -217,10 +205,9 @@ package Oribi::Pure::Head 0.100 {
             return fault($state, 400, 'CONNECT target is no host and port') if !length($host // '') || !length $port;
             return [@line[0 .. 2], '', '', $target];
         }
-        return \@line if $target =~ m{\A/};
-        return $method eq 'OPTIONS' ? \@line : fault($state, 400, 'target * without OPTIONS') if $target eq '*';
+        return \@line if $target =~ m{\A/} || $target eq '*' && $method eq 'OPTIONS';
         my ($authority, $rest) = $path =~ m{\Ahttps?://([^/]*)(.*)\z}i;
-        my ($host) = defined $authority ? authority($authority) : ();
+        my ($host) = authority($authority // '');
         return fault($state, 400, 'target is no path and no http URI') if !length($host // '');
         return [@line[0 .. 2], length $rest ? $rest : '/', $line[4], $authority];
     }
@@ -277,84 +264,61 @@ package Oribi::Pure::Head 0.100 {
         }
         return fault($state, 400, 'field name imitates a framing field') if $shadow;
 
-        my ($host, $port) = ('', '');
-        if (defined $env{HTTP_HOST}) {
-            ($host, $port) = authority($env{HTTP_HOST}) or return fault($state, 400, 'invalid Host field');
-            return fault($state, 400, 'empty Host field') if $minor && $host eq '' && !defined $authority;
-            $env{HTTP_HOST} = $authority if defined $authority;    # RFC 9112 3.2.2: it replaces the field
-        } elsif ($minor) {
-            return fault($state, 400, 'no Host field');
+        my ($host, $port) = authority($env{HTTP_HOST} // '') or return fault($state, 400, 'invalid Host field');
+        my $has_host = defined $env{HTTP_HOST} && ($host ne '' || defined $authority);
+        return fault($state, 400, 'no Host field') if $minor && !$has_host;
+        if (defined $authority) {
+            $env{HTTP_HOST} = $authority if $has_host;    # RFC 9112 3.2.2: it replaces the field
+            ($host, $port) = authority($authority);
         }
-        ($host, $port) = authority($authority) if defined $authority;
         $env{SERVER_NAME} = $host if $host ne '' && $limits->{base};
         $env{SERVER_PORT} //= $port ne '' ? $port : 80 if $limits->{base};
 
         my $has_body = defined $env{CONTENT_LENGTH} || defined $env{HTTP_TRANSFER_ENCODING};
-        my ($length, $reason) = $has_body ? framing(\%env, $minor, $limits) : 0;
-        return fault($state, -$length, $reason) if $reason;
-        my $expect = 0;
-        if (defined $env{HTTP_EXPECT}) {
-            return fault($state, 417, 'unknown expectation') if lc $env{HTTP_EXPECT} ne '100-continue';
-            $expect = $minor && $length ? 1 : 0;
-        }
+        my $length = $has_body ? framing($state, $limits, $minor, \%env) : 0;
+        return $length if $length < -1;
+        my $expect = lc($env{HTTP_EXPECT} // '');
+        return fault($state, 417, 'unknown expectation') if defined $env{HTTP_EXPECT} && $expect ne '100-continue';
         my %has = map { lc() => 1 } split /[ \t]*,[ \t]*/, $env{HTTP_CONNECTION} // '';
         $env{SERVER_PROTOCOL} = "HTTP/1.$minor";
         return {
-            env => [%env], minor => $minor, expect => $expect, length => $length, dropped => $dropped,
-            has_body => $has_body, host => $host, port => $port,
+            env => [%env], minor => $minor, expect => $minor && $length && $expect, length => $length,
+            dropped => $dropped, has_body => $has_body, host => $host, port => $port,
             keep_alive => $has{close} ? 0 : $minor || $has{'keep-alive'} ? 1 : 0,
             upgrade => $minor && $has{upgrade} && exists $env{HTTP_UPGRADE} ? 1 : 0,    # RFC 9110 7.8: not in 1.0
         };
     }
 
-    # The length of the body, -1 when it is chunked; or a negative status and a reason. RFC 9112 6.
+    # A transfer coding with its parameters. What merely resembles chunked, or stands for none, is an attempt at
+    # confusion, and so is chunked anywhere but at the end.
+    my $PARAMETER = qr/[ \t]*+;[ \t]*+[$TOKEN]++[ \t]*+=[ \t]*+(?:"[^,;]*"|[$TOKEN]++)/;
+    my $CODING = qr/(?!identity[ \t]*+(?:[,;]|\z)|[$TOKEN]*chunked)[$TOKEN]++$PARAMETER*+[ \t]*+/i;
+
+    # The length of the body, -1 when it is chunked; or a fault. RFC 9112 6.
     sub framing {
-        my ($env, $minor, $limits) = @_;
+        my ($state, $limits, $minor, $env) = @_;
         my ($length, $coding) = @$env{qw(CONTENT_LENGTH HTTP_TRANSFER_ENCODING)};
         if (!defined $coding) {
-            return (-400, 'invalid Content-Length') if $length !~ /\A0*+([0-9]*+)\z/ || $length eq '';
-            my ($digits, $max) = ($1, $limits->{body_bytes_max});
-            my $is_over = length $digits == length $max ? $digits gt $max : length $digits > length $max;
-            return $is_over ? (-413, 'Content-Length over body_bytes_max') : 0 + ($digits || 0);
+            return fault($state, 400, 'invalid Content-Length') if $length !~ /\A[0-9]++\z/;
+            return 0 + $length if $length <= $limits->{body_bytes_max};
+            return fault($state, 413, 'Content-Length over body_bytes_max');
         }
-        return (-400, 'Transfer-Encoding with Content-Length') if defined $length;
-        return (-400, 'Transfer-Encoding in HTTP/1.0') if !$minor;
+        return fault($state, 400, 'Transfer-Encoding with Content-Length') if defined $length;
+        return fault($state, 400, 'Transfer-Encoding in HTTP/1.0') if !$minor;
         return -1 if lc $coding eq 'chunked';
-        return codings($coding) ? (-501, 'unknown transfer coding') : (-400, 'malformed Transfer-Encoding');
+        my $is_unknown = $coding =~ /\A$CODING(?:,[ \t]*+$CODING)*+(?:,[ \t]*+chunked)?\z/i;
+        return fault($state, $is_unknown ? (501, 'unknown transfer coding') : (400, 'malformed Transfer-Encoding'));
     }
 
-    # A list of well-formed codings that are not known. What is malformed, names chunked anywhere but at the end, or
-    # merely resembles it ("xchunked", "identity") is an attempt at confusion.
-    sub codings {
-        my ($list) = @_;
-        my $is_last = 0;
-        for my $coding (map { s/\A[ \t]+//r =~ s/(?<![ \t])[ \t]+\z//r } split /,/, $list, -1) {
-            my ($name, @params) = split /[ \t]*;/, $coding, -1;
-            return 0 if $is_last || ($name // '') !~ /\A[$TOKEN]+\z/ || lc $name eq 'identity';
-            return 0 if grep { !/\A[ \t]*[$TOKEN]+[ \t]*=[ \t]*(?:".*"|[$TOKEN]+)[ \t]*\z/ } @params;
-            $is_last = lc $coding eq 'chunked';
-            return 0 if !$is_last && $name =~ /chunked/i;
-        }
-        return $list ne '';
-    }
+    my $IPV6 = eval { Socket::AF_INET6() };
 
     # Host and port of uri-host [ ":" *DIGIT ], brackets kept (RFC 3986 3.2); nothing when it is none.
     sub authority {
         my ($text) = @_;
         return $text =~ /\A((?:[$HOST]|%[0-9A-Fa-f]{2})*+)(?::([0-9]*))?\z/ ? ($1, $2 // '') : () if $text !~ /\A\[/;
         my ($host, $inner, $port) = $text =~ /\A(\[([^\]]*)\])(?::([0-9]*))?\z/ or return;
-        return is_ipv6($inner) || $inner =~ /\Av[0-9A-Fa-f]+\.[$HOST:]+\z/i ? ($host, $port // '') : ();
-    }
-
-    my $OCTET = '(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])';
-
-    # An IPv6address (RFC 3986 3.2.2), without brackets; the last 32 bits may be written as an IPv4 address.
-    sub is_ipv6 {
-        my $text = $_[0] =~ s/:$OCTET(?:\.$OCTET){3}\z/:0:0/r;
-        my ($before, $behind, @more) = split /::/, $text, -1;
-        my @groups = map { defined && length ? split(/:/, $_, -1) : () } $before, $behind;
-        return 0 if @more || grep { !/\A[0-9A-Fa-f]{1,4}\z/ } @groups;
-        return defined $behind ? @groups <= 7 : @groups == 8;
+        my $is_good = $inner =~ /\Av[0-9A-Fa-f]+\.[$HOST:]+\z/i || defined eval { Socket::inet_pton($IPV6, $inner) };
+        return $is_good ? ($host, $port // '') : ();
     }
 
     # The path with its escapes decoded; undefined where one is none.
@@ -371,12 +335,12 @@ package Oribi::Pure::Head 0.100 {
 # state for each place in the grammar, so that no cut of the bytes can fall between two of them. Usual chunks are taken
 # whole.
 package Oribi::Pure::Chunked 0.100 {
-    use constant {
-        EXT_MAX => 16 << 10, TRAILER_MAX => 16 << 10, DIGITS_MAX => 16, ZEROS_FREE => 16, OVERHEAD_FREE => 64 << 10,
-        OVERHEAD_RATIO => 8,
-    };
+    use constant { EXT_MAX => 16 << 10, TRAILER_MAX => 16 << 10, DIGITS_MAX => 16, ZEROS_FREE => 16 };
+    use constant { OVERHEAD_FREE => 64 << 10, OVERHEAD_RATIO => 8 };
 
-    my ($HEX, $BLANK, $TOKEN, $TEXT) = ('0-9A-Fa-f', ' \t', $Oribi::Pure::Head::TOKEN, $Oribi::Pure::Head::TEXT);
+    our %FORBIDDEN;    # names that no trailer can have: of requests, of content and of access; Settings fills it
+
+    my ($HEX, $BLANK) = ('0-9A-Fa-f', ' \t');
 
     # state => [reason of a refusal, class of bytes => next state, …]
     # chunk-ext = *( BWS ";" BWS token [ BWS "=" BWS ( token / quoted-string ) ] )
@@ -388,8 +352,7 @@ package Oribi::Pure::Chunked 0.100 {
         size_first => [$SIZE, $HEX => 'size'],
         size => [$SIZE, $HEX => 'size', '\r' => 'size_lf', @END],
         size_lf => [$LINE, '\n' => 'data'],
-        data_cr => [$LINE, '\r' => 'data_lf'],
-        data_lf => [$LINE, '\n' => 'size_first'],
+        data_cr => [$LINE, '\r' => 'data_lf'], data_lf => [$LINE, '\n' => 'size_first'],
         ext_name_first => [$EXT, $BLANK => 'ext_name_first', $TOKEN => 'ext_name'],
         ext_name => [$EXT, $TOKEN => 'ext_name', $BLANK => 'ext_name_end', @EQUALS, '\r' => 'size_lf', @END],
         ext_name_end => [$EXT, $BLANK => 'ext_name_end', @EQUALS, @END],
@@ -402,38 +365,25 @@ package Oribi::Pure::Chunked 0.100 {
         first => [$TRAILER, '\r' => 'end_lf', $TOKEN => 'name'],
         name => [$TRAILER, $TOKEN => 'name', ':' => 'value'],
         value => [$TRAILER, '\r' => 'line_lf', $TEXT => 'value'],
-        line_lf => [$TRAILER, '\n' => 'first'],
-        end_lf => [$TRAILER, '\n' => 'done'],
+        line_lf => [$TRAILER, '\n' => 'first'], end_lf => [$TRAILER, '\n' => 'done'],
     );
 
-    # Names that no trailer can have: those that frame, route or decide access, and those about the content.
-    my %FORBIDDEN = map { $_ => 1 } qw(
-        accept accept-charset accept-encoding accept-language age allow authorization cache-control connection
-        content-disposition content-encoding content-language content-length content-location content-range content-type
-        cookie date dnt expect expires forwarded host if-match if-modified-since if-none-match if-range
-        if-unmodified-since keep-alive location max-forwards origin pragma prefer priority proxy proxy-authenticate
-        proxy-authorization proxy-connection range referer retry-after sec-ch-ua sec-ch-ua-mobile sec-ch-ua-platform
-        sec-fetch-dest sec-fetch-mode sec-fetch-site sec-fetch-user sec-purpose sec-websocket-extensions
-        sec-websocket-key sec-websocket-protocol sec-websocket-version set-cookie te trailer transfer-encoding upgrade
-        upgrade-insecure-requests user-agent vary via warning www-authenticate x-csrf-token x-forwarded-for
-        x-forwarded-host x-forwarded-port x-forwarded-proto x-http-method-override x-real-ip x-request-id
-        x-request-start x-requested-with
-    );
+    # Where a whole chunk line is usual, that line.
+    my %USUAL = (size_first => qr/\A([1-9A-Fa-f][0-9A-Fa-f]{0,7}+)\r\n/);
+    $USUAL{data_cr} = qr/\A\r\n([1-9A-Fa-f][0-9A-Fa-f]{0,7}+)\r\n/;
 
     sub new {
         my ($class, $limits) = @_;
-        my $fields_max = $limits->{fields_max} < 256 ? $limits->{fields_max} : 256;
-        my %zero = map { $_ => 0 } qw(body left digits zeros ext overhead trailer_len count done);
-        my %self = (%zero, state => 'size_first', trailer => '');
-        return bless { %self, max => $limits->{body_bytes_max}, fields_max => $fields_max }, $class;
+        my %self = map { $_ => 0 } qw(body left digits zeros ext overhead count done);
+        return bless { %self, state => 'size_first', trailer => '', limits => $limits }, $class;
     }
 
     # Takes bytes off the front of the buffer, as many as it can use. Returns the content among them; after a fault,
     # {status} and {reason} are set, and what was returned counts for nothing. {done} is true behind the last byte.
     sub decode {
         my ($self, $in) = @_;
-        my ($at, $n, $out) = (0, length $$in, '');
-        while ($at < $n && !$self->{done} && !$self->{status}) {
+        my ($at, $out) = (0, '');
+        while ($at < length $$in && !$self->{done} && !$self->{status}) {
             my $state = $self->{state};
             if ($state eq 'data') {
                 my $piece = substr $$in, $at, $self->{left};
@@ -441,37 +391,33 @@ package Oribi::Pure::Chunked 0.100 {
                 $at += length $piece;
                 $self->{body} += length $piece;
                 $self->{state} = 'data_cr' if !($self->{left} -= length $piece);
-            } elsif ($state eq 'data_cr' && substr($$in, $at, 2) eq "\r\n") {
-                $at += 2;
-                $self->charge(2);
-                $self->{state} = 'size_first';
-            } elsif ($state eq 'size_first' && (substr $$in, $at, 10) =~ /\A([1-9A-Fa-f][0-9A-Fa-f]{0,7}+)\r\n/) {
-                $at += length($1) + 2;
-                $self->{left} = hex $1;
-                $self->charge(length($1) + 2) && $self->size_known;
-            } else {
-                $self->charge(1) && $self->byte(substr $$in, $at++, 1);
+                next;
             }
+            my ($digits) = $USUAL{$state} ? substr($$in, $at, 12) =~ $USUAL{$state} : ();
+            my $count = defined $digits ? $+[0] : 1;
+            # Bytes that are no content cost something: beyond 64 KiB, eight for each byte of content at most.
+            my $overhead = $self->{overhead} += $count;
+            if ($overhead > OVERHEAD_FREE && int($overhead / OVERHEAD_RATIO) > $self->{body}) {
+                $self->refuse(400, 'too little body in too many chunks');
+            } elsif (defined $digits) {
+                $self->{left} = hex $digits;
+                $self->size_known;
+            } else {
+                $self->byte(substr $$in, $at, 1);
+            }
+            $at += $count;
         }
         substr $$in, 0, $at, '';
         return $out;
     }
 
-    sub refuse { my ($self, $status, $reason) = @_; @$self{qw(status reason)} = ($status, $reason); return 0 }
-
-    # Bytes that are no content cost something: beyond 64 KiB, eight for each byte of content at most.
-    sub charge {
-        my ($self, $count) = @_;
-        $self->{overhead} += $count;
-        return 1 if $self->{overhead} <= OVERHEAD_FREE || int($self->{overhead} / OVERHEAD_RATIO) <= $self->{body};
-        return $self->refuse(400, 'too little body in too many chunks');
-    }
+    sub refuse { my ($self, @refusal) = @_; return @$self{qw(status reason)} = @refusal }
 
     sub size_known {
         my ($self) = @_;
-        return $self->refuse(413, 'body over body_bytes_max') if $self->{left} > $self->{max} - $self->{body};
-        @$self{qw(state digits zeros)} = ($self->{left} ? 'data' : 'first', 0, 0);
-        return 1;
+        my $room = $self->{limits}{body_bytes_max} - $self->{body};
+        return $self->refuse(413, 'body over body_bytes_max') if $self->{left} > $room;
+        return @$self{qw(state digits zeros)} = ($self->{left} ? 'data' : 'first', 0, 0);
     }
 
     # One byte that is not content.
@@ -480,30 +426,27 @@ package Oribi::Pure::Chunked 0.100 {
         my $state = $self->{state};
         my ($reason, @ways) = @{ $WAY{$state} };
         if ($reason eq $TRAILER && $state ne 'end_lf') {
-            return $self->refuse(431, 'trailer section over the limit') if ++$self->{trailer_len} > TRAILER_MAX;
             $self->{trailer} .= $c;
+            return $self->refuse(431, 'trailer section over the limit') if length $self->{trailer} > TRAILER_MAX;
         }
         splice @ways, 0, 2 while @ways && $c !~ /[$ways[0]]/;
         my $next = $ways[1] // return $self->refuse(400, $reason);
         return $self->digit($c) if $next eq 'size';
         return $self->refuse(400, "$EXT over the limit") if $reason eq $EXT && ++$self->{ext} > EXT_MAX;
-        if ($state eq 'first' && $next eq 'name' && $self->{count}++ == $self->{fields_max}) {
-            return $self->refuse(431, 'too many trailer fields');
-        }
+        my $is_over = $state eq 'first' && $next eq 'name' && ++$self->{count} > $self->{limits}{fields_max};
+        return $self->refuse(431, 'too many trailer fields') if $is_over;
         @$self{qw(state done)} = ($next, $next eq 'done');
-        return $next ne 'data' || $self->size_known;
+        return $next eq 'data' && $self->size_known;
     }
 
+    # Some clients pad sizes with zeros to a fixed width; more than that is charged like an extension.
     sub digit {
         my ($self, $c) = @_;
         $self->{state} = 'size';
-        if ($c eq '0' && !$self->{digits}) {
-            # Some clients pad sizes to a fixed width; more than that is charged like an extension.
-            return $self->{zeros}++ < ZEROS_FREE || ++$self->{ext} <= EXT_MAX || $self->refuse(400, $SIZE);
-        }
-        return $self->refuse(400, $SIZE) if $self->{digits}++ == DIGITS_MAX;
-        $self->{left} = 16 * $self->{left} + hex $c;
-        return 1;
+        my $is_over = $c ne '0' || $self->{digits} ? ++$self->{digits} > DIGITS_MAX
+            : ++$self->{zeros} > ZEROS_FREE && ++$self->{ext} > EXT_MAX;
+        return $self->refuse(400, $SIZE) if $is_over;
+        return $self->{left} = 16 * $self->{left} + hex $c;
     }
 
     # The trailer fields that an application may see, by lower-case names; repeats joined. The second value counts those
@@ -511,13 +454,13 @@ package Oribi::Pure::Chunked 0.100 {
     sub trailers {
         my ($self) = @_;
         my $fields = Oribi::Pure::Head::fields_of($self->{trailer});
-        my (%kept, $dropped);
+        my ($dropped, %kept) = 0;
         while (my ($name, $value) = splice @$fields, 0, 2) {
             $name = lc $name;
             $dropped++, next if $name =~ /_/ || length $name > 1024 || $FORBIDDEN{$name};
-            $kept{$name} = defined $kept{$name} ? "$kept{$name}, $value" : $value;
+            $kept{$name} = join ', ', $kept{$name} // (), $value;
         }
-        return (\%kept, $dropped // 0);
+        return (\%kept, $dropped);
     }
 }
 
@@ -526,26 +469,10 @@ package Oribi::Pure::Chunked 0.100 {
 # Heads of answers, as core/src/http/response.c and mend.c write them: every name and value is checked, framing and
 # persistence are written from what the server knows and never copied from the application.
 package Oribi::Pure::Answer 0.100 {
-    use constant { HEAD_BYTES_MAX => 256 << 10, FIELDS_MAX => 1024, NAMES_KEPT => 1000 };
+    use constant { HEAD_BYTES_MAX => 256 << 10, FIELDS_MAX => 1024, NAMES_KEPT => 1000, LENGTH_MAX => ~0 >> 1 };
 
-    my $TOKEN = $Oribi::Pure::Head::TOKEN;
-    my $TEXT = $Oribi::Pure::Head::TEXT;
-
-    my %REASON = map { split / /, $_, 2 } split /, /, join ', ', (
-        '100 Continue, 101 Switching Protocols, 102 Processing, 103 Early Hints, 200 OK, 201 Created, 202 Accepted',
-        '203 Non-Authoritative Information, 204 No Content, 205 Reset Content, 206 Partial Content, 207 Multi-Status',
-        '208 Already Reported, 226 IM Used, 300 Multiple Choices, 301 Moved Permanently, 302 Found, 303 See Other',
-        '304 Not Modified, 305 Use Proxy, 307 Temporary Redirect, 308 Permanent Redirect, 400 Bad Request',
-        '401 Unauthorized, 402 Payment Required, 403 Forbidden, 404 Not Found, 405 Method Not Allowed',
-        '406 Not Acceptable, 407 Proxy Authentication Required, 408 Request Timeout, 409 Conflict, 410 Gone',
-        '411 Length Required, 412 Precondition Failed, 413 Content Too Large, 414 URI Too Long',
-        '415 Unsupported Media Type, 416 Range Not Satisfiable, 417 Expectation Failed, 421 Misdirected Request',
-        '422 Unprocessable Content, 423 Locked, 424 Failed Dependency, 425 Too Early, 426 Upgrade Required',
-        '428 Precondition Required, 429 Too Many Requests, 431 Request Header Fields Too Large',
-        '451 Unavailable For Legal Reasons, 500 Internal Server Error, 501 Not Implemented, 502 Bad Gateway',
-        '503 Service Unavailable, 504 Gateway Timeout, 505 HTTP Version Not Supported, 506 Variant Also Negotiates',
-        '507 Insufficient Storage, 508 Loop Detected, 510 Not Extended, 511 Network Authentication Required',
-    );
+    our %REASON;    # phrases by status; Settings fills it
+    my %FIRST_LINE;    # of answers with a body that were met
 
     # Names that the writer treats as its own. %OWN also keeps the verdict on other names: '' for a good one, '!' for
     # none.
@@ -560,18 +487,12 @@ package Oribi::Pure::Answer 0.100 {
     }
 
     # The number at the start of a status as applications give it ("200 OK"), or -1.
-    sub status_of {
-        my ($text) = @_;
-        return defined $text && $text =~ /\A[ \t\r\n]*([0-9]{3})(?:[ \t\r\nA-Za-z]|\z)/ ? $1 : -1;
-    }
+    sub status_of { return ($_[0] // '') =~ /\A[ \t\r\n]*([0-9]{3})(?:[ \t\r\nA-Za-z]|\z)/ ? $1 : -1 }
 
-    sub first_line { my ($status) = @_; return "HTTP/1.1 $status " . ($REASON{$status} // '') . "\r\n" }
     sub has_body { my ($status) = @_; return $status >= 200 && $status != 204 && $status != 304 }
 
-    my %FIRST_LINE = map { $_ => first_line($_) } grep { has_body($_) } keys %REASON;
-
-    # The head of a usual answer, as head() would write it: HTTP/1.1, a body that is there, good headers whose names
-    # have been seen, of the server's own none but the right Content-Length. Nothing for any other.
+    # The head of a usual answer, as head() would write it: HTTP/1.1, a body that is there, a status and good headers
+    # whose names have been met, of the server's own none but the right Content-Length. Nothing for any other.
     sub usual {
         my ($status, $headers, $length, $date, $closes) = @_;
         no warnings 'uninitialized';
@@ -579,10 +500,9 @@ package Oribi::Pure::Answer 0.100 {
         my $lines = 1 + @$headers / 2;
         return if @$headers % 2 || @$headers > 64;
         for (my $i = 0; $i < @$headers; $i += 2) {
-            my ($name, $value) = @$headers[$i, $i + 1];
-            my $own = $OWN{$name} // return;
-            if ($own eq '') { $out .= "$name: $value\r\n" }
-            elsif ($own eq 'content-length' && $value eq $length) { $lines-- }
+            my $own = $OWN{ $headers->[$i] } // return;
+            if ($own eq '') { $out .= "$headers->[$i]: $headers->[$i + 1]\r\n" }
+            elsif ($own eq 'content-length' && $headers->[$i + 1] eq $length) { $lines-- }
             else { return }
         }
         # No control characters in values, no blanks around them, none empty.
@@ -618,8 +538,7 @@ package Oribi::Pure::Answer 0.100 {
         $out .= "Transfer-Encoding: chunked\r\n" if $res->{framing} eq 'chunked';
         my @options = $res->{closes} ? 'close' : !$res->{minor} ? 'keep-alive' : ();
         push @options, 'upgrade' if $wish{has_upgrade};
-        $out .= 'Connection: ' . join(', ', @options) . "\r\n" if @options;
-        $out .= "\r\n";
+        $out .= @options ? 'Connection: ' . join(', ', @options) . "\r\n\r\n" : "\r\n";
         return refuse($res, 'response head over the limit') if length $out > HEAD_BYTES_MAX;
         return refuse($res, 'characters above 255') if utf8::is_utf8($out) && !utf8::downgrade($out, 1);
         return $out;
@@ -635,7 +554,9 @@ package Oribi::Pure::Answer 0.100 {
         $res->{dropped} = 0;
         return refuse($res, 'headers in odd number') if @$headers % 2;
         return refuse($res, 'too many headers') if @$headers > 2 * FIELDS_MAX;
-        my $out = first_line($res->{status});
+        my $status = $res->{status};
+        my $out = "HTTP/1.1 $status " . ($REASON{$status} // '') . "\r\n";
+        $FIRST_LINE{$status} = $out if has_body($status) && $REASON{$status};
         for (my $i = 0; $i < @$headers; $i += 2) {
             my ($name, $value) = @$headers[$i, $i + 1];
             my $own = $OWN{ $name // '' } // own_name($name // '');
@@ -644,12 +565,10 @@ package Oribi::Pure::Answer 0.100 {
             my @mended;    # what was put right in this one
             ($value, @mended) = mend($value) if $value !~ /\A[$TEXT]*[\x21-\x7e\x80-\xff]\z/;
             return refuse($res, 'control character in a header value') if !defined $value;
-            my $is_written = $own eq '' || take_own($res, $own, $value, \@mended, $wish);
-            return if defined $res->{reason};
+            $out .= "$name: $value\r\n" if $own eq '' || take_own($res, $own, $value, \@mended, $wish);
             $res->{mended}{$_} = 1 for @mended;
-            $out .= "$name: $value\r\n" if $is_written;
         }
-        return $out;
+        return defined $res->{reason} ? () : $out;
     }
 
     # A value that can be sent safely once it is put right, and how: white space and line ends at its end are cut, a
@@ -666,17 +585,16 @@ package Oribi::Pure::Answer 0.100 {
     # Looks at a field that concerns the server. Returns whether it is to be written as it stands.
     sub take_own {
         my ($res, $own, $value, $mended, $wish) = @_;
-        return $wish->{$own} = 1 if $own eq 'date' || $own eq 'server' || $own eq 'upgrade';
-        return 0 if $own eq 'status';    # a program's word to a CGI gateway; PSGI forbids it
+        return $wish->{$own} = 1 if $own =~ /\A(?:date|server|upgrade)\z/;
         if ($own eq 'connection') {
-            my %has = map { lc() => 1 } split /[, \t]+/, $value;
-            $wish->{"has_$_"} ||= $has{$_} for qw(close upgrade);
-            $res->{dropped}++ if !grep { $has{$_} } qw(close upgrade keep-alive);
+            my @known = grep {/\A(?:close|upgrade|keep-alive)\z/} map {lc} split /[, \t]+/, $value;
+            $wish->{"has_$_"} = 1 for @known;
+            $res->{dropped}++ if !@known;
         } elsif ($own eq 'content-length') {
             take_length($res, $value, $mended, $wish);
         } elsif ($own eq 'transfer-encoding' && has_body($res->{status}) && $value =~ /\A[ \t]*chunked\z/i) {
             $wish->{framed} = 1;
-        } else {
+        } elsif ($own ne 'status') {    # a program's word to a CGI gateway; PSGI forbids it
             $res->{dropped}++;
         }
         return 0;
@@ -688,14 +606,11 @@ package Oribi::Pure::Answer 0.100 {
         my ($res, $value, $mended, $wish) = @_;
         my ($blank, $number) = $value =~ /\A([ \t]*)([0-9]*)\z/;
         @$mended = 'length' if @$mended || !length($number // '') || length $blank;
-        my $digits = ($number // 'none') =~ s/\A0+//r;
-        my $is_over = length $digits > 19 || length $digits == 19 && $digits gt '9223372036854775807';
-        return refuse($res, 'Content-Length is no number') if !defined $number || $is_over;
+        return refuse($res, 'Content-Length is no number') if !defined $number || $number gt '' && $number > LENGTH_MAX;
         my $can_count = $res->{body_len} >= 0 && !$res->{is_head} && $res->{status} != 304;
         return if $number eq '' || @$mended && $can_count;
         return refuse($res, 'Content-Length given twice') if ($wish->{length} // $number) != $number;
-        $wish->{length} = 0 + $number;
-        return;
+        return $wish->{length} = 0 + $number;
     }
 
     # A whole answer of the server's own, such as to a refused request.
@@ -755,12 +670,10 @@ package Oribi::Pure::Worker 0.100 {
         my ($least, $most) = split /\.\./, $options->{requests_max};
         my $spread = ($most || $least) - $least;
         my $calls_max = $least && $least + int(rand(1 + $spread)) + int rand(1 + $options->{requests_jitter});
-        my %constant = (
-            SCRIPT_NAME => '', 'psgi.version' => [1, 1], 'psgi.url_scheme' => 'http', 'psgi.errors' => \*STDERR,
-            'psgi.multithread' => '', 'psgi.run_once' => '', 'psgi.multiprocess' => $self{multiprocess},
-            'psgi.nonblocking' => '', 'psgi.streaming' => 1, 'psgix.harakiri' => 1, 'psgix.cleanup' => 1,
-            'psgix.input.buffered' => 1,
-        );
+        my %constant = map { $_ => '' } qw(SCRIPT_NAME psgi.multithread psgi.run_once psgi.nonblocking);
+        $constant{$_} = 1 for qw(psgi.streaming psgix.harakiri psgix.cleanup psgix.input.buffered);
+        @constant{qw(psgi.version psgi.url_scheme psgi.errors)} = ([1, 1], 'http', \*STDERR);
+        $constant{'psgi.multiprocess'} = $self{multiprocess};
         for my $listener (@{ $self{listeners} }) {
             my %base = (%constant, SERVER_NAME => $listener->{host}, SERVER_PORT => $listener->{port});
             $listener->{limits} = Oribi::Pure::Head::limits(%$options, base => \%base);
@@ -791,23 +704,19 @@ package Oribi::Pure::Worker 0.100 {
         my $left = keys %{ $self->{conns} };
         Oribi::Pure::say_log(warning => 'shutdown_timeout reached: closing %d connections', $left) if $left;
         $self->drop($_) for values %{ $self->{conns} };
-        return;
     }
 
     # Signals that came. INT ends at once, and so does the second TERM of a process that serves alone.
     sub heed {
         my ($self) = @_;
         for my $name ($self->{processes}->take_signals) {
+            next if $name eq 'HUP' && $self->{alive};    # which is for the parent
+            my $is_at_once = $name eq 'INT' || $self->{told} && !$self->{alive};
             if ($name eq 'USR1') { $self->{access_log} = $self->{processes}->reopen_logs }
-            elsif ($name eq 'INT' || $name ne 'HUP' && $self->{told} && !$self->{alive}) {
-                @$self{qw(draining drain_deadline)} = (1, 1);
-            }
-            elsif ($name ne 'HUP') { $self->{stops} = $self->{told} = 1 }
-            elsif (!$self->{alive}) {
-                Oribi::Pure::say_log(warning => 'a reload needs several processes: start the server anew');
-            }
+            elsif ($name eq 'HUP') { Oribi::Pure::say_log(warning => 'a reload needs several processes: restart') }
+            elsif ($is_at_once) { @$self{qw(draining drain_deadline)} = (1, 1) }
+            else { $self->{stops} = $self->{told} = 1 }
         }
-        return;
     }
 
     # From now on no connection is accepted, and none is kept beyond the next answer, which says so. A client whose
@@ -817,40 +726,34 @@ package Oribi::Pure::Worker 0.100 {
         $self->{draining} = 1;
         $self->{now} = clock();
         $self->{drain_deadline} = $self->{now} + $self->{options}{shutdown_timeout};
-        if ($self->{told} && $self->{listening}) {    # who has connected before the stop is answered
-            $self->accept_from($_, BACKLOG_TAKEN) for @{ $self->{listeners} };
-        }
+        my @open = $self->{told} && $self->{listening} ? @{ $self->{listeners} } : ();
+        $self->accept_from($_, BACKLOG_TAKEN) for @open;    # who has connected before the stop is answered
         $self->listen_on(0);
         $self->{processes}->tell('leaves') if $self->{alive};
-        my $last = $self->{now} + LAST_CALL;
-        for my $c (values %{ $self->{conns} }) {
-            $c->{deadline} = $last if $c->{state} == HEAD && $c->{in} eq '' && $c->{deadline} > $last;
-        }
-        return;
+        my ($last, @conns) = ($self->{now} + LAST_CALL, values %{ $self->{conns} });
+        $_->{deadline} = $last for grep { $_->{state} == HEAD && $_->{in} eq '' && $_->{deadline} > $last } @conns;
     }
 
     sub listen_on {
         my ($self, $on) = @_;
         $self->{listening} = $on;
         vec($self->{rmask}, fileno $_->{fh}, 1) = $on for @{ $self->{listeners} };
-        return;
     }
 
     # One turn: waits for so many seconds at most, reads and writes what can be, and ends what has waited too long. Runs
     # no code of the application; complete requests are left in {ready}.
     sub turn {
         my ($self, $seconds) = @_;
-        $self->pause($_) for @{ $self->{ready} };
+        $self->await($_, 0, 0) for @{ $self->{ready} };    # what has more to read must not end each wait at once
         $seconds = TICK if $seconds && !$self->{listening};    # no descriptor tells when there is room again
         my $count = select my $readable = $self->{rmask}, my $writable = $self->{wmask}, undef, $seconds;
         my $error = $count < 0 ? $! + 0 : 0;
         $self->{now} = clock();
         if ($count > 0) {
             my $conns = $self->{conns};
-            my ($to_write, $to_read) = map { unpack 'b*', $_ } $writable, $readable;
-            for (my $fd = -1; ($fd = index $to_write, '1', $fd + 1) >= 0;) {
-                $self->flush($conns->{$fd}) if $conns->{$fd};
-            }
+            my $to_write = $writable =~ tr/\0//c ? unpack 'b*', $writable : '';
+            my $to_read = unpack 'b*', $readable;
+            $self->flush($conns->{ $-[0] }) while $to_write =~ /1/g;
             for (my $fd = -1; ($fd = index $to_read, '1', $fd + 1) >= 0;) {
                 if (my $c = $conns->{$fd}) { $self->readable($c) if $c->{state} <= LINGER }
                 elsif ($self->{alive} && $fd == fileno $self->{alive}) {
@@ -866,7 +769,6 @@ package Oribi::Pure::Worker 0.100 {
             $self->cut($_, 'its descriptor was closed') for grep { !stat $_->{fh} } values %{ $self->{conns} };
         }
         $self->tick if $self->{now} >= $self->{next_tick};
-        return;
     }
 
     # Deadlines are looked at a few times a second: a walk over all connections.
@@ -877,7 +779,6 @@ package Oribi::Pure::Worker 0.100 {
         $self->{stops} = 1 if $self->{ends_at} && $now >= $self->{ends_at};
         $self->expire($_) for grep { $_->{deadline} && $_->{deadline} <= $now } values %{ $self->{conns} };
         $self->listen_on(1) if !$self->{listening} && !$self->{draining} && $self->has_room;
-        return;
     }
 
     sub expire {
@@ -929,19 +830,25 @@ package Oribi::Pure::Worker 0.100 {
                 since => $self->{now}, deadline => $self->{now} + $self->{options}{idle_timeout}, address => $address,
                 peer => defined $address ? [REMOTE_ADDR => $address, REMOTE_PORT => $port] : [],
             };
-            vec($self->{rmask}, $fd, 1) = 1;
+            $self->await($c, 1, 0);
             $self->{stops} = 1 if $self->is_spent;
             $self->readable($c);    # most clients send at once
         }
-        return;
+    }
+
+    # From now on waits until the connection can be read, written, or neither.
+    sub await {
+        my ($self, $c, $read, $write) = @_;
+        vec($self->{rmask}, $c->{fd}, 1) = $read;
+        vec($self->{wmask}, $c->{fd}, 1) = $write;
+        $c->{paused} = !$read;
     }
 
     # Forgets the connection; closes it unless the application has its socket.
     sub drop {
         my ($self, $c) = @_;
         my $fh = delete $c->{fh} or return;
-        vec($self->{rmask}, $c->{fd}, 1) = 0;
-        vec($self->{wmask}, $c->{fd}, 1) = 0;
+        $self->await($c, 0, 0);
         delete $self->{conns}{ $c->{fd} };
         $self->listen_on(1) if !$self->{listening} && !$self->{stops} && !$self->{draining};
         $self->release($c);
@@ -956,7 +863,6 @@ package Oribi::Pure::Worker 0.100 {
         $self->{memory} -= length($c->{body} // '');
         $self->{files} -= $c->{filed} // 0;
         delete @$c{qw(body temp chunks source filed)};
-        return;
     }
 
     sub readable {
@@ -972,25 +878,24 @@ package Oribi::Pure::Worker 0.100 {
         my $is_first = $c->{in} eq '';
         $c->{in} .= $bytes;
         return $self->take_head($c, $is_first) if $c->{state} == HEAD;
-        $c->{deadline} = $self->{now} + $self->{options}{body_timeout};
+        $self->allow($c, 'body_timeout');
         return $self->take_body($c);
     }
+
+    sub allow { my ($self, $c, $option) = @_; return $c->{deadline} = $self->{now} + $self->{options}{$option} }
 
     # Takes what has been read as far as it goes: to a complete request, a refusal, or the need for more bytes.
     sub take_head {
         my ($self, $c, $is_first) = @_;
         my $result = Oribi::Pure::Head::parse($c, $c->{limits}, $c->{in});
         return $self->refuse($c, -$result, $c->{reason}) if $result < 0;
-        if (!$result) {    # the head has so long from its first byte on
-            $c->{deadline} = $self->{now} + $self->{options}{head_timeout} if $is_first;
-            return;
-        }
+        return $is_first && $self->allow($c, 'head_timeout') if !$result;    # for all of it, from its first byte on
         if ($result == length $c->{in}) { $c->{in} = '' }    # cheaper
         else { substr $c->{in}, 0, $result, '' }
         $c->{is_head} = $c->{env}{REQUEST_METHOD} eq 'HEAD';    # the application may change it
         my $length = $c->{head}{length} or return $self->complete($c);
         @$c{qw(state since received left body)} = (BODY, $self->{now}, 0, $length, '');
-        $c->{deadline} = $self->{now} + $self->{options}{body_timeout};
+        $self->allow($c, 'body_timeout');
         $c->{chunks} = Oribi::Pure::Chunked->new($c->{limits}) if $length < 0;
         $self->take_body($c);
         # A client that has begun its body does not wait for this.
@@ -1006,14 +911,6 @@ package Oribi::Pure::Worker 0.100 {
         my $max = $self->{options}{queue_max};
         return $self->refuse($c, 503, 'queue_max') if $max && @{ $self->{ready} } >= $max;
         push @{ $self->{ready} }, $c;
-        return;
-    }
-
-    # What has more to read must not end each wait at once.
-    sub pause {
-        my ($self, $c) = @_;
-        vec($self->{rmask}, $c->{fd}, 1) = 0;
-        return $c->{paused} = 1;
     }
 
     # --- bodies of requests ---
@@ -1034,7 +931,6 @@ package Oribi::Pure::Worker 0.100 {
         my ($least, $wait) = @{ $self->{options} }{qw(body_rate_min body_timeout)};
         my $seconds = $self->{now} - $c->{since};
         $self->refuse($c, 408, 'body_rate_min') if $seconds > $wait && $c->{received} < $seconds * $least;
-        return;
     }
 
     # Appends to the body. False when the request was refused for it.
@@ -1051,15 +947,13 @@ package Oribi::Pure::Worker 0.100 {
             $bytes = delete $c->{body};
             $c->{temp} = temp_file();
         }
-        my $reason = $self->keep($c, $c->{temp}, $bytes) // return 1;
-        my $status = $!{ENOSPC} ? 507 : 503;
-        Oribi::Pure::say_log(error => 'a body cannot be stored: %s', $reason) if $reason ne 'buffers_file_max';
-        return $self->refuse($c, $reason eq 'buffers_file_max' ? (503, $reason) : ($status, 'storage'));
+        my $reason = $self->keep($c, $c->{temp}, $bytes) or return 1;
+        return $self->refuse($c, $reason ne 'buffers_file_max' && $!{ENOSPC} ? 507 : 503, $reason);
     }
 
     sub temp_file { open my $fh, '+>', undef or return; binmode $fh; return $fh }
 
-    # Writes to a temporary file of the connection. Returns why it cannot, or nothing.
+    # Writes to a temporary file of the connection. Returns why it cannot, or ''.
     sub keep {
         my ($self, $c, $fh, $bytes) = @_;
         my ($n, $max) = (length $bytes, $self->{options}{buffers_file_max});
@@ -1067,12 +961,12 @@ package Oribi::Pure::Worker 0.100 {
         return "temporary file: $!" if !$fh || $n && (syswrite($fh, $bytes) // -1) != $n;
         $self->{files} += $n;
         $c->{filed} += $n;
-        return undef;    ## no critic: a list would be no result
+        return '';
     }
 
     # --- output ---
 
-    sub name_of { my ($c) = @_; return $c->{address} // 'a unix socket' }
+    sub name_of { return $_[0]{address} // 'a unix socket' }
 
     # The server's own answer to a request that never reaches the application; then the connection ends. Returns 0.
     sub refuse {
@@ -1115,18 +1009,15 @@ package Oribi::Pure::Worker 0.100 {
                 substr $c->{out}, 0, $n, '';
             } elsif ($! != EINTR) {
                 return $self->drop($c) if !must_wait();
-                vec($self->{wmask}, $c->{fd}, 1) = 1;
-                $c->{deadline} = $self->{now} + $self->{options}{write_timeout} if !$c->{deadline} || $c->{took};
+                $self->allow($c, 'write_timeout') if !$c->{deadline} || $c->{took};
                 $c->{took} = 0;
-                $self->pause($c);
-                return;
+                return $self->await($c, 0, 1);
             }
         }
         if ($c->{paused}) {
-            my $is_body = $c->{state} == BODY;    # which begins behind 100 Continue
-            vec($self->{wmask}, $c->{fd}, 1) = 0;
-            vec($self->{rmask}, $c->{fd}, 1) = $is_body;
-            @$c{qw(paused deadline)} = (!$is_body, $is_body ? $self->{now} + $self->{options}{body_timeout} : 0);
+            my $is_body = $c->{state} == BODY ? 1 : 0;    # which begins behind 100 Continue
+            $self->await($c, $is_body, 0);
+            $c->{deadline} = $is_body && $self->allow($c, 'body_timeout');
         }
         return $c->{complete} && $self->next_request($c);
     }
@@ -1148,14 +1039,14 @@ package Oribi::Pure::Worker 0.100 {
         my $file = $c->{source} or return $c->{out} .= $bytes;
         sysseek $file->{fh}, $file->{pos} + $file->{left}, 0 if $file->{fh};
         my $reason = $self->keep($c, $file->{fh}, $bytes);
-        return $self->cut($c, $reason) if defined $reason;
+        return $self->cut($c, $reason) if $reason;
         return $file->{left} += length $bytes;
     }
 
     # Ends an answer so that nobody takes it for whole.
     sub cut {
         my ($self, $c, $reason) = @_;
-        Oribi::Pure::say_log(error => '%s: answer cut: %s', line_of($c), $reason);
+        complain($c, "answer cut: $reason");
         return $self->drop($c);
     }
 
@@ -1164,13 +1055,12 @@ package Oribi::Pure::Worker 0.100 {
         my ($self, $c) = @_;
         $self->release($c) if defined $c->{body} || $c->{filed};
         my $now = $self->{now};
-        vec($self->{rmask}, $c->{fd}, 1) = 1 if $c->{paused};
-        $c->{paused} = 0;
+        $self->await($c, 1, 0) if $c->{paused};
         if ($c->{closes}) {
             return $self->drop($c) if !$c->{lingers} && $c->{in} eq '' && !($c->{head} && $c->{head}{keep_alive});
             shutdown $c->{fh}, 1;
-            @$c{qw(state in deadline linger_end lingered)} = (LINGER, '', $now + LINGER_SILENCE, $now + LINGER_MAX, 0);
-            return;
+            my @ends = ($now + LINGER_SILENCE, $now + LINGER_MAX);
+            return @$c{qw(state in lingered deadline linger_end)} = (LINGER, '', 0, @ends);
         }
         my $rest = $self->{draining} ? LAST_CALL : $self->{options}{idle_timeout};
         @$c{qw(state since deadline complete env)} = (HEAD, $now, $now + $rest, 0, undef);
@@ -1187,9 +1077,10 @@ package Oribi::Pure::Worker 0.100 {
 
     # --- the call ---
 
-    sub line_of {
-        my ($c) = @_;
-        return $c->{env} ? join ' ', @{ $c->{env} }{qw(REQUEST_METHOD REQUEST_URI)} : 'a request';
+    sub complain {
+        my ($c, $what, $level) = @_;
+        my $line = $c->{env} ? join ' ', @{ $c->{env} }{qw(REQUEST_METHOD REQUEST_URI)} : 'a request';
+        Oribi::Pure::say_log($level // 'error', '%s: %s', $line, $what);
     }
 
     # Runs code of the application: true and what it gives, or false and the error. A process that it has forked ends
@@ -1232,12 +1123,11 @@ package Oribi::Pure::Worker 0.100 {
         elsif (ref $res ne 'ARRAY' && kind_of($res) eq 'CODE') { $self->answer_later($c, $res) }
         else { $self->answer_with($c, $res) }
         $self->log_access($c, @$c{qw(status bytes)}, $env) if $self->{access_log} && $c->{status};
-        untie $env->{'psgix.io'};
+        delete $env->{'psgix.io'};
         $self->clean_up($c, $env) if @$handlers || ($env->{'psgix.cleanup.handlers'} // 0) != $handlers;
         delete @$c{qw(head env)} if !$c->{fh};
         $self->{stops} = 1 if $env->{'psgix.harakiri.commit'} || $self->{calls_max} && $self->is_spent;
         $calling = undef;
-        return;
     }
 
     sub input_of {
@@ -1249,7 +1139,6 @@ package Oribi::Pure::Worker 0.100 {
         }
         $input ||= temp_file() || die "psgi.input: $!";
         syswrite $input, $body;
-        sysseek $input, 0, 0;
         seek $input, 0, 0;
         return $input;
     }
@@ -1258,7 +1147,7 @@ package Oribi::Pure::Worker 0.100 {
     sub fail {
         my ($self, $c, $what) = @_;
         return if $c->{failed}++;
-        Oribi::Pure::say_log(error => '%s: %s', line_of($c), $what);
+        complain($c, $what);
         return $self->drop($c) if !$c->{fh} || $c->{answered};
         $c->{answered} = 1;
         $self->own_answer($c, 500);
@@ -1333,9 +1222,8 @@ package Oribi::Pure::Worker 0.100 {
             $bytes = Oribi::Pure::Answer::head($res);
         }
         return $self->bad($c, $res->{reason}) if !defined $bytes;
-        if (my $mended = $res->{mended}) {
-            Oribi::Pure::say_log(warning => '%s: headers put right: %s', line_of($c), join ', ', sort keys %$mended);
-        }
+        my @mended = sort keys %{ $res->{mended} || {} };
+        complain($c, "headers put right: @mended", 'warning') if @mended;
         @$c{qw(answered status closes framing length given bytes)} = (1, @$res{qw(status closes framing length)}, 0, 0);
         $c->{unframe} = $res->{framed} ? unframer() : undef;
         $c->{out} .= $bytes;
@@ -1392,8 +1280,7 @@ package Oribi::Pure::Worker 0.100 {
         my ($self, $c) = @_;
         return $self->cut($c, 'its chunks are malformed') if $c->{unframe} && !delete($c->{unframe})->{done};
         if ($c->{framing} eq 'length' && $c->{given} != $c->{length}) {
-            my @said = (line_of($c), @$c{qw(given length)});
-            Oribi::Pure::say_log(error => '%s: the body has %d bytes, its Content-Length is %d', @said);
+            complain($c, "the body has $c->{given} bytes, its Content-Length is $c->{length}");
             @$c{qw(closes lingers)} = (1, 1) if $c->{bytes} < $c->{length};
         }
         $self->add($c, "0\r\n\r\n") if $c->{framing} eq 'chunked';
@@ -1419,10 +1306,9 @@ package Oribi::Pure::Worker 0.100 {
             }
             $self->finish($c) if $c->{fh};
         });
-        my ($is_closed, $reason) = $self->attempt(sub {
-            $is_object ? $body->can('close') && $body->close : close $body;
-        });
-        Oribi::Pure::say_log(error => '%s: closing the body died: %s', line_of($c), $reason) if !$is_closed;
+        my $close = sub { $is_object ? $body->can('close') && $body->close : close $body };
+        my ($is_closed, $reason) = $self->attempt($close);
+        complain($c, "closing the body died: $reason") if !$is_closed;
         return !$lived && $c->{fh} && $self->died($c, $error);
     }
 
@@ -1448,10 +1334,9 @@ package Oribi::Pure::Worker 0.100 {
         return if ref $handlers ne 'ARRAY';
         for (my $i = 0; $i < @$handlers && $i < CLEANUP_MAX; $i++) {
             my ($lived, $error) = $self->attempt($handlers->[$i], $env);
-            Oribi::Pure::say_log(error => '%s: a cleanup handler died: %s', line_of($c), $error) if !$lived;
+            complain($c, "a cleanup handler died: $error") if !$lived;
         }
         @$handlers = ();
-        return;
     }
 
     # A line of the combined format.
@@ -1459,13 +1344,11 @@ package Oribi::Pure::Worker 0.100 {
         my ($self, $c, $status, $bytes, $env) = @_;
         $self->date;
         $self->{log_time} //= POSIX::strftime('%d/%b/%Y:%H:%M:%S %z', localtime $self->{second});
-        my @values = map { length ? $_ : '-' } map { $_ // '' } @$env{qw(REQUEST_URI HTTP_REFERER HTTP_USER_AGENT)};
-        s/([\x00-\x1f"\\\x7f-\xff])/sprintf '\\x%02x', ord $1/ge for @values;
-        my ($uri, $referer, $agent) = @values;
+        my @values = map { length($_ // '') ? $_ : '-' } @$env{qw(REQUEST_URI HTTP_REFERER HTTP_USER_AGENT)};
+        my ($uri, $referer, $agent) = map { s/([\x00-\x1f"\\\x7f-\xff])/sprintf '\\x%02x', ord $1/ger } @values;
         my $line = $env->{REQUEST_METHOD} ? "$env->{REQUEST_METHOD} $uri $env->{SERVER_PROTOCOL}" : '-';
         my @shown = ($c->{address} // '-', $self->{log_time}, $line, $status, $bytes, $referer, $agent);
         syswrite $self->{access_log}, sprintf qq{%s - - [%s] "%s" %d %d "%s" "%s"\n}, @shown;
-        return;
     }
 
     # exit() inside the application: its client gets 500 if nothing was sent yet.
@@ -1535,11 +1418,9 @@ package Oribi::Pure::Processes 0.100 {
     use constant { QUICK_DEATH => 1, FIRST_FD => 3 };
 
     sub new {
-        my ($class, $settings, $app) = @_;
-        my $options = $settings->{value};
-        my %self = (settings => $settings, options => $options, hooks => $settings->{hooks}, app => $app);
-        my %begin = (count => $options->{workers}, signals => {}, listeners => [], generation => 0, serving => 0);
-        return bless { %self, %begin }, $class;
+        my ($class, $settings) = @_;
+        my %self = (settings => $settings, options => $settings->{value}, count => $settings->{value}{workers});
+        return bless { %self, signals => {}, listeners => [], generation => 0, serving => 0 }, $class;
     }
 
     sub can_fork { return $^O ne 'MSWin32' && $Config::Config{d_fork} }
@@ -1568,9 +1449,8 @@ package Oribi::Pure::Processes 0.100 {
         my %given = map { my ($key, $value) = split /=/, $_, 2; $key => $value // '' } split /&/, $query // '';
         my $is_path = $address =~ s{\Aunix://}{} || $address =~ m{\A[^:]*/(?!/)};
         my @known = $is_path ? qw(umask mode backlog) : qw(backlog ipv6only);
-        for my $key (sort keys %given) {
-            die qq{address "$text": Oribi::Pure has no "$key" (known: @known)\n} if !grep { $key eq $_ } @known;
-        }
+        my ($key) = grep { my $given = $_; !grep { $given eq $_ } @known } sort keys %given;
+        die qq{address "$text": Oribi::Pure has no "$key" (known: @known)\n} if defined $key;
         my $backlog = $given{backlog} // $self->{options}{backlog};
         my $fh = eval {
             $address =~ m{\Afd://([0-9]+)\z} ? inherited($1)
@@ -1581,8 +1461,7 @@ package Oribi::Pure::Processes 0.100 {
         unblock($fh);
         my $name = getsockname $fh;
         if (Socket::sockaddr_family($name) == (eval { Socket::AF_UNIX() } // -1)) {
-            my $shown = $is_path ? "unix://$address" : $address;
-            my $path = File::Spec->rel2abs($address);
+            my ($path, $shown) = (File::Spec->rel2abs($address), $is_path ? "unix://$address" : $address);
             return { fh => $fh, path => $path, inode => (stat $path)[1], host => 'localhost', shown => $shown };
         }
         setsockopt $fh, Socket::IPPROTO_TCP(), Socket::TCP_NODELAY(), 1;    # its connections inherit it
@@ -1617,10 +1496,8 @@ package Oribi::Pure::Processes 0.100 {
         # On Windows this option lets two servers share a port.
         setsockopt $fh, Socket::SOL_SOCKET(), Socket::SO_REUSEADDR(), 1 if $^O ne 'MSWin32';
         setsockopt $fh, Socket::SOL_SOCKET(), Socket::SO_REUSEPORT(), 1 if $self->{options}{reuse_port};
-        if ($info->{family} != Socket::AF_INET()) {
-            my $is_only = $host ne '::' || $v6only eq 'on' ? 1 : 0;
-            eval { setsockopt $fh, Socket::IPPROTO_IPV6(), Socket::IPV6_V6ONLY(), $is_only };
-        }
+        my $is_only = $host ne '::' || $v6only eq 'on' ? 1 : 0;
+        eval { setsockopt $fh, Socket::IPPROTO_IPV6(), Socket::IPV6_V6ONLY(), $is_only };    # of IPv4: fails, no matter
         return bind($fh, $info->{addr}) ? $fh : die "$!\n";
     }
 
@@ -1631,7 +1508,6 @@ package Oribi::Pure::Processes 0.100 {
         my ($fds, $for) = delete @ENV{qw(LISTEN_FDS LISTEN_PID)};
         push @ready, map { 'fd://' . ($_ + FIRST_FD) } 0 .. $fds - 1 if $fds && ($for // 0) == $$;
         push @{ $self->{listeners} }, $self->open_listener($_) for @ready ? @ready : $self->{settings}->addresses;
-        return;
     }
 
     # --- the start ---
@@ -1640,7 +1516,7 @@ package Oribi::Pure::Processes 0.100 {
     sub run {
         my ($self) = @_;
         my ($file, $is_written) = $self->{options}{pid_file};
-        $self->{settings}->check_app($self->{app});
+        $self->{settings}->check_app;
         $self->watch(qw(TERM QUIT HUP USR1 TTIN TTOU));    # whoever can connect may send one, which would end us
         $SIG{$_} = sub { } for grep { exists $SIG{$_} } qw(PIPE XFSZ);    # the call that failed says so
         my $code = eval {
@@ -1651,13 +1527,11 @@ package Oribi::Pure::Processes 0.100 {
                 print {$fh} "$$\n";
                 $is_written = close $fh or die "pid_file $file: $!\n";
             }
-            $self->{options}{single} || !can_fork() ? $self->serve : $self->supervise;
+            $self->{options}{single} || !can_fork() ? $self->serve : $self->tend('adjust_molds');
         };
         my $error = $@;
-        for my $listener (grep { $_->{inode} } @{ $self->{listeners} }) {
-            unlink $listener->{path} if ((stat $listener->{path})[1] // 0) == $listener->{inode};
-        }
-        unlink $file if $is_written;
+        my @own = grep { $_->{inode} && ((stat $_->{path})[1] // 0) == $_->{inode} } @{ $self->{listeners} };
+        unlink((map { $_->{path} } @own), $is_written ? $file : ());
         return $code // die $error;
     }
 
@@ -1687,25 +1561,21 @@ package Oribi::Pure::Processes 0.100 {
         my $listeners = $self->{listeners};
         my $shown = join ', ', map { $_->{shown} } @$listeners;
         Oribi::Pure::say_log(info => 'Oribi::Pure %s listening on %s, %s', $Oribi::Pure::VERSION, $shown, $how);
-        my %said = (host => $listeners->[0]{host}, port => $listeners->[0]{port}, proto => 'http');
-        $self->hook(server_ready => { %said, server_software => 'Oribi::Pure' });
-        return;
+        my %said = (proto => 'http', server_software => 'Oribi::Pure', map { $_ => $listeners->[0]{$_} } qw(host port));
+        $self->hook(server_ready => \%said);
     }
 
     sub hook {
         my ($self, $name, @arguments) = @_;
-        my $code = $self->{hooks}{$name} or return;
-        eval { $code->(@arguments); 1 } or Oribi::Pure::say_log(error => 'a hook died: %s', $@);
-        return;
+        for my $code (@{ $self->{options}{$name} }) {
+            eval { $code->(@arguments); 1 } or Oribi::Pure::say_log(error => 'a hook died: %s', $@);
+        }
     }
 
-    # Remembers signals until the loop looks. The end of a child only wakes.
+    # Remembers signals until the loop looks.
     sub watch {
         my ($self, @names) = @_;
-        for my $name (grep { exists $SIG{$_} } @names) {
-            $SIG{$name} = $name eq 'CHLD' ? sub { } : sub { $self->{signals}{$name}++ };
-        }
-        return;
+        for my $name (grep { exists $SIG{$_} } @names) { $SIG{$name} = sub { $self->{signals}{$name}++ } }
     }
 
     sub take_signals {
@@ -1715,8 +1585,8 @@ package Oribi::Pure::Processes 0.100 {
 
     # The life of a worker, or of the one process, which has no parent. Returns the exit code.
     sub serve {
-        my ($self, $load, $index) = @_;
-        my $app = $load ? $load->() : $self->{settings}->load($self->{app});
+        my ($self, $index) = @_;
+        my $app = $self->{settings}->load;
         $self->announce('one process') if !$self->{alive};
         $self->watch(qw(TERM QUIT INT USR1 HUP));
         $self->hook(after_fork => $index // 0, $self->{generation});
@@ -1726,9 +1596,12 @@ package Oribi::Pure::Processes 0.100 {
 
     # --- parents and children ---
 
-    # Ends when this process was told to stop and has no child any more. Returns the exit code.
+    # Keeps the children that the method $adjust wants. Ends when this process was told to stop and has no child any
+    # more. Returns the exit code.
     sub tend {
         my ($self, $adjust) = @_;
+        $self->watch(qw(TERM QUIT INT HUP TTIN TTOU USR1 USR2));
+        $SIG{CHLD} = sub { } if exists $SIG{CHLD};    # the end of a child only wakes
         @$self{qw(up parent)} = @$self{qw(tell alive)};    # the pipes to the parent; of the supervisor: none
         (@$self{qw(hear tell)}, @$self{qw(alive held)}) = (pipe_of(), pipe_of());    # those to the children
         @$self{qw(children heard next ends)} = ({}, '', 0, 0);
@@ -1737,7 +1610,7 @@ package Oribi::Pure::Processes 0.100 {
             $self->reap;
             return 0 if $self->{ends} && !%{ $self->{children} };
             my $now = Oribi::Pure::Worker::clock();
-            $adjust->($now) if !$self->{ends};
+            $self->$adjust($now) if !$self->{ends};
             kill KILL => keys %{ $self->{children} } if $self->{ends} && $now >= $self->{ends};
             $self->hear($self->{ends} ? 0.05 : 1);
         }
@@ -1767,7 +1640,6 @@ package Oribi::Pure::Processes 0.100 {
         while ($self->{heard} =~ s/\A([0-9]+) (\w+) ?(.*)\n//) {
             $self->{children}{$1}{$2} = length $3 ? $3 : 1 if $self->{children}{$1};
         }
-        return;
     }
 
     sub heed {
@@ -1788,7 +1660,6 @@ package Oribi::Pure::Processes 0.100 {
             kill $name => keys %{ $self->{children} } if $is_top;
             Oribi::Pure::say_log(info => '%d workers from now on', $self->{count}) if $is_top;
         }
-        return;
     }
 
     # INT, and a second word to the supervisor: at once. What is left at {ends} is killed, by a mold first.
@@ -1831,9 +1702,8 @@ package Oribi::Pure::Processes 0.100 {
             my ($status, $now) = ($?, Oribi::Pure::Worker::clock());
             $self->hear(0);    # its last words
             my $child = delete $self->{children}{$pid} or next;
-            my $is_mold = !defined $child->{index};
             my $how = $child->{failed} // ($status & 127 ? 'signal ' . ($status & 127) : 'exit code ' . ($status >> 8));
-            my $level = $status ? 'error' : $self->{ends} || $is_mold ? 'debug' : 'info';
+            my $level = $status ? 'error' : $self->{ends} || $child->{generation} ? 'debug' : 'info';
             Oribi::Pure::say_log($level, '%s (pid %d) ended: %s', $child->{name}, $pid, $how) if $child->{ready};
             my $is_quick = $status && $now - $child->{since} < QUICK_DEATH || !$child->{ready};
             $self->{next} = $now + ($is_quick ? $self->{options}{err_respawn_interval} : 0);
@@ -1842,13 +1712,6 @@ package Oribi::Pure::Processes 0.100 {
             die "$reason\n" if !$self->{serving};
             Oribi::Pure::say_log(error => 'reload failed, the old generation goes on serving: %s', $reason);
         }
-        return;
-    }
-
-    sub supervise {
-        my ($self) = @_;
-        $self->watch(qw(TERM QUIT INT HUP TTIN TTOU USR1 USR2 CHLD));
-        return $self->tend(sub { $self->adjust_molds(@_) });
     }
 
     # One mold serves; a new one that is ready takes over.
@@ -1858,27 +1721,22 @@ package Oribi::Pure::Processes 0.100 {
         my ($newest, @old) = grep { $_->{ready} } @molds;
         $_->{leaves} = kill TERM => $_->{pid} for @old;
         if ($newest && $newest->{generation} > $self->{serving}) {
-            if (!$self->{serving}) { $self->announce("$self->{count} workers") }
-            else { Oribi::Pure::say_log(info => 'generation %d serves', $newest->{generation}) }
+            Oribi::Pure::say_log(info => 'generation %d serves', $newest->{generation}) if $self->{serving};
+            $self->announce("$self->{count} workers") if !$self->{serving};
             $self->{serving} = $newest->{generation};
         }
         # A HUP during a load counts, for files may have changed: it is heeded when that load has ended.
         return if $now < $self->{next} || $newest && !$self->{reload} || grep { !$_->{ready} } @molds;
         $self->{reload} = 0;
-        my %mold = (name => 'the mold', generation => ++$self->{generation});
-        return $self->start(\%mold, sub { $self->mold });
-    }
-
-    sub mold {
-        my ($self) = @_;
-        my $load = sub { $self->{settings}->load($self->{app}) };
-        my $app = $self->{options}{preload} && $load->();
-        return $self->tend(sub { $self->adjust_workers($_[0], $app ? sub { $app } : $load) });
+        return $self->start({ name => 'the mold', generation => ++$self->{generation} }, sub {
+            $self->{settings}{app} = $self->{settings}->load if $self->{options}{preload};
+            return $self->tend('adjust_workers');
+        });
     }
 
     # As many workers as there should be.
     sub adjust_workers {
-        my ($self, $now, $load) = @_;
+        my ($self, $now) = @_;
         my @workers = sort { $a->{index} <=> $b->{index} } values %{ $self->{children} };
         my %used = map { $_->{index} => 1 } @workers;
         my @serving = grep { !$_->{leaves} } @workers;
@@ -1889,11 +1747,10 @@ package Oribi::Pure::Processes 0.100 {
             push @serving, $self->start({ name => "worker $index", index => $index, ready => 1 }, sub {
                 $SIG{CHLD} = 'DEFAULT' if exists $SIG{CHLD};
                 srand;    # otherwise all workers draw the same numbers
-                return $self->serve($load, $index);
+                return $self->serve($index);
             });
         }
         $self->tell($self->{told} = 'ready') if !$self->{told} && %{ $self->{children} };
-        return;
     }
 }
 
@@ -1902,8 +1759,6 @@ package Oribi::Pure::Processes 0.100 {
 # Options by the core's table: names, bounds, defaults and what they mean are those of oribi-psgi. Beside them what only
 # Perl can hold: hooks.
 package Oribi::Pure::Settings 0.100 {
-    my %HOOK = map { $_ => 1 } qw(before_fork after_fork server_ready);
-    my @OTHER_HOOKS = qw(after_worker_ready before_worker_exit after_exit before_reload on_worker_exit listen_sock);
     my %RANK = (default => 0, launcher => 1, environment => 2, file => 3, command => 4);
 
     our $REFUSAL = 'Oribi::Pure cannot do this; the distribution Oribi can, which needs a C compiler'
@@ -1912,18 +1767,18 @@ package Oribi::Pure::Settings 0.100 {
     # Where select takes no descriptor above its set (https://perldoc.perl.org/perlport#select).
     my $SELECT_MAX = $^O eq 'linux' ? 1_000_000 : $^O eq 'MSWin32' ? 60 : 1000;
 
-    # --- option table (written by tools/pure-options) ---
-    # name|type|least|most|default|flag|argument|aliases|help
-    my $ROWS = <<'ROWS';
-bind|LIST|0|0||b|ADDR|listen l|address to listen on; repeatable: host:port, :port, [::1]:port, [::]:port for every address, tcp://host:port, unix:///path?umask=007, /path, fd://3, tls://host:port?certificate=FILE&key=FILE. ?frontend=on: HTTP/2 without TLS. ?proxy=on: expect a PROXY header from trusted proxies
-host|TEXT|0|0||o|HOST||host to listen on, without bind
-port|COUNT|0|65535|9292|p|PORT||port to listen on, without bind; 0: any free port
+    # --- tables of the core (written by tools/pure-options) ---
+    # name|type|least|most|default|flag|argument|aliases|help; rows without help are options that are refused
+    my @ROWS = split /\n/, <<'ROWS';
+bind|LIST|0|0||b|ADDR|listen l -l -b|address to listen on; repeatable: host:port, :port, [::1]:port, [::]:port for every address, tcp://host:port, unix:///path?umask=007, /path, fd://3, tls://host:port?certificate=FILE&key=FILE. ?frontend=on: HTTP/2 without TLS. ?proxy=on: expect a PROXY header from trusted proxies
+host|TEXT|0|0||o|HOST|-o|host to listen on, without bind
+port|COUNT|0|65535|9292|p|PORT|-p|port to listen on, without bind; 0: any free port
 backlog|COUNT|0|2147483647|0||N||connections that may wait to be accepted; 0: the system's maximum
 reuse_port|BOOL|0|0|off||||set SO_REUSEPORT, so that another server may listen on the same address
-workers|COUNT|0|512|auto|w|N|max_workers|worker processes; auto or 0: one for each CPU that this process may use
+workers|COUNT|0|512|auto|w|N|max_workers -w|worker processes; auto or 0: one for each CPU that this process may use
 single|BOOL|0|0|off||||one process that serves by itself, without forking; a reload or upgrade starts the program anew under its pid
 preload|BOOL|0|0|on|||preload_app|load the application before the workers are forked, so that they share its memory
-pid_file|TEXT|0|0||P|FILE|pid|write the supervisor's process id to this file; removed at the end
+pid_file|TEXT|0|0||P|FILE|pid -P|write the supervisor's process id to this file; removed at the end
 shutdown_timeout|TIME|0|86400000|30s||TIME||time for a graceful stop; what is left then is killed
 err_respawn_interval|TIME|0|86400000|1s||TIME||pause before a failed start is tried again
 head_timeout|TIME|1|86400000|10s||TIME|read_timeout|time for a whole request head, from its first byte on; then 408
@@ -1950,17 +1805,20 @@ requests_jitter|COUNT|0|2147483647|0||N||add up to so many requests to requests_
 age_max|TIME|0|31536000000|0||TIME||replace a worker that has served for longer, or up to an eighth longer; 0: never
 access_log|TEXT|0|0|||FILE||one line for each answer; -: standard output, off: none
 error_log|TEXT|0|0|-||FILE||file for standard error of the server and the application; -: leave it
-quiet|BOOL|0|0|off|q|||log warnings and errors only
-verbose|BOOL|0|0|off|v|||log debugging lines too
-env|TEXT|0|0||E|NAME|environment|environment that the application sees; production and deployment change defaults
+quiet|BOOL|0|0|off|q||-q|log warnings and errors only
+verbose|BOOL|0|0|off|v||-v|log debugging lines too
+env|TEXT|0|0||E|NAME|environment -E|environment that the application sees; production and deployment change defaults
 chdir|TEXT|0|0|||DIR||directory to change to before anything else is looked for; in the configuration file, before what it names
-include|LIST|0|0||I|DIR||directory to search libraries in; repeatable
-require|LIST|0|0||r|NAME|modules M|library or module to load before the application; repeatable
+include|LIST|0|0||I|DIR|-I|directory to search libraries in; repeatable
+require|LIST|0|0||r|NAME|modules M -M -r|library or module to load before the application; repeatable
 server_header|TEXT|0|0|||TEXT||value of the Server field, unless the application sets one; not set: none
-config|TEXT|0|0||C|FILE|config_file|configuration file; the command line wins over it
+config|TEXT|0|0||C|FILE|config_file -C|configuration file; the command line wins over it
 check|BOOL|0|0|off||||load configuration and application, say whether that worked, and end; the command check also reports risks
 version|BOOL|0|0|off||||print the version and end
-help|BOOL|0|0|off|h|||print the most used options and end; --help all prints every option
+help|BOOL|0|0|off|h||-h|print the most used options and end; --help all prints every option
+before_fork|HOOK|||||||code that is called before a worker is forked
+after_fork|HOOK|||||||code that each worker calls first
+server_ready|HOOK|||||||code that is called when the server can be reached
 trusted_proxies|LIST|||||||
 proxy_protocol|BOOL|||||||
 certificate|LIST|||||||
@@ -1995,7 +1853,7 @@ health|TEXT|||||||
 header|LIST|||||||
 error_page|LIST|||||||
 helper|BOOL|||||||
-daemonize|BOOL||||D|||
+daemonize|BOOL||||D||-D|
 restart_file|TEXT|||||||
 user|TEXT|||||||
 group|TEXT|||||||
@@ -2008,7 +1866,7 @@ status|TEXT|||||||
 status_token|TEXT|||||||
 agent|TEXT|||||||
 metrics_max|COUNT|||||||
-call_timeout|TIME||||t|||
+call_timeout|TIME||||t||-t|
 cancel_gone|TEXT|||||||
 gone_on|TEXT|||||||
 queue_time_max|TIME|||||||
@@ -2039,38 +1897,178 @@ error_log_format|TEXT|||||||
 warmup|LIST|||||||
 dev|BOOL|||||||
 watch|LIST|||||||
-eval|TEXT||||e|||
+eval|TEXT||||e||-e|
 child_exit|TEXT|||||||
 early_hints|BOOL|||||||
 open|BOOL|||||||
 print_config|BOOL|||||||
 completion|TEXT|||||||
+after_worker_ready|TEXT|||||||
+before_worker_exit|TEXT|||||||
+after_exit|TEXT|||||||
+before_reload|TEXT|||||||
+on_worker_exit|TEXT|||||||
+listen_sock|TEXT|||||||
 ROWS
-    # --- end of the option table ---
-    # Rows without help are options that are refused.
-    my (%OPTION, %NAME, @NAMES);
-    for my $row (split(/\n/, $ROWS), @OTHER_HOOKS) {
-        my %option = map { $_ => '' } qw(type flag aliases help);
-        my @values = split /\|/, $row, 9;
-        @option{ (qw(name type least most default flag argument aliases help))[0 .. $#values] } = @values;
-        my @names = ($option{name}, split(' ', $option{aliases}), map {"-$_"} split //, $option{flag});
-        $NAME{$_} = \%option for @names, map {"-$_"} grep { length == 1 } @names;
-        push @NAMES, $option{name} if length $option{help};
-        $OPTION{ $option{name} } = \%option;
+    %Oribi::Pure::Answer::REASON = map { split / /, $_, 2 } split /\n/, <<'ROWS';
+100 Continue
+101 Switching Protocols
+102 Processing
+103 Early Hints
+200 OK
+201 Created
+202 Accepted
+203 Non-Authoritative Information
+204 No Content
+205 Reset Content
+206 Partial Content
+207 Multi-Status
+208 Already Reported
+226 IM Used
+300 Multiple Choices
+301 Moved Permanently
+302 Found
+303 See Other
+304 Not Modified
+305 Use Proxy
+307 Temporary Redirect
+308 Permanent Redirect
+400 Bad Request
+401 Unauthorized
+402 Payment Required
+403 Forbidden
+404 Not Found
+405 Method Not Allowed
+406 Not Acceptable
+407 Proxy Authentication Required
+408 Request Timeout
+409 Conflict
+410 Gone
+411 Length Required
+412 Precondition Failed
+413 Content Too Large
+414 URI Too Long
+415 Unsupported Media Type
+416 Range Not Satisfiable
+417 Expectation Failed
+421 Misdirected Request
+422 Unprocessable Content
+423 Locked
+424 Failed Dependency
+425 Too Early
+426 Upgrade Required
+428 Precondition Required
+429 Too Many Requests
+431 Request Header Fields Too Large
+451 Unavailable For Legal Reasons
+500 Internal Server Error
+501 Not Implemented
+502 Bad Gateway
+503 Service Unavailable
+504 Gateway Timeout
+505 HTTP Version Not Supported
+506 Variant Also Negotiates
+507 Insufficient Storage
+508 Loop Detected
+510 Not Extended
+511 Network Authentication Required
+ROWS
+    %Oribi::Pure::Chunked::FORBIDDEN = map { $_ => 1 } split /\n/, <<'ROWS';
+accept
+accept-charset
+accept-encoding
+accept-language
+age
+allow
+authorization
+cache-control
+connection
+content-disposition
+content-encoding
+content-language
+content-length
+content-location
+content-range
+content-type
+cookie
+date
+dnt
+expect
+expires
+forwarded
+host
+if-match
+if-modified-since
+if-none-match
+if-range
+if-unmodified-since
+keep-alive
+location
+max-forwards
+origin
+pragma
+prefer
+priority
+proxy
+proxy-authenticate
+proxy-authorization
+proxy-connection
+range
+referer
+retry-after
+sec-ch-ua
+sec-ch-ua-mobile
+sec-ch-ua-platform
+sec-fetch-dest
+sec-fetch-mode
+sec-fetch-site
+sec-fetch-user
+sec-purpose
+sec-websocket-extensions
+sec-websocket-key
+sec-websocket-protocol
+sec-websocket-version
+set-cookie
+te
+trailer
+transfer-encoding
+upgrade
+upgrade-insecure-requests
+user-agent
+vary
+via
+warning
+www-authenticate
+x-csrf-token
+x-forwarded-for
+x-forwarded-host
+x-forwarded-port
+x-forwarded-proto
+x-http-method-override
+x-real-ip
+x-request-id
+x-request-start
+x-requested-with
+ROWS
+    # --- end of the tables ---
+    my (%NAME, @SERVED);
+    for my $row (@ROWS) {
+        my %option;
+        @option{qw(name type least most default flag argument aliases help)} = split /\|/, $row, 9;
+        $option{is_list} = $option{type} =~ /LIST|HOOK/;
+        $NAME{$_} = \%option for $option{name}, split ' ', $option{aliases};
+        push @SERVED, \%option if length $option{help};
     }
 
     sub find { return $NAME{ $_[0] } }
-    sub shown { return map { $OPTION{$_} } @NAMES }
+    sub shown { return grep { $_->{type} ne 'HOOK' } @SERVED }
 
     sub new {
         my ($class) = @_;
-        my $self = bless { value => {}, rank => {}, hooks => {} }, $class;
-        for my $option (shown()) {
-            my ($name, $default) = @$option{qw(name default)};
-            $self->{value}{$name} = $option->{type} eq 'LIST' ? [] : read_value($option, $name, $default);
-        }
-        $self->set(environment => port => $ENV{PORT}) if length($ENV{PORT} // '');
-        $self->set(environment => env => $ENV{PLACK_ENV}) if length($ENV{PLACK_ENV} // '');
+        my $self = bless { value => {}, rank => {} }, $class;
+        $self->{value}{ $_->{name} } = $_->{is_list} ? [] : read_value($_, @$_{qw(name default)}) for @SERVED;
+        my %given = (port => $ENV{PORT}, env => $ENV{PLACK_ENV});
+        $self->set(environment => $_, $given{$_}) for grep { length($given{$_} // '') } sort keys %given;
         return $self;
     }
 
@@ -2080,41 +2078,34 @@ ROWS
         my ($self, $source, $name, $value) = @_;
         my $plain = $name =~ tr/-/_/r;
         return $self->{builder} = $value if $plain eq 'psgi_app_builder';
-        my $option = $HOOK{$plain} ? { name => $plain } : find($plain) || die "$name: unknown option\n";
+        my $option = find($plain) || die "$name: unknown option\n";
         my ($rank, $key) = ($RANK{$source}, $option->{name});
         my $before = $self->{rank}{$key} // -1;
         return if $before > $rank;
-        if ($HOOK{$key}) {
-            die "$name: is no code reference\n" if (Scalar::Util::reftype($value) // '') ne 'CODE';
-            $self->{hooks}{$key} = $value;
-        } elsif (!length $option->{help}) {
+        if (!length $option->{help}) {
             return if !ref $value && $value =~ /\A(?:off|false|no|0|none|)\z/i;    # it is off here in any case
             die "$name: $REFUSAL\n";
-        } else {
-            my @values = map { read_value($option, $name, $_) } ref $value eq 'ARRAY' ? @$value : $value;
-            my $is_list = $option->{type} eq 'LIST';
-            die "$name: takes one value\n" if @values != 1 && !$is_list;
-            my @kept = $is_list && $before == $rank ? @{ $self->{value}{$key} } : ();
-            $self->{value}{$key} = $is_list ? [@kept, @values] : $values[0];
         }
-        $self->{rank}{$key} = $rank;
-        return;
+        my @values = map { read_value($option, $name, $_) } ref $value eq 'ARRAY' ? @$value : $value;
+        die "$name: takes one value\n" if @values != 1 && !$option->{is_list};
+        unshift @values, @{ $self->{value}{$key} } if $option->{is_list} && $before == $rank;
+        $self->{value}{$key} = $option->{is_list} ? \@values : $values[0];
+        return $self->{rank}{$key} = $rank;
     }
 
+    my %SWITCH = ((map { $_ => 1 } qw(on true yes 1)), map { $_ => 0 } qw(off false no 0), '');
     my %UNIT = (k => 1 << 10, m => 1 << 20, g => 1 << 30, ms => 0.001, s => 1, min => 60, h => 3600);
 
     # What the server works with: 1 and 0 for switches, numbers for counts, bytes and seconds. Strict: what is silently
     # read as something else is found out in production.
     sub read_value {
         my ($option, $name, $text) = @_;
+        my $type = $option->{type};
+        return is_code($text) ? $text : die "$name: is no code reference\n" if $type eq 'HOOK';
         my $is_text = !ref $text || overload::Method($text, '""');
         die "$name: a " . ref($text) . " reference is no value for this option\n" if !$is_text;
-        my $type = $option->{type};
         return "$text" if $type eq 'TEXT' || $type eq 'LIST';
-        if ($type eq 'BOOL') {
-            return 1 if $text =~ /\A(?:on|true|yes|1)\z/i;
-            return $text =~ /\A(?:off|false|no|0|)\z/i ? 0 : die "$name: must be on or off, not \"$text\"\n";
-        }
+        return $SWITCH{ lc $text } // die "$name: must be on or off, not \"$text\"\n" if $type eq 'BOOL';
         return 0 if $name eq 'workers' && $text eq 'auto';
         my ($number, $unit, $end)
             = $type eq 'COUNT' ? $text =~ /\A([0-9]+)\z/
@@ -2146,10 +2137,10 @@ ROWS
         for my $path (grep { length && !/\A(?:-|off)\z/ } @$value{qw(access_log error_log pid_file)}) {
             $path = File::Spec->rel2abs($path);    # the application may change the folder
         }
-        $value->{workers} ||= processors();
+        my $id = { linux => 84, darwin => 58, freebsd => 58, openbsd => 503, netbsd => 1002 }->{$^O};    # of processors
+        $value->{workers} ||= $id && eval { POSIX::sysconf($id) } || 1;
         $value->{connections_max} = $SELECT_MAX if $value->{connections_max} > $SELECT_MAX;
         @Oribi::Pure::log{qw(quiet verbose)} = @$value{qw(quiet verbose)};
-        return;
     }
 
     sub is_production { return $_[0]{value}{env} =~ /\A(?:production|deployment)\z/ }
@@ -2159,11 +2150,6 @@ ROWS
         my $dir = $self->{value}{chdir};
         return if !length $dir || $self->{entered}++;
         return chdir $dir || die "chdir $dir: $!\n";
-    }
-
-    sub processors {
-        my $id = { linux => 84, darwin => 58, freebsd => 58, openbsd => 503, netbsd => 1002 }->{$^O} or return 1;
-        return eval { POSIX::sysconf($id) } || 1;
     }
 
     sub addresses {
@@ -2187,27 +2173,24 @@ ROWS
             $self->enter_dir if $name eq 'chdir';
         }
         die @mistakes if @mistakes;
-        return;
     }
 
     # --- the application ---
 
-    sub app_file { my ($self, $app) = @_; return $app // $self->{app} // 'app.psgi' }
-
     # Tells the operator of a wrong name before anything is started.
     sub check_app {
-        my ($self, $app) = @_;
-        return if ref $app || $self->{builder};
-        my $file = $self->app_file($app);
+        my ($self) = @_;
+        my $file = $self->{app} //= 'app.psgi';
+        return if ref $file || $self->{builder};
         die "$file: no such file\n" if !-e $file;
         die "$file: is a directory\n" if -d _;
-        return;
     }
 
     # Gives the application's code; dies with one line.
     sub load {
-        my ($self, $app) = @_;
-        return $app if ref $app;
+        my ($self) = @_;
+        my $file = $self->{app};
+        return $file if ref $file;
         return $self->{builder}->() if $self->{builder};
         my ($include, $require) = @{ $self->{value} }{qw(include require)};
         unshift @INC, @$include;
@@ -2217,7 +2200,6 @@ ROWS
             my $is_there = eval "package main; require $name; $name->import(\@import); 1";
             die "module $name: " . first_line($@) . "\n" if !$is_there;
         }
-        my $file = $self->app_file($app);
         my ($code, $error) = from_file($file);
         die "$file: " . first_line($error) . "\n" if length $error;
         $code = $code->to_app if !is_code($code) && Scalar::Util::blessed($code) && $code->can('to_app');
@@ -2245,12 +2227,9 @@ ROWS
 package Oribi::Pure::Command 0.100 {
     # perl Pure.pm [options] [app.psgi]; returns the exit code.
     sub run {
-        my (@argv) = @_;
-        my $code = eval { start(@argv) };
-        return $code if defined $code;
-        my $error = $@;
-        print STDERR map {"oribi-psgi: $_\n"} grep {/\S/} split /\n/, "$error";
-        return 1;
+        my $code = eval { start(@_) };
+        print STDERR map {"oribi-psgi: $_\n"} grep {/\S/} split /\n/, "$@" if !defined $code;
+        return $code // 1;
     }
 
     sub start {
@@ -2279,8 +2258,7 @@ package Oribi::Pure::Command 0.100 {
             $name =~ tr/-/_/ if length($name // '') > 2;
             if (!defined $name) {
                 $word = shift @argv // last if $word eq '--';
-                my $first = $settings->{app};
-                die "$word: one application is enough, $first was given already\n" if defined $first;
+                die "$word: one application is enough, $settings->{app} was given already\n" if $settings->{app};
                 $settings->{app} = $word;
                 next;
             }
@@ -2294,7 +2272,6 @@ package Oribi::Pure::Command 0.100 {
             $value //= $option->{type} eq 'BOOL' ? 'on' : shift @argv // die "$word: needs a value\n";
             $settings->set(command => $option->{name}, $value);
         }
-        return;
     }
 
     sub help {

@@ -74,6 +74,15 @@ sub _program {
     Carp::croak('Oribi::Test: there is no program oribi-psgi');
 }
 
+# The configuration file is the application's, whose server may run meanwhile: files and addresses are the test's.
+sub _apart {
+    my ($dir) = @_;
+    return (
+        '--control', "$dir/control", '--status', "$dir/status", '--pid-file', "$dir/pid",
+        qw(--workers 1 --no-dev --no-daemonize --no-quiet --error-log - --frontend-drain 0)
+    );
+}
+
 sub _start {
     my ($self, $app, @options) = @_;
     my $free = IO::Socket::INET->new(LocalAddr => '127.0.0.1', Listen => 1) or Carp::croak("Oribi::Test: no port is free: $@");
@@ -81,7 +90,7 @@ sub _start {
     close $free;
     my @words = (
         $^X, (map {"-I$_"} grep { !ref } @INC), _program(), '--bind', "tcp://127.0.0.1:$self->{port}?frontend=on",
-        '--workers', 1, '--no-dev', '--control', "$self->{dir}/control", @options, $app
+        _apart($self->{dir}), @options, $app
     );
     my $pid = fork // Carp::croak("Oribi::Test: $!");
     if ($pid == 0) {
@@ -122,13 +131,25 @@ package Oribi::Test::WebSocket {
 
     sub new {
         my ($class, $url, %how) = @_;
-        my ($host, $port, $path) = $url =~ m{\Aws://([^/:]+)(?::([0-9]+))?(/.*)?\z}s or Carp::croak("Oribi::Test: no URL of a WebSocket: $url");
+        my ($tls, $host, $port, $path) = $url =~ m{\Aws(s)?://([^/:]+)(?::([0-9]+))?(/.*)?\z}s
+            or Carp::croak("Oribi::Test: no URL of a WebSocket: $url");
+        $port //= $tls ? 443 : 80;
         my $self = bless { timeout => $how{timeout} // 10, bytes => '', message => '' }, $class;
-        $self->{io} = IO::Socket::INET->new(PeerAddr => $host, PeerPort => $port // 80, Proto => 'tcp', Timeout => $self->{timeout})
+        $self->{io} = IO::Socket::INET->new(PeerAddr => $host, PeerPort => $port, Proto => 'tcp', Timeout => $self->{timeout})
             or Carp::croak("Oribi::Test: no connection to $url: $@");
+        $self->_start_tls($host) if $tls;
         $self->{io}->blocking(0);
-        $self->_handshake("$host:" . ($port // 80), $path // '/', $how{protocols} // [], $how{headers} // []);
+        $self->_handshake("$host:$port", $path // '/', $how{protocols} // [], $how{headers} // []);
         return $self;
+    }
+
+    # The certificate is not verified: that of a test is its own authority.
+    sub _start_tls {
+        my ($self, $host) = @_;
+        eval { require IO::Socket::SSL } or Carp::croak('Oribi::Test: wss:// needs IO::Socket::SSL');
+        my %how = (SSL_verify_mode => 0, SSL_hostname => $host, Timeout => $self->{timeout});
+        IO::Socket::SSL->start_SSL($self->{io}, %how) or Carp::croak("Oribi::Test: no TLS: $IO::Socket::SSL::SSL_ERROR");
+        return;
     }
 
     sub protocol     { $_[0]{headers}{'sec-websocket-protocol'} }
@@ -316,13 +337,15 @@ Oribi::Test - a server and a client of WebSockets for tests of applications
 =head1 THE SERVER
 
 C<< Oribi::Test->serve($file, options => [...], timeout => 10) >> starts one with one worker and a frontend at a free port of
-127.0.0.1, and waits until it serves; C<options> are words of the command line. It dies with the server's log where it
-does not start. C<port>, C<pid>, C<url>, C<log> tell about it, C<stop> ends it, as does the end of the object.
+127.0.0.1, and waits until it serves; C<options> are words of the command line. F<config/oribi.pl> beside the application
+counts, but for address, number of workers, error log, pid file, C<control> and C<status>. It dies with the server's log
+where it does not start. C<port>, C<pid>, C<url>, C<log> tell about it, C<stop> ends it, as does the end of the object.
 
 =head1 THE CLIENT
 
-C<< $server->websocket($path) >>, or C<< Oribi::Test::WebSocket->new('ws://host:port/path') >> for a server that runs. Options:
-C<protocols>, C<headers> and C<timeout>, seconds for each wait; beyond them it dies.
+C<< $server->websocket($path) >>, or C<< Oribi::Test::WebSocket->new('ws://host:port/path') >> for a server that runs (C<wss://>
+needs L<IO::Socket::SSL> and verifies no certificate). Options: C<protocols>, C<headers> and C<timeout>, seconds for each wait;
+beyond them it dies.
 
 =over
 

@@ -14,6 +14,7 @@
 #include "oribi/base/os/os.h"
 #include "oribi/http/status.h"
 #include "oribi/worker/events.h"
+#include "oribi/worker/socket.h"
 
 enum { PARTS_STACK = 1024 }; /* 16 KiB */
 
@@ -389,7 +390,8 @@ void ext_reply_send(struct ext_call *call)
     bool upgrade = call->req->head->upgrade;
     if (RB_UNLIKELY(upgrade) && ext_websocket_upgrades(call))
         call->code = 101;
-    if (RB_UNLIKELY(oribi_events_streams(call->req)) && call->code == 200) {
+    bool accepted = RB_UNLIKELY(upgrade) && call->code == 101 && oribi_socket_accepted(call->req);
+    if (accepted || (RB_UNLIKELY(oribi_events_streams(call->req)) && call->code == 200)) {
         (void)send_array(call, rb_ary_new(), false); /* whatever middleware has made of the body */
         return;
     }

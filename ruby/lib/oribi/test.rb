@@ -95,8 +95,14 @@ module Oribi
 
       def start(rackup, options, env)
         @port = TCPServer.open("127.0.0.1", 0) { |free| free.addr[1] }
-        words = ["--bind", "tcp://127.0.0.1:#{@port}?frontend=on", "--workers", "1", "--no-dev", "--control", "#{@dir}/control", *options, rackup]
+        words = ["--bind", "tcp://127.0.0.1:#{@port}?frontend=on", *apart, *options, rackup]
         @pid = Process.spawn(env, RbConfig.ruby, "-I#{ROOT}/lib", "#{ROOT}/exe/oribi", *words, chdir: File.dirname(rackup), %i[out err] => "#{@dir}/log")
+      end
+
+      # The configuration file is the application's, whose server may run meanwhile: files and addresses are the test's.
+      def apart
+        files = %w[control status pid].zip(%w[--control --status --pid-file]).flat_map { |name, option| [option, "#{@dir}/#{name}"] }
+        [*files, *%w[--workers 1 --no-dev --no-daemonize --no-quiet --error-log - --frontend-drain 0]]
       end
 
       def up?

@@ -40,6 +40,9 @@ int oribi_socket_add_channel(struct oribi_buf *channels, struct oribi_slice chan
  * offered the protocol, or a part is too long. ORIBI_ENOMEM. Accepting twice replaces the first time. */
 int oribi_socket_accept(struct oribi_req *req, const struct oribi_socket_record *record, char *error);
 
+/* Is it accepted? Then an answer with 101 has no body. */
+bool oribi_socket_accepted(const struct oribi_req *req);
+
 /* Gives what a call is about: slices live as long as the request; `data` is the message, or the reason of a close. 0,
  * ORIBI_EBAD, ORIBI_ENOMEM or ORIBI_ESYS: answer 503 then. */
 int oribi_socket_read(struct oribi_req *req, struct oribi_socket_record *record, struct oribi_slice *data);
