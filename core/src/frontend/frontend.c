@@ -291,7 +291,7 @@ static void take_order(struct oribi__frontend *frontend)
 static int64_t wait_ms(const struct oribi__frontend *frontend)
 {
     if (frontend->h2->dirty || frontend->h2->told || frontend->tunnels->posted || frontend->channels->posted ||
-        frontend->websockets->posted || frontend->answer_files->ready)
+        frontend->websockets->posted || frontend->answer_files->ready || frontend->arrivals->shakes_first)
         return 0;
     int64_t now_ms = frontend->reactor.now_ms;
     int64_t at_ms = oribi_earlier(oribi_timers_next_at(&frontend->timers), oribi__publish_due(frontend));
@@ -348,6 +348,7 @@ static void turn(struct oribi__frontend *frontend)
     oribi__websockets_turn(frontend);
     oribi__publish_turn(frontend);
     oribi__events_turn(frontend);
+    oribi__arrive_shake(frontend);
     oribi__channels_free_closed(frontend);
     oribi__count_turn(frontend);
     oribi_access_log_flush(frontend->answers->access_log);
