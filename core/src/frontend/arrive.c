@@ -45,6 +45,7 @@ struct oribi__arrival {
     struct oribi__peer peer;
     struct oribi_tls_session *session; /* NULL: without TLS, or its PROXY header has not come */
     bool shakes;                       /* the next step of its handshake waits for a turn: in the list of these */
+    uint8_t steps;                     /* that it has made; not counted beyond two */
     struct oribi__arrival *shakes_prev;
     struct oribi__arrival *shakes_next;
     bool proxy_awaited;
@@ -62,16 +63,18 @@ static const struct oribi_frontend_listener *listener_of(const struct oribi__arr
 
 /* --- handshakes that wait for their turn --- */
 
+/* Whose second step it is, which most often is the last, comes first, so that few are under way at a time; no third
+ * one does, or clients who go on without end would leave no turn to others. */
 static void await_step(struct oribi__arrival *arrival)
 {
     struct oribi__arrivals *arrivals = arrival->frontend->arrivals;
     if (arrival->shakes)
         return;
     arrival->shakes = true;
-    arrival->shakes_next = NULL;
-    arrival->shakes_prev = arrivals->shakes_last;
-    *(arrivals->shakes_last ? &arrivals->shakes_last->shakes_next : &arrivals->shakes_first) = arrival;
-    arrivals->shakes_last = arrival;
+    arrival->shakes_prev = arrival->steps == 1 ? NULL : arrivals->shakes_last;
+    arrival->shakes_next = arrival->steps == 1 ? arrivals->shakes_first : NULL;
+    *(arrival->shakes_prev ? &arrival->shakes_prev->shakes_next : &arrivals->shakes_first) = arrival;
+    *(arrival->shakes_next ? &arrival->shakes_next->shakes_prev : &arrivals->shakes_last) = arrival;
     arrivals->shakes_count++;
 }
 
@@ -495,6 +498,7 @@ void oribi__arrive_shake(struct oribi__frontend *frontend)
     struct oribi__arrival *arrival;
     for (int i = 0; i < STEPS_A_TURN && (arrival = frontend->arrivals->shakes_first) != NULL; i++) {
         end_wait(arrival);
+        arrival->steps += arrival->steps < 2;
         shake_hands(arrival);
     }
 }
