@@ -23,10 +23,10 @@ module Bench
     SILENCE_S = 65
     MESSAGES = 10
     BYTES = 100 # of a message
-    AT_ONCE = 60 # handshakes: some twenty KB of each stay in the heap of its frontend, for later ones
+    AT_ONCE = 60 # handshakes: of TLS, more of them leave a heap with holes
     PATIENCE_S = 60
     OPEN_S = 600
-    STILL_S = 0.5
+    STILL_S = 2 # a frontend waits for a second before it gives memory back
     MACHINE_BYTES = { false => 12_000, true => 50_000 }.freeze # of a socket, both of its ends and the kernel's part
 
     # The bars: bytes of a frontend for a socket with its one subscription.

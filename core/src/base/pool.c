@@ -20,6 +20,11 @@ void oribi_pool_init(struct oribi_pool *pool, size_t block_bytes, uint32_t keep_
 void oribi_pool_deinit(struct oribi_pool *pool)
 {
     assert(pool->lent_count == 0);
+    oribi_pool_trim(pool);
+}
+
+void oribi_pool_trim(struct oribi_pool *pool)
+{
     while (pool->free_list) {
         struct free_block *block = pool->free_list;
         pool->free_list = block->next;

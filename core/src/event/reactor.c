@@ -489,6 +489,13 @@ void oribi_reactor_close_channels(struct oribi_reactor *r)
     }
 }
 
+void oribi_reactor_trim(struct oribi_reactor *r)
+{
+    oribi_pool_trim(&r->conn_pool);
+    oribi_pool_trim(&r->buf_pool);
+    oribi_pool_trim(&r->exchange_pool);
+}
+
 const char *oribi_reactor_date(struct oribi_reactor *r)
 {
     return oribi_date_cached(&r->date, oribi_clock_wall_s());

@@ -90,7 +90,7 @@ static void on_listener(void *self, struct oribi_watch *watch)
 {
     struct oribi__frontend *frontend = self;
     uint32_t index = (uint32_t)(watch - frontend->accept->watches);
-    for (int i = 0; i < ACCEPT_BATCH && frontend->accept->accepting; i++)
+    for (int i = 0; i < ACCEPT_BATCH && frontend->accept->accepting && !oribi__arrive_is_full(frontend, index); i++)
         if (frontend->config->listeners[index].listener.fd < 0 || accept_one(frontend, index) < 0)
             return;
 }

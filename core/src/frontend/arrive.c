@@ -27,6 +27,8 @@ enum {
     ROOM_LOOKS_MAX = 16,  /* clients that turn out not to rest */
     PREFACE_BYTES = 24,   /* of HTTP/2, RFC 9113 3.4 */
     PLAIN_READS_MAX = 16, /* of FIRST_BYTES, behind the answer to who speaks no TLS */
+    STEPS_A_TURN = 4,     /* of handshakes: one takes as long as ten requests of others, or a hundred */
+    STEPS_WAITING = 64,   /* then those that come wait in the kernel, where they take no memory of ours */
 };
 
 _Static_assert((int)FIRST_BYTES >= (int)ORIBI_PROXY_BINARY_BYTES_MAX, "a PROXY header is read whole");
@@ -42,6 +44,10 @@ struct oribi__arrival {
     struct oribi__arrival *next;
     struct oribi__peer peer;
     struct oribi_tls_session *session; /* NULL: without TLS, or its PROXY header has not come */
+    bool shakes;                       /* the next step of its handshake waits for a turn: in the list of these */
+    uint8_t steps;                     /* that it has made; not counted beyond two */
+    struct oribi__arrival *shakes_prev;
+    struct oribi__arrival *shakes_next;
     bool proxy_awaited;
     struct oribi_buf proxy; /* the part of the PROXY header that has come */
     int64_t since_ms;
@@ -55,6 +61,34 @@ static const struct oribi_frontend_listener *listener_of(const struct oribi__arr
     return &arrival->frontend->config->listeners[arrival->peer.listener];
 }
 
+/* --- handshakes that wait for their turn --- */
+
+/* Whose second step it is, which most often is the last, comes first, so that few are under way at a time; no third
+ * one does, or clients who go on without end would leave no turn to others. */
+static void await_step(struct oribi__arrival *arrival)
+{
+    struct oribi__arrivals *arrivals = arrival->frontend->arrivals;
+    if (arrival->shakes)
+        return;
+    arrival->shakes = true;
+    arrival->shakes_prev = arrival->steps == 1 ? NULL : arrivals->shakes_last;
+    arrival->shakes_next = arrival->steps == 1 ? arrivals->shakes_first : NULL;
+    *(arrival->shakes_prev ? &arrival->shakes_prev->shakes_next : &arrivals->shakes_first) = arrival;
+    *(arrival->shakes_next ? &arrival->shakes_next->shakes_prev : &arrivals->shakes_last) = arrival;
+    arrivals->shakes_count++;
+}
+
+static void end_wait(struct oribi__arrival *arrival)
+{
+    struct oribi__arrivals *arrivals = arrival->frontend->arrivals;
+    if (!arrival->shakes)
+        return;
+    arrival->shakes = false;
+    *(arrival->shakes_prev ? &arrival->shakes_prev->shakes_next : &arrivals->shakes_first) = arrival->shakes_next;
+    *(arrival->shakes_next ? &arrival->shakes_next->shakes_prev : &arrivals->shakes_last) = arrival->shakes_prev;
+    arrivals->shakes_count--;
+}
+
 /* --- life --- */
 
 static void forget(struct oribi__arrival *arrival)
@@ -63,6 +97,7 @@ static void forget(struct oribi__arrival *arrival)
     (void)oribi_loop_remove(frontend->reactor.loop, &arrival->watch); /* ours */
     *(arrival->prev ? &arrival->prev->next : &frontend->arrivals->first) = arrival->next;
     *(arrival->next ? &arrival->next->prev : &frontend->arrivals->last) = arrival->prev;
+    end_wait(arrival);
     oribi_timers_stop(&frontend->timers, &arrival->timer);
     arrival->watch.fd = -1;
     oribi_buf_deinit(&arrival->proxy);
@@ -264,7 +299,7 @@ static void begin_tls(struct oribi__arrival *arrival, struct oribi_slice early)
 {
     arrival->session = oribi_tls_accept(listener_of(arrival)->contexts, arrival->peer.fd);
     if (arrival->session && oribi_tls_early(arrival->session, early) == 0)
-        shake_hands(arrival);
+        await_step(arrival);
     else
         drop(arrival);
 }
@@ -346,7 +381,7 @@ static void go_on(struct oribi__arrival *arrival)
     if (arrival->proxy_awaited)
         read_proxy(arrival);
     else if (arrival->session)
-        shake_hands(arrival);
+        await_step(arrival);
     else
         look_at_first(arrival);
 }
@@ -451,6 +486,21 @@ void oribi__arrive_turn(struct oribi__frontend *frontend)
     oribi__frontend_accept_turn(frontend);
     if (frontend->draining)
         drop_silent(frontend);
+}
+
+bool oribi__arrive_is_full(const struct oribi__frontend *frontend, uint32_t index)
+{
+    return frontend->config->listeners[index].tls && frontend->arrivals->shakes_count >= STEPS_WAITING;
+}
+
+void oribi__arrive_shake(struct oribi__frontend *frontend)
+{
+    struct oribi__arrival *arrival;
+    for (int i = 0; i < STEPS_A_TURN && (arrival = frontend->arrivals->shakes_first) != NULL; i++) {
+        end_wait(arrival);
+        arrival->steps += arrival->steps < 2;
+        shake_hands(arrival);
+    }
 }
 
 void oribi__arrive_close_all(struct oribi__frontend *frontend)

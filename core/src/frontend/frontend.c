@@ -14,6 +14,7 @@
 #include "frontend/local.h"
 #include "frontend/publish.h"
 #include "frontend/run.h"
+#include "frontend/spare.h"
 #include "frontend/streams_h2.h"
 #include "frontend/tunnel.h"
 #include "frontend/untaken.h"
@@ -86,6 +87,7 @@ struct whole {
     struct oribi__h1_clients h1;
     struct oribi__h2_clients h2;
     struct oribi__locals locals;
+    struct oribi__spare spare;
     struct oribi__tunnels tunnels;
     struct oribi__upstream upstream;
     struct oribi__websockets websockets;
@@ -113,6 +115,7 @@ static struct oribi__frontend *make(struct oribi_frontend_config *config)
     frontend->h1 = &whole->h1;
     frontend->h2 = &whole->h2;
     frontend->locals = &whole->locals;
+    frontend->spare = &whole->spare;
     frontend->tunnels = &whole->tunnels;
     frontend->upstream = &whole->upstream;
     frontend->websockets = &whole->websockets;
@@ -183,7 +186,7 @@ void oribi__frontend_destroy(struct oribi__frontend *frontend)
     oribi__publish_deinit(frontend);
     oribi__answer_close(frontend);
     oribi__frontend_local_close(frontend);
-    oribi__upstream_deinit(frontend);
+    oribi__upstream_trim(frontend);
     oribi_timers_deinit(&frontend->timers);
     oribi_mem_free(frontend);
 }
@@ -291,7 +294,7 @@ static void take_order(struct oribi__frontend *frontend)
 static int64_t wait_ms(const struct oribi__frontend *frontend)
 {
     if (frontend->h2->dirty || frontend->h2->told || frontend->tunnels->posted || frontend->channels->posted ||
-        frontend->websockets->posted || frontend->answer_files->ready)
+        frontend->websockets->posted || frontend->answer_files->ready || frontend->arrivals->shakes_first)
         return 0;
     int64_t now_ms = frontend->reactor.now_ms;
     int64_t at_ms = oribi_earlier(oribi_timers_next_at(&frontend->timers), oribi__publish_due(frontend));
@@ -348,7 +351,9 @@ static void turn(struct oribi__frontend *frontend)
     oribi__websockets_turn(frontend);
     oribi__publish_turn(frontend);
     oribi__events_turn(frontend);
+    oribi__arrive_shake(frontend);
     oribi__channels_free_closed(frontend);
+    oribi__spare_turn(frontend);
     oribi__count_turn(frontend);
     oribi_access_log_flush(frontend->answers->access_log);
     oribi_log_flush();

@@ -24,6 +24,7 @@ struct oribi__h1_clients;
 struct oribi__h2_clients;
 struct oribi__locals;
 struct oribi__publishing;
+struct oribi__spare;
 struct oribi__topics;
 struct oribi__tunnels;
 struct oribi__upstream;
@@ -81,6 +82,7 @@ struct oribi__frontend {
     struct oribi__h2_clients *h2;
     struct oribi__locals *locals;
     struct oribi__publishing *publishing;
+    struct oribi__spare *spare;
     struct oribi__topics *topics;
     struct oribi__tunnels *tunnels;
     struct oribi__upstream *upstream;

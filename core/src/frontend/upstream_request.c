@@ -42,7 +42,7 @@ struct oribi__upstream_request *oribi__upstream_create(struct oribi__frontend *f
     return call;
 }
 
-void oribi__upstream_deinit(struct oribi__frontend *frontend)
+void oribi__upstream_trim(struct oribi__frontend *frontend)
 {
     while (frontend->upstream->spare) {
         struct oribi__upstream_request *call = frontend->upstream->spare;
@@ -50,6 +50,7 @@ void oribi__upstream_deinit(struct oribi__frontend *frontend)
         oribi_buf_deinit(&call->head);
         oribi_mem_free(call);
     }
+    frontend->upstream->spare_count = 0;
 }
 
 static void unblock(struct oribi__upstream_request *call)

@@ -110,8 +110,8 @@ struct oribi__upstream {
     struct oribi__upstream_request *listed_at; /* where oribi__h1_turn() goes on */
 };
 
-/* Frees the spare ones, when no other is left. */
-void oribi__upstream_deinit(struct oribi__frontend *frontend);
+/* Frees the spare ones. */
+void oribi__upstream_trim(struct oribi__frontend *frontend);
 
 /* NULL: out of memory. */
 struct oribi__upstream_request *oribi__upstream_create(struct oribi__frontend *frontend,

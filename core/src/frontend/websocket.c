@@ -772,7 +772,7 @@ void oribi__websockets_deinit(struct oribi__frontend *frontend)
     }
     oribi__websockets_turn(frontend); /* those that were posted */
     oribi__websockets_turn(frontend);
-    oribi__websockets_forget_spare(sockets);
+    oribi__websockets_trim(sockets);
     oribi_buf_deinit(&sockets->record);
     oribi_buf_deinit(&sockets->marks);
     oribi_mem_free(sockets->scratch);

@@ -51,8 +51,9 @@ struct oribi__websockets {
     uint64_t random;
 };
 
-void oribi__websockets_deinit(struct oribi__frontend *frontend);         /* closes all */
-void oribi__websockets_turn(struct oribi__frontend *frontend);           /* frees those that have ended */
+void oribi__websockets_deinit(struct oribi__frontend *frontend); /* closes all */
+void oribi__websockets_turn(struct oribi__frontend *frontend);   /* frees those that have ended */
+void oribi__websockets_trim(struct oribi__websockets *sockets);  /* frees what is kept for the next one's work */
 bool oribi__websockets_are_over(const struct oribi__frontend *frontend); /* none is left, and no call of one */
 
 /* Closes all within frontend_drain; with 1001 where the addresses end (`last`), else with 1012. */

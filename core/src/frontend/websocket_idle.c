@@ -116,7 +116,7 @@ void oribi__websocket_end_work(struct oribi__websocket *socket)
     oribi_mem_free(work);
 }
 
-void oribi__websockets_forget_spare(struct oribi__websockets *sockets)
+void oribi__websockets_trim(struct oribi__websockets *sockets)
 {
     struct oribi__websocket_work *work;
     while ((work = sockets->spare)) {

@@ -183,8 +183,6 @@ void oribi__websocket_enlist(struct oribi__websocket *socket, uint8_t list);
 void oribi__websocket_move(struct oribi__websocket *socket, uint8_t list);
 void oribi__websocket_leave(struct oribi__websocket *socket);
 
-void oribi__websockets_forget_spare(struct oribi__websockets *sockets);
-
 /* A new socket is idle: its first Ping comes at a time that others do not have. */
 void oribi__websocket_spread(struct oribi__websocket *socket);
 

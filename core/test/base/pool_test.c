@@ -51,6 +51,24 @@ static void test_a_pool_that_keeps_nothing_works(void)
     oribi_pool_deinit(&pool);
 }
 
+static void test_trimming_frees_what_is_not_lent(void)
+{
+    struct oribi_pool pool;
+    oribi_pool_init(&pool, 64, 4);
+    void *a = oribi_pool_try_get(&pool);
+    void *b = oribi_pool_try_get(&pool);
+    oribi_pool_put(&pool, b);
+    int64_t blocks = oribi_mem_blocks();
+    oribi_pool_trim(&pool);
+    ok_eq(pool.free_count, 0);
+    ok_eq(pool.lent_count, 1);
+    ok_eq(oribi_mem_blocks(), blocks - 1);
+    oribi_pool_put(&pool, a);
+    ok(oribi_pool_try_get(&pool) == a);
+    oribi_pool_put(&pool, a);
+    oribi_pool_deinit(&pool);
+}
+
 static void test_memory_that_cannot_be_had_is_null(void)
 {
     struct oribi_pool pool;
@@ -65,6 +83,7 @@ int main(void)
     test_a_block_put_back_is_the_next_one_lent();
     test_no_more_blocks_are_kept_than_asked_for();
     test_a_pool_that_keeps_nothing_works();
+    test_trimming_frees_what_is_not_lent();
     test_memory_that_cannot_be_had_is_null();
     return done_testing();
 }

@@ -116,7 +116,7 @@ static void begin(struct both *both, struct oribi_tls *tls, const char *name, in
     SSL_set_connect_state(both->client);
 }
 
-static void shake(struct both *both)
+__attribute__((unused)) static void shake(struct both *both)
 {
     int client = 0;
     both->step = ORIBI_TLS_READS;

@@ -45,6 +45,9 @@ struct oribi_pool {
 void oribi_pool_init(struct oribi_pool *pool, size_t block_bytes, uint32_t keep_max);
 void oribi_pool_deinit(struct oribi_pool *pool); /* every block must be back */
 
+/* Frees the blocks that are not lent. */
+void oribi_pool_trim(struct oribi_pool *pool);
+
 /* Lends one block, contents unspecified; NULL when out of memory. */
 void *oribi_pool_try_get(struct oribi_pool *pool);
 

@@ -213,6 +213,9 @@ int64_t oribi_reactor_room_ms(const struct oribi_reactor *reactor);
  * each before closing it: a request that has come since the last turn goes to the run queue. */
 uint32_t oribi_reactor_close_idle(struct oribi_reactor *reactor, uint32_t count);
 
+/* Frees what it keeps for the next connections. */
+void oribi_reactor_trim(struct oribi_reactor *reactor);
+
 /* Closes the channels on which no request has begun. */
 void oribi_reactor_close_channels(struct oribi_reactor *reactor);
 

@@ -321,8 +321,8 @@ uint32_t oribi_os_backlog_max(void);
 /* The file of the program or library that this code is in, as the loader knows it; NULL: not known. */
 const char *oribi_os_library(void);
 
-/* Gives freed memory back to the system, where the C library can: before a fork, so that the children do not copy its
- * pages. */
+/* Gives freed memory back to the system, where the C library keeps it: after a burst, or before a fork, so that the
+ * children do not copy its pages. */
 void oribi_os_trim_memory(void);
 
 /* Processes */
