@@ -73,7 +73,7 @@ class FirstDayTest < Minitest::Test
     install = E2E::RUBY ? 'gem install --local --no-document "$(tools/package-gem)"' : 'cpanm "$(tools/package-dist)"'
     said = in_the_clone(install)
     assert_match(/frontend: none/, version)
-    line = said[/^oribi: built without .*/i] or flunk(said)
+    line = said[/\boribi: built without .*/i] or flunk(said)
     packages, again = line.match(/: apt-get install (.*) \(Debian's names\), then (.*)/).captures
     @userland.run(unasked("apt-get install #{packages}"))
     E2E::RUBY ? @userland.run(again) : in_the_clone('cpanm --reinstall "$(tools/package-dist)"')
