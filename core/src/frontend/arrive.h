@@ -13,8 +13,7 @@ struct oribi__arrivals {
     struct oribi__arrival *first; /* the newest */
     struct oribi__arrival *last;
     struct oribi__arrival *closed;
-    struct oribi__arrival
-        *shakes_first; /* handshakes of TLS whose next step can be made, in the order of their coming */
+    struct oribi__arrival *shakes_first; /* the handshake of TLS whose step is made next */
     struct oribi__arrival *shakes_last;
     uint32_t shakes_count;
 };
@@ -25,9 +24,9 @@ void oribi__arrive(struct oribi__frontend *frontend, uint32_t index, int fd,
 uint32_t oribi__arrive_held(const struct oribi__frontend *frontend); /* connections of all kinds */
 /* Closes the one that has rested longest. False: none may be closed, as oribi_reactor_make_room() has it. */
 bool oribi__arrive_make_room(struct oribi__frontend *frontend);
-/* A few steps of handshakes, behind all else of a turn: so a flood of them delays nobody by more than these. */
+/* Makes four steps of handshakes at most. It is called behind all else of a turn, so that nobody waits for more. */
 void oribi__arrive_shake(struct oribi__frontend *frontend);
-/* So many handshakes wait that this listener's next clients are to wait in the kernel. */
+/* True while 64 handshakes wait: the listener takes no further client, and new ones stay in the kernel's backlog. */
 bool oribi__arrive_is_full(const struct oribi__frontend *frontend, uint32_t index);
 void oribi__arrive_close_all(struct oribi__frontend *frontend);
 

@@ -242,7 +242,7 @@ static ssize_t read_bytes(struct oribi_transport *self, void *dst, size_t n)
         if (why == SSL_ERROR_WANT_READ) {
             if (got || !session->dry)
                 break;
-            session->dry = false; /* a part of a record: its rest does not come where the client has left */
+            session->dry = false; /* only a part of a record: the next read tells whether the client has left */
             continue;
         }
         /* Many clients close without a close_notify; HTTP's own framing tells what is cut. */
