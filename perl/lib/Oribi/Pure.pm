@@ -1727,11 +1727,12 @@ package Oribi::Pure::Processes 0.100 {
         }
         # A HUP during a load counts, for files may have changed: it is heeded when that load has ended.
         return if $now < $self->{next} || $newest && !$self->{reload} || grep { !$_->{ready} } @molds;
-        $self->{reload} = 0;
-        return $self->start({ name => 'the mold', generation => ++$self->{generation} }, sub {
+        my $mold = $self->start({ name => 'the mold', generation => ++$self->{generation} }, sub {
             $self->{settings}{app} = $self->{settings}->load if $self->{options}{preload};
             return $self->tend('adjust_workers');
         });
+        $self->{reload} = 0 if ref $mold;    # otherwise it is tried again
+        return;
     }
 
     # As many workers as there should be.
