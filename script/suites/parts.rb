@@ -128,7 +128,7 @@ module Parts
 
   # A source is a target, or has one in each of its parts.
   def fuzz_targets(file)
-    parts = File.read(file).scan(/^#ifdef FUZZ_(\w+)/).flatten
+    parts = File.read(file).scan(/^#ifdef FUZZ_(\w+)/).flatten.uniq
     parts.empty? ? [File.basename(file, "_fuzz.c")] : parts
   end
 
