@@ -744,7 +744,6 @@ package Oribi::Pure::Worker 0.100 {
         $self->await($_, 0, 0) for @{ $self->{ready} };    # what has more to read must not end each wait at once
         $seconds = TICK if $seconds && !$self->{listening};    # no descriptor tells when there is room again
         my $count = select my $readable = $self->{rmask}, my $writable = $self->{wmask}, undef, $seconds;
-        my $error = $count < 0 ? $! + 0 : 0;
         $self->{now} = clock();
         if ($count > 0) {
             my $conns = $self->{conns};
@@ -758,7 +757,7 @@ package Oribi::Pure::Worker 0.100 {
                     $self->accept_from($_, $most) for grep { fileno($_->{fh}) == $fd } @{ $self->{listeners} };
                 }
             }
-        } elsif ($error == EBADF) {    # the application has closed a descriptor that is not its own
+        } elsif ($count < 0 && $! == EBADF) {    # the application has closed a descriptor that is not its own
             $self->cut($_, 'its descriptor was closed') for grep { !stat $_->{fh} } values %{ $self->{conns} };
         }
         $self->tick if $self->{now} >= $self->{next_tick};
@@ -1724,7 +1723,6 @@ package Oribi::Pure::Processes 0.100 {
             return $self->tend('adjust_workers');
         });
         $self->{reload} = 0 if ref $mold;    # otherwise it is tried again
-        return;
     }
 
     # As many workers as there should be.
