@@ -300,6 +300,9 @@ void oribi__websocket_publish(struct oribi__websocket *socket, const struct orib
 
 void oribi__websocket_read_on(struct oribi__websocket *socket);
 
+/* This turn's end reads on. */
+void oribi__websocket_post(struct oribi__websocket *socket);
+
 /* ---- the application (websocket_calls.c) ---- */
 
 /* One call is out at a time. Without memory the socket is closed as if the call had failed. */
