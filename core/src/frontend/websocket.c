@@ -88,23 +88,10 @@ void oribi__websocket_arm_by(struct oribi__websocket *socket, int64_t at_ms)
         oribi_timers_arm(&socket->frontend->timers, &socket->work->timer, at_ms);
 }
 
-/* Bytes that count against websocket_pending_max. */
-static size_t pending(const struct oribi__websocket *socket)
-{
-    size_t waiting = oribi__websocket_waiting(socket);
-    return waiting ? waiting - socket->work->owed_bytes : 0;
-}
-
-/* More waits for the client than may: by what a call has sent, which is let wait as a whole. */
-static bool is_behind(const struct oribi__websocket *socket)
-{
-    return pending(socket) > (uint64_t)options_of(socket)->websocket_pending_max;
-}
-
 bool oribi__websocket_reads(const struct oribi__websocket *socket)
 {
     const struct oribi__websocket_work *work = socket->work;
-    return (socket->life == ORIBI__WEBSOCKET_OPEN && !(work && work->call) && !is_behind(socket)) ||
+    return (socket->life == ORIBI__WEBSOCKET_OPEN && !(work && work->call) && !oribi__websocket_is_behind(socket)) ||
            (socket->life == ORIBI__WEBSOCKET_CLOSING && !work->heard_close);
 }
 
@@ -275,7 +262,7 @@ void oribi__websocket_flush(struct oribi__websocket *socket)
     struct oribi__websocket_work *work = socket->work;
     size_t done = 0; /* of `out` */
     bool progress = false;
-    bool was_behind = is_behind(socket);
+    bool was_behind = oribi__websocket_is_behind(socket);
     while (done < work->out.len || work->wait_count) {
         struct iovec vec[ORIBI__WEBSOCKET_VECS];
         char heads[ORIBI__WEBSOCKET_HEADS][ORIBI_WEBSOCKET_HEAD_CAP];
@@ -297,7 +284,7 @@ void oribi__websocket_flush(struct oribi__websocket *socket)
     bool all = done == work->out.len && !work->wait_count;
     if (done && !all)
         oribi_buf_consume(&work->out, done);
-    if (was_behind && socket->life == ORIBI__WEBSOCKET_OPEN && (all || !is_behind(socket)))
+    if (was_behind && socket->life == ORIBI__WEBSOCKET_OPEN && (all || !oribi__websocket_is_behind(socket)))
         go_on_reading(socket);
     if (all) {
         all_sent(socket);
@@ -312,7 +299,7 @@ void oribi__websocket_flush(struct oribi__websocket *socket)
 
 bool oribi__websocket_has_room(struct oribi__websocket *socket, size_t n)
 {
-    size_t waiting = pending(socket);
+    size_t waiting = oribi__websocket_pending(socket);
     if (waiting == 0 || waiting + n <= (uint64_t)options_of(socket)->websocket_pending_max)
         return true;
     oribi__websocket_say(socket, "the client reads too slowly (websocket_pending_max)", ORIBI_WEBSOCKET_CODE_TRY_LATER);
@@ -336,7 +323,7 @@ void oribi__websocket_send(struct oribi__websocket *socket, enum oribi_websocket
     const struct oribi__websocket_work *work = socket->work;
     if (socket->life != ORIBI__WEBSOCKET_OPEN)
         return;
-    if (is_behind(socket) && (!work->stalled_ms || (socket->watch.ready & ORIBI_WRITE)))
+    if (oribi__websocket_is_behind(socket) && (!work->stalled_ms || (socket->watch.ready & ORIBI_WRITE)))
         oribi__websocket_flush(socket);
     if (socket->life != ORIBI__WEBSOCKET_OPEN)
         return;
@@ -377,7 +364,7 @@ void oribi__websocket_close_with(struct oribi__websocket *socket, uint16_t code,
     if (n < 0)
         n = oribi_websocket_write_close(payload, code, oribi_slice(NULL, 0)); /* a reason that is no UTF-8 */
     oribi__websocket_note_code(socket, code, reason);
-    if (is_behind(socket))
+    if (oribi__websocket_is_behind(socket))
         go_on_reading(socket);
     socket->life = ORIBI__WEBSOCKET_CLOSING;
     work->end_ms = now_ms(socket) + CLOSING_MS;

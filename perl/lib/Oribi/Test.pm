@@ -150,15 +150,15 @@ package Oribi::Test::WebSocket {
 
     sub DESTROY { delete $all{ Scalar::Util::refaddr($_[0]) }; return }
 
-    # Closes those of the server at this port, and waits for nothing: nobody reads their Close frames while it stops, for
-    # which it would wait. What was sent can still be received.
+    # Closes those of the server at this port, and waits for nothing: nobody reads their Close frames while it stops,
+    # for which it would wait. What was sent can still be received.
     sub _leave {
         my ($class, $port) = @_;
         for my $self (grep { $_ && $_->{port} == $port && $_->is_open && !$_->{closing} } values %all) {
             $self->{closing} = 1;
             local $self->{timeout} = 0;
             local $@;
-            eval { $self->_write($OPCODE{close}, pack 'n', $GOING_AWAY) };    # where the server does not read it, it is in a call
+            eval { $self->_write($OPCODE{close}, pack 'n', $GOING_AWAY) };    # else it is in a call
         }
         return;
     }
