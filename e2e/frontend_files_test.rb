@@ -59,7 +59,7 @@ E2E.suite("frontend_files", transports: %i[tcp]) do
 
   # A client that reads nothing but what its own buffers take, until it is asked to.
   def slow_reader(target, flag)
-    words = ["curl", "-sS", "--max-time", "60", "--cacert", "#{@dir}/site.pem", "--resolve", "localhost:#{@one.port}:127.0.0.1"]
+    words = ["curl", "-sS", "--max-time", (60 * E2E.patience).ceil.to_s, "--cacert", "#{@dir}/site.pem", "--resolve", "localhost:#{@one.port}:127.0.0.1"]
     io = IO.popen([FrontendServers::PLAIN, *words, flag, "#{@scheme}://localhost:#{@one.port}#{target}", { err: "#{@dir}/curl" }], "rb")
     (@readers ||= []) << io
     io
