@@ -17,8 +17,8 @@ E2E.suite("frontend_site", transports: %i[tcp]) do
 
   # What comes while the block runs is not the workers'.
   def without_workers
-    stopped = workers.each { |pid| Process.kill(:STOP, pid) }
-    refute_empty stopped
+    stopped = wait_until("the workers' titles") { workers.then { |all| all if all.any? } }
+    stopped.each { |pid| Process.kill(:STOP, pid) }
     yield
   ensure
     stopped&.each { |pid| Process.kill(:CONT, pid) }
