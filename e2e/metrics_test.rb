@@ -10,6 +10,7 @@ E2E.suite("metrics", transports: %i[tcp]) do
   include E2E::WithStatus
 
   HANGING = 1000
+  SAMPLES = 4
 
   # The listener is opened after those for requests.
   def answers?
@@ -305,9 +306,23 @@ E2E.suite("metrics", transports: %i[tcp]) do
     end
   end
 
+  # What a busy machine does to the server behind its answer is the request's time, and its client does not see it: so
+  # one good sample of a few is enough. A server that counts too much does so in each.
   def test_histograms_agree_with_what_application_and_client_measure
     write_timed_app
-    client = connect(serve)
+    samples = 0
+    begin
+      one = serve
+      assert_measured(connect(one))
+    rescue Minitest::Assertion
+      raise if (samples += 1) == SAMPLES
+
+      one.stop
+      retry
+    end
+  end
+
+  def assert_measured(client)
     inner, outer = (0...40).map do |i|
       began = Process.clock_gettime(Process::CLOCK_MONOTONIC)
       told = client.get("/?#{i * 7 % 30}").body.to_f
