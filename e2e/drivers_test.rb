@@ -52,7 +52,7 @@ E2E.suite("drivers", transports: %i[tcp]) do
     write_folder("error_log" => "error.log", "quiet" => "on", "pid_file" => "pid", "status" => "127.0.0.1:#{taken.addr[1]}", "frontend_drain" => "1m")
     began = E2E.clock
     assert_equal "hi", run_driver("-e", E2E::RUBY ? self.class::RUBY_USE : self.class::PERL_USE, chdir: @dir)
-    assert_operator E2E.clock - began, :<, 30
+    assert_operator E2E.clock - began, :<, 55
     assert_path_exists "#{@dir}/pid"
     refute_path_exists "#{@dir}/error.log"
   ensure

@@ -23,7 +23,7 @@ E2E.suite("events", transports: %i[tcp]) do
     target = "/publish?#{[channel, event].compact.join("&")}"
     words = ["-o", "/dev/null", "-w", "%{http_code}", "--data-binary", "@-", "-H", "Content-Type: application/octet-stream"]
     url = "#{@tls ? "https" : "http"}://localhost:#{@one.port}#{target}"
-    out, error, = Open3.capture3(FrontendServers::PLAIN, "curl", "-sSk", "--max-time", "20", *words, url, stdin_data: data, binmode: true)
+    out, error, = Open3.capture3(FrontendServers::PLAIN, "curl", "-sSk", "--max-time", FrontendServers.patience, *words, url, stdin_data: data, binmode: true)
     assert_equal "204", out, error + @one.stderr
   end
 
@@ -203,6 +203,8 @@ E2E.suite("events", transports: %i[tcp]) do
 
   # --- reloads, deaths ---
 
+  def workers = @one.descendants.select { |pid| E2E::Processes.title(pid).match?(/ worker \d/) }
+
   def test_reloads_and_killed_workers_end_nothing
     [PLAIN, bind].each do |address|
       begin_server(address: address, workers: 2)
@@ -213,9 +215,8 @@ E2E.suite("events", transports: %i[tcp]) do
         assert status.success?, output
         publish("news", "reload #{i}")
         assert_equal ["reload #{i}"] * 2, [one.data, two.data]
-        worker = @one.descendants.find { |pid| E2E::Processes.title(pid).to_s.match?(/ worker \d/) }
-        Process.kill(:KILL, worker)
-        wait_until("another worker") { @one.descendants.count { |pid| E2E::Processes.title(pid).to_s.match?(/ worker \d/) } == 2 }
+        kill(:KILL, killed = wait_until("a worker") { workers.first })
+        wait_until("another worker") { workers.size == 2 && !workers.include?(killed) }
         publish("news", "death #{i}")
         assert_equal ["death #{i}"] * 2, [one.data, two.data]
       end

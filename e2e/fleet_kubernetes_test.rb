@@ -89,7 +89,8 @@ E2E.suite("fleet_kubernetes", transports: %i[tcp]) do
 
   # TERM, the check turns red, and for a while requests come as before, until the endpoint's removal has got about.
   def test_a_pod_that_ends_loses_no_request
-    argv = [E2E::Server.binary, *arguments("%{port}", E2E.free_port), app]
+    drain = "#{[2 * E2E.patience, 6].min.ceil}s" # of a busy machine
+    argv = [E2E::Server.binary, *arguments("%{port}", E2E.free_port, drain: drain), app]
     @servers << (server = E2E::Server.new(argv: argv).start)
     assert_equal 200, server.get(container["readinessProbe"]["httpGet"]["path"]).status
     askers = E2E::Askers.new(server.address, server.address)

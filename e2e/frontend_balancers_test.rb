@@ -209,8 +209,8 @@ E2E.suite("frontend_balancers", transports: %i[tcp]) do
   end
 
   def env_by_curl(port, flag, scheme:)
-    out, error, status = Open3.capture3(FrontendServers::PLAIN, "curl", "-sS", "--max-time", "20", "--cacert", "#{@dir}/site.pem", "--interface", "127.0.0.2",
-                                        "--resolve", "localhost:#{port}:127.0.0.1", flag, "#{scheme}://localhost:#{port}/env")
+    out, error, status = Open3.capture3(FrontendServers::PLAIN, "curl", "-sS", "--max-time", FrontendServers.patience, "--cacert", "#{@dir}/site.pem",
+                                        "--interface", "127.0.0.2", "--resolve", "localhost:#{port}:127.0.0.1", flag, "#{scheme}://localhost:#{port}/env")
     assert_predicate status, :success?, "#{flag} #{scheme}: #{error}#{@one.stderr}"
     JSON.parse(out)
   end

@@ -59,7 +59,7 @@ E2E.suite("frontend_files", transports: %i[tcp]) do
 
   # A client that reads nothing but what its own buffers take, until it is asked to.
   def slow_reader(target, flag)
-    words = ["curl", "-sS", "--max-time", "60", "--cacert", "#{@dir}/site.pem", "--resolve", "localhost:#{@one.port}:127.0.0.1"]
+    words = ["curl", "-sS", "--max-time", (60 * E2E.patience).ceil.to_s, "--cacert", "#{@dir}/site.pem", "--resolve", "localhost:#{@one.port}:127.0.0.1"]
     io = IO.popen([FrontendServers::PLAIN, *words, flag, "#{@scheme}://localhost:#{@one.port}#{target}", { err: "#{@dir}/curl" }], "rb")
     (@readers ||= []) << io
     io
@@ -89,7 +89,7 @@ E2E.suite("frontend_files", transports: %i[tcp]) do
         path = put(size)
         %w[to_path handle].each { |way| assert_whole size, fetch("/#{way}?f#{size}", flag), way }
         assert_whole size, fetch("/named?#{path}", flag, "-H", "X-Way: X-Sendfile"), "X-Sendfile"
-        assert_equal 0, held(path)
+        wait_for_end(path)
       end
       refute_match(/error/, @one.stderr)
     end
@@ -114,7 +114,7 @@ E2E.suite("frontend_files", transports: %i[tcp]) do
       assert_equal 304, status_of(*named, "-H", "If-Modified-Since: #{self.class::OLD.httpdate}")
       assert_equal 200, status_of(*named, "-H", "If-Modified-Since: #{(self.class::OLD - 1).httpdate}")
       assert_equal body, fetch(target, flag)
-      assert_equal 0, held(path)
+      wait_for_end(path)
     end
 
     # The worker is free at once, and neither memory nor a temporary file has the answer meanwhile.
@@ -136,7 +136,7 @@ E2E.suite("frontend_files", transports: %i[tcp]) do
       path = put(self.class::LARGE, "large")
       reader = slow_reader("/handle?large", flag)
       wait_for_hold(path)
-      Process.kill(:KILL, worker)
+      Process.kill(:KILL, wait_until("the worker's title") { worker })
       bytes, code = read_out(reader)
       assert_equal [0, content(self.class::LARGE) == bytes], [code, true]
       wait_for_end(path)
@@ -175,7 +175,7 @@ E2E.suite("frontend_files", transports: %i[tcp]) do
       assert_equal BLOCK, fetch(target, flag, "-r", "-#{BLOCK.bytesize}")
       assert_equal "\0".b * 100_000 + BLOCK, fetch(target, flag, "-r", "#{size - BLOCK.bytesize - 100_000}-")
       assert_match(/content-length: #{size}/i, head_of(target, flag, "-I"))
-      assert_equal 0, held(path)
+      wait_for_end(path)
     end
 
     define_method(:"test_an_empty_file_#{name}") do
@@ -235,7 +235,7 @@ E2E.suite("frontend_files", transports: %i[tcp]) do
       path = put(4 << 20, "large")
       serve("--workers", "1", app: app)
       assert_equal content(4 << 20), curl("/").b
-      assert_equal 0, held(path)
+      wait_for_end(path)
     end
   end
 end

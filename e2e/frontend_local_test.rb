@@ -17,8 +17,8 @@ E2E.suite("frontend_site", transports: %i[tcp]) do
 
   # What comes while the block runs is not the workers'.
   def without_workers
-    stopped = workers.each { |pid| Process.kill(:STOP, pid) }
-    refute_empty stopped
+    stopped = wait_until("the workers' titles") { workers.then { |all| all if all.any? } }
+    stopped.each { |pid| Process.kill(:STOP, pid) }
     yield
   ensure
     stopped&.each { |pid| Process.kill(:CONT, pid) }
@@ -58,7 +58,8 @@ E2E.suite("frontend_site", transports: %i[tcp]) do
 
   # The head of an answer without its date, and its body.
   def answer_of(port, scheme, target, *words)
-    out, error, status = Open3.capture3("curl", "-sSik", "--raw", "--max-time", "20", "--path-as-is", *words, "#{scheme}://127.0.0.1:#{port}#{target}")
+    out, error, status = Open3.capture3("curl", "-sSik", "--raw", "--max-time", FrontendServers.patience, "--path-as-is", *words,
+                                        "#{scheme}://127.0.0.1:#{port}#{target}")
     assert status.success?, "#{scheme} #{words} #{target}: #{error}"
     head, body = out.b.split("\r\n\r\n", 2)
     status_line, *fields = head.split("\r\n")

@@ -209,7 +209,7 @@ E2E.suite("frontend_use", transports: %i[tcp]) do
   end
 
   def plain_head(port, target, *words)
-    out, error, = Open3.capture3(FrontendServers::PLAIN, "curl", "-sS", "-i", "--max-time", "20", "-H", "Host: example.test", *words,
+    out, error, = Open3.capture3(FrontendServers::PLAIN, "curl", "-sS", "-i", "--max-time", FrontendServers.patience, "-H", "Host: example.test", *words,
                                  "http://127.0.0.1:#{port}#{target}")
     assert_empty error
     out

@@ -33,7 +33,7 @@ E2E.suite("handlers", transports: E2E::EITHER) do
     @servers << one
     detached ? one.run_to_end : one.start
     wait_until("the first code: #{one.stderr}") { serving(one) == "first" }
-    first = wait_until("the pid file") { File.exist?(pid_file) && File.read(pid_file).to_i }
+    first = wait_until("the pid file") { File.size?(pid_file) && File.read(pid_file).to_i }
     assert_equal one.pid, first unless detached
     space.write_app("second")
     Process.kill(:HUP, first)

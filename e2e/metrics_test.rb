@@ -10,6 +10,7 @@ E2E.suite("metrics", transports: %i[tcp]) do
   include E2E::WithStatus
 
   HANGING = 1000
+  SAMPLES = 4
 
   # The listener is opened after those for requests.
   def answers?
@@ -82,14 +83,14 @@ E2E.suite("metrics", transports: %i[tcp]) do
     FileUtils.mkdir("#{@space.dir}/files")
     File.write("#{@space.dir}/files/a.txt", "a" * 1000)
     one = serve("--static", "/files=#{@space.dir}/files", "--head-timeout", "100ms", "--idle-timeout", "100ms", "--body-memory-max", "1K")
-    client = connect(one)
-    client.get("/")
-    client.head("/")
-    client.post("/", "x" * 10_000)
-    assert_equal 1000, client.get("/files/a.txt").body.size
-    assert_equal 404, client.get("/files/b.txt").status
-    client.request("PROPFIND", "/").read_response
-    assert_equal 500, client.get("/raise").status
+    connect(one).get("/") # stays, until it has been idle for too long; others may take their time between two requests
+    close = { "Connection" => "close" }
+    connect(one).head("/", close)
+    connect(one).post("/", "x" * 10_000, close)
+    assert_equal 1000, one.get("/files/a.txt").body.size
+    assert_equal 404, one.get("/files/b.txt").status
+    connect(one).request("PROPFIND", "/", close).read_response
+    assert_equal 500, one.get("/raise").status
     assert_refused 400, "nonsense\r\n\r\n", to: one
     assert_refused 501, "CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n", to: one
     assert_refused 408, "GET / HT", to: one
@@ -146,10 +147,10 @@ E2E.suite("metrics", transports: %i[tcp]) do
     assert_equal 0, ctl("reload")
     REFUSED.each_value { |status, bytes| assert_refused(status, bytes, to: one) }
     assert_equal names.values.to_h { [_1, 2] }, metrics.slice(*names.values)
-    wait_until("the lines") { File.foreach(log).count > 2 * REFUSED.size }
-    lines = File.foreach(log).map { JSON.parse(_1) }
+    refused = -> { File.foreach(log).map { JSON.parse(_1) }.select { _1["refused"] } }
+    wait_until("the lines") { refused.call.size >= 2 * REFUSED.size } # of other answers, a killed worker's last one may be missing
     assert_equal REFUSED.transform_values { |status, _| [status] * 2 },
-                 lines.group_by { _1["refused"] }.except(nil).transform_values { |of| of.map { _1["status"] } }
+                 refused.call.group_by { _1["refused"] }.transform_values { |of| of.map { _1["status"] } }
   end
 
   def test_calls_under_way_and_requests_that_wait_are_seen
@@ -305,9 +306,23 @@ E2E.suite("metrics", transports: %i[tcp]) do
     end
   end
 
+  # What a busy machine does to the server behind its answer is the request's time, and its client does not see it: so
+  # one good sample of a few is enough. A server that counts too much does so in each.
   def test_histograms_agree_with_what_application_and_client_measure
     write_timed_app
-    client = connect(serve)
+    samples = 0
+    begin
+      one = serve
+      assert_measured(connect(one))
+    rescue Minitest::Assertion
+      raise if (samples += 1) == SAMPLES
+
+      one.stop
+      retry
+    end
+  end
+
+  def assert_measured(client)
     inner, outer = (0...40).map do |i|
       began = Process.clock_gettime(Process::CLOCK_MONOTONIC)
       told = client.get("/?#{i * 7 % 30}").body.to_f

@@ -48,7 +48,7 @@ module Restarts
       @row = row
       @dir = Dir.mktmpdir("oribi-e2e")
       @events = 0
-      @killed = {} # pid => when, in ms of the monotonic clock
+      @killed = {} # pid => around when, in ms of the monotonic clock
       @supervisors = []
       @starts = 0
       words = ["--workers", WORKERS.to_s, "--access-log", "off", *row.options]
@@ -113,8 +113,11 @@ module Restarts
 
     def kill(title)
       pid = @server.group.shuffle.find { |one| E2E::Processes.title(one).match?(title) } or return
-      @killed[pid] = E2E.clock * 1000
+      from_ms = E2E.clock * 1000
       Process.kill(:KILL, pid)
+      @killed[pid] = (from_ms - 50)..(E2E.clock * 1000 + 250 * E2E.patience)
+    rescue Errno::ESRCH # it has left between two lines of this test
+      nil
     end
 
     def status
@@ -126,7 +129,7 @@ module Restarts
 
     # Those that a killed worker had in its hands: their connections end with it. Who answered last on a connection need
     # not have it now, because workers pass connections on to those who are idle.
-    def in_killed_hands?(lost) = @killed.each_value.any? { |at_ms| (-50..250).cover?(lost.at_ms - at_ms) }
+    def in_killed_hands?(lost) = @killed.each_value.any? { |around_ms| around_ms.cover?(lost.at_ms) }
 
     # Ends everything in good order; pids that are left.
     def stop

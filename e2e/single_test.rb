@@ -27,6 +27,11 @@ module SingleCases
 
   def wait_for_body(one, text) = wait_until("#{text}: #{one.stderr}") { body_of(one) == text }
 
+  # In the title, which it has once it rests.
+  def wait_for_generation(one, number)
+    wait_until("generation #{number}: #{one.stderr}") { E2E::Processes.title(one.pid).include?(" single, generation #{number}, ") }
+  end
+
   def wait_for_log(one, words) = wait_until("#{words.inspect} in #{one.stderr}") { one.stderr.include?(words) }
 
   def count_in_log(one, words) = one.stderr.scan(words).size
@@ -57,7 +62,7 @@ E2E.suite("single", transports: E2E::EITHER) do
   def test_the_process_serves_by_itself
     one = workspace
     assert_alone(one)
-    assert_match(/ single, generation 1, /, E2E::Processes.title(one.pid))
+    wait_for_generation(one, 1)
     assert_equal "first", body_of(one)
     assert_equal 0, one.stop.exitstatus, one.stderr
     refute File.exist?(one.path), "socket file left" if unix?
@@ -149,7 +154,7 @@ E2E.suite("single", transports: E2E::EITHER) do
     end
     assert_equal %w[first second third fourth], answers.uniq
     assert_alone(one)
-    assert_match(/ single, generation 4, /, E2E::Processes.title(one.pid))
+    wait_for_generation(one, 4)
     assert_equal 0, one.stop.exitstatus, one.stderr
     refute File.exist?(one.path) if unix?
   end
@@ -175,7 +180,7 @@ E2E.suite("single", transports: E2E::EITHER) do
     open_gate(one, "only")
     assert_equal "gate passed", client.read_response.body
     assert_equal one.pid, waiting.read_response.body.to_i
-    wait_until("the second generation") { E2E::Processes.title(one.pid).include?(" generation 2,") }
+    wait_for_generation(one, 2)
   end
 
   # … and with shutdown_timeout it is cut.
@@ -183,7 +188,7 @@ E2E.suite("single", transports: E2E::EITHER) do
     one = single("--shutdown-timeout", "100ms")
     client = enter_gate(one, "only")
     one.signal(:HUP)
-    wait_until("the second generation") { E2E::Processes.title(one.pid).include?(" generation 2,") }
+    wait_for_generation(one, 2)
     assert client.closed?
     assert_alone(one)
   end

@@ -54,7 +54,11 @@ module SlowDisk
   end
 
   # Unlinked files of a worker.
-  def files(pid) = E2E::Processes.descriptors(pid).values.select { |name| name.start_with?("#{@dir}/") && name.end_with?(" (deleted)") }
+  def files(pid)
+    E2E::Processes.descriptors(pid).values.select { |name| name.start_with?("#{@dir}/") && name.end_with?(" (deleted)") }
+  rescue Errno::ENOENT
+    [] # it has had its requests, and has ended
+  end
 
   def assert_others_served(one)
     20.times { assert_alive(one) }

@@ -100,7 +100,7 @@ E2E.suite("socket_clients", transports: %i[tcp]) do
 
   # Clients answer Pings by themselves; a raw client has counted them.
   def test_pings_reloads_and_the_stop
-    begin_server("--websocket-ping", "300ms")
+    begin_server("--websocket-ping", "1s")
     clients = open_all(%w[chat]) { |base| "#{base}/chat" }
     raw = hold(E2E::SocketClient.new(@one.port, "/chat", fields: { "Sec-WebSocket-Protocol" => "chat" }))
     4.times { assert_equal E2E::SocketClient::PING, raw.tap(&:ignore_pings).frame.first.tap { raw.write(E2E::SocketClient.frame("", opcode: 10)) } }

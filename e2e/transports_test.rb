@@ -151,7 +151,7 @@ E2E.suite("transports", transports: %i[tcp]) do
     define_method("test_killed_workers_at_#{frontends}") do
       begin_server(frontends)
       subscribe_all(frontends)
-      disturbed { Process.kill(:KILL, worker) }
+      disturbed { kill(:KILL, wait_until("a worker") { worker }) }
       assert_exactly_once
       assert_nothing_ended([502])
     end

@@ -417,7 +417,7 @@ E2E.suite("websocket", transports: %i[tcp]) do
   end
 
   def test_clients_that_answer_no_ping
-    begin_server("--websocket-ping", "200ms")
+    begin_server("--websocket-ping", "500ms")
     dead, alive = socket, socket
     dead.ignore_pings
     reader = Thread.new { alive.message }

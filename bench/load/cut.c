@@ -34,6 +34,7 @@ enum {
     ID_CAP = 96,
     PUBLISHERS_MAX = 1000, /* one a channel */
     PATIENCE_S = 30,
+    ANOTHER_S = 5, /* without what was published last, before more is published */
     WIRES_MAX = 8,
     RETRY_MS = 200, /* of a handshake that was refused */
     SPARE_FDS = 64,
@@ -455,30 +456,43 @@ static bool has_all(const struct member *m)
     return m->last >= channel->known;
 }
 
-/* The last messages reach everybody. */
-static void finish(void)
+static bool everybody_has_all(void)
 {
-    double end = http_now_s() + PATIENCE_S;
-    bool all = false;
-    for (uint32_t i = 0; i < setup.channels; i++) /* what is on its way is answered first */
-        while (publishers[i].busy && http_now_s() < end)
-            turn(false);
-    for (uint32_t i = 0; i < setup.channels; i++) { /* one more each, which tells the silent from those with a reset */
+    bool all = true;
+    for (uint32_t i = 0; i < setup.clients && all; i++)
+        all = has_all(&members[i]) && !members[i].asks;
+    return all;
+}
+
+static void publish_one_more(double end)
+{
+    for (uint32_t i = 0; i < setup.channels; i++) {
         publishers[i].due_s = 0;
+        publish(&publishers[i], http_now_s());
         while ((!channels[i].good[channels[i].published] || publishers[i].busy) && http_now_s() < end) {
             if (!publishers[i].busy)
                 publish(&publishers[i], http_now_s());
             turn(false);
         }
     }
+}
+
+/* The last messages reach everybody. One more each tells the silent from those with a reset; who comes back behind it,
+ * since a history went with its frontend, gets the one after it. */
+static void finish(void)
+{
+    double end = http_now_s() + 2 * PATIENCE_S;
+    for (uint32_t i = 0; i < setup.channels; i++) /* what is on its way is answered first */
+        while (publishers[i].busy && http_now_s() < end)
+            turn(false);
     cutting = false;
-    end = http_now_s() + PATIENCE_S;
-    while (!all && http_now_s() < end) {
-        all = true;
-        turn(false);
-        for (uint32_t i = 0; i < setup.clients && all; i++)
-            all = has_all(&members[i]) && !members[i].asks;
-    }
+    do {
+        while (open_members() < setup.clients && http_now_s() < end)
+            turn(false);
+        publish_one_more(end);
+        for (double another_s = http_now_s() + ANOTHER_S; !everybody_has_all() && http_now_s() < another_s;)
+            turn(false);
+    } while (!everybody_has_all() && http_now_s() < end);
     for (uint32_t i = 0; i < setup.clients; i++) {
         count.silent += !has_all(&members[i]);
         count.lost += members[i].asks;

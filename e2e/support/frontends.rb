@@ -71,6 +71,9 @@ module FrontendServers
     super
   end
 
+  # Seconds that curl is given, as text.
+  def self.patience = (20 * E2E.patience).ceil.to_s
+
   # A client that is closed behind the test.
   def hold(client) = client.tap { @held << client }
 
@@ -92,7 +95,7 @@ module FrontendServers
   def metric(name) = curl_status("/metrics")[/^#{Regexp.escape(name)} (\d+)$/, 1].to_i
 
   def curl(target, *words, name: "localhost", scheme: "https")
-    out, error, status = Open3.capture3(PLAIN, "curl", "-sS", "--max-time", "20", "--cacert", "#{@dir}/site.pem", "--resolve",
+    out, error, status = Open3.capture3(PLAIN, "curl", "-sS", "--max-time", FrontendServers.patience, "--cacert", "#{@dir}/site.pem", "--resolve",
                                         "#{name}:#{@one.port}:127.0.0.1", *words, "#{scheme}://#{name}:#{@one.port}#{target}")
     assert status.success?, "curl #{words.join(" ")} #{target}: #{error}#{@one.stderr}"
     out

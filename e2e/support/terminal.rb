@@ -57,7 +57,7 @@ module E2E
 
     def wait
       E2E.wait_until("the command on the terminal to end") { ended? }
-      @thread.join(1)
+      @thread.join(E2E.patience) # reads to the end, which does not come while somebody else has the terminal
       @status
     end
 
