@@ -56,6 +56,19 @@ E2E.suite("websocket_h2", transports: %i[tcp]) do
     assert_equal [50_000], Array.new(40) { slow.message.bytesize }.uniq
   end
 
+  # Their Close frames cannot be sent.
+  def test_a_stop_with_clients_that_open_no_window
+    begin_server("--shutdown-timeout", "40")
+    sockets = together(3, window: 0)
+    sockets.first.say("count")
+    wait_until("the call") { metric('oribi_websocket_messages_total{direction="out"}') == 1 }
+    began = E2E.clock
+    @one.signal(:TERM)
+    @one.wait(seconds: 60)
+    assert_operator E2E.clock - began, :<, 20
+    assert_equal [], sockets.map { |one| one.read_to_end }.reject(&:empty?)
+  end
+
   # An application that takes its socket over has a tunnel through the stream.
   def test_an_application_that_takes_its_socket_over
     ADDRESSES.each do |address|

@@ -13,6 +13,7 @@ E2E.suite("websocket", transports: %i[tcp]) do
   OVER_H2 = WS != E2E::SocketClient
   OPENED = OVER_H2 ? 200 : 101
   PLAIN = FrontendServers::PLAIN_ADDRESS
+  MESSAGES_IN = 'oribi_websocket_messages_total{direction="in"}'
 
   def setup
     super
@@ -355,18 +356,36 @@ E2E.suite("websocket", transports: %i[tcp]) do
     assert_equal 1008, one.read_close.first
   end
 
-  # The kernel takes some of it, so that far more is sent than may wait.
-  def test_clients_that_do_not_read
+  # Its next message is called once it has read: until then nobody reads that. Far more is sent than the kernel takes.
+  def test_a_client_that_reads_a_long_answer_late
     [PLAIN, bind].each do |address|
       begin_server("--websocket-pending-max", "64K", address: address)
       slow, other = socket, socket
-      slow.say("send 200x65536")
-      wait_until("the slow client to be closed: #{@one.stderr}") { @one.stderr.include?("websocket_pending_max") }
+      [[1, 12_000_000], [200, 65_536]].each_with_index do |(count, size), round|
+        slow.say("send #{count}x#{size}")
+        IO.select([slow.io])
+        %w[one two].each { |text| slow.say(text) }
+        3.times { |i| assert_equal i.to_s, other.ask(i.to_s) }
+        assert_equal (6 * round) + 4, metric(MESSAGES_IN)
+        assert_equal [size] * count, Array.new(count) { slow.message.bytesize }
+        assert_equal %w[one two], Array.new(2) { slow.message }
+      end
+      refute_match(/reads too slowly/, @one.stderr)
+      @one.cleanup
+    end
+  end
+
+  # It is not called before it has read, and ends when it has read nothing for write_timeout.
+  def test_clients_that_do_not_read
+    [PLAIN, bind].each do |address|
+      begin_server("--websocket-pending-max", "64K", "--write-timeout", "1", address: address)
+      slow, other = socket, socket
+      slow.say("send 1x12000000")
+      IO.select([slow.io])
+      slow.say("count")
+      wait_until("the slow client to be closed") { closed_lines.any? { |line| line.end_with?(" 1006 ") } }
       assert_equal "1", other.ask("count")
-      assert_equal 1013, slow.read_close.first
-      large = socket
-      large.say("send 1x8000000")
-      assert_equal 8_000_000, large.message.bytesize, "one message may always wait"
+      assert_equal [2, 1], [metric(MESSAGES_IN), metric('oribi_websockets_closed_total{code="1006"}')]
       @one.cleanup
     end
   end

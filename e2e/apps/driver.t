@@ -76,6 +76,23 @@ print {$broken} "die 'never';";
 $broken->flush;
 ok !eval { Oribi::Test->serve("$broken"); 1 } && $@ =~ /never/, 'a server that does not start';
 
+# Clients that do not read their Close frames hold no test; one that does read gets what was sent before.
+{
+    my $dir = File::Temp->newdir;
+    local $ENV{E2E_DIR} = "$dir";
+    my $stops   = Oribi::Test->serve(File::Basename::dirname(__FILE__) . '/websocket.psgi');
+    my @sockets = ((map { $stops->websocket('/chat') } 1 .. 3), Oribi::Test::WebSocket->new('ws://127.0.0.1:' . $stops->port . '/chat'));
+    is $_->send('count')->receive, 1, 'a socket of a server that stops' for @sockets;
+    $sockets[0]->send('last');
+    IO::Select->new($sockets[0]{io})->can_read(5);
+    my $began = Time::HiRes::time();
+    $stops->stop;
+    cmp_ok Time::HiRes::time() - $began, '<', 3, 'a stop with open sockets';
+    is_deeply [scalar($sockets[0]->receive), scalar($sockets[0]->receive), $sockets[0]->close_code], ['last', undef, 1001], 'what came before, and the end';
+    open my $closed, '<', "$dir/closed" or die "$!";
+    is_deeply [map { / (.*) / } <$closed>], [(1001) x 4], 'on_close';
+}
+
 my $pid = $server->pid;
 undef $server;
 ok !kill(0, $pid), 'the server ends with its object';

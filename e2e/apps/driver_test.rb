@@ -54,6 +54,23 @@ class DriverTest < Minitest::Test
     assert_equal "ws", Oribi::Test::WebSocket.new("ws://127.0.0.1:#{SERVER.port}/chat", timeout: 5).send("ws").receive
   end
 
+  # Clients that do not read their Close frames hold no test; one that does read gets what was sent before.
+  def test_a_stop_with_open_sockets
+    Dir.mktmpdir do |dir|
+      server = Oribi::Test.serve(APP, env: { "E2E_DIR" => dir })
+      sockets = Array.new(3) { server.websocket("/chat") } << Oribi::Test::WebSocket.new("ws://127.0.0.1:#{server.port}/chat")
+      sockets.each { |ws| assert_equal "1", ws.send("count").receive }
+      sockets.first.send("last")
+      IO.select([sockets.first.instance_variable_get(:@tcp)])
+      began = Oribi::Test.now
+      server.stop
+      assert_operator Oribi::Test.now - began, :<, 3
+      assert_equal ["last", nil], [sockets.first.receive, sockets.first.receive]
+      assert_equal 1001, sockets.first.close_code
+      assert_equal [" 1001 "] * 4, File.readlines("#{dir}/closed", chomp: true).map { |line| line[/ .*/] }
+    end
+  end
+
   # The rest of a frame may come when the wait for it is over.
   def test_half_a_frame
     fake do |port, go_on|

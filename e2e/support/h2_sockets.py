@@ -1,10 +1,10 @@
 """WebSockets over one connection of HTTP/2 (RFC 8441), with a packaged implementation, for clients that know sockets.
 
-    python3 h2_sockets.py PORT tls|plain PATH FIELDS FD...
+    python3 h2_sockets.py PORT tls|plain PATH FIELDS WINDOW FD...
 
 Each FD is a socket of its own stream: the first bytes read there are the answer's head in the form of HTTP/1.1, and
 then bytes go both ways. Its end is END_STREAM; a reset closes it. FIELDS is a JSON list of pairs. What is not read
-from an FD opens no window."""
+from an FD opens no window, of which each has WINDOW bytes at first."""
 import json
 import selectors
 import socket
@@ -31,7 +31,7 @@ class Stream:
 
 
 class Client:
-    def __init__(self, port, tls):
+    def __init__(self, port, tls, window):
         raw = socket.create_connection(("127.0.0.1", port))
         raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if tls:
@@ -44,6 +44,7 @@ class Client:
         self.raw = raw
         self.h2 = h2.connection.H2Connection(config=h2.config.H2Configuration(client_side=True, header_encoding="utf-8"))
         self.h2.initiate_connection()
+        self.h2.update_settings({h2.settings.SettingCodes.INITIAL_WINDOW_SIZE: window})
         self.h2.increment_flow_control_window(1 << 24)  # a stream that is not read does not close the connection's
         self.unsent = b""
         self.received = b""
@@ -173,12 +174,12 @@ class Client:
 
 
 def main():
-    port, kind, path, fields = sys.argv[1:5]
-    fds = [int(fd) for fd in sys.argv[5:]]
+    port, kind, path, fields, window = sys.argv[1:6]
+    fds = [int(fd) for fd in sys.argv[6:]]
     fields = [(name.lower(), value) for name, value in json.loads(fields)]
     authority = dict(fields).get("host", f"localhost:{port}")
     fields = [field for field in fields if field[0] != "host"]
-    client = Client(int(port), kind == "tls")
+    client = Client(int(port), kind == "tls", int(window))
     while not client.offers and not client.over:
         client.turn()
         client.wait()

@@ -329,6 +329,8 @@ Arrays of strings are sent without a copy. The kernel sends handles on files and
 size is not that of their content (F</proc>, F</sys>) are read. Other handles and objects with C<getline> are read in
 records of 64 KiB. C<close> is called in every case. Delayed responses and streaming writers work as the PSGI specification
 says; there is no C<poll_cb>. C<< $writer->write >> waits while the client is slow, and dies when the client has gone.
+Both end with the call: keep neither responder nor writer for later, but wait inside (C<< $cv->recv >> of AnyEvent). A
+responder that was not called is a 500, unless C<psgix.io> was taken; a writer that is still open is closed.
 
 An application that dies gets its client a 500 and its message into the log. So does an answer that is none: a status that
 is no number, headers in odd number, CR, LF or NUL in a header value, a body that is a reference to something else,

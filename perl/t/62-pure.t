@@ -265,7 +265,7 @@ SKIP: {
         my $get = "GET %s HTTP/1.1\r\nHost: a\r\n\r\n";
         my $client = wait_until('the server', sub { IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $port) });
         my $count = 50;
-        for my $target ('/first', ('/') x $count, '/last') {
+        for my $target ('/', '/', '/first', ('/') x $count, '/last') {
             syswrite $client, sprintf $get, $target;
             my $answer = '';
             while ($answer !~ /hello\z/) { sysread $client, $answer, 4096, length $answer or die 'the server has gone' }

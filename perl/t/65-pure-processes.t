@@ -77,6 +77,18 @@ subtest 'more and fewer workers' => sub {
     is $server->stop, 0;
 };
 
+subtest 'signals that are for another process end none' => sub {
+    app('one');
+    for my $single ('--single', '--no-single') {
+        my $server = start('--workers', 1, $single, '--verbose');
+        my ($pid) = $server->get('/')->{body} =~ /(\d+)\z/;
+        kill $_ => $pid for qw(TTIN TTOU USR2);
+        select undef, undef, undef, 0.1;    # nothing tells that a signal was let pass
+        is $server->get('/')->{body}, "one $pid", "$single: the process that serves goes on";
+        is $server->stop, 0;
+    }
+};
+
 subtest 'replacement' => sub {
     app('one');
     my $server = start('--requests-max', 5);
@@ -87,6 +99,30 @@ subtest 'replacement' => sub {
     kill KILL => $worker;
     wait_until('another worker', sub { (eval { $server->get('/')->{body} } || "one $worker") ne "one $worker" });
     wait_until('its death to be logged', sub { $server->log_text =~ /worker [0-9]+ \(pid $worker\) ended: signal 9/ });
+    is $server->stop, 0;
+};
+
+subtest 'the process that loads is killed' => sub {
+    app('one');
+    my $server = start('--workers', 1);
+    my $first = $server->get('/')->{body};
+    write_file('app.psgi', "open my \$out, '>', '$dir/loads.new'; print {\$out} \$\$; close \$out; rename '$dir/loads.new', '$dir/loads'; while (1) { sleep 1 }");
+    kill HUP => $server->pid;
+    wait_until('the load to begin', sub { -e "$dir/loads" });
+    kill TTIN => $server->pid;
+    wait_until('two workers', sub { my @pids = pids($server); @pids == 2 });
+    kill TTOU => $server->pid;
+    wait_until('one worker', sub { my @pids = pids($server); @pids == 1 });
+    pass 'workers come and go during a reload';
+    kill KILL => slurp("$dir/loads");
+    wait_until('that to be told', sub { $server->log_text =~ /reload failed, the old generation goes on serving: / });
+    is $server->get('/')->{body}, $first, 'the old generation serves';
+    app('two');
+    kill TTIN => $server->pid;
+    kill HUP => $server->pid;
+    wait_until('the new code', sub { $server->get('/')->{body} =~ /\Atwo / });
+    wait_until('two workers of it', sub { my @pids = pids($server); @pids == 2 });
+    pass 'the next generation has the number that was asked for';
     is $server->stop, 0;
 };
 

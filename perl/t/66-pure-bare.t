@@ -145,6 +145,32 @@ subtest 'a system that forks no more for a while' => sub {
     is stop($pid), 0;
 };
 
+subtest 'a first start and a worker that cannot be forked at once' => sub {
+    write_file('app.psgi', 'sub { [200, [], [$$]] }');
+    my $start = write_file('late.pl', "my \$top = \$\$; BEGIN { *CORE::GLOBAL::fork = sub () { \$! = 11; -e '$dir/full' || -e '$dir/mold-full' && \$\$ != \$top ? undef : CORE::fork() } } require './Pure.pm'; exit Oribi::Pure::main(\@ARGV);\n");
+    my $await = sub { my ($text) = @_; my $until = time + 30; select undef, undef, undef, 0.05 until log_text() =~ $text || time > $until; return like log_text(), $text };
+    write_file($_, '') for qw(full mold-full);
+    my ($pid, $port) = start($start, '--port', 'PORT', '--workers', 2, "$dir/app.psgi");    # the socket is there at once
+    $await->(qr/the mold cannot be forked/);
+    unlink "$dir/full";
+    $await->(qr/worker 0 cannot be forked/);
+    unlink "$dir/mold-full";
+    my ($first) = get($port, '/') =~ /([0-9]+)\z/;
+    ok $first, 'it serves once it can fork';
+    $await->(qr/2 workers/);
+    write_file('mold-full', '');
+    my $failures = () = log_text() =~ /worker [01] cannot be forked/g;
+    kill KILL => $first;
+    $await->(qr/(?:worker [01] cannot be forked.*){@{[ $failures + 1 ]}}/s);
+    isnt +(get($port, '/') =~ /([0-9]+)\z/)[0], $first, 'the other worker serves';
+    unlink "$dir/mold-full";
+    my %seen;
+    my $until = time + 30;
+    while (keys %seen < 2 && time < $until) { $seen{ (get($port, '/') =~ /([0-9]+)\z/)[0] }++ }
+    is scalar keys %seen, 2, 'then there are two again';
+    is stop($pid), 0;
+};
+
 subtest 'without fork, signals, unix sockets' => sub {
     plan skip_all => 'examples/ is not here' unless $board;
     my $start = write_file('less.pl', "BEGIN { require './Less.pm' } require './Pure.pm'; no warnings; *Oribi::Pure::Processes::can_fork = sub { 0 }; exit Oribi::Pure::main(\@ARGV);\n");

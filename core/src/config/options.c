@@ -217,7 +217,7 @@ int oribi__options_unknown(enum oribi_option_lang lang, const char *name, char *
     if (code < 0)
         return code;
     if (!find_nearest(lang, name, nearest))
-        return oribi__refuse(error, "unknown option %.60s: --help lists all", name);
+        return oribi__refuse(error, "unknown option %.60s: see --help all", name);
     for (char *p = nearest; as_flag && *p; p++)
         *p = *p == '_' ? '-' : *p;
     return oribi__refuse(error, "unknown option %.60s: did you mean %s%s?", name, as_flag ? "--" : "", nearest);

@@ -34,6 +34,7 @@ enum {
     ORIBI__FRONTEND_INLINE_BYTES = 128 * 1024, /* of a request's body, beyond it the body goes to a file */
     ORIBI__FRONTEND_TIMERS = 8,                /* armed at most at a time that are of no client */
     ORIBI__FRONTEND_GRACE_MS = 1000,           /* of a drain, for requests that are on their way */
+    ORIBI__FRONTEND_CLOSING_MS = 5000,         /* for a client that does not read the end of its WebSocket */
 };
 
 /* One process, one thread, one reactor: clients of HTTP/1.1 are the reactor's own connections; clients of HTTP/2,

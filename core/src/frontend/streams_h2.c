@@ -12,6 +12,7 @@
 #include "frontend/upstream_request.h"
 #include "frontend/websocket.h"
 
+#include "oribi/base/clock.h"
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
 #include "oribi/base/os/os.h"
@@ -339,10 +340,30 @@ static bool too_slow(const struct oribi__stream *stream, int64_t now_ms)
                                options->body_rate_min);
 }
 
+/* The end of a WebSocket, or of events, that a client does not take holds no drain. Gives when to look again. */
+static int64_t end_untaken(struct oribi__client *client, int64_t now_ms)
+{
+    int64_t deadline_ms = INT64_MAX;
+    for (struct oribi__stream *stream = client->streams; stream; stream = stream->next) {
+        if (!stream->over_ms || !stream->h2)
+            continue;
+        int64_t until_ms =
+            ORIBI__FRONTEND_CLOSING_MS +
+            (stream->over_ms > client->frontend->drain_since_ms ? stream->over_ms : client->frontend->drain_since_ms);
+        if (now_ms < until_ms) {
+            deadline_ms = oribi_earlier(deadline_ms, until_ms);
+        } else if (oribi__stream_pending(stream) > 0) {
+            oribi__stream_reset(stream, ORIBI_H2_CANCEL);
+            oribi__client_dirty(client);
+        }
+    }
+    return deadline_ms;
+}
+
 int64_t oribi__streams_deadline(struct oribi__client *client, int64_t now_ms)
 {
     int64_t timeout_ms = client->frontend->config->options->body_timeout_ms;
-    int64_t deadline_ms = INT64_MAX;
+    int64_t deadline_ms = client->frontend->draining ? end_untaken(client, now_ms) : INT64_MAX;
     for (struct oribi__stream *stream = timeout_ms ? client->streams : NULL; stream; stream = stream->next) {
         if (!stream->data_ms || !stream->call)
             continue;
@@ -469,6 +490,7 @@ static void more(struct oribi__upstream_request *call, struct oribi_slice body, 
     }
     if (last) {
         stream->whole = true;
+        stream->over_ms = call->stream ? call->frontend->reactor.now_ms : 0;
         add_trailers(stream, &call->tail);
         oribi__stream_end_call(stream);
         oribi__stream_ends(stream);

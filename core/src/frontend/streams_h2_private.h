@@ -27,8 +27,9 @@ struct oribi__stream {
     struct oribi__stream_bytes *bytes;    /* of an extended CONNECT; NULL: an ordinary request, or over */
     struct oribi_body body;               /* of the request */
     struct oribi_charge charge;
-    int64_t data_ms;      /* when bytes of it came last; 0: it is whole */
-    int64_t began_ms;     /* when its head had come */
+    int64_t data_ms;  /* when bytes of it came last; 0: it is whole */
+    int64_t began_ms; /* when its head had come */
+    int64_t over_ms;  /* when its WebSocket or its events had ended; 0: they have not, or it is an ordinary request */
     struct oribi_buf out; /* of the answer, from out_at on */
     size_t out_at;
     struct oribi_body file; /* the rest of a great answer, or of one that memory has no room for */

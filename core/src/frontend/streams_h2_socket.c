@@ -26,6 +26,7 @@
 enum {
     OUT_BYTES_MAX = 64 * 1024, /* that the client has not taken */
     IN_KEPT_BYTES = 4096,      /* of an empty buffer */
+    LATE_MS = 1000,            /* for what was sent last: a client that has not taken it then does not read */
 };
 
 struct oribi__stream_bytes {
@@ -36,10 +37,11 @@ struct oribi__stream_bytes {
     struct oribi__stream_bytes *told_next;
     struct oribi_buf in; /* from in_at on */
     size_t in_at;
-    bool ended; /* END_STREAM has come */
-    bool full;  /* `out` takes no more */
-    bool shut;  /* nothing more is sent */
-    bool told;  /* in clients' list `told` */
+    int64_t sent_ms; /* when something was sent last */
+    bool ended;      /* END_STREAM has come */
+    bool full;       /* `out` takes no more */
+    bool shut;       /* nothing more is sent */
+    bool told;       /* in clients' list `told` */
 };
 
 static struct oribi__stream_bytes *bytes_of(struct oribi_transport *transport)
@@ -159,6 +161,7 @@ static ssize_t send_bytes(struct oribi_transport *self, const struct iovec *vec,
         sent += n;
         room -= n;
     }
+    bytes->sent_ms = bytes->frontend->reactor.now_ms;
     oribi__stream_charge(stream);
     pull_again(stream);
     return (ssize_t)sent;
@@ -188,13 +191,19 @@ static void free_bytes(struct oribi__stream_bytes *bytes)
     oribi_mem_free(bytes);
 }
 
+static bool is_late(const struct oribi__stream_bytes *bytes)
+{
+    return bytes->full ||
+           (oribi__stream_pending(bytes->stream) > 0 && bytes->frontend->reactor.now_ms - bytes->sent_ms >= LATE_MS);
+}
+
 /* Bytes that were sent still leave, unless the client is behind; those that it sends from now on are dropped. */
 static void release(struct oribi_transport *self)
 {
     struct oribi__stream_bytes *bytes = bytes_of(self);
     struct oribi__stream *stream = bytes->stream;
     if (stream) {
-        bool late = bytes->full;
+        bool late = is_late(bytes);
         size_t unread = bytes->in.len - bytes->in_at;
         shut(self);
         count_open(bytes, -1);
@@ -202,6 +211,7 @@ static void release(struct oribi_transport *self)
         if (unread)
             oribi_h2_stored(stream->h2, unread);
         oribi__stream_charge(stream);
+        stream->over_ms = bytes->frontend->reactor.now_ms;
         if (late)
             oribi__stream_reset(stream, ORIBI_H2_CANCEL);
         else

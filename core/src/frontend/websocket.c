@@ -4,10 +4,11 @@
  *   handshake ─► OPEN ─► CLOSING ─► ENDED ─► freed
  *                  └─────────────────┘
  *
- * handshake: it is accepted, the application's record is on its way. OPEN: frames are read, but while a call is out: so
- * messages of one socket are called one after another, and a client that sends faster waits. CLOSING: our Close frame
- * is written; the client's is awaited, messages are dropped. ENDED: the connection is gone; the socket stays for the
- * call that is out, and for on_close. */
+ * handshake: it is accepted, the application's record is on its way. OPEN: frames are read, but while a call is out, or
+ * more than websocket_pending_max waits for the client: so messages of one socket are called one after another, and a
+ * client that sends faster, or reads slower than it is answered, waits. CLOSING: our Close frame is written; the
+ * client's is awaited, messages are dropped. ENDED: the connection is gone; the socket stays for the call that is out,
+ * and for on_close. */
 #include "frontend/websocket.h"
 #include "frontend/websocket_private.h"
 
@@ -29,11 +30,11 @@
 #include <string.h>
 
 enum {
-    CLOSING_MS = 5000,    /* for the client's Close frame, and for our bytes before it */
-    PINGS_MAX = 2,        /* without an answer */
-    RATE_LOOK_MS = 1000,  /* of a message that comes slowly */
-    DRAIN_STEP_US = 5000, /* a drain closes at least so fast */
-    PATH_BYTES_MAX = 255, /* of the opening request, as it is kept for log lines */
+    CLOSING_MS = ORIBI__FRONTEND_CLOSING_MS, /* for the client's Close frame, and for our bytes before it */
+    PINGS_MAX = 2,                           /* without an answer */
+    RATE_LOOK_MS = 1000,                     /* of a message that comes slowly */
+    DRAIN_STEP_US = 5000,                    /* a drain closes at least so fast */
+    PATH_BYTES_MAX = 255,                    /* of the opening request, as it is kept for log lines */
 };
 
 /* A handshake that the application has accepted. */
@@ -90,8 +91,16 @@ void oribi__websocket_arm_by(struct oribi__websocket *socket, int64_t at_ms)
 bool oribi__websocket_reads(const struct oribi__websocket *socket)
 {
     const struct oribi__websocket_work *work = socket->work;
-    return (socket->life == ORIBI__WEBSOCKET_OPEN && !(work && work->call)) ||
+    return (socket->life == ORIBI__WEBSOCKET_OPEN && !(work && work->call) && !oribi__websocket_is_behind(socket)) ||
            (socket->life == ORIBI__WEBSOCKET_CLOSING && !work->heard_close);
+}
+
+/* It is read again: bytes that are there already are told of by nobody. */
+static void go_on_reading(struct oribi__websocket *socket)
+{
+    oribi__websocket_note_heard(socket); /* it could not be heard */
+    if (!socket->work->feeding && (socket->work->in.len || (socket->watch.ready & ORIBI_READ)))
+        oribi__websocket_post(socket);
 }
 
 /* When the message on its way must have gone on; INT64_MAX: none is. */
@@ -253,6 +262,7 @@ void oribi__websocket_flush(struct oribi__websocket *socket)
     struct oribi__websocket_work *work = socket->work;
     size_t done = 0; /* of `out` */
     bool progress = false;
+    bool was_behind = oribi__websocket_is_behind(socket);
     while (done < work->out.len || work->wait_count) {
         struct iovec vec[ORIBI__WEBSOCKET_VECS];
         char heads[ORIBI__WEBSOCKET_HEADS][ORIBI_WEBSOCKET_HEAD_CAP];
@@ -271,12 +281,15 @@ void oribi__websocket_flush(struct oribi__websocket *socket)
         if (work->wait_count)
             oribi__websocket_taken(socket, (size_t)sent - of_out);
     }
-    if (done == work->out.len && !work->wait_count) {
+    bool all = done == work->out.len && !work->wait_count;
+    if (done && !all)
+        oribi_buf_consume(&work->out, done);
+    if (was_behind && socket->life == ORIBI__WEBSOCKET_OPEN && (all || !oribi__websocket_is_behind(socket)))
+        go_on_reading(socket);
+    if (all) {
         all_sent(socket);
         return;
     }
-    if (done)
-        oribi_buf_consume(&work->out, done);
     oribi__websocket_charge(socket);
     if (progress || !work->stalled_ms)
         work->stalled_ms = now_ms(socket);
@@ -286,8 +299,7 @@ void oribi__websocket_flush(struct oribi__websocket *socket)
 
 bool oribi__websocket_has_room(struct oribi__websocket *socket, size_t n)
 {
-    size_t waiting = oribi__websocket_waiting(socket);
-    waiting -= waiting ? socket->work->owed_bytes : 0;
+    size_t waiting = oribi__websocket_pending(socket);
     if (waiting == 0 || waiting + n <= (uint64_t)options_of(socket)->websocket_pending_max)
         return true;
     oribi__websocket_say(socket, "the client reads too slowly (websocket_pending_max)", ORIBI_WEBSOCKET_CODE_TRY_LATER);
@@ -304,17 +316,16 @@ void oribi__websocket_count_sent(struct oribi__websocket *socket, size_t n)
     oribi_frontend_slot_count(&slot->websocket_bytes[1], n);
 }
 
-/* A message of the application's. One may always wait; beyond that the client is too slow. */
+/* All that a call sends may wait: none is made while the client is behind. What the client takes meanwhile leaves, so
+ * that less is copied. */
 void oribi__websocket_send(struct oribi__websocket *socket, enum oribi_websocket_opcode opcode, struct oribi_slice data)
 {
+    const struct oribi__websocket_work *work = socket->work;
     if (socket->life != ORIBI__WEBSOCKET_OPEN)
         return;
-    if (oribi__websocket_waiting(socket)) {
+    if (oribi__websocket_is_behind(socket) && (!work->stalled_ms || (socket->watch.ready & ORIBI_WRITE)))
         oribi__websocket_flush(socket);
-        if (socket->life != ORIBI__WEBSOCKET_OPEN)
-            return;
-    }
-    if (!oribi__websocket_has_room(socket, data.n))
+    if (socket->life != ORIBI__WEBSOCKET_OPEN)
         return;
     oribi__websocket_count_sent(socket, data.n);
     (void)oribi__websocket_put(socket, opcode, data); /* else it has ended */
@@ -353,6 +364,8 @@ void oribi__websocket_close_with(struct oribi__websocket *socket, uint16_t code,
     if (n < 0)
         n = oribi_websocket_write_close(payload, code, oribi_slice(NULL, 0)); /* a reason that is no UTF-8 */
     oribi__websocket_note_code(socket, code, reason);
+    if (oribi__websocket_is_behind(socket))
+        go_on_reading(socket);
     socket->life = ORIBI__WEBSOCKET_CLOSING;
     work->end_ms = now_ms(socket) + CLOSING_MS;
     work->message_ms = 0;
@@ -446,7 +459,7 @@ static void on_ready(void *self, struct oribi_watch *watch)
 /* False: the client has not answered, and the connection has ended. */
 static bool send_ping(struct oribi__websocket *socket)
 {
-    if (socket->work->call || (socket->watch.ready & ORIBI_READ)) {
+    if (!oribi__websocket_reads(socket) || (socket->watch.ready & ORIBI_READ)) {
         socket->quiet_ms = (uint32_t)now_ms(socket); /* it is not listened to */
     } else if (socket->pings >= PINGS_MAX) {
         oribi__websocket_say(socket, "no answer to two Pings (websocket_ping)", ORIBI_WEBSOCKET_CODE_ABNORMAL);

@@ -43,6 +43,17 @@ static int reserve(struct oribi__websocket_work *work)
     return 0;
 }
 
+size_t oribi__websocket_pending(const struct oribi__websocket *socket)
+{
+    size_t waiting = oribi__websocket_waiting(socket);
+    return waiting ? waiting - socket->work->owed_bytes : 0;
+}
+
+bool oribi__websocket_is_behind(const struct oribi__websocket *socket)
+{
+    return oribi__websocket_pending(socket) > (uint64_t)options_of(socket)->websocket_pending_max;
+}
+
 int oribi__websocket_wait(struct oribi__websocket *socket, struct oribi__message *message, bool framed)
 {
     const struct oribi__websocket_wait wait = {message, framed};

@@ -261,6 +261,12 @@ void oribi__websocket_after_end(struct oribi__websocket *socket);
 
 /* ---- messages that wait (websocket_output.c) ---- */
 
+/* Bytes that count against websocket_pending_max. */
+size_t oribi__websocket_pending(const struct oribi__websocket *socket);
+
+/* More waits for the client than may: by what a call has sent, which is let wait as a whole. */
+bool oribi__websocket_is_behind(const struct oribi__websocket *socket);
+
 /* Appends a message behind all that waits; takes a reference. 0 or ORIBI_ENOMEM. `framed`: its event is the head of its
  * frame. */
 int oribi__websocket_wait(struct oribi__websocket *socket, struct oribi__message *message, bool framed);
@@ -299,6 +305,9 @@ void oribi__websocket_publish(struct oribi__websocket *socket, const struct orib
 /* ---- frames of the client (websocket_read.c) ---- */
 
 void oribi__websocket_read_on(struct oribi__websocket *socket);
+
+/* This turn's end reads on. */
+void oribi__websocket_post(struct oribi__websocket *socket);
 
 /* ---- the application (websocket_calls.c) ---- */
 

@@ -1,5 +1,5 @@
-/* Frames of a WebSocket's client. Messages are put together and called one after another: while a call is out nothing
- * is read. Reading order: oribi__websocket_read_on, feed, take_event. */
+/* Frames of a WebSocket's client. Messages are put together and called one after another: while a call is out, or too
+ * much waits for the client, nothing is read. Reading order: oribi__websocket_read_on, feed, take_event. */
 #include "frontend/websocket_private.h"
 
 #include "oribi/base/error.h"
@@ -107,10 +107,7 @@ static void take_event(struct oribi__websocket *socket, const struct oribi_webso
         take_piece(socket, event);
         break;
     case ORIBI_WEBSOCKET_EVENT_PING:
-        if (socket->life == ORIBI__WEBSOCKET_OPEN &&
-            oribi__websocket_waiting(socket) - socket->work->owed_bytes <=
-                (uint64_t)options_of(socket)->websocket_pending_max &&
-            oribi__websocket_put(socket, ORIBI_WEBSOCKET_PONG, event->payload))
+        if (socket->life == ORIBI__WEBSOCKET_OPEN && oribi__websocket_put(socket, ORIBI_WEBSOCKET_PONG, event->payload))
             socket->work->pongs = true;
         break;
     case ORIBI_WEBSOCKET_EVENT_CLOSE:
@@ -212,6 +209,16 @@ static bool read_some(struct oribi__websocket *socket)
     return socket->life != ORIBI__WEBSOCKET_ENDED && keep(socket, scratch + used, len - used);
 }
 
+void oribi__websocket_post(struct oribi__websocket *socket)
+{
+    struct oribi__websocket_work *work = socket->work;
+    if (work->posted)
+        return;
+    work->posted = true;
+    work->posted_next = socket->frontend->websockets->posted;
+    socket->frontend->websockets->posted = socket;
+}
+
 void oribi__websocket_read_on(struct oribi__websocket *socket)
 {
     struct oribi__websocket_work *work = socket->work;
@@ -229,9 +236,7 @@ void oribi__websocket_read_on(struct oribi__websocket *socket)
     if (socket->life == ORIBI__WEBSOCKET_ENDED)
         return;
     await_rest(socket);
-    if (work->posted || !oribi__websocket_reads(socket) || !(socket->watch.ready & ORIBI_READ))
-        return;
-    work->posted = true; /* a turn has not read all that is there, and readiness is told once */
-    work->posted_next = socket->frontend->websockets->posted;
-    socket->frontend->websockets->posted = socket;
+    bool left = (socket->watch.ready & ORIBI_READ) || (work->in.len && !work->starved);
+    if (left && oribi__websocket_reads(socket))
+        oribi__websocket_post(socket); /* a turn has not read all that is there, and readiness is told once */
 }

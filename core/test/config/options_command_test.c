@@ -97,7 +97,7 @@ static void test_mistakes_are_named_as_they_were_typed(void)
     check_refused("--workers must be a whole number from 0 to 512, not \"x\"", PARSE(&options, "--workers", "x"));
     check_refused("unknown option --wrokers: did you mean --workers?", PARSE(&options, "--wrokers", "3"));
     check_refused("unknown option --wrokers: did you mean --workers?", PARSE(&options, "--wrokers=3"));
-    check_refused("unknown option -Z: --help lists all", PARSE(&options, "-Z"));
+    check_refused("unknown option -Z: see --help all", PARSE(&options, "-Z"));
     check_refused("only one application can be served, not a.ru and b.ru", PARSE(&options, "a.ru", "b.ru"));
     check_refused("off: no such file; a switch is --NAME, --no-NAME or --NAME=off", PARSE(&options, "--helper", "off"));
     check_refused("yes: no such file; a switch is --NAME, --no-NAME or --NAME=yes",

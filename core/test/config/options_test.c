@@ -144,11 +144,11 @@ static void test_an_unknown_name_gets_the_nearest_known_one(void)
     set_fails(&options, "--head-timout", "1", "unknown option --head-timout: did you mean --head-timeout?");
     set_fails(&options, "MaxWorker", "1", "unknown option MaxWorker: did you mean max_workers?");
     set_fails(&options, "chunked_transfr", "1", "unknown option chunked_transfr: did you mean chunked_transfer?");
-    set_fails(&options, "quantum_entanglement", "1", "unknown option quantum_entanglement: --help lists all");
-    set_fails(&options, "x", "1", "unknown option x: --help lists all");
-    set_fails(&options, "", "1", "unknown option : --help lists all");
+    set_fails(&options, "quantum_entanglement", "1", "unknown option quantum_entanglement: see --help all");
+    set_fails(&options, "x", "1", "unknown option x: see --help all");
+    set_fails(&options, "", "1", "unknown option : see --help all");
     set_fails(&options, "before_forks", "1", "unknown option before_forks: did you mean before_fork?");
-    set_fails(&options, "--before-forks", "1", "unknown option --before-forks: --help lists all");
+    set_fails(&options, "--before-forks", "1", "unknown option --before-forks: see --help all");
     char longest[200];
     memset(longest, 'n', sizeof(longest) - 1);
     longest[sizeof(longest) - 1] = '\0';
@@ -156,7 +156,7 @@ static void test_an_unknown_name_gets_the_nearest_known_one(void)
     options.lang = ORIBI_LANG_PERL;
     set_fails(&options, "evl", "1", "unknown option evl: did you mean eval?");
     options.lang = ORIBI_LANG_RUBY;
-    set_fails(&options, "evil", "1", "unknown option evil: --help lists all");
+    set_fails(&options, "evil", "1", "unknown option evil: see --help all");
     oribi_options_deinit(&options);
 }
 

@@ -365,6 +365,42 @@ static void test_a_client_that_reads_nothing_over_http2(void)
     fake_end();
 }
 
+/* The end of the stream comes behind what the client does not take. */
+static void test_a_drain_of_a_client_that_reads_nothing_over_http2(void)
+{
+    begin();
+    fake_options()->frontend_drain_ms = 0;
+    int client = fake_h2_settled();
+    fake_window(client, 3); /* for the comment at its begin */
+    (void)fake_asks(client, (struct fake_ask){.path = "/events", .accept = "text/event-stream"});
+    fake_settle();
+    int far = fake_take(0);
+    answers(far, "- - news");
+    publish("news", "x");
+    int32_t other = fake_asks(client, (struct fake_ask){0});
+    fake_settle();
+    (void)fake_asked(far);
+    fake_answers(far, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello");
+    fake_settle();
+    (void)fake_frames(client);
+    fake_drains();
+    fake_settle();
+    fake_passes_ms(1);
+    fake_settle();
+    ok_eq(ended_by(ORIBI_FRONTEND_EVENTS_DRAINED), 1);
+    fake_passes_ms(5000 - 1);
+    fake_settle();
+    ok_eq(fake_gauge(FAKE_STREAMS), 2);
+    fake_passes_ms(1);
+    fake_settle();
+    ok(strstr(fake_frames(client), "R1=8 ") != NULL);
+    ok_eq(fake_gauge(FAKE_STREAMS), 1); /* an ordinary answer has write_timeout, as over HTTP/1.1 */
+    fake_opens(client, other, 5);
+    fake_settle();
+    ok(strstr(fake_frames(client), "E3 ") != NULL);
+    fake_end();
+}
+
 /* More was missed than may wait at a time. */
 static void test_a_client_catches_up_as_it_reads(void)
 {
@@ -620,6 +656,7 @@ static void test_all(void)
     test_comments_keep_a_stream_alive();
     test_a_client_that_reads_nothing();
     test_a_client_that_reads_nothing_over_http2();
+    test_a_drain_of_a_client_that_reads_nothing_over_http2();
     test_a_client_catches_up_as_it_reads();
     test_binary_messages_are_passed_over();
     test_limits();

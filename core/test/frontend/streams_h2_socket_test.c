@@ -426,38 +426,142 @@ static void test_a_budget_without_room_holds_the_connection(void)
     fake_end();
 }
 
-static void test_a_client_that_opens_no_window(void)
+/* An open socket of a client that opens a window of so many bytes, and no more by itself. */
+static int begin_with_window(int32_t bytes, int32_t *id, int *far)
 {
-    int far;
     fake_begin((struct fake_setup){0});
     fake_options()->websocket_pending_max = 100 * 1000;
     int client = fake_h2();
-    fake_window(client, 1000);
+    fake_window(client, bytes);
     fake_settle();
     (void)fake_frames(client);
-    int32_t id = open_stream(client, 0, &far);
+    *id = open_stream(client, 0, far);
+    return client;
+}
+
+/* A client with a small window reads, but slower than it is answered: its next message waits until it has read. */
+static void test_a_client_that_reads_a_long_answer(void)
+{
+    int far;
+    int32_t id;
+    int client = begin_with_window(1000, &id, &far);
     says(client, id, 1, "x");
     (void)fake_asked(far);
-    acts(far, 'b', 0, NULL, 300 * 1000); /* one message may always wait */
+    acts(far, 'b', 0, NULL, 600 * 1000);
     (void)fake_data(client);
     ok_eq(fake_hears_len(), 1000);
+    says(client, id, 1, "next");
+    says(client, id, 9, "ping");
+    is_str(fake_asked(far), "");
     fake_opens(client, id, 400 * 1000);
     fake_settle();
-    ok(strstr(fake_frames(client), "D1+300010 ") != NULL);
+    is_str(fake_asked(far), "");
+    fake_opens(client, id, 100 * 1000);
+    fake_settle();
+    is_str(fake_asked(far), MESSAGE "4\r\n\r\nnext");
+    acts(far, 'b', 0, NULL, 600 * 1000); /* behind the rest of the first one */
+    fake_opens(client, id, 800 * 1000);
+    fake_settle();
+    is_str(fake_frames(client), "D1+1200026 "); /* and the answer to the Ping */
     (void)fake_data(client);
+    says(client, id, 1, "y");
+    is_str(fake_asked(far), MESSAGE "1\r\n\r\ny");
+    acts(far, 't', 0, "y", 1);
+    ok(hears(client, "\x81\x01y", 3));
+    ok(strstr(fake_logged(), "websocket_pending_max") == NULL);
+    fake_end();
+}
+
+/* It is not pinged while it is not read, nor is its message slow. */
+static void test_a_client_that_is_not_read_is_not_silent(void)
+{
+    int far;
+    int32_t id;
+    int client = begin_with_window(1000, &id, &far);
+    fake_options()->websocket_ping_ms = 1000;
+    fake_options()->body_timeout_ms = 3000;
+    says(client, id, 1, "x");
+    (void)fake_asked(far);
+    acts(far, 'b', 0, NULL, 600 * 1000);
+    says(client, id, 1, "next");
+    for (int i = 1; i <= 10; i++) {
+        fake_opens(client, id, 1000); /* else it reads nothing */
+        fake_passes_ms(1000);
+        fake_settle();
+    }
+    fake_opens(client, id, 600 * 1000);
+    fake_settle();
+    is_str(fake_frames(client), "D1+600010 ");
+    is_str(fake_asked(far), MESSAGE "4\r\n\r\nnext");
+    fake_end();
+}
+
+static void test_a_client_that_opens_no_window(void)
+{
+    int far;
+    int32_t id;
+    int client = begin_with_window(1000, &id, &far);
+    fake_options()->write_timeout_ms = 20 * 1000;
     says(client, id, 1, "x");
     (void)fake_asked(far);
     acts(far, 'b', 0, NULL, 600 * 1000);
     says(client, id, 1, "x");
-    is_str(fake_asked(far), MESSAGE "1\r\n\r\nx");
-    acts(far, 't', 0, "y", 1);
-    ok(strstr(fake_logged(), "websocket_pending_max") != NULL);
-    fake_passes_ms(5000);
+    fake_passes_ms(20 * 1000 - 1);
     fake_settle();
+    ok_eq(fake_gauge(FAKE_STREAMS), 1);
+    fake_passes_ms(1);
+    fake_settle();
+    is_str(fake_asked(far), "");
     ok(strstr(fake_frames(client), "R1=8 ") != NULL);
-    ok_eq(fake_closed_with(1013), 1);
+    ok_eq(fake_closed_with(1006), 1);
     ok_eq(fake_gauge(FAKE_STREAMS), 0);
     fake_end();
+}
+
+/* A socket that is not read because its client is behind closes as any other, and hears the client's Close. */
+static void test_a_drain_of_a_client_that_reads_late(void)
+{
+    int far;
+    int32_t id;
+    int client = begin_with_window(1000, &id, &far);
+    says(client, id, 1, "x");
+    (void)fake_asked(far);
+    acts(far, 'b', 0, NULL, 600 * 1000);
+    says(client, id, 1, "nobody hears it");
+    says(client, id, 8, "\x03\xe8");
+    fake_drains();
+    fake_settle();
+    is_str(fake_asked(far), "");
+    is_str(fake_frames(client), "D1+1000 G=0 G=0 ");
+    fake_opens(client, id, 700 * 1000);
+    fake_settle();
+    is_str(fake_frames(client), "D1+599014 E1 ");
+    ok_eq(fake_closed_with(1012), 1);
+    fake_end();
+}
+
+/* Neither the Close frame of a drain nor the answer to the client's own can be sent. */
+static void test_a_drain_of_a_client_that_opens_no_window(void)
+{
+    for (int closes = 0; closes < 2; closes++) {
+        int far;
+        int32_t id;
+        int client = begin_with_window(0, &id, &far);
+        fake_drains();
+        fake_settle();
+        if (closes)
+            says(client, id, 8, "\x03\xe8");
+        fake_passes_ms(5000 - 1);
+        fake_settle();
+        ok_eq(fake_gauge(FAKE_STREAMS), 1);
+        ok(strstr(fake_frames(client), "R1=") == NULL);
+        fake_passes_ms(1);
+        fake_settle();
+        is_str(fake_frames(client), "R1=8 ");
+        ok_eq(fake_gauge(FAKE_STREAMS), 0);
+        ok_eq(fake_closed_with(1012), 1);
+        fake_end();
+    }
 }
 
 static void test_other_streams_go_on(void)
@@ -575,7 +679,11 @@ int main(void)
     test_a_drain();
     test_a_socket_that_is_not_read();
     test_a_budget_without_room_holds_the_connection();
+    test_a_client_that_reads_a_long_answer();
+    test_a_client_that_is_not_read_is_not_silent();
     test_a_client_that_opens_no_window();
+    test_a_drain_of_a_client_that_reads_late();
+    test_a_drain_of_a_client_that_opens_no_window();
     test_other_streams_go_on();
     test_a_tunnel();
     test_ends_of_tunnels();

@@ -41,7 +41,7 @@ static void test_names_are_those_of_a_library(void)
     ok(oribi_prefork_set(&options, "max_worker", "5", error) < 0);
     ok(strstr(error, "max_workers") != NULL);
     ok_eq(oribi_prefork_set(&options, "fork_delay", "0", error), 1);
-    is_str(error, "unknown option fork_delay: --help lists all");
+    is_str(error, "unknown option fork_delay: see --help all");
     ok(oribi_prefork_set(&options, "jobs_max", "few", error) < 0);
     oribi_options_deinit(&options);
 }

@@ -75,8 +75,7 @@ package Oribi::Pure::Head 0.100 {
     use constant { METHOD_MAX => 32, KEYS_KEPT => 1000, HEADS_KEPT => 256, HEAD_BYTES_KEPT => 2048 };
 
     my $HOST   = q{!$&'()*+,\-.;=_~0-9A-Za-z};
-    my $PATH   = '\x21\x24-\x3b\x3d\x40-\x7e\x80-\xff';
-    my $RAW    = "?$PATH";                                               # of a target
+    my $RAW    = '\x21\x24-\x3b\x3d\x3f-\x7e\x80-\xff';                  # of a target
     my $STRICT = '\x21\x24-\x3b\x3d\x3f-\x5b\x5d\x5f\x61-\x7a\x7e';
 
     # A second line of these is refused, equal or not: they decide where the message ends and whom it is for.
@@ -101,15 +100,15 @@ package Oribi::Pure::Head 0.100 {
     # verdict. Returns the head's length; 0 when more bytes are needed; or the negative status of a refusal, with
     # state->{reason}.
     #
-    # Sets state->{env}, the CGI part of the environment (PATH_INFO is still as it came) and what state->{peer} lists;
-    # and state->{head}, which is shared by requests and never changed: { env (a list), minor, keep_alive, expect,
-    # upgrade, length (-1: chunked), has_body, host, port, dropped }.
+    # Sets state->{env}, the CGI part of the environment (PATH_INFO is still as it came), with state->{peer}, an address
+    # and a port; and state->{head}, which requests share: { env (a list), minor, keep_alive, expect, upgrade, length
+    # (-1: chunked), has_body, host, port, dropped; and spare, an environment that was made of the list beforehand }.
     sub parse {
         my ($state, $limits) = @_;
-        my ($length, $head) = 0;
-        my ($method, $target, $path, $query)
-            = $_[2] =~ m{\A(?!CONNECT |PROXY )([A-Z]{3,7}+) ((/[$PATH]*+)(?:\?([$RAW]*+))?+) HTTP/1\.}o;
+        my ($length, $head, $path, $query) = 0;
+        my ($method, $target) = $_[2] =~ m{\A(?!CONNECT |PROXY )([A-Z]{3,7}+) (/[$RAW]*+) HTTP/1\.}o;
         if (defined $method) {
+            ($path, $query) = split /\?/, $target, 2;
             my $start = length($method) + length($target) + length '  HTTP/1.';
             my $end = 2 + index $_[2], "\r\n\r\n", $start;
             if ($end > 2 && length $target <= $limits->{target_bytes_max} && !$limits->{strict_target}) {
@@ -129,11 +128,10 @@ package Oribi::Pure::Head 0.100 {
             $head = meaning($state, $limits, $minor, $block, $authority);
         }
         return $head if !ref $head;
-        $state->{head} = $head;
-        $state->{env} = {
-            @{ $head->{env} }, @{ $state->{peer} || [] }, REQUEST_METHOD => $method, REQUEST_URI => $target,
-            PATH_INFO => $path, QUERY_STRING => $query // '',
-        };
+        my $env = delete $head->{spare} // { @{ $head->{env} } };
+        @$env{qw(REQUEST_METHOD REQUEST_URI PATH_INFO QUERY_STRING)} = ($method, $target, $path, $query // '');
+        @$env{qw(REMOTE_ADDR REMOTE_PORT)} = @{ $state->{peer} } if $state->{peer};
+        @$state{qw(head env)} = ($head, $env);
         return $length;
     }
 
@@ -664,9 +662,9 @@ package Oribi::Pure::Worker 0.100 {
     # Goes by the options, listeners and signals of the process object.
     sub new {
         my ($class, $processes, $app) = @_;
-        my %self = map { $_ => $processes->{$_} } qw(options listeners signals alive);
+        my %self = map { $_ => $processes->{$_} } qw(options listeners signals parent);
         my ($options, $now) = ($self{options}, clock());
-        $self{multiprocess} = $self{alive} && $processes->{count} > 1 ? 1 : '';
+        $self{multiprocess} = $self{parent} && $processes->{count} > 1 ? 1 : '';
         my ($least, $most) = split /\.\./, $options->{requests_max};
         my $spread = ($most || $least) - $least;
         my $calls_max = $least && $least + int(rand(1 + $spread)) + int rand(1 + $options->{requests_jitter});
@@ -692,7 +690,6 @@ package Oribi::Pure::Worker 0.100 {
     sub run {
         my ($self) = @_;
         $serving = $self;
-        vec($self->{rmask}, fileno $self->{alive}, 1) = 1 if $self->{alive};
         $self->listen_on(1);
         my ($conns, $ready, $signals) = @$self{qw(conns ready signals)};
         until ($self->{draining} && (!%$conns || $self->{now} >= $self->{drain_deadline})) {
@@ -710,11 +707,11 @@ package Oribi::Pure::Worker 0.100 {
     sub heed {
         my ($self) = @_;
         for my $name ($self->{processes}->take_signals) {
-            next if $name eq 'HUP' && $self->{alive};    # which is for the parent
-            my $is_at_once = $name eq 'INT' || $self->{told} && !$self->{alive};
+            my $is_stop = $name =~ /\A(?:TERM|QUIT|INT)\z/;
             if ($name eq 'USR1') { $self->{access_log} = $self->{processes}->reopen_logs }
-            elsif ($name eq 'HUP') { Oribi::Pure::say_log(warning => 'a reload needs several processes: restart') }
-            elsif ($is_at_once) { @$self{qw(draining drain_deadline)} = (1, 1) }
+            elsif (!$is_stop && $self->{parent}) { next }    # which is for the parent
+            elsif (!$is_stop) { Oribi::Pure::say_log(warning => '%s: one process cannot do this: restart', $name) }
+            elsif ($name eq 'INT' || $self->{told} && !$self->{parent}) { @$self{qw(draining drain_deadline)} = (1, 1) }
             else { $self->{stops} = $self->{told} = 1 }
         }
     }
@@ -729,7 +726,7 @@ package Oribi::Pure::Worker 0.100 {
         my @open = $self->{told} && $self->{listening} ? @{ $self->{listeners} } : ();
         $self->accept_from($_, BACKLOG_TAKEN) for @open;    # who has connected before the stop is answered
         $self->listen_on(0);
-        $self->{processes}->tell('leaves') if $self->{alive};
+        $self->{processes}->tell('leaves') if $self->{parent};
         my ($last, @conns) = ($self->{now} + LAST_CALL, values %{ $self->{conns} });
         $_->{deadline} = $last for grep { $_->{state} == HEAD && $_->{in} eq '' && $_->{deadline} > $last } @conns;
     }
@@ -747,7 +744,6 @@ package Oribi::Pure::Worker 0.100 {
         $self->await($_, 0, 0) for @{ $self->{ready} };    # what has more to read must not end each wait at once
         $seconds = TICK if $seconds && !$self->{listening};    # no descriptor tells when there is room again
         my $count = select my $readable = $self->{rmask}, my $writable = $self->{wmask}, undef, $seconds;
-        my $error = $count < 0 ? $! + 0 : 0;
         $self->{now} = clock();
         if ($count > 0) {
             my $conns = $self->{conns};
@@ -756,16 +752,12 @@ package Oribi::Pure::Worker 0.100 {
             $self->flush($conns->{ $-[0] }) while $to_write =~ /1/g;
             for (my $fd = -1; ($fd = index $to_read, '1', $fd + 1) >= 0;) {
                 if (my $c = $conns->{$fd}) { $self->readable($c) if $c->{state} <= LINGER }
-                elsif ($self->{alive} && $fd == fileno $self->{alive}) {
-                    vec($self->{rmask}, $fd, 1) = 0;
-                    $self->{stops} = $self->{told} = 1;    # the parent has gone
-                }
                 elsif ($self->{listening}) {    # several at once where no sibling waits for them, and clients do
                     my $most = $self->{multiprocess} || !%$conns ? 1 : ACCEPT_BATCH;
                     $self->accept_from($_, $most) for grep { fileno($_->{fh}) == $fd } @{ $self->{listeners} };
                 }
             }
-        } elsif ($error == EBADF) {    # the application has closed a descriptor that is not its own
+        } elsif ($count < 0 && $! == EBADF) {    # the application has closed a descriptor that is not its own
             $self->cut($_, 'its descriptor was closed') for grep { !stat $_->{fh} } values %{ $self->{conns} };
         }
         $self->tick if $self->{now} >= $self->{next_tick};
@@ -777,6 +769,7 @@ package Oribi::Pure::Worker 0.100 {
         my $now = $self->{now};
         $self->{next_tick} = $now + TICK;
         $self->{stops} = 1 if $self->{ends_at} && $now >= $self->{ends_at};
+        $self->{stops} = $self->{told} = 1 if $self->{processes}->is_orphan;
         $self->expire($_) for grep { $_->{deadline} && $_->{deadline} <= $now } values %{ $self->{conns} };
         $self->listen_on(1) if !$self->{listening} && !$self->{draining} && $self->has_room;
     }
@@ -828,7 +821,7 @@ package Oribi::Pure::Worker 0.100 {
             my $c = $self->{conns}{$fd} = {
                 fh => $fh, fd => $fd, limits => $listener->{limits}, state => HEAD, in => '', out => '', requests => 0,
                 since => $self->{now}, deadline => $self->{now} + $self->{options}{idle_timeout}, address => $address,
-                peer => defined $address ? [REMOTE_ADDR => $address, REMOTE_PORT => $port] : [],
+                peer => defined $address && [$address, $port],
             };
             $self->await($c, 1, 0);
             $self->{stops} = 1 if $self->is_spent;
@@ -882,7 +875,7 @@ package Oribi::Pure::Worker 0.100 {
         return $self->take_body($c);
     }
 
-    sub allow { my ($self, $c, $option) = @_; return $c->{deadline} = $self->{now} + $self->{options}{$option} }
+    sub allow { my ($self, $c, $option) = @_; return $c->{deadline} = clock() + $self->{options}{$option} }
 
     # Takes what has been read as far as it goes: to a complete request, a refusal, or the need for more bytes.
     sub take_head {
@@ -1054,7 +1047,7 @@ package Oribi::Pure::Worker 0.100 {
     sub next_request {
         my ($self, $c) = @_;
         $self->release($c) if defined $c->{body} || $c->{filed};
-        my $now = $self->{now};
+        my $now = $self->{now} = clock();    # the call may have taken long
         $self->await($c, 1, 0) if $c->{paused};
         if ($c->{closes}) {
             return $self->drop($c) if !$c->{lingers} && $c->{in} eq '' && !($c->{head} && $c->{head}{keep_alive});
@@ -1090,14 +1083,13 @@ package Oribi::Pure::Worker 0.100 {
         my ($result, $error);
         my $lived = eval { $result = $code->(@arguments); 1 } or $error = $@;
         exit($lived ? 0 : 255) if $$ != $self->{pid};
-        $self->{now} = clock();
         return $lived ? (1, $result) : (0, eval {"$error"} // 'an exception without text');
     }
 
     # Builds the environment, calls the application, answers, and does what comes after an answer.
     sub call {
         my ($self, $c) = @_;
-        my $env = $c->{env};
+        my ($env, $head) = @$c{qw(env head)};
         if (index($env->{PATH_INFO}, '%') >= 0) {
             $env->{PATH_INFO} = Oribi::Pure::Head::decoded($env->{PATH_INFO})
                 // return $self->refuse($c, 400, 'bad escape in the path');
@@ -1109,7 +1101,7 @@ package Oribi::Pure::Worker 0.100 {
         $input = $self->input_of($c) if $c->{temp} || defined $c->{body} || !$input || !defined fileno $input;
         @$env{qw(psgi.input psgix.cleanup.handlers)} = ($input, $handlers);
         tie $env->{'psgix.io'}, 'Oribi::Pure::Socket', $c;
-        $env->{'oribi.unread'} = $c->{in} if $c->{in} ne '' && $c->{head}{upgrade};
+        $env->{'oribi.unread'} = $c->{in} if $c->{in} ne '' && $head->{upgrade};
         if ($c->{chunks}) {
             delete $env->{HTTP_TRANSFER_ENCODING};
             $env->{CONTENT_LENGTH} = $c->{received};
@@ -1126,6 +1118,7 @@ package Oribi::Pure::Worker 0.100 {
         delete $env->{'psgix.io'};
         $self->clean_up($c, $env) if @$handlers || ($env->{'psgix.cleanup.handlers'} // 0) != $handlers;
         delete @$c{qw(head env)} if !$c->{fh};
+        $head->{spare} //= { @{ $head->{env} } } if $head->{calls}++;    # now, while the client is busy
         $self->{stops} = 1 if $env->{'psgix.harakiri.commit'} || $self->{calls_max} && $self->is_spent;
         $calling = undef;
     }
@@ -1178,7 +1171,8 @@ package Oribi::Pure::Worker 0.100 {
         my ($self, $c, $res, $may_stream) = @_;
         return $self->bad($c, 'it is no reference to an array') if ref $res ne 'ARRAY' && kind_of($res) ne 'ARRAY';
         my ($status, $headers, $body) = @$res;
-        return $self->bad($c, 'the headers are no reference to an array') if kind_of($headers) ne 'ARRAY';
+        my $is_list = ref $headers eq 'ARRAY' || kind_of($headers) eq 'ARRAY';
+        return $self->bad($c, 'the headers are no reference to an array') if !$is_list;
         if (ref $body eq 'ARRAY') {
             no warnings 'uninitialized';
             return $self->whole($c, $status, $headers, @$body == 1 ? "$body->[0]" : join '', @$body);
@@ -1412,8 +1406,8 @@ package Oribi::Pure::Socket 0.100 {
 # The supervisor runs no code of the application. Its children are molds: a mold has loaded one generation of the
 # application, and its children are that generation's workers. At a reload the next mold is started beside the one that
 # serves, and takes over once its workers have been forked. Both keep their children by one loop, tend(). A child tells
-# its parent by a pipe that it is `ready`, that it `leaves` (it is replaced at once), or why it `failed`; it notices the
-# end of its parent by the end of another pipe. Without fork, one process serves.
+# its parent by a pipe that it is `ready`, that it `leaves` (it is replaced at once), or why it `failed`; a few times a
+# second it asks who its parent is, to end with it. Without fork, one process serves.
 package Oribi::Pure::Processes 0.100 {
     use constant { QUICK_DEATH => 1, FIRST_FD => 3 };
 
@@ -1517,7 +1511,7 @@ package Oribi::Pure::Processes 0.100 {
         my ($self) = @_;
         my ($file, $is_written) = $self->{options}{pid_file};
         $self->{settings}->check_app;
-        $self->watch(qw(TERM QUIT HUP USR1 TTIN TTOU));    # whoever can connect may send one, which would end us
+        $self->watch(qw(TERM QUIT HUP USR1 USR2 TTIN TTOU));    # whoever can connect may send one, which would end us
         $SIG{$_} = sub { } for grep { exists $SIG{$_} } qw(PIPE XFSZ);    # the call that failed says so
         my $code = eval {
             $self->open_listeners;
@@ -1587,7 +1581,7 @@ package Oribi::Pure::Processes 0.100 {
     sub serve {
         my ($self, $index) = @_;
         my $app = $self->{settings}->load;
-        $self->announce('one process') if !$self->{alive};
+        $self->announce('one process') if !$self->{parent};
         $self->watch(qw(TERM QUIT INT USR1 HUP));
         $self->hook(after_fork => $index // 0, $self->{generation});
         Oribi::Pure::Worker->new($self, $app)->run;
@@ -1602,11 +1596,12 @@ package Oribi::Pure::Processes 0.100 {
         my ($self, $adjust) = @_;
         $self->watch(qw(TERM QUIT INT HUP TTIN TTOU USR1 USR2));
         $SIG{CHLD} = sub { } if exists $SIG{CHLD};    # the end of a child only wakes
-        @$self{qw(up parent)} = @$self{qw(tell alive)};    # the pipes to the parent; of the supervisor: none
-        (@$self{qw(hear tell)}, @$self{qw(alive held)}) = (pipe_of(), pipe_of());    # those to the children
+        $self->{up} = delete $self->{tell};    # to the parent; of the supervisor: none
+        pipe $self->{hear}, $self->{tell} or die "pipe: $!\n";    # from the children
         @$self{qw(children heard next ends)} = ({}, '', 0, 0);
         while (1) {
             $self->heed($_) for $self->take_signals;
+            $self->stop('TERM') if !$self->{ends} && $self->is_orphan;
             $self->reap;
             return 0 if $self->{ends} && !%{ $self->{children} };
             my $now = Oribi::Pure::Worker::clock();
@@ -1616,7 +1611,8 @@ package Oribi::Pure::Processes 0.100 {
         }
     }
 
-    sub pipe_of { pipe my $read, my $write or die "pipe: $!\n"; return ($read, $write) }
+    # Has the process ended that forked this one?
+    sub is_orphan { my ($self) = @_; return $self->{parent} && getppid != $self->{parent} }
 
     # Says it to the process that tends this one.
     sub tell {
@@ -1628,15 +1624,9 @@ package Oribi::Pure::Processes 0.100 {
     # Waits for what children tell, so many seconds at most.
     sub hear {
         my ($self, $seconds) = @_;
-        my ($hear, $parent) = @$self{qw(hear parent)};
-        my $set = '';
-        vec($set, fileno $_, 1) = 1 for grep {defined} $hear, $parent;
+        vec(my $set = '', fileno $self->{hear}, 1) = 1;
         return if select($set, undef, undef, $seconds) <= 0;
-        if ($parent && vec $set, fileno $parent, 1) {
-            delete $self->{parent};
-            $self->stop('TERM');
-        }
-        sysread $hear, $self->{heard}, 65536, length $self->{heard} if vec $set, fileno $hear, 1;
+        sysread $self->{hear}, $self->{heard}, 65536, length $self->{heard};
         while ($self->{heard} =~ s/\A([0-9]+) (\w+) ?(.*)\n//) {
             $self->{children}{$1}{$2} = length $3 ? $3 : 1 if $self->{children}{$1};
         }
@@ -1677,7 +1667,7 @@ package Oribi::Pure::Processes 0.100 {
     # misses none of its own: they wait until it has handlers.
     sub start {
         my ($self, $child, $life) = @_;
-        my ($all, $before) = (POSIX::SigSet->new, POSIX::SigSet->new);
+        my ($all, $before, $parent) = (POSIX::SigSet->new, POSIX::SigSet->new, $$);
         $all->fillset;
         POSIX::sigprocmask(POSIX::SIG_BLOCK(), $all, $before);
         my $pid = fork;
@@ -1689,7 +1679,8 @@ package Oribi::Pure::Processes 0.100 {
             return $self->{next} = $now + 1;
         }
         return $self->{children}{$pid} = { %$child, pid => $pid, since => $now } if $pid;
-        close $_ for grep {defined} delete @$self{qw(up parent hear held)};
+        $self->{parent} = $parent;
+        close $_ for grep {defined} delete @$self{qw(up hear)};
         my $code = eval { $life->() };
         $self->tell("failed $@") if !defined $code;
         exit($code // 1);
@@ -1732,7 +1723,6 @@ package Oribi::Pure::Processes 0.100 {
             return $self->tend('adjust_workers');
         });
         $self->{reload} = 0 if ref $mold;    # otherwise it is tried again
-        return;
     }
 
     # As many workers as there should be.

@@ -47,6 +47,7 @@ sub stop {
     my $pid = delete $self->{pid} or return;
     my $deadline = Time::HiRes::time() + $self->{timeout};
     local ($?, $!);
+    Oribi::Test::WebSocket->_leave($self->{port});
     kill TERM => $pid;
     while (waitpid($pid, POSIX::WNOHANG()) == 0) {
         kill KILL => $pid if Time::HiRes::time() > $deadline;
@@ -122,25 +123,44 @@ package Oribi::Test::WebSocket {
     use Errno        ();
     use IO::Select   ();
     use MIME::Base64 ();
+    use Scalar::Util ();
 
     our $VERSION = '0.100';
 
     my $GUID = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11';    # RFC 6455 1.3
     my %OPCODE = (text => 1, binary => 2, close => 8, ping => 9, pong => 10);
     my $MESSAGE_BYTES_MAX = 64 * 1024 * 1024;
+    my $GOING_AWAY = 1001;
+    my %all;    # those that live, by their addresses
 
     sub new {
         my ($class, $url, %how) = @_;
         my ($tls, $host, $port, $path) = $url =~ m{\Aws(s)?://([^/:]+)(?::([0-9]+))?(/.*)?\z}s
             or Carp::croak("Oribi::Test: no URL of a WebSocket: $url");
         $port //= $tls ? 443 : 80;
-        my $self = bless { timeout => $how{timeout} // 10, bytes => '', message => '' }, $class;
+        my $self = bless { timeout => $how{timeout} // 10, bytes => '', message => '', port => $port }, $class;
         $self->{io} = IO::Socket::INET->new(PeerAddr => $host, PeerPort => $port, Proto => 'tcp', Timeout => $self->{timeout})
             or Carp::croak("Oribi::Test: no connection to $url: $@");
         $self->_start_tls($host) if $tls;
         $self->{io}->blocking(0);
         $self->_handshake("$host:$port", $path // '/', $how{protocols} // [], $how{headers} // []);
+        Scalar::Util::weaken($all{ Scalar::Util::refaddr($self) } = $self);
         return $self;
+    }
+
+    sub DESTROY { delete $all{ Scalar::Util::refaddr($_[0]) }; return }
+
+    # Closes those of the server at this port, and waits for nothing: nobody reads their Close frames while it stops,
+    # for which it would wait. What was sent can still be received.
+    sub _leave {
+        my ($class, $port) = @_;
+        for my $self (grep { $_ && $_->{port} == $port && $_->is_open && !$_->{closing} } values %all) {
+            $self->{closing} = 1;
+            local $self->{timeout} = 0;
+            local $@;
+            eval { $self->_write($OPCODE{close}, pack 'n', $GOING_AWAY) };    # else it is in a call
+        }
+        return;
     }
 
     # The certificate is not verified: that of a test is its own authority.

@@ -119,7 +119,9 @@ module Oribi
         true
       end
 
+      # Nobody reads the clients' Close frames meanwhile, for which the server would wait.
       def terminate
+        WebSocket.leave(@port)
         Process.kill(:TERM, @pid)
         deadline = Test.now + @timeout
         until Process.wait(@pid, Process::WNOHANG)
@@ -138,6 +140,17 @@ module Oribi
       PING = 9
       PONG = 10
       MESSAGE_BYTES_MAX = 64 * 1024 * 1024
+      GOING_AWAY = 1001
+
+      @all = ObjectSpace::WeakMap.new
+
+      class << self
+        # @api private
+        def note(socket) = @all[socket] = true
+
+        # @api private
+        def leave(port) = @all.each_key { |socket| socket.leave(port) }
+      end
 
       # The protocol that the server has chosen, nil: none.
       attr_reader :protocol
@@ -160,6 +173,7 @@ module Oribi
         @message = +"".b
         @io = connect
         handshake(protocols, headers)
+        self.class.note(self)
       rescue StandardError
         @tcp&.close
         raise
@@ -199,6 +213,18 @@ module Oribi
 
       # Ends the connection without a Close frame.
       def cut = @tcp.close
+
+      # Closes it, where its server is the one at this port, and waits for nothing: what was sent can still be received.
+      #
+      # @api private
+      def leave(port)
+        return if @uri.port != port || @closing || closed? || @tcp.closed?
+
+        @closing = true
+        write(CLOSE, [GOING_AWAY].pack("n"), timeout: 0)
+      rescue Timeout
+        nil # the server does not read it: it is in a call
+      end
 
       private
 
@@ -284,7 +310,7 @@ module Oribi
         nil
       end
 
-      def write(opcode, data)
+      def write(opcode, data, timeout: @timeout)
         data = data.b
         mask = SecureRandom.bytes(4)
         head = [128 | opcode].pack("C") + (data.bytesize < 126 ? [128 | data.bytesize].pack("C") : [254, data.bytesize].pack("Cn"))
@@ -292,13 +318,13 @@ module Oribi
         words = (mask * ((data.bytesize / 4) + 1)).unpack("N*")
         padded = data + "\0\0\0\0"
         masked = padded.byteslice(0, words.size * 4).unpack("N*").zip(words).map { |a, b| a ^ b }.pack("N*").byteslice(0, data.bytesize)
-        push(head + mask + masked)
+        push(head + mask + masked, timeout: timeout)
       rescue SystemCallError, OpenSSL::SSL::SSLError, IOError => e
         raise Error, "the message cannot be sent: #{e.message}" unless opcode == CLOSE || opcode == PONG
       end
 
-      def push(bytes)
-        deadline = Test.now + @timeout
+      def push(bytes, timeout: @timeout)
+        deadline = Test.now + timeout
         until bytes.empty?
           sent = @io.write_nonblock(bytes, exception: false)
           next bytes = bytes.byteslice(sent..) if sent.is_a?(Integer)
