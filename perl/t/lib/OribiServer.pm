@@ -14,8 +14,8 @@ our @EXPORT = qw(start_handler start_pure start_command free_port run_command sl
 sub slurp { my ($file) = @_; open my $fh, '<', $file or return ''; local $/; return scalar(<$fh>) // '' }
 
 # A port that nobody else gets while this process lives: on Linux a socket that is bound and does not listen keeps it
-# from bind(2) to port 0 and from connect(2), and lets a server that sets SO_REUSEADDR bind it. Elsewhere that fails, and
-# the port is only free.
+# from bind(2) to port 0 and from connect(2), and lets a server that sets SO_REUSEADDR bind it.
+# Elsewhere that fails, and the port is only free.
 my @reserved;
 
 sub free_port {

@@ -21,8 +21,8 @@ sub start {
 }
 
 # A port that nobody else gets while this process lives: on Linux a socket that is bound and does not listen keeps it
-# from bind(2) to port 0 and from connect(2), and lets redis-server bind it, which sets SO_REUSEADDR. Elsewhere that fails,
-# and the port is only free.
+# from bind(2) to port 0 and from connect(2), and lets redis-server bind it, which sets SO_REUSEADDR.
+# Elsewhere that fails, and the port is only free.
 my @reserved;
 
 sub free_port {
