@@ -2,6 +2,7 @@
 
 require "fileutils"
 require "socket"
+require_relative "../../e2e/support/free_port"
 require_relative "process_tree"
 
 module Bench
@@ -27,7 +28,7 @@ module Bench
       @env = env
       @pinned = pinned
       @dir = context.scratch(peer.key)
-      @listen = { tcp: "127.0.0.1:#{free_port}", unix: File.join(@dir, "sock") }.fetch(listen, listen)
+      @listen = { tcp: "127.0.0.1:#{E2E.free_port}", unix: File.join(@dir, "sock") }.fetch(listen, listen)
       app = app[peer.kind] if app.is_a?(Hash)
       @site = Site.new(listen: @listen, app: app, workers: workers, threads: threads, dir: @dir, close: close, chdir: chdir)
     end
@@ -135,16 +136,6 @@ module Bench
 
     def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
     def out_path = File.join(@dir, "out")
-
-    # Below those that the kernel gives to outgoing connections (ip_local_port_range), of which there are thousands
-    # here.
-    def free_port
-      port = rand(20_000..31_999)
-      TCPServer.open("127.0.0.1", port, &:close)
-      port
-    rescue Errno::EADDRINUSE
-      retry
-    end
 
     def ended? = @ended ||= !Process.waitpid(@pid, Process::WNOHANG).nil?
     def fail_with(reason) = raise(Failed, "#{peer.name} #{reason}")

@@ -4,6 +4,7 @@ require "fileutils"
 require "json"
 require "socket"
 require "tmpdir"
+require_relative "../../e2e/support/free_port"
 require_relative "certificate"
 require_relative "peers"
 require_relative "process_tree"
@@ -74,10 +75,8 @@ module Bench
 
     # --- the server ---
 
-    def free_port = TCPServer.open("127.0.0.1", 0) { |server| server.addr[1] }
-
     def begin_server
-      @port, tls_port = Array.new(2) { free_port }
+      @port, tls_port = Array.new(2) { E2E.free_port }
       @address = "127.0.0.1:#{@tls ? tls_port : @port}"
       Certificate.ready
       program, app = APPS.fetch(@command).map { |path| File.join(ROOT, path) }

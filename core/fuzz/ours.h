@@ -3,6 +3,7 @@
 #define ORIBI_FUZZ_OURS_H
 
 #include <fcntl.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -23,6 +24,13 @@ enum { OURS_FDS_MAX = 4 };
             abort();                                                                                                   \
         }                                                                                                              \
     } while (0)
+
+/* As in every process of ours: sendfile(2) to a socket whose peer has gone raises it, and libFuzzer, which does not
+ * handle it, would end without a word. */
+__attribute__((constructor)) static void ours_ignore_sigpipe(void)
+{
+    (void)signal(SIGPIPE, SIG_IGN);
+}
 
 /* The input, read from the front; zeros behind its end. */
 struct bytes {

@@ -185,7 +185,7 @@ PSGI
     isnt $first, $loaded, 'the application was loaded before the fork';
     $seen{$first} = 1;
     for my $way (qw(/harakiri /exit kill)) {
-        my ($now) = $pids->();
+        my ($now) = @{ wait_until('an answer', sub { my @pair = $pids->(); @pair && \@pair }) };
         if ($way eq 'kill') { kill KILL => $now }
         else { eval { get($server, $way) } }
         my ($next, $of) = @{ wait_until("a new worker after $way", sub { my @pair = $pids->(); @pair && !$seen{ $pair[0] } && \@pair }) };

@@ -189,7 +189,7 @@ behaves 'spawn_interval' => sub {
 
 behaves 'a paced signal, and counts while waiting' => sub {
     my $pid = run_manager(<<'PERL');
-my $pm = Oribi::Prefork->new(max_workers => 3, trap_signals => { TERM => ['TERM', 0.4] });
+my $pm = Oribi::Prefork->new(max_workers => 3, trap_signals => { TERM => ['TERM', 1] });
 $pm->start(sub { my $w = shift; note('up', $$); $w->wait; note('down', now()) });
 my $left = 1;
 note('count', $left = $pm->wait_all_children(0.05)) while $left;
@@ -197,7 +197,7 @@ PERL
     wait_for(sub { count('up') == 3 });
     my $began = Time::HiRes::time();
     stop($pid);
-    is_paced(0.4, $began, words('down'));
+    is_paced(1, $began, words('down'));
     my %seen = map { $_ => 1 } words('count');
     is_deeply [sort grep { $_ < 3 } keys %seen], [0, 1, 2], 'each count was seen';
 };
@@ -208,7 +208,7 @@ my $pm = Oribi::Prefork->new(max_workers => 1, err_respawn_interval => 0.3, on_c
 $pm->start(sub { note('at', now()); exit 3 });
 $pm->wait_all_children;
 PERL
-    wait_for(sub { count('at') == 3 });
+    wait_for(sub { count('at') >= 3 });    # more on a machine that is slow to look
     stop($pid);
     my @at = words('at');
     cmp_ok $at[1] - $at[0], '>=', 0.29, 'the first time';
@@ -364,7 +364,7 @@ $pm->start(sub {
 });
 $pm->wait_all_children;
 PERL
-    wait_for(sub { count('up') == 2 });
+    wait_for(sub { count('up') >= 2 });    # each second one more
     is count('done'), 0, 'its successor came while it was in a job';
     open my $fh, '>', "$notes.go" or die;
     close $fh;

@@ -182,7 +182,7 @@ subtest 'limits at the most and one more' => sub {
 };
 
 subtest 'times' => sub {
-    my $server = start_pure(tcp => $app, head_timeout => '200ms', body_timeout => '200ms', idle_timeout => '300ms', write_timeout => '300ms', response_memory_max => '64K');
+    my $server = start_pure(tcp => $app, head_timeout => '200ms', body_timeout => '200ms', idle_timeout => '2s', write_timeout => '300ms', response_memory_max => '64K');
     my $idle = $server->connect;
     my $head = $server->connect;
     my $body = $server->connect;
@@ -233,7 +233,7 @@ subtest 'connections_max' => sub {
     is $server->get('/')->{status}, 200, 'a further one';
     ok $idle[0]->at_end, 'replaces the longest idle one';
     local $SIG{ALRM} = sub { die "they wait although there is room\n" };
-    alarm 60;
+    alarm 600;
     my @many = map { my $client = $server->connect; $client->send("GET / HTTP/1.1\r\nHost: a\r\n\r\n"); $client } 1 .. 200;
     is scalar(grep { my $status = $_->response->{status}; $_->close; $status == 200 } @many), 200, 'many wait for room, and no longer';
     alarm 0;

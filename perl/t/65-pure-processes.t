@@ -13,7 +13,7 @@ my $dir = File::Temp->newdir;
 
 sub write_file { my ($name, $text) = @_; open my $fh, '>', "$dir/$name" or die $!; print {$fh} $text; close $fh or die $!; return "$dir/$name" }
 
-sub app { my ($word) = @_; return write_file('app.psgi', qq[sub { my (\$env) = \@_; select undef, undef, undef, 0.3 if \$env->{PATH_INFO} eq '/slow'; [200, [], ["$word \$\$"]] }]) }
+sub app { my ($word) = @_; return write_file('app.psgi', qq[sub { my (\$env) = \@_; if (\$env->{PATH_INFO} eq '/slow') { open my \$begun, '>', '$dir/slow'; select undef, undef, undef, 0.3 } [200, [], ["$word \$\$"]] }]) }
 
 sub start { my (@options) = @_; return start_command('tcp', '--pure', '--no-dev', @options, "$dir/app.psgi") }
 
@@ -25,7 +25,7 @@ subtest 'stop' => sub {
     is $server->get('/')->{status}, 200;
     my $client = $server->connect;
     $client->send("GET /slow HTTP/1.1\r\nHost: a\r\n\r\n");
-    select undef, undef, undef, 0.1;    # nothing tells that a call has begun
+    wait_until('the call to begin', sub { -e "$dir/slow" });
     kill TERM => $server->pid;
     my $res = $client->response;
     is $res->{status}, 200, 'a running call is finished';

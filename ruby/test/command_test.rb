@@ -137,6 +137,7 @@ class CommandTest < BindingTest
     start(*COMMAND, "-p", "0", "-w", "1") do |client, _, pid|
       worker = client.get("/").body
       supervisor = pid
+      wait_until("server_ready") { File.read(File.join(@dir, "log")).include?("server_ready") } # a worker may answer before
     end
     lines = File.readlines(File.join(@dir, "log"), chomp: true)
     ["server_ready #{supervisor}", "after_fork 0 #{worker}", "after_worker_ready 0 #{worker}", "before_worker_exit 0 #{worker}",

@@ -26,7 +26,7 @@ class GcTest < BindingTest
     IO.popen([RUBY, "-I#{ROOT}/ruby/lib", "-e", SERVER, path, File.join(__dir__, "gc_app.rb"), settings.join(" "), threads.to_s, err: File::NULL]) do |output|
       assert_equal "ready\n", output.gets
       clients = Array.new(threads) { Client.new { UNIXSocket.new(path) } }
-      Timeout.timeout(300) { clients.map { |client| Thread.new { exercise(client, 1) } }.each(&:join) }
+      Timeout.timeout(10 * DEADLINE) { clients.map { |client| Thread.new { exercise(client, 1) } }.each(&:join) }
     ensure
       Process.kill(:TERM, output.pid)
       clients&.each(&:close)

@@ -116,12 +116,12 @@ class PreforkTest < Minitest::Test
   end
 
   def test_paced_signal
-    pid = run_manager("pm = Oribi::Prefork.new(max_workers: 3, trap_signals: { 'TERM' => ['TERM', 0.4] })\n" \
+    pid = run_manager("pm = Oribi::Prefork.new(max_workers: 3, trap_signals: { 'TERM' => ['TERM', 1] })\n" \
                       "pm.start { |w| note 'up', $$; w.wait; note 'down', now }\nbegin note 'count', pm.wait_all_children(0.05) end while pm.num_workers > 0")
     wait_for { count("up") == 3 }
     began = Process.clock_gettime(Process::CLOCK_MONOTONIC)
     stop(pid)
-    assert_paced 0.4, began, words("down").map(&:to_f)
+    assert_paced 1, began, words("down").map(&:to_f)
     assert_equal %w[0 1 2], words("count").uniq.sort & %w[0 1 2]
   end
 
@@ -131,7 +131,7 @@ class PreforkTest < Minitest::Test
       pm.start { note "at", now; exit 3 }
       pm.wait_all_children
     RUBY
-    wait_for { count("reap") == 3 } # the stop would end the last one by its signal
+    wait_for { count("reap") >= 3 } # the stop would end the last one by its signal
     stop(pid)
     gaps = words("at").map(&:to_f).each_cons(2).map { |a, b| b - a }
     assert_operator gaps[0], :>=, 0.29
@@ -322,7 +322,7 @@ class PreforkTest < Minitest::Test
       end
       pm.wait_all_children
     RUBY
-    wait_for(60) { count("down") >= 1 }
+    wait_for { count("down") >= 1 }
     stop(pid)
     assert_equal words("up").first, words("down").first
   end
@@ -339,7 +339,7 @@ class PreforkTest < Minitest::Test
       end
       pm.wait_all_children
     RUBY
-    wait_for { count("up") == 3 }
+    wait_for { count("up") >= 3 } # each second one more
     old, quiet = lines("up").first(2).sort_by { |_, index| index }.map(&:first)
     assert_equal 0, count("done"), "its successor came while it was in a job"
     File.write("#{@notes}.go", "")

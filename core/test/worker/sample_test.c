@@ -133,7 +133,7 @@ static void test_a_fault_leaves_the_frames_out_and_the_call_goes_on(void)
     for (int i = 0; i < 10; i++)
         ok(!begins(oribi__sample_take(call), "own 1\n"));
     faults = false;
-    ok(begins(oribi__sample_take(call), "own 1\n"));
+    ok(wait_for(begins(oribi__sample_take(call), "own 1\n")));
     close_call(thread);
 }
 

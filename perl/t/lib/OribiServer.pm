@@ -5,6 +5,7 @@ use Exporter 'import';
 use File::Temp ();
 use OribiTest qw(wait_until);
 use POSIX ();
+use Socket ();
 
 our @EXPORT = qw(start_handler start_pure start_command free_port run_command slurp);
 
@@ -12,10 +13,17 @@ our @EXPORT = qw(start_handler start_pure start_command free_port run_command sl
 
 sub slurp { my ($file) = @_; open my $fh, '<', $file or return ''; local $/; return scalar(<$fh>) // '' }
 
-# A port that nothing listens on; the kernel hands them out in turn, so that it stays free for a moment.
+# A port that nobody else gets while this process lives: on Linux a socket that is bound and does not listen keeps it
+# from bind(2) to port 0 and from connect(2), and lets a server that sets SO_REUSEADDR bind it.
+# Elsewhere that fails, and the port is only free.
+my @reserved;
+
 sub free_port {
-    my $socket = IO::Socket::INET->new(Listen => 1, LocalAddr => '127.0.0.1') or die $!;
-    return $socket->sockport;
+    socket my $socket, Socket::AF_INET(), Socket::SOCK_STREAM(), 0 or die "socket: $!";
+    setsockopt $socket, Socket::SOL_SOCKET(), Socket::SO_REUSEADDR(), 1 or die "setsockopt: $!";
+    bind $socket, Socket::pack_sockaddr_in(0, Socket::INADDR_LOOPBACK()) or die "bind: $!";
+    push @reserved, $socket if $^O eq 'linux';
+    return (Socket::unpack_sockaddr_in(getsockname $socket))[0];
 }
 
 sub _spawn {

@@ -21,7 +21,7 @@ is(Oribi::Redis->new({ path => $server->path })->command('GET', 'k'), 'v', 'opti
     is(Oribi::Redis->new->command('GET', 'k'), 'v', 'REDIS_URL');
 }
 
-my $redis = Oribi::Redis->new(path => $server->path, client_name => 'me', db => 1);
+my $redis = Oribi::Redis->new($server->place, client_name => 'me', db => 1);
 is $redis->command('GET', 'k'), undef, 'another database, nothing';
 is $redis->command('CLIENT', 'GETNAME'), 'me', 'the name of the client';
 is $redis->command('INCRBY', 'n', -3), -3, 'an integer';
@@ -30,7 +30,7 @@ is $redis->command('GET', 'empty'), '', 'an empty string';
 is_deeply $redis->command('MGET', 'n', 'nothing'), ['-3', undef], 'an array with nothing in it';
 $redis->command('HSET', 'h', 'a', 1, 'b', 2);
 is_deeply $redis->command('HGETALL', 'h'), { a => 1, b => 2 }, 'a map is a hash';
-is_deeply(Oribi::Redis->new(path => $server->path, db => 1, protocol => 2)->command('HGETALL', 'h'), ['a', 1, 'b', 2], '... with protocol 2 an array');
+is_deeply(Oribi::Redis->new($server->place, db => 1, protocol => 2)->command('HGETALL', 'h'), ['a', 1, 'b', 2], '... with protocol 2 an array');
 $redis->command('SADD', 's', 'x');
 is_deeply $redis->command('SMEMBERS', 's'), ['x'], 'a set is an array';
 $redis->command('ZADD', 'z', 1.5, 'm', 'inf', 'i');
@@ -81,7 +81,7 @@ subtest 'large values' => sub {
 subtest 'transactions' => sub {
     $redis->command('SET', 't', 1);
     is_deeply $redis->multi(sub { $_[0]->command('INCR', 't')->command('INCR', 't') }), [2, 3];
-    is $redis->multi(watch => ['t'], sub { Oribi::Redis->new(path => $server->path, db => 1)->command('SET', 't', 9); $_[0]->command('INCR', 't') }),
+    is $redis->multi(watch => ['t'], sub { Oribi::Redis->new($server->place, db => 1)->command('SET', 't', 9); $_[0]->command('INCR', 't') }),
         undef, 'a watched key has changed';
     is $redis->command('GET', 't'), 9;
     is_deeply $redis->multi(watch => ['t'], sub { my ($queue, $own) = @_; $queue->command('SET', 't', 1 + $own->command('GET', 't')) }), ['OK'];
@@ -124,7 +124,7 @@ subtest 'scripts' => sub {
 };
 
 subtest 'what changes the connection comes again on the next' => sub {
-    my $own = Oribi::Redis->new(path => $server->path);
+    my $own = Oribi::Redis->new($server->place);
     $own->command('SELECT', 3);
     $own->command('SET', 'where', 'three');
     $own->close;

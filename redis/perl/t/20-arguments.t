@@ -7,8 +7,8 @@ use B ();
 use Oribi::Redis;
 
 my $server = RedisServer->start or plan skip_all => 'redis-server is not installed';
-my $redis  = Oribi::Redis->new(path => $server->path);
-my $chars  = Oribi::Redis->new(path => $server->path, utf8 => 1);
+my $redis  = Oribi::Redis->new($server->place);
+my $chars  = Oribi::Redis->new($server->place, utf8 => 1);
 
 package Tied {
     sub TIESCALAR { my ($class, $code) = @_; return bless $code, $class }

@@ -15,7 +15,7 @@ sub reply_to {
         sysread $client, my $request, 65536;
         for (my $at = 0; $at < length $text;) { $at += syswrite($client, $text, 65536, $at) // return }
     });
-    my $redis = Oribi::Redis->new(path => $server->path, protocol => 2, reconnect_attempts => 0);
+    my $redis = Oribi::Redis->new($server->place, protocol => 2, reconnect_attempts => 0);
     return eval { [$redis->command('GET', 'k')] } // $@;
 }
 
@@ -49,7 +49,7 @@ cmp_ok memory_kb('VmPeak') - $before, '<', 64 * 1024, 'what is announced takes n
 
 subtest 'arguments' => sub {
     my $server = BadServer->start(sub { my ($client) = @_; my $all = 0; while (my $n = sysread $client, my $part, 1 << 20) { $all += $n; last if $part =~ /end\r\n\z/ } syswrite $client, ":$all\r\n"; 1 while sysread $client, my $rest, 100 });
-    my $redis = Oribi::Redis->new(path => $server->path, protocol => 2, read_timeout_ms => 60_000);
+    my $redis = Oribi::Redis->new($server->place, protocol => 2, read_timeout_ms => 60_000);
     ok $redis->command(('a') x (1_048_575), 'end'), '1,048,576 of them';
     ok !eval { $redis->command(('a') x (1_048_576), 'end'); 1 };
     isa_ok $@, 'Oribi::Redis::Error::Usage', 'one more';

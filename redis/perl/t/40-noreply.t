@@ -7,7 +7,7 @@ use RedisServer;
 use Oribi::Redis;
 
 my $server = RedisServer->start or plan skip_all => 'redis-server is not installed';
-my $redis  = Oribi::Redis->new(path => $server->path);
+my $redis  = Oribi::Redis->new($server->place);
 
 is $redis->noreply('SET', 'a', 1), 1, 'one command';
 is $redis->noreply(['SET', 'b', 2], ['INCR', 'b'], 'PING'), 3, 'several';
@@ -66,12 +66,12 @@ subtest 'a connection that ends' => sub {
 subtest 'errors that nobody asks for' => sub {
     my @warned;
     local $SIG{__WARN__} = sub { push @warned, @_ };
-    my $own = Oribi::Redis->new(path => $server->path);
+    my $own = Oribi::Redis->new($server->place);
     $own->noreply('LPUSH', 'a', 1);
     $own->command('PING');
     undef $own;
     like $warned[0], qr/1 failed.*WRONGTYPE/, 'a warning at the end';
-    $own = Oribi::Redis->new(path => $server->path);
+    $own = Oribi::Redis->new($server->place);
     $own->noreply('SET', 'a', 1);
     $own->settle;
     undef $own;

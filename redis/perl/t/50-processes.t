@@ -25,7 +25,7 @@ sub in_child {
     return $said;
 }
 
-my $redis = Oribi::Redis->new(path => $server->path);
+my $redis = Oribi::Redis->new($server->place);
 my $mine  = $redis->command('CLIENT', 'ID');
 
 subtest 'a child opens its own' => sub {

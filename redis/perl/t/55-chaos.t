@@ -17,9 +17,9 @@ my $until = time + ($ENV{ORIBI_SOAK_S} // 4);
 our $within = 0;    # an eval that catches it
 local $SIG{ALRM} = sub { die "alarm\n" if $within };
 
-my @clients = map { Oribi::Redis->new(path => $server->path, protocol => $_, reconnect_delay_ms => 1, reconnect_attempts => 10, read_timeout_ms => 3000) } 2, 3;
+my @clients = map { Oribi::Redis->new($server->place, protocol => $_, reconnect_delay_ms => 1, reconnect_attempts => 10, read_timeout_ms => 3000) } 2, 3;
 push @clients, Oribi::Redis->new(host => '127.0.0.1', port => $server->port, reconnect_delay_ms => 1, reconnect_attempts => 10, read_timeout_ms => 3000);
-my $killer = Oribi::Redis->new(path => $server->path, reconnect_delay_ms => 10, reconnect_attempts => 10);
+my $killer = Oribi::Redis->new($server->place, reconnect_delay_ms => 10, reconnect_attempts => 10);
 my ($tokens, $right, $wrong, %failed) = (0, 0, 0);
 
 sub token { return join ':', $$, ++$tokens, 'x' x (rand() < 0.1 ? rand 100_000 : rand 100) }

@@ -12,7 +12,7 @@ my $server = RedisServer->start or plan skip_all => 'redis-server is not install
 
 for my $protocol (2, 3) {
     subtest "protocol $protocol" => sub {
-        my $redis        = Oribi::Redis->new(path => $server->path, protocol => $protocol);
+        my $redis        = Oribi::Redis->new($server->place, protocol => $protocol);
         my $subscription = $redis->subscribe('a', 'b');
         is_deeply $subscription->next_event, ['subscribe', 'a', 1];
         is_deeply $subscription->next_event(5000), ['subscribe', 'b', 2];
@@ -47,7 +47,7 @@ for my $protocol (2, 3) {
 }
 
 subtest 'another process' => sub {
-    my $redis        = Oribi::Redis->new(path => $server->path);
+    my $redis        = Oribi::Redis->new($server->place);
     my $subscription = $redis->subscribe('a');
     $subscription->next_event;
     $redis->command('PUBLISH', 'a', 'for the parent');

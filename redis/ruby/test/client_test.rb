@@ -292,7 +292,7 @@ class TLSTest < RedisTest
     end
     File.write(file("key"), key.to_pem)
     File.write(file("cert"), certificate.to_pem)
-    @port = TCPServer.open("127.0.0.1", 0) { |one| one.addr[1] }
+    @port = Support.free_port
     server("--tls-port", @port.to_s, "--tls-cert-file", file("cert"), "--tls-key-file", file("key"), "--tls-ca-cert-file", file("cert"),
            "--tls-auth-clients", "no")
   end

@@ -14,7 +14,7 @@ class DriverTest < RedisTest
     first = assert_raises(RedisClient::WrongTypeError) { one.pipelined { |pipeline| pipeline.call("LPOP", "a"); pipeline.call("GET", "a") } }
     assert_equal %w[LPOP a], first.command
     assert_equal [3, "3"], one.multi { |transaction| transaction.call("INCR", "a"); transaction.call("GET", "a") }
-    assert_raises(RedisClient::ReadTimeoutError) { client(read_timeout: 0.01).blocking_call(0.01, "BLPOP", "q", 0) }
+    assert_raises(RedisClient::ReadTimeoutError) { client(read_timeout: 0.5).blocking_call(0.01, "BLPOP", "q", 0) }
     assert_nil one.blocking_call(5, "BLPOP", "q", 0.05)
     assert_equal "3", one.call("GET", "a")
     assert_raises(RedisClient::CannotConnectError) { RedisClient.config(driver: :oribi, path: "#{server.path}-none").new_client.call("PING") }

@@ -89,7 +89,7 @@ class FailuresTest < RedisTest
   # The greeting was sent, and nothing of the command.
   def test_a_greeting_that_fails_is_made_again
     seen = Queue.new
-    r, server = against(protocol: 3, connect_timeout_ms: 100, reconnect_attempts: 2) do |socket, number|
+    r, server = against(protocol: 3, connect_timeout_ms: 1000, reconnect_attempts: 2) do |socket, number|
       seen << read_command(socket).first
       next socket.close if number.zero?
       next if number == 1 # silence, until the time limit
@@ -218,7 +218,7 @@ class FailuresTest < RedisTest
     found = Array.new(12) { |i| Thread.new { Array.new(200) { |j| r.command("ECHO", "#{i}-#{j}") == "#{i}-#{j}" }.all? } }.map(&:value)
     assert_equal [true] * 12, found
     assert_operator r.command("INFO", "stats")[/total_connections_received:(\d+)/, 1].to_i, :<=, 4 + 2
-    one = redis(connections_max: 1, connect_timeout_ms: 30)
+    one = redis(connections_max: 1, connect_timeout_ms: 500) # also of its greeting
     one.with { assert_raises(Oribi::Redis::TimeoutError) { one.command("PING") } }
     assert_equal "PONG", one.command("PING")
   end
@@ -256,7 +256,7 @@ class FailuresTest < RedisTest
     now = one
     last = sentinel(-> { now.port })
     first = sentinel(-> { now.port }, [last.port])
-    dead = TCPServer.open("127.0.0.1", 0) { |server| server.addr[1] }
+    dead = Support.free_port
     r = Oribi::Redis.new(sentinels: ["127.0.0.1:#{dead}", "127.0.0.1:#{first.port}"], service: "main", reconnect_delay_ms: 1, reconnect_attempts: 20)
     r.command("SET", "a", "one")
     now = two

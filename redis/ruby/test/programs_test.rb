@@ -31,9 +31,9 @@ class ProgramsTest < RedisTest
     assert_nil(one.watch("a") { redis_gem.set("a", "other"); one.multi { |t| t.set("a", "mine") } })
     assert_equal "other", one.get("a")
     assert_raises(Redis::CommandError) { one.lpush("a", "x") }
-    assert_raises(Redis::TimeoutError) { redis_gem(timeout: 0.05, reconnect_attempts: 0).call("BLPOP", "q", 0) }
-    assert_equal %w[q x], [one.lpush("q", "x"), redis_gem(timeout: 0.05).blpop("q", timeout: 5)].last
-    assert_nil redis_gem(timeout: 0.05).blpop("q", timeout: 0.1)
+    assert_raises(Redis::TimeoutError) { redis_gem(timeout: 0.5, reconnect_attempts: 0).call("BLPOP", "q", 0) }
+    assert_equal %w[q x], [one.lpush("q", "x"), redis_gem(timeout: 1).blpop("q", timeout: 5)].last
+    assert_nil redis_gem(timeout: 2).blpop("q", timeout: 0.1)
     assert_raises(Redis::CannotConnectError) { Redis.new(driver: :oribi, path: "#{server.path}-none").ping }
   end
 

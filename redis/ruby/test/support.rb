@@ -14,6 +14,18 @@ def Minitest.load_plugins = nil
 module Support
   DEADLINE_S = 120 # turns a hang into a failure, also on a machine with much else to do
 
+  # A port that nobody else gets while this process lives: on Linux a socket that is bound and does not listen keeps it
+  # from bind(2) to port 0 and from connect(2), and lets redis-server bind it, which sets SO_REUSEADDR. Elsewhere that
+  # fails, and the port is only free.
+  def self.free_port
+    socket = Socket.new(:INET, :STREAM)
+    socket.setsockopt(:SOCKET, :REUSEADDR, true)
+    socket.bind(Addrinfo.tcp("127.0.0.1", 0))
+    port = socket.local_address.ip_port
+    RUBY_PLATFORM.include?("linux") ? (@reserved ||= []) << socket : socket.close
+    port
+  end
+
   # A redis-server on a unix socket and a port, in a folder that goes with it.
   class Server
     attr_reader :path, :port, :dir
@@ -21,7 +33,7 @@ module Support
     def initialize(*options)
       @dir = Dir.mktmpdir("oribi-redis")
       @path = File.join(@dir, "socket")
-      @port = TCPServer.open("127.0.0.1", 0) { |one| one.addr[1] }
+      @port = Support.free_port
       @options = options
       start
     end
@@ -103,6 +115,8 @@ end
 
 class RedisTest < Minitest::Test
   include Support
+  # On a machine with much else to do a reply may take more than the second that is usual.
+  PATIENT = { connect_timeout_ms: 30_000, read_timeout_ms: 30_000, write_timeout_ms: 30_000 }.freeze
 
   def setup
     @ends = []
@@ -114,11 +128,11 @@ class RedisTest < Minitest::Test
 
   def server(...) = @server ||= Server.new(...).tap { |one| @ends << one }
   def scripted(&block) = Scripted.new(&block).tap { |one| @ends << one }
-  def redis(**options) = Oribi::Redis.new(path: server.path, **options)
+  def redis(**options) = Oribi::Redis.new(path: server.path, **PATIENT, **options)
 
   # A client of a server that follows a script; without HELLO.
   def against(**options, &block)
     one = scripted(&block)
-    [Oribi::Redis.new(host: "127.0.0.1", port: one.port, protocol: 2, reconnect_delay_ms: 1, reconnect_delay_max_ms: 2, **options), one]
+    [Oribi::Redis.new(host: "127.0.0.1", port: one.port, protocol: 2, reconnect_delay_ms: 1, reconnect_delay_max_ms: 2, **PATIENT, **options), one]
   end
 end

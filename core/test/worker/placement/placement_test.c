@@ -418,7 +418,7 @@ static void test_room_is_for_all_while_a_sibling_is_idle(void)
 int main(void)
 {
     quiet_log();
-    alarm(120); /* a process that waits for ever ends with a failure */
+    alarm(1000); /* a process that waits for ever ends with a failure */
     run_everywhere(test_a_worker_that_retires_leaves_everything_to_others);
     run_everywhere(test_a_worker_that_retires_finishes_what_is_under_way);
     run_everywhere(test_a_worker_that_retires_takes_whom_it_was_woken_for);

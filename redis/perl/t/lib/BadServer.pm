@@ -17,7 +17,7 @@ sub start {
     if (!$self->{pid}) {
         local $SIG{PIPE} = 'IGNORE';
         local $SIG{ALRM} = 'DEFAULT';
-        alarm 60;
+        alarm 600;
         for (my $i = 0; my $client = $listen->accept; $i++) {
             $scripts[$i < @scripts ? $i : -1]->($client, $i);
         }
@@ -28,6 +28,9 @@ sub start {
 }
 
 sub path { return $_[0]{path} }
+
+# As RedisServer's.
+sub place { return (path => $_[0]{path}, map { ("${_}_timeout_ms" => 30_000) } qw(connect read write)) }
 
 # Answers each read with the next of these texts, and waits for the client's end then.
 sub says {

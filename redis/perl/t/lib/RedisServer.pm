@@ -2,9 +2,9 @@ package RedisServer;
 use strict;
 use warnings;
 use File::Temp ();
-use IO::Socket::INET;
 use IO::Socket::UNIX;
 use POSIX ();
+use Socket ();
 use Time::HiRes qw(sleep time);
 
 # A redis-server of the test's own, on a unix socket and a port of 127.0.0.1, which ends with the test. Without
@@ -20,9 +20,17 @@ sub start {
     return $self;
 }
 
+# A port that nobody else gets while this process lives: on Linux a socket that is bound and does not listen keeps it
+# from bind(2) to port 0 and from connect(2), and lets redis-server bind it, which sets SO_REUSEADDR.
+# Elsewhere that fails, and the port is only free.
+my @reserved;
+
 sub free_port {
-    my $socket = IO::Socket::INET->new(LocalAddr => '127.0.0.1', LocalPort => 0, Listen => 1) or die "no port: $!";
-    return $socket->sockport;
+    socket my $socket, Socket::AF_INET(), Socket::SOCK_STREAM(), 0 or die "socket: $!";
+    setsockopt $socket, Socket::SOL_SOCKET(), Socket::SO_REUSEADDR(), 1 or die "setsockopt: $!";
+    bind $socket, Socket::pack_sockaddr_in(0, Socket::INADDR_LOOPBACK()) or die "bind: $!";
+    push @reserved, $socket if $^O eq 'linux';
+    return (Socket::unpack_sockaddr_in(getsockname $socket))[0];
 }
 
 sub run {
@@ -35,15 +43,20 @@ sub run {
         open STDERR, '>&', \*STDOUT;
         exec $self->{program}, map { ("--$_", $config{$_}) } sort keys %config or POSIX::_exit(127);
     }
-    my $until = time + 20;
+    my $until = time + 120;
     until (IO::Socket::UNIX->new(Peer => $self->{path})) {
-        die 'redis-server does not answer: ' . do { open my $log, '<', "$self->{dir}/log"; local $/; <$log> } if time > $until;
+        my $has_ended = waitpid($self->{pid}, POSIX::WNOHANG()) == $self->{pid};
+        delete $self->{pid} if $has_ended;
+        die 'redis-server does not answer: ' . do { open my $log, '<', "$self->{dir}/log"; local $/; <$log> } if $has_ended || time > $until;
         sleep 0.02;
     }
     return;
 }
 
 sub path { return $_[0]{path} }
+
+# Where it is, for Oribi::Redis->new, with limits for a machine with much else to do: usual is a second.
+sub place { return (path => $_[0]{path}, map { ("${_}_timeout_ms" => 30_000) } qw(connect read write)) }
 sub port { return $_[0]{port} }
 sub pid  { return $_[0]{pid} }
 
