@@ -46,6 +46,14 @@ E2E.suite("signals", transports: E2E::EITHER) do
     assert_gone(one, below)
   end
 
+  def test_the_deadline_says_whom_it_cuts
+    one = start("--shutdown-timeout", "500ms")
+    connect(one).send_raw("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nhalf")
+    one.signal(:TERM)
+    one.wait
+    assert_includes one.stderr, "shutdown_timeout reached: cutting 1 connection with unfinished requests"
+  end
+
   def test_a_second_term_ends_at_once
     one = start("--shutdown-timeout", "60s")
     enter_gate(one, "never")

@@ -205,6 +205,14 @@ static bool deadline_passed(const struct oribi_worker *w)
     return w->options->shutdown_timeout_ms > 0 && w->reactor.now_ms - w->stop_ms >= w->options->shutdown_timeout_ms;
 }
 
+void oribi__say_who_is_cut(const struct oribi_worker *w)
+{
+    uint32_t left = w->reactor.conn_count;
+    if (w->stopping && left > 0 && deadline_passed(w))
+        oribi_log(ORIBI_LOG_WARN, "shutdown_timeout reached: cutting %u connection%s with unfinished requests", left,
+                  left == 1 ? "" : "s");
+}
+
 bool oribi_worker_stopping(const struct oribi_worker *w)
 {
     return w->stopping || oribi__retiring(w) || oribi__stop_asked(w);

@@ -281,6 +281,7 @@ void oribi_worker_destroy(struct oribi_worker *w)
     }
     oribi_threads_close(w);
     oribi_helper_stop(w);
+    oribi__say_who_is_cut(w);
     oribi_access_log_drain(w->setup.access_log, ORIBI_LOG_DRAIN_MS);
     oribi_reactor_deinit(&w->reactor);
     oribi_wake_destroy(&w->wake);

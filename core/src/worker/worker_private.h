@@ -137,6 +137,9 @@ void oribi__worker_handlers(struct oribi_worker *worker);
 /* A turn of the reactor with everything that belongs to it: stopping, accepting, the hand-off queue. */
 void oribi__turn(struct oribi_worker *worker);
 
+/* At the end of a worker: a line about the clients that shutdown_timeout cuts, if any. */
+void oribi__say_who_is_cut(const struct oribi_worker *worker);
+
 /* A turn of the connections alone, by the helper. True when more newcomers may wait than it has accepted. */
 bool oribi__turn_connections(struct oribi_worker *worker);
 
