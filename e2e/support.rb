@@ -22,6 +22,9 @@ require "tmpdir"
 
 require_relative "support/waiting"
 
+# What gems of the machine would add to all tests, Rails for one, is not for ours, and takes longest to load.
+def Minitest.load_plugins = nil
+
 # Behind `nohup` or `&` these are ignored, by what is started here as well: Ctrl-C would end no other server.
 %w[HUP INT QUIT].each { |signal| trap(signal, "DEFAULT") }
 

@@ -21,16 +21,18 @@ module E2E
   # The moment of clock when so many seconds of an idle machine have passed for sure.
   def self.deadline(seconds) = clock + seconds * patience
 
-  # Calls the block until it gives something true, which is returned.
+  # Calls the block until it gives something true, which is returned: less often as time goes by, for a look takes time
+  # from what is waited for.
   def self.wait_until(what, seconds: DEADLINE)
     started = clock
     late = deadline(seconds)
     loop do
       result = yield
       return result if result
-      raise Timeout, "waited #{(clock - started).round} s for #{what}" if clock > late
+      waited = clock - started
+      raise Timeout, "waited #{waited.round} s for #{what}" if clock > late
 
-      IO.select(nil, nil, nil, 0.005)
+      IO.select(nil, nil, nil, (waited / 10).clamp(0.005, 0.02))
     end
   end
 end

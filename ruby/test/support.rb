@@ -19,6 +19,9 @@ require "uri" # rack/lint of Rack 2 forgets it
 require "oribi"
 require_relative "../../e2e/support/waiting"
 
+# What gems of the machine would add to all tests, Rails for one, is not for ours, and takes longest to load.
+def Minitest.load_plugins = nil
+
 # Keeps what would be logged, so that a test can look at it.
 module Recorder
   FAILURES = []

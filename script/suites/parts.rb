@@ -13,8 +13,11 @@ module Parts
   RUBY_ONLY = %w[rails rack_line cable debugger site browser/site moving sinatra ends].map { |name| "e2e/#{name}_test.rb" }.freeze
   PERL_ONLY = %w[e2e/moving_perl_test.rb].freeze
   # Their subject is the same C in both commands, or another program; oribi-psgi starts in less time.
-  ONCE = %w[acme agent crowd cut fleet_kubernetes frontend_attacks frontend_balancers frontend_clients frontend_deaths frontend_disk
-            frontend_ends frontend_local frontend_storage haproxy monitoring nginx socket_clients top transports].map { |name| "e2e/#{name}_test.rb" }.freeze
+  ONCE = %w[acme agent crowd cut fleet_kubernetes frontend_attacks frontend_balancers frontend_clients frontend_deaths frontend_disk frontend_ends
+            frontend_files frontend_files_deaths frontend_local frontend_storage haproxy monitoring nginx saturation socket_clients
+            static_life top transports websocket_h2].map { |name| "e2e/#{name}_test.rb" }.freeze
+  # And their cases that Ruby alone has.
+  RUBY_CASES = { "saturation" => "/thread/", "static_life" => "/thread/" }.transform_keys { |name| "e2e/#{name}_test.rb" }.freeze
 
   module_function
 
@@ -128,7 +131,7 @@ module Parts
 
   # A source is a target, or has one in each of its parts.
   def fuzz_targets(file)
-    parts = File.read(file).scan(/^#ifdef FUZZ_(\w+)/).flatten
+    parts = File.read(file).scan(/^#ifdef FUZZ_(\w+)/).flatten.uniq
     parts.empty? ? [File.basename(file, "_fuzz.c")] : parts
   end
 
@@ -184,7 +187,8 @@ module Parts
     commands = e2e(command)
     return commands if ENV["E2E_TRANSPORT"] == "all" || command == "oribi-psgi" || !E2E_COMMANDS.include?("oribi-psgi")
 
-    commands.reject { |one| ONCE.include?(one.argv.find { |word| word.end_with?(".rb") }) }
+    picked = command == "oribi" ? RUBY_CASES.flat_map { |file, pattern| e2e(command, [file], pattern: pattern) } : []
+    picked + commands.reject { |one| ONCE.include?(one.argv.find { |word| word.end_with?(".rb") }) }
   end
 
   def browser = Dir["e2e/browser/*_test.rb"].sort.flat_map { |file| E2E_COMMANDS.flat_map { |command| e2e(command, [file]) } }

@@ -7,6 +7,9 @@ require "timeout"
 require "tmpdir"
 require "oribi/redis"
 
+# What gems of the machine would add to all tests, Rails for one, is not for ours, and takes longest to load.
+def Minitest.load_plugins = nil
+
 # What the tests of the client share: a redis-server of each test's own, and servers that follow a script.
 module Support
   DEADLINE_S = 120 # turns a hang into a failure, also on a machine with much else to do
