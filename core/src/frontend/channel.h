@@ -58,7 +58,7 @@ enum {
     ORIBI__CHANNEL_READ_BYTES = 64 * 1024, /* of an answer by the socket, at a time */
     /* of an answer, at a time: a head, and a piece of a file; a record of a ring is shorter */
     ORIBI__CHANNEL_SCRATCH_BYTES = 8 * 1024 + ORIBI__ANSWER_FILE_PIECE_BYTES,
-    ORIBI__CHANNEL_UNWOKEN_MAX = 16, /* requests whose workers are woken together */
+    ORIBI__CHANNEL_UNWOKEN_MAX = 32, /* requests whose workers are woken together */
 };
 
 struct oribi__channels {

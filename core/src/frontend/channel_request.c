@@ -11,7 +11,7 @@
 
 enum {
     VECS_MAX = 4,
-    GATHERED_MAX = 16, /* requests that share a wake-up, and for how long the first may wait for the others */
+    GATHERED_MAX = 32, /* requests that share a wake-up, and for how long the first may wait for the others */
     GATHER_US = 50,
 };
 

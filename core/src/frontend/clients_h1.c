@@ -19,7 +19,11 @@
 
 #include <string.h>
 
-enum { RETRY_AFTER_S = 1, STATUS_GONE = 499 };
+enum {
+    RETRY_AFTER_S = 1,
+    STATUS_GONE = 499,
+    JOINED_BYTES = 1024, /* of a piece that is copied behind a head: a second piece costs the kernel more than that */
+};
 
 static const struct oribi_header version_field = {"Sec-WebSocket-Version", "13", 21, 2}; /* RFC 6455 4.4 */
 
@@ -117,6 +121,20 @@ static size_t frame(const struct oribi__upstream_request *call, struct iovec *ve
         vec[count++] = (struct iovec){(void *)"\r\n", 2};
     }
     return count;
+}
+
+/* Copies short pieces behind the head vec[0], which stands in h1->text, so that it is sent as one. Returns how many
+ * pieces there are then. */
+static size_t join(struct iovec *vec, size_t count)
+{
+    size_t joined = 1;
+    while (joined < count && vec[joined].iov_len <= JOINED_BYTES &&
+           vec[joined].iov_len <= ORIBI_RESPONSE_HEAD_BYTES_MAX - vec[0].iov_len) {
+        memcpy((char *)vec[0].iov_base + vec[0].iov_len, vec[joined].iov_base, vec[joined].iov_len);
+        vec[0].iov_len += vec[joined++].iov_len;
+    }
+    memmove(vec + 1, vec + joined, (count - joined) * sizeof(*vec));
+    return count - joined + 1;
 }
 
 static void drop_connection_fields(struct oribi_answer *answer)
@@ -223,7 +241,7 @@ static void begin(struct oribi__upstream_request *call, struct oribi_answer *ans
     call->closes = res.closes;
     call->streams = answer->content_length < 0 || call->of_local || call->from_file;
     vec[0] = (struct iovec){frontend->h1->text, (size_t)n};
-    size_t count = 1 + frame(call, vec + 1, body, last, chunk);
+    size_t count = join(vec, 1 + frame(call, vec + 1, body, last, chunk));
     (void)oribi_conn_send(&frontend->reactor, c, vec, count, !last); /* a broken connection: below */
     if (last)
         end(call, call->closes);

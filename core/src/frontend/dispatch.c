@@ -27,7 +27,7 @@
 enum {
     SPOOL_BYTES = 48 * 1024, /* a longer body travels through the hand-off queue in a file */
     SHORT_US = 200,          /* of calls may wait in a worker */
-    SHORT_CALLS = 16,        /* may wait in a worker, however short they are */
+    SHORT_CALLS = 32,        /* may wait in a worker, however short they are */
     AVERAGE_US_MAX = 1000 * 1000,
     SHUNNED_MS = 500,
 };

@@ -167,15 +167,15 @@ static ssize_t send_vec(struct oribi_transport *self, const struct iovec *vec, s
         n -= passed;
         while (n > 0 && total < ORIBI__TLS_SEND_BYTES) {
             size_t room = sizeof(tls->plain) - gathered;
-            if (gathered == 0 && n >= sizeof(tls->plain)) { /* a record without a copy */
-                if (!seal(session, p, sizeof(tls->plain)))
+            size_t part = n < room ? n : room;
+            if (gathered == 0 && (part == room || i + 1 == count)) { /* a record without a copy */
+                if (!seal(session, p, part))
                     return ORIBI_ECLOSED;
-                p += sizeof(tls->plain);
-                n -= sizeof(tls->plain);
-                total += sizeof(tls->plain);
+                p += part;
+                n -= part;
+                total += part;
                 continue;
             }
-            size_t part = n < room ? n : room;
             memcpy(tls->plain + gathered, p, part);
             gathered += part;
             p += part;
@@ -221,6 +221,13 @@ static ssize_t send_file(struct oribi_transport *self, int in_fd, int64_t *offse
 
 /* --- records in --- */
 
+/* SSL_get_error(3) wants it empty before a call. As a rule it is, and to look costs less than to clear. */
+static void clear_errors(void)
+{
+    if (ERR_peek_error())
+        ERR_clear_error();
+}
+
 static ssize_t read_bytes(struct oribi_transport *self, void *dst, size_t n)
 {
     struct oribi_tls_session *session = (struct oribi_tls_session *)self;
@@ -229,7 +236,7 @@ static ssize_t read_bytes(struct oribi_transport *self, void *dst, size_t n)
     if (session->broken)
         return ORIBI_ECLOSED;
     session->dry = false;
-    ERR_clear_error(); /* SSL_get_error(3) */
+    clear_errors();
     while (got < n) {
         int read = SSL_read(session->ssl, (char *)dst + got, (int)(n - got));
         if (read > 0) {

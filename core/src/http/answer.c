@@ -3,8 +3,8 @@
 
 #include "oribi/base/error.h"
 #include "oribi/base/buf.h"
+#include "oribi/http/scan.h"
 #include "oribi/http/syntax.h"
-#include "http/scan_private.h"
 
 #include <string.h>
 
@@ -21,12 +21,9 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-static bool all_of(const char *p, size_t n, uint8_t class)
+static bool is_text(const char *p, size_t n)
 {
-    for (size_t i = 0; i < n; i++)
-        if (!(oribi__scan_class[(uint8_t)p[i]] & class))
-            return false;
-    return true;
+    return oribi_scan_active->text(p, n) == n;
 }
 
 /* status-line = HTTP-version SP status-code SP [ reason-phrase ]; the second SP is missed by some, RFC 9112 4. */
@@ -36,7 +33,7 @@ static bool read_status_line(const char *p, size_t n, struct oribi_answer *answe
         return false;
     if (!is_digit(p[9]) || !is_digit(p[10]) || !is_digit(p[11]) || p[9] == '0')
         return false;
-    if (n > STATUS_LINE_MIN && (p[12] != ' ' || !all_of(p + 13, n - 13, SCAN_TEXT)))
+    if (n > STATUS_LINE_MIN && (p[12] != ' ' || !is_text(p + 13, n - 13)))
         return false;
     *keeps = p[7] != '0';
     answer->status = (p[9] - '0') * 100 + (p[10] - '0') * 10 + (p[11] - '0');
@@ -116,19 +113,19 @@ static bool take_field(const struct oribi_header *header, struct oribi_answer *a
 /* field-line = field-name ":" OWS field-value OWS */
 static bool read_field(const char *p, size_t n, struct oribi_header *header)
 {
-    const char *colon = memchr(p, ':', n);
-    if (!colon || colon == p || !all_of(p, (size_t)(colon - p), SCAN_TOKEN))
+    size_t name = oribi_scan_active->token(p, n);
+    if (name == 0 || name == n || p[name] != ':')
         return false;
-    const char *from = colon + 1;
+    const char *from = p + name + 1;
     const char *to = p + n;
     while (from < to && is_ows(*from))
         from++;
     while (to > from && is_ows(to[-1]))
         to--;
-    if (!all_of(from, (size_t)(to - from), SCAN_TEXT))
+    if (!is_text(from, (size_t)(to - from)))
         return false;
-    *header = (struct oribi_header){
-        .name = p, .value = from, .name_len = (uint32_t)(colon - p), .value_len = (uint32_t)(to - from)};
+    *header =
+        (struct oribi_header){.name = p, .value = from, .name_len = (uint32_t)name, .value_len = (uint32_t)(to - from)};
     return true;
 }
 

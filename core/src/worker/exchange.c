@@ -64,13 +64,26 @@ static void set_body(struct oribi__exchange *exchange)
         correct_chunked(exchange);
 }
 
+/* The listener of the channel's request: as a rule that of its last one, and then nothing is to be compared. */
+static void set_listener(struct oribi_conn *c, const struct oribi_worker *w)
+{
+    struct oribi_channel *channel = c->channel;
+    const struct oribi_channel_head *head = &channel->head;
+    if (channel->has_listener && head->listener == channel->listener && head->listener_hash == channel->listener_hash)
+        return;
+    c->listener = oribi__listener_by(w, head->listener, head->listener_hash);
+    channel->listener = head->listener;
+    channel->listener_hash = head->listener_hash;
+    channel->has_listener = true;
+}
+
 static void set_addresses(struct oribi__exchange *exchange)
 {
     struct oribi_req *req = &exchange->req;
     struct oribi_conn *c = exchange->base.conn;
     const struct oribi_head *head = &exchange->base.head;
     if (__builtin_expect(c->channel != NULL, 0))
-        c->listener = oribi__listener_by(exchange->worker, c->channel->head.listener, c->channel->head.listener_hash);
+        set_listener(c, exchange->worker);
     const struct oribi_listener *listener = c->listener;
     req->client = c->channel ? &c->channel->head : NULL;
     oribi__peer_of(exchange);

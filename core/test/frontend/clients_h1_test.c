@@ -182,6 +182,31 @@ static void test_answers_as_clients_read_them(void)
     }
 }
 
+/* Short pieces are copied behind the head, longer ones are sent from where they lie. */
+static void test_a_body_follows_its_head_whatever_its_length(void)
+{
+    static const int sizes[] = {1, JOINED_BYTES - 1, JOINED_BYTES, JOINED_BYTES + 1, 20000};
+    static const char *const frames[][3] = {{"Content-Length: %d\r\n\r\n", "", ""},
+                                            {"Transfer-Encoding: chunked\r\n\r\n", "%x\r\n", "\r\n0\r\nX: y\r\n\r\n"}};
+    for (size_t i = 0; i < 2 * sizeof(sizes) / sizeof(sizes[0]); i++) {
+        const char *const *frame = frames[i % 2];
+        int size = sizes[i / 2];
+        int far;
+        char answer[20000 + 128];
+        int n = snprintf(answer, sizeof(answer), "HTTP/1.1 200 OK\r\n");
+        n += snprintf(answer + n, sizeof(answer) - (size_t)n, frame[0], size);
+        n += snprintf(answer + n, sizeof(answer) - (size_t)n, frame[1], size);
+        for (int k = 0; k < size; k++)
+            answer[n++] = (char)('a' + k % 26);
+        (void)snprintf(answer + n, sizeof(answer) - (size_t)n, "%s", frame[2]);
+        fake_begin((struct fake_setup){0});
+        int client = ask(GET, &far);
+        fake_replies(far, answer);
+        ok_named(strcmp(fake_hears(client), answer) == 0, "a body of %d after %.14s", size, frame[0]);
+        fake_end();
+    }
+}
+
 /* A worker's answer that comes byte by byte is the same, but for the cut of its chunks. */
 static void test_a_body_is_passed_on_as_it_comes(void)
 {
@@ -565,6 +590,7 @@ int main(void)
     test_connections_whose_requests_wait_are_counted();
     test_a_refused_request_is_counted_and_asks_no_worker();
     test_answers_as_clients_read_them();
+    test_a_body_follows_its_head_whatever_its_length();
     test_a_body_is_passed_on_as_it_comes();
     test_an_answer_that_lasts_until_the_worker_closes_is_chunked_for_the_client();
     test_connections_have_a_maximum_of_requests();

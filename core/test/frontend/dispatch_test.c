@@ -103,7 +103,8 @@ static void test_short_calls_go_out_several_at_a_time(void)
                                               {SHORT_US / 2 + 1, 1},
                                               {SHORT_US / 2, 2},
                                               {50, 4},
-                                              {SHORT_US / SHORT_CALLS + 1, 15},
+                                              {13, 15},
+                                              {SHORT_US / SHORT_CALLS + 1, 28},
                                               {SHORT_US / SHORT_CALLS, SHORT_CALLS},
                                               {1, SHORT_CALLS},
                                               {0, SHORT_CALLS}};
@@ -555,7 +556,8 @@ static void test_channels_that_nobody_can_use_are_closed(void)
     fake_average_us(0, UINT32_MAX);
     fake_dispatch();
     ok_eq(fake_gauge(FAKE_IDLE_CHANNELS), 4);
-    ok(fake_is_over(far[0]) && fake_is_over(far[11]) && !fake_is_over(far[12]) && !fake_is_over(far[15]));
+    ok(fake_is_over(far[0]) && fake_is_over(far[SHORT_CALLS - 5]));
+    ok(!fake_is_over(far[SHORT_CALLS - 4]) && !fake_is_over(far[SHORT_CALLS - 1]));
     fake_end();
 }
 

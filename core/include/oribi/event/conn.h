@@ -87,7 +87,10 @@ struct oribi_channel {
     struct oribi_conn *polled_prev; /* channels whose transport the reactor asks */
     struct oribi_conn *polled_next;
     uint16_t number;
-    bool known; /* the head has been read */
+    bool known;             /* the head has been read */
+    bool has_listener;      /* that of its connection is the one that these say */
+    uint16_t listener;      /* as in `head`, of the last call */
+    uint32_t listener_hash; /* likewise */
 };
 
 enum { ORIBI_CONN_ADDR_CAP = ORIBI_PROXY_ADDR_CAP, ORIBI_CONN_PORT_CAP = ORIBI_PROXY_PORT_CAP };
