@@ -47,7 +47,7 @@ E2E.suite("signals", transports: E2E::EITHER) do
   end
 
   def test_the_deadline_says_whom_it_cuts
-    one = start("--shutdown-timeout", "500ms")
+    one = start_serving("--shutdown-timeout", "500ms")
     connect(one).send_raw("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nhalf")
     one.signal(:TERM)
     one.wait
