@@ -120,7 +120,7 @@ E2E.suite("forks", transports: %i[tcp]) do
   def test_a_stop_while_no_process_is_to_be_had
     one = serve_unprivileged
     limit(one, 1)
-    [mold_of(one), one.worker_pid].each { |pid| Process.kill(:KILL, pid) }
+    [mold_of(one), one.worker_pid].each { |pid| E2E::Processes.kill(pid) }
     wait_until("the refusal: #{one.stderr}") { one.stderr.match?(/cannot fork a process to load the application: resource temporarily unavailable/) }
     one.signal(:TERM)
     assert_equal 0, one.wait.exitstatus

@@ -55,7 +55,7 @@ E2E.suite("form_mishaps", transports: %i[tcp]) do
   def test_all_of_a_server_that_is_killed_with_an_upload
     serve
     hold
-    [@one.pid, *@one.descendants].each { |pid| Process.kill(:KILL, pid) }
+    [@one.pid, *@one.descendants].each { |pid| E2E::Processes.kill(pid) } # some end by themselves behind the first
     wait_until("all to be gone") { @one.ended? && @one.group.empty? }
     refute_empty left unless E2E::RUBY
     launch

@@ -150,7 +150,7 @@ E2E.suite("socket_clients", transports: %i[tcp]) do
       ones.each { |one| assert_equal (0...40).map(&:to_s), Array.new(40) { event_of(one)[2] } }
       publisher.join
       frontends = E2E::Processes.writing_to("#{@one.dir}/stderr").select { |pid| FrontendServers.frontend?(pid) }
-      frontends.each { |pid| Process.kill(:KILL, pid) }
+      frontends.each { |pid| E2E::Processes.kill(pid) }
       ones.each { |one| assert_equal %w[event oribi.reset h:1], event_of(one).first(3) }
     ensure
       ctl("stop")

@@ -165,8 +165,10 @@ module Parts
   # --- whole servers ---
 
   # Files that take long begin, so that none of them runs on alone, on a machine that has no times of earlier runs.
-  LONG = %w[fleet signals restarts deploy single placement sendfile launchers static_life moving rails packages deadlines logs
-            saturation threads mishaps stops transports].map { |name| "e2e/#{name}_test.rb" }.freeze
+  LONG = %w[acme rails frontend_files fleet cut events transports packages deadlines control scarcity frontend_use
+            signals restarts socket_clients placement frontend_files_deaths descriptors launchers sendfile websocket_h2
+            saturation single websocket threads tls stops files_recipes slow_disk tutorial deploy static_life moving
+            logs mishaps].map { |name| "e2e/#{name}_test.rb" }.freeze
 
   def e2e(command, files = LONG | Dir["e2e/*_test.rb"].sort, pattern: nil)
     files -= command == "oribi" ? PERL_ONLY : RUBY_ONLY

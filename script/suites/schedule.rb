@@ -8,7 +8,7 @@ require_relative "suite"
 # Slots differ in what they begin with: suites that compute, suites whose commands run one after the other, or whole
 # servers, which wait most of their time.
 class Schedule
-  SLOTS_PER_PROCESSOR = 3
+  SLOTS_PER_PROCESSOR = 4
   ORDERS = [%i[compute serial servers], %i[servers serial compute], %i[servers compute serial],
             %i[serial compute servers], %i[servers serial compute], %i[servers compute serial]].freeze
 
