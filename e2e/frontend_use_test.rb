@@ -319,6 +319,12 @@ E2E.suite("frontend_use", transports: %i[tcp]) do
     end
   end
 
+  def test_a_reload_without_certificates_speaks_of_none
+    serve(address: FrontendServers::PLAIN_ADDRESS)
+    2.times { assert_predicate ctl("reload").last, :success?, @one.stderr } # the second one comes behind what the first has told
+    refute_includes @one.stderr, "certificates"
+  end
+
   def test_the_sandbox_is_a_switch
     skip_without "sandbox of a frontend"
     serve("--no-frontend-sandbox")

@@ -247,6 +247,14 @@ static void follow_log(const struct oribi__frontend *frontend)
     oribi_log_set_level(local->verbose ? ORIBI_LOG_DEBUG : local->quiet ? ORIBI_LOG_WARN : ORIBI_LOG_INFO);
 }
 
+static bool has_certificates(const struct oribi_frontend_config *config)
+{
+    for (uint32_t i = 0; i < config->listener_count; i++)
+        if (config->listeners[i].tls)
+            return true;
+    return false;
+}
+
 static void take_order(struct oribi__frontend *frontend)
 {
     for (;;) {
@@ -256,7 +264,8 @@ static void take_order(struct oribi__frontend *frontend)
         case ORIBI_FRONTEND_NOTHING:
             return;
         case ORIBI_FRONTEND_CERTIFICATES:
-            oribi_log(ORIBI_LOG_INFO, "frontend: new certificates serve");
+            if (has_certificates(frontend->config))
+                oribi_log(ORIBI_LOG_INFO, "frontend: new certificates serve");
             break;
         case ORIBI_FRONTEND_LOCAL:
             if (oribi__frontend_local_open(frontend) < 0)
