@@ -72,6 +72,16 @@ E2E.suite("deb", transports: %i[tcp]) do
     end
   end
 
+  # What Perl of the package serves without its extension, one file of it.
+  def test_the_server_in_perl_alone
+    kind = kinds.find { |one| one.name == "oribi-psgi" }
+    output, code = command(kind, "--pure", "--version")
+    assert_equal 0, code, output
+    assert_match(/\(Oribi::Pure, perl v5/, output)
+    file = Dir["#{root(kind)}/usr/lib/*/perl5/*/Oribi/Pure.pm"].first or flunk "no Oribi/Pure.pm"
+    assert_equal File.binread("#{E2E::ROOT}/perl/lib/Oribi/Pure.pm"), File.binread(file)
+  end
+
   def test_one_version_everywhere
     version = File.read(File.join(E2E::ROOT, "ruby/lib/oribi/version.rb"))[/VERSION = "(.*)"/, 1]
     changelog = File.read(File.join(E2E::ROOT, "packaging/debian/changelog"))
