@@ -1,10 +1,11 @@
 use strict;
 use warnings;
+use lib 't/lib';
 use Cwd ();
 use File::Temp ();
 use IO::Socket::INET ();
+use OribiServer qw(free_port);
 use POSIX ();
-use Socket ();
 use Test::More;
 
 # Oribi::Pure as one file in an empty folder, with no module but the core's: it serves a board by one command. And
@@ -21,17 +22,6 @@ sub write_file { my ($name, $text) = @_; open my $out, '>:raw', "$dir/$name" or 
 # A perl that finds modules in its core's folders alone.
 write_file('Bare.pm', 'package Bare; BEGIN { @INC = (' . join(', ', map {"'$_'"} @CORE) . ") } 1;\n");
 copy($pure, 'Pure.pm');
-
-# A port that nobody else gets while this process lives, as in t/lib/OribiServer.pm.
-my @reserved;
-
-sub free_port {
-    socket my $socket, Socket::AF_INET(), Socket::SOCK_STREAM(), 0 or die "socket: $!";
-    setsockopt $socket, Socket::SOL_SOCKET(), Socket::SO_REUSEADDR(), 1 or die "setsockopt: $!";
-    bind $socket, Socket::pack_sockaddr_in(0, Socket::INADDR_LOOPBACK()) or die "bind: $!";
-    push @reserved, $socket if $^O eq 'linux';
-    return (Socket::unpack_sockaddr_in(getsockname $socket))[0];
-}
 
 sub start {
     my (@arguments) = @_;

@@ -282,8 +282,7 @@ static const struct oribi_option table[] = {
      .help = "longest message of a client; beyond it the socket is closed with 1009"},
     {SIZE(websocket_pending_max, WEBSOCKET, BOTH), .min = 1024, .max = 1 << 30, .default_text = "256K",
      .help = "bytes that may wait for a slow client; beyond it its messages are not read, and a channel's closes the "
-             "socket "
-             "with 1013. One may always wait"},
+             "socket with 1013. One may always wait"},
     {COUNT(websockets_max, WEBSOCKET, BOTH), .max = 1000000, .default_text = "0",
      .default_note = "nine tenths of connections_max",
      .help = "open WebSockets of one frontend; beyond it 503. 0: nine tenths of connections_max"},

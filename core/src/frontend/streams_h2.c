@@ -340,7 +340,8 @@ static bool too_slow(const struct oribi__stream *stream, int64_t now_ms)
                                options->body_rate_min);
 }
 
-/* The end of a WebSocket, or of events, that a client does not take holds no drain. Gives when to look again. */
+/* In a drain: resets the streams whose client has not taken the end of its WebSocket, or of its events, in time.
+ * Returns when to look again. */
 static int64_t end_untaken(struct oribi__client *client, int64_t now_ms)
 {
     int64_t deadline_ms = INT64_MAX;

@@ -221,7 +221,8 @@ static ssize_t send_file(struct oribi_transport *self, int in_fd, int64_t *offse
 
 /* --- records in --- */
 
-/* SSL_get_error(3) wants it empty before a call. As a rule it is, and to look costs less than to clear. */
+/* Empties OpenSSL's list of errors, as SSL_get_error(3) wants it before a call. Most times it is empty, and a look
+ * costs less than clearing it. */
 static void clear_errors(void)
 {
     if (ERR_peek_error())

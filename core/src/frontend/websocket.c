@@ -95,7 +95,7 @@ bool oribi__websocket_reads(const struct oribi__websocket *socket)
            (socket->life == ORIBI__WEBSOCKET_CLOSING && !work->heard_close);
 }
 
-/* It is read again: bytes that are there already are told of by nobody. */
+/* Reads the socket again. No event will come for bytes that have come already: the end of this turn reads them. */
 static void go_on_reading(struct oribi__websocket *socket)
 {
     oribi__websocket_note_heard(socket); /* it could not be heard */

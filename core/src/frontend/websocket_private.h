@@ -264,7 +264,7 @@ void oribi__websocket_after_end(struct oribi__websocket *socket);
 /* Bytes that count against websocket_pending_max. */
 size_t oribi__websocket_pending(const struct oribi__websocket *socket);
 
-/* More waits for the client than may: by what a call has sent, which is let wait as a whole. */
+/* True while more than websocket_pending_max waits for the client, as it may when one call has sent much. */
 bool oribi__websocket_is_behind(const struct oribi__websocket *socket);
 
 /* Appends a message behind all that waits; takes a reference. 0 or ORIBI_ENOMEM. `framed`: its event is the head of its
@@ -306,7 +306,7 @@ void oribi__websocket_publish(struct oribi__websocket *socket, const struct orib
 
 void oribi__websocket_read_on(struct oribi__websocket *socket);
 
-/* This turn's end reads on. */
+/* Queues the socket: the end of this turn reads on. */
 void oribi__websocket_post(struct oribi__websocket *socket);
 
 /* ---- the application (websocket_calls.c) ---- */

@@ -64,7 +64,7 @@ static void set_body(struct oribi__exchange *exchange)
         correct_chunked(exchange);
 }
 
-/* The listener of the channel's request: as a rule that of its last one, and then nothing is to be compared. */
+/* Sets the listener of the channel's request. It is looked for only where the last request had another one. */
 static void set_listener(struct oribi_conn *c, const struct oribi_worker *w)
 {
     struct oribi_channel *channel = c->channel;

@@ -88,8 +88,8 @@ struct oribi_channel {
     struct oribi_conn *polled_next;
     uint16_t number;
     bool known;             /* the head has been read */
-    bool has_listener;      /* that of its connection is the one that these say */
-    uint16_t listener;      /* as in `head`, of the last call */
+    bool has_listener;      /* the connection's listener was found by these two values */
+    uint16_t listener;      /* of the last call's `head` */
     uint32_t listener_hash; /* likewise */
 };
 
