@@ -98,8 +98,13 @@ bool oribi__websocket_reads(const struct oribi__websocket *socket)
 /* Reads the socket again. No event will come for bytes that have come already: the end of this turn reads them. */
 static void go_on_reading(struct oribi__websocket *socket)
 {
+    struct oribi__websocket_work *work = socket->work;
     oribi__websocket_note_heard(socket); /* it could not be heard */
-    if (!socket->work->feeding && (socket->work->in.len || (socket->watch.ready & ORIBI_READ)))
+    if (work->message_ms) {              /* nor could its message go on */
+        work->message_ms = now_ms(socket);
+        work->message_in = 0;
+    }
+    if (!work->feeding && (work->in.len || (socket->watch.ready & ORIBI_READ)))
         oribi__websocket_post(socket);
 }
 

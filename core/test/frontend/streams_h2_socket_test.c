@@ -496,6 +496,61 @@ static void test_a_client_that_is_not_read_is_not_silent(void)
     fake_end();
 }
 
+/* Pings beside a message of which a part has come, until `n` of their answers wait. */
+static void floods(int client, int32_t id, size_t n)
+{
+    static char flood[40 * 1000 * 6];
+    size_t len = 0;
+    for (size_t i = 0; i < n; i++, len += 6)
+        memcpy(flood + len, "\x89\x80\0\0\0\0", 6);
+    fake_more_body(client, id, flood, len, false);
+    fake_settle();
+}
+
+static void test_a_message_whose_client_is_not_read_is_not_slow(void)
+{
+    int far;
+    int32_t id;
+    int client = begin_with_window(1000, &id, &far);
+    fake_options()->body_timeout_ms = 3000;
+    fake_options()->body_rate_min = 100 * 1000;
+    fake_options()->websocket_pending_max = 1024;
+    fake_more_body(client, id, "\x01\x81\0\0\0\0x", 7, false);
+    floods(client, id, 34 * 1000);
+    for (int i = 0; i < 10; i++) {
+        fake_opens(client, id, 1);
+        fake_passes_ms(1000);
+        fake_settle();
+    }
+    fake_opens(client, id, 600 * 1000);
+    fake_settle();
+    fake_passes_ms(2000);
+    fake_settle();
+    fake_more_body(client, id, "\x80\x81\0\0\0\0y", 7, false);
+    fake_settle();
+    is_str(fake_asked(far), MESSAGE "2\r\n\r\nxy");
+    acts(far, 0, 0, "", 0);
+    fake_end();
+}
+
+/* More Pongs than may wait are put, sent, and put again: what is read beside them has no more room than it has. */
+static void test_a_flood_of_pings_that_is_behind_again_and_again(void)
+{
+    int far;
+    int32_t id;
+    int client = begin_with_window(600 * 1000, &id, &far);
+    fake_options()->websocket_pending_max = 2400;
+    says(client, id, 1, "x");
+    (void)fake_asked(far);
+    floods(client, id, 33 * 1000);
+    acts(far, 0, 0, "", 0);
+    (void)fake_frames(client);
+    says(client, id, 1, "y");
+    is_str(fake_asked(far), MESSAGE "1\r\n\r\ny");
+    acts(far, 0, 0, "", 0);
+    fake_end();
+}
+
 static void test_a_client_that_opens_no_window(void)
 {
     int far;
@@ -681,6 +736,8 @@ int main(void)
     test_a_budget_without_room_holds_the_connection();
     test_a_client_that_reads_a_long_answer();
     test_a_client_that_is_not_read_is_not_silent();
+    test_a_message_whose_client_is_not_read_is_not_slow();
+    test_a_flood_of_pings_that_is_behind_again_and_again();
     test_a_client_that_opens_no_window();
     test_a_drain_of_a_client_that_reads_late();
     test_a_drain_of_a_client_that_opens_no_window();

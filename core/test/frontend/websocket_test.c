@@ -557,6 +557,32 @@ static void test_a_flood_of_short_frames(void)
     fake_end();
 }
 
+/* More Pongs than may wait are put, sent, and put again: what is read beside them has no more room than it has. */
+static void test_a_flood_that_is_behind_again_and_again(void)
+{
+    enum { FRAMES = 30000, FRAME_BYTES = 6 };
+    static char flood[FRAMES * FRAME_BYTES];
+    int far;
+    fake_begin((struct fake_setup){0});
+    fake_options()->websocket_pending_max = 2400;
+    int client = open_socket(0, &far);
+    size_t heard = 0;
+    for (size_t i = 0; i < FRAMES; i++)
+        memcpy(flood + i * FRAME_BYTES, "\x89\x80\0\0\0\0", FRAME_BYTES);
+    for (size_t i = 0; i < 6; i++)
+        fake_sends_raw(client, flood + i * (sizeof(flood) / 6), sizeof(flood) / 6);
+    for (size_t i = 0; i < 100 && heard < (size_t)FRAMES * 2; i++) {
+        fake_settle();
+        (void)fake_hears(client);
+        heard += fake_hears_len();
+    }
+    ok_eq(heard, FRAMES * 2);
+    says(client, 1, "after it");
+    is_str(fake_asked(far), MESSAGE "8\r\n\r\nafter it");
+    acts(far, 0, 0, "");
+    fake_end();
+}
+
 /* Memory of the first message serves all that follow it. */
 static void test_a_message_allocates_nothing(void)
 {
@@ -626,6 +652,7 @@ int main(void)
 {
     test_many_pings();
     test_a_flood_of_short_frames();
+    test_a_flood_that_is_behind_again_and_again();
     test_a_message_allocates_nothing();
     test_messages_stay_within_the_budget();
     test_what_an_idle_socket_holds();
