@@ -206,17 +206,13 @@ bool oribi__websocket_put(struct oribi__websocket *socket, enum oribi_websocket_
     char head[ORIBI_WEBSOCKET_HEAD_CAP];
     size_t n = oribi_websocket_write_head(head, opcode, true, data.n, NULL);
     struct oribi__websocket_work *work = oribi__websocket_work(socket);
-    if (work && work->wait_count) {
-        struct oribi__message *message = oribi__message_create(oribi_slice(head, n), data, false);
-        int code = message ? oribi__websocket_wait(socket, message, true) : ORIBI_ENOMEM;
-        if (message)
-            oribi__message_release(message);
-        if (code == 0)
-            return true;
-    } else if (work && oribi_buf_try_append(&work->out, head, n) == 0 &&
-               oribi_buf_try_append(&work->out, data.p, data.n) == 0) {
+    int code = ORIBI_ENOMEM;
+    if (work && work->wait_count)
+        code = oribi__websocket_wait_frame(socket, oribi_slice(head, n), data);
+    else if (work && (code = oribi_buf_try_append(&work->out, head, n)) == 0)
+        code = oribi_buf_try_append(&work->out, data.p, data.n);
+    if (code == 0)
         return true;
-    }
     oribi__websocket_finish(socket, ORIBI_WEBSOCKET_CODE_ABNORMAL);
     return false;
 }

@@ -6,17 +6,18 @@
 
 #include <string.h>
 
-enum { WAITS_MIN = 4 };
+enum {
+    WAITS_MIN = 4,
+    FRAMES_BYTES = 512, /* of frames that share a message */
+};
 
 static size_t head_of(const struct oribi__websocket_wait *wait, char head[ORIBI_WEBSOCKET_HEAD_CAP])
 {
     const struct oribi__message *message = wait->message;
-    struct oribi_slice event = oribi__message_event(message);
-    if (!wait->framed)
-        return oribi_websocket_write_head(head, message->binary ? ORIBI_WEBSOCKET_BINARY : ORIBI_WEBSOCKET_TEXT, true,
-                                          message->data_len, NULL);
-    memcpy(head, event.p, event.n);
-    return event.n;
+    if (wait->framed)
+        return 0;
+    return oribi_websocket_write_head(head, message->binary ? ORIBI_WEBSOCKET_BINARY : ORIBI_WEBSOCKET_TEXT, true,
+                                      message->data_len, NULL);
 }
 
 static size_t frame_bytes(const struct oribi__websocket_wait *wait)
@@ -54,15 +55,54 @@ bool oribi__websocket_is_behind(const struct oribi__websocket *socket)
     return oribi__websocket_pending(socket) > (uint64_t)options_of(socket)->websocket_pending_max;
 }
 
-int oribi__websocket_wait(struct oribi__websocket *socket, struct oribi__message *message, bool framed)
+/* Takes the reference of the caller. */
+static int append(struct oribi__websocket *socket, struct oribi__websocket_wait wait)
 {
-    const struct oribi__websocket_wait wait = {message, framed};
     struct oribi__websocket_work *work = oribi__websocket_work(socket);
     if (!work || reserve(work) < 0)
         return ORIBI_ENOMEM;
     work->waits[work->wait_first + work->wait_count++] = wait;
     work->wait_bytes += frame_bytes(&wait);
-    (void)oribi__message_keep(message);
+    return 0;
+}
+
+int oribi__websocket_wait(struct oribi__websocket *socket, struct oribi__message *message)
+{
+    int code = append(socket, (struct oribi__websocket_wait){.message = message});
+    if (code == 0)
+        (void)oribi__message_keep(message);
+    return code;
+}
+
+/* A message without frames yet. False: out of memory. */
+static bool make_room(struct oribi__websocket *socket, size_t n)
+{
+    struct oribi__message *message = oribi_mem_try_alloc(1, sizeof(*message) + n);
+    if (!message)
+        return false;
+    message->references = 1;
+    if (append(socket, (struct oribi__websocket_wait){.message = message, .room = (uint32_t)n, .framed = true}) == 0)
+        return true;
+    oribi__message_release(message);
+    return false;
+}
+
+/* Short frames share a message: a flood of Pongs, of two bytes each, would cost fifty times what it sends. */
+int oribi__websocket_wait_frame(struct oribi__websocket *socket, struct oribi_slice head, struct oribi_slice data)
+{
+    struct oribi__websocket_work *work = socket->work;
+    size_t n = head.n + data.n;
+    bool fits = work->wait_count && work->waits[work->wait_first + work->wait_count - 1].room >= n;
+    if (!fits && !make_room(socket, n > FRAMES_BYTES ? n : FRAMES_BYTES))
+        return ORIBI_ENOMEM;
+    struct oribi__websocket_wait *last = &work->waits[work->wait_first + work->wait_count - 1];
+    char *at = last->message->text + last->message->data_len;
+    memcpy(at, head.p, head.n);
+    if (data.n)
+        memcpy(at + head.n, data.p, data.n);
+    last->message->data_len += n;
+    last->room -= (uint32_t)n;
+    work->wait_bytes += n;
     return 0;
 }
 
@@ -95,7 +135,7 @@ size_t oribi__websocket_gather(const struct oribi__websocket *socket, size_t don
 
 ssize_t oribi__websocket_send_message(struct oribi__websocket *socket, struct oribi__message *message)
 {
-    const struct oribi__websocket_wait wait = {message, false};
+    const struct oribi__websocket_wait wait = {.message = message};
     struct oribi_slice data = oribi__message_data(message);
     char head[ORIBI_WEBSOCKET_HEAD_CAP];
     size_t n = head_of(&wait, head);
@@ -103,7 +143,7 @@ ssize_t oribi__websocket_send_message(struct oribi__websocket *socket, struct or
     ssize_t sent = oribi__websocket_send_vec(socket, vec, data.n ? 2 : 1);
     if (sent == (ssize_t)(n + data.n) || (sent < 0 && sent != ORIBI_AGAIN))
         return sent;
-    if (oribi__websocket_wait(socket, message, false) < 0)
+    if (oribi__websocket_wait(socket, message) < 0)
         return ORIBI_ENOMEM;
     socket->work->wait_sent = sent > 0 ? (size_t)sent : 0;
     oribi__websocket_flush(socket);

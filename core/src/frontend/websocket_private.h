@@ -37,7 +37,8 @@ enum oribi__websocket_life {
 /* A message that waits for the client. */
 struct oribi__websocket_wait {
     struct oribi__message *message;
-    bool framed; /* its event is the head of its frame */
+    uint32_t room; /* bytes that may still be appended to its frames */
+    bool framed;   /* its data are whole frames */
 };
 
 /* The part of a socket that it has only while something is under way: a message, a call, output, a close, a drain. An
@@ -267,9 +268,11 @@ size_t oribi__websocket_pending(const struct oribi__websocket *socket);
 /* True while more than websocket_pending_max waits for the client, as it may when one call has sent much. */
 bool oribi__websocket_is_behind(const struct oribi__websocket *socket);
 
-/* Appends a message behind all that waits; takes a reference. 0 or ORIBI_ENOMEM. `framed`: its event is the head of its
- * frame. */
-int oribi__websocket_wait(struct oribi__websocket *socket, struct oribi__message *message, bool framed);
+/* Appends a message behind all that waits; takes a reference. 0 or ORIBI_ENOMEM. */
+int oribi__websocket_wait(struct oribi__websocket *socket, struct oribi__message *message);
+
+/* Likewise a frame, which is copied. */
+int oribi__websocket_wait_frame(struct oribi__websocket *socket, struct oribi_slice head, struct oribi_slice data);
 
 enum { ORIBI__WEBSOCKET_VECS = 32, ORIBI__WEBSOCKET_HEADS = 15 };
 
