@@ -192,7 +192,7 @@ void oribi__websocket_await_silence(struct oribi__websocket *socket)
 void oribi__websocket_charge(struct oribi__websocket *socket)
 {
     struct oribi__websocket_work *work = socket->work;
-    uint64_t used = (uint64_t)work->in.cap + work->message.cap + work->out.cap + work->answer.cap;
+    uint64_t used = (uint64_t)work->in.cap + work->message.cap + work->out.cap + work->answer.cap + work->own_bytes;
     uint32_t now = used < UINT32_MAX ? (uint32_t)used : UINT32_MAX;
     socket->frontend->reactor.budget.memory_used += (int64_t)now - work->charged;
     work->charged = now;
@@ -247,8 +247,11 @@ ssize_t oribi__websocket_send_vec(struct oribi__websocket *socket, const struct 
 static void all_sent(struct oribi__websocket *socket)
 {
     struct oribi__websocket_work *work = socket->work;
-    work->out.len = 0;
+    if (work->out.cap > ORIBI__WEBSOCKET_SHORT_BYTES)
+        oribi_buf_deinit(&work->out);
+    work->out.len = work->out_at = 0;
     work->stalled_ms = 0;
+    oribi__websocket_charge(socket);
     if (socket->watch.interest & ORIBI_WRITE)
         await(socket, ORIBI_READ);
     if (socket->life == ORIBI__WEBSOCKET_CLOSING && work->heard_close)
@@ -261,13 +264,12 @@ static void all_sent(struct oribi__websocket *socket)
 void oribi__websocket_flush(struct oribi__websocket *socket)
 {
     struct oribi__websocket_work *work = socket->work;
-    size_t done = 0; /* of `out` */
     bool progress = false;
     bool was_behind = oribi__websocket_is_behind(socket);
-    while (done < work->out.len || work->wait_count) {
+    while (oribi__websocket_waiting(socket)) {
         struct iovec vec[ORIBI__WEBSOCKET_VECS];
         char heads[ORIBI__WEBSOCKET_HEADS][ORIBI_WEBSOCKET_HEAD_CAP];
-        size_t count = oribi__websocket_gather(socket, done, vec, heads);
+        size_t count = oribi__websocket_gather(socket, vec, heads);
         ssize_t sent = oribi__websocket_send_vec(socket, vec, count);
         if (sent == ORIBI_AGAIN)
             break;
@@ -275,16 +277,18 @@ void oribi__websocket_flush(struct oribi__websocket *socket)
             oribi__websocket_finish(socket, ORIBI_WEBSOCKET_CODE_ABNORMAL);
             return;
         }
-        size_t left = work->out.len - done;
+        size_t left = work->out.len - work->out_at;
         size_t of_out = (size_t)sent < left ? (size_t)sent : left;
-        done += of_out;
+        work->out_at += of_out;
         progress = true;
         if (work->wait_count)
             oribi__websocket_taken(socket, (size_t)sent - of_out);
     }
-    bool all = done == work->out.len && !work->wait_count;
-    if (done && !all)
-        oribi_buf_consume(&work->out, done);
+    bool all = oribi__websocket_waiting(socket) == 0;
+    if (!all && work->out_at >= work->out.len - work->out_at) { /* moving the rest costs less than what was sent */
+        oribi_buf_consume(&work->out, work->out_at);
+        work->out_at = 0;
+    }
     if (was_behind && socket->life == ORIBI__WEBSOCKET_OPEN && (all || !oribi__websocket_is_behind(socket)))
         go_on_reading(socket);
     if (all) {
@@ -306,6 +310,20 @@ bool oribi__websocket_has_room(struct oribi__websocket *socket, size_t n)
     oribi__websocket_say(socket, "the client reads too slowly (websocket_pending_max)", ORIBI_WEBSOCKET_CODE_TRY_LATER);
     oribi__websocket_close_with(socket, ORIBI_WEBSOCKET_CODE_TRY_LATER, ORIBI_SLICE("too slow"));
     return false;
+}
+
+/* A Close frame behind all that the client does not take would hold the memory. Others keep theirs. */
+void oribi__websocket_afford(struct oribi__websocket *socket)
+{
+    const struct oribi__websocket_work *work = socket->work;
+    const struct oribi_options *options = options_of(socket);
+    if (socket->life == ORIBI__WEBSOCKET_ENDED || !oribi__websocket_is_behind(socket))
+        return;
+    int64_t held = work->charged;
+    if (oribi_budget_large(&socket->frontend->reactor.budget, held, held, options->websocket_pending_max) >= held)
+        return;
+    oribi__websocket_say(socket, "no room for what waits (buffers_memory_max)", ORIBI_WEBSOCKET_CODE_TRY_LATER);
+    oribi__websocket_finish(socket, ORIBI_WEBSOCKET_CODE_TRY_LATER);
 }
 
 void oribi__websocket_count_sent(struct oribi__websocket *socket, size_t n)
@@ -429,8 +447,10 @@ void oribi__websocket_finish(struct oribi__websocket *socket, uint16_t code)
     if (work) {
         oribi_timers_stop(&frontend->timers, &work->timer);
         oribi_buf_deinit(&work->in);
-        work->out.len = 0;
+        oribi_buf_deinit(&work->out);
+        work->out_at = 0;
         oribi__websocket_forget_waits(socket);
+        oribi__websocket_charge(socket);
     }
     frontend->websocket_count--;
     count_code(socket);

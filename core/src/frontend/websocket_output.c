@@ -81,10 +81,12 @@ static bool make_room(struct oribi__websocket *socket, size_t n)
     if (!message)
         return false;
     message->references = 1;
-    if (append(socket, (struct oribi__websocket_wait){.message = message, .room = (uint32_t)n, .framed = true}) == 0)
-        return true;
-    oribi__message_release(message);
-    return false;
+    if (append(socket, (struct oribi__websocket_wait){.message = message, .room = (uint32_t)n, .framed = true}) < 0) {
+        oribi__message_release(message);
+        return false;
+    }
+    socket->work->own_bytes += n;
+    return true;
 }
 
 /* Short frames share a message: a flood of Pongs, of two bytes each, would cost fifty times what it sends. */
@@ -115,15 +117,14 @@ static void add(struct iovec *vec, size_t *count, const char *p, size_t n, size_
         vec[(*count)++] = (struct iovec){(void *)(uintptr_t)(p + skipped), n - skipped};
 }
 
-size_t oribi__websocket_gather(const struct oribi__websocket *socket, size_t done,
-                               struct iovec vec[ORIBI__WEBSOCKET_VECS],
+size_t oribi__websocket_gather(const struct oribi__websocket *socket, struct iovec vec[ORIBI__WEBSOCKET_VECS],
                                char heads[ORIBI__WEBSOCKET_HEADS][ORIBI_WEBSOCKET_HEAD_CAP])
 {
     const struct oribi__websocket_work *work = socket->work;
     size_t count = 0;
     size_t skip = work->wait_sent;
-    if (done < work->out.len)
-        vec[count++] = (struct iovec){work->out.p + done, work->out.len - done};
+    if (work->out_at < work->out.len)
+        vec[count++] = (struct iovec){work->out.p + work->out_at, work->out.len - work->out_at};
     for (uint32_t i = 0; i < work->wait_count && i < ORIBI__WEBSOCKET_HEADS; i++) {
         const struct oribi__websocket_wait *wait = &work->waits[work->wait_first + i];
         struct oribi_slice data = oribi__message_data(wait->message);
@@ -162,6 +163,7 @@ void oribi__websocket_taken(struct oribi__websocket *socket, size_t n)
             return;
         work->wait_sent -= bytes;
         work->wait_bytes -= bytes;
+        work->own_bytes -= wait->framed ? bytes + wait->room : 0;
         oribi__message_release(wait->message);
         work->wait_first++;
         work->wait_count--;
@@ -177,5 +179,5 @@ void oribi__websocket_forget_waits(struct oribi__websocket *socket)
     oribi_mem_free(work->waits);
     work->waits = NULL;
     work->wait_first = work->wait_count = work->wait_cap = 0;
-    work->wait_sent = work->wait_bytes = work->owed_bytes = 0;
+    work->wait_sent = work->wait_bytes = work->own_bytes = work->owed_bytes = 0;
 }

@@ -39,7 +39,7 @@ static void end(void)
     oribi__websocket_forget_waits(&socket_);
     oribi_buf_deinit(&work.out);
     ok(work.waits == NULL);
-    ok_eq(work.wait_bytes + work.wait_sent + work.owed_bytes, 0);
+    ok_eq(work.wait_bytes + work.wait_sent + work.own_bytes + work.owed_bytes, 0);
     for (size_t i = 0; i < MESSAGES; i++) {
         ok_eq(messages[i]->references, 1);
         oribi__message_release(messages[i]);
@@ -62,7 +62,8 @@ static size_t gather(size_t done, char *out)
 {
     struct iovec vec[ORIBI__WEBSOCKET_VECS];
     char heads[ORIBI__WEBSOCKET_HEADS][ORIBI_WEBSOCKET_HEAD_CAP];
-    size_t count = oribi__websocket_gather(&socket_, done, vec, heads);
+    work.out_at = done;
+    size_t count = oribi__websocket_gather(&socket_, vec, heads);
     size_t n = 0;
     ok(count <= ORIBI__WEBSOCKET_VECS);
     for (size_t i = 0; i < count; i++) {
