@@ -249,7 +249,7 @@ static void all_sent(struct oribi__websocket *socket)
     struct oribi__websocket_work *work = socket->work;
     if (work->out.cap > ORIBI__WEBSOCKET_SHORT_BYTES)
         oribi_buf_deinit(&work->out);
-    work->out.len = work->out_at = 0;
+    work->out.len = work->out_at = work->answered_bytes = 0;
     work->stalled_ms = 0;
     oribi__websocket_charge(socket);
     if (socket->watch.interest & ORIBI_WRITE)
@@ -280,6 +280,7 @@ void oribi__websocket_flush(struct oribi__websocket *socket)
         size_t left = work->out.len - work->out_at;
         size_t of_out = (size_t)sent < left ? (size_t)sent : left;
         work->out_at += of_out;
+        work->answered_bytes -= (size_t)sent < work->answered_bytes ? (size_t)sent : work->answered_bytes;
         progress = true;
         if (work->wait_count)
             oribi__websocket_taken(socket, (size_t)sent - of_out);
@@ -305,6 +306,8 @@ void oribi__websocket_flush(struct oribi__websocket *socket)
 bool oribi__websocket_has_room(struct oribi__websocket *socket, size_t n)
 {
     size_t waiting = oribi__websocket_pending(socket);
+    size_t answered = waiting ? socket->work->answered_bytes : 0;
+    waiting -= answered < waiting ? answered : waiting;
     if (waiting == 0 || waiting + n <= (uint64_t)options_of(socket)->websocket_pending_max)
         return true;
     oribi__websocket_say(socket, "the client reads too slowly (websocket_pending_max)", ORIBI_WEBSOCKET_CODE_TRY_LATER);
@@ -339,15 +342,17 @@ void oribi__websocket_count_sent(struct oribi__websocket *socket, size_t n)
  * that less is copied. */
 void oribi__websocket_send(struct oribi__websocket *socket, enum oribi_websocket_opcode opcode, struct oribi_slice data)
 {
-    const struct oribi__websocket_work *work = socket->work;
+    struct oribi__websocket_work *work = socket->work;
     if (socket->life != ORIBI__WEBSOCKET_OPEN)
         return;
     if (oribi__websocket_is_behind(socket) && (!work->stalled_ms || (socket->watch.ready & ORIBI_WRITE)))
         oribi__websocket_flush(socket);
     if (socket->life != ORIBI__WEBSOCKET_OPEN)
         return;
+    size_t before = oribi__websocket_waiting(socket);
     oribi__websocket_count_sent(socket, data.n);
-    (void)oribi__websocket_put(socket, opcode, data); /* else it has ended */
+    if (oribi__websocket_put(socket, opcode, data)) /* else it has ended */
+        work->answered_bytes += oribi__websocket_waiting(socket) - before;
 }
 
 /* --- the end --- */

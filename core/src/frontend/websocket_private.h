@@ -62,6 +62,7 @@ struct oribi__websocket_work {
     size_t own_bytes;  /* memory of those that are frames of this socket alone */
     size_t
         owed_bytes; /* of wait_bytes, at most: what a resume has delivered. That may wait beyond websocket_pending_max */
+    size_t answered_bytes; /* at most: what calls have sent. Messages of channels may wait beside it */
     struct oribi__upstream_request *call;
     char *close_reason; /* NULL: none; 123 bytes are too many for sockets that do not end */
     int64_t heard_ms;   /* when bytes came last, or could have come first */
