@@ -511,6 +511,7 @@ static void look(void *self)
     }
     if (work->stalled_ms && now - work->stalled_ms >= options_of(socket)->write_timeout_ms) {
         oribi_frontend_slot_count(&socket->frontend->slot->timeouts[ORIBI_TIMEOUT_WRITE], 1);
+        oribi__websocket_say(socket, "the client takes nothing (write_timeout)", ORIBI_WEBSOCKET_CODE_ABNORMAL);
         oribi__websocket_finish(socket, ORIBI_WEBSOCKET_CODE_ABNORMAL);
         return;
     }
