@@ -30,7 +30,7 @@
 #include <string.h>
 
 enum {
-    CLOSING_MS = ORIBI__FRONTEND_CLOSING_MS, /* for the client's Close frame, and for our bytes before it */
+    CLOSING_MS = ORIBI__FRONTEND_CLOSING_MS, /* for the client's Close frame, since it took the last of our bytes */
     PINGS_MAX = 2,                           /* without an answer */
     RATE_LOOK_MS = 1000,                     /* of a message that comes slowly */
     DRAIN_STEP_US = 5000,                    /* a drain closes at least so fast */
@@ -285,6 +285,8 @@ void oribi__websocket_flush(struct oribi__websocket *socket)
         if (work->wait_count)
             oribi__websocket_taken(socket, (size_t)sent - of_out);
     }
+    if (progress && socket->life == ORIBI__WEBSOCKET_CLOSING)
+        work->end_ms = now_ms(socket) + CLOSING_MS; /* it reads what is before our Close frame */
     bool all = oribi__websocket_waiting(socket) == 0;
     if (!all && work->out_at >= work->out.len - work->out_at) { /* moving the rest costs less than what was sent */
         oribi_buf_consume(&work->out, work->out_at);
