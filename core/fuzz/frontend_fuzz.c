@@ -378,6 +378,7 @@ static void open_frontend(uint8_t flags)
                                             .control_fd = control_fds[0]};
     config.listeners[0].listener = (struct oribi_listener){.fd = fd, .is_unix = true, .text = "unix:frontend"};
     options.queue_max = flags & 2 ? 1 : 0;
+    options.websocket_pending_max = flags & 2 ? 1024 : 256 * 1024; /* is behind a long answer that is not read */
     options.connections_max = flags & 4 ? 1 : 0;
     options.buffers_memory_max = flags & 32 ? 16 * 1024 : 0; /* the rest goes to files */
     options.buffers_file_max = flags & 64 ? 300 * 1000 : 0;  /* the rest is refused */
