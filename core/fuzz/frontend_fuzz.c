@@ -444,8 +444,8 @@ static void client_step(enum step step, struct peer *peer, struct bytes *in)
     }
 }
 
-/* The record of a handler R with on_open and on_close. */
-#define RECORD "A\0\3\0\0\0\1R\0\0\0\0\0\0"
+/* The record of a handler R with on_open and on_close, and of a subscription to r. */
+#define RECORD "A\0\3\0\0\0\1R\0\0\0\0\0\0\0\4\0\1r\0"
 
 #define ANSWER(text)                                                                                                   \
     {                                                                                                                  \
@@ -461,7 +461,7 @@ static const struct oribi_slice ready_answers[] = {
     ANSWER("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"),
     ANSWER("HTTP/1.1 200 OK\r\nContent-Length: 600000\r\n\r\n"),
     ANSWER("HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n"),
-    ANSWER("HTTP/1.1 200 OK\r\noribi-websocket: 1\r\nContent-Length: 14\r\n\r\n" RECORD),
+    ANSWER("HTTP/1.1 200 OK\r\noribi-websocket: 1\r\nContent-Length: 20\r\n\r\n" RECORD),
     ANSWER("HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\nt\0\0\0\2hi"),
     ANSWER("HTTP/1.1 500 No\r\noribi-websocket: 1\r\nContent-Length: 5\r\n\r\nwords"),
 };
