@@ -624,7 +624,8 @@ int oribi__websocket_set_state(struct oribi__websocket *socket, struct oribi_sli
     char *kept = state.n ? oribi_mem_try_alloc(1, state.n) : NULL;
     if (state.n && !kept)
         return ORIBI_ENOMEM;
-    (void)put(kept, state);
+    if (kept)
+        memcpy(kept, state.p, state.n);
     oribi_mem_free(socket->state);
     socket->state = kept;
     socket->state_len = (uint16_t)state.n;
