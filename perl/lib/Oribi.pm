@@ -232,14 +232,19 @@ Code references, given to new() or in the configuration file. One that dies is l
     on_worker_exit($pid, $status, $reason, $index) in the supervisor; also named after_exit
     before_reload, server_ready                    in the supervisor
 
-The I<mold> is the process that has loaded the application. Open connections to databases and the like in C<after_fork>
-or at first use: all workers share what is opened before the fork.
+C<$index> is the worker's place: 0, 1, 2 and so on, and beyond C<workers> where new workers start beside old ones, as
+at a reload. The I<mold> is the process that has loaded the application. Open connections to databases and the like in
+C<after_fork> or at first use: all workers share what is opened before the fork.
 
 =head1 THE ENVIRONMENT
 
 PSGI 1.1, with
 
 =over 4
+
+=item psgi.streaming, psgi.multiprocess, psgi.multithread, psgi.nonblocking, psgi.run_once
+
+The first two are true, the others false.
 
 =item PATH_INFO, REQUEST_URI
 

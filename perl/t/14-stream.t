@@ -2,12 +2,13 @@ use strict;
 use warnings;
 use lib 't/lib';
 use OribiTest;
+use Plack::Util ();
 use Test::More;
 
 # Delayed responses, the writer, psgix.io and psgix.informational.
 
 my @TEXT = ('Content-Type' => 'text/plain');
-my ($died, @kept) = ('');
+my ($died, $kept, @kept) = ('');
 
 my %ROUTE = (
     delayed => sub { sub { $_[0]->([200, [@TEXT], ['later']]) } },
@@ -18,6 +19,8 @@ my %ROUTE = (
     odd_writes => sub { sub { my $w = $_[0]->([200, [@TEXT]]); $w->write($_) for '', undef, 0, 'x'; $w->close; $w->close } },
     empty => sub { sub { $_[0]->([200, [@TEXT]])->close } },
     unclosed => sub { sub { $_[0]->([200, [@TEXT]])->write('open end') } },
+    kept => sub { sub { ($kept = $_[0]->([200, [@TEXT]]))->write('so far') } },
+    halved => sub { sub { my $n = 0; eval { $_[0]->([200, [@TEXT], Plack::Util::inline_object(getline => sub { $n++ ? die : 'a half' }, close => sub { })]) } } },
     chatty => sub { sub { my $w = $_[0]->([200, [@TEXT]]); $w->write('x' x 10_000) for 1 .. 500; $w->close } },
     never => sub { sub { } },
     twice => sub { sub { my $r = shift; $r->([200, [@TEXT], ['first']]); eval { $r->([200, [], ['second']]) }; $died = $@ } },
@@ -117,6 +120,10 @@ subtest 'writer' => sub {
     $res = get($server, '/unclosed');
     is $res->{body}, 'open end';
     ok $res->{complete}, 'a writer that was not closed is closed';
+    ok !get($server, '/kept')->{complete}, 'unless it was kept: that is not the whole answer';
+    ok !get($server, '/halved')->{complete}, 'nor is a body that died, though the application did not';
+    wait_until 'its line in the log', sub { $server->log_text =~ m{/kept.*the writer was kept and not closed} };
+    is request($server, "HEAD /kept HTTP/1.1\r\nHost: a\r\n\r\n")->{status}, 200;
     is length body('chatty'), 5_000_000;
     is request($server, "GET /stream HTTP/1.0\r\n\r\n")->{body}, 'part 1 part 2 part 3 ';
     is request($server, "HEAD /stream HTTP/1.1\r\nHost: a\r\n\r\n")->{status}, 200;

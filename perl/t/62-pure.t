@@ -277,7 +277,7 @@ SKIP: {
         my %calls;
         $calls{ $_ =~ /p?select/ ? 'select' : $_ }++ for $between =~ /^(\w+)\(/mg;
         cmp_ok delete $calls{select}, '>=', $count, 'it waits for each, and again after a second without any';
-        # malloc may take room for the buffer of a read and, once that is freed, give a part back (mallopt(3), M_TRIM_THRESHOLD)
+        # malloc may take room for the buffer of a read and later give a part back (mallopt(3), M_TRIM_THRESHOLD)
         cmp_ok delete $calls{brk} // 0, '<=', 2, 'memory grows and shrinks at most once for all of them';
         is_deeply \%calls, { recvfrom => $count, sendto => $count + 1, getpid => $count + 1 }, 'reads once, writes once, asks once whether it is still the same process';
     };

@@ -135,6 +135,7 @@ struct psgi_worker {
     unsigned classes_loaded;         /* bits of lazy.c's socket_classes, of this interpreter */
     bool responded;                  /* the responder of a delayed answer was called */
     bool told_gone;                  /* it dies, or has died, because its client has gone */
+    SV *writer;                      /* refers to the one of a delayed answer; counted. NULL: there was none yet */
     IV write_count;                  /* calls of its writer */
     bool harakiri;                   /* the application asked for this worker's end */
     bool harakiri_unclear;           /* its value died when it was asked, so it is not known; of this call */

@@ -336,7 +336,16 @@ XS_INTERNAL(psgi_xs_respond)
         XSRETURN_EMPTY;
     }
     ST(0) = sv_2mortal(psgi_writer(aTHX_ w));
+    sv_setsv(w->writer, ST(0));
     XSRETURN(1);
+}
+
+/* Is more of the body to be expected? It died under an eval of the application, or somebody beside us holds the writer.
+ * A client would take what was sent so far for the whole. */
+static bool is_cut_short(const struct psgi_worker *w)
+{
+    return (!SvROK(w->writer) || SvREFCNT(SvRV(w->writer)) > 1) && !w->req->head->is_head &&
+           oribi_status_has_body(w->status);
 }
 
 /* Calls the application's second half. When it returns, the answer must have been given: this process has nothing
@@ -347,10 +356,15 @@ static int reply_delayed(pTHX_ struct psgi_worker *w, SV *code)
     CV *responder = newXS(NULL, psgi_xs_respond, __FILE__);
     SV *ref = sv_2mortal(newRV_noinc((SV *)responder));
     psgi_bind(aTHX_ w, (SV *)responder);
+    if (!w->writer)
+        w->writer = newSV(0);
+    sv_setsv(w->writer, &PL_sv_undef);
     PUSHMARK(SP);
     XPUSHs(ref);
     PUTBACK;
     call_sv(code, G_VOID | G_DISCARD);
+    if (w->state == PSGI_STREAMING && is_cut_short(w))
+        return bad(w, SvROK(w->writer) ? "the writer was kept and not closed" : "its body has died");
     if (w->state == PSGI_STREAMING || w->state == PSGI_GONE) {
         psgi_stream_end(w);
         return PSGI_DONE;

@@ -28,7 +28,8 @@
 enum {
     LINE_CAP = ORIBI__LOG_LINE_CAP,
     LIMIT_WINDOW_MS = 10 * 1000,
-    LOCK_TRIES = 1000,
+    LOCK_TRIES = 200,
+    LOCK_YIELDS = 100, /* the other tries wait a millisecond each: a holder may have lost its processor */
     DRAIN_LOOK_MS = 10,
 };
 
@@ -79,7 +80,10 @@ static bool lock(void)
         }
         if (taken)
             return true;
-        oribi_os_yield();
+        if (tries < LOCK_YIELDS)
+            oribi_os_yield();
+        else
+            (void)nanosleep(&(struct timespec){.tv_nsec = 1000 * 1000}, NULL); /* a signal makes it shorter */
     }
     return false;
 }

@@ -43,6 +43,8 @@ static void test_what_another_servers_name_is_here(void)
     ok(oribi_options_find_foreign("--WorkerProcesses", &found));
     ok(oribi_options_find_foreign("ssl_bind", &found));
     ok(!found.here && found.advice);
+    ok(oribi_options_find_foreign("--no-default-middleware", &found) && strstr(found.server, "plackup"));
+    ok(oribi_options_find_foreign("-V", &found) && strcmp(found.here, "version") == 0);
     ok(!oribi_options_find_foreign("workers", &found)); /* a name of ours */
     ok(!oribi_options_find_foreign("zzz", &found));
     ok(!oribi_options_find_foreign("", &found));

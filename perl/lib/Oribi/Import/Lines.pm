@@ -262,7 +262,7 @@ sub _flag {
         return;
     }
     return $words->leave($was, 'not there and not needed: workers that end are replaced at once, err_respawn_interval paces those that fail')
-        if $name eq 'spawn_interval' || $name eq 'interval';
+        if $name eq 'interval';
     return $self->_setting($was, $name, $value);
 }
 
