@@ -55,6 +55,32 @@ bool oribi__websocket_is_behind(const struct oribi__websocket *socket)
     return oribi__websocket_pending(socket) > (uint64_t)options_of(socket)->websocket_pending_max;
 }
 
+bool oribi__websocket_has_room(struct oribi__websocket *socket, size_t n)
+{
+    size_t waiting = oribi__websocket_pending(socket);
+    size_t answered = waiting ? socket->work->answered_bytes : 0;
+    waiting -= answered < waiting ? answered : waiting;
+    if (waiting == 0 || waiting + n <= (uint64_t)options_of(socket)->websocket_pending_max)
+        return true;
+    oribi__websocket_say(socket, "the client reads too slowly (websocket_pending_max)", ORIBI_WEBSOCKET_CODE_TRY_LATER);
+    oribi__websocket_close_with(socket, ORIBI_WEBSOCKET_CODE_TRY_LATER, ORIBI_SLICE("too slow"));
+    return false;
+}
+
+/* A Close frame behind all that the client does not take would hold the memory. Others keep theirs. */
+void oribi__websocket_afford(struct oribi__websocket *socket)
+{
+    const struct oribi__websocket_work *work = socket->work;
+    const struct oribi_options *options = options_of(socket);
+    if (socket->life == ORIBI__WEBSOCKET_ENDED || !oribi__websocket_is_behind(socket))
+        return;
+    int64_t held = work->charged;
+    if (oribi_budget_large(&socket->frontend->reactor.budget, held, held, options->websocket_pending_max) >= held)
+        return;
+    oribi__websocket_say(socket, "no room for what waits (buffers_memory_max)", ORIBI_WEBSOCKET_CODE_TRY_LATER);
+    oribi__websocket_finish(socket, ORIBI_WEBSOCKET_CODE_TRY_LATER);
+}
+
 /* Takes the reference of the caller. */
 static int append(struct oribi__websocket *socket, struct oribi__websocket_wait wait)
 {

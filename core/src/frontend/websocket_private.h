@@ -57,11 +57,10 @@ struct oribi__websocket_work {
     uint32_t wait_first;
     uint32_t wait_count;
     uint32_t wait_cap;
-    size_t wait_sent;  /* bytes of the first one's frame that the client has */
-    size_t wait_bytes; /* of all their frames, those that were sent too */
-    size_t own_bytes;  /* memory of those that are frames of this socket alone */
-    size_t
-        owed_bytes; /* of wait_bytes, at most: what a resume has delivered. That may wait beyond websocket_pending_max */
+    size_t wait_sent;      /* bytes of the first one's frame that the client has */
+    size_t wait_bytes;     /* of all their frames, those that were sent too */
+    size_t own_bytes;      /* memory of those that are frames of this socket alone */
+    size_t owed_bytes;     /* of wait_bytes, at most: what a resume has delivered, beyond websocket_pending_max too */
     size_t answered_bytes; /* at most: what calls have sent. Messages of channels may wait beside it */
     struct oribi__upstream_request *call;
     char *close_reason; /* NULL: none; 123 bytes are too many for sockets that do not end */
@@ -248,7 +247,7 @@ void oribi__websocket_count_sent(struct oribi__websocket *socket, size_t n);
 /* Sends what waits, as far as the client takes it. The connection may end. */
 void oribi__websocket_flush(struct oribi__websocket *socket);
 
-/* What a call has sent waits: without memory for it the connection ends. */
+/* The connection ends where there is no memory for what waits for the client. */
 void oribi__websocket_afford(struct oribi__websocket *socket);
 
 /* A message of the application's. */
@@ -278,7 +277,7 @@ bool oribi__websocket_is_behind(const struct oribi__websocket *socket);
 /* Appends a message behind all that waits; takes a reference. 0 or ORIBI_ENOMEM. */
 int oribi__websocket_wait(struct oribi__websocket *socket, struct oribi__message *message);
 
-/* Likewise a frame, which is copied. */
+/* Appends a frame, which is copied. */
 int oribi__websocket_wait_frame(struct oribi__websocket *socket, struct oribi_slice head, struct oribi_slice data);
 
 enum { ORIBI__WEBSOCKET_VECS = 32, ORIBI__WEBSOCKET_HEADS = 15 };

@@ -219,8 +219,8 @@ void oribi__websocket_post(struct oribi__websocket *socket)
     socket->frontend->websockets->posted = socket;
 }
 
-/* What was read before comes first: read_some() has room behind the begin of a frame alone. False: there is nothing to
- * read now, others come first, or the connection has ended. */
+/* Bytes that were read before come first: read_some() has room behind the begin of a frame alone. False: there is
+ * nothing to read now, others come first, or the connection has ended. */
 static bool read_step(struct oribi__websocket *socket)
 {
     struct oribi__websocket_work *work = socket->work;

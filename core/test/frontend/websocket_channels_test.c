@@ -410,7 +410,7 @@ static void test_as_much_waits_as_may(void)
     }
 }
 
-/* What a call has sent is beside the limit of messages, however long it is. */
+/* An answer is beside the limit of messages, however long it is. */
 static void test_an_answer_is_beside_the_limit(void)
 {
     static char large[4 * 1000 * 1000];

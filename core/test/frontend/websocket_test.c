@@ -669,8 +669,8 @@ static void sends_large(int client, int far)
     fake_settle();
 }
 
-/* Of clients that take nothing the one ends whose answer has no room; the memory of what was taken is given back, though
- * a message is on its way. */
+/* Of clients that take nothing the one ends whose answer has no room; the memory of what was taken is given back,
+ * though a message is on its way. */
 static void test_what_waits_stays_within_the_budget(void)
 {
     int far;
