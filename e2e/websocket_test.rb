@@ -386,8 +386,36 @@ E2E.suite("websocket", transports: %i[tcp]) do
       wait_until("the slow client to be closed") { closed_lines.any? { |line| line.end_with?(" 1006 ") } }
       assert_equal "1", other.ask("count")
       assert_equal [2, 1], [metric(MESSAGES_IN), metric('oribi_websockets_closed_total{code="1006"}')]
+      assert_match(/the client takes nothing \(write_timeout\); closing it with 1006/, @one.stderr)
       @one.cleanup
     end
+  end
+
+  # Their Pongs are more than may wait, are sent, and are more again.
+  def test_a_flood_of_pings
+    [PLAIN, bind].each do |address|
+      begin_server("--websocket-pending-max", "2400", address: address)
+      one = socket
+      begun = frontend
+      writer = Thread.new { one.write(WS.frame("", opcode: WS::PING, mask: "\0\0\0\0") * 30_000) }
+      assert_equal({ [WS::PONG, ""] => 30_000 }, Array.new(30_000) { one.frame }.tally)
+      writer.join
+      assert_equal "still here", one.ask("still here")
+      assert_equal begun, frontend
+      @one.cleanup
+    end
+  end
+
+  # Answers for which there is no room end the sockets whose clients do not take them, and nobody else.
+  def test_answers_stay_within_the_budget
+    begin_server("--buffers-memory-max", "40M")
+    slow = Array.new(6) { socket.tap { |one| one.say("send 1x15000000") } }
+    other = socket
+    wait_until("the line: #{@one.stderr}") { @one.stderr.include?("no room for what waits (buffers_memory_max); closing it with 1013") }
+    assert_equal "x" * 60_000, other.ask("x" * 60_000)
+    whole = slow.count { |one| one.message.bytesize == 15_000_000 rescue false }
+    assert_includes 1..5, whole
+    wait_until("on_close") { closed_lines.count { |line| line.end_with?(" 1013 ") } == 6 - whole }
   end
 
   def test_an_answer_beyond_its_maximum

@@ -356,6 +356,7 @@ static void start(void)
     oribi_log_init(open("/dev/null", O_WRONLY | O_CLOEXEC), ORIBI_LOG_ERROR);
     oribi_options_init(&options);
     options.limits.body_bytes_max = 1000;
+    options.websockets_max = options.events_max = 100; /* else a part of connections_max, which is 0 or 1 here */
     expect(oribi_scoreboard_create(&board, SLOTS) == 0 && oribi_handoff_create(&queue) == 0);
     expect(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, control_fds) == 0);
 }
@@ -378,6 +379,7 @@ static void open_frontend(uint8_t flags)
                                             .control_fd = control_fds[0]};
     config.listeners[0].listener = (struct oribi_listener){.fd = fd, .is_unix = true, .text = "unix:frontend"};
     options.queue_max = flags & 2 ? 1 : 0;
+    options.websocket_pending_max = flags & 2 ? 1024 : 256 * 1024; /* is behind a long answer that is not read */
     options.connections_max = flags & 4 ? 1 : 0;
     options.buffers_memory_max = flags & 32 ? 16 * 1024 : 0; /* the rest goes to files */
     options.buffers_file_max = flags & 64 ? 300 * 1000 : 0;  /* the rest is refused */
@@ -442,8 +444,8 @@ static void client_step(enum step step, struct peer *peer, struct bytes *in)
     }
 }
 
-/* The record of a handler R with on_open and on_close. */
-#define RECORD "A\0\3\0\0\0\1R\0\0\0\0\0\0"
+/* The record of a handler R with on_open and on_close, and of a subscription to r. */
+#define RECORD "A\0\3\0\0\0\1R\0\0\0\0\0\0\0\4\0\1r\0"
 
 #define ANSWER(text)                                                                                                   \
     {                                                                                                                  \
@@ -459,7 +461,7 @@ static const struct oribi_slice ready_answers[] = {
     ANSWER("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"),
     ANSWER("HTTP/1.1 200 OK\r\nContent-Length: 600000\r\n\r\n"),
     ANSWER("HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n"),
-    ANSWER("HTTP/1.1 200 OK\r\noribi-websocket: 1\r\nContent-Length: 14\r\n\r\n" RECORD),
+    ANSWER("HTTP/1.1 200 OK\r\noribi-websocket: 1\r\nContent-Length: 20\r\n\r\n" RECORD),
     ANSWER("HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\nt\0\0\0\2hi"),
     ANSWER("HTTP/1.1 500 No\r\noribi-websocket: 1\r\nContent-Length: 5\r\n\r\nwords"),
 };

@@ -30,7 +30,7 @@
 #include <string.h>
 
 enum {
-    CLOSING_MS = ORIBI__FRONTEND_CLOSING_MS, /* for the client's Close frame, and for our bytes before it */
+    CLOSING_MS = ORIBI__FRONTEND_CLOSING_MS, /* for the client's Close frame, since it took the last of our bytes */
     PINGS_MAX = 2,                           /* without an answer */
     RATE_LOOK_MS = 1000,                     /* of a message that comes slowly */
     DRAIN_STEP_US = 5000,                    /* a drain closes at least so fast */
@@ -98,8 +98,13 @@ bool oribi__websocket_reads(const struct oribi__websocket *socket)
 /* Reads the socket again. No event will come for bytes that have come already: the end of this turn reads them. */
 static void go_on_reading(struct oribi__websocket *socket)
 {
+    struct oribi__websocket_work *work = socket->work;
     oribi__websocket_note_heard(socket); /* it could not be heard */
-    if (!socket->work->feeding && (socket->work->in.len || (socket->watch.ready & ORIBI_READ)))
+    if (work->message_ms) {              /* nor could its message go on */
+        work->message_ms = now_ms(socket);
+        work->message_in = 0;
+    }
+    if (!work->feeding && (work->in.len || (socket->watch.ready & ORIBI_READ)))
         oribi__websocket_post(socket);
 }
 
@@ -187,7 +192,7 @@ void oribi__websocket_await_silence(struct oribi__websocket *socket)
 void oribi__websocket_charge(struct oribi__websocket *socket)
 {
     struct oribi__websocket_work *work = socket->work;
-    uint64_t used = (uint64_t)work->in.cap + work->message.cap + work->out.cap + work->answer.cap;
+    uint64_t used = (uint64_t)work->in.cap + work->message.cap + work->out.cap + work->answer.cap + work->own_bytes;
     uint32_t now = used < UINT32_MAX ? (uint32_t)used : UINT32_MAX;
     socket->frontend->reactor.budget.memory_used += (int64_t)now - work->charged;
     work->charged = now;
@@ -201,17 +206,13 @@ bool oribi__websocket_put(struct oribi__websocket *socket, enum oribi_websocket_
     char head[ORIBI_WEBSOCKET_HEAD_CAP];
     size_t n = oribi_websocket_write_head(head, opcode, true, data.n, NULL);
     struct oribi__websocket_work *work = oribi__websocket_work(socket);
-    if (work && work->wait_count) {
-        struct oribi__message *message = oribi__message_create(oribi_slice(head, n), data, false);
-        int code = message ? oribi__websocket_wait(socket, message, true) : ORIBI_ENOMEM;
-        if (message)
-            oribi__message_release(message);
-        if (code == 0)
-            return true;
-    } else if (work && oribi_buf_try_append(&work->out, head, n) == 0 &&
-               oribi_buf_try_append(&work->out, data.p, data.n) == 0) {
+    int code = ORIBI_ENOMEM;
+    if (work && work->wait_count)
+        code = oribi__websocket_wait_frame(socket, oribi_slice(head, n), data);
+    else if (work && (code = oribi_buf_try_append(&work->out, head, n)) == 0)
+        code = oribi_buf_try_append(&work->out, data.p, data.n);
+    if (code == 0)
         return true;
-    }
     oribi__websocket_finish(socket, ORIBI_WEBSOCKET_CODE_ABNORMAL);
     return false;
 }
@@ -246,8 +247,11 @@ ssize_t oribi__websocket_send_vec(struct oribi__websocket *socket, const struct 
 static void all_sent(struct oribi__websocket *socket)
 {
     struct oribi__websocket_work *work = socket->work;
-    work->out.len = 0;
+    if (work->out.cap > ORIBI__WEBSOCKET_SHORT_BYTES)
+        oribi_buf_deinit(&work->out);
+    work->out.len = work->out_at = work->answered_bytes = 0;
     work->stalled_ms = 0;
+    oribi__websocket_charge(socket);
     if (socket->watch.interest & ORIBI_WRITE)
         await(socket, ORIBI_READ);
     if (socket->life == ORIBI__WEBSOCKET_CLOSING && work->heard_close)
@@ -260,13 +264,12 @@ static void all_sent(struct oribi__websocket *socket)
 void oribi__websocket_flush(struct oribi__websocket *socket)
 {
     struct oribi__websocket_work *work = socket->work;
-    size_t done = 0; /* of `out` */
     bool progress = false;
     bool was_behind = oribi__websocket_is_behind(socket);
-    while (done < work->out.len || work->wait_count) {
+    while (oribi__websocket_waiting(socket)) {
         struct iovec vec[ORIBI__WEBSOCKET_VECS];
         char heads[ORIBI__WEBSOCKET_HEADS][ORIBI_WEBSOCKET_HEAD_CAP];
-        size_t count = oribi__websocket_gather(socket, done, vec, heads);
+        size_t count = oribi__websocket_gather(socket, vec, heads);
         ssize_t sent = oribi__websocket_send_vec(socket, vec, count);
         if (sent == ORIBI_AGAIN)
             break;
@@ -274,16 +277,21 @@ void oribi__websocket_flush(struct oribi__websocket *socket)
             oribi__websocket_finish(socket, ORIBI_WEBSOCKET_CODE_ABNORMAL);
             return;
         }
-        size_t left = work->out.len - done;
+        size_t left = work->out.len - work->out_at;
         size_t of_out = (size_t)sent < left ? (size_t)sent : left;
-        done += of_out;
+        work->out_at += of_out;
+        work->answered_bytes -= (size_t)sent < work->answered_bytes ? (size_t)sent : work->answered_bytes;
         progress = true;
         if (work->wait_count)
             oribi__websocket_taken(socket, (size_t)sent - of_out);
     }
-    bool all = done == work->out.len && !work->wait_count;
-    if (done && !all)
-        oribi_buf_consume(&work->out, done);
+    if (progress && socket->life == ORIBI__WEBSOCKET_CLOSING)
+        work->end_ms = now_ms(socket) + CLOSING_MS; /* it reads what is before our Close frame */
+    bool all = oribi__websocket_waiting(socket) == 0;
+    if (!all && work->out_at >= work->out.len - work->out_at) { /* moving the rest costs less than what was sent */
+        oribi_buf_consume(&work->out, work->out_at);
+        work->out_at = 0;
+    }
     if (was_behind && socket->life == ORIBI__WEBSOCKET_OPEN && (all || !oribi__websocket_is_behind(socket)))
         go_on_reading(socket);
     if (all) {
@@ -295,16 +303,6 @@ void oribi__websocket_flush(struct oribi__websocket *socket)
         work->stalled_ms = now_ms(socket);
     oribi__websocket_arm_by(socket, work->stalled_ms + options_of(socket)->write_timeout_ms);
     await(socket, ORIBI_READ | ORIBI_WRITE);
-}
-
-bool oribi__websocket_has_room(struct oribi__websocket *socket, size_t n)
-{
-    size_t waiting = oribi__websocket_pending(socket);
-    if (waiting == 0 || waiting + n <= (uint64_t)options_of(socket)->websocket_pending_max)
-        return true;
-    oribi__websocket_say(socket, "the client reads too slowly (websocket_pending_max)", ORIBI_WEBSOCKET_CODE_TRY_LATER);
-    oribi__websocket_close_with(socket, ORIBI_WEBSOCKET_CODE_TRY_LATER, ORIBI_SLICE("too slow"));
-    return false;
 }
 
 void oribi__websocket_count_sent(struct oribi__websocket *socket, size_t n)
@@ -320,15 +318,17 @@ void oribi__websocket_count_sent(struct oribi__websocket *socket, size_t n)
  * that less is copied. */
 void oribi__websocket_send(struct oribi__websocket *socket, enum oribi_websocket_opcode opcode, struct oribi_slice data)
 {
-    const struct oribi__websocket_work *work = socket->work;
+    struct oribi__websocket_work *work = socket->work;
     if (socket->life != ORIBI__WEBSOCKET_OPEN)
         return;
     if (oribi__websocket_is_behind(socket) && (!work->stalled_ms || (socket->watch.ready & ORIBI_WRITE)))
         oribi__websocket_flush(socket);
     if (socket->life != ORIBI__WEBSOCKET_OPEN)
         return;
+    size_t before = oribi__websocket_waiting(socket);
     oribi__websocket_count_sent(socket, data.n);
-    (void)oribi__websocket_put(socket, opcode, data); /* else it has ended */
+    if (oribi__websocket_put(socket, opcode, data)) /* else it has ended */
+        work->answered_bytes += oribi__websocket_waiting(socket) - before;
 }
 
 /* --- the end --- */
@@ -428,8 +428,10 @@ void oribi__websocket_finish(struct oribi__websocket *socket, uint16_t code)
     if (work) {
         oribi_timers_stop(&frontend->timers, &work->timer);
         oribi_buf_deinit(&work->in);
-        work->out.len = 0;
+        oribi_buf_deinit(&work->out);
+        work->out_at = 0;
         oribi__websocket_forget_waits(socket);
+        oribi__websocket_charge(socket);
     }
     frontend->websocket_count--;
     count_code(socket);
@@ -485,6 +487,7 @@ static void look(void *self)
     }
     if (work->stalled_ms && now - work->stalled_ms >= options_of(socket)->write_timeout_ms) {
         oribi_frontend_slot_count(&socket->frontend->slot->timeouts[ORIBI_TIMEOUT_WRITE], 1);
+        oribi__websocket_say(socket, "the client takes nothing (write_timeout)", ORIBI_WEBSOCKET_CODE_ABNORMAL);
         oribi__websocket_finish(socket, ORIBI_WEBSOCKET_CODE_ABNORMAL);
         return;
     }
@@ -595,7 +598,8 @@ int oribi__websocket_set_state(struct oribi__websocket *socket, struct oribi_sli
     char *kept = state.n ? oribi_mem_try_alloc(1, state.n) : NULL;
     if (state.n && !kept)
         return ORIBI_ENOMEM;
-    (void)put(kept, state);
+    if (kept)
+        memcpy(kept, state.p, state.n);
     oribi_mem_free(socket->state);
     socket->state = kept;
     socket->state_len = (uint16_t)state.n;

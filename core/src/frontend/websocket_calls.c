@@ -33,6 +33,7 @@ static void go_on(struct oribi__websocket *socket)
     oribi__websocket_note_heard(socket); /* it could not be heard */
     if (oribi__websocket_waiting(socket))
         oribi__websocket_flush(socket);
+    oribi__websocket_afford(socket);
     if (socket->life != ORIBI__WEBSOCKET_ENDED)
         oribi__websocket_read_on(socket);
     if (socket->life != ORIBI__WEBSOCKET_ENDED)

@@ -132,7 +132,7 @@ static void send_at_once(struct oribi__websocket *socket, struct oribi__message 
 static void send_later(struct oribi__websocket *socket, struct oribi__message *message)
 {
     size_t before = oribi__websocket_waiting(socket);
-    if (oribi__websocket_wait(socket, message, false) < 0) {
+    if (oribi__websocket_wait(socket, message) < 0) {
         refuse_memory(socket);
         return;
     }

@@ -37,7 +37,8 @@ enum oribi__websocket_life {
 /* A message that waits for the client. */
 struct oribi__websocket_wait {
     struct oribi__message *message;
-    bool framed; /* its event is the head of its frame */
+    uint32_t room; /* bytes that may still be appended to its frames */
+    bool framed;   /* its data are whole frames */
 };
 
 /* The part of a socket that it has only while something is under way: a message, a call, output, a close, a drain. An
@@ -51,13 +52,16 @@ struct oribi__websocket_work {
     struct oribi_buf message;            /* that comes, or that a call is about */
     struct oribi_buf out;                /* that the client has not taken; before what `waits` has */
     struct oribi_buf answer;             /* of the call, as far as it has come */
+    size_t out_at;                       /* bytes of `out` that it has */
     struct oribi__websocket_wait *waits; /* [wait_first, wait_first + wait_count) of wait_cap */
     uint32_t wait_first;
     uint32_t wait_count;
     uint32_t wait_cap;
-    size_t wait_sent;  /* bytes of the first one's frame that the client has */
-    size_t wait_bytes; /* of all their frames, those that were sent too */
-    size_t owed_bytes; /* of these, at most: what a resume has delivered. That may wait beyond websocket_pending_max */
+    size_t wait_sent;      /* bytes of the first one's frame that the client has */
+    size_t wait_bytes;     /* of all their frames, those that were sent too */
+    size_t own_bytes;      /* memory of those that are frames of this socket alone */
+    size_t owed_bytes;     /* of wait_bytes, at most: what a resume has delivered, beyond websocket_pending_max too */
+    size_t answered_bytes; /* at most: what calls have sent. Messages of channels may wait beside it */
     struct oribi__upstream_request *call;
     char *close_reason; /* NULL: none; 123 bytes are too many for sockets that do not end */
     int64_t heard_ms;   /* when bytes came last, or could have come first */
@@ -164,7 +168,7 @@ static inline struct oribi_slice port_of(const struct oribi__websocket *socket)
 static inline size_t oribi__websocket_waiting(const struct oribi__websocket *socket)
 {
     const struct oribi__websocket_work *work = socket->work;
-    return work ? work->out.len + work->wait_bytes - work->wait_sent : 0;
+    return work ? work->out.len - work->out_at + work->wait_bytes - work->wait_sent : 0;
 }
 
 /* ---- idle sockets (websocket_idle.c) ---- */
@@ -243,6 +247,9 @@ void oribi__websocket_count_sent(struct oribi__websocket *socket, size_t n);
 /* Sends what waits, as far as the client takes it. The connection may end. */
 void oribi__websocket_flush(struct oribi__websocket *socket);
 
+/* The connection ends where there is no memory for what waits for the client. */
+void oribi__websocket_afford(struct oribi__websocket *socket);
+
 /* A message of the application's. */
 void oribi__websocket_send(struct oribi__websocket *socket, enum oribi_websocket_opcode opcode,
                            struct oribi_slice data);
@@ -267,16 +274,16 @@ size_t oribi__websocket_pending(const struct oribi__websocket *socket);
 /* True while more than websocket_pending_max waits for the client, as it may when one call has sent much. */
 bool oribi__websocket_is_behind(const struct oribi__websocket *socket);
 
-/* Appends a message behind all that waits; takes a reference. 0 or ORIBI_ENOMEM. `framed`: its event is the head of its
- * frame. */
-int oribi__websocket_wait(struct oribi__websocket *socket, struct oribi__message *message, bool framed);
+/* Appends a message behind all that waits; takes a reference. 0 or ORIBI_ENOMEM. */
+int oribi__websocket_wait(struct oribi__websocket *socket, struct oribi__message *message);
+
+/* Appends a frame, which is copied. */
+int oribi__websocket_wait_frame(struct oribi__websocket *socket, struct oribi_slice head, struct oribi_slice data);
 
 enum { ORIBI__WEBSOCKET_VECS = 32, ORIBI__WEBSOCKET_HEADS = 15 };
 
-/* The bytes that wait, from byte `done` of `out` on, as far as they fit; gives how many vectors. The heads of frames
- * are written to `heads`. */
-size_t oribi__websocket_gather(const struct oribi__websocket *socket, size_t done,
-                               struct iovec vec[ORIBI__WEBSOCKET_VECS],
+/* The bytes that wait, as far as they fit; gives how many vectors. The heads of frames are written to `heads`. */
+size_t oribi__websocket_gather(const struct oribi__websocket *socket, struct iovec vec[ORIBI__WEBSOCKET_VECS],
                                char heads[ORIBI__WEBSOCKET_HEADS][ORIBI_WEBSOCKET_HEAD_CAP]);
 
 /* Sends a message to a client for which nothing waits; what it does not take waits. The bytes, 0 where some wait, or a

@@ -219,20 +219,27 @@ void oribi__websocket_post(struct oribi__websocket *socket)
     socket->frontend->websockets->posted = socket;
 }
 
+/* Bytes that were read before come first: read_some() has room behind the begin of a frame alone. False: there is
+ * nothing to read now, others come first, or the connection has ended. */
+static bool read_step(struct oribi__websocket *socket)
+{
+    struct oribi__websocket_work *work = socket->work;
+    bool more = true;
+    if (work->in.len && !work->starved)
+        feed_kept(socket);
+    else
+        more = (socket->watch.ready & ORIBI_READ) && read_some(socket);
+    oribi__websocket_charge(socket);
+    return more && !work->crowded;
+}
+
 void oribi__websocket_read_on(struct oribi__websocket *socket)
 {
     struct oribi__websocket_work *work = socket->work;
     if (work->feeding)
         return;
-    if (work->in.len && !work->starved)
-        feed_kept(socket);
-    for (int i = 0; i < READS_MAX && oribi__websocket_reads(socket) && (socket->watch.ready & ORIBI_READ); i++) {
-        bool more = read_some(socket);
-        if (socket->work)
-            oribi__websocket_charge(socket);
-        if (!more || work->crowded)
-            break;
-    }
+    for (int i = 0; i < READS_MAX && oribi__websocket_reads(socket) && read_step(socket); i++)
+        ;
     if (socket->life == ORIBI__WEBSOCKET_ENDED)
         return;
     await_rest(socket);

@@ -53,6 +53,18 @@ static void says(int client, int32_t id, int opcode, const char *data)
     fake_settle();
 }
 
+static void answers(int far, struct oribi_buf *body)
+{
+    int head = snprintf(fake_answer, FAKE_ANSWER_CAP, "HTTP/1.1 200 OK\r\nContent-Length: %zu\r\n\r\n", body->len);
+    fake_answers_bytes(far, fake_answer, (size_t)head);
+    for (size_t at = 0; at < body->len; at += 32 * 1024) {
+        fake_answers_bytes(far, body->p + at, body->len - at < 32 * 1024 ? body->len - at : 32 * 1024);
+        fake_settle();
+    }
+    oribi_buf_deinit(body);
+    fake_settle();
+}
+
 static void acts(int far, char type, uint16_t code, const char *data, size_t n)
 {
     struct oribi_buf body = {0};
@@ -61,14 +73,7 @@ static void acts(int far, char type, uint16_t code, const char *data, size_t n)
         .type = (enum oribi_socket_action_type)type, .code = code, .data = oribi_slice(data ? data : large, n)};
     if (type)
         ok_eq(oribi_socket_action_write(&body, &action), 0);
-    int head = snprintf(fake_answer, FAKE_ANSWER_CAP, "HTTP/1.1 200 OK\r\nContent-Length: %zu\r\n\r\n", body.len);
-    fake_answers_bytes(far, fake_answer, (size_t)head);
-    for (size_t at = 0; at < body.len; at += 32 * 1024) {
-        fake_answers_bytes(far, body.p + at, body.len - at < 32 * 1024 ? body.len - at : 32 * 1024);
-        fake_settle();
-    }
-    oribi_buf_deinit(&body);
-    fake_settle();
+    answers(far, &body);
 }
 
 static bool hears(int client, const char *p, size_t n)
@@ -496,6 +501,89 @@ static void test_a_client_that_is_not_read_is_not_silent(void)
     fake_end();
 }
 
+/* Pings beside a message of which a part has come, until `n` of their answers wait. */
+static void floods(int client, int32_t id, size_t n)
+{
+    static char flood[40 * 1000 * 6];
+    size_t len = 0;
+    for (size_t i = 0; i < n; i++, len += 6)
+        memcpy(flood + len, "\x89\x80\0\0\0\0", 6);
+    fake_more_body(client, id, flood, len, false);
+    fake_settle();
+}
+
+static void test_a_message_whose_client_is_not_read_is_not_slow(void)
+{
+    int far;
+    int32_t id;
+    int client = begin_with_window(1000, &id, &far);
+    fake_options()->body_timeout_ms = 3000;
+    fake_options()->body_rate_min = 100 * 1000;
+    fake_options()->websocket_pending_max = 1024;
+    fake_more_body(client, id, "\x01\x81\0\0\0\0x", 7, false);
+    floods(client, id, 34 * 1000);
+    for (int i = 0; i < 10; i++) {
+        fake_opens(client, id, 1);
+        fake_passes_ms(1000);
+        fake_settle();
+    }
+    fake_opens(client, id, 600 * 1000);
+    fake_settle();
+    fake_passes_ms(2000);
+    fake_settle();
+    fake_more_body(client, id, "\x80\x81\0\0\0\0y", 7, false);
+    fake_settle();
+    is_str(fake_asked(far), MESSAGE "2\r\n\r\nxy");
+    acts(far, 0, 0, "", 0);
+    fake_end();
+}
+
+/* More Pongs than may wait are put, sent, and put again: what is read beside them has no more room than it has. */
+static void test_a_flood_of_pings_that_is_behind_again_and_again(void)
+{
+    int far;
+    int32_t id;
+    int client = begin_with_window(600 * 1000, &id, &far);
+    fake_options()->websocket_pending_max = 2400;
+    says(client, id, 1, "x");
+    (void)fake_asked(far);
+    floods(client, id, 33 * 1000);
+    acts(far, 0, 0, "", 0);
+    (void)fake_frames(client);
+    says(client, id, 1, "y");
+    is_str(fake_asked(far), MESSAGE "1\r\n\r\ny");
+    acts(far, 0, 0, "", 0);
+    fake_end();
+}
+
+/* A Close frame behind a long answer waits as long as its client reads. */
+static void test_a_client_that_reads_before_a_close(void)
+{
+    static char data[600 * 1000];
+    const struct oribi_socket_action actions[] = {
+        {.type = ORIBI_SOCKET_SEND_BINARY, .data = oribi_slice(data, sizeof(data))},
+        {.type = ORIBI_SOCKET_DO_CLOSE, .code = 1000}};
+    struct oribi_buf body = {0};
+    int far;
+    int32_t id;
+    int client = begin_with_window(1000, &id, &far);
+    says(client, id, 1, "x");
+    (void)fake_asked(far);
+    for (int i = 0; i < 2; i++)
+        ok_eq(oribi_socket_action_write(&body, &actions[i]), 0);
+    answers(far, &body);
+    for (int i = 0; i < 10; i++) {
+        fake_passes_ms(ORIBI__FRONTEND_CLOSING_MS - 1);
+        fake_opens(client, id, 60 * 1000);
+        fake_settle();
+    }
+    is_str(fake_frames(client), "D1+600014 ");
+    fake_passes_ms(ORIBI__FRONTEND_CLOSING_MS);
+    fake_settle();
+    ok_eq(fake_closed_with(1000), 1);
+    fake_end();
+}
+
 static void test_a_client_that_opens_no_window(void)
 {
     int far;
@@ -681,6 +769,9 @@ int main(void)
     test_a_budget_without_room_holds_the_connection();
     test_a_client_that_reads_a_long_answer();
     test_a_client_that_is_not_read_is_not_silent();
+    test_a_message_whose_client_is_not_read_is_not_slow();
+    test_a_flood_of_pings_that_is_behind_again_and_again();
+    test_a_client_that_reads_before_a_close();
     test_a_client_that_opens_no_window();
     test_a_drain_of_a_client_that_reads_late();
     test_a_drain_of_a_client_that_opens_no_window();

@@ -410,6 +410,39 @@ static void test_as_much_waits_as_may(void)
     }
 }
 
+/* An answer is beside the limit of messages, however long it is. */
+static void test_an_answer_is_beside_the_limit(void)
+{
+    static char large[4 * 1000 * 1000];
+    struct oribi_buf body = {0};
+    const struct oribi_socket_action action = {.type = ORIBI_SOCKET_SEND_BINARY,
+                                               .data = oribi_slice(large, sizeof(large))};
+    begin(1000);
+    int client = open_to("a", "", 0);
+    (void)fake_hears(client);
+    fake_silent(client, true);
+    says(client, "go");
+    (void)fake_asked(far);
+    ok_eq(oribi_socket_action_write(&body, &action), 0);
+    int head = snprintf(fake_answer, FAKE_ANSWER_CAP, "HTTP/1.1 200 OK\r\nContent-Length: %zu\r\n\r\n", body.len);
+    fake_answers_bytes(far, fake_answer, (size_t)head);
+    for (size_t at = 0; at < body.len; at += 32 * 1024) {
+        fake_answers_bytes(far, body.p + at, body.len - at < 32 * 1024 ? body.len - at : 32 * 1024);
+        fake_settle();
+    }
+    oribi_buf_deinit(&body);
+    ok(oribi__websocket_waiting(only()) > PENDING_MAX);
+    publish_size("a", PENDING_MAX - 100);
+    publish_size("a", 90);
+    ok_eq(only()->life, ORIBI__WEBSOCKET_OPEN);
+    publish_size("a", 1);
+    ok_eq(only()->code, 1013);
+    fake_silent(client, false);
+    fake_settle();
+    (void)fake_hears(client);
+    fake_end();
+}
+
 /* Messages that a resume has delivered are beside the limit; later ones are not. */
 static void test_what_was_missed_is_beside_the_limit(void)
 {
@@ -597,6 +630,7 @@ static void test_all(void)
     test_resumes_and_resets();
     test_missing_messages_are_told();
     test_as_much_waits_as_may();
+    test_an_answer_is_beside_the_limit();
     test_what_was_missed_is_beside_the_limit();
     test_subscriptions_that_are_refused();
     test_a_subscription_that_ends_and_comes_again();

@@ -557,6 +557,32 @@ static void test_a_flood_of_short_frames(void)
     fake_end();
 }
 
+/* More Pongs than may wait are put, sent, and put again: what is read beside them has no more room than it has. */
+static void test_a_flood_that_is_behind_again_and_again(void)
+{
+    enum { FRAMES = 30000, FRAME_BYTES = 6 };
+    static char flood[FRAMES * FRAME_BYTES];
+    int far;
+    fake_begin((struct fake_setup){0});
+    fake_options()->websocket_pending_max = 2400;
+    int client = open_socket(0, &far);
+    size_t heard = 0;
+    for (size_t i = 0; i < FRAMES; i++)
+        memcpy(flood + i * FRAME_BYTES, "\x89\x80\0\0\0\0", FRAME_BYTES);
+    for (size_t i = 0; i < 6; i++)
+        fake_sends_raw(client, flood + i * (sizeof(flood) / 6), sizeof(flood) / 6);
+    for (size_t i = 0; i < 100 && heard < (size_t)FRAMES * 2; i++) {
+        fake_settle();
+        (void)fake_hears(client);
+        heard += fake_hears_len();
+    }
+    ok_eq(heard, FRAMES * 2);
+    says(client, 1, "after it");
+    is_str(fake_asked(far), MESSAGE "8\r\n\r\nafter it");
+    acts(far, 0, 0, "");
+    fake_end();
+}
+
 /* Memory of the first message serves all that follow it. */
 static void test_a_message_allocates_nothing(void)
 {
@@ -622,12 +648,60 @@ static void test_messages_stay_within_the_budget(void)
     fake_end();
 }
 
+/* An answer of three million bytes, which its client does not take. */
+static void sends_large(int client, int far)
+{
+    static char large[3000 * 1000];
+    struct oribi_buf body = {0};
+    const struct oribi_socket_action action = {.type = ORIBI_SOCKET_SEND_BINARY,
+                                               .data = oribi_slice(large, sizeof(large))};
+    says(client, 1, "x");
+    (void)fake_asked(far);
+    fake_silent(client, true);
+    ok_eq(oribi_socket_action_write(&body, &action), 0);
+    int head = snprintf(text, sizeof(text), "HTTP/1.1 200 OK\r\nContent-Length: %zu\r\n\r\n", body.len);
+    fake_answers_bytes(far, text, (size_t)head);
+    for (size_t at = 0; at < body.len; at += 32 * 1024) {
+        fake_answers_bytes(far, body.p + at, body.len - at < 32 * 1024 ? body.len - at : 32 * 1024);
+        fake_settle();
+    }
+    oribi_buf_deinit(&body);
+    fake_settle();
+}
+
+/* Of clients that take nothing the one ends whose answer has no room; the memory of what was taken is given back,
+ * though a message is on its way. */
+static void test_what_waits_stays_within_the_budget(void)
+{
+    int far;
+    fake_begin((struct fake_setup){.memory_max = 6 * 1024 * 1024});
+    fake_options()->websocket_pending_max = 64 * 1024;
+    int slow = open_socket(0, &far);
+    int slower = open_socket(ORIBI_SOCKET_WANTS_CLOSE, &far);
+    sends_large(slow, far);
+    ok(fake_gauge(FAKE_MEMORY) > 3000 * 1000);
+    sends_large(slower, far);
+    ok_eq(closed_with(1013), 1);
+    ok(strstr(fake_logged(), "no room for what waits (buffers_memory_max); closing it with 1013") != NULL);
+    fake_sends_raw(slow, "\x01\x81\0\0\0\0x", 7);
+    fake_silent(slow, false);
+    fake_silent(slower, false);
+    fake_settle();
+    (void)fake_hears(slow);
+    (void)fake_asked(far);
+    ok_eq(fake_is_ended(slow) + fake_is_ended(slower), 1);
+    ok(fake_gauge(FAKE_MEMORY) < 32 * 1024);
+    fake_end();
+}
+
 int main(void)
 {
     test_many_pings();
     test_a_flood_of_short_frames();
+    test_a_flood_that_is_behind_again_and_again();
     test_a_message_allocates_nothing();
     test_messages_stay_within_the_budget();
+    test_what_waits_stays_within_the_budget();
     test_what_an_idle_socket_holds();
     test_a_message_and_its_answer();
     test_the_record_in_pieces();
