@@ -71,6 +71,9 @@ enum psgi_followed {
     PSGI_FOLLOWED_PORT,
     PSGI_FOLLOWED_SCHEME,
     PSGI_FOLLOWED_ADDR,
+    PSGI_FOLLOWED_TLS_VERSION,
+    PSGI_FOLLOWED_CIPHER,
+    PSGI_FOLLOWED_SNI,
     PSGI_FOLLOWED_COUNT,
 };
 
@@ -150,7 +153,7 @@ struct psgi_worker {
 
     /* env.c */
     /* of our keys alone: whether the client has an address, whether a few fields have room or a browser's */
-    struct psgi_template templates[2][2];
+    struct psgi_template templates[ORIBI_SHAPE_CLIENTS][2];
     struct oribi_shapes shapes;
     struct psgi_template shape_templates[ORIBI_SHAPES]; /* of these shapes */
     struct psgi_template *used;                         /* whose copy the last environment is; NULL: none */
@@ -159,7 +162,8 @@ struct psgi_worker {
     SV *keys[PSGI_KEY_COUNT];
     SV *field_keys[ORIBI_FIELD_COUNT];
     SV *methods[PSGI_METHOD_COUNT];
-    SV *protocols[2];
+    SV *protocols[3];
+    SV *on;
     SV *empty;
     SV *followed[PSGI_FOLLOWED_COUNT]; /* as in the last request; shared texts */
     struct psgi_made made;

@@ -160,12 +160,6 @@ static SV *lend(pTHX_ struct psgi_worker *w, SV *old, enum psgi_lazy_kind kind)
     return psgi_put(aTHX_ old, SvREFCNT_inc_simple_NN(w->lent.lazy[kind]));
 }
 
-/* A peer on a unix socket has none. */
-static bool has_address(const struct oribi_req *req)
-{
-    return req->remote_addr.n > 0;
-}
-
 /* `known` says whether those in the core's table are to be stored, too. */
 static void store_fields(pTHX_ struct psgi_worker *w, HV *env, const struct oribi_head *head, bool known)
 {
@@ -197,7 +191,7 @@ static void store_trailers(pTHX_ struct psgi_worker *w, HV *env, const struct or
     store(aTHX_ w, env, PSGI_KEY_TRAILERS, newRV_noinc((SV *)trailers));
 }
 
-/* Of a client that a frontend holds. */
+/* Of a client that has shown a certificate. */
 static void store_client(pTHX_ HV *env, const struct oribi_req *req)
 {
     struct oribi_variable variables[ORIBI_CLIENT_VARIABLES_MAX];
@@ -221,11 +215,17 @@ static inline SV *left_in(pTHX_ const HE *entry)
 #define NUMBER(number)      psgi_put_number(aTHX_ w, old, number)
 #define REFERENCE(referred) psgi_put_reference(aTHX_ w, old, (SV *)(referred))
 
+/* What env_keys.h wants to know of a client. */
+#define CLIENT_BITS(client)                                                                                            \
+    bool addressed = ((client)&ORIBI_SHAPE_ADDRESSED) != 0;                                                            \
+    bool tls = ((client)&ORIBI_SHAPE_TLS) != 0;                                                                        \
+    bool named = ((client)&ORIBI_SHAPE_SNI) != 0;
+
 /* Sets each key of ours that the environment has. Takes `path_info`. */
 static void set_values(pTHX_ struct psgi_worker *w, HE *const *entries, SV *path_info, const struct oribi_req *req)
 {
     const struct oribi_head *head = req->head;
-    bool addressed = has_address(req);
+    CLIENT_BITS(oribi_req_client(req))
 #define PSGI_SET_VALUE(id, key, when, value)                                                                           \
     if (when) {                                                                                                        \
         SV *old = left_in(aTHX_ entries[PSGI_KEY_##id]);                                                               \
@@ -247,9 +247,10 @@ static void store_unread(pTHX_ struct psgi_worker *w, HV *env, const struct orib
 
 /* --- shapes --- */
 
-/* True for a key that every environment has, of clients with an address or of those without. */
-static bool in_every_env(const struct psgi_worker *w, enum psgi_key key, bool addressed)
+/* True for a key that every environment of such clients has. */
+static bool in_every_env(const struct psgi_worker *w, enum psgi_key key, uint32_t client)
 {
+    CLIENT_BITS(client)
     switch (key) {
 #define PSGI_KEY_WHEN(id, text, when, value)                                                                           \
     case PSGI_KEY_##id:                                                                                                \
@@ -289,13 +290,13 @@ static bool copies_keep_order(pTHX_ HV *env, U32 *flags)
 }
 
 /* `shape` NULL: no fields. A table that must grow costs more than one that is too large. */
-static void make_template(pTHX_ const struct psgi_worker *w, const struct oribi_shape *shape, bool addressed, IV room,
+static void make_template(pTHX_ const struct psgi_worker *w, const struct oribi_shape *shape, uint32_t client, IV room,
                           struct psgi_template *template)
 {
     HV *env = template->env = newHV();
     hv_ksplit(env, room);
     for (int i = 0; i < PSGI_KEY_COUNT; i++)
-        if (in_every_env(w, (enum psgi_key)i, addressed))
+        if (in_every_env(w, (enum psgi_key)i, client))
             store_under(aTHX_ env, w->keys[i], &PL_sv_undef);
     for (uint32_t i = 0; shape && i < shape->field_count; i++)
         store_under(aTHX_ env, w->field_keys[shape->ids[i]], &PL_sv_undef);
@@ -331,7 +332,8 @@ static void drop_template(pTHX_ struct psgi_template *template)
 static struct psgi_template *find_template(pTHX_ struct psgi_worker *w, const struct oribi_req *req)
 {
     bool met;
-    int slot = oribi_shapes_find(&w->shapes, req->head, has_address(req), &met);
+    uint32_t client = oribi_req_client(req);
+    int slot = oribi_shapes_find(&w->shapes, req->head, client, &met);
     if (slot < 0)
         return NULL;
     struct psgi_template *template = &w->shape_templates[slot];
@@ -340,8 +342,8 @@ static struct psgi_template *find_template(pTHX_ struct psgi_worker *w, const st
         return NULL;
     }
     if (!template->env)
-        make_template(aTHX_ w, &w->shapes.slots[slot], has_address(req),
-                      is_small(w, req->head) ? SMALL_ROOM : LARGE_ROOM, template);
+        make_template(aTHX_ w, &w->shapes.slots[slot], client, is_small(w, req->head) ? SMALL_ROOM : LARGE_ROOM,
+                      template);
     return template->ordered ? template : NULL;
 }
 
@@ -365,9 +367,9 @@ static HV *build_unordered(pTHX_ struct psgi_worker *w, SV *path_info, const str
 {
     HE *entries[PSGI_KEY_COUNT] = {NULL};
     HV *env = newHV();
-    bool addressed = has_address(req);
+    uint32_t client = oribi_req_client(req);
     for (int i = 0; i < PSGI_KEY_COUNT; i++)
-        if (in_every_env(w, (enum psgi_key)i, addressed))
+        if (in_every_env(w, (enum psgi_key)i, client))
             entries[i] = hv_store_ent(env, w->keys[i], &PL_sv_undef, SvSHARED_HASH(w->keys[i]));
     set_values(aTHX_ w, entries, path_info, req);
     return env;
@@ -376,7 +378,11 @@ static HV *build_unordered(pTHX_ struct psgi_worker *w, SV *path_info, const str
 /* The values by number where Perl allows it, else by key. */
 static HV *build_plain(pTHX_ struct psgi_worker *w, SV *path_info, const struct oribi_req *req)
 {
-    struct psgi_template *template = &w->templates[has_address(req)][is_small(w, req->head)];
+    uint32_t client = oribi_req_client(req);
+    bool small = is_small(w, req->head);
+    struct psgi_template *template = &w->templates[client][small];
+    if (UNLIKELY(!template->env))
+        make_template(aTHX_ w, NULL, client, small ? SMALL_ROOM : LARGE_ROOM, template);
     if (!template->ordered)
         return build_unordered(aTHX_ w, path_info, req);
     HV *env = take_copy(aTHX_ w, template);
@@ -412,7 +418,7 @@ HV *psgi_env_build(pTHX_ struct psgi_worker *w, struct oribi_req *req)
     struct psgi_template *template = find_template(aTHX_ w, req);
     HV *env = template ? build_shaped(aTHX_ w, template, path_info, req) : build_plain(aTHX_ w, path_info, req);
     store_fields(aTHX_ w, env, head, !template);
-    if (UNLIKELY(req->client != NULL))
+    if (UNLIKELY(req->client != NULL && req->client->verify.n > 0))
         store_client(aTHX_ env, req);
     if (req->trailer_count > 0)
         store_trailers(aTHX_ w, env, req);
@@ -471,14 +477,13 @@ void psgi_env_init(pTHX_ struct psgi_worker *w, bool multiprocess)
         w->methods[i] = shared_text(aTHX_ method_names[i]);
     w->protocols[0] = shared_text(aTHX_ "HTTP/1.0");
     w->protocols[1] = shared_text(aTHX_ "HTTP/1.1");
+    w->protocols[2] = shared_text(aTHX_ "HTTP/2");
+    w->on = shared_text(aTHX_ "on");
     w->empty = shared_text(aTHX_ "");
     psgi_values_init(aTHX_ w);
     w->multiprocess = multiprocess;
-    for (int i = 0; i < 2; i++) {
-        make_template(aTHX_ w, NULL, i, LARGE_ROOM, &w->templates[i][false]);
-        make_template(aTHX_ w, NULL, i, SMALL_ROOM, &w->templates[i][true]);
-    }
-    IV own = (IV)HvUSEDKEYS(w->templates[true][true].env);
+    make_template(aTHX_ w, NULL, ORIBI_SHAPE_ADDRESSED, SMALL_ROOM, &w->templates[ORIBI_SHAPE_ADDRESSED][true]);
+    IV own = (IV)HvUSEDKEYS(w->templates[ORIBI_SHAPE_ADDRESSED][true].env);
     w->small_fields = own < SMALL_ROOM ? (uint32_t)(SMALL_ROOM - own) : 0;
     psgi_lent_init(aTHX_ w);
 }
@@ -493,11 +498,13 @@ void psgi_env_deinit(pTHX_ struct psgi_worker *w)
         SvREFCNT_dec(w->methods[i]);
     SvREFCNT_dec(w->protocols[0]);
     SvREFCNT_dec(w->protocols[1]);
+    SvREFCNT_dec(w->protocols[2]);
+    SvREFCNT_dec(w->on);
     SvREFCNT_dec(w->empty);
     for (int i = 0; i < PSGI_FOLLOWED_COUNT; i++)
         SvREFCNT_dec(w->followed[i]);
     psgi_lent_deinit(aTHX_ w);
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < ORIBI_SHAPE_CLIENTS; i++) {
         drop_template(aTHX_ & w->templates[i][false]);
         drop_template(aTHX_ & w->templates[i][true]);
     }

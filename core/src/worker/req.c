@@ -67,7 +67,7 @@ int oribi_req_join(struct oribi_req *req)
     return error;
 }
 
-/* --- variables of CGI about a request's client, as its frontend describes it --- */
+/* --- variables of CGI about a client's certificate, as its frontend describes it --- */
 
 static void put(struct oribi_variable *variables, uint32_t *count, const char *name, struct oribi_slice value)
 {
@@ -80,17 +80,8 @@ uint32_t oribi_req_client_variables(const struct oribi_req *req,
 {
     const struct oribi_channel_head *client = req->client;
     uint32_t count = 0;
-    if (!client)
+    if (!client || !client->tls || !client->verify.n)
         return 0;
-    if (client->protocol != 11)
-        put(variables, &count, "SERVER_PROTOCOL",
-            client->protocol == 20 ? ORIBI_SLICE("HTTP/2") : ORIBI_SLICE("HTTP/1.0"));
-    if (!client->tls)
-        return count;
-    put(variables, &count, "HTTPS", ORIBI_SLICE("on"));
-    put(variables, &count, "SSL_PROTOCOL", client->tls_version);
-    put(variables, &count, "SSL_CIPHER", client->cipher);
-    put(variables, &count, "SSL_TLS_SNI", client->sni);
     put(variables, &count, "SSL_CLIENT_VERIFY", client->verify);
     put(variables, &count, "SSL_CLIENT_S_DN", client->subject);
     put(variables, &count, "SSL_CLIENT_I_DN", client->issuer);

@@ -4,10 +4,10 @@
 
 #include "oribi/http/fields.h"
 
-/* The steps keep two that differ in `addressed` apart, so equal ids need no more. */
-static uint32_t hash_of(const struct oribi_head *head, bool addressed, uint32_t *count)
+/* The steps keep two that differ in `client` apart, so equal ids need no more. */
+static uint32_t hash_of(const struct oribi_head *head, uint32_t client, uint32_t *count)
 {
-    uint32_t hash = addressed ? 1 : 0;
+    uint32_t hash = client;
     uint32_t known = 0;
     for (uint32_t i = 0; i < head->field_count; i++) {
         uint16_t id = head->fields[i].id;
@@ -39,10 +39,10 @@ static void write_down(struct oribi_shape *shape, const struct oribi_head *head,
             *next++ = head->fields[i].id;
 }
 
-int oribi_shapes_find(struct oribi_shapes *shapes, const struct oribi_head *head, bool addressed, bool *met)
+int oribi_shapes_find(struct oribi_shapes *shapes, const struct oribi_head *head, uint32_t client, bool *met)
 {
     uint32_t count;
-    uint32_t hash = hash_of(head, addressed, &count);
+    uint32_t hash = hash_of(head, client, &count);
     if (count > ORIBI_SHAPE_FIELDS_MAX)
         return -1;
     uint32_t index = (hash ^ (hash >> 16)) & (ORIBI_SHAPES - 1);

@@ -24,9 +24,9 @@ static void test_a_shape_is_met_the_second_time_in_a_row(void)
     bool met;
     struct oribi_head head = head_of((const uint16_t[]){3, 1, 2}, 3);
     begin();
-    int slot = oribi_shapes_find(&shapes, &head, true, &met);
+    int slot = oribi_shapes_find(&shapes, &head, ORIBI_SHAPE_ADDRESSED, &met);
     ok(slot >= 0 && slot < ORIBI_SHAPES && !met);
-    ok_eq(oribi_shapes_find(&shapes, &head, true, &met), slot);
+    ok_eq(oribi_shapes_find(&shapes, &head, ORIBI_SHAPE_ADDRESSED, &met), slot);
     ok(met);
     ok_eq(shapes.slots[slot].field_count, 3);
     ok(shapes.slots[slot].ids[0] == 3 && shapes.slots[slot].ids[1] == 1 && shapes.slots[slot].ids[2] == 2);
@@ -40,16 +40,18 @@ static void test_order_number_and_address_make_a_shape(void)
     for (int round = 0; round < 2; round++) {
         for (size_t i = 0; i < 3; i++) {
             struct oribi_head head = head_of(ids[i], 3);
-            int slot = oribi_shapes_find(&shapes, &head, true, &met);
+            int slot = oribi_shapes_find(&shapes, &head, ORIBI_SHAPE_ADDRESSED, &met);
             ok(!met || memcmp(shapes.slots[slot].ids, ids[i], sizeof(ids[i])) == 0);
         }
     }
     struct oribi_head head = head_of(ids[0], 3);
-    (void)oribi_shapes_find(&shapes, &head, true, &met);
-    (void)oribi_shapes_find(&shapes, &head, false, &met);
-    ok(!met);
+    (void)oribi_shapes_find(&shapes, &head, ORIBI_SHAPE_ADDRESSED, &met);
+    for (uint32_t client = 0; client < ORIBI_SHAPE_CLIENTS; client++) {
+        (void)oribi_shapes_find(&shapes, &head, client, &met);
+        ok(!met || client == ORIBI_SHAPE_ADDRESSED);
+    }
     head.field_count = 2;
-    (void)oribi_shapes_find(&shapes, &head, true, &met);
+    (void)oribi_shapes_find(&shapes, &head, ORIBI_SHAPE_ADDRESSED, &met);
     ok(!met);
 }
 
@@ -58,9 +60,9 @@ static void test_fields_outside_the_table_are_passed_over(void)
     bool met;
     begin();
     struct oribi_head head = head_of((const uint16_t[]){1, 2}, 2);
-    int slot = oribi_shapes_find(&shapes, &head, true, &met);
+    int slot = oribi_shapes_find(&shapes, &head, ORIBI_SHAPE_ADDRESSED, &met);
     head = head_of((const uint16_t[]){0, 1, 0, 0, 2, 0}, 6);
-    ok_eq(oribi_shapes_find(&shapes, &head, true, &met), slot);
+    ok_eq(oribi_shapes_find(&shapes, &head, ORIBI_SHAPE_ADDRESSED, &met), slot);
     ok(met);
 }
 
@@ -72,9 +74,9 @@ static void test_as_many_fields_as_a_shape_may_have_and_one_more(void)
         ids[i] = (uint16_t)(1 + i % (ORIBI_FIELD_COUNT - 1));
     begin();
     struct oribi_head head = head_of(ids, ORIBI_SHAPE_FIELDS_MAX);
-    ok(oribi_shapes_find(&shapes, &head, true, &met) >= 0);
+    ok(oribi_shapes_find(&shapes, &head, ORIBI_SHAPE_ADDRESSED, &met) >= 0);
     head = head_of(ids, ORIBI_SHAPE_FIELDS_MAX + 1);
-    ok_eq(oribi_shapes_find(&shapes, &head, true, &met), -1);
+    ok_eq(oribi_shapes_find(&shapes, &head, ORIBI_SHAPE_ADDRESSED, &met), -1);
 }
 
 /* Two shapes of one slot drive each other out; neither is taken for the other. */
@@ -83,13 +85,13 @@ static void test_shapes_of_one_slot_take_turns(void)
     bool met;
     begin();
     struct oribi_head first = head_of((const uint16_t[]){1}, 1);
-    int slot = oribi_shapes_find(&shapes, &first, true, &met);
+    int slot = oribi_shapes_find(&shapes, &first, ORIBI_SHAPE_ADDRESSED, &met);
     for (uint16_t a = 1; a < ORIBI_FIELD_COUNT; a++) {
         struct oribi_head head = head_of((const uint16_t[]){a, a}, 2);
-        if (oribi_shapes_find(&shapes, &head, true, &met) != slot)
+        if (oribi_shapes_find(&shapes, &head, ORIBI_SHAPE_ADDRESSED, &met) != slot)
             continue;
         ok(!met);
-        ok_eq(oribi_shapes_find(&shapes, &first, true, &met), slot);
+        ok_eq(oribi_shapes_find(&shapes, &first, ORIBI_SHAPE_ADDRESSED, &met), slot);
         ok(!met);
         return;
     }

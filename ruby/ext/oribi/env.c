@@ -22,8 +22,8 @@ enum {
 };
 
 /* The entries that are set anew for each request, in this order: name here and key. Their values are in fill_values().
- * REMOTE_PORT is absent for peers on unix sockets, which have shapes of their own; REQUEST_ID and EARLY_HINTS are
- * absent unless their options are on. */
+ * REMOTE_PORT is absent for peers on unix sockets, HTTPS and those behind it for clients without TLS: they have shapes
+ * of their own. REQUEST_ID and EARLY_HINTS are absent unless their options are on. */
 #define ENV_KEYS(X)                                                                                                    \
     X(METHOD, "REQUEST_METHOD")                                                                                        \
     X(PATH_INFO, "PATH_INFO")                                                                                          \
@@ -41,7 +41,11 @@ enum {
     X(EXTEND, "oribi.extend_deadline")                                                                                 \
     X(QUEUE_US, "oribi.queue_us")                                                                                      \
     X(REQUEST_ID, "oribi.request_id")                                                                                  \
-    X(EARLY_HINTS, "rack.early_hints")
+    X(EARLY_HINTS, "rack.early_hints")                                                                                 \
+    X(HTTPS, "HTTPS")                                                                                                  \
+    X(TLS_VERSION, "SSL_PROTOCOL")                                                                                     \
+    X(CIPHER, "SSL_CIPHER")                                                                                            \
+    X(SNI, "SSL_TLS_SNI")
 
 enum env_index {
 #define ENV_INDEX(name, key) ENV_##name,
@@ -68,9 +72,9 @@ static VALUE key_trailers;
 static VALUE key_protocols;
 
 static VALUE text_empty;
-static VALUE text_http10;
-static VALUE text_http11;
 static VALUE text_https;
+static VALUE text_on;
+static VALUE protocol_texts[3]; /* by oribi_req_protocol() */
 static VALUE text_localhost;
 static VALUE method_texts[METHODS];
 
@@ -163,6 +167,19 @@ static VALUE input_for(struct ext_call *call)
     return rb_funcall(rb_cFile, id_for_fd, 2, INT2NUM(fd), rb_str_new_cstr("rb"));
 }
 
+static void fill_tls(struct ext_worker *worker, const struct oribi_req *req, VALUE *values)
+{
+    uint32_t client = oribi_req_client(req);
+    values[ENV_HTTPS] = values[ENV_TLS_VERSION] = values[ENV_CIPHER] = values[ENV_SNI] = Qundef;
+    if (RB_LIKELY(!(client & ORIBI_SHAPE_TLS)))
+        return;
+    values[ENV_HTTPS] = text_on;
+    values[ENV_TLS_VERSION] = kept_text(worker, &worker->tls_version, req->client->tls_version);
+    values[ENV_CIPHER] = kept_text(worker, &worker->cipher, req->client->cipher);
+    if (client & ORIBI_SHAPE_SNI)
+        values[ENV_SNI] = kept_text(worker, &worker->sni, req->client->sni);
+}
+
 static void fill_values(struct ext_call *call, VALUE *values)
 {
     struct ext_worker *worker = call->worker;
@@ -175,7 +192,7 @@ static void fill_values(struct ext_call *call, VALUE *values)
     values[ENV_PATH_INFO] = ext_bytes(head->path);
     values[ENV_REQUEST_URI] = ext_bytes(head->target);
     values[ENV_QUERY_STRING] = head->query.n ? ext_bytes(head->query) : text_empty;
-    values[ENV_PROTOCOL] = head->minor ? text_http11 : text_http10;
+    values[ENV_PROTOCOL] = protocol_texts[oribi_req_protocol(req)];
     values[ENV_SERVER_NAME] = kept_text(worker, &worker->server_name, req->server_name);
     values[ENV_SERVER_PORT] = kept_text(worker, &worker->server_port, req->server_port);
     values[ENV_INPUT] = call->input;
@@ -192,6 +209,7 @@ static void fill_values(struct ext_call *call, VALUE *values)
         values[ENV_REMOTE_ADDR] = text_localhost;
         values[ENV_REMOTE_PORT] = Qundef;
     }
+    fill_tls(worker, req, values);
 }
 
 /* --- fields outside the core's table --- */
@@ -276,20 +294,22 @@ static int copy_entry(VALUE key, VALUE value, VALUE template)
 #ifdef HAVE_RB_HASH_TBL
 
 /* True for an entry that this environment has. */
-static bool has_entry(const struct ext_worker *worker, int index, bool addressed)
+static bool has_entry(const struct ext_worker *worker, int index, uint32_t client)
 {
-    return (index != ENV_REMOTE_PORT || addressed) && (index != ENV_EARLY_HINTS || worker->early_hints) &&
-           (index != ENV_REQUEST_ID || worker->request_ids);
+    if (index >= ENV_HTTPS)
+        return (client & (index == ENV_SNI ? ORIBI_SHAPE_SNI : ORIBI_SHAPE_TLS)) != 0;
+    return (index != ENV_REMOTE_PORT || (client & ORIBI_SHAPE_ADDRESSED)) &&
+           (index != ENV_EARLY_HINTS || worker->early_hints) && (index != ENV_REQUEST_ID || worker->request_ids);
 }
 
 /* The Hash of a shape: our entries, fields, constants, with values still to be set for the first two. Qfalse where this
  * Ruby's entries lie otherwise. */
-static VALUE make_template(const struct ext_worker *worker, const struct oribi_shape *shape, bool addressed)
+static VALUE make_template(const struct ext_worker *worker, const struct oribi_shape *shape, uint32_t client)
 {
     VALUE keys[ENV_COUNT + ORIBI_SHAPE_FIELDS_MAX];
     uint32_t count = 0;
     for (int i = 0; i < ENV_COUNT; i++) {
-        if (has_entry(worker, i, addressed))
+        if (has_entry(worker, i, client))
             keys[count++] = env_keys[i];
     }
     for (uint32_t i = 0; i < shape->field_count; i++)
@@ -306,15 +326,15 @@ static VALUE make_template(const struct ext_worker *worker, const struct oribi_s
 static VALUE find_template(struct ext_worker *worker, const struct oribi_req *req)
 {
     bool met;
-    bool addressed = req->remote_addr.n > 0;
-    int slot = worker->plain ? -1 : oribi_shapes_find(&worker->shapes, req->head, addressed, &met);
+    uint32_t client = oribi_req_client(req);
+    int slot = worker->plain ? -1 : oribi_shapes_find(&worker->shapes, req->head, client, &met);
     if (slot < 0)
         return Qfalse;
     VALUE *template = &worker->templates[slot];
     if (!met)
         *template = Qfalse;
     else if (*template == Qfalse)
-        RB_OBJ_WRITE(worker->self, template, make_template(worker, &worker->shapes.slots[slot], addressed));
+        RB_OBJ_WRITE(worker->self, template, make_template(worker, &worker->shapes.slots[slot], client));
     worker->plain = met && *template == Qfalse;
     return *template;
 }
@@ -325,16 +345,10 @@ static VALUE fill_template(struct ext_call *call, VALUE template)
     const struct oribi_head *head = call->req->head;
     VALUE values[ENV_COUNT + ORIBI_SHAPE_FIELDS_MAX];
     fill_values(call, values);
-    uint32_t count = ENV_COUNT;
-    if (values[ENV_EARLY_HINTS] == Qundef) /* the last one */
-        count--;
-    if (values[ENV_REQUEST_ID] == Qundef) { /* the one before */
-        count--;
-        values[ENV_REQUEST_ID] = values[ENV_EARLY_HINTS];
-    }
-    if (values[ENV_REMOTE_PORT] == Qundef) {
-        count--;
-        memmove(&values[ENV_REMOTE_PORT], &values[ENV_REMOTE_PORT + 1], (count - ENV_REMOTE_PORT) * sizeof(VALUE));
+    uint32_t count = ENV_REMOTE_PORT;
+    for (int i = ENV_REMOTE_PORT; i < ENV_COUNT; i++) { /* those before are never absent */
+        if (values[i] != Qundef)
+            values[count++] = values[i];
     }
     for (uint32_t i = 0; i < head->field_count; i++) {
         if (head->fields[i].id)
@@ -377,7 +391,7 @@ static VALUE build_plainly(struct ext_call *call)
     return env;
 }
 
-/* Of a client that a frontend holds. */
+/* Of a client that has shown a certificate. */
 static void set_client(const struct ext_call *call, VALUE env)
 {
     struct oribi_variable variables[ORIBI_CLIENT_VARIABLES_MAX];
@@ -385,8 +399,6 @@ static void set_client(const struct ext_call *call, VALUE env)
     for (uint32_t i = 0; i < count; i++)
         rb_hash_aset(env, rb_enc_interned_str_cstr(variables[i].name, rb_utf8_encoding()),
                      ext_bytes(variables[i].value));
-    if (rb_hash_lookup2(call->worker->constants, key_http_version, Qundef) != Qundef)
-        rb_hash_aset(env, key_http_version, rb_hash_aref(env, env_keys[ENV_PROTOCOL]));
 }
 
 void ext_env_build(struct ext_call *call)
@@ -397,11 +409,12 @@ void ext_env_build(struct ext_call *call)
     VALUE env = template == Qfalse ? build_plainly(call) : fill_template(call, template);
     call->env = env;
     set_others(worker, env, head);
-    if (RB_UNLIKELY(head->minor == 0) && rb_hash_lookup2(worker->constants, key_http_version, Qundef) != Qundef)
-        rb_hash_aset(env, key_http_version, text_http10);
+    int protocol = oribi_req_protocol(call->req);
+    if (RB_UNLIKELY(protocol != 1) && rb_hash_lookup2(worker->constants, key_http_version, Qundef) != Qundef)
+        rb_hash_aset(env, key_http_version, protocol_texts[protocol]);
     if (RB_UNLIKELY(call->req->scheme.n == 5))
         rb_hash_aset(env, key_url_scheme, text_https);
-    if (RB_UNLIKELY(call->req->client != NULL))
+    if (RB_UNLIKELY(call->req->client != NULL && call->req->client->verify.n > 0))
         set_client(call, env);
     if (RB_UNLIKELY(call->req->trailer_count > 0))
         rb_hash_aset(env, key_trailers, trailers_of(call->req));
@@ -471,6 +484,9 @@ void ext_env_prepare(struct ext_worker *worker, const struct oribi_options *opti
     RB_OBJ_WRITE(worker->self, &worker->server_name, text_localhost);
     RB_OBJ_WRITE(worker->self, &worker->server_port, text_empty);
     RB_OBJ_WRITE(worker->self, &worker->remote_addr, text_localhost);
+    RB_OBJ_WRITE(worker->self, &worker->tls_version, text_empty);
+    RB_OBJ_WRITE(worker->self, &worker->cipher, text_empty);
+    RB_OBJ_WRITE(worker->self, &worker->sni, text_empty);
 }
 
 void ext_env_setup(void)
@@ -486,8 +502,10 @@ void ext_env_setup(void)
     key_trailers = intern_text("oribi.trailers");
     key_protocols = intern_text("rack.protocol");
     text_empty = intern_text("");
-    text_http10 = intern_text("HTTP/1.0");
-    text_http11 = intern_text("HTTP/1.1");
+    protocol_texts[0] = intern_text("HTTP/1.0");
+    protocol_texts[1] = intern_text("HTTP/1.1");
+    protocol_texts[2] = intern_text("HTTP/2");
+    text_on = intern_text("on");
     text_https = intern_text("https");
     text_localhost = intern_text("127.0.0.1");
 

@@ -107,6 +107,9 @@ struct ext_worker {
     VALUE server_name; /* of the request before, and so on */
     VALUE server_port;
     VALUE remote_addr;
+    VALUE tls_version;
+    VALUE cipher;
+    VALUE sni;
     VALUE tie_class;                 /* of this worker: what ext_tie_new() makes */
     VALUE handler_name;              /* of the WebSocket's call before; Qfalse: none */
     VALUE ports[EXT_PORTS];          /* Qfalse: none */

@@ -32,6 +32,9 @@ static void each_reference(struct ext_worker *worker, void (*visit)(VALUE *))
     visit(&worker->server_name);
     visit(&worker->server_port);
     visit(&worker->remote_addr);
+    visit(&worker->tls_version);
+    visit(&worker->cipher);
+    visit(&worker->sni);
     visit(&worker->tie_class);
     visit(&worker->handler_name);
     for (int i = 0; i < EXT_PORTS; i++)
@@ -138,6 +141,7 @@ static VALUE worker_alloc(VALUE class)
     worker->app = worker->options = worker->listeners = worker->access_log = Qnil;
     worker->constants = worker->tie_class = Qnil;
     worker->server_name = worker->server_port = worker->remote_addr = Qnil;
+    worker->tls_version = worker->cipher = worker->sni = Qnil;
     return self;
 }
 

@@ -22,6 +22,7 @@
 #include "oribi/http/head.h"
 #include "oribi/http/proxy.h"
 #include "oribi/http/response.h"
+#include "oribi/worker/shape.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -60,15 +61,33 @@ struct oribi_req {
     /* private to the core: src/worker/exchange.h */
 };
 
-/* Variables of the environment about a client that a frontend holds (req.c): SERVER_PROTOCOL where it is
- * not HTTP/1.1 (which the request on the channel is), HTTPS, and SSL_PROTOCOL, SSL_CIPHER, SSL_TLS_SNI, SSL_CLIENT_*
- * as Apache's mod_ssl names and writes them. Fills in those that there are, and returns their number; 0 for a client of
- * the worker's own. Values live as long as the request. */
+/* What the environment has of the client: bits of worker/shape.h. The values of HTTPS, "on", SSL_PROTOCOL, SSL_CIPHER
+ * and SSL_TLS_SNI, as Apache's mod_ssl writes them, are those of req->client. */
+static inline uint32_t oribi_req_client(const struct oribi_req *req)
+{
+    uint32_t client = req->remote_addr.n ? ORIBI_SHAPE_ADDRESSED : 0;
+    if (req->client && req->client->tls)
+        client |= ORIBI_SHAPE_TLS | (req->client->sni.n ? ORIBI_SHAPE_SNI : 0);
+    return client;
+}
+
+/* The protocol that the client speaks: 0 for HTTP/1.0, 1 for HTTP/1.1, 2 for HTTP/2. The request on the channel of a
+ * frontend is one of HTTP/1.1. */
+static inline int oribi_req_protocol(const struct oribi_req *req)
+{
+    if (req->client)
+        return req->client->protocol == 20 ? 2 : req->client->protocol == 11 ? 1 : 0;
+    return req->head->minor ? 1 : 0;
+}
+
+/* Variables of the environment about the certificate of a client that a frontend holds (req.c): SSL_CLIENT_*, as
+ * Apache's mod_ssl names and writes them. Fills in those that there are, and returns their number, mostly 0. Values live
+ * as long as the request. */
 struct oribi_variable {
     const char *name;
     struct oribi_slice value;
 };
-enum { ORIBI_CLIENT_VARIABLES_MAX = 12 };
+enum { ORIBI_CLIENT_VARIABLES_MAX = 7 };
 uint32_t oribi_req_client_variables(const struct oribi_req *req,
                                     struct oribi_variable variables[ORIBI_CLIENT_VARIABLES_MAX]);
 

@@ -1,9 +1,9 @@
-/* The shapes of requests: which known fields a head has, in which order. Clients of one kind send the same fields in
+/* The shapes of requests: which known fields a head has, in which order, and what is said of its client. Clients of one kind send the same fields in
  * the same order, so a language keeps the environments of the last shapes, all keys and no value, and copies one
  * instead of looking each key up. Here is which shape a head has, and where it is kept; what is kept belongs to the
  * language.
  *
- *   int slot = oribi_shapes_find(&shapes, head, addressed, &met);
+ *   int slot = oribi_shapes_find(&shapes, head, client, &met);
  *   if (slot < 0)                    // more known fields than a shape may have
  *       build it key by key;
  *   else if (!met)
@@ -37,9 +37,17 @@ struct oribi_shapes {
     struct oribi_shape slots[ORIBI_SHAPES];
 };
 
-/* The slot of this head's shape, or -1. Heads that differ in `addressed` (the peer has an address, so the environment
- * has keys for it) have different shapes. *met: the head before in this slot had the same shape; otherwise the slot is
- * this shape's from now on. Borrows the head; allocates nothing. */
-int oribi_shapes_find(struct oribi_shapes *shapes, const struct oribi_head *head, bool addressed, bool *met);
+/* Bits of a client: what the environment has keys for. */
+enum {
+    ORIBI_SHAPE_ADDRESSED = 1, /* REMOTE_ADDR, REMOTE_PORT */
+    ORIBI_SHAPE_TLS = 2,       /* HTTPS, SSL_PROTOCOL, SSL_CIPHER */
+    ORIBI_SHAPE_SNI = 4,       /* SSL_TLS_SNI */
+    ORIBI_SHAPE_CLIENTS = 8,   /* values of such bits */
+};
+
+/* The slot of this head's shape, or -1. Heads that differ in `client`, bits as above, have different shapes. *met: the
+ * head before in this slot had the same shape; otherwise the slot is this shape's from now on. Borrows the head;
+ * allocates nothing. */
+int oribi_shapes_find(struct oribi_shapes *shapes, const struct oribi_head *head, uint32_t client, bool *met);
 
 #endif
