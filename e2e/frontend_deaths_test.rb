@@ -8,13 +8,13 @@ require "openssl"
 # HTTP/1.1 and HTTP/2, short and long bodies. Every answer that comes is whole and right, or says 502; a connection ends
 # early only where doc/internals/frontend.md says so; nobody waits for ever.
 #
-#   DEATHS=12   in each case       ORIBI_SOAK: 500
+#   DEATHS=6   in each case       script/test --all: 12, ORIBI_SOAK: 500
 E2E.suite("frontend_deaths", transports: %i[tcp]) do
   include FrontendServers
 
   WORKERS = 3
   FRONTENDS = 2
-  DEATHS = Integer(ENV.fetch("DEATHS", ENV.key?("ORIBI_SOAK") ? "500" : "12"))
+  DEATHS = Integer(ENV.fetch("DEATHS", ENV.key?("ORIBI_SOAK") ? "500" : E2E::MORE_ROUNDS ? "12" : "6"))
   WAIT_S = 30
   SIZES = [0, 1, 100, 16_384, 32_767, 32_768, 32_769, 1 << 20].freeze
   BODY = Random.new(1).bytes(1 << 20).freeze

@@ -7,7 +7,7 @@ require_relative "support/frontends"
 # HTTP/2, and some of them leave. What comes is right to its last byte, or the client sees that its end is missing;
 # nobody waits for ever; and no process keeps a descriptor.
 #
-#   DEATHS=8   in each case       ORIBI_SOAK: 500
+#   DEATHS=4   in each case       script/test --all: 8, ORIBI_SOAK: 500
 E2E.suite("frontend_files_deaths", transports: %i[tcp]) do
   include FrontendServers
 
@@ -15,7 +15,7 @@ E2E.suite("frontend_files_deaths", transports: %i[tcp]) do
 
   WORKERS = 3
   FRONTENDS = 2
-  DEATHS = Integer(ENV.fetch("DEATHS", ENV.key?("ORIBI_SOAK") ? "500" : "8"))
+  DEATHS = Integer(ENV.fetch("DEATHS", ENV.key?("ORIBI_SOAK") ? "500" : E2E::MORE_ROUNDS ? "8" : "4"))
   WAIT_S = 60
   # About what goes by the ring (16 KiB), what is copied there (128 KiB), the first piece of a file, and more than that.
   SIZES = [1, 16_384, 16_385, 40_000, 131_073, 300_000, 1 << 20, 5_000_001].freeze

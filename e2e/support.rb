@@ -56,6 +56,8 @@ module E2E
   def self.differing(name) = DIFFERENCES.fetch(name)[RUBY ? 0 : 1]
 
   ALL_TRANSPORTS = ENV["E2E_TRANSPORT"] == "all"
+  # script/test --all and soaks take more rounds of what is left to chance.
+  MORE_ROUNDS = ALL_TRANSPORTS || ENV.key?("ORIBI_SOAK")
   # Transports of a suite that asks for none: E2E_TRANSPORT=frontend has it run through a frontend.
   TRANSPORTS = !ALL_TRANSPORTS && ENV.key?("E2E_TRANSPORT") ? [ENV["E2E_TRANSPORT"].to_sym].freeze : %i[tcp unix].freeze
   # Of a suite whose subject is not how bytes come in: one of them, another with the other command.

@@ -145,6 +145,8 @@ class Runner
     return if slowest.size < SLOWEST
 
     puts "the #{SLOWEST} slowest cases:", slowest.map { |seconds, name| format("%7.1f s  %s", seconds, name) }
+    dearest = suites.flat_map { |suite| suite.processor.to_a }.max_by(SLOWEST, &:last)
+    puts "the #{SLOWEST} commands that took most processor:", dearest.map { |name, seconds| format("%7.1f s  %s", seconds, name) }
   end
 
   def report(total, seconds)

@@ -7,6 +7,8 @@ module E2E
   # Clients that shake hands with a TLS server of this machine until they are told to stop: of TLS 1.2 and 1.3, whole
   # handshakes and resumed ones in turn. Behind a whole one each asks for a page.
   class Handshakes
+    # Between two handshakes of a client, which would take a processor otherwise: they last as long as the certificates.
+    PAUSE_S = MORE_ROUNDS ? 0 : 0.05
     VERSIONS = [OpenSSL::SSL::TLS1_2_VERSION, OpenSSL::SSL::TLS1_3_VERSION].freeze
 
     # name: asked for (SNI). each: clients of a version.
@@ -41,7 +43,10 @@ module E2E
 
     def shake(version)
       session = nil
-      session = once(version, session) until @stop
+      until @stop
+        session = once(version, session)
+        sleep(PAUSE_S)
+      end
     end
 
     # Gives the session for the next one, nil after a resumed handshake.

@@ -6,8 +6,8 @@ require "support"
 class GcTest < BindingTest
   APP = eval(File.read(File.join(__dir__, "gc_app.rb")), binding, File.join(__dir__, "gc_app.rb"))
 
-  # A server of its own with nothing loaded that the test does not need: these settings cost as much as the heap is
-  # large.
+  # A server of its own with nothing loaded that the test does not need, RubyGems neither: these settings cost as much
+  # as the heap is large.
   SERVER = <<~'RUBY'
     require "oribi"
     options = Oribi::Options.new.set("bind", ARGV[0]).set("threads", ARGV[3]).finish
@@ -21,9 +21,12 @@ class GcTest < BindingTest
     worker.run(app)
   RUBY
 
+  RACK = $LOADED_FEATURES.find { |path| path.end_with?("/rack/version.rb") }.delete_suffix("/rack/version.rb")
+  ALONE = [RUBY, "--disable-gems", "-I#{ROOT}/ruby/lib", "-I#{RACK}", "-e", SERVER].freeze
+
   def exercise_under(*settings, threads: 1)
     path = File.join(@log, "gc")
-    IO.popen([RUBY, "-I#{ROOT}/ruby/lib", "-e", SERVER, path, File.join(__dir__, "gc_app.rb"), settings.join(" "), threads.to_s, err: File::NULL]) do |output|
+    IO.popen([*ALONE, path, File.join(__dir__, "gc_app.rb"), settings.join(" "), threads.to_s, err: File::NULL]) do |output|
       assert_equal "ready\n", output.gets
       clients = Array.new(threads) { Client.new { UNIXSocket.new(path) } }
       Timeout.timeout(10 * DEADLINE) { clients.map { |client| Thread.new { exercise(client, 1) } }.each(&:join) }
@@ -135,7 +138,7 @@ class GcTest < BindingTest
     path = File.join(@log, "app.rb")
     File.write(path, COUNTS)
     listen = File.join(@log, "objects")
-    IO.popen([RUBY, "-I#{ROOT}/ruby/lib", "-e", SERVER, listen, path, "", "1", err: File::NULL]) do |output|
+    IO.popen([*ALONE, listen, path, "", "1", err: File::NULL]) do |output|
       assert_equal "ready\n", output.gets
       client = Client.new { UNIXSocket.new(listen) }
       { { "Host" => "a" } => 8, { "Host" => "a", "Accept" => "b", "User-Agent" => "c" } => 10 }.each do |fields, count|

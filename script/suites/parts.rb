@@ -13,11 +13,14 @@ module Parts
   RUBY_ONLY = %w[rails rack_line cable debugger site browser/site moving sinatra ends].map { |name| "e2e/#{name}_test.rb" }.freeze
   PERL_ONLY = %w[e2e/moving_perl_test.rb].freeze
   # Their subject is the same C in both commands, or another program; oribi-psgi starts in less time.
-  ONCE = %w[acme agent crowd cut fleet_kubernetes frontend_attacks frontend_balancers frontend_clients frontend_deaths frontend_disk frontend_ends
-            frontend_files frontend_files_deaths frontend_local frontend_storage haproxy monitoring nginx saturation socket_clients
-            static_life top transports websocket_h2].map { |name| "e2e/#{name}_test.rb" }.freeze
-  # And their cases that Ruby alone has.
-  RUBY_CASES = { "saturation" => "/thread/", "static_life" => "/thread/" }.transform_keys { |name| "e2e/#{name}_test.rb" }.freeze
+  ONCE = %w[acme agent control crowd cut fleet fleet_kubernetes frontend_attacks frontend_balancers frontend_clients frontend_counts
+            frontend_deaths frontend_disk frontend_ends frontend_files frontend_files_deaths frontend_local frontend_storage frontend_use
+            haproxy monitoring nginx saturation slow_disk socket_clients static_life tls top transports websocket_h2]
+         .map { |name| "e2e/#{name}_test.rb" }.freeze
+  # And their cases that Ruby alone has, or in which it does something of its own.
+  RUBY_CASES = { "control" => "/config|reload|upgrade|reason/", "frontend_use" => "/keywords|handed_down|form_of|version/",
+                 "saturation" => "/thread/", "slow_disk" => "/threads|form|mold/", "static_life" => "/thread/",
+                 "tls" => "/sees|reload|upgrade|killed_workers/" }.transform_keys { |name| "e2e/#{name}_test.rb" }.freeze
 
   module_function
 
@@ -41,8 +44,9 @@ module Parts
   # As script/sanitize has it, so that the core is compiled once for both.
   SANITIZED = { HARDEN: "", OPTIM: "-O1 -g -fno-omit-frame-pointer", CC: "gcc -fsanitize=address,undefined -fno-sanitize-recover=undefined" }.freeze
 
+  # Test programs are optimized as the server is where there is time for it.
   def core
-    core_make("core", "tests")
+    core_make("core", "tests", **(ENV["E2E_TRANSPORT"] == "all" ? { TEST_OPTIM: "-O2 -g" } : {}))
     redis_core_make("redis", "tests")
     c_tests("core") + redis_c_tests("redis")
   end

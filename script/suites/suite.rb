@@ -38,7 +38,11 @@ class Suite
 
   def self.ending? = @ending
 
-  attr_reader :name, :kind, :tally, :failures, :seconds_of, :slow
+  # Runs a command, then writes the seconds of processor of all that it has started and waited for: the second line of
+  # what times(1posix) says.
+  TIMED = 'trap : TERM; "$@"; code=$?; times >"$0"; exit $code'
+
+  attr_reader :name, :kind, :tally, :failures, :seconds_of, :slow, :processor
 
   # The block gives the commands, and may build what they need first. slower: how many times as long they may take.
   # told: all they print is shown too. width: how many commands at a time. kind: of Schedule::ORDERS.
@@ -87,7 +91,7 @@ class Suite
 
   # --- what is told ---
 
-  def summary = [format("%-12s %s (%d s)", name, tally, @seconds || 0), *tally.skips]
+  def summary = [format("%-12s %s (%d s, %d s of processor)", name, tally, @seconds || 0, @processor.values.sum), *tally.skips]
 
   # "core 12/190"; nil when it is not begun or over.
   def state = @preparing && !@over ? "#{name} #{@waiting ? "#{@count - @waiting.size - @running}/#{@count}" : "building"}" : nil
@@ -123,6 +127,7 @@ class Suite
     @tally = Tally.new
     @failures = []
     @slow = []
+    @processor = {}
     @seconds_of = {}
     @begun = {}.compare_by_identity
     @running = 0
@@ -168,9 +173,10 @@ class Suite
     status = File.open(path, "w") { |log| spawn_with_deadline(command, log, dir) }
     output = File.binread(path).force_encoding("UTF-8").scrub
     File.unlink(path)
+    processor = processor_seconds("#{dir}/times")
     one = Tally.public_send(command.count, output, status&.success?)
     one = Tally.new if command.picked && output.match?(/^0 runs, 0 assertions, 0 failures, 0 errors/)
-    @lock.synchronize { add(command, one, output, clock - started) }
+    @lock.synchronize { add(command, one, output, clock - started, processor) }
   ensure
     FileUtils.rm_rf(dir) if dir
   end
@@ -185,12 +191,20 @@ class Suite
     retry
   end
 
-  def add(command, tally, output, seconds)
+  # 0: the command was ended from outside.
+  def processor_seconds(path)
+    return 0 unless File.exist?(path)
+
+    File.readlines(path).last.to_s.scan(/(\d+)m([\d.]+)s/).sum { |minutes, seconds| 60 * minutes.to_i + seconds.to_f }
+  end
+
+  def add(command, tally, output, seconds, processor)
     File.write(log_path, "$ #{command.name}\n#{output}", mode: "a")
     @failures << [command.name, *telling_lines(output)].join("\n") unless @told || tally.failed.zero?
     @tally += tally
     @begun.delete(command)
     @seconds_of[command.name] = seconds.round(1)
+    @processor[command.name] = processor
     cases = output.scan(CASE).map { |name, time| [time.to_f, [*command.env&.values, name].join(" ")] }
     @slow.concat(cases.empty? ? [[seconds, command.name]] : cases)
     $stdout.puts "$ #{command.name}", output if @told
@@ -201,7 +215,8 @@ class Suite
     return if self.class.ending?
 
     env = { **ENVIRONMENT, "TMPDIR" => dir, **command.env.to_h }
-    pid = spawn(env, *command.argv, chdir: command.dir || ROOT, in: File::NULL, out: log, err: log, pgroup: true, umask: UMASK)
+    argv = ["sh", "-c", TIMED, "#{dir}/times", *command.argv]
+    pid = spawn(env, *argv, chdir: command.dir || ROOT, in: File::NULL, out: log, err: log, pgroup: true, umask: UMASK)
     waiter = Process.detach(pid)
     RUNNING[waiter] = self
     started = clock

@@ -7,9 +7,9 @@
 #include "tap.h"
 
 #include <pthread.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 enum { BYTES = 7, ELSEWHERE = 9 };
 
@@ -216,6 +216,55 @@ enum { MESSAGES = 1000 * 1000, SOAK_MESSAGES = 10 * MESSAGES };
 
 static uint32_t messages;
 
+/* Both threads run at the same time where there are two processors. Where there is one, or they have other work, a
+ * thread that waits has to sleep after some looks: after sched_yield() alone all others of the machine would have their
+ * turn first, each time. */
+enum { LOOKS = 2000 };
+
+/* One more look; the sleep orders no memory, so that ThreadSanitizer sees the ring's own order alone. */
+static void look_again(int *looks)
+{
+    if (++*looks % LOOKS == 0)
+        (void)nanosleep(&(struct timespec){.tv_nsec = 20 * 1000}, NULL);
+}
+
+/* A count that one thread raises and another waits for. */
+
+struct steps {
+    _Atomic uint32_t count;
+    _Atomic bool waited_for;
+    pthread_mutex_t lock;
+    pthread_cond_t raised;
+};
+
+#define STEPS_INIT                                                                                                     \
+    {                                                                                                                  \
+        .lock = PTHREAD_MUTEX_INITIALIZER, .raised = PTHREAD_COND_INITIALIZER                                          \
+    }
+
+static void raise_to(struct steps *steps, uint32_t count)
+{
+    atomic_store(&steps->count, count);
+    if (!atomic_load(&steps->waited_for))
+        return;
+    (void)pthread_mutex_lock(&steps->lock);
+    (void)pthread_cond_signal(&steps->raised);
+    (void)pthread_mutex_unlock(&steps->lock);
+}
+
+static void wait_for(struct steps *steps, uint32_t count)
+{
+    for (int looks = 0; looks < LOOKS; looks++)
+        if (atomic_load(&steps->count) >= count)
+            return;
+    (void)pthread_mutex_lock(&steps->lock);
+    atomic_store(&steps->waited_for, true);
+    while (atomic_load(&steps->count) < count)
+        (void)pthread_cond_wait(&steps->raised, &steps->lock);
+    atomic_store(&steps->waited_for, false);
+    (void)pthread_mutex_unlock(&steps->lock);
+}
+
 static void *send_all(void *arg)
 {
     char text[256];
@@ -224,8 +273,8 @@ static void *send_all(void *arg)
         memset(text, (int)(i & 0xff), n);
         memcpy(text, &i, sizeof(i));
         struct iovec vec = {text, n};
-        while (!oribi_ring_write(&writer, BYTES, &vec, 1, n))
-            sched_yield();
+        for (int looks = 0; !oribi_ring_write(&writer, BYTES, &vec, 1, n);)
+            look_again(&looks);
     }
     return arg;
 }
@@ -240,9 +289,10 @@ static void test_two_threads(void)
     ok_eq(pthread_create(&thread, NULL, send_all, NULL), 0);
     for (uint32_t i = 0; i < messages; i++) {
         int code;
+        int looks = 0;
         uint32_t number;
         while ((code = oribi_ring_next(&reader, BYTES, &record)) == 0)
-            sched_yield();
+            look_again(&looks);
         int64_t n = oribi_ring_take(&reader, room, sizeof(room));
         memcpy(&number, room, sizeof(number));
         wrong += code != 1 || n != 4 + i * 7 % 200 || number != i || (n > 4 && room[n - 1] != (char)(i & 0xff));
@@ -255,19 +305,18 @@ static void test_two_threads(void)
 /* One takes back what the other has not begun yet: each record is had by one of both. */
 enum { TAKEN_BACK = 20 * 1000 };
 
-static _Atomic int rounds;
-static _Atomic int ends;
+static struct steps rounds = STEPS_INIT;
+static struct steps ends = STEPS_INIT;
 
 static void *begin_each(void *arg)
 {
     uint32_t *begun = arg;
     struct oribi_ring_record record;
-    for (int i = 0; i < TAKEN_BACK; i++) {
-        while (atomic_load(&rounds) <= i)
-            sched_yield();
+    for (uint32_t i = 0; i < TAKEN_BACK; i++) {
+        wait_for(&rounds, i + 1);
         oribi_ring_reader_init(&reader, ring);
         *begun += oribi_ring_next(&reader, BYTES, &record) == 1;
-        atomic_store(&ends, i + 1);
+        raise_to(&ends, i + 1);
     }
     return NULL;
 }
@@ -279,16 +328,15 @@ static void test_each_record_is_had_by_one_of_both(void)
     uint32_t back = 0;
     begin();
     ok_eq(pthread_create(&thread, NULL, begin_each, &begun), 0);
-    for (int i = 0; i < TAKEN_BACK; i++) {
+    for (uint32_t i = 0; i < TAKEN_BACK; i++) {
         memset(ring, 0, sizeof(*ring));
         oribi_ring_writer_init(&writer, ring);
         (void)write_bytes("record", 6);
-        atomic_store(&rounds, i + 1);
-        for (int wait = i % 50; wait > 0; wait--)
-            (void)atomic_load(&ends);
+        raise_to(&rounds, i + 1);
+        for (uint32_t wait = i % 50; wait > 0; wait--)
+            (void)atomic_load(&ends.count);
         back += oribi_ring_take_back(&writer);
-        while (atomic_load(&ends) <= i)
-            sched_yield();
+        wait_for(&ends, i + 1);
     }
     ok_eq(pthread_join(thread, NULL), 0);
     ok_eq(begun + back, TAKEN_BACK);
