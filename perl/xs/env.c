@@ -215,7 +215,7 @@ static inline SV *left_in(pTHX_ const HE *entry)
 #define NUMBER(number)      psgi_put_number(aTHX_ w, old, number)
 #define REFERENCE(referred) psgi_put_reference(aTHX_ w, old, (SV *)(referred))
 
-/* What env_keys.h wants to know of a client. */
+/* The names of env_keys.h for a client. */
 #define CLIENT_BITS(client)                                                                                            \
     bool addressed = ((client)&ORIBI_SHAPE_ADDRESSED) != 0;                                                            \
     bool tls = ((client)&ORIBI_SHAPE_TLS) != 0;                                                                        \

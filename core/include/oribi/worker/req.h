@@ -61,7 +61,7 @@ struct oribi_req {
     /* private to the core: src/worker/exchange.h */
 };
 
-/* What the environment has of the client: bits of worker/shape.h. The values of HTTPS, "on", SSL_PROTOCOL, SSL_CIPHER
+/* Keys that the environment has of the client: bits of worker/shape.h. The values of HTTPS, "on", SSL_PROTOCOL, SSL_CIPHER
  * and SSL_TLS_SNI, as Apache's mod_ssl writes them, are those of req->client. */
 static inline uint32_t oribi_req_client(const struct oribi_req *req)
 {
@@ -81,8 +81,8 @@ static inline int oribi_req_protocol(const struct oribi_req *req)
 }
 
 /* Variables of the environment about the certificate of a client that a frontend holds (req.c): SSL_CLIENT_*, as
- * Apache's mod_ssl names and writes them. Fills in those that there are, and returns their number, mostly 0. Values live
- * as long as the request. */
+ * Apache's mod_ssl names and writes them. Fills in those that there are, and returns their number, mostly 0. Values
+ * live as long as the request. */
 struct oribi_variable {
     const char *name;
     struct oribi_slice value;

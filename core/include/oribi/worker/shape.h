@@ -1,7 +1,7 @@
-/* The shapes of requests: which known fields a head has, in which order, and what is said of its client. Clients of one kind send the same fields in
- * the same order, so a language keeps the environments of the last shapes, all keys and no value, and copies one
- * instead of looking each key up. Here is which shape a head has, and where it is kept; what is kept belongs to the
- * language.
+/* The shapes of requests: which known fields a head has, in which order, and what is said of its client. Clients of one
+ * kind send the same fields in the same order, so a language keeps the environments of the last shapes, all keys and no
+ * value, and copies one instead of looking each key up. Here is which shape a head has, and where it is kept; what is
+ * kept belongs to the language.
  *
  *   int slot = oribi_shapes_find(&shapes, head, client, &met);
  *   if (slot < 0)                    // more known fields than a shape may have
