@@ -24,6 +24,19 @@ E2E.suite("frontend", transports: %i[tcp]) do
     assert_equal 2_000_000, curl("/big?size=2000000", "--http1.1").bytesize
   end
 
+  # A worker keeps environments for clients of one kind.
+  def test_the_application_sees_each_client_of_a_worker_by_itself
+    serve("--workers", "1", "--bind", "tcp://127.0.0.1:#{port = E2E.free_port}")
+    3.times do
+      seen = [curl("/env", "--http1.1"), curl("/env", "--http2"), curl("/env", "--http1.1", "-k", name: "127.0.0.1"),
+              Net::HTTP.get("127.0.0.1", "/env", port)]
+      assert_equal [1, 1, 1, 0], seen.map { |env| env.scan(/TLS_AES\w+|TLS_CHACHA\w+/).size }
+      assert_equal [1, 1, 0, 0], seen.map { |env| env.scan("SSL_TLS_SNI").size }
+      assert_equal [0, 1, 0, 0], seen.map { |env| env.scan(/HTTP\/2\b/).size.clamp(0, 1) }
+      assert_equal [1, 1, 1, 0], seen.map { |env| env.scan(/\bHTTPS\b/).size }
+    end
+  end
+
   def big_file(size) = "#{@dir}/#{size}".tap { |path| File.write(path, "x" * size) }
 
   def test_plain_http_is_told_so

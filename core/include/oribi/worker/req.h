@@ -61,8 +61,8 @@ struct oribi_req {
     /* private to the core: src/worker/exchange.h */
 };
 
-/* Keys that the environment has of the client: bits of worker/shape.h. The values of HTTPS, "on", SSL_PROTOCOL, SSL_CIPHER
- * and SSL_TLS_SNI, as Apache's mod_ssl writes them, are those of req->client. */
+/* Keys that the environment has of the client: bits of worker/shape.h. The values of HTTPS, "on", SSL_PROTOCOL,
+ * SSL_CIPHER and SSL_TLS_SNI, as Apache's mod_ssl writes them, are those of req->client. */
 static inline uint32_t oribi_req_client(const struct oribi_req *req)
 {
     uint32_t client = req->remote_addr.n ? ORIBI_SHAPE_ADDRESSED : 0;
