@@ -28,6 +28,7 @@ enum { WORKERS_MAX = 64 };
 
 static struct oribi_worker *worker; /* for the signal handler only */
 static int control_fds[2];
+static int listener_fd;
 
 static void on_worker_term(int signal_number)
 {
@@ -36,6 +37,7 @@ static void on_worker_term(int signal_number)
 
 static void on_term(int signal_number)
 {
+    (void)shutdown(listener_fd, SHUT_RDWR); /* as a supervisor does at its end: else the frontend waits for who comes */
     (void)!write(control_fds[1], "S", 1);
 }
 
@@ -162,6 +164,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "%s\n", error);
         return 1;
     }
+    listener_fd = listeners.items[0].fd;
     signal(SIGTERM, on_term);
     signal(SIGPIPE, SIG_IGN);
     struct oribi__frontend *frontend = oribi__frontend_create(&config, error);
