@@ -375,7 +375,7 @@ E2E.suite("acme", transports: %i[tcp]) do
     FileUtils.touch("#{@dir}/go")
     until @one.stderr.match?(/issued/)
       reload
-      sleep(0.5) unless E2E::MORE_ROUNDS # the order lasts for seconds
+      sleep(0.5) unless E2E::MORE_ROUNDS # each reload loads the application: without a pause they take a processor
     end
     wait_until("the certificate") { issuer("b.test").include?("Pebble") }
     assert_equal 1, @one.stderr.scan("asking").size, "one order"

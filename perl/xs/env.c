@@ -191,7 +191,7 @@ static void store_trailers(pTHX_ struct psgi_worker *w, HV *env, const struct or
     store(aTHX_ w, env, PSGI_KEY_TRAILERS, newRV_noinc((SV *)trailers));
 }
 
-/* Of a client that has shown a certificate. */
+/* Variables about a client's certificate. */
 static void store_client(pTHX_ HV *env, const struct oribi_req *req)
 {
     struct oribi_variable variables[ORIBI_CLIENT_VARIABLES_MAX];
@@ -418,7 +418,7 @@ HV *psgi_env_build(pTHX_ struct psgi_worker *w, struct oribi_req *req)
     struct psgi_template *template = find_template(aTHX_ w, req);
     HV *env = template ? build_shaped(aTHX_ w, template, path_info, req) : build_plain(aTHX_ w, path_info, req);
     store_fields(aTHX_ w, env, head, !template);
-    if (UNLIKELY(req->client != NULL && req->client->verify.n > 0))
+    if (UNLIKELY(oribi_req_certificate_asked(req)))
         store_client(aTHX_ env, req);
     if (req->trailer_count > 0)
         store_trailers(aTHX_ w, env, req);

@@ -525,6 +525,7 @@ void psgi_worker_free(pTHX_ struct psgi_worker *w)
     SvREFCNT_dec(w->failure_page);
     SvREFCNT_dec(w->die_handler);
     SvREFCNT_dec(w->open_body);
+    SvREFCNT_dec(w->writer);
     Safefree(w->headers);
     Safefree(w->iov);
     oribi_worker_destroy(w->core);

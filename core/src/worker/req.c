@@ -80,7 +80,7 @@ uint32_t oribi_req_client_variables(const struct oribi_req *req,
 {
     const struct oribi_channel_head *client = req->client;
     uint32_t count = 0;
-    if (!client || !client->tls || !client->verify.n)
+    if (!oribi_req_certificate_asked(req))
         return 0;
     put(variables, &count, "SSL_CLIENT_VERIFY", client->verify);
     put(variables, &count, "SSL_CLIENT_S_DN", client->subject);

@@ -391,7 +391,7 @@ static VALUE build_plainly(struct ext_call *call)
     return env;
 }
 
-/* Of a client that has shown a certificate. */
+/* Variables about a client's certificate. */
 static void set_client(const struct ext_call *call, VALUE env)
 {
     struct oribi_variable variables[ORIBI_CLIENT_VARIABLES_MAX];
@@ -414,7 +414,7 @@ void ext_env_build(struct ext_call *call)
         rb_hash_aset(env, key_http_version, protocol_texts[protocol]);
     if (RB_UNLIKELY(call->req->scheme.n == 5))
         rb_hash_aset(env, key_url_scheme, text_https);
-    if (RB_UNLIKELY(call->req->client != NULL && call->req->client->verify.n > 0))
+    if (RB_UNLIKELY(oribi_req_certificate_asked(call->req)))
         set_client(call, env);
     if (RB_UNLIKELY(call->req->trailer_count > 0))
         rb_hash_aset(env, key_trailers, trailers_of(call->req));

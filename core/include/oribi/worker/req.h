@@ -80,6 +80,12 @@ static inline int oribi_req_protocol(const struct oribi_req *req)
     return req->head->minor ? 1 : 0;
 }
 
+/* True for a client that a frontend has asked for a certificate: there are variables about that. */
+static inline bool oribi_req_certificate_asked(const struct oribi_req *req)
+{
+    return req->client && req->client->tls && req->client->verify.n > 0;
+}
+
 /* Variables of the environment about the certificate of a client that a frontend holds (req.c): SSL_CLIENT_*, as
  * Apache's mod_ssl names and writes them. Fills in those that there are, and returns their number, mostly 0. Values
  * live as long as the request. */
