@@ -65,8 +65,8 @@ static _Thread_local struct about {
 
 /* --- the way out --- */
 
-/* The lock is held for moments only; one try follows the other, for a tenth of a second at most. False: a signal handler
- * has interrupted the thread that holds the lock, or the process was forked while another thread held it, and no thread
+/* The lock is held for moments only; tries go on for a tenth of a second at most. False: a signal handler has
+ * interrupted the thread that holds the lock, or the process was forked while another thread held it, and no thread
  * will release it. */
 static bool lock(void)
 {
