@@ -86,7 +86,7 @@ struct oribi__refused {
     bool http2;
 };
 
-/* Writes the lines of a refused request: with what is known of its head, or, without its method, with its first line. */
+/* Writes the lines of a refused request: with what is known of its head, or, without a method, with its first line. */
 void oribi__answer_log_refused(struct oribi__frontend *frontend, const struct oribi_head *head,
                                struct oribi_slice raw_line, const struct oribi__refused *refused);
 

@@ -206,8 +206,8 @@ static ssize_t parse_whole(const struct oribi_limits *limits, const char *buf, s
     return error ? error : (ssize_t)pos + len;
 }
 
-/* Field lines up to the first that is bad or not whole, as they came: none is joined or dropped. The host is that of the
- * target, or of the only Host field. */
+/* Field lines up to the first that is bad or not whole, as they came: none is joined or dropped. The host is that of
+ * the target, or of the only Host field. */
 static void keep_fields(const struct oribi_limits *limits, const char *buf, size_t n, struct field_lines *lines,
                         bool has_authority, struct oribi_head *head)
 {

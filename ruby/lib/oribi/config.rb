@@ -114,8 +114,8 @@ module Oribi
       raise Error, "#{name} takes its options behind a question mark, as in #{name} #{"#{address}?#{query.join("&")}".dump}#{more}"
     end
 
-    # The file is also read by molds and by commands such as `oribi ctl`, where a block of Kernel's would run at the end.
-    # Inside a hook at_exit is Kernel's: it belongs to the hook's process.
+    # Molds and commands such as `oribi ctl` read the file, too, and would run Kernel's blocks at their end. Inside a
+    # hook at_exit is Kernel's: it belongs to the hook's process.
     def at_exit(&block)
       return super if @read
 
