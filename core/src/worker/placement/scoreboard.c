@@ -147,7 +147,6 @@ void oribi_slot_count_refusal(struct oribi_slot *slot, enum oribi_refusal refusa
     count_one(&slot->refusals[refusal]);
 }
 
-/* Those without a deadline wait or are in a call. */
 void oribi_slot_call_text(const struct oribi_slot *slot, char dst[ORIBI_SLOT_CALL_TEXT_CAP])
 {
     uint32_t threads = atomic_load_explicit(&slot->threads_busy, memory_order_relaxed);
@@ -161,6 +160,7 @@ void oribi_slot_call_text(const struct oribi_slot *slot, char dst[ORIBI_SLOT_CAL
         (void)snprintf(dst, ORIBI_SLOT_CALL_TEXT_CAP, " during %.*s", ORIBI_SLOT_LINE_CAP - 1, slot->line);
 }
 
+/* Those without a deadline wait or are in a call. */
 void oribi_slot_add_counted(uint64_t sums[ORIBI_SLOT_CONN_STATES], uint32_t open, uint32_t waiting,
                             const _Atomic uint32_t armed[ORIBI_TIMEOUT_CLASSES])
 {
