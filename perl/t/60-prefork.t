@@ -33,6 +33,7 @@ my $LOOP = <<'PERL';
 while ($pm->signal_received ne 'TERM') {
     $pm->start(sub {
         my $worker = shift;
+        $worker->stopping; # from here on TERM only asks
         note('up', $$, $worker->index, $worker->generation);
         $worker->wait;
         note('down', $$);
@@ -190,7 +191,7 @@ behaves 'spawn_interval' => sub {
 behaves 'a paced signal, and counts while waiting' => sub {
     my $pid = run_manager(<<'PERL');
 my $pm = Oribi::Prefork->new(max_workers => 3, trap_signals => { TERM => ['TERM', 1] });
-$pm->start(sub { my $w = shift; note('up', $$); $w->wait; note('down', now()) });
+$pm->start(sub { my $w = shift; $w->stopping; note('up', $$); $w->wait; note('down', now()) });
 my $left = 1;
 note('count', $left = $pm->wait_all_children(0.05)) while $left;
 PERL
@@ -383,7 +384,7 @@ behaves 'user and group are those of the workers' => sub {
     my $pid = run_manager(<<"PERL" . <<'PERL');
 my \$pm = Oribi::Prefork->new(max_workers => 1, user => 'nobody', group => '$group');
 PERL
-$pm->start(sub { my $w = shift; note('up', $<, $>, $( + 0, scalar grep { $_ == 0 } split ' ', $(); $w->wait; note('down') });
+$pm->start(sub { my $w = shift; $w->stopping; note('up', $<, $>, $( + 0, scalar grep { $_ == 0 } split ' ', $(); $w->wait; note('down') });
 note('manager', $>);
 $pm->wait_all_children;
 PERL

@@ -23,6 +23,7 @@ class PreforkTest < Minitest::Test
   LOOP = <<~RUBY
     until pm.signal_received == "TERM"
       pm.start do |worker|
+        worker.stopping? # from here on TERM only asks
         note "up", $$, worker.index, worker.generation
         worker.wait
         note "down", $$
@@ -117,7 +118,7 @@ class PreforkTest < Minitest::Test
 
   def test_paced_signal
     pid = run_manager("pm = Oribi::Prefork.new(max_workers: 3, trap_signals: { 'TERM' => ['TERM', 1] })\n" \
-                      "pm.start { |w| note 'up', $$; w.wait; note 'down', now }\nbegin note 'count', pm.wait_all_children(0.05) end while pm.num_workers > 0")
+                      "pm.start { |w| w.stopping?; note 'up', $$; w.wait; note 'down', now }\nbegin note 'count', pm.wait_all_children(0.05) end while pm.num_workers > 0")
     wait_for { count("up") == 3 }
     began = Process.clock_gettime(Process::CLOCK_MONOTONIC)
     stop(pid)
@@ -355,7 +356,7 @@ class PreforkTest < Minitest::Test
     pid = run_manager(<<~RUBY)
       pm = Oribi::Prefork.new(max_workers: 1, user: "nobody", group: "#{Etc.getgrgid(nobody.gid).name}")
       note "manager", Process.uid
-      pm.start { |worker| note "up", $$, Process.uid, Process.euid, Process.gid, Process.groups.include?(0); worker.wait; note "down" }
+      pm.start { |worker| worker.stopping?; note "up", $$, Process.uid, Process.euid, Process.gid, Process.groups.include?(0); worker.wait; note "down" }
       pm.wait_all_children
     RUBY
     wait_for { count("up") == 1 }
