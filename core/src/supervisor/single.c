@@ -480,7 +480,9 @@ static void cut_now(void *owner)
 static void drain_late(void *owner)
 {
     struct oribi_single *single = owner;
-    oribi_log(ORIBI_LOG_WARN, "%s reached: ending the calls that still run", single->end_option);
+    char call[ORIBI_SLOT_CALL_TEXT_CAP];
+    oribi_slot_call_text(slot_of(single), call);
+    oribi_log(ORIBI_LOG_WARN, "%s reached: ending the process%s", single->end_option, call);
     if (atomic_load(&single->restarts))
         become(single);
     cut(single, atomic_load(&single->restarts));

@@ -127,6 +127,22 @@ static void test_a_worker_that_ignores_the_stop_is_killed_at_the_deadline(void)
     ok_eq(w.exit_code, 0);
 }
 
+static void test_the_log_names_the_request_that_a_kill_at_the_deadline_loses(void)
+{
+    start(3);
+    w.workers_obey = false;
+    put_call(0, w.now, 0, "POST /order?id=7");
+    put_call(1, w.now, 0, "GET /report");
+    atomic_store(&w.slots[1].threads_busy, 3);
+    just(ORIBI_EVENT_STOP);
+    settle();
+    pass_ms(31000);
+    ok(logged("worker 0 (pid 2000) did not end within shutdown_timeout: killed during POST /order?id=7\n"));
+    ok(logged(
+        "worker 1 (pid 2001) did not end within shutdown_timeout: killed during 3 calls, one of them GET /report\n"));
+    ok(logged("worker 2 (pid 2002) did not end within shutdown_timeout: killed\n"));
+}
+
 /* --- workers that are replaced --- */
 
 /* The one worker of the first generation does not end. */
@@ -564,6 +580,7 @@ int main(void)
     test_a_worker_that_hangs_outside_any_call_is_killed();
     test_without_call_timeout_nothing_is_too_long();
     test_a_worker_that_ignores_the_stop_is_killed_at_the_deadline();
+    test_the_log_names_the_request_that_a_kill_at_the_deadline_loses();
     test_a_worker_that_is_replaced_has_the_time_of_a_call();
     test_where_shutdown_timeout_is_longer_a_worker_that_is_replaced_has_that();
     test_without_call_timeout_a_worker_that_is_replaced_has_shutdown_timeout();
