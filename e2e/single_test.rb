@@ -183,14 +183,39 @@ E2E.suite("single", transports: E2E::EITHER) do
     wait_for_generation(one, 2)
   end
 
-  # … and with shutdown_timeout it is cut.
+  # … and without call_timeout it is cut.
   def test_a_reload_waits_no_longer_than_shutdown_timeout
-    one = single("--shutdown-timeout", "100ms")
+    one = single("--shutdown-timeout", "100ms", "--call-timeout", "0")
     client = enter_gate(one, "only")
     one.signal(:HUP)
     wait_for_generation(one, 2)
     assert client.closed?
     assert_alone(one)
+  end
+
+  # Longer than 1.1 seconds, after which a stop cuts it.
+  def test_a_reload_waits_for_as_long_as_a_call_may_last
+    one = single("--shutdown-timeout", "100ms", "--call-timeout", "1h")
+    client = enter_gate(one, "only")
+    one.signal(:HUP)
+    wait_for_log(one, "becomes generation 2")
+    later = E2E.clock + 2
+    wait_until("the time of a stop to be over") { E2E.clock > later }
+    open_gate(one, "only")
+    assert_equal "gate passed", client.read_response.body
+    wait_for_generation(one, 2)
+    refute_includes one.stderr, "reached"
+  end
+
+  def test_a_stop_during_a_reload_waits_no_longer_than_shutdown_timeout
+    one = single("--shutdown-timeout", "100ms", "--call-timeout", "1h")
+    client = enter_gate(one, "only")
+    one.signal(:HUP)
+    wait_for_log(one, "becomes generation 2")
+    one.signal(:TERM)
+    assert_equal 0, one.wait.exitstatus
+    assert client.closed?
+    assert_includes one.stderr, "shutdown_timeout reached"
   end
 
   def test_signals_during_a_reload_do_no_harm

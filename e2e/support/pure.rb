@@ -29,7 +29,7 @@ module E2E
     ],
     "log lines, processes and their ends as the core's supervisor has them; perl/t/65-pure-processes.t and " \
     "67-pure-load.t have those of Oribi::Pure" => %w[
-      children ends forks lifecycle mishaps restarts signals startup stops storage upgrade
+      children ends forks lifecycle mishaps replaced restarts signals startup stops storage upgrade
     ],
   }.freeze
 end

@@ -257,6 +257,7 @@ static bool has_certificates(const struct oribi_frontend_config *config)
 
 static void take_order(struct oribi__frontend *frontend)
 {
+    const struct oribi_options *options = frontend->config->options;
     for (;;) {
         enum oribi_frontend_command command = oribi_frontend_control_take(frontend->config);
         follow_log(frontend); /* also where only the log's descriptor is another one */
@@ -283,9 +284,11 @@ static void take_order(struct oribi__frontend *frontend)
             oribi__frontend_local_reopen(frontend);
             oribi__answer_reopen(frontend);
             break;
-        case ORIBI_FRONTEND_DRAIN:
+        case ORIBI_FRONTEND_DRAIN: /* another server serves: nothing hurries */
+            drain(frontend, oribi_options_finish_ms(options->shutdown_timeout_ms, options->call_timeout_ms), false);
+            break;
         case ORIBI_FRONTEND_STOP:
-            drain(frontend, frontend->config->options->shutdown_timeout_ms, command == ORIBI_FRONTEND_STOP);
+            drain(frontend, options->shutdown_timeout_ms, true);
             break;
         case ORIBI_FRONTEND_GIVE_UP:
             give_up(frontend);

@@ -57,8 +57,9 @@ int64_t oribi__policy_backoff_ms(const struct oribi_policy *policy, uint32_t fai
  * workers die in series. */
 int64_t oribi__policy_death_wait_ms(struct oribi_policy *policy, struct oribi_worker_record *record, int64_t now_ms);
 int64_t oribi__deadline_in(int64_t timeout_ms, int64_t now_ms); /* 0 when there is no timeout */
-/* When a worker that is told to end now is killed; 0: never. */
+/* When a worker that is told to end now is killed; 0: never. And the option that says so. */
 int64_t oribi__policy_stop_deadline(const struct oribi_policy *policy, int64_t now_ms);
+const char *oribi__policy_end_option(const struct oribi_policy *policy);
 
 /* changing */
 void oribi__policy_kill(struct oribi_policy *policy, struct oribi_worker_record *record, const char *cause,

@@ -250,13 +250,32 @@ int64_t oribi__deadline_in(int64_t timeout_ms, int64_t now_ms)
     return timeout_ms ? now_ms + timeout_ms : 0;
 }
 
+/* A stop is urgent, unless a successor serves. */
+static bool hurries(const struct oribi_policy *policy)
+{
+    return policy->stopping && !policy->handed_over;
+}
+
+static int64_t end_timeout_ms(const struct oribi_policy *policy)
+{
+    if (!policy->stopping && policy->config.reload_waits)
+        return 0;
+    return hurries(policy)
+               ? policy->config.shutdown_timeout_ms
+               : oribi_options_finish_ms(policy->config.shutdown_timeout_ms, policy->config.call_timeout_ms);
+}
+
+const char *oribi__policy_end_option(const struct oribi_policy *policy)
+{
+    return end_timeout_ms(policy) > policy->config.shutdown_timeout_ms ? "call_timeout" : "shutdown_timeout";
+}
+
 int64_t oribi__policy_stop_deadline(const struct oribi_policy *policy, int64_t now_ms)
 {
-    bool bounded = policy->config.shutdown_timeout_ms > 0 && (policy->stopping || !policy->config.reload_waits);
-    int64_t until = bounded ? now_ms + policy->config.shutdown_timeout_ms : 0;
-    if (bounded && policy->stop_until && policy->stop_until < until)
+    int64_t until = oribi__deadline_in(end_timeout_ms(policy), now_ms);
+    if (until && policy->stop_until && policy->stop_until < until)
         until = policy->stop_until > now_ms ? policy->stop_until : now_ms;
-    return bounded ? until + ORIBI_KILL_MS : 0;
+    return until ? until + ORIBI_KILL_MS : 0;
 }
 
 bool oribi__policy_spawn_paced(const struct oribi_policy *policy, int64_t now_ms)
@@ -343,7 +362,7 @@ void oribi__policy_begin_drain(struct oribi_policy *policy, int64_t now_ms)
     }
     note_stop(policy, 0);
     policy->frontends_end = true;
-    policy->stop_until = oribi__deadline_in(policy->config.shutdown_timeout_ms, now_ms);
+    policy->stop_until = oribi__deadline_in(end_timeout_ms(policy), now_ms);
     oribi__policy_push(policy, ORIBI_ACTION_FRONTENDS_END)->code = policy->handed_over;
 }
 

@@ -17,8 +17,8 @@ static void say_late(struct oribi_policy *policy, const struct oribi_worker_reco
 {
     const char *call = oribi__policy_call_text(policy, record);
     of(policy, record,
-       say(policy, ORIBI_LOG_WARN, "worker %u (pid %d) did not end within shutdown_timeout: killed%s",
-           oribi__policy_number(policy, record), record->pid, call),
+       say(policy, ORIBI_LOG_WARN, "worker %u (pid %d) did not end within %s: killed%s",
+           oribi__policy_number(policy, record), record->pid, oribi__policy_end_option(policy), call),
        call[0]);
 }
 
@@ -110,7 +110,8 @@ static bool own_deadline_expired(struct oribi_policy *policy, int64_t now_ms)
         return true;
     }
     if (policy->frontends_end && policy->stop_until && now_ms >= policy->stop_until) {
-        say(policy, ORIBI_LOG_WARN, "frontends did not end within shutdown_timeout: workers end without them");
+        say(policy, ORIBI_LOG_WARN, "frontends did not end within %s: workers end without them",
+            oribi__policy_end_option(policy));
         oribi__policy_frontends_ended(policy);
         return true;
     }
@@ -202,13 +203,15 @@ static bool anything_left(const struct oribi_policy *policy)
     return false;
 }
 
-/* Workers that reloads have replaced may have had no deadline until the server stops (reload_waits). */
+/* Workers that were replaced before the stop may have had longer, or no deadline. */
 static void bound_all(struct oribi_policy *policy, int64_t now_ms)
 {
-    for (uint32_t i = 0; i < policy->slot_count; i++) {
+    int64_t until = oribi__policy_stop_deadline(policy, now_ms);
+    for (uint32_t i = 0; until && i < policy->slot_count; i++) {
         struct oribi_worker_record *record = &policy->records[i];
-        if ((record->state == ORIBI_RECORD_STOPPING || record->state == ORIBI_RECORD_LEAVING) && !record->until)
-            record->until = oribi__policy_stop_deadline(policy, now_ms);
+        if ((record->state == ORIBI_RECORD_STOPPING || record->state == ORIBI_RECORD_LEAVING) &&
+            (!record->until || until < record->until))
+            record->until = until;
     }
 }
 

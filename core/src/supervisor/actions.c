@@ -206,10 +206,19 @@ static void upgraded(struct oribi__context *context, const struct oribi_policy_a
     oribi__control_upgraded(context, action->code, text);
 }
 
+/* But to workers that are replaced, which may be in a call and not have seen their word yet. We alone write it. */
+static void tell_all(struct oribi__context *context, enum oribi_stop_word told)
+{
+    for (uint32_t i = 0; i < context->process.board.count; i++) {
+        _Atomic uint32_t *word = &context->process.board.slots[i].stop_soon;
+        if (atomic_load(word) < ORIBI_STOP_TOLD)
+            atomic_store(word, told);
+    }
+}
+
 static void stop_soon(struct oribi__context *context)
 {
-    for (uint32_t i = 0; i < context->process.board.count; i++)
-        atomic_store(&context->process.board.slots[i].stop_soon, ORIBI_STOP_SOON);
+    tell_all(context, ORIBI_STOP_SOON);
     oribi__notify(context, ORIBI__STOPPING_NOTICE, NULL);
 }
 
@@ -230,8 +239,7 @@ static void leave(struct oribi__context *context, bool handed_over)
  * a whole group: the word keeps them. */
 static void frontends_end(struct oribi__context *context, bool handed_over)
 {
-    for (uint32_t i = 0; i < context->process.board.count; i++)
-        atomic_store(&context->process.board.slots[i].stop_soon, ORIBI_STOP_FRONTENDS);
+    tell_all(context, ORIBI_STOP_FRONTENDS);
     oribi__end_newcomers(context, handed_over);
     (void)oribi__frontends_end(context, handed_over);
     leave(context, handed_over);

@@ -24,6 +24,7 @@ static const char *const frontend_options[] = {
     "idle_timeout",
     "write_timeout",
     "shutdown_timeout",
+    "call_timeout",
     "body_rate_min",
     "head_bytes_max",
     "fields_max",

@@ -80,6 +80,7 @@ struct oribi_single {
     struct oribi_timer stop_begins; /* drain_delay is over */
     struct oribi_timer cut_now;     /* the second of Ctrl-C is over */
     struct oribi_timer drain_late;  /* what is left is cut */
+    const char *end_option;         /* that says when */
 };
 
 static int64_t after_ms(int64_t ms)
@@ -160,10 +161,14 @@ static _Noreturn void cut(struct oribi_single *single, int code)
 static void drain(struct oribi_single *single, enum oribi_stop_word word)
 {
     const struct oribi_options *options = options_of(single);
-    int64_t left_ms = options->shutdown_timeout_ms ? options->shutdown_timeout_ms + ORIBI_KILL_MS : 0;
-    if (word == ORIBI_STOP_TOLD && options->dev && (!left_ms || left_ms > RELOAD_MS))
+    bool reloads = word == ORIBI_STOP_TOLD;
+    int64_t timeout_ms = reloads ? oribi_options_finish_ms(options->shutdown_timeout_ms, options->call_timeout_ms)
+                                 : options->shutdown_timeout_ms;
+    int64_t left_ms = timeout_ms ? timeout_ms + ORIBI_KILL_MS : 0;
+    if (reloads && options->dev && (!left_ms || left_ms > RELOAD_MS))
         left_ms = RELOAD_MS;
     atomic_store(&slot_of(single)->stop_soon, word);
+    single->end_option = timeout_ms > options->shutdown_timeout_ms ? "call_timeout" : "shutdown_timeout";
     oribi_dispatcher_arm(&single->context->dispatcher, &single->drain_late, after_ms(left_ms));
     single->context->policy.records[0].state = ORIBI_RECORD_STOPPING;
     oribi_link_signal(single->link, SIGTERM);
@@ -477,7 +482,7 @@ static void drain_late(void *owner)
     struct oribi_single *single = owner;
     char call[ORIBI_SLOT_CALL_TEXT_CAP];
     oribi_slot_call_text(slot_of(single), call);
-    oribi_log(ORIBI_LOG_WARN, "shutdown_timeout reached: ending the process%s", call);
+    oribi_log(ORIBI_LOG_WARN, "%s reached: ending the process%s", single->end_option, call);
     if (atomic_load(&single->restarts))
         become(single);
     cut(single, atomic_load(&single->restarts));

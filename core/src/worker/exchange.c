@@ -98,8 +98,10 @@ static void set_addresses(struct oribi__exchange *exchange)
  * it. */
 static void count_begun(struct oribi_worker *w)
 {
-    if (w->request_limit && ++w->begun_count == w->request_limit && !oribi__retiring(w))
-        oribi_worker_retire(w);
+    if (!w->request_limit || ++w->begun_count != w->request_limit || oribi__retiring(w))
+        return;
+    oribi_worker_retire(w);
+    oribi__threads_notify(w); /* the supervisor hears of it from the binding, and replaces the worker */
 }
 
 struct oribi_req *oribi__exchange_begin(struct oribi__exchange *exchange, struct oribi_worker *w,

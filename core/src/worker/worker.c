@@ -161,6 +161,7 @@ static void begin_stop(struct oribi_worker *w)
     oribi__handoff_watch(w, false);
     w->stopping = true;
     w->stop_ms = w->reactor.now_ms;
+    w->cut_ms = INT64_MAX;
     atomic_store_explicit(&w->slot->state, ORIBI_SLOT_DRAINING, memory_order_release);
 }
 
@@ -176,8 +177,24 @@ static bool empties_queue(const struct oribi_worker *w)
            (last && oribi_handoff_waiting(&w->placement.queue, &complete_us) && complete_us > 0);
 }
 
+/* True when the server ends, too, or this worker is all of it. */
+static bool hurries(const struct oribi_worker *w)
+{
+    return w->orphaned || w->setup.life_fd < 0 ||
+           atomic_load_explicit(&w->slot->stop_soon, memory_order_acquire) == ORIBI_STOP_LAST;
+}
+
+static int64_t end_timeout_ms(const struct oribi_worker *w)
+{
+    int64_t shutdown_ms = w->options->shutdown_timeout_ms;
+    return hurries(w) ? shutdown_ms : oribi_options_finish_ms(shutdown_ms, w->options->call_timeout_ms);
+}
+
 static void drain_turn(struct oribi_worker *w)
 {
+    int64_t timeout_ms = end_timeout_ms(w);
+    if (timeout_ms > 0) /* the earliest counts: a stop may come after this worker was replaced */
+        w->cut_ms = oribi_earlier(w->cut_ms, w->reactor.now_ms + timeout_ms);
     w->acceptor.last_call = oribi__last_call(w);
     if (w->orphaned)
         oribi__listener_watches_quit(w);
@@ -202,14 +219,15 @@ static void drain_turn(struct oribi_worker *w)
 
 static bool deadline_passed(const struct oribi_worker *w)
 {
-    return w->options->shutdown_timeout_ms > 0 && w->reactor.now_ms - w->stop_ms >= w->options->shutdown_timeout_ms;
+    return w->reactor.now_ms >= w->cut_ms;
 }
 
 void oribi__say_who_is_cut(const struct oribi_worker *w)
 {
     uint32_t left = w->reactor.conn_count;
     if (w->stopping && left > 0 && deadline_passed(w))
-        oribi_log(ORIBI_LOG_WARN, "shutdown_timeout reached: cutting %u connection%s with unfinished requests", left,
+        oribi_log(ORIBI_LOG_WARN, "%s reached: cutting %u connection%s with unfinished requests",
+                  end_timeout_ms(w) > w->options->shutdown_timeout_ms ? "call_timeout" : "shutdown_timeout", left,
                   left == 1 ? "" : "s");
 }
 
@@ -349,7 +367,7 @@ int64_t oribi__wait_bound_ms(const struct oribi_worker *w)
 {
     if (w->acceptor.last_call || w->placement.queue_full)
         return ORIBI__LAST_CALL_MS;
-    /* the drain grace and the shutdown deadline both end within this */
+    /* the drain grace and the time until the cut both end within this */
     if (w->stopping || atomic_load_explicit(&w->stop_asked, memory_order_relaxed))
         return ORIBI_DRAIN_GRACE_MS / 4;
     int64_t bound_ms = oribi__accept_wait_ms(w);

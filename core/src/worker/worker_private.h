@@ -77,6 +77,7 @@ struct oribi_worker {
     bool stopping;
     bool orphaned;   /* the supervisor is gone */
     int64_t stop_ms; /* when stopping began */
+    int64_t cut_ms;  /* when what is left then is cut; INT64_MAX: never */
 
     /* what is counted and said */
     int64_t turned_us;   /* time of the last turn */
@@ -137,7 +138,7 @@ void oribi__worker_handlers(struct oribi_worker *worker);
 /* A turn of the reactor with everything that belongs to it: stopping, accepting, the hand-off queue. */
 void oribi__turn(struct oribi_worker *worker);
 
-/* At the end of a worker: a line about the clients that shutdown_timeout cuts, if any. */
+/* At the end of a worker: a line about the clients that are cut because its time to finish has passed, if any. */
 void oribi__say_who_is_cut(const struct oribi_worker *worker);
 
 /* A turn of the connections alone, by the helper. True when more newcomers may wait than it has accepted. */

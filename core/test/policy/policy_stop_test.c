@@ -143,6 +143,145 @@ static void test_the_log_names_the_request_that_a_kill_at_the_deadline_loses(voi
     ok(logged("worker 2 (pid 2002) did not end within shutdown_timeout: killed\n"));
 }
 
+/* --- workers that are replaced --- */
+
+/* The one worker of the first generation does not end. */
+static void reload_past_a_call(void)
+{
+    start(1);
+    w.policy.config.call_timeout_ms = 60000;
+    w.workers_obey = false;
+    just(ORIBI_EVENT_RELOAD);
+    settle();
+    ok_eq(count_signalled(SIGTERM), 1);
+}
+
+static void test_a_worker_that_is_replaced_has_the_time_of_a_call(void)
+{
+    reload_past_a_call();
+    pass_ms(64999); /* call_timeout, the grace of an overdue call, the second to leave */
+    ok_eq(count_signalled(SIGKILL), 0);
+    pass_ms(1);
+    ok_eq(count_signalled(SIGKILL), 1);
+    is_str(w.last_reason, "shutdown_timeout");
+    ok(logged("did not end within call_timeout: killed"));
+    ok_eq(w.exits, 0);
+}
+
+static void test_where_shutdown_timeout_is_longer_a_worker_that_is_replaced_has_that(void)
+{
+    start(1);
+    w.policy.config.call_timeout_ms = 60000;
+    w.policy.config.shutdown_timeout_ms = 65000;
+    w.workers_obey = false;
+    just(ORIBI_EVENT_RELOAD);
+    settle();
+    pass_ms(65999);
+    ok_eq(count_signalled(SIGKILL), 0);
+    pass_ms(1);
+    ok_eq(count_signalled(SIGKILL), 1);
+    ok(logged("did not end within shutdown_timeout: killed"));
+}
+
+static void test_without_call_timeout_a_worker_that_is_replaced_has_shutdown_timeout(void)
+{
+    start(1);
+    w.workers_obey = false;
+    just(ORIBI_EVENT_RELOAD);
+    settle();
+    pass_ms(30999);
+    ok_eq(count_signalled(SIGKILL), 0);
+    pass_ms(1);
+    ok_eq(count_signalled(SIGKILL), 1);
+}
+
+static void test_without_shutdown_timeout_a_worker_that_is_replaced_has_no_bound(void)
+{
+    start(1);
+    w.policy.config.call_timeout_ms = 60000;
+    w.policy.config.shutdown_timeout_ms = 0;
+    w.workers_obey = false;
+    just(ORIBI_EVENT_RELOAD);
+    settle();
+    pass_ms(24LL * 60 * 60 * 1000);
+    ok_eq(count_signalled(SIGKILL), 0);
+}
+
+static void test_a_worker_that_is_recycled_has_the_time_of_a_call(void)
+{
+    start(1);
+    w.policy.config.call_timeout_ms = 60000;
+    w.policy.config.memory_max = 1;
+    w.workers_obey = false;
+    event_measured(worker(0), 2);
+    settle();
+    ok_eq(count_signalled(SIGTERM), 1);
+    pass_ms(64999);
+    ok_eq(count_signalled(SIGKILL), 0);
+    pass_ms(1);
+    ok_eq(count_signalled(SIGKILL), 1);
+}
+
+/* requests_max */
+static void test_a_worker_that_leaves_by_itself_has_the_time_of_a_call(void)
+{
+    start(1);
+    w.policy.config.call_timeout_ms = 60000;
+    struct proc *leaving = worker(0);
+    feed((struct oribi_policy_event){
+        .type = ORIBI_EVENT_WORKER_LEAVING, .slot = leaving->slot, .ticket = leaving->ticket, .pid = leaving->pid});
+    settle();
+    pass_ms(64999);
+    ok_eq(leaving->kills, 0);
+    pass_ms(1);
+    ok_eq(leaving->kills, 1);
+}
+
+static void test_a_stop_shortens_the_time_of_workers_that_were_replaced(void)
+{
+    reload_past_a_call();
+    pass_ms(10000);
+    just(ORIBI_EVENT_STOP);
+    settle();
+    pass_ms(30999);
+    ok_eq(count_signalled(SIGKILL), 0);
+    pass_ms(1);
+    ok_eq(count_signalled(SIGKILL), 2);
+    ok(!logged("call_timeout"));
+    ok_eq(w.exits, 1);
+}
+
+static void test_a_stop_lengthens_no_time(void)
+{
+    reload_past_a_call();
+    pass_ms(60000);
+    just(ORIBI_EVENT_STOP);
+    settle();
+    pass_ms(4999);
+    ok_eq(count_signalled(SIGKILL), 0);
+    pass_ms(1);
+    ok_eq(count_signalled(SIGKILL), 1);
+    pass_ms(26000);
+    ok_eq(count_signalled(SIGKILL), 2);
+    ok_eq(w.exits, 1);
+}
+
+static void test_a_stop_with_frontends_shortens_it_too(void)
+{
+    start_with_frontends(1);
+    w.policy.config.call_timeout_ms = 60000;
+    w.workers_obey = false;
+    just(ORIBI_EVENT_RELOAD);
+    settle();
+    just(ORIBI_EVENT_STOP);
+    settle();
+    pass_ms(30999); /* frontends do not end either */
+    ok_eq(count_signalled(SIGKILL), 0);
+    pass_ms(1);
+    ok_eq(count_signalled(SIGKILL), 2);
+    ok_eq(w.exits, 1);
+}
+
 static void test_in_development_the_servers_own_end_alone_has_a_deadline(void)
 {
     start(2);
@@ -442,6 +581,15 @@ int main(void)
     test_without_call_timeout_nothing_is_too_long();
     test_a_worker_that_ignores_the_stop_is_killed_at_the_deadline();
     test_the_log_names_the_request_that_a_kill_at_the_deadline_loses();
+    test_a_worker_that_is_replaced_has_the_time_of_a_call();
+    test_where_shutdown_timeout_is_longer_a_worker_that_is_replaced_has_that();
+    test_without_call_timeout_a_worker_that_is_replaced_has_shutdown_timeout();
+    test_without_shutdown_timeout_a_worker_that_is_replaced_has_no_bound();
+    test_a_worker_that_is_recycled_has_the_time_of_a_call();
+    test_a_worker_that_leaves_by_itself_has_the_time_of_a_call();
+    test_a_stop_shortens_the_time_of_workers_that_were_replaced();
+    test_a_stop_lengthens_no_time();
+    test_a_stop_with_frontends_shortens_it_too();
     test_in_development_the_servers_own_end_alone_has_a_deadline();
     test_in_development_the_oldest_call_ends_when_there_is_no_room();
     test_a_second_stop_is_now();

@@ -29,6 +29,51 @@ static void test_upgrade_leaves_when_the_successor_serves(void)
     ok_eq(proc_of(600)->terms, 0);
 }
 
+static void upgrade_past_a_call(bool frontends)
+{
+    start(1);
+    w.policy.config.call_timeout_ms = 60000;
+    w.policy.config.frontends = frontends;
+    w.workers_obey = false;
+    begin_upgrade();
+    settle();
+    just(ORIBI_EVENT_UPGRADE_READY);
+    settle();
+}
+
+static void test_after_an_upgrade_workers_have_the_time_of_a_call(void)
+{
+    upgrade_past_a_call(false);
+    pass_ms(64999);
+    ok_eq(count_signalled(SIGKILL), 0);
+    pass_ms(1);
+    ok_eq(count_signalled(SIGKILL), 1);
+    ok_eq(w.exits, 1);
+}
+
+static void test_after_an_upgrade_frontends_have_it_too(void)
+{
+    upgrade_past_a_call(true);
+    ok_eq(w.frontend_ends, 1);
+    pass_ms(63999);
+    ok_eq(count_signalled(SIGTERM), 0);
+    pass_ms(1);
+    ok_eq(count_signalled(SIGTERM), 1);
+    ok(logged("frontends did not end within call_timeout"));
+    pass_ms(1000);
+    ok_eq(count_signalled(SIGKILL), 1);
+    ok_eq(w.exits, 1);
+}
+
+static void test_a_stop_after_an_upgrade_is_now(void)
+{
+    upgrade_past_a_call(false);
+    just(ORIBI_EVENT_STOP);
+    settle();
+    pass_ms(1000);
+    ok_eq(w.exits, 1);
+}
+
 static void test_upgrade_that_fails_leaves_everything(void)
 {
     start(2);
@@ -104,6 +149,9 @@ static void test_a_successor_that_outlasts_a_stop_is_ended_in_silence(void)
 int main(void)
 {
     test_upgrade_leaves_when_the_successor_serves();
+    test_after_an_upgrade_workers_have_the_time_of_a_call();
+    test_after_an_upgrade_frontends_have_it_too();
+    test_a_stop_after_an_upgrade_is_now();
     test_upgrade_that_fails_leaves_everything();
     test_upgrade_that_hangs_is_ended();
     test_one_upgrade_at_a_time();

@@ -342,6 +342,43 @@ static void test_stop_ends_at_its_deadline(void)
     site_close(&site);
 }
 
+/* Of a worker with a supervisor; one that nobody replaces has shutdown_timeout alone. */
+static void test_a_replaced_worker_ends_after_the_time_of_a_call_unless_the_server_stops(void)
+{
+    struct site site;
+    int life[2];
+    for (int stops = 0; stops < 2; stops++) {
+        ok_eq(pipe2(life, O_CLOEXEC | O_NONBLOCK), 0);
+        site_init(&site);
+        site.life_fd = life[0];
+        site.options.shutdown_timeout_ms = 1000;
+        site.options.call_timeout_ms = 6000;
+        site.options.head_timeout_ms = 0;
+        site_open(&site, route);
+        struct client *c = client_open(&site);
+        ok(client_send(&site, c, "GET /hello HT"));
+        settle(&site);
+        atomic_store(&site.slot.stop_soon, ORIBI_STOP_TOLD);
+        settle(&site);
+        pass_ms(8000);
+        settle(&site);
+        ok(!oribi_worker_done(site.worker));
+        if (stops)
+            atomic_store(&site.slot.stop_soon, ORIBI_STOP_LAST);
+        settle(&site);
+        pass_ms(stops ? 999 : 1999);
+        settle(&site);
+        ok(!oribi_worker_done(site.worker));
+        pass_ms(1);
+        settle(&site);
+        ok(oribi_worker_done(site.worker));
+        client_close(&site, c);
+        site_close(&site);
+        oribi_os_close(life[0]);
+        oribi_os_close(life[1]);
+    }
+}
+
 static void test_supervisor_gone_is_a_graceful_stop(void)
 {
     struct site site;

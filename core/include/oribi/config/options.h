@@ -107,6 +107,9 @@ enum oribi_option_source {
 
 enum { ORIBI_FRONTENDS_MAX = 16 };
 
+/* From the deadline of a call to the kill of its worker, which ends itself after 2 s (worker/deadline.h). */
+enum { ORIBI_CALL_GRACE_MS = 4000 };
+
 struct oribi_option_lower_end {
     uint32_t value;
     uint8_t source;
@@ -345,6 +348,14 @@ size_t oribi_options_get(const struct oribi_options *options, const struct oribi
 /* The request limit of one worker, at random within requests_max N..M plus requests_jitter, so that workers do not
  * leave together. 0: no limit. */
 uint64_t oribi_options_draw_limit(const struct oribi_options *options);
+
+/* How long a process that is replaced while the server goes on may take to end, 0: no bound. Nothing hurries there, so
+ * each call may last as long as its own limit allows; a stop has shutdown_timeout alone. */
+static inline int64_t oribi_options_finish_ms(int64_t shutdown_timeout_ms, int64_t call_timeout_ms)
+{
+    int64_t call_ms = call_timeout_ms > 0 ? call_timeout_ms + ORIBI_CALL_GRACE_MS : 0;
+    return shutdown_timeout_ms > 0 && call_ms > shutdown_timeout_ms ? call_ms : shutdown_timeout_ms;
+}
 
 /* Changes the working directory to `chdir`; does nothing without it, or when it has been entered already. Call it
  * after the command line was read, and again after the configuration file, which may have the option too. Both

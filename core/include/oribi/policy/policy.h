@@ -31,6 +31,7 @@
 #define ORIBI_POLICY_POLICY_H
 
 #include "oribi/base/log.h"
+#include "oribi/config/options.h"
 #include "oribi/worker/placement/scoreboard.h"
 
 #include <stdbool.h>
@@ -52,8 +53,6 @@ enum {
     ORIBI_WATCH_MS = 1000, /* between two looks at the scoreboard */
     ORIBI_WATCH_JUMP_MS =
         3000, /* two looks further apart than this: the machine or the supervisor stood still, so no call is to blame */
-    /* from the deadline of a call to the kill; the worker ends itself after 2 s (deadline.h) */
-    ORIBI_CALL_GRACE_MS = 4000,
     ORIBI_KILL_MS =
         1000, /* from "stop now" to the kill; also what a worker gets beyond shutdown_timeout to leave by itself */
     ORIBI_UNKILLABLE_MS = 10000,         /* the supervisor does not wait longer than this for a killed process */
@@ -73,8 +72,8 @@ struct oribi_policy_config {
     uint32_t workers_max;        /* upper bound of workers at run time; slot_count is at least twice this */
     uint32_t roll_max;           /* workers replaced at a time; 0: a tenth, at least one */
     int64_t boot_timeout_ms;     /* 0: none */
-    int64_t shutdown_timeout_ms; /* 0: none */
-    bool reload_waits; /* development: shutdown_timeout counts from the server's stop alone, not from a reload */
+    int64_t shutdown_timeout_ms; /* of a stop; a replaced worker has longer (oribi_options_finish_ms). 0: none */
+    bool reload_waits;           /* development: a worker that a reload has replaced has no bound but a stop's */
     int64_t spawn_interval_ms;
     int64_t err_respawn_interval_ms;
     int64_t call_timeout_ms; /* also of a worker that hangs outside any call; 0: none */

@@ -94,8 +94,8 @@ void oribi_worker_wait_for(struct oribi_worker *worker, int64_t ms);
 void oribi_worker_wake(struct oribi_worker *worker);
 
 /* Starts a graceful stop: the worker accepts no more, answers say Connection: close, idle connections go to the
- * siblings or, where there are none, are closed after a grace of a second. When shutdown_timeout has passed the worker
- * is done, whatever is still open. Async-signal-safe. */
+ * siblings or, where there are none, are closed after a grace of a second. When shutdown_timeout has passed (where the
+ * server goes on: oribi_options_finish_ms()) the worker is done, whatever is still open. Async-signal-safe. */
 void oribi_worker_stop(struct oribi_worker *worker);
 
 /* Starts a graceful stop as oribi_worker_stop(), because of a signal. A signal to the whole process group may reach the
@@ -110,7 +110,7 @@ void oribi_worker_stop_signalled(struct oribi_worker *worker);
 void oribi_worker_retire(struct oribi_worker *worker);
 
 /* True when the worker was told to stop (or its supervisor is gone, or requests_max is reached) and has nothing left to
- * do or no time left (shutdown_timeout); and in a child that the application forked. */
+ * do or no time left; and in a child that the application forked. */
 bool oribi_worker_done(const struct oribi_worker *worker);
 
 /* True from oribi_worker_stop() or oribi_worker_retire() on, or once the slot says that the supervisor stops it. */

@@ -213,6 +213,13 @@ static void wake_all(struct oribi_worker *w)
         oribi_wake_notify(&w->wake);
 }
 
+/* A thread that waits returns to the binding, which may not look before the calls of the others have ended. */
+void oribi__threads_notify(struct oribi_worker *w)
+{
+    w->threads.notified = true;
+    wake_all(w);
+}
+
 /* --- calls --- */
 
 void oribi__thread_begin(struct oribi_thread *thread)
@@ -317,7 +324,6 @@ struct oribi_req *oribi_thread_take(struct oribi_thread *thread)
         oribi__turn(w);
         now_us = w->reactor.now_us;
     }
-    w->threads.notified = false; /* the binding looks for itself between two calls */
     struct oribi_req *req = w->threads.ending ? NULL : oribi__take_queued(w, thread, now_us);
     if (!req)
         oribi__leave(w);

@@ -94,6 +94,9 @@ void oribi__threads_forget(struct oribi_worker *worker); /* in a forked child: c
 /* One thread of several begins a call: what the helper, siblings and supervisor are to see of it. */
 void oribi__thread_begin(struct oribi_thread *thread);
 
+/* A thread that waits is to return to the binding, as after oribi_worker_wake(). With the reactor. */
+void oribi__threads_notify(struct oribi_worker *worker);
+
 /* By the helper, when no thread has led for a while: wakes one to do so. False: it need not, or none is free, or one
  * looks after the connections now. */
 bool oribi__threads_relieve(struct oribi_worker *worker);
