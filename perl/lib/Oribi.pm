@@ -321,7 +321,8 @@ C<Connection: close>. A value that dies when asked whether it is true is logged,
 =item psgix.cleanup, psgix.cleanup.handlers
 
 Code that is pushed there is called with the environment after the answer was handed over. Handlers may push others; 1,024
-at most run. Then the array is emptied, so that a handler may hold the environment; an array of the application's own stays
+at most run. One that dies is logged, and the others run. Meanwhile the worker takes no call: the connection's next request
+goes to an idle worker. Then the array is emptied, so that a handler may hold the environment; an array of the application's own stays
 if anything else refers to it.
 
 =item psgix.input.buffered

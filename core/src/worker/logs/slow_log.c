@@ -119,7 +119,8 @@ static bool is_stream(const struct oribi__exchange *exchange)
 static void say_overdue(const struct oribi__exchange *exchange, int status, int64_t call_us)
 {
     char call[32];
-    if (exchange->thread->told_us <= exchange->started_us || exchange->aborted || status == 504)
+    int64_t told_us = atomic_load_explicit(&exchange->thread->told_us, memory_order_relaxed);
+    if (told_us <= exchange->started_us || exchange->aborted || status == 504)
         return;
     oribi_thread_log_about(exchange->thread);
     oribi_log(ORIBI_LOG_WARN, "call deadline: %s ran for %s, over call_timeout; the application answered %d",

@@ -10,6 +10,7 @@
 #include "oribi/worker/placement/handoff.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -144,6 +145,19 @@ void oribi_slot_count_refusal(struct oribi_slot *slot, enum oribi_refusal refusa
 {
     count_one(&slot->status_class[oribi_refusal_status(refusal) / 100]);
     count_one(&slot->refusals[refusal]);
+}
+
+void oribi_slot_call_text(const struct oribi_slot *slot, char dst[ORIBI_SLOT_CALL_TEXT_CAP])
+{
+    uint32_t threads = atomic_load_explicit(&slot->threads_busy, memory_order_relaxed);
+    dst[0] = '\0';
+    if (atomic_load_explicit(&slot->call_started_us, memory_order_acquire) == 0)
+        return;
+    if (threads > 1)
+        (void)snprintf(dst, ORIBI_SLOT_CALL_TEXT_CAP, " during %u calls, one of them %.*s", threads,
+                       ORIBI_SLOT_LINE_CAP - 1, slot->line);
+    else
+        (void)snprintf(dst, ORIBI_SLOT_CALL_TEXT_CAP, " during %.*s", ORIBI_SLOT_LINE_CAP - 1, slot->line);
 }
 
 /* Those without a deadline wait or are in a call. */
