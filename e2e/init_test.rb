@@ -66,6 +66,8 @@ E2E.suite("init", transports: %i[tcp]) do
   def test_all_that_the_file_proposes_is_an_option
     init
     assert_equal 0, command("--check").first
+    assert_equal RB, read(CONFIG).match?(/WEB_CONCURRENCY|MAX_THREADS/), "only oribi reads them"
+    refute_match(/\boribi --version/, read(CONFIG)) unless RB
     text = read(CONFIG).lines.map { |line| line.sub(/\A *# (?=\w+ (?:=>|"|\d|\{))/, "") }.join
     refute_match(/^ *# (workers|bind|after_fork) /, text)
     file(CONFIG, text.sub("br gzip", "gzip"))

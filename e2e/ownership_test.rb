@@ -137,6 +137,58 @@ E2E.suite("ownership", transports: E2E::EITHER) do
     assert_alive(one)
   end
 
+  # A process of that group, which has a user of its own and reaches the folder as its working directory.
+  def connects?(name)
+    pid = fork do
+      Dir.chdir(@space)
+      Process::Sys.setgroups([]) if Process::Sys.respond_to?(:setgroups)
+      Process::GID.change_privilege(65_533)
+      Process::UID.change_privilege(65_532)
+      UNIXSocket.new(name).close
+      exit!(0)
+    rescue SystemCallError
+      exit!(1)
+    end
+    Process.wait2(pid).last.success?
+  end
+
+  def listen_on(*names)
+    addresses = names.map { |name| "unix://#{@space}/#{name}?mode=660" }
+    text = E2E::RUBY ? "bind #{addresses.map(&:inspect).join(", ")}\n" : "+{ bind => [qw(#{addresses.join(" ")})] };\n"
+    File.write("#{@space}/config", text)
+  end
+
+  def assert_given(*names)
+    names.each do |name|
+      entry = File.lstat("#{@space}/#{name}")
+      assert_equal [self.class::NOBODY, 65_533, 0o660], [entry.uid, entry.gid, entry.mode & 0o777], name
+      assert connects?(name), name
+    end
+  end
+
+  # nginx is in the group. A reload opens the second, an upgrade the third; those that are open stay as they are.
+  def test_sockets_belong_to_the_user_and_group
+    skip_unless_root
+    listen_on("one")
+    argv = [E2E::Server.binary, "--config", "#{@space}/config", "--no-dev", "--workers", "1", "--user", "nobody", "--group", "65533", "--control", "#{@space}/control",
+            "--status", "#{@space}/status", "--agent", "#{@space}/agent?mode=660", File.expand_path(E2E.differing(:app), E2E::ROOT)]
+    ctl = [E2E::Server.binary, "ctl", "--control", "#{@space}/control"]
+    one = E2E::Server.new(argv: argv, group: true).launch
+    @servers << one
+    wait_until("the start") { one.stderr.include?("listening on ") }
+    assert_given("one", "agent")
+    %w[status control].each { |name| assert_equal [0, 0o600], [owner("#{@space}/#{name}"), File.stat("#{@space}/#{name}").mode & 0o777], name }
+    refute connects?("status")
+    first = File.stat("#{@space}/one").ino
+    listen_on("one", "two")
+    assert system(*ctl, "reload", out: File::NULL), one.stderr
+    assert_given("one", "two")
+    listen_on("one", "two", "three")
+    assert system(*ctl, "upgrade", out: File::NULL), one.stderr
+    assert_given("one", "two", "three")
+    assert_equal first, File.stat("#{@space}/one").ino
+  end
+
   def test_links_in_the_place_of_sockets
     skip_unless_root
     put_link("#{logs}/control")

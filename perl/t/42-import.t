@@ -87,6 +87,8 @@ subtest 'lines' => sub {
     like printed('starman ${OPTS} --workers 2 a.psgi'), qr/the shell makes more words.*\n    #   \$\{OPTS\}\n/, 'flags in a variable';
     like Oribi::Import::text(file('c.ini', "[uwsgi]\nif-env = PORT\nhttp = :80\nendif =\nworkers = 2\n")),
         qr/does not decide "if-env = PORT".*\n    #   if-env = PORT\n.*    #   http = :80\n.*workers => 2,/s, 'conditions';
+    unlike printed($_), qr/env =>/, "$_: the environment is plackup's" for 'plackup -s Starman a.psgi', 'start_server --port 80 -- plackup -s Starman a.psgi';
+    like printed('start_server --port 80 -- starman a.psgi'), qr/env => \$ENV\{PLACK_ENV\} \|\| 'deployment'/;
     like printed('plackup -r app.psgi'), qr/#   -r\n/, '-r has no value';
     like printed('starman -l "/a\'b"'), qr/bind => '\/a\\'b',/, 'quotes';
     like printed('starman --workers $(nproc) --port ${PORT%%x}'), qr/only the shell can tell.*\$\(nproc\)\n.*a value that import cannot tell/s;

@@ -272,7 +272,9 @@ class OptionsTest < BindingTest
     lines = assert_raises(Oribi::Error) { Oribi::Config.load(options.set("config", "#{@log}/unicorn.rb")) }.message.lines(chomp: true)
     assert_equal 2, lines.size
     assert_equal "#{@log}/unicorn.rb: looks like another server's: `oribi import #{@log}/unicorn.rb` prints one for Oribi", lines.last
-    assert_equal 1, assert_raises(Oribi::Error) { config("worker 2\n") }.message.lines.size
+    ["worker 2\n", "workers 2\nhttp_content_length_limit 1024\n"].each do |text|
+      assert_equal 1, assert_raises(Oribi::Error) { config(text) }.message.lines.size, text
+    end
   end
 
   def test_hooks_may_take_less_than_they_are_given

@@ -10,6 +10,8 @@ enum whose {
     ANY,
     RAILS,  /* for Rails alone */
     OTHERS, /* for all but Rails */
+    RUBY,
+    PERL,
 };
 
 /* A setting of the configuration file, as a comment. */
@@ -23,14 +25,15 @@ struct proposal {
 static const struct proposal proposals[] = {
     {"bind", "127.0.0.1:9292", "in production 0.0.0.0:9292; also unix:///run/app/app.sock, and PORT", OTHERS},
     {"host", "127.0.0.1", "in production 0.0.0.0; also bind \"unix:///run/app/app.sock\"", RAILS},
-    {"workers", "4", "one for each processor unless this or WEB_CONCURRENCY says more", ANY},
-    {"threads", "3", "calls at a time in a worker, also RAILS_MAX_THREADS; one unless told", ANY},
+    {"workers", "4", "one for each processor unless this or WEB_CONCURRENCY tells", RUBY},
+    {"workers", "4", "one for each processor unless told", PERL},
+    {"threads", "3", "calls at a time in a worker, also RAILS_MAX_THREADS; one unless told", RUBY},
     {"call_timeout", "30s", "how long a request may take in the application: 60s unless told", ANY},
     {"shutdown_timeout", "25s", "how long a stop waits for requests: 30s unless told", ANY},
     {"health", "/up", "answered by the server, 503 once it is about to stop", ANY},
     {"static", "/assets=public/assets", "files that are sent without the application", RAILS},
     {"static", "/public=public", "files that are sent without the application", OTHERS},
-    {"compress", "br gzip", "of answers, as far as oribi --version names them", ANY},
+    {"compress", "br gzip", "of answers, as far as --version names them", ANY},
     {"status", "127.0.0.1:9394", "metrics for Prometheus, and a page of the server's state", ANY},
     {"access_log", "log/access.log", "off in production unless told", ANY},
     {"pid_file", "tmp/server.pid", "none unless told", ANY},
@@ -60,6 +63,21 @@ static void put_proposal(const struct oribi__init *run, const struct proposal *i
     put_line(text, line, it->text);
 }
 
+static bool is_for(const struct oribi__init *run, enum whose whose)
+{
+    switch (whose) {
+    case ANY:
+        return true;
+    case RAILS:
+    case OTHERS:
+        return run->is_rails == (whose == RAILS);
+    case RUBY:
+    case PERL:
+        return (run->lang == ORIBI_LANG_PERL) == (whose == PERL);
+    }
+    return false;
+}
+
 /* Settings that users of Rails expect of every server. */
 static void put_settings_for_rails(struct oribi_buf *text)
 {
@@ -79,10 +97,8 @@ void oribi__init_config(const struct oribi__init *run, struct oribi_buf *text)
     if (run->is_rails)
         put_settings_for_rails(text);
     for (size_t i = 0; i < sizeof(proposals) / sizeof(proposals[0]); i++) {
-        const struct proposal *it = &proposals[i];
-        bool of_other = it->whose != ANY && (it->whose == RAILS) != run->is_rails;
-        if (!of_other && !(perl && strcmp(it->name, "threads") == 0))
-            put_proposal(run, it, text);
+        if (is_for(run, proposals[i].whose))
+            put_proposal(run, &proposals[i], text);
     }
     if (perl)
         oribi_buf_print(text, "\n    # In each new worker; connections that processes must not share are made here.\n"

@@ -3,6 +3,7 @@
 #include "oribi/config/listen.h"
 
 #include "oribi/base/error.h"
+#include "oribi/base/os/os_process.h"
 
 #include <assert.h>
 #include <string.h>
@@ -26,7 +27,23 @@ int oribi_listen_tcp(const struct sockaddr *address, socklen_t n, uint16_t port,
     return fd < 0 ? fd : begin(fd, backlog);
 }
 
-int oribi_listen_unix(const char *path, mode_t mask, uint32_t backlog, struct oribi_socket_file *file)
+int oribi_listen_owner(const char *user, const char *group, struct oribi_socket_owner *owner, char *error)
+{
+    *owner = (struct oribi_socket_owner){.uid = (uid_t)-1, .gid = (gid_t)-1, .keeps_folders_group = !group};
+    return user && geteuid() == 0 ? oribi_process_find_user(user, group, &owner->uid, &owner->gid, error) : 0;
+}
+
+/* A group other than this process's comes from the folder: its administrator has chosen who may connect. */
+static int give(const char *path, const struct oribi_socket_file *file, const struct oribi_socket_owner *owner)
+{
+    struct stat entry;
+    bool keeps = owner->keeps_folders_group && lstat(path, &entry) == 0 && entry.st_gid != getegid();
+    return oribi_os_give_socket_file(path, file->device, file->inode, owner->uid, keeps ? (gid_t)-1 : owner->gid);
+}
+
+/* Nobody can connect before it listens: until then the file's owner may still change. */
+int oribi_listen_unix(const char *path, mode_t mask, const struct oribi_socket_owner *owner, uint32_t backlog,
+                      struct oribi_socket_file *file)
 {
     struct sockaddr_un where = {.sun_family = AF_UNIX};
     size_t n = strlen(path);
@@ -44,7 +61,11 @@ int oribi_listen_unix(const char *path, mode_t mask, uint32_t backlog, struct or
         return code;
     }
     oribi_listen_file(path, file);
-    code = begin(fd, backlog);
+    code = owner && owner->uid != (uid_t)-1 ? give(path, file, owner) : 0;
+    if (code < 0)
+        oribi_os_close(fd);
+    else
+        code = begin(fd, backlog);
     if (code < 0)
         oribi_listen_unlink(path, file); /* no client knows of it yet */
     return code;

@@ -348,14 +348,19 @@ static int open_tcp(struct opening *opening, const struct oribi_address *address
 static int open_unix(struct opening *opening, const struct oribi_address *address)
 {
     struct oribi_listener item = {.origin = ORIBI_ORIGIN_OWN, .fresh = true};
+    struct oribi_socket_owner owner;
     const char *why = NULL;
+    int code = oribi_listen_owner(opening->options->user, opening->options->group, &owner, opening->error);
+    if (code < 0)
+        return code;
     if (oribi_listen_clear(address->name, false, &why) < 0)
         return oribi__refuse(opening->error, "cannot listen on %s: %s", address->text, why);
-    item.fd = oribi_listen_unix(address->name, (mode_t)address->umask, backlog_of(opening, address), &item.file);
+    item.fd =
+        oribi_listen_unix(address->name, (mode_t)address->umask, &owner, backlog_of(opening, address), &item.file);
     if (item.fd < 0)
         return refuse_system(opening->error, address->text, item.fd);
     struct oribi_socket_file file = item.file;
-    int code = listener_add(opening->listeners, &item, address->text, NULL, opening->error);
+    code = listener_add(opening->listeners, &item, address->text, NULL, opening->error);
     if (code < 0)
         oribi_listen_unlink(address->name, &file); /* no client knows of it yet */
     return code;

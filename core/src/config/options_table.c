@@ -361,8 +361,7 @@ static const struct oribi_option table[] = {
     {TEXT(env, APP, BOTH), RELOADS, .short_flag = "E", .argument = "NAME", .aliases = "environment",
      .help = "environment that the application sees; production and deployment change defaults",
      .default_note = "development"},
-    {SWITCH(dev, APP, BOTH), .default_text = "off",
-     .default_note = "on in development, except under rackup and plackup",
+    {SWITCH(dev, APP, BOTH), .default_text = "off", .default_note = "on in development",
      .help = "development: load the application anew when a file of it changes; if it does not load, answer with a "
              "page about the error"},
     {LIST(watch, APP, BOTH), .argument = "PATH",

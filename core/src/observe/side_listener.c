@@ -47,22 +47,39 @@ static socklen_t fill_tcp(const struct oribi_address *address, struct sockaddr_s
     return sizeof(*v6);
 }
 
-static int open_parsed(struct oribi__side_listener *side, const struct oribi_address *address, bool umask_given,
-                       char *error)
+/* This process's alone, or the server's user's with the mode that was asked for. A descriptor, or a code with
+ * `error`. */
+static int open_unix(struct oribi__side_listener *side, const struct oribi_address *address, bool mode_given,
+                     char *error)
+{
+    const struct oribi_options *options = side->observe->view.context->options;
+    mode_t mask = mode_given ? (mode_t)address->umask : OWNER_ALONE;
+    struct oribi_socket_owner owner;
+    const char *why = NULL;
+    int code = oribi_listen_owner(options->user, options->group, &owner, error);
+    if (code < 0)
+        return code;
+    if (oribi_listen_clear(address->name, false, &why) < 0)
+        return complain(side->option, address->text, why, error);
+    int fd = oribi_listen_unix(address->name, mask, mode_given ? &owner : NULL, BACKLOG, &side->file);
+    return fd < 0 ? complain(side->option, address->text, oribi_os_error_text(), error) : fd;
+}
+
+static int open_tcp(struct oribi__side_listener *side, const struct oribi_address *address, char *error)
 {
     struct sockaddr_storage where = {0};
-    mode_t mask = umask_given ? (mode_t)address->umask : OWNER_ALONE;
-    const char *why = NULL;
-    int fd;
+    socklen_t n = fill_tcp(address, &where);
+    int fd = oribi_listen_tcp((struct sockaddr *)&where, n, address->port, 0, BACKLOG);
+    return fd < 0 ? complain(side->option, address->text, oribi_os_error_text(), error) : fd;
+}
+
+static int open_parsed(struct oribi__side_listener *side, const struct oribi_address *address, bool mode_given,
+                       char *error)
+{
     side->is_unix = address->type == ORIBI_ADDRESS_UNIX;
-    if (side->is_unix && oribi_listen_clear(address->name, false, &why) < 0)
-        return complain(side->option, address->text, why, error);
-    if (side->is_unix)
-        fd = oribi_listen_unix(address->name, mask, BACKLOG, &side->file);
-    else
-        fd = oribi_listen_tcp((struct sockaddr *)&where, fill_tcp(address, &where), address->port, 0, BACKLOG);
+    int fd = side->is_unix ? open_unix(side, address, mode_given, error) : open_tcp(side, address, error);
     if (fd < 0)
-        return complain(side->option, address->text, oribi_os_error_text(), error);
+        return fd;
     side->fd = fd;
     return 0;
 }

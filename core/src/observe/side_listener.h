@@ -34,7 +34,8 @@ void oribi__side_init(struct oribi__side_listener *side, const char *option);
 
 /* Opens `address` (borrowed for the listener's life), or in a successor once it is free. From then on
  * newcomer(observe, …) is called while a connection waits. 0 or a code with `error` (ORIBI_ERROR_TEXT_CAP). A unix
- * socket is its owner's alone unless the address has a umask; a stale file is removed. */
+ * socket is this process's user's alone; with a mode or umask in the address it is that of `user` and `group`, as those
+ * of `bind` are. A stale file is removed. */
 int oribi__side_open(struct oribi__observe *observe, struct oribi__side_listener *side, const char *address,
                      void (*newcomer)(void *owner, uint8_t ready), char *error);
 

@@ -99,7 +99,7 @@ int oribi__control_open(struct oribi__context *context, bool replace, char *erro
     int code = clear_path(path, replace, error);
     if (code < 0)
         return code;
-    int fd = oribi_listen_unix(path, 0177, BACKLOG, &file);
+    int fd = oribi_listen_unix(path, 0177, NULL, BACKLOG, &file);
     if (fd < 0)
         return complain(path, oribi_os_error_text(), error);
     oribi_dispatcher_forget(&context->dispatcher, &control->watcher);

@@ -20,7 +20,7 @@ static struct oribi_socket_file others;
 
 static int open_here(struct oribi_socket_file *file)
 {
-    return oribi_listen_unix(path, 0177, 4, file);
+    return oribi_listen_unix(path, 0177, NULL, 4, file);
 }
 
 static void replace_by_other(void)
@@ -128,6 +128,112 @@ static void test_a_file_that_is_no_socket_stays(void)
     ok(unlink(path) == 0);
 }
 
+enum { NOBODY = 65534, SOMEBODY = 12345 };
+
+/* User and group of the file, as text. */
+static const char *owner_of(const char *name)
+{
+    static char text[64];
+    struct stat entry;
+    if (lstat(name, &entry) < 0)
+        return "gone";
+    (void)snprintf(text, sizeof(text), "%d:%d", (int)entry.st_uid, (int)entry.st_gid);
+    return text;
+}
+
+static const struct oribi_socket_owner *owner_named(const char *user, const char *group)
+{
+    static struct oribi_socket_owner owner;
+    char error[ORIBI_ERROR_TEXT_CAP] = "";
+    ok_named(oribi_listen_owner(user, group, &owner, error) == 0, "an owner is found %s", error);
+    return &owner;
+}
+
+static void is_given(const char *user, const char *group, const char *owner)
+{
+    struct oribi_socket_file file;
+    int fd = oribi_listen_unix(path, 07, owner_named(user, group), 4, &file);
+    struct stat entry;
+    ok(fd >= 0 && stat(path, &entry) == 0 && (entry.st_mode & 0777) == 0770);
+    ok_named(strcmp(owner_of(path), owner) == 0, "%s:%s has %s", user ? user : "", group ? group : "", owner_of(path));
+    ok_eq(oribi_os_unix_answers(path), 1);
+    oribi_listen_unlink(path, &file);
+    ok(!is_there());
+    oribi_os_close(fd);
+}
+
+static void test_a_socket_file_is_the_users_and_groups(void)
+{
+    is_given(NULL, NULL, "0:0");
+    is_given("65534", NULL, "65534:65534");
+    is_given("65534", "12345", "65534:12345");
+    is_given("0", "12345", "0:12345");
+}
+
+/* How a folder gives its sockets to a group without an option. */
+static void test_a_folders_group_stays_unless_a_group_is_named(void)
+{
+    ok(chown(dir, 0, SOMEBODY) == 0 && chmod(dir, 02755) == 0);
+    is_given("65534", NULL, "65534:12345");
+    is_given("65534", "65534", "65534:65534");
+    ok(chmod(dir, 0700) == 0 && chown(dir, 0, 0) == 0);
+}
+
+static void test_a_user_that_is_not_there_is_refused(void)
+{
+    struct oribi_socket_owner owner;
+    char error[ORIBI_ERROR_TEXT_CAP] = "";
+    ok_eq(oribi_listen_owner("no-such-user", NULL, &owner, error), ORIBI_EINVAL);
+    is_str(error, "user: there is no user 'no-such-user'");
+}
+
+static int give_here(const struct oribi_socket_file *file)
+{
+    return oribi_os_give_socket_file(path, file->device, file->inode, NOBODY, NOBODY);
+}
+
+/* What the owner of the folder can put there between bind(2) and chown(2). */
+static void test_what_came_into_its_place_is_not_given_away(void)
+{
+    struct oribi_socket_file file;
+    static const char words[] = "another file has come into its place";
+    int fd = open_here(&file);
+    replace_by_other();
+    ok_eq(give_here(&file), ORIBI_ESYS);
+    is_str(oribi_os_error_text(), words);
+    is_str(owner_of(path), "0:0");
+
+    ok(link(path, "second") == 0); /* a socket of another folder, say */
+    ok_eq(give_here(&others), ORIBI_ESYS);
+    is_str(oribi_os_error_text(), words);
+    ok(unlink("second") == 0 && chown(path, SOMEBODY, SOMEBODY) == 0);
+    ok_eq(give_here(&others), ORIBI_ESYS);
+    is_str(owner_of(path), "12345:12345");
+
+    ok(rename(path, "aside") == 0 && symlink("aside", path) == 0);
+    ok_eq(give_here(&others), ORIBI_ESYS);
+    is_str(oribi_os_error_text(), words);
+    is_str(owner_of("aside"), "12345:12345");
+    is_str(owner_of(path), "0:0");
+    ok(unlink(path) == 0 && unlink("aside") == 0);
+    ok(give_here(&others) < 0);
+    oribi_os_close(fd);
+    oribi_os_close(others_fd);
+    others_fd = -1;
+}
+
+static void test_owners(void)
+{
+    if (geteuid() != 0) {
+        diag("skipped, not root: the owners of socket files");
+        return;
+    }
+    test_a_socket_file_is_the_users_and_groups();
+    test_a_folders_group_stays_unless_a_group_is_named();
+    test_a_user_that_is_not_there_is_refused();
+    test_what_came_into_its_place_is_not_given_away();
+}
+
 static void test_a_port_in_the_place_of_the_addresss(void)
 {
     struct sockaddr_in where = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK), .sin_port = htons(9)};
@@ -152,6 +258,7 @@ int main(void)
     test_a_file_that_comes_between_the_look_and_the_removal_stays();
     test_a_file_that_is_no_socket_stays();
     test_a_port_in_the_place_of_the_addresss();
+    test_owners();
     (void)rmdir(dir);
     return done_testing();
 }

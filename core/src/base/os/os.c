@@ -419,6 +419,15 @@ int oribi_os_unix_answers(const char *path)
     return result;
 }
 
+/* Who owns the folder may put another socket of root's there: by its name, or by a second one. */
+int oribi__os_is_new_socket(const struct stat *entry, uint64_t device, uint64_t inode)
+{
+    if (S_ISSOCK(entry->st_mode) && (uint64_t)entry->st_dev == device && (uint64_t)entry->st_ino == inode &&
+        entry->st_uid == geteuid() && entry->st_nlink == 1)
+        return 0;
+    return oribi_os_fail_saying("%s", "another file has come into its place");
+}
+
 /* For file systems that cannot open a file without a name: it has one for a moment. */
 static int open_named(const char *dir, int *fd)
 {

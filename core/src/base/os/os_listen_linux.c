@@ -1,9 +1,10 @@
-/* Listening sockets: the length of their queue, and how they end without resetting a connection that the kernel has
- * taken. */
+/* Listening sockets: the length of their queue, their files' owner, and how they end without resetting a connection
+ * that the kernel has taken. */
 #include "oribi/base/os/os.h"
 
 #include "oribi/base/error.h"
 
+#include <fcntl.h>
 #include <limits.h>
 #include <linux/filter.h>
 #include <netinet/in.h>
@@ -11,6 +12,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 enum { BACKLOG_DEFAULT = 4096 }; /* net.core.somaxconn since Linux 5.4 */
 
@@ -26,6 +29,17 @@ uint32_t oribi_os_backlog_max(void)
 int oribi_os_defer_accept(int tcp_fd, int seconds)
 {
     return setsockopt(tcp_fd, IPPROTO_TCP, TCP_DEFER_ACCEPT, &seconds, sizeof(seconds)) < 0 ? oribi_os_fail() : 0;
+}
+
+int oribi_os_give_socket_file(const char *path, uint64_t device, uint64_t inode, uid_t uid, gid_t gid)
+{
+    struct stat entry;
+    int fd = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    int code = fd < 0 || fstat(fd, &entry) < 0 ? oribi_os_fail() : oribi__os_is_new_socket(&entry, device, inode);
+    if (code == 0 && fchownat(fd, "", uid, gid, AT_EMPTY_PATH) < 0)
+        code = oribi_os_fail();
+    oribi_os_close(fd);
+    return code;
 }
 
 static int family_of(int fd)

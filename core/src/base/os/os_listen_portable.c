@@ -3,10 +3,20 @@
 
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 int oribi_os_defer_accept(int tcp_fd, int seconds)
 {
     return 0;
+}
+
+/* A socket cannot be opened: between the look and the change its folder's owner has a moment to put another there. */
+int oribi_os_give_socket_file(const char *path, uint64_t device, uint64_t inode, uid_t uid, gid_t gid)
+{
+    struct stat entry;
+    int code = lstat(path, &entry) < 0 ? oribi_os_fail() : oribi__os_is_new_socket(&entry, device, inode);
+    return code == 0 && lchown(path, uid, gid) < 0 ? oribi_os_fail() : code;
 }
 
 static bool is_unix(int fd)

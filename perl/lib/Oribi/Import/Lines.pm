@@ -257,6 +257,7 @@ sub _flag {
         my $server = $SERVER{ lc Oribi::Import::Shell::plain($value) };
         die "$value is no server that import knows, which are $KNOWN\n" unless $server || $value =~ /\A(?:Oribi|HTTP::Server::PSGI|Standalone)\z/;
         $server ||= 'plackup';
+        $self->{by_plackup} = 1;
         $self->{server} = $self->{started} ? "start_server, $server" : $server;
         $self->{started} = $server if $self->{started};
         return;
@@ -283,6 +284,7 @@ sub _defaults {
     }
     my @default = @{ $DEFAULT{$server} || [] };
     while (my ($name, $value) = splice @default, 0, 2) {
+        next if $name eq 'env' && $self->{by_plackup};    # whose default is ours
         $words->setting("default of $server", $name, $value) unless $words->has($name);
     }
     return;

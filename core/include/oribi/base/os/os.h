@@ -253,6 +253,11 @@ int oribi_os_bind_tcp(const struct sockaddr *address, size_t n, uint16_t port, u
  * code. */
 int oribi_os_unix_answers(const char *path);
 
+/* Gives the file of a unix socket that this process has just bound to another user and group (-1: as it is). `device`
+ * and `inode` are what stat(2) has told of it. A file that has come into its place meanwhile is left alone, a link is
+ * not followed; where a file cannot be opened just to be looked at, only as far as two looks show. 0, or a code. */
+int oribi_os_give_socket_file(const char *path, uint64_t device, uint64_t inode, uid_t uid, gid_t gid);
+
 /* Gives another descriptor for reading and writing of a file of ours, which may be unlinked, with an offset of its own.
  * A descriptor, or ORIBI_ESYS, as where there is no /proc. */
 int oribi_os_reopen(int fd);
@@ -403,6 +408,9 @@ ssize_t oribi__os_send_copy(int socket_fd, int in_fd, int64_t *offset, int64_t n
 int oribi__os_poll_between(struct pollfd *fds, size_t count, int64_t timeout_us, const sigset_t *mask);
 int oribi__os_peer_user(int unix_fd, struct oribi_peer *peer);
 void oribi__os_flag_passed(struct msghdr *message);
+struct stat;
+/* Is it that socket still, made by this user, without a second name? 0, or a code. */
+int oribi__os_is_new_socket(const struct stat *entry, uint64_t device, uint64_t inode);
 
 /* Opens a file in `dir` that never had a name; its descriptor, or negative where that cannot be done. */
 int oribi__os_open_unnamed(const char *dir);
