@@ -17,6 +17,8 @@ E2E.suite("handlers", transports: E2E::EITHER) do
     assert_alive(one)
     env = JSON.parse(one.get("/env").body)
     assert_equal "/env", env["PATH_INFO"]
+    one.get("/stdout")
+    wait_until("what the application prints") { one.stdout.include?("a line on standard output\n") }
     below = one.descendants
     refute_empty below, "no worker below the launcher: another server answered"
     assert_equal 0, one.stop.exitstatus, one.stderr
