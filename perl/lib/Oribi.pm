@@ -222,7 +222,8 @@ exported.
 
 =head1 HOOKS
 
-Code references, given to new() or in the configuration file. One that dies is logged.
+Code references, given to new() or in the configuration file. One that dies is logged; where it is
+C<after_fork>, the worker does not serve, and its start has failed.
 
     before_fork($index)                            in the mold, before each worker
     after_fork($index, $generation)                in a new worker

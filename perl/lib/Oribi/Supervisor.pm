@@ -130,6 +130,7 @@ sub _run_hook {
     my ($self, $name, $fatal, @arguments) = @_;
     @arguments = $self->_ready_arguments if $name eq 'server_ready';
     unshift @arguments, $self, $self->{app} if $name eq 'before_worker_exit';
+    return $self->_attempt(sub { $self->{settings}->call_hook($name, @arguments) }) if $fatal;
     return $self->{settings}->run_hook($name, @arguments);
 }
 
