@@ -212,6 +212,22 @@ E2E.suite("command", transports: %i[tcp]) do
     assert_alive(one.start)
   end
 
+  # As a container with a root that is read-only, and no /tmp beside it.
+  def test_a_control_socket_that_cannot_be_made_is_told_of
+    hidden = ["unshare", "--mount", "--propagation", "private", "sh", "-c", 'mount -t tmpfs -o ro,size=64k tmpfs /tmp && exec "$@"', "sh"]
+    skip "no mount namespaces for us here" unless system(*hidden, "true", err: File::NULL)
+    [[], ["--single", "--no-dev"], %w[--control none]].each do |words|
+      one = E2E::Server.new(argv: [*hidden, E2E::Server.binary, "--bind", "127.0.0.1:%{port}", *words, E2E.differing(:app)])
+      @servers << one
+      assert_alive(one.start)
+      lines = one.stderr.lines.grep(/control: /)
+      assert_equal words.include?("none") ? 0 : 1, lines.size, one.stderr
+      next if lines.empty?
+
+      assert_match(%r{ warn: control: /tmp/oribi-\d+: read-only file system; ctl cannot find this server \(--control PATH names another place\)$}, lines.first)
+    end
+  end
+
   def output_of(*words)
     one = E2E::Server.new(argv: [E2E::Server.binary, *words])
     @servers << one

@@ -245,7 +245,7 @@ PSGI 1.1, with
 
 =item psgi.streaming, psgi.multiprocess, psgi.multithread, psgi.nonblocking, psgi.run_once
 
-The first two are true, the others false.
+The first two are true (C<psgi.multiprocess> is false with C<single>), the others false.
 
 =item PATH_INFO, REQUEST_URI
 

@@ -474,7 +474,8 @@ void ext_env_prepare(struct ext_worker *worker, const struct oribi_options *opti
     rb_hash_aset(constants, intern_text("SCRIPT_NAME"), text_empty);
     rb_hash_aset(constants, key_url_scheme, intern_text("http"));
     rb_hash_aset(constants, intern_text("rack.multithread"), worker->threads_wanted > 1 ? Qtrue : Qfalse);
-    rb_hash_aset(constants, intern_text("rack.multiprocess"), Qtrue);
+    /* One worker is not alone: at a reload the next one serves beside it. */
+    rb_hash_aset(constants, intern_text("rack.multiprocess"), options->single ? Qfalse : Qtrue);
     rb_hash_aset(constants, intern_text("rack.run_once"), Qfalse);
     rb_hash_aset(constants, intern_text("rack.hijack?"), Qtrue);
     rb_hash_aset(constants, intern_text("oribi.gone?"), ext_gone_new(worker));
