@@ -166,6 +166,12 @@ E2E.suite("handlers", transports: E2E::EITHER) do
                             "--min-reqs-per-child", "50", "--keepalive-timeout", "3", *plackup_options, "e2e/apps/app.psgi"], env: library)
     end
 
+    def test_a_flag_of_starman_that_changes_nothing
+      one = launch(["plackup", "-s", "Oribi", "-E", "none", "--workers", "1", "--disable-proctitle", *plackup_options, "e2e/apps/app.psgi"], env: library)
+      assert_serves(one)
+      assert_equal 1, one.stderr.scan("proctitle (Starman) is ignored: not there and not needed: process titles are always set").size, one.stderr
+    end
+
     def test_one_liner
       assert_serves launch(["perl", "-MOribi", "-e", "oribi 'e2e/apps/app.psgi', #{unix? ? "bind => 'unix://%{path}'" : "port => %{port}"}, workers => 1"],
                            env: library)

@@ -79,6 +79,15 @@ E2E.suite("startup", transports: E2E::EITHER) do
     assert_match(/--enable-ssl \(Starman\): bind tls:/, mistake("--enable-ssl", "1"))
   end
 
+  # What such a flag asks for is so without it.
+  def test_another_servers_flag_that_changes_nothing_is_ignored_with_a_word
+    one = start_serving("--disable-proctitle", "--net_server-log_level", "4", "-N", "--prune-bundler")
+    assert_alive(one)
+    ignored = one.stderr.scan(/ warn: (\S+) \(.*\) is ignored: /).flatten
+    assert_equal %w[disable_proctitle net_server_log_level N prune_bundler], ignored, one.stderr
+    assert_match(/net_server.allow.*Net::Server is not used/, mistake("--net_server-allow", "10.0.0.0/8"))
+  end
+
   # Who is not root is told at the start, not by workers that fail one after the other.
   def test_a_user_that_we_may_not_become
     drop = ["setpriv", "--reuid=4711", "--regid=4711", "--clear-groups"]
