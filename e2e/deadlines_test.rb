@@ -44,6 +44,14 @@ E2E.suite("call_timeout", transports: E2E::EITHER) do
     end
   end
 
+  # As Rails and Dancer2 do, whose own page it gets.
+  def test_a_call_that_catches_the_exception_is_logged
+    assert_equal 503, @client.get("/caught").status
+    assert_goes_on
+    assert_match(%r{warn: call deadline: GET /caught ran for [1-9]\S* m?s, over call_timeout; the application answered 503$}, @server.stderr)
+    assert_equal 1, @server.stderr.scan("/caught").size
+  end
+
   def test_more_time_after_the_answer
     assert_equal "answered", @client.get("/patient-close").body
     assert_goes_on

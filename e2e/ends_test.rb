@@ -79,6 +79,56 @@ if E2E::RUBY
       assert_equal "printed at once\n", one.stdout
     end
 
+    # Commands that read the file, a reload and an upgrade are no end of the server.
+    def test_at_exit_in_the_configuration_file
+      config = file("oribi.rb", <<~RUBY)
+        note = ->(text) { File.write("#{@home}/notes", "\#{text} \#{Process.pid}\\n", mode: "a") }
+        at_exit { note.("first") }
+        at_exit { note.("second") }
+        after_fork { at_exit { note.("hook") } }
+        control "#{@home}/control"
+        pid_file "#{@home}/pid"
+      RUBY
+      application = file("plain.ru", "run ->(_) { [200, {}, [Process.pid.to_s]] }")
+      one = start("--config", config, app: application, group: true)
+      worker = one.worker_pid
+      [%w[ctl status], %w[ctl reload], %w[check], %w[--print-config], %w[--check]].each do |words|
+        run = E2E::Server.new(argv: [E2E::Server.binary, *words, "-C", config, *(application unless words.first == "ctl")])
+        @servers << run
+        assert_equal 0, run.run_to_end.status.exitstatus, "#{words}: #{run.stderr}"
+      end
+      wait_until("the end of the first worker") { !E2E::Processes.alive?(worker) }
+      second = one.worker_pid
+      assert_equal ["hook #{worker}"], notes
+      one.signal(:USR2)
+      assert_equal 0, one.wait.exitstatus, one.stderr
+      assert_equal ["hook #{worker}", "hook #{second}"], notes
+      last = one.worker_pid
+      successor = File.read("#{@home}/pid").to_i
+      Process.kill(:TERM, successor)
+      wait_until("the end of all") { one.group.empty? }
+      assert_equal ["hook #{last}", "second #{successor}", "first #{successor}"], notes.drop(2)
+    end
+
+    def test_at_exit_in_the_configuration_file_of_a_start_that_fails
+      config = file("oribi.rb", "at_exit { File.write('#{@home}/notes', 'ended') }")
+      one = run_to_end("--config", config, app: file("bad.ru", "raise 'told to fail'"))
+      assert_equal 1, one.status.exitstatus
+      assert_empty notes
+    end
+
+    def test_at_exit_in_the_configuration_file_of_a_single_process
+      config = file("oribi.rb", "at_exit { File.write('#{@home}/notes', \"ended \#{Process.pid}\\n\", mode: 'a') }")
+      one = start("--config", config, "--single", app: file("plain.ru", "run ->(_) { Process.wait(fork { exit }); [200, {}, [Process.pid.to_s]] }"))
+      assert_equal one.pid, one.worker_pid
+      one.signal(:HUP)
+      wait_until("the reload: #{one.stderr}") { one.stderr.scan("listening on").size == 2 }
+      assert_equal one.pid, one.worker_pid
+      assert_empty notes
+      assert_equal 0, one.stop.exitstatus
+      assert_equal ["ended #{one.pid}"], notes
+    end
+
     # rackup removes its pid file in an at_exit block, which workers have too.
     def test_a_worker_of_rackup_leaves_the_pid_file
       one = E2E::Server.new(argv: ["rackup", "-s", "Oribi", "-E", "none", "-P", "#{@home}/pid", "-o", "127.0.0.1", "-p", "%{port}", "-O", "Workers=1",

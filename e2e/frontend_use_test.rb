@@ -389,7 +389,8 @@ E2E.suite("frontend_use", transports: %i[tcp]) do
     assert_equal answered["request_id"], refused["request_id"]
     assert_match(/ 413/, curl("/upload?2", "--http2", "-i", "-d", "x" * 2000).lines.first)
     wait_until("both lines: #{@one.stderr}") { logged.size == 3 && told(/refused with 413: .*field "content-length: 2000"\z/) }
-    assert_equal ["POST /upload?2 HTTP/2.0", "body_bytes_max"], logged.last.values_at("line", "refused")
+    assert_equal ["POST", "/upload?2", "HTTP/2", "body_bytes_max"], logged.last.values_at("method", "target", "protocol", "refused")
+    assert_equal ["localhost", "curl"], [logged.last["host"], logged.last["user_agent"][/\w+/]]
   ensure
     tls&.close
   end

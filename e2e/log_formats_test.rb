@@ -64,6 +64,32 @@ E2E.suite("log_formats", transports: E2E::EITHER) do
     end
   end
 
+  # What the head says that is known when the request is refused.
+  requests = {
+    ["POST /up?x=1 HTTP/1.1", ["User-Agent: u", "Content-Length: 5"]] => "413 /up x=1 a.example u",
+    ["POST /up?x=2 HTTP/1.1", ["User-Agent: u", "Transfer-Encoding: chunked"], "5\r\nhello\r\n0\r\n\r\n"] => "413 /up x=2 a.example u",
+    ["POST /up?x=3 HTTP/1.1", ["User-Agent: u", "Expect: tea"]] => "417 /up x=3 a.example u",
+    ["GET /up?x=4 HTTP/1.1", ["User-Agent: u", "B: 2", "C: 3", "D: 4"]] => "431 /up x=4 a.example u",
+    ["GET /up?x=5 HTTP/1.1", ["User-Agent: u", "Host: b.example"]] => "400 /up x=5 - u",
+    ["GET /up?x=6 HTTP/1.1", ["A B: 1", "User-Agent: u"]] => "400 /up x=6 a.example -",
+    ["CONNECT b.example:443 HTTP/1.1", ["User-Agent: u"]] => "501 - - - -",
+    ["GET /#{"x" * 70} HTTP/1.1", ["User-Agent: u"]] => "414 - - - -"
+  }.transform_keys { |line, fields, body| "#{[line, "Host: a.example", *fields].join("\r\n")}\r\n\r\n#{body}" }
+
+  define_method(:test_refused_requests_have_what_is_known_of_them) do
+    one = start_logging("$status $uri $args $host $http_user_agent", "--body-bytes-max", "4", "--fields-max", "4", "--target-bytes-max", "64")
+    requests.each.with_index(1) do |(request, line), count|
+      connect(one).send_raw(request).read_to_end
+      assert_equal line, log_of(one, count).last, request
+    end
+  end
+
+  define_method(:test_refused_requests_as_json) do
+    one = start_logging("json", "--body-bytes-max", "4")
+    connect(one).send_raw(requests.keys.first).read_to_end
+    assert_equal ["POST", "/up?x=1", "a.example", "u", 413], JSON.parse(log_of(one, 1).first).values_at("method", "target", "host", "user_agent", "status")
+  end
+
   define_method(:test_json_tells_where_and_how_long) do
     one = start_logging("json", "--workers", "1")
     connect(one).send_raw("POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello").read_response

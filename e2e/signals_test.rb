@@ -46,6 +46,17 @@ E2E.suite("signals", transports: E2E::EITHER) do
     assert_gone(one, below)
   end
 
+  def test_the_deadline_names_the_request_whose_worker_it_kills
+    (E2E::RUBY ? [1, 2] : [1]).each do |threads|
+      one = start("--shutdown-timeout", "500ms", *(["--threads", threads.to_s] if threads > 1))
+      Array.new(threads) { |i| enter_gate(one, "lost#{i}") }
+      one.signal(:TERM)
+      one.wait
+      calls = threads > 1 ? "2 calls, one of them " : ""
+      assert_match(%r{warn: worker 0 \(pid \d+\) did not end within shutdown_timeout: killed during #{calls}GET /gate\?name=lost\d$}, one.stderr)
+    end
+  end
+
   def test_the_deadline_says_whom_it_cuts
     one = start_serving("--shutdown-timeout", "500ms")
     connect(one).send_raw("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nhalf")

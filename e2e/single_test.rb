@@ -110,7 +110,7 @@ E2E.suite("single", transports: E2E::EITHER) do
     enter_gate(one, "only")
     one.signal(:TERM)
     assert_equal 0, one.wait.exitstatus
-    assert_includes one.stderr, "shutdown_timeout"
+    assert_includes one.stderr, "shutdown_timeout reached: ending the process during GET /gate?name=only"
   end
 
   def test_a_stop_while_the_application_loads

@@ -147,7 +147,8 @@ static ssize_t feed(const struct oribi_limits *limits, const char *data, size_t 
         *text = oribi_mem_alloc(1, have ? have : 1);
         memcpy(*text, data, have);
         ssize_t result = oribi_parser_head(&parser, limits, *text, have, head);
-        if (result != ORIBI_AGAIN && result < 0 && (!parser.fault.reason || head->field_count || head->joined))
+        if (result != ORIBI_AGAIN && result < 0 &&
+            (!parser.fault.reason || head->field_count > limits->fields_max || head->joined))
             abort();
         if (result != ORIBI_AGAIN || have == size)
             return result;

@@ -63,6 +63,10 @@ my %CALL = (
         my ($env) = @_;
         return closing(sub { $env->{'oribi.extend_deadline'}->(20); nap(2); $env->{'psgi.errors'}->print("closed\n") });
     },
+    'caught' => sub {
+        eval { select undef, undef, undef, 60 while 1 };
+        return [503, ['Content-Type' => 'text/plain'], ['sorry']];
+    },
     'slow-finish' => sub {
         my ($env) = @_;
         push @{ $env->{'psgix.cleanup.handlers'} }, sub { nap(20) };

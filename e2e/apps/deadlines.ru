@@ -64,6 +64,12 @@ run lambda { |env|
   when "read" then answer(block_on_a_pipe)
   when "select" then answer(block_in_select)
   when "sleep" then answer(block_in_sleep)
+  when "caught"
+    begin
+      sleep
+    rescue Oribi::CallTimeout
+      [503, TEXT, ["sorry"]]
+    end
   when "thread-extends"
     Thread.new { env["oribi.extend_deadline"].call(20) }.join
     nap(2)

@@ -236,6 +236,7 @@ C<after_fork>, the worker does not serve, and its start has failed.
 C<$index> is the worker's place: 0, 1, 2 and so on, and beyond C<workers> where new workers start beside old ones, as
 at a reload. The I<mold> is the process that has loaded the application. Open connections to databases and the like in
 C<after_fork> or at first use: all workers share what is opened before the fork.
+Each worker has its own C<rand>, also where C<srand> ran before the fork.
 
 =head1 THE ENVIRONMENT
 
@@ -260,7 +261,8 @@ C<trusted_proxies> to C<unix>, and let the proxy write C<X-Forwarded-For> (F<ope
 =item psgi.input
 
 A seekable handle on the body, which has been read before the application is called. Small bodies are in memory, longer
-ones in an unlinked file. With C<multipart_stream> a long form is tied to L<Oribi::PartedInput>.
+ones in an unlinked file. It gives bytes, whatever C<-C> or C<PERL_UNICODE> say. A chunked body is decoded: C<CONTENT_LENGTH>
+is its length, and C<HTTP_TRANSFER_ENCODING> is absent. With C<multipart_stream> a long form is tied to L<Oribi::PartedInput>.
 
 =item psgi.errors
 
@@ -320,7 +322,8 @@ C<Connection: close>. A value that dies when asked whether it is true is logged,
 =item psgix.cleanup, psgix.cleanup.handlers
 
 Code that is pushed there is called with the environment after the answer was handed over. Handlers may push others; 1,024
-at most run. Then the array is emptied, so that a handler may hold the environment; an array of the application's own stays
+at most run. One that dies is logged, and the others run. Meanwhile the worker takes no call: the connection's next request
+goes to an idle worker. Then the array is emptied, so that a handler may hold the environment; an array of the application's own stays
 if anything else refers to it.
 
 =item psgix.input.buffered
@@ -389,7 +392,8 @@ where the message is not possible, no server answers, or there was no room for a
 
 =head1 PROCESSES
 
-See L<Oribi::Supervisor>. The title of a process says what it is; C<$0> keeps the value that the application knows.
+See L<Oribi::Supervisor>. C<END> blocks and destructors run when a worker ends (C<TERM>, C<QUIT>, reload, recycling, C<exit>),
+unless it is killed or stopped at once (C<INT>). The title of a process says what it is; C<$0> keeps the value that the application knows.
 
 =head1 DOCUMENTS
 

@@ -15,10 +15,11 @@ module Parts
   # Their subject is the same C in both commands, or another program; oribi-psgi starts in less time.
   ONCE = %w[acme agent control crowd cut fleet fleet_kubernetes frontend_attacks frontend_balancers frontend_clients frontend_counts
             frontend_deaths frontend_disk frontend_ends frontend_files frontend_files_deaths frontend_local frontend_storage frontend_use
-            haproxy monitoring nginx saturation slow_disk socket_clients static_life tls top transports websocket_h2]
+            haproxy letter monitoring nginx saturation scarcity slow_disk socket_clients static_life tls top transports websocket_h2]
          .map { |name| "e2e/#{name}_test.rb" }.freeze
   # And their cases that Ruby alone has, or in which it does something of its own.
   RUBY_CASES = { "control" => "/config|reload|upgrade|reason/", "frontend_use" => "/keywords|handed_down|form_of|version/",
+                 "letter" => "/hints/", "scarcity" => "/request/",
                  "saturation" => "/thread/", "slow_disk" => "/threads|form|mold/", "static_life" => "/thread/",
                  "tls" => "/sees|reload|upgrade|killed_workers/" }.transform_keys { |name| "e2e/#{name}_test.rb" }.freeze
 

@@ -199,7 +199,7 @@ class Suite
   end
 
   def add(command, tally, output, seconds, processor)
-    File.write(log_path, "$ #{command.name}\n#{output}", mode: "a")
+    File.write(log_path, format("$ %s\n%stook %.1f s and %.1f s of processor\n", command.name, output, seconds, processor), mode: "a")
     @failures << [command.name, *telling_lines(output)].join("\n") unless @told || tally.failed.zero?
     @tally += tally
     @begun.delete(command)

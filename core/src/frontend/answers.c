@@ -260,6 +260,7 @@ void oribi__answer_log_refused(struct oribi__frontend *frontend, const struct or
                                struct oribi_slice raw_line, const struct oribi__refused *refused)
 {
     static const struct oribi_head nothing;
+    static const struct oribi_channel_head http2 = {.protocol = 20};
     char room[ORIBI__ID_LEN];
     struct oribi_slice id = oribi__answer_id(frontend, head, refused->addr, room);
     const struct oribi__refusal_line line = {.addr = refused->addr,
@@ -279,6 +280,7 @@ void oribi__answer_log_refused(struct oribi__frontend *frontend, const struct or
                                        .remote_addr = refused->addr,
                                        .remote_port = refused->port,
                                        .scheme = refused->tls ? ORIBI_SLICE("https") : ORIBI_SLICE("http"),
+                                       .client = refused->http2 ? &http2 : NULL,
                                        .status = refused->status,
                                        .refused = oribi_refusal_name(refused->refusal),
                                        .request_id = id,
@@ -291,8 +293,8 @@ void oribi__answer_log_refused(struct oribi__frontend *frontend, const struct or
 }
 
 void oribi__answer_log_refused_h2(struct oribi__frontend *frontend, const struct oribi__peer *peer,
-                                  struct oribi_slice line, int status, enum oribi_refusal refusal, const char *reason,
-                                  const struct oribi_fault *fault)
+                                  const struct oribi_head *head, struct oribi_slice line, int status,
+                                  enum oribi_refusal refusal, const char *reason, const struct oribi_fault *fault)
 {
     struct oribi_fault field = fault ? *fault : (struct oribi_fault){0};
     if (!field.field.p)
@@ -305,8 +307,9 @@ void oribi__answer_log_refused_h2(struct oribi__frontend *frontend, const struct
                                            .refusal = refusal,
                                            .reason = reason,
                                            .fault = &field,
-                                           .requests = 1};
-    oribi__answer_log_refused(frontend, NULL, line, &refused);
+                                           .requests = 1,
+                                           .http2 = true};
+    oribi__answer_log_refused(frontend, head, line, &refused);
 }
 
 void oribi__answer_log_socket(struct oribi__frontend *frontend, const struct oribi__socket_end *end)

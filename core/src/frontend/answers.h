@@ -83,16 +83,17 @@ struct oribi__refused {
     const struct oribi_fault *fault; /* NULL: no byte or field of its head */
     int64_t body_bytes, bytes_in, bytes_out;
     uint32_t requests;
+    bool http2;
 };
 
-/* Writes the lines of a refused request: with its head, or, where that is not well-formed, with its first line. */
+/* Writes the lines of a refused request: with what is known of its head, or, without a method, with its first line. */
 void oribi__answer_log_refused(struct oribi__frontend *frontend, const struct oribi_head *head,
                                struct oribi_slice raw_line, const struct oribi__refused *refused);
 
 /* Writes the lines of a refused request of HTTP/2, whose connection goes on. */
 void oribi__answer_log_refused_h2(struct oribi__frontend *frontend, const struct oribi__peer *peer,
-                                  struct oribi_slice line, int status, enum oribi_refusal refusal, const char *reason,
-                                  const struct oribi_fault *fault);
+                                  const struct oribi_head *head, struct oribi_slice line, int status,
+                                  enum oribi_refusal refusal, const char *reason, const struct oribi_fault *fault);
 
 /* A WebSocket that has ended. */
 struct oribi__socket_end {

@@ -146,7 +146,7 @@ struct oribi_h2_events {
     /* The request is not to be served: answer it with oribi_error_status(error). Comes in the place of `request`, or
      * after it (a body that is too long, trailers that are) unless the answer has ended. No more data, trailers or end
      * come. `fault` is borrowed and may be NULL; is_head: the answer has no body. */
-    /* oribi_h2_request_line() tells what was asked, where no request came before. */
+    /* oribi_h2_request_line() and oribi_h2_refused_head() tell what was asked, where no request came before. */
     void (*refused)(void *self, struct oribi_h2_stream *stream, int error, const struct oribi_fault *fault,
                     bool is_head);
 
@@ -267,5 +267,8 @@ void oribi_h2_release(struct oribi_h2_stream *stream);
 /* In the event `refused` of a head: writes "GET /path HTTP/2.0" to dst as far as that has come, cut at cap. Returns the
  * length; 0: it has not. */
 size_t oribi_h2_request_line(const struct oribi_h2 *h2, char *dst, size_t cap);
+
+/* There as well: what is known of the head (oribi_parser_head()); NULL: nothing. Borrowed, until the event ends. */
+const struct oribi_head *oribi_h2_refused_head(const struct oribi_h2 *h2);
 
 #endif

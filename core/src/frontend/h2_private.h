@@ -83,11 +83,12 @@ struct h2_block {
     bool offers_sockets;
     uint8_t urgency;
     bool incremental;
-    struct oribi_buf text;   /* pseudo-fields, values behind each other */
-    struct oribi_buf lines;  /* fields as lines */
-    struct oribi_buf cookie; /* the value of Cookie */
-    struct oribi_buf length; /* the value of Content-Length */
-    struct oribi_buf head;   /* the request's head when it is complete */
+    struct oribi_buf text;            /* pseudo-fields, values behind each other */
+    struct oribi_buf lines;           /* fields as lines */
+    struct oribi_buf cookie;          /* the value of Cookie */
+    struct oribi_buf length;          /* the value of Content-Length */
+    struct oribi_buf head;            /* the request's head when it is complete */
+    const struct oribi_head *refused; /* what is known of it, while the event `refused` tells that it is bad */
 };
 
 /* A stream with what only the session sees. */

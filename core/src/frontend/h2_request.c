@@ -316,6 +316,11 @@ size_t oribi_h2_request_line(const struct oribi_h2 *h2, char *dst, size_t cap)
     return n < 0 ? 0 : (size_t)n < cap ? (size_t)n : cap - 1;
 }
 
+const struct oribi_head *oribi_h2_refused_head(const struct oribi_h2 *h2)
+{
+    return h2->block->refused;
+}
+
 static struct h2_stream *open_stream(struct oribi_h2 *h2)
 {
     struct h2_block *block = h2->block;
@@ -373,7 +378,9 @@ void oribi__h2_request_complete(struct oribi_h2 *h2)
     }
     int error = read_head(h2, &parsed, &fault);
     if (error) {
+        block->refused = parsed.method.n ? &parsed : NULL;
         refuse(h2, error, &fault);
+        block->refused = NULL;
     } else if (block->ends && parsed.content_length > 0) {
         refuse_malformed(h2, "no body of the length that was promised");
     } else {

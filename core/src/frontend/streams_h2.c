@@ -647,7 +647,8 @@ static void log_refused(struct oribi__client *client, int status, enum oribi_ref
 {
     char line[LINE_CAP];
     size_t n = oribi_h2_request_line(client->h2, line, sizeof(line));
-    oribi__answer_log_refused_h2(client->frontend, &client->peer, oribi_slice(line, n), status, refusal, reason, fault);
+    oribi__answer_log_refused_h2(client->frontend, &client->peer, oribi_h2_refused_head(client->h2),
+                                 oribi_slice(line, n), status, refusal, reason, fault);
 }
 
 static void on_refused(void *self, struct oribi_h2_stream *h2, int error, const struct oribi_fault *fault, bool is_head)

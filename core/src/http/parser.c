@@ -206,11 +206,38 @@ static ssize_t parse_whole(const struct oribi_limits *limits, const char *buf, s
     return error ? error : (ssize_t)pos + len;
 }
 
-/* After an error: no fields, nothing allocated, but method, target and version if the request line is whole and
- * good. */
+/* Field lines up to the first that is bad or not whole, as they came: none is joined or dropped. The host is that of
+ * the target, or of the only Host field. */
+static void keep_fields(const struct oribi_limits *limits, const char *buf, size_t n, struct field_lines *lines,
+                        bool has_authority, struct oribi_head *head)
+{
+    struct oribi_fault ignored;
+    const struct oribi_field *host = NULL;
+    uint32_t hosts = 0;
+    (void)oribi__field_lines_accept(lines, limits, buf, n, head->fields, &ignored);
+    head->field_count = lines->count;
+    for (uint32_t i = 0; i < lines->count; i++) {
+        if (head->fields[i].id != ORIBI_FIELD_HOST)
+            continue;
+        host = &head->fields[i];
+        hosts++;
+    }
+    if (has_authority || hosts != 1)
+        return;
+    struct oribi_slice name;
+    struct oribi_slice port;
+    if (oribi_authority_parse(field_value(host), host->value_len, &name, &port) == 0) {
+        head->host = name;
+        head->port = port;
+    }
+}
+
+/* After an error, for the log: nothing allocated. Method, target and version if the request line is whole and good, its
+ * parts if they have a meaning, and the fields in front of the error. */
 static void keep_what_is_known(const struct oribi_limits *limits, const char *buf, size_t n, struct oribi_head *head)
 {
     struct request_line line;
+    struct head_facts facts = {0};
     struct oribi_fault ignored;
     uint32_t scanned = 0;
     size_t pos = 0;
@@ -222,9 +249,12 @@ static void keep_what_is_known(const struct oribi_limits *limits, const char *bu
     head->is_head = n - pos >= 5 && memcmp(p, "HEAD ", 5) == 0;
     if (oribi__request_line_scan(p, n - pos, &scanned, limits, &line, &ignored) != 0)
         return;
-    head->method = oribi_slice(p, line.method_len);
-    head->target = oribi_slice(p + line.target, line.target_len);
-    head->minor = line.minor;
+    if (oribi__request_line_take(p, &line, limits, head, &facts, &ignored) != 0) {
+        head->path = head->query = head->host = head->port = oribi_slice(NULL, 0);
+        return; /* refused before its fields were looked at */
+    }
+    struct field_lines lines = {.pos = (uint32_t)(pos + line.len)};
+    keep_fields(limits, buf, n, &lines, facts.has_authority, head);
 }
 
 struct oribi_slice oribi_parser_first_line(const char *buf, size_t len)

@@ -258,20 +258,6 @@ static int64_t respawn_wait_ms(struct oribi_policy *policy, struct oribi_worker_
                                   : oribi__policy_death_wait_ms(policy, record, now_ms);
 }
 
-/* The call that the worker was in when it died, as words for the log; "" when it was in none. May be torn: it is
- * only shown. */
-static const char *call_text(struct oribi_policy *policy, const struct oribi_worker_record *record)
-{
-    const struct oribi_slot *slot = &policy->slots[oribi__policy_number(policy, record)];
-    uint32_t threads = atomic_load_explicit(&slot->threads_busy, memory_order_relaxed);
-    if (atomic_load_explicit(&slot->call_started_us, memory_order_acquire) == 0)
-        return "";
-    if (threads > 1)
-        return oribi__policy_keep(policy, " during %u calls, one of them %.*s", threads, ORIBI_SLOT_LINE_CAP - 1,
-                                  slot->line);
-    return oribi__policy_keep(policy, " during %.*s", ORIBI_SLOT_LINE_CAP - 1, slot->line);
-}
-
 static void say_ended(struct oribi_policy *policy, const struct oribi_worker_record *record, bool failed,
                       const char *what, int64_t wait_ms, bool call)
 {
@@ -287,7 +273,7 @@ static void worker_exited(struct oribi_policy *policy, struct oribi_worker_recor
     bool never_ready = record->ready_at == 0;
     if (!record->cause && !never_ready && WIFEXITED(status) && WEXITSTATUS(status) == ORIBI_EXIT_CALL_DEADLINE)
         record->cause = oribi__cause_call_deadline; /* it has said why, and the next one is wanted at once */
-    const char *call = record->cause || never_ready ? "" : call_text(policy, record);
+    const char *call = record->cause || never_ready ? "" : oribi__policy_call_text(policy, record);
     bool failed = !record->cause && (status != 0 || never_ready || (call[0] && !policy->config.patient));
     const char *reason = record->cause ? record->cause : oribi__policy_status_text(policy, status);
     const char *what = oribi__policy_keep(policy, "worker %u (pid %d) ended%s: %s%s", number, record->pid,

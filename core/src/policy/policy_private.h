@@ -21,6 +21,8 @@ struct oribi_policy_action *oribi__policy_say(struct oribi_policy *policy, enum 
 /* Marks the line just said as one about the worker of this record; `call`: and about the call that its slot shows. */
 void oribi__policy_of(struct oribi_policy *policy, const struct oribi_worker_record *record,
                       struct oribi_policy_action *said, bool call);
+/* oribi_slot_call_text() of its slot. */
+const char *oribi__policy_call_text(struct oribi_policy *policy, const struct oribi_worker_record *record);
 void oribi__policy_signal(struct oribi_policy *policy, int32_t pid, int number);
 
 /* looking */

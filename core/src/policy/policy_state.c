@@ -76,6 +76,13 @@ void oribi__policy_of(struct oribi_policy *policy, const struct oribi_worker_rec
         said->request_id = oribi__policy_keep(policy, "%.*s", ORIBI_REQUEST_ID_MAX, id); /* may be torn */
 }
 
+const char *oribi__policy_call_text(struct oribi_policy *policy, const struct oribi_worker_record *record)
+{
+    char text[ORIBI_SLOT_CALL_TEXT_CAP];
+    oribi_slot_call_text(&policy->slots[oribi__policy_number(policy, record)], text);
+    return oribi__policy_keep(policy, "%s", text);
+}
+
 void oribi__policy_signal(struct oribi_policy *policy, int32_t pid, int number)
 {
     struct oribi_policy_action *action = oribi__policy_push(policy, ORIBI_ACTION_SIGNAL);

@@ -15,12 +15,11 @@
 
 static void say_late(struct oribi_policy *policy, const struct oribi_worker_record *record)
 {
-    uint32_t number = oribi__policy_number(policy, record);
-    bool call = atomic_load_explicit(&policy->slots[number].call_started_us, memory_order_acquire) != 0;
+    const char *call = oribi__policy_call_text(policy, record);
     of(policy, record,
-       say(policy, ORIBI_LOG_WARN, "worker %u (pid %d) did not end within shutdown_timeout: killed", number,
-           record->pid),
-       call);
+       say(policy, ORIBI_LOG_WARN, "worker %u (pid %d) did not end within shutdown_timeout: killed%s",
+           oribi__policy_number(policy, record), record->pid, call),
+       call[0]);
 }
 
 static bool record_expired(struct oribi_policy *policy, struct oribi_worker_record *record, int64_t now_ms)

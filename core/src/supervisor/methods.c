@@ -135,6 +135,12 @@ METHOD(single)
     return 0;
 }
 
+METHOD(handed_over)
+{
+    *result = truth(oribi_process_handed_over(p));
+    return 0;
+}
+
 METHOD(title)
 {
     if (oribi_process_title(p, p->text, sizeof(p->text)) > 0)
@@ -254,6 +260,7 @@ static const struct oribi_method methods[] = {
     {"files", ORIBI_VALUE_TEXT, ORIBI_VALUE_NONE, call_files},
     {"role", ORIBI_VALUE_NONE, ORIBI_VALUE_TEXT, call_role},
     {"single", ORIBI_VALUE_NONE, ORIBI_VALUE_BOOL, call_single},
+    {"handed_over", ORIBI_VALUE_NONE, ORIBI_VALUE_BOOL, call_handed_over},
     {"title", ORIBI_VALUE_NONE, ORIBI_VALUE_TEXT, call_title},
     {"stopping", ORIBI_VALUE_NONE, ORIBI_VALUE_BOOL, call_stopping},
     {"stop", ORIBI_VALUE_NONE, ORIBI_VALUE_NONE, call_stop},

@@ -53,6 +53,7 @@ struct oribi_process {
     bool manager;
     bool failed;            /* the next step is EXIT */
     bool over;              /* EXIT was given */
+    bool handed_over;       /* and a successor serves */
     bool forking;           /* FORK was given and is not answered */
     bool forked;            /* an intermediate has made its fork */
     bool titled;            /* an intermediate that stays has been told to set its title */

@@ -475,7 +475,9 @@ static void cut_now(void *owner)
 static void drain_late(void *owner)
 {
     struct oribi_single *single = owner;
-    oribi_log(ORIBI_LOG_WARN, "shutdown_timeout reached: ending the calls that still run");
+    char call[ORIBI_SLOT_CALL_TEXT_CAP];
+    oribi_slot_call_text(slot_of(single), call);
+    oribi_log(ORIBI_LOG_WARN, "shutdown_timeout reached: ending the process%s", call);
     if (atomic_load(&single->restarts))
         become(single);
     cut(single, atomic_load(&single->restarts));

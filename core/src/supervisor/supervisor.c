@@ -128,6 +128,11 @@ void oribi_supervisor_stop(struct oribi_supervisor *supervisor)
     oribi__signals_stop_once(&supervisor->context);
 }
 
+bool oribi_supervisor_handed_over(const struct oribi_supervisor *supervisor)
+{
+    return supervisor->context.policy.handed_over;
+}
+
 void oribi_supervisor_forked(struct oribi_supervisor *supervisor, pid_t pid)
 {
     if (pid < 0)

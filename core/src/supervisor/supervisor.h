@@ -79,6 +79,9 @@ void oribi_supervisor_wake(struct oribi_supervisor *supervisor);
  * and has not been looked at. From any thread and signal handler. */
 void oribi_supervisor_stop(struct oribi_supervisor *supervisor);
 
+/* A successor serves since an upgrade. */
+bool oribi_supervisor_handed_over(const struct oribi_supervisor *supervisor);
+
 /* In the parent, after the fork asked for by ORIBI_SUPERVISOR_FORK_MOLD; pid < 0: the fork failed with errno. */
 void oribi_supervisor_forked(struct oribi_supervisor *supervisor, pid_t pid);
 

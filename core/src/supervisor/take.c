@@ -77,6 +77,7 @@ static const struct oribi_step *supervisor_exit(struct oribi_process *p, const s
 {
     int signal = action->signal;
     int code = action->exit_code;
+    p->handed_over = oribi_supervisor_handed_over(p->supervisor);
     oribi_supervisor_destroy(p->supervisor);
     p->supervisor = NULL;
     (void)leave(p, code, false);

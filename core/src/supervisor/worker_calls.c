@@ -18,6 +18,11 @@ bool oribi_process_is_single(const struct oribi_process *p)
     return p->single != NULL;
 }
 
+bool oribi_process_handed_over(const struct oribi_process *p)
+{
+    return p->handed_over;
+}
+
 void oribi_process_ready(struct oribi_process *p, struct oribi_worker *worker)
 {
     oribi_link_ready(p->link, worker);

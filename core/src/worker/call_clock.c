@@ -67,6 +67,7 @@ void oribi_thread_begin_anew(struct oribi_thread *thread)
 {
     if (!has_clock(thread) || !atomic_load(thread->started_us))
         return;
+    atomic_store_explicit(&thread->told_us, 0, memory_order_relaxed);
     wind(thread, oribi_clock_us());
     enter_and_publish(thread);
 }

@@ -227,9 +227,8 @@ static _Noreturn void give_up(struct oribi_thread *thread, struct outcome *outco
  * to act on it. */
 static void tell(struct oribi_thread *thread, int64_t deadline_us)
 {
-    if (thread->told_us == deadline_us)
+    if (atomic_exchange_explicit(&thread->told_us, deadline_us, memory_order_relaxed) == deadline_us)
         return;
-    thread->told_us = deadline_us;
     atomic_fetch_add(&thread->worker->slot->overdue_count, 1); /* other threads' calls may be late just now */
     if (thread->worker->setup.deadline_signal > 0)
         (void)pthread_kill(pthread_self(), thread->worker->setup.deadline_signal);

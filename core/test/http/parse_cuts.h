@@ -81,9 +81,10 @@ __attribute__((unused)) static ssize_t cuts_parse(const struct oribi_limits *lim
         for (size_t cut = 0; cut <= n && *agreed; cut += cut < 100 || n - cut < 100 ? 1 : stride) {
             ssize_t got = cuts_feed(limits, text, n, cut, cut ? n : stride, other, &again, &why);
             bool same = got == want && (got < 0 || cuts_heads_equal(head, &again));
-            /* The head after an error may grow with the bytes, but has no fields. */
+            /* The head after an error may grow with the bytes, but not its fields: they stand in front of the error. */
             if (same && got < 0 && got != ORIBI_AGAIN)
-                same = again.field_count == 0 && again.joined == NULL && why && *reason && cuts_fault_at == want_at;
+                same = again.field_count == head->field_count && again.joined == NULL && why && *reason &&
+                       cuts_fault_at == want_at;
             if (!same) {
                 fprintf(stderr, "# %s, cut at %zu: %zd (%s), whole: %zd (%s)\n", oribi_scan_active->name, cut, got,
                         why ? why : "", want, *reason ? *reason : "");

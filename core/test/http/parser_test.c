@@ -171,9 +171,39 @@ static void test_an_error_keeps_what_is_known(void)
     is_slice(head.method, "POST");
     is_slice(head.target, "/y");
     ok_eq(head.minor, 0);
-    ok_eq(head.field_count, 0);
+    ok_eq(head.field_count, 3); /* as they came */
     ok(head.joined == NULL);
     is_str(reason, "invalid Content-Length");
+}
+
+static void test_an_error_keeps_the_parts_of_a_good_target_and_the_fields_in_front(void)
+{
+    limits.body_bytes_max = 4;
+    ok_eq(parse_str("POST /up?x=1 HTTP/1.1\r\nHost: a.example:81\r\nUser-Agent: u\r\nContent-Length: 5\r\n\r\n"),
+          ORIBI_EBODY);
+    oribi_limits_init(&limits);
+    is_slice(head.path, "/up");
+    is_slice(head.query, "x=1");
+    is_slice(head.host, "a.example");
+    is_slice(head.port, "81");
+    is_slice(oribi_head_value(&head, ORIBI_SLICE("user-agent")), "u");
+    ok_eq(parse_str("GET http://b/y HTTP/1.1\r\nHost: a\r\nX Y: z\r\n\r\n"), ORIBI_EBAD);
+    is_slice(head.host, "b");
+    ok_eq(head.field_count, 1);
+    ok_eq(parse_str("GET /y HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n"), ORIBI_EBAD);
+    is_slice(head.path, "/y");
+    is_slice(head.host, ""); /* which of the two is not known */
+    ok_eq(parse_str("GET /y HTTP/1.1\r\nHost: a\tb\r\n\r\n"), ORIBI_EBAD);
+    is_slice(head.host, "");
+    ok_eq(parse_str("GET * HTTP/1.1\r\nHost: a\r\n\r\n"), ORIBI_EBAD);
+    is_slice(head.target, "*");
+    is_slice(head.path, "");
+    limits.fields_max = 2;
+    ok_eq(parse_str("GET /z?q HTTP/1.1\r\nHost: a\r\nA: 1\r\nB: 2\r\n\r\n"), ORIBI_EHEAD);
+    oribi_limits_init(&limits);
+    is_slice(head.query, "q");
+    is_slice(head.host, "a");
+    ok_eq(head.field_count, 2);
 }
 
 /* Refuses `text`, says `why`, and points at the byte at `at` (-1: at none). */
@@ -311,6 +341,7 @@ int main(void)
     test_method_limit();
     test_repeats_fill_one_allocation();
     test_an_error_keeps_what_is_known();
+    test_an_error_keeps_the_parts_of_a_good_target_and_the_fields_in_front();
     test_a_fault_names_its_byte_and_the_option();
     test_of_a_field_line_only_what_is_no_secret_is_shown();
     test_the_first_line_is_found_in_anything();

@@ -127,6 +127,22 @@ static void test_a_worker_that_ignores_the_stop_is_killed_at_the_deadline(void)
     ok_eq(w.exit_code, 0);
 }
 
+static void test_the_log_names_the_request_that_a_kill_at_the_deadline_loses(void)
+{
+    start(3);
+    w.workers_obey = false;
+    put_call(0, w.now, 0, "POST /order?id=7");
+    put_call(1, w.now, 0, "GET /report");
+    atomic_store(&w.slots[1].threads_busy, 3);
+    just(ORIBI_EVENT_STOP);
+    settle();
+    pass_ms(31000);
+    ok(logged("worker 0 (pid 2000) did not end within shutdown_timeout: killed during POST /order?id=7\n"));
+    ok(logged(
+        "worker 1 (pid 2001) did not end within shutdown_timeout: killed during 3 calls, one of them GET /report\n"));
+    ok(logged("worker 2 (pid 2002) did not end within shutdown_timeout: killed\n"));
+}
+
 static void test_in_development_the_servers_own_end_alone_has_a_deadline(void)
 {
     start(2);
@@ -425,6 +441,7 @@ int main(void)
     test_a_worker_that_hangs_outside_any_call_is_killed();
     test_without_call_timeout_nothing_is_too_long();
     test_a_worker_that_ignores_the_stop_is_killed_at_the_deadline();
+    test_the_log_names_the_request_that_a_kill_at_the_deadline_loses();
     test_in_development_the_servers_own_end_alone_has_a_deadline();
     test_in_development_the_oldest_call_ends_when_there_is_no_room();
     test_a_second_stop_is_now();

@@ -2,7 +2,6 @@
 
 require_relative "hook_objects"
 require_relative "hooks"
-require_relative "processes"
 
 module Oribi
   # The config file: Ruby, with a method for every option and every hook.
@@ -40,6 +39,7 @@ module Oribi
     # @private
     def read(path)
       evaluate(File.read(path, mode: "r:bom|utf-8"), File.expand_path(path))
+      @read = true
       return if @mistakes.empty?
 
       @mistakes << "#{path}: looks like another server's: `oribi import #{path}` prints one for Oribi" if foreign?(path)
@@ -114,8 +114,14 @@ module Oribi
       raise Error, "#{name} takes its options behind a question mark, as in #{name} #{"#{address}?#{query.join("&")}".dump}#{more}"
     end
 
-    # The file is read in each process, and its blocks are the supervisor's.
-    def at_exit(&block) = Processes.at_exit_of_the_supervisor(&block)
+    # Molds and commands such as `oribi ctl` read the file, too, and would run Kernel's blocks at their end. Inside a
+    # hook at_exit is Kernel's: it belongs to the hook's process.
+    def at_exit(&block)
+      return super if @read
+
+      at_place { @hooks.add(:at_exit, block) }
+      block
+    end
 
     def method_missing(name, *values)
       at_place { set(name.to_s, values) }

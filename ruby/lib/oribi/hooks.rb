@@ -11,6 +11,8 @@ module Oribi
   #   after_worker_ready { |index| }            worker, once it serves
   #   before_refork { |index| }                 worker, before a mold is forked off it: end threads, close sockets
   #   before_worker_exit { |index| }            worker, after its last answer
+  #
+  # at_exit blocks of the file are kept here as well: for the end of a process that has been the server.
   class Hooks
     # With what they are called.
     ARGUMENTS = {
@@ -57,6 +59,15 @@ module Oribi
       run!(name, *arguments)
     rescue StandardError, ScriptError => e
       Failure.log(e, nil, "hook #{name} died")
+    end
+
+    # From now on this process is the server. A child inherits the blocks and does not run them; after an upgrade the
+    # successor's count.
+    #
+    # @yieldreturn [Boolean] a successor has taken over
+    def serve_until_exit(&replaced)
+      server = Process.pid
+      @blocks[:at_exit].each { |block| Kernel.at_exit { block.call if Process.pid == server && !replaced.call } }
     end
 
     private

@@ -45,14 +45,6 @@ module Oribi
 
     def tempfiles = defined?(Tempfile) ? ObjectSpace.each_object(Tempfile).to_a : []
 
-    # For blocks that are the supervisor's: in a mold and in its workers they do nothing.
-    def at_exit_of_the_supervisor(&block)
-      at_exit { block.call unless @inner }
-    end
-
-    # This process is a mold or a worker, and so are its children.
-    def enter_mold = @inner = true
-
     def title(text) = text && Process.setproctitle(text)
   end
 end

@@ -100,7 +100,7 @@ module Oribi
       case role
       when "mold"
         Oribi.process = @worker = nil
-        @app ? Memory.settle : Processes.enter_mold # one with an application was a worker
+        Memory.settle if @app # it was a worker
       when "worker"
         trap_signals(@core.single? ? SIGNALS + ALONE : SIGNALS)
         Memory.collect_between_requests(@options)
@@ -130,6 +130,7 @@ module Oribi
 
     def hook(name, fatal, *details)
       name = name.to_sym
+      @hooks.serve_until_exit { @replaced } if name == :server_ready
       arguments = details.first(Hooks::ARGUMENTS.fetch(name).size)
       fatal ? attempt { @hooks.run!(name, *arguments) } : @hooks.run(name, *arguments)
     end
@@ -184,6 +185,7 @@ module Oribi
     def leave(code, at_once, _signal)
       exit!(code) if at_once
       @left = true
+      @replaced = @core.handed_over?
       Oribi.process = nil
       @worker&.close
       mold = @core.role == "mold"

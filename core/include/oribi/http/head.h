@@ -84,8 +84,9 @@ struct oribi_parser {
  *
  * Returns the length of the head with its final CRLF (> 0) and fills `head`, whose slices point into buf (or into
  * head->joined) and live as long as it; ORIBI_AGAIN; or ORIBI_EBAD, _ETARGET, _EHEAD, _EBODY, _EEXPECT, _ECODING,
- * _EMETHOD, _EVERSION, _ENOMEM with `fault` set and `head` holding what was known: method, target and minor when the
- * whole request line was well formed, is_head also when it was not. Bytes after the head are not looked at. */
+ * _EMETHOD, _EVERSION, _ENOMEM with `fault` set and `head` holding what was known, for a log: method, target and minor
+ * when the whole request line was well formed, path, query and host when they were, and the field lines in front of the
+ * error, repeats as well; is_head also when the request line was bad. Bytes after the head are not looked at. */
 ssize_t oribi_parser_head(struct oribi_parser *parser, const struct oribi_limits *limits, const char *buf, size_t len,
                           struct oribi_head *head);
 

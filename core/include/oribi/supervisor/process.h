@@ -270,6 +270,9 @@ enum oribi_role oribi_process_role(const struct oribi_process *p);
 /* A server of one process (`single`): its role is that of a worker, and when it ends the program goes on. */
 bool oribi_process_is_single(const struct oribi_process *p);
 
+/* At EXIT of a supervisor: the successor of its upgrade serves in its place. */
+bool oribi_process_handed_over(const struct oribi_process *p);
+
 /* Text that the process title should have now ("oribi supervisor, generation 1, 4 workers"), NUL-terminated, cut at
  * cap. Gives its length, or 0 if nothing has changed since the last call; intermediates and starters have none. */
 size_t oribi_process_title(struct oribi_process *p, char *dst, size_t cap);

@@ -60,7 +60,8 @@ enum {
 /* By the helper, without the reactor: logs what is due. Returns in how many ms the next may be. */
 int64_t oribi__slow_look(struct oribi_worker *worker, int64_t now_us);
 
-/* At the end of a call that was longer than ORIBI_LONG_US, by its thread, with the reactor. */
+/* At the end of a call that was longer than ORIBI_LONG_US, by its thread, with the reactor. Logs, whatever slow_log is,
+ * a call over call_timeout whose exception the application caught. */
 void oribi__slow_end(const struct oribi__exchange *exchange, int status, int64_t now_us);
 
 #endif

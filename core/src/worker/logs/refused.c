@@ -128,7 +128,7 @@ void oribi__on_refused(void *self, struct oribi_conn *c, enum oribi_refusal refu
     oribi__count(ours ? &w->slot->shed_count : &w->slot->bad_requests, 1);
     oribi_slot_count_refusal(w->slot, refusal);
     char id_text[ORIBI__ID_LEN];
-    struct oribi_slice id = oribi__id_given(w, c); /* a head that is not well-formed has no fields */
+    struct oribi_slice id = oribi__id_given(w, c); /* of the fields in front of what is wrong */
     if (!id.n) {
         oribi__id_make(&w->ids, w->reactor.now_us, id_text);
         id = oribi_slice(id_text, ORIBI__ID_LEN);

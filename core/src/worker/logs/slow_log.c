@@ -114,6 +114,20 @@ static bool is_stream(const struct oribi__exchange *exchange)
     return exchange->held.p || exchange->phase != ORIBI_PHASE_STARTED;
 }
 
+/* The runtime was told of call_timeout, and the application answered all the same: it caught the exception, or looked
+ * too late. Nobody else logs such a call. */
+static void say_overdue(const struct oribi__exchange *exchange, int status, int64_t call_us)
+{
+    char call[32];
+    int64_t told_us = atomic_load_explicit(&exchange->thread->told_us, memory_order_relaxed);
+    if (told_us <= exchange->started_us || exchange->aborted || status == 504)
+        return;
+    oribi_thread_log_about(exchange->thread);
+    oribi_log(ORIBI_LOG_WARN, "call deadline: %s ran for %s, over call_timeout; the application answered %d",
+              exchange->thread->line, time_text(call_us, call), status);
+    oribi_thread_log_about(NULL);
+}
+
 /* A stream is long by nature, and its end is logged if it was slow to begin. */
 void oribi__slow_end(const struct oribi__exchange *exchange, int status, int64_t now_us)
 {
@@ -124,6 +138,7 @@ void oribi__slow_end(const struct oribi__exchange *exchange, int status, int64_t
     char queue[32];
     char total[32];
     char outcome[32];
+    say_overdue(exchange, status, call_us);
     if (!w->options->slow_log_ms || call_us < slow_us(w))
         return;
     bool said = atomic_load(&thread->slow.said_us) == exchange->started_us;

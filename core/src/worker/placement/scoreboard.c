@@ -10,6 +10,7 @@
 #include "oribi/worker/placement/handoff.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -147,6 +148,19 @@ void oribi_slot_count_refusal(struct oribi_slot *slot, enum oribi_refusal refusa
 }
 
 /* Those without a deadline wait or are in a call. */
+void oribi_slot_call_text(const struct oribi_slot *slot, char dst[ORIBI_SLOT_CALL_TEXT_CAP])
+{
+    uint32_t threads = atomic_load_explicit(&slot->threads_busy, memory_order_relaxed);
+    dst[0] = '\0';
+    if (atomic_load_explicit(&slot->call_started_us, memory_order_acquire) == 0)
+        return;
+    if (threads > 1)
+        (void)snprintf(dst, ORIBI_SLOT_CALL_TEXT_CAP, " during %u calls, one of them %.*s", threads,
+                       ORIBI_SLOT_LINE_CAP - 1, slot->line);
+    else
+        (void)snprintf(dst, ORIBI_SLOT_CALL_TEXT_CAP, " during %.*s", ORIBI_SLOT_LINE_CAP - 1, slot->line);
+}
+
 void oribi_slot_add_counted(uint64_t sums[ORIBI_SLOT_CONN_STATES], uint32_t open, uint32_t waiting,
                             const _Atomic uint32_t armed[ORIBI_TIMEOUT_CLASSES])
 {

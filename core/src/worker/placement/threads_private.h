@@ -36,10 +36,10 @@ struct oribi_thread {
     char *line; /* "GET /path" of the call */
     /* until when the application has asked for, 0: it has not; written by any of its threads */
     _Atomic int64_t extended_us;
-    atomic_bool waits;    /* the call waits for its client: no deadline; written by its own thread */
-    bool after;           /* its request is answered, and the application runs on; of the reactor's owner */
-    int64_t told_us;      /* the deadline that the runtime was told of; of its own thread */
-    int64_t signalled_us; /* when the helper sent the last signal; of the helper */
+    atomic_bool waits;       /* the call waits for its client: no deadline; written by its own thread */
+    bool after;              /* its request is answered, and the application runs on; of the reactor's owner */
+    _Atomic int64_t told_us; /* the deadline that the runtime was told of, unless that has put it off */
+    int64_t signalled_us;    /* when the helper sent the last signal; of the helper */
     /* the start of the call that is to end because its client has gone, until the runtime takes it; else 0. Written by
      * the helper, taken by any thread of the runtime */
     _Atomic int64_t gone_us;

@@ -82,7 +82,8 @@ Flags win over the configuration file (F<config/oribi.pl>, or C<--config FILE>),
 every address. C<PORT> in the environment is weaker than the file. Where C<plackup> has found no environment and means C<development>,
 C<DANCER_ENVIRONMENT> and C<MOJO_MODE> are asked.
 
-The access log is plackup's own, C<--access-log FILE>. The application is loaded by C<plackup> and shared by all workers. With C<-L Delayed> each worker loads it for itself, after the fork.
+The access log is plackup's own, C<--access-log FILE>. C<USR1> does not open it anew, and C<access_log_format> does not
+concern it: rotate it with C<HUP>, or set C<access_log> in F<config/oribi.pl>, which is the server's. The application is loaded by C<plackup> and shared by all workers. With C<-L Delayed> each worker loads it for itself, after the fork.
 
 =head1 SEE ALSO
 

@@ -1,10 +1,14 @@
 # frozen_string_literal: true
 
+require_relative "tls"
+
 module Oribi
   module Import
     # What a word of another server's configuration is here. Names come from the core's tables (Options.find,
     # Options.find_foreign); here are those whose values have another form, or whose meaning another one.
     class Words
+      include TLS
+
       # What is to be written: names and values of the configuration file (`taken`), or none and the reason. A note goes
       # with both.
       Result = Struct.new(:taken, :reason, :note)
@@ -21,7 +25,7 @@ module Oribi
         "idle_timeout" => :idle_timeout, "fork_worker" => :fork_worker, "out_of_band" => :out_of_band, "control_url" => :control_url, "logger" => :logger,
         "plugin" => :plugin, "Rainbows!" => :rainbows, "set_remote_address" => :set_remote_address, "memory_limit" => :memory_limit,
         "servers" => :servers, "restart_dir" => :restart_dir, "spawn_method" => :spawn_method,
-        "default_host" => :host, "set_default_host" => :host
+        "default_host" => :host, "set_default_host" => :host, "bind" => :bind, "ssl_bind" => :ssl_bind
       }.freeze
 
       # What a server does where its configuration says nothing, and Oribi does another thing: names here that would
@@ -159,7 +163,7 @@ module Oribi
       end
 
       def both(results)
-        results.find(&:reason) || Result.new(results.flat_map(&:taken), nil, nil)
+        results.find(&:reason) || Result.new(results.flat_map(&:taken), nil, results.filter_map(&:note).first)
       end
 
       def listen(_name, values)

@@ -39,6 +39,7 @@ enum {
 
 enum {
     ORIBI_SLOT_LINE_CAP = 160,
+    ORIBI_SLOT_CALL_TEXT_CAP = ORIBI_SLOT_LINE_CAP + 48,
     ORIBI_SLOTS_MAX = 2 * ORIBI_WORKERS_MAX, /* while workers are replaced, the old and the new ones */
     ORIBI_CHANNEL_LENT = 0x8000,             /* beside a channel's owner */
 };
@@ -191,6 +192,10 @@ enum oribi_slot_method oribi_slot_method_of(struct oribi_slice method);
 
 /* The word for method_count[i]: "GET", "other". */
 const char *oribi_slot_method_name(uint32_t i);
+
+/* The calls that the worker is in, or was in when it died, for a log line: " during GET /path"; "" when it is in none.
+ * May be torn: it is only shown. */
+void oribi_slot_call_text(const struct oribi_slot *slot, char dst[ORIBI_SLOT_CALL_TEXT_CAP]);
 
 /* Adds the open connections of a slot to `sums`, by what they do. For every reader, also while the worker writes: then
  * a connection on its way between two states may be missing or counted in both. */
