@@ -58,7 +58,8 @@ E2E.suite("lifecycle", transports: %i[tcp]) do
     assert_includes notes("before_fork").map(&:last), index, "on_worker_exit is told the index, as before_fork was"
   end
 
-  DYING = (E2E::RUBY ? "after_fork { raise 'no database' }\nerr_respawn_interval 0\n" : "{ after_fork => sub { die qq{no database\\n} }, err_respawn_interval => 0 }\n").freeze
+  DYING = E2E::RUBY ? "after_fork { raise 'no database' }\nerr_respawn_interval 0\n".freeze :
+                      "{ after_fork => sub { die qq{no database\\n} }, err_respawn_interval => 0 }\n".freeze
 
   def test_an_after_fork_that_dies_is_a_failed_start
     File.write(@space.config, DYING)

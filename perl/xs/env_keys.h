@@ -20,7 +20,7 @@
     X(SERVER_PROTOCOL, "SERVER_PROTOCOL", true, SHARED(w->protocols[oribi_req_protocol(req)]))                         \
     X(REMOTE_ADDR, "REMOTE_ADDR", addressed, follow(aTHX_ w, old, PSGI_FOLLOWED_ADDR, req->remote_addr))               \
     X(REMOTE_PORT, "REMOTE_PORT", addressed, TEXT(req->remote_port))                                                   \
-    X(HTTPS, "HTTPS", https, SHARED(w->on))                                                                              \
+    X(HTTPS, "HTTPS", https, SHARED(w->on))                                                                            \
     X(SSL_PROTOCOL, "SSL_PROTOCOL", tls, follow(aTHX_ w, old, PSGI_FOLLOWED_TLS_VERSION, req->client->tls_version))    \
     X(SSL_CIPHER, "SSL_CIPHER", tls, follow(aTHX_ w, old, PSGI_FOLLOWED_CIPHER, req->client->cipher))                  \
     X(SSL_TLS_SNI, "SSL_TLS_SNI", named, follow(aTHX_ w, old, PSGI_FOLLOWED_SNI, req->client->sni))                    \
