@@ -139,6 +139,12 @@ E2E.suite("basics") do
     end
   end
 
+  def test_what_the_application_prints_is_seen_while_it_serves
+    one = start
+    assert_equal "printed", one.get("/stdout").body
+    wait_until("the line") { one.stdout.include?("a line on standard output\n") }
+  end
+
   def test_an_empty_body_has_length_zero
     response = connect.get("/empty")
     assert_equal ["0"], response.values("content-length")

@@ -17,6 +17,8 @@ E2E.suite("handlers", transports: E2E::EITHER) do
     assert_alive(one)
     env = JSON.parse(one.get("/env").body)
     assert_equal "/env", env["PATH_INFO"]
+    one.get("/stdout")
+    wait_until("what the application prints") { one.stdout.include?("a line on standard output\n") }
     below = one.descendants
     refute_empty below, "no worker below the launcher: another server answered"
     assert_equal 0, one.stop.exitstatus, one.stderr
@@ -162,6 +164,12 @@ E2E.suite("handlers", transports: E2E::EITHER) do
     def test_options_of_the_servers_before
       assert_serves launch(["plackup", "-s", "Oribi", "-E", "none", "--max-workers", "1", "--timeout", "9", "--max-reqs-per-child", "100",
                             "--min-reqs-per-child", "50", "--keepalive-timeout", "3", *plackup_options, "e2e/apps/app.psgi"], env: library)
+    end
+
+    def test_a_flag_of_starman_that_changes_nothing
+      one = launch(["plackup", "-s", "Oribi", "-E", "none", "--workers", "1", "--disable-proctitle", *plackup_options, "e2e/apps/app.psgi"], env: library)
+      assert_serves(one)
+      assert_equal 1, one.stderr.scan("proctitle (Starman) is ignored: not there and not needed: process titles are always set").size, one.stderr
     end
 
     def test_one_liner

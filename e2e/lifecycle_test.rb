@@ -58,6 +58,26 @@ E2E.suite("lifecycle", transports: %i[tcp]) do
     assert_includes notes("before_fork").map(&:last), index, "on_worker_exit is told the index, as before_fork was"
   end
 
+  DYING = E2E::RUBY ? "after_fork { raise 'no database' }\nerr_respawn_interval 0\n".freeze :
+                      "{ after_fork => sub { die qq{no database\\n} }, err_respawn_interval => 0 }\n".freeze
+
+  def test_an_after_fork_that_dies_is_a_failed_start
+    File.write(@space.config, DYING)
+    failed = run_to_end("--config", @space.config, app: @space.app)
+    assert_equal 1, failed.status.exitstatus, failed.stderr
+    assert_match(/error: .*no database/, failed.stderr)
+    assert_empty failed.descendants
+  end
+
+  def test_an_after_fork_that_dies_is_a_failed_reload
+    one = serve("--control", @space.control)
+    File.write(@space.config, DYING)
+    one.signal(:HUP)
+    wait_until("the end of the reload: #{one.stderr}") { one.stderr.include?("reload failed") }
+    assert_match(/could not start: .*no database/, one.stderr)
+    assert_equal "first", one.get("/").body
+  end
+
   # --- warm-up ---
 
   def test_warm_up_requests_go_through_the_application_of_the_mold

@@ -13,6 +13,7 @@ E2E.suite("proxied", transports: E2E::EITHER, options: ["--trusted-proxies", "10
 
   define_method(:proxied) { |*more| @proxied ||= start("--trusted-proxies", "127.0.0.0/8 unix", "--proxy-protocol", *more) }
   define_method(:env_of) { |client| JSON.parse(client.read_response.body) }
+  define_method(:scheme_of) { |env| env.values_at(E2E.differing(:url_scheme_key), "HTTPS").join(" ") } # as Mojolicious and CGI.pm read it
 
   define_method(:test_a_header_names_the_client) do
     [line, binary].zip([%w[192.0.2.7 4711], %w[2001:db8::7 4711]]).each do |header, want|
@@ -28,10 +29,10 @@ E2E.suite("proxied", transports: E2E::EITHER, options: ["--trusted-proxies", "10
   end
 
   define_method(:test_a_header_that_tells_of_tls) do
-    env = env_of(connect(proxied).send_raw(binary + get))
-    assert_equal "https", env[E2E.differing(:url_scheme_key)]
-    env = env_of(connect(proxied).send_raw(line + get))
-    assert_equal "http", env[E2E.differing(:url_scheme_key)]
+    [binary, line].zip(["https on", "http "]).each do |header, want|
+      client = connect(proxied).send_raw(header + get + get)
+      2.times { assert_equal want, scheme_of(env_of(client)) }
+    end
   end
 
   define_method(:test_a_header_comes_once) do
@@ -74,9 +75,20 @@ E2E.suite("proxied", transports: E2E::EITHER, options: ["--trusted-proxies", "10
     wait_until("the access log") { one.stdout.include?("203.0.113.9") }
   end
 
+  define_method(:test_the_environment_says_https_wherever_the_scheme_is_https) do
+    client = connect(start("--trusted-proxies", "127.0.0.1,unix"))
+    2.times do # the second time the environment is a copy of a kept one
+      %w[https http wss].zip(["https on", "http ", "https on"]).each do |proto, want|
+        assert_equal want, scheme_of(JSON.parse(client.get("/env", { "X-Forwarded-Proto" => proto }).body))
+      end
+      assert_equal "http ", scheme_of(JSON.parse(client.get("/env", { "HTTPS" => "on" }).body)), "a field of the client's"
+    end
+  end
+
   define_method(:test_forwarded_fields_of_another_peer) do
     env = env_of(connect.send_raw("GET /env HTTP/1.1\r\nHost: a\r\n#{hops}\r\n"))
     assert_equal [unix? ? E2E.differing(:unix_peer) : "127.0.0.1", "http"], env.values_at("REMOTE_ADDR", E2E.differing(:url_scheme_key))
+    refute env.key?("HTTPS")
     assert_equal "6.6.6.6, 203.0.113.9, 10.0.0.3", env["HTTP_X_FORWARDED_FOR"]
   end
 end

@@ -310,6 +310,13 @@ E2E.suite("single", transports: E2E::EITHER) do
     wait_until("the trial's end") { !E2E::Processes.alive?(trial) }
   end
 
+  def test_the_environment_says_whether_there_may_be_other_processes
+    File.write(@space.app, E2E::RUBY ? 'run ->(env) { [200, {}, [env["rack.multiprocess"].inspect]] }' :
+                                       "sub { [200, ['Content-Type' => 'text/plain'], [$_[0]{'psgi.multiprocess'} ? 'true' : 'false']] }")
+    assert_equal "false", body_of(single(app: @space.app))
+    assert_equal "true", body_of(start("--workers", "1", app: @space.app))
+  end
+
   def test_hooks
     names = %w[server_ready before_fork after_fork after_worker_ready before_reload before_worker_exit]
     @space.write_config({}, hooks: names)

@@ -79,6 +79,15 @@ E2E.suite("startup", transports: E2E::EITHER) do
     assert_match(/--enable-ssl \(Starman\): bind tls:/, mistake("--enable-ssl", "1"))
   end
 
+  # What such a flag asks for is so without it.
+  def test_another_servers_flag_that_changes_nothing_is_ignored_with_a_word
+    one = start_serving("--disable-proctitle", "--net_server-log_level", "4", "-N", "--prune-bundler")
+    assert_alive(one)
+    ignored = one.stderr.scan(/ warn: (\S+) \(.*\) is ignored: /).flatten
+    assert_equal %w[disable_proctitle net_server_log_level N prune_bundler], ignored, one.stderr
+    assert_match(/net_server.allow.*Net::Server is not used/, mistake("--net_server-allow", "10.0.0.0/8"))
+  end
+
   # Who is not root is told at the start, not by workers that fail one after the other.
   def test_a_user_that_we_may_not_become
     drop = ["setpriv", "--reuid=4711", "--regid=4711", "--clear-groups"]
@@ -210,6 +219,22 @@ E2E.suite("command", transports: %i[tcp]) do
     one = E2E::Server.new(argv: [*hidden, E2E::Server.binary, "--bind", "127.0.0.1:%{port}", E2E.differing(:app)])
     @servers << one
     assert_alive(one.start)
+  end
+
+  # As a container with a root that is read-only, and no /tmp beside it.
+  def test_a_control_socket_that_cannot_be_made_is_told_of
+    hidden = ["unshare", "--mount", "--propagation", "private", "sh", "-c", 'mount -t tmpfs -o ro,size=64k tmpfs /tmp && exec "$@"', "sh"]
+    skip "no mount namespaces for us here" unless system(*hidden, "true", err: File::NULL)
+    [[], ["--single", "--no-dev"], %w[--control none]].each do |words|
+      one = E2E::Server.new(argv: [*hidden, E2E::Server.binary, "--bind", "127.0.0.1:%{port}", *words, E2E.differing(:app)])
+      @servers << one
+      assert_alive(one.start)
+      lines = one.stderr.lines.grep(/control: /)
+      assert_equal words.include?("none") ? 0 : 1, lines.size, one.stderr
+      next if lines.empty?
+
+      assert_match(%r{ warn: control: /tmp/oribi-\d+: read-only file system; ctl cannot find this server \(--control PATH names another place\)$}, lines.first)
+    end
   end
 
   def output_of(*words)

@@ -188,6 +188,7 @@ sub takes_and_writes {
 route '/hijack-switches' => takes_and_writes("HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: bye\r\n\r\nbye");
 route '/hijack-unframed' => takes_and_writes("HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nunframed");
 route '/stderr' => sub { $_[0]{'psgi.errors'}->print("a line for the error log\n"); text('logged') };
+route '/stdout' => sub { print "a line on standard output\n"; text('printed') };
 
 # Says that it was entered, then waits for the test to open the gate.
 route '/gate' => sub {

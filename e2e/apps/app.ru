@@ -154,6 +154,7 @@ module App
     [-1, {}, []]
   end
   route("/stderr") { |env| env["rack.errors"].puts("a line for the error log") && text("logged") }
+  route("/stdout") { puts("a line on standard output") || text("printed") }
 
   # Says that it was entered, then waits for the test to open the gate.
   route("/gate") do |_, request|

@@ -222,7 +222,8 @@ exported.
 
 =head1 HOOKS
 
-Code references, given to new() or in the configuration file. One that dies is logged.
+Code references, given to new() or in the configuration file. One that dies is logged; where it is
+C<after_fork>, the worker does not serve, and its start has failed.
 
     before_fork($index)                            in the mold, before each worker
     after_fork($index, $generation)                in a new worker
@@ -245,7 +246,7 @@ PSGI 1.1, with
 
 =item psgi.streaming, psgi.multiprocess, psgi.multithread, psgi.nonblocking, psgi.run_once
 
-The first two are true, the others false.
+The first two are true (C<psgi.multiprocess> is false with C<single>), the others false.
 
 =item PATH_INFO, REQUEST_URI
 

@@ -111,4 +111,37 @@ CODE
     };
 }
 
+# Both read HTTPS, and not the scheme.
+SKIP: {
+    skip 'Mojolicious or CGI.pm is not installed', 1 unless eval { require Mojolicious; require CGI; 1 };
+    subtest 'https at a trusted proxy is https to Mojolicious and CGI.pm' => sub {
+        my $mojo = eval <<'CODE' || die $@;
+            package OribiTest::MojoSecure;
+            use Mojolicious::Lite -signatures;
+            app->log->level('fatal');
+            get '/mojo' => sub ($c) { $c->render(text => join ' ', $c->req->is_secure ? 'secure' : 'plain', $c->url_for('/to')->to_abs) };
+            app->start('psgi');
+CODE
+        my $cgi = sub {
+            my ($env) = @_;
+            local @ENV{ keys %$env } = values %$env;
+            delete local $ENV{HTTPS} unless exists $env->{HTTPS};
+            return [200, ['Content-Type' => 'text/plain'], [CGI->new('')->url(-base => 1)]];
+        };
+        my $server = serve(sub { $_[0]{PATH_INFO} eq '/mojo' ? $mojo->($_[0]) : $cgi->($_[0]) }, trusted_proxies => '127.0.0.1');
+        my $client = $server->connect;
+        my $ask = sub {
+            $client->send("GET $_[0] HTTP/1.1\r\nHost: shop.example\r\nX-Forwarded-Proto: $_[1]\r\n\r\n");
+            return $client->response->{body};
+        };
+        for my $round (1, 2) {
+            is $ask->('/mojo', 'https'), 'secure https://shop.example/to';
+            is $ask->('/cgi',  'https'), 'https://shop.example';
+            is $ask->('/mojo', 'http'),  'plain http://shop.example/to';
+            is $ask->('/cgi',  'http'),  'http://shop.example';
+        }
+        is $server->stop, 0;
+    };
+}
+
 done_testing;

@@ -218,6 +218,7 @@ static inline SV *left_in(pTHX_ const HE *entry)
 /* The names of env_keys.h for a client. */
 #define CLIENT_BITS(client)                                                                                            \
     bool addressed = ((client)&ORIBI_SHAPE_ADDRESSED) != 0;                                                            \
+    bool https = ((client)&ORIBI_SHAPE_HTTPS) != 0;                                                                    \
     bool tls = ((client)&ORIBI_SHAPE_TLS) != 0;                                                                        \
     bool named = ((client)&ORIBI_SHAPE_SNI) != 0;
 

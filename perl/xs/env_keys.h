@@ -1,10 +1,10 @@
 /* The keys of the environment: name here, key, when an environment has it, and its value, as expressions of env.c's
  * set_values(), where `w` is the worker, `req` the request, `head` its head, `addressed` says whether the client has an
  * address (a peer on a unix socket has none; to call it 127.0.0.1 would make applications that trust this machine trust
- * everybody behind a proxy), `tls` whether it speaks TLS with a frontend, `named` whether it named the host in SNI,
- * path_info is the decoded path where it differs, and `old` the value that the request
- * before has left, which the expression takes: values.h. `false`: only some requests have the key, and what is made for
- * them stores it. */
+ * everybody behind a proxy), `https` whether the scheme is that, `tls` whether it speaks TLS with a frontend, `named`
+ * whether it named the host in SNI, path_info is the decoded path where it differs, and `old` the value that the
+ * request before has left, which the expression takes: values.h. `false`: only some requests have the key, and what is
+ * made for them stores it. */
 #ifndef ORIBI_PERL_ENV_KEYS_H
 #define ORIBI_PERL_ENV_KEYS_H
 
@@ -20,7 +20,7 @@
     X(SERVER_PROTOCOL, "SERVER_PROTOCOL", true, SHARED(w->protocols[oribi_req_protocol(req)]))                         \
     X(REMOTE_ADDR, "REMOTE_ADDR", addressed, follow(aTHX_ w, old, PSGI_FOLLOWED_ADDR, req->remote_addr))               \
     X(REMOTE_PORT, "REMOTE_PORT", addressed, TEXT(req->remote_port))                                                   \
-    X(HTTPS, "HTTPS", tls, SHARED(w->on))                                                                              \
+    X(HTTPS, "HTTPS", https, SHARED(w->on))                                                                            \
     X(SSL_PROTOCOL, "SSL_PROTOCOL", tls, follow(aTHX_ w, old, PSGI_FOLLOWED_TLS_VERSION, req->client->tls_version))    \
     X(SSL_CIPHER, "SSL_CIPHER", tls, follow(aTHX_ w, old, PSGI_FOLLOWED_CIPHER, req->client->cipher))                  \
     X(SSL_TLS_SNI, "SSL_TLS_SNI", named, follow(aTHX_ w, old, PSGI_FOLLOWED_SNI, req->client->sni))                    \

@@ -288,12 +288,21 @@ static const char *negate(const char *value)
     return "on";
 }
 
+/* plackup and rackup hand on the flags that they do not know. A file is written for this server. */
+static int meet_unknown(struct oribi_options *options, enum oribi_option_source source, const char *name, char *error)
+{
+    bool takes_value;
+    if (source != ORIBI_FROM_FILE && oribi__options_ignore(options, name, &takes_value))
+        return 0;
+    return oribi__options_unknown(options->lang, name, error);
+}
+
 int oribi_options_set_from(struct oribi_options *options, enum oribi_option_source source, const char *name,
                            const char *value, char *error)
 {
     struct oribi__option_name found = oribi__options_resolve(name);
     if (!is_known(&found))
-        return oribi__options_unknown(options->lang, name, error);
+        return meet_unknown(options, source, name, error);
     if (found.negated)
         value = negate(value);
     if (!found.option && !(found.alias->lang & options->lang))
@@ -327,7 +336,7 @@ int oribi_options_set_values(struct oribi_options *options, enum oribi_option_so
     bool is_list = (found.option && found.option->type == ORIBI_OPTION_LIST) ||
                    (found.alias && found.alias->apply == apply_unix_path);
     if (!is_known(&found))
-        return oribi__options_unknown(options->lang, name, error);
+        return meet_unknown(options, source, name, error);
     if (count == 0 && found.takes_value)
         return oribi__refuse(error, "%s needs a value", name);
     if (count == 0)

@@ -31,8 +31,12 @@ static int parse_long(struct oribi_options *options, size_t argc, const char *co
     memcpy(name, argument, n);
     name[n] = '\0';
     struct oribi__option_name found = oribi__options_resolve(name);
-    if (!found.option && !found.alias)
-        return oribi__options_unknown(options->lang, name, error);
+    if (!found.option && !found.alias) {
+        if (!oribi__options_ignore(options, name, &found.takes_value))
+            return oribi__options_unknown(options->lang, name, error);
+        *at += !equals && found.takes_value;
+        return 0;
+    }
     const char *value = equals ? equals + 1 : "on";
     if (!equals && found.takes_value) {
         if (*at + 1 >= argc)
@@ -63,8 +67,11 @@ static int parse_short(struct oribi_options *options, size_t argc, const char *c
         struct oribi__option_name found = oribi__options_resolve(name);
         if (refuse_as_nginx(name, p[1] ? p + 1 : *at + 1 < argc ? argv[*at + 1] : NULL, error) < 0)
             return ORIBI_EINVAL;
-        if (!found.option && !found.alias)
-            return oribi__options_unknown(options->lang, name, error);
+        if (!found.option && !found.alias) {
+            if (!oribi__options_ignore(options, name, &found.takes_value))
+                return oribi__options_unknown(options->lang, name, error);
+            continue;
+        }
         bool took_rest = found.takes_value;
         if (found.takes_value && p[1]) {
             value = p + 1;

@@ -1,5 +1,7 @@
 /* Names that other servers have and this one has not: what "unknown option" says about them. Names that mean the same
- * here are aliases of the options' table; these would need another value, another place, or nothing at all. */
+ * here are aliases of the options' table; these would need another value, another place, or nothing at all. A flag
+ * that asks for what is always so here, or that is about what is not here, is ignored, and the log says so; any other
+ * would be missed, and is refused. */
 #include "config/options_private.h"
 
 #include "oribi/base/error.h"
@@ -45,7 +47,7 @@ static const struct oribi__foreign_name names[] = {
      NOT_THERE "requests that have come in are answered; drain_delay announces a stop"},
     {"e", "Puma, Unicorn", NULL, "Puma's -e is --env (-E); source text is nothing that oribi serves"},
     {"enable_keep_alives", "Puma", "keepalive", NULL},
-    {"extra_runtime_dependencies", "Puma", NULL, BY_FORK},
+    {"extra_runtime_dependencies", "Puma", NULL, BY_FORK, ORIBI__LOSS_OF_VALUE},
     {"first_data_timeout", "Puma", "head_timeout", NULL},
     {"force_shutdown_after", "Puma", "shutdown_timeout", NULL},
     {"fiber_per_request", "Puma", NULL, "not there: thread variables stay from call to call"},
@@ -82,13 +84,13 @@ static const struct oribi__foreign_name names[] = {
     {"plugin", "Puma", NULL,
      "there are none: tmp_restart is restart_file \"tmp/restart.txt\", for systemd and solid_queue their own services"},
     {"preload_app!", "Puma", "preload", NULL},
-    {"prune_bundler", "Puma", NULL, BY_FORK},
+    {"prune_bundler", "Puma", NULL, BY_FORK, ORIBI__LOSS_OF_SWITCH},
     {"queue_requests", "Puma", NULL, BUFFERED},
     {"rack_url_scheme", "Puma", NULL, "trusted_proxies names the proxies whose X-Forwarded-Proto decides it"},
     {"rackup", "Puma", NULL, AS_APP},
     {"app", "Puma, plackup", NULL, AS_APP},
     {"raise_exception_on_sigterm", "Puma", NULL, NOT_THERE "TERM is a graceful stop with exit code 0"},
-    {"redirect_append", "Puma", NULL, NOT_THERE "log files are always appended to"},
+    {"redirect_append", "Puma", NULL, NOT_THERE "log files are always appended to", ORIBI__LOSS_OF_SWITCH},
     {"redirect_stderr", "Puma", "error_log", NULL},
     {"redirect_stdout", "Puma", "access_log", NULL},
     {"restart_command", "Puma", NULL, BY_FORK},
@@ -135,8 +137,8 @@ static const struct oribi__foreign_name names[] = {
      NOT_THERE "a client that left is noticed while the request waits"},
     {"client_body_buffer_size", "Unicorn, Pitchfork", "body_memory_max", NULL},
     {"default_middleware", "Unicorn, plackup", NULL, MIDDLE},
-    {"no_default_middleware", "Unicorn, plackup", NULL, MIDDLE},
-    {"N", "Unicorn", NULL, MIDDLE},
+    {"no_default_middleware", "Unicorn, plackup", NULL, MIDDLE, ORIBI__LOSS_OF_SWITCH},
+    {"N", "Unicorn", NULL, MIDDLE, ORIBI__LOSS_OF_SWITCH},
     {"logger", "Unicorn, Pitchfork, uWSGI", "error_log", NULL},
     {"max_consecutive_spawn_errors", "Pitchfork", NULL, "not there: err_respawn_interval paces workers that fail"},
     {"refork_max_unavailable", "Pitchfork", "roll_max_unavailable", NULL},
@@ -160,8 +162,8 @@ static const struct oribi__foreign_name names[] = {
     {"log", "Thin", "error_log", NULL},
     {"max_conns", "Thin", "connections_max", NULL},
     {"max_persistent_conns", "Thin", "connections_max", NULL},
-    {"no_epoll", "Thin", NULL, NOT_THERE "epoll is used"},
-    {"onebyone", "Thin", NULL, NOT_THERE "a reload replaces the workers one by one"},
+    {"no_epoll", "Thin", NULL, NOT_THERE "epoll is used", ORIBI__LOSS_OF_SWITCH},
+    {"onebyone", "Thin", NULL, NOT_THERE "a reload replaces the workers one by one", ORIBI__LOSS_OF_SWITCH},
     {"prefix", "Thin", NULL, "mount the application in config.ru: map \"/prefix\" do run app end"},
     {"servers", "Thin", "workers", NULL},
     {"threaded", "Thin", NULL, "threads N are calls at a time in one worker"},
@@ -170,7 +172,7 @@ static const struct oribi__foreign_name names[] = {
     {"wait", "Thin", "boot_timeout", NULL},
     {"app_type", "Passenger", NULL, NOT_THERE "the application is a rackup file"},
     {"concurrency_model", "Passenger", NULL, "threads N are calls at a time in one worker"},
-    {"disable_security_update_check", "Passenger", NULL, NOT_THERE "nothing is looked up"},
+    {"disable_security_update_check", "Passenger", NULL, NOT_THERE "nothing is looked up", ORIBI__LOSS_OF_SWITCH},
     {"envvars", "Passenger", NULL, "let the service set the environment"},
     {"engine", "Passenger", NULL, NOT_THERE "there is one server, without nginx in it"},
     {"friendly_error_pages", "Passenger", NULL, "error_page makes pages of the server's answers"},
@@ -185,7 +187,8 @@ static const struct oribi__foreign_name names[] = {
     {"nginx*", "Passenger", NULL, "there is no nginx in it: what its template does belongs to a proxy in front"},
     {"pool_idle_time", "Passenger", NULL, NOT_THERE "all workers stay"},
     {"restart_dir", "Passenger", "restart_file", NULL},
-    {"rolling_restarts", "Passenger", NULL, NOT_THERE "every reload replaces the workers one by one"},
+    {"rolling_restarts", "Passenger", NULL, NOT_THERE "every reload replaces the workers one by one",
+     ORIBI__LOSS_OF_SWITCH},
     {"spawn_method", "Passenger", NULL, "smart is preload on, direct is preload off"},
     {"startup_file", "Passenger", NULL, AS_APP},
     {"start_timeout", "Passenger", "boot_timeout", NULL},
@@ -197,27 +200,29 @@ static const struct oribi__foreign_name names[] = {
     {"a", "plackup", NULL, AS_APP},
     {"enable_ssl", "Starman", NULL, TLS},
     {"ssl*", "Puma, Starman", NULL, TLS},
+    {"net_server_log_level", "Starman", NULL, NOT_THERE "Net::Server is not used", ORIBI__LOSS_OF_VALUE},
     {"net_server*", "Starman", NULL, NOT_THERE "Net::Server is not used"},
     {"path", "plackup", NULL,
      "mount the application in its own file, with mount of Plack::Builder; a socket is --bind PATH"},
     {"L", "plackup", NULL, "-L Delayed is --no-preload"},
     {"loader", "plackup", NULL, "--loader Delayed is --no-preload"},
-    {"proctitle", "Starman", NULL, NOT_THERE "process titles are always set"},
+    {"disable_proctitle", "Starman", NULL, NOT_THERE "process titles are always set", ORIBI__LOSS_OF_SWITCH},
+    {"proctitle", "Starman", NULL, NOT_THERE "process titles are always set", ORIBI__LOSS_OF_SWITCH},
     {"R", "plackup", NULL, "here it is --dev with --watch PATH; what the application was loaded from is watched too"},
     {"reload", "plackup", NULL, "here it is --dev, which is on in development by itself"},
     {"s", "plackup", NULL, "the command is the server: plackup -s Oribi, rackup -s oribi"},
     {"server", "plackup", NULL, "the command is the server: plackup -s Oribi, rackup -s oribi"},
 
     /* uWSGI */
-    {"auto_procname", "uWSGI", NULL, NOT_THERE "process titles are always set"},
+    {"auto_procname", "uWSGI", NULL, NOT_THERE "process titles are always set", ORIBI__LOSS_OF_SWITCH},
     {"buffer_size", "uWSGI", "head_bytes_max", NULL},
     {"cheaper", "uWSGI", NULL, "not there: the number of workers is changed by `ctl workers` or TTIN and TTOU"},
     {"check_static", "uWSGI", NULL, FILES},
-    {"die_on_term", "uWSGI", NULL, NOT_THERE "TERM is a graceful stop"},
+    {"die_on_term", "uWSGI", NULL, NOT_THERE "TERM is a graceful stop", ORIBI__LOSS_OF_SWITCH},
     {"disable_logging", "uWSGI", NULL, "access_log off does that"},
     {"emperor", "uWSGI", NULL, "not there: each application is a service of its own"},
     {"enable_threads", "uWSGI", NULL,
-     NOT_THERE "threads of the application run; see threads for calls in threads (oribi)"},
+     NOT_THERE "threads of the application run; see threads for calls in threads (oribi)", ORIBI__LOSS_OF_SWITCH},
     {"evil_reload_on_rss", "uWSGI", "memory_max", NULL},
     {"gid", "uWSGI", "group", NULL},
     {"harakiri", "uWSGI", "call_timeout", NULL},
@@ -231,10 +236,10 @@ static const struct oribi__foreign_name names[] = {
     {"lazy_apps", "uWSGI", NULL, "preload off, on the command line --no-preload"},
     {"log_format", "uWSGI", "access_log_format", NULL},
     {"logto", "uWSGI", "error_log", NULL},
-    {"master", "uWSGI", NULL, NOT_THERE "there always is a supervisor"},
+    {"master", "uWSGI", NULL, NOT_THERE "there always is a supervisor", ORIBI__LOSS_OF_SWITCH},
     {"master_fifo", "uWSGI", "control", NULL},
     {"max_worker_lifetime", "uWSGI", "age_max", NULL},
-    {"need_app", "uWSGI", NULL, NOT_THERE "a start without an application fails"},
+    {"need_app", "uWSGI", NULL, NOT_THERE "a start without an application fails", ORIBI__LOSS_OF_SWITCH},
     {"post_buffering", "uWSGI", "body_memory_max", NULL},
     {"processes", "uWSGI", "workers", NULL},
     {"procname_prefix", "uWSGI", NULL, "not there: process titles name the program, its generation and the worker"},
@@ -244,18 +249,18 @@ static const struct oribi__foreign_name names[] = {
     {"reload_on_as", "uWSGI", "memory_max", NULL},
     {"reload_on_rss", "uWSGI", "memory_max", NULL},
     {"req_logger", "uWSGI", "access_log", NULL},
-    {"single_interpreter", "uWSGI", NULL, NOT_THERE "a process has one interpreter"},
-    {"so_keepalive", "uWSGI", NULL, NOT_THERE "idle_timeout ends connections that rest"},
+    {"single_interpreter", "uWSGI", NULL, NOT_THERE "a process has one interpreter", ORIBI__LOSS_OF_SWITCH},
+    {"so_keepalive", "uWSGI", NULL, NOT_THERE "idle_timeout ends connections that rest", ORIBI__LOSS_OF_SWITCH},
     {"socket_timeout", "uWSGI", "write_timeout", NULL},
     {"static_map", "uWSGI", NULL, FILES},
     {"stats", "uWSGI", NULL, "status ADDR answers with metrics and /status.json over HTTP"},
-    {"strict", "uWSGI", NULL, NOT_THERE "an unknown option is always an error"},
-    {"thunder_lock", "uWSGI", NULL, NOT_THERE "one worker is woken for a connection"},
+    {"strict", "uWSGI", NULL, NOT_THERE "an unknown option is always an error", ORIBI__LOSS_OF_SWITCH},
+    {"thunder_lock", "uWSGI", NULL, NOT_THERE "one worker is woken for a connection", ORIBI__LOSS_OF_SWITCH},
     {"touch_chain_reload", "uWSGI", "restart_file", NULL},
     {"touch_reload", "uWSGI", "restart_file", NULL},
     {"touch_workers_reload", "uWSGI", "restart_file", NULL},
     {"uid", "uWSGI", "user", NULL},
-    {"vacuum", "uWSGI", NULL, NOT_THERE "socket and pid file are removed at the end"},
+    {"vacuum", "uWSGI", NULL, NOT_THERE "socket and pid file are removed at the end", ORIBI__LOSS_OF_SWITCH},
     {"worker_reload_mercy", "uWSGI", "shutdown_timeout", NULL},
 
     /* A rackup file given as the configuration file */
@@ -302,16 +307,32 @@ static void spell(const char *option, bool as_flag, char dst[ORIBI__OPTION_NAME_
         *p = *p == '_' ? '-' : *p;
 }
 
+/* NULL: no other server is known to have it. */
+static const struct oribi__foreign_name *find(const char *typed)
+{
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        if (is_meant(names[i].name, typed))
+            return &names[i];
+    return NULL;
+}
+
 bool oribi_options_find_foreign(const char *name, struct oribi_option_foreign *found)
 {
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        if (!is_meant(names[i].name, name))
-            continue;
-        *found =
-            (struct oribi_option_foreign){.server = names[i].server, .here = names[i].here, .advice = names[i].advice};
-        return true;
-    }
-    return false;
+    const struct oribi__foreign_name *row = find(name);
+    if (row)
+        *found = (struct oribi_option_foreign){.server = row->server, .here = row->here, .advice = row->advice};
+    return row != NULL;
+}
+
+bool oribi__options_ignore(struct oribi_options *options, const char *typed, bool *takes_value)
+{
+    const struct oribi__foreign_name *row = find(typed);
+    if (!row || row->loss == ORIBI__LOSS_COUNTS)
+        return false;
+    *takes_value = row->loss == ORIBI__LOSS_OF_VALUE;
+    if (options->ignored_count < ORIBI_OPTIONS_IGNORED_MAX)
+        options->ignored[options->ignored_count++] = row;
+    return true;
 }
 
 int oribi__options_refuse_foreign(const char *typed, char *error)

@@ -8,6 +8,7 @@
 #include "oribi/base/log.h"
 #include "oribi/config/listener.h"
 #include "oribi/config/options.h"
+#include "oribi/config/options_names.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -81,6 +82,9 @@ void oribi__boot_log_say(struct oribi__context *context)
     oribi_log_with(ORIBI_LOG_INFO, members_of(&json), "%s %s (%s), environment %s, pid %d%s%s",
                    context->process.program, log->version, log->language, options->env ? options->env : "(none)",
                    context->pid, any ? ": " : "", any ? text_of(&shown) : "");
+    for (uint32_t i = 0; i < options->ignored_count; i++)
+        oribi_log(ORIBI_LOG_WARN, "%s (%s) is ignored: %s", options->ignored[i]->name, options->ignored[i]->server,
+                  options->ignored[i]->advice);
     oribi_buf_deinit(&shown);
     oribi_buf_deinit(&json);
     oribi_buf_deinit(&values);

@@ -123,11 +123,11 @@ static void begin_in_folder(struct oribi__context *context, bool is_successor)
     else
         code = oribi__control_place(ORIBI__CONTROL_ROOT, context->process.options, control->path);
     if (code < 0)
-        (void)snprintf(error, sizeof(error), "%s", oribi_os_error_text());
+        (void)snprintf(error, sizeof(error), "control: %s", oribi_os_error_text());
     else
         code = oribi__control_open(context, is_successor, error);
     if (code < 0) {
-        oribi_log(ORIBI_LOG_DEBUG, "ctl cannot find this server by its folder: %s", error);
+        oribi_log(ORIBI_LOG_WARN, "%s; ctl cannot find this server (--control PATH names another place)", error);
         control->path[0] = '\0';
     }
 }

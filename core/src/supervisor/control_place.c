@@ -114,9 +114,12 @@ int oribi__control_place(const char *root, const struct oribi_options *options, 
     char name[64];
     if (!dir_below(root, dir))
         return oribi_os_fail_saying("%s", "the path is too long");
-    (void)mkdir(dir, 0700); /* is_own() says what came of it */
+    struct stat info;
+    if (mkdir(dir, 0700) < 0)
+        (void)oribi_os_fail();
     if (!is_own(dir))
-        return oribi_os_fail_saying("%s cannot be made, or is not a folder of this user alone", dir);
+        return oribi_os_fail_saying("%s: %s", dir,
+                                    lstat(dir, &info) == 0 ? "not a folder of this user alone" : oribi_os_error_text());
     sweep(dir);
     struct folder folder = folder_of(options);
     (void)snprintf(name, sizeof(name), "%016llx-%016llx-%ld.ctl", (unsigned long long)folder.real,

@@ -50,9 +50,30 @@ static void test_what_another_servers_name_is_here(void)
     ok(!oribi_options_find_foreign("", &found));
 }
 
+static void test_a_flag_that_is_not_missed_is_ignored(void)
+{
+    struct oribi_options options;
+    oribi_options_init(&options);
+    options.lang = ORIBI_LANG_PERL;
+    const char *const words[] = {"--disable-proctitle", "--net_server-log_level", "4", "-N", "--no-default-middleware"};
+    ok_eq(oribi_options_parse(&options, 5, words, error), 0);
+    ok(!options.app);
+    ok_eq(options.ignored_count, 4);
+    is_str(options.ignored[1]->name, "net_server_log_level");
+    ok_eq(oribi_options_set_from(&options, ORIBI_FROM_COMMAND, "proctitle", "0", error), 0); /* by plackup */
+    ok(oribi_options_set_from(&options, ORIBI_FROM_FILE, "proctitle", "0", error) < 0);
+    ok(oribi_options_set(&options, "--net-server-allow", "10.0.0.0/8", error) < 0); /* it would be missed */
+    ok(oribi_options_set(&options, "--default-middleware", "on", error) < 0);
+    for (int i = 0; i < ORIBI_OPTIONS_IGNORED_MAX; i++)
+        ok_eq(oribi_options_set(&options, "--master", "on", error), 0);
+    ok_eq(options.ignored_count, ORIBI_OPTIONS_IGNORED_MAX);
+    oribi_options_deinit(&options);
+}
+
 int main(void)
 {
     test_the_table_of_other_servers_names_points_to_what_is_there();
     test_what_another_servers_name_is_here();
+    test_a_flag_that_is_not_missed_is_ignored();
     return done_testing();
 }

@@ -1511,6 +1511,7 @@ package Oribi::Pure::Processes 0.100 {
         my ($self) = @_;
         my ($file, $is_written) = $self->{options}{pid_file};
         $self->{settings}->check_app;
+        STDOUT->autoflush(1);    # what a server prints is read while it runs
         $self->watch(qw(TERM QUIT HUP USR1 USR2 TTIN TTOU));    # whoever can connect may send one, which would end us
         $SIG{$_} = sub { } for grep { exists $SIG{$_} } qw(PIPE XFSZ);    # the call that failed says so
         my $code = eval {

@@ -217,10 +217,17 @@ sub finish {
 
 # Runs a hook if there is one. One that dies is logged, nothing more.
 sub run_hook {
+    my ($self, @call) = @_;
+    local ($@, $!);
+    eval { $self->call_hook(@call); 1 } or Oribi::_log(3, Oribi::App::first_line($@));
+    return;
+}
+
+# The same; dies with a line where the hook does.
+sub call_hook {
     my ($self, $name, @arguments) = @_;
     my $hook = $self->{hooks}{$name} or return;
-    local ($@, $!);
-    eval { $hook->(@arguments); 1 } or Oribi::_log(3, "hook $name died: " . Oribi::App::first_line($@));
+    eval { $hook->(@arguments); 1 } or die "hook $name died: " . Oribi::App::first_line($@) . "\n";
     return;
 }
 

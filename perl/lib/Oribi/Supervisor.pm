@@ -1,6 +1,7 @@
 package Oribi::Supervisor;
 use strict;
 use warnings;
+use IO::Handle ();
 use Oribi ();
 use Oribi::App ();
 use Oribi::Deadline ();
@@ -17,6 +18,7 @@ our $VERSION = '0.100';
 sub serve {
     my ($settings, $app, @command) = @_;
     my $core = $settings->core;
+    STDOUT->autoflush(1);    # what a server prints is read while it runs
     Oribi::App::find($settings, $app) if $settings->is_on('dev');
     my $listeners = Oribi::Listeners->open($core);
     my $process = Oribi::Core::Process->create($core, 'oribi-psgi', $listeners, undef, @_ > 2 ? @command : command_line());
@@ -66,7 +68,6 @@ sub _drive {
 
 # What the application has printed goes before a new program, too.
 sub _flush {
-    require IO::Handle;
     $_->flush for *STDOUT{IO}, *STDERR{IO};
     return;
 }
@@ -129,6 +130,7 @@ sub _run_hook {
     my ($self, $name, $fatal, @arguments) = @_;
     @arguments = $self->_ready_arguments if $name eq 'server_ready';
     unshift @arguments, $self, $self->{app} if $name eq 'before_worker_exit';
+    return $self->_attempt(sub { $self->{settings}->call_hook($name, @arguments) }) if $fatal;
     return $self->{settings}->run_hook($name, @arguments);
 }
 

@@ -22,8 +22,8 @@ enum {
 };
 
 /* The entries that are set anew for each request, in this order: name here and key. Their values are in fill_values().
- * REMOTE_PORT is absent for peers on unix sockets, HTTPS and those behind it for clients without TLS: they have shapes
- * of their own. REQUEST_ID and EARLY_HINTS are absent unless their options are on. */
+ * REMOTE_PORT is absent for peers on unix sockets, HTTPS unless that is the scheme, those behind it for clients without
+ * TLS: they have shapes of their own. REQUEST_ID and EARLY_HINTS are absent unless their options are on. */
 #define ENV_KEYS(X)                                                                                                    \
     X(METHOD, "REQUEST_METHOD")                                                                                        \
     X(PATH_INFO, "PATH_INFO")                                                                                          \
@@ -170,10 +170,10 @@ static VALUE input_for(struct ext_call *call)
 static void fill_tls(struct ext_worker *worker, const struct oribi_req *req, VALUE *values)
 {
     uint32_t client = oribi_req_client(req);
-    values[ENV_HTTPS] = values[ENV_TLS_VERSION] = values[ENV_CIPHER] = values[ENV_SNI] = Qundef;
+    values[ENV_HTTPS] = client & ORIBI_SHAPE_HTTPS ? text_on : Qundef;
+    values[ENV_TLS_VERSION] = values[ENV_CIPHER] = values[ENV_SNI] = Qundef;
     if (RB_LIKELY(!(client & ORIBI_SHAPE_TLS)))
         return;
-    values[ENV_HTTPS] = text_on;
     values[ENV_TLS_VERSION] = kept_text(worker, &worker->tls_version, req->client->tls_version);
     values[ENV_CIPHER] = kept_text(worker, &worker->cipher, req->client->cipher);
     if (client & ORIBI_SHAPE_SNI)
@@ -296,7 +296,9 @@ static int copy_entry(VALUE key, VALUE value, VALUE template)
 /* True for an entry that this environment has. */
 static bool has_entry(const struct ext_worker *worker, int index, uint32_t client)
 {
-    if (index >= ENV_HTTPS)
+    if (index == ENV_HTTPS)
+        return (client & ORIBI_SHAPE_HTTPS) != 0;
+    if (index > ENV_HTTPS)
         return (client & (index == ENV_SNI ? ORIBI_SHAPE_SNI : ORIBI_SHAPE_TLS)) != 0;
     return (index != ENV_REMOTE_PORT || (client & ORIBI_SHAPE_ADDRESSED)) &&
            (index != ENV_EARLY_HINTS || worker->early_hints) && (index != ENV_REQUEST_ID || worker->request_ids);
@@ -412,7 +414,7 @@ void ext_env_build(struct ext_call *call)
     int protocol = oribi_req_protocol(call->req);
     if (RB_UNLIKELY(protocol != 1) && rb_hash_lookup2(worker->constants, key_http_version, Qundef) != Qundef)
         rb_hash_aset(env, key_http_version, protocol_texts[protocol]);
-    if (RB_UNLIKELY(call->req->scheme.n == 5))
+    if (RB_UNLIKELY(oribi_req_is_https(call->req)))
         rb_hash_aset(env, key_url_scheme, text_https);
     if (RB_UNLIKELY(oribi_req_certificate_asked(call->req)))
         set_client(call, env);
@@ -472,7 +474,8 @@ void ext_env_prepare(struct ext_worker *worker, const struct oribi_options *opti
     rb_hash_aset(constants, intern_text("SCRIPT_NAME"), text_empty);
     rb_hash_aset(constants, key_url_scheme, intern_text("http"));
     rb_hash_aset(constants, intern_text("rack.multithread"), worker->threads_wanted > 1 ? Qtrue : Qfalse);
-    rb_hash_aset(constants, intern_text("rack.multiprocess"), Qtrue);
+    /* One worker is not alone: at a reload the next one serves beside it. */
+    rb_hash_aset(constants, intern_text("rack.multiprocess"), options->single ? Qfalse : Qtrue);
     rb_hash_aset(constants, intern_text("rack.run_once"), Qfalse);
     rb_hash_aset(constants, intern_text("rack.hijack?"), Qtrue);
     rb_hash_aset(constants, intern_text("oribi.gone?"), ext_gone_new(worker));

@@ -89,7 +89,8 @@ struct oribi_range {
 };
 
 enum {
-    ORIBI_OPTIONS_MAX = 150,     /* entries of the table */
+    ORIBI_OPTIONS_MAX = 150, /* entries of the table */
+    ORIBI_OPTIONS_IGNORED_MAX = 8,
     ORIBI_OPTION_ITEMS_MAX = 64, /* of one list whose entry says nothing else */
     ORIBI_OPTION_TEXT_MAX = 64 * 1024,
     ORIBI_WORKERS_MAX = 512,
@@ -269,6 +270,8 @@ struct oribi_options {
     uint8_t source[ORIBI_OPTIONS_MAX]; /* enum oribi_option_source by place in the table */
     struct oribi_option_lower_end requests_min; /* given by a name of their own, joined by finish */
     struct oribi_option_lower_end oob_gc_requests_min;
+    const struct oribi__foreign_name *ignored[ORIBI_OPTIONS_IGNORED_MAX]; /* flags of other servers, for the log */
+    uint32_t ignored_count;
 };
 
 const struct oribi_option *oribi_options_table(size_t *count);

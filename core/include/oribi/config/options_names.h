@@ -66,17 +66,29 @@ struct oribi__option_name oribi__options_resolve(const char *name);
 /* Do both mean the same option, whatever their spelling? */
 bool oribi__options_same_name(const char *name, const char *typed);
 
+/* Does the server do something else without this option? If not, a command line may have it. */
+enum oribi__foreign_loss {
+    ORIBI__LOSS_COUNTS = 0,
+    ORIBI__LOSS_OF_SWITCH, /* it asks for what is always so here, or is about what is not here */
+    ORIBI__LOSS_OF_VALUE,  /* the same of a flag with a value */
+};
+
 /* An option of another server, which has another name here or none. */
 struct oribi__foreign_name {
     const char *name;   /* underscores; a single letter is a flag */
     const char *server; /* the server that has it */
     const char *here;   /* option or hook that does the same; NULL: advice says what to do */
     const char *advice;
+    enum oribi__foreign_loss loss;
 };
 const struct oribi__foreign_name *oribi__options_foreign(size_t *count);
 
 /* ORIBI_EINVAL with the advice in `error` for such a name, 0 for any other. */
 int oribi__options_refuse_foreign(const char *typed, char *error);
+
+/* Notes a name that stands for no loss, for the log; *takes_value: a value may stand behind it. False for any other
+ * name: it is to be refused. */
+bool oribi__options_ignore(struct oribi_options *options, const char *typed, bool *takes_value);
 
 /* Names of all hooks, separated by blanks; the bindings run them. */
 const char *oribi__options_hook_names(void);

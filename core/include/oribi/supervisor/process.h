@@ -84,8 +84,8 @@
  *
  * A child that the application has forked, and that comes back into the loop, gets EXIT 0 in every role.
  *
- * Hooks, who runs them, and what the step holds. The language logs what a hook raises, and goes on. Where `fatal` is
- * set it may let the exception count instead, by oribi_process_failed(): Ruby does, Perl does not.
+ * Hooks, who runs them, and what the step holds. The language logs what a hook raises, and goes on; where `fatal` is
+ * set it calls oribi_process_failed().
  *
  *   server_ready         supervisor, single          once it serves
  *   before_reload        supervisor, single
@@ -198,7 +198,7 @@ struct oribi_step {
     enum oribi_step_type type;
     enum oribi_fork_kind fork; /* FORK */
     const char *hook;          /* HOOK: one of the names above */
-    bool fatal;                /* HOOK: oribi_process_failed() may be called */
+    bool fatal;                /* HOOK: the process fails if it raises */
     pid_t pid;                 /* HOOK: on_worker_exit, a manager's after_fork */
     int status;                /* HOOK on_worker_exit: as waitpid(2) gives it */
     const char *reason;        /* HOOK on_worker_exit: "exit code 1", "signal 9", "asked to stop" …; else NULL */

@@ -61,11 +61,19 @@ struct oribi_req {
     /* private to the core: src/worker/exchange.h */
 };
 
-/* Keys that the environment has of the client: bits of worker/shape.h. The values of HTTPS, "on", SSL_PROTOCOL,
- * SSL_CIPHER and SSL_TLS_SNI, as Apache's mod_ssl writes them, are those of req->client. */
+/* The request came by HTTPS: to us, or to a proxy that is believed. */
+static inline bool oribi_req_is_https(const struct oribi_req *req)
+{
+    return req->scheme.n == 5;
+}
+
+/* Keys that the environment has of the client: bits of worker/shape.h. HTTPS is "on" wherever the scheme is https:
+ * CGI.pm and Mojolicious read it, and Rack believes it before the scheme, so the two must never differ. The values of
+ * SSL_PROTOCOL, SSL_CIPHER and SSL_TLS_SNI, as Apache's mod_ssl writes them, are those of req->client. */
 static inline uint32_t oribi_req_client(const struct oribi_req *req)
 {
     uint32_t client = req->remote_addr.n ? ORIBI_SHAPE_ADDRESSED : 0;
+    client |= oribi_req_is_https(req) ? ORIBI_SHAPE_HTTPS : 0;
     if (req->client && req->client->tls)
         client |= ORIBI_SHAPE_TLS | (req->client->sni.n ? ORIBI_SHAPE_SNI : 0);
     return client;

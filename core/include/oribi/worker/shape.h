@@ -40,9 +40,10 @@ struct oribi_shapes {
 /* Bits of a client: what the environment has keys for. */
 enum {
     ORIBI_SHAPE_ADDRESSED = 1, /* REMOTE_ADDR, REMOTE_PORT */
-    ORIBI_SHAPE_TLS = 2,       /* HTTPS, SSL_PROTOCOL, SSL_CIPHER */
+    ORIBI_SHAPE_TLS = 2,       /* SSL_PROTOCOL, SSL_CIPHER */
     ORIBI_SHAPE_SNI = 4,       /* SSL_TLS_SNI */
-    ORIBI_SHAPE_CLIENTS = 8,   /* values of such bits */
+    ORIBI_SHAPE_HTTPS = 8,     /* HTTPS */
+    ORIBI_SHAPE_CLIENTS = 16,  /* values of such bits */
 };
 
 /* The slot of this head's shape, or -1. Heads that differ in `client`, bits as above, have different shapes. *met: the
