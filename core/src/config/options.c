@@ -15,6 +15,7 @@
 #include "oribi/http/scan.h"
 
 #include <assert.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
