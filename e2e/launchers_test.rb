@@ -186,7 +186,8 @@ E2E.suite("launchers", transports: E2E::EITHER) do
       refute_match(/getcwd|Errno/, one.stderr)
     end
 
-    { "executed" => "/usr/bin/env #{RbConfig::CONFIG["ruby_install_name"]}", "loaded" => RbConfig.ruby, "of_env" => "/usr/bin/env -S ruby -w" }.each do |name, line|
+    { "executed" => "/usr/bin/env #{RbConfig::CONFIG["ruby_install_name"]}", "loaded" => RbConfig.ruby,
+      "executed_with_switches" => "/usr/bin/env -S ruby -w" }.each do |name, line|
       define_method(:"test_releases_of_a_command_#{name}_by_bundler") do
         stub(line)
         assert_second(serve_first("bundle", "exec", "oribi"))

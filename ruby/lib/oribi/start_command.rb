@@ -8,9 +8,9 @@ module Oribi
   # written in Ruby; then the command is put together from what Ruby and Bundler remember. Switches of Ruby itself are
   # lost then (RUBYOPT keeps them).
   #
-  # Other commands are executed by `bundle exec`, which leaves its own variables in the record: with BUNDLE_GEMFILE among
-  # them a later release would run under the Gemfile of the first. Bundler is asked anew then, in the environment that it
-  # was given itself.
+  # `bundle exec` executes other commands, and leaves its own variables in the record: with BUNDLE_GEMFILE among them a
+  # later release would run under the Gemfile of the first. Bundler is asked anew then, in the environment that it was
+  # given itself.
   class StartCommand
     class << self
       # @return [StartCommand] of this process, as it was when it was asked for first
