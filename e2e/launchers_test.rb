@@ -139,6 +139,118 @@ E2E.suite("launchers", transports: E2E::EITHER) do
       assert_equal 0, one.stop.exitstatus, one.stderr
     end
 
+    # --- releases behind a link, each with a Gemfile of its own ---
+
+    # Gemfiles that differ, so that Bundler's choice is seen; the lines of the second may name gems that only it has.
+    def releases
+      %w[first second].each do |name|
+        file("#{name}/Gemfile", "#{File.read("#{@home}/Gemfile")}# #{name}\n")
+        file("#{name}/config.ru", "file = ENV['BUNDLE_GEMFILE']\nrun ->(_env) { [200, {}, [file]] }\n")
+      end
+      FileUtils.ln_s("first", "#{@home}/current")
+    end
+
+    def switch
+      FileUtils.ln_s("second", "#{@home}/next")
+      File.rename("#{@home}/next", "#{@home}/current")
+    end
+
+    # Bundler executes the command of gems that `bundle install` has written where Ruby's name has its version.
+    def serve_first(*argv, from: "current", pwd: from, env: {})
+      releases
+      all = library.merge("E2E_CHDIR" => "#{@home}/#{from}", "PWD" => "#{@home}/#{pwd}", **env)
+      one = E2E::Server.new(transport: transport, argv: [*argv, *options, "--control", "#{@home}/control"], env: all, group: true)
+      @servers << one
+      one.start
+      assert_equal "#{@home}/first/Gemfile", File.realpath(one.get("/").body)
+      one
+    end
+
+    def ctl(word) = IO.popen([E2E::Server.binary, "ctl", "--control", "#{@home}/control", word, { err: %i[child out] }], &:read)
+
+    # The second release, also when the first is gone; then the end in good order.
+    def assert_second(one)
+      switch
+      ctl("reload")
+      assert_predicate $?, :success?, one.stderr
+      assert_equal "#{@home}/second/Gemfile", one.get("/").body
+      FileUtils.rm_r("#{@home}/first")
+      said = ctl("reload")
+      assert_predicate $?, :success?, said + one.stderr
+      ctl("upgrade")
+      assert_predicate $?, :success?, one.stderr
+      assert_equal 0, one.wait.exitstatus, one.stderr
+      assert_equal "#{@home}/second/Gemfile", one.get("/").body
+      ctl("stop")
+      wait_until("the end of all") { one.group.empty? }
+      refute_match(/getcwd|Errno/, one.stderr)
+    end
+
+    { "executed" => "/usr/bin/env #{RbConfig::CONFIG["ruby_install_name"]}", "loaded" => RbConfig.ruby,
+      "executed_with_switches" => "/usr/bin/env -S ruby -w" }.each do |name, line|
+      define_method(:"test_releases_of_a_command_#{name}_by_bundler") do
+        stub(line)
+        assert_second(serve_first("bundle", "exec", "oribi"))
+      end
+    end
+
+    def test_releases_of_a_command_that_has_chdir_from_inside
+      stub("/usr/bin/env -S ruby")
+      assert_second(serve_first("bundle", "exec", "oribi", "--chdir", "#{@home}/current", from: "first"))
+    end
+
+    def test_releases_of_a_file_that_has_chdir
+      stub("/usr/bin/env -S ruby")
+      %w[first second].each { |name| file("#{name}/config/oribi.rb", "chdir #{"#{@home}/current".inspect}\n") }
+      assert_second(serve_first("bundle", "exec", "oribi", from: "first"))
+    end
+
+    def test_releases_of_bundler_s_binstub
+      stub("/usr/bin/env ruby")
+      bundle("binstubs", "oribi", "--path", "bin/stubs")
+      text = File.read("#{@home}/bin/stubs/oribi").sub('"../../Gemfile"', '"../Gemfile"')
+      %w[first second].each { |name| File.chmod(0o755, file("#{name}/bin/oribi", text)) }
+      assert_second(serve_first("bin/oribi"))
+    end
+
+    def test_releases_of_bundler_s_binstub_under_bundle_exec
+      stub("/usr/bin/env ruby")
+      bundle("binstubs", "oribi", "--path", "bin/stubs")
+      text = File.read("#{@home}/bin/stubs/oribi").sub('"../../Gemfile"', '"../Gemfile"').sub(/\A#!.*/, "#!/usr/bin/env -S ruby")
+      %w[first second].each { |name| File.chmod(0o755, file("#{name}/bin/oribi", text)) }
+      assert_second(serve_first("bundle", "exec", "bin/oribi"))
+    end
+
+    def test_a_gem_that_is_new_in_a_release
+      stub("/usr/bin/env -S ruby")
+      one = serve_first("bundle", "exec", "oribi")
+      file("second/Gemfile", "#{File.read("#{@home}/Gemfile")}gem \"minitest\"\n")
+      file("second/config.ru", "require 'minitest'\nrun ->(_env) { [200, {}, [Minitest::VERSION]] }\n")
+      switch
+      said = ctl("reload")
+      assert_predicate $?, :success?, said + one.stderr
+      assert_match(/\A\d+\./, one.get("/").body)
+    end
+
+    # It stays; but its release is an older one.
+    def test_a_gemfile_of_the_operator_s_in_an_older_release
+      stub("/usr/bin/env -S ruby")
+      path = "#{@home}/first/Gemfile"
+      one = serve_first("bundle", "exec", "oribi", env: { "BUNDLE_GEMFILE" => path })
+      refute_includes one.stderr, "BUNDLE_GEMFILE"
+      switch
+      ctl("reload")
+      assert_predicate $?, :success?, one.stderr
+      assert_equal path, one.get("/").body
+      advice = "BUNDLE_GEMFILE is #{path}, though this folder has #{@home}/second/Gemfile: name it by way of the link, or do not set it"
+      assert_equal 1, one.stderr.scan(" warn: #{advice}\n").size, one.stderr
+      found = IO.popen([library.merge("BUNDLE_GEMFILE" => path), "bundle", "exec", "oribi", "check", { chdir: "#{@home}/current", err: %i[child out] }], &:read)
+      assert_includes found.gsub(/\s+/, " "), advice
+      FileUtils.rm_r("#{@home}/first")
+      said = ctl("reload")
+      assert_includes said, "a file that it needs is missing: #{path}"
+    end
+
     # A title of the application's own, written before the server starts.
     def test_restarts_of_a_program_that_has_changed_its_title
       program = file("program.rb", <<~RUBY)

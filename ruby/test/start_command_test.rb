@@ -2,6 +2,7 @@
 
 require "support"
 require "bundler"
+require "tmpdir"
 require "oribi/start_command"
 
 class StartCommandTest < BindingTest
@@ -31,6 +32,30 @@ class StartCommandTest < BindingTest
     one = command(["/bin/#{File.basename(__FILE__)}", ""], bundled: bundled)
     assert_equal [RbConfig.ruby, __FILE__, "exec", "oribi", "-w", "a b"], one.words
     assert_equal [RbConfig.ruby, __FILE__, "exec", "--gemfile=G", "oribi"], command(["x"], bundled: Bundled.new("oribi", [], { "gemfile" => "G" })).words
+  end
+
+  # What `bundle exec` has left in the record of a command that it executed.
+  def executed(gemfile)
+    ["RUBYOPT=-r/x/bundler/setup", "BUNDLE_BIN_PATH=/x/bundle", "BUNDLE_GEMFILE=#{gemfile}"]
+  end
+
+  def test_a_command_that_bundler_executed_is_bundler_s_again
+    skip "the tests' own Gemfile is named" if Bundler.original_env.key?("BUNDLE_GEMFILE")
+    Dir.mktmpdir do |dir|
+      Dir.chdir(dir) do
+        File.write("Gemfile", "")
+        one = Oribi::StartCommand.new(kept: ["ruby", __FILE__, "-w", "2"], script: __FILE__, given: executed("#{dir}/Gemfile"))
+        assert_equal ["exec", "ruby", __FILE__, "-w", "2"], one.words.drop(2)
+        assert_equal [RbConfig.ruby, "bundle"], [one.words[0], File.basename(one.words[1])]
+        refute(one.environment.any? { |pair| pair.start_with?("BUNDLE_GEMFILE=") })
+        assert_nil one.needed
+      end
+    end
+  end
+
+  def test_a_gemfile_elsewhere_stays
+    one = Oribi::StartCommand.new(kept: ["ruby", __FILE__], script: __FILE__, given: executed("/elsewhere/Gemfile"))
+    assert_equal [["ruby", __FILE__], nil, "/elsewhere/Gemfile"], [one.words, one.environment, one.needed]
   end
 
   def test_a_program_of_the_command_line_stays_as_it_was

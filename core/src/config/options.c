@@ -15,6 +15,7 @@
 #include "oribi/http/scan.h"
 
 #include <assert.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -483,6 +484,15 @@ uint64_t oribi_options_draw_limit(const struct oribi_options *options)
     return min + (seed >> 33) % spread;
 }
 
+/* The folder of the start, where it has no name but its own and `chdir` names it: by way of a link, later starts follow
+ * that to the next release, as they do with PWD. */
+static void name_start_dir(struct oribi_options *options, const char *dir)
+{
+    char here[PATH_MAX];
+    if (dir[0] == '/' && getcwd(here, sizeof(here)) && strcmp(here, options->start_dir) == 0)
+        oribi__option_replace_text(&options->start_dir, dir);
+}
+
 int oribi_options_enter_dir(struct oribi_options *options, char *error)
 {
     const char *dir = options->chdir;
@@ -495,6 +505,7 @@ int oribi_options_enter_dir(struct oribi_options *options, char *error)
         code = oribi_process_enter_dir(options->start_dir, error);
     if (code < 0 || (code = oribi_process_enter_dir(dir, error)) < 0)
         return code;
+    name_start_dir(options, dir);
     oribi__option_replace_text(&options->entered_dir, dir);
     return 0;
 }

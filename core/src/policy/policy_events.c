@@ -50,7 +50,10 @@ void oribi__policy_mold_started(struct oribi_policy *policy, const struct oribi_
         mold->state = ORIBI_MOLD_IS_FREE;
         say(policy, ORIBI_LOG_ERROR, "cannot fork a process to load the application: %s", oribi__policy_text_of(event));
         if (policy->up || policy->mold_failures + 1 >= ORIBI_BOOT_FAILURES_MAX)
-            mold_lost(policy, event->generation, "no process could be forked to load the application", now_ms);
+            mold_lost(
+                policy, event->generation,
+                oribi__policy_keep(policy, "no process to load the application: %s", oribi__policy_text_of(event)),
+                now_ms);
         else
             policy->mold_not_before = now_ms + oribi__policy_backoff_ms(policy, ++policy->mold_failures);
         return;

@@ -30,6 +30,7 @@ int oribi_process_create(const struct oribi_process_setup *setup, struct oribi_p
                                                  .argv = setup->argv,
                                                  .environ_is_known = setup->environ_is_known,
                                                  .environ = setup->environ,
+                                                 .needed = setup->needed,
                                                  .prefork = setup->manager};
     struct oribi_process *p = oribi_mem_alloc(1, sizeof(*p));
     bool mold = oribi_mold_inherited();

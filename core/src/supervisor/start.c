@@ -191,6 +191,8 @@ int oribi_supervisor_create(const struct oribi_supervisor_setup *setup, struct o
         return fail(supervisor, ORIBI_ESYS, "cannot read from /proc how this process was started", error);
     if (setup->environ)
         oribi_start_set_environ(&context->start, setup->environ);
+    if (setup->needed)
+        oribi_start_set_needed(&context->start, setup->needed);
     int code = begin(context, error);
     if (code < 0)
         return fail(supervisor, code, NULL, error);

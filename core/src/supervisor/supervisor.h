@@ -27,6 +27,7 @@ struct oribi_supervisor_setup {
     /* with argv: nothing was written over, so that they get the environment of the start all the same */
     bool environ_is_known;
     char *const *environ; /* borrowed during the call; their environment whatever argv says; NULL: as said there */
+    const char *needed;   /* borrowed during the call: a file without which they cannot start; NULL: none is known */
     const struct oribi_prefork *prefork; /* borrowed during the call; NULL: a server */
 };
 

@@ -3,6 +3,7 @@
 #include "oribi/config/options.h"
 
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -46,8 +47,28 @@ static void test_a_directory_is_entered_from_that_of_the_start(void)
     ok(chdir(dir) == 0 && rmdir("one") == 0 && rmdir("two") == 0 && chdir("/tmp") == 0 && rmdir(dir) == 0);
 }
 
+/* A link to the folder of the start, whose name is known by no PWD. */
+static void test_a_link_to_the_folder_of_the_start_is_its_name(void)
+{
+    char error[ORIBI_ERROR_TEXT_CAP] = "";
+    char dir[] = "/tmp/oribi-process-XXXXXX";
+    char link[64];
+    struct oribi_options options;
+    ok(mkdtemp(dir) && chdir(dir) == 0);
+    (void)snprintf(link, sizeof(link), "%s.link", dir);
+    ok(symlink(dir, link) == 0);
+    (void)unsetenv("PWD");
+    oribi_options_init(&options);
+    set_chdir(&options, ORIBI_FROM_FILE, link);
+    ok_eq(oribi_options_enter_dir(&options, error), 0);
+    is_str(options.start_dir, link);
+    oribi_options_deinit(&options);
+    ok(chdir("/tmp") == 0 && unlink(link) == 0 && rmdir(dir) == 0);
+}
+
 int main(void)
 {
+    test_a_link_to_the_folder_of_the_start_is_its_name();
     test_a_directory_is_entered_from_that_of_the_start();
     return done_testing();
 }

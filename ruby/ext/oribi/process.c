@@ -36,9 +36,10 @@ static struct oribi_process *ext_process_get(VALUE self)
  * @param listeners [Listeners, nil] nil: workers that listen to nothing
  * @param command [Array<String>] command line of later generations and successors; empty: this process's own
  * @param environment [Array<String>, nil] of later generations and successors, "NAME=value"; nil: that of the start
+ * @param needed [String, nil] file without which they cannot start
  * @param manager [Array, nil] the arguments of ext_prefork_fill() for a program that manages workers; nil: a server */
 static VALUE process_create(VALUE class, VALUE options, VALUE program, VALUE listeners, VALUE command,
-                            VALUE environment, VALUE manager)
+                            VALUE environment, VALUE needed, VALUE manager)
 {
     char error[ORIBI_ERROR_TEXT_CAP];
     struct oribi_prefork prefork = {0};
@@ -54,6 +55,8 @@ static VALUE process_create(VALUE class, VALUE options, VALUE program, VALUE lis
         ext_words_take(&pairs, environment);
         setup.environ = (char *const *)pairs.texts;
     }
+    if (!NIL_P(needed))
+        setup.needed = StringValueCStr(needed);
     if (!NIL_P(manager)) {
         ext_prefork_fill(&prefork, manager);
         setup.manager = &prefork;
@@ -66,6 +69,7 @@ static VALUE process_create(VALUE class, VALUE options, VALUE program, VALUE lis
     if (oribi_process_create(&setup, &process, error) < 0)
         rb_raise(ext_error, "%s", error);
     RB_GC_GUARD(words.holder);
+    RB_GC_GUARD(needed);
     RB_GC_GUARD(version);
     RB_GC_GUARD(language);
     RB_GC_GUARD(words.copies);
@@ -237,18 +241,29 @@ static VALUE layer(VALUE self)
     return rb_utf8_str_new_cstr(oribi_os_layer());
 }
 
+static VALUE start_list(bool environment)
+{
+    struct oribi_start start;
+    VALUE list = rb_ary_new();
+    if (oribi_start_record(&start, NULL, false, NULL) < 0)
+        return list;
+    for (char **text = environment ? start.environ : start.argv; *text; text++)
+        rb_ary_push(list, rb_str_new_cstr(*text));
+    oribi_start_free(&start);
+    return list;
+}
+
 /* @return [Array<String>] of this process, as the system has kept it; empty where it has not. A title may have been
  * written over it. */
 static VALUE command_line(VALUE self)
 {
-    struct oribi_start start;
-    VALUE words = rb_ary_new();
-    if (oribi_start_record(&start, NULL, false, NULL) < 0)
-        return words;
-    for (char **word = start.argv; *word; word++)
-        rb_ary_push(words, rb_str_new_cstr(*word));
-    oribi_start_free(&start);
-    return words;
+    return start_list(false);
+}
+
+/* @return [Array<String>] "NAME=value" of the start of this process, likewise */
+static VALUE start_environment(VALUE self)
+{
+    return start_list(true);
 }
 
 /* @return [String] what frontends are built with, or "none" */
@@ -280,11 +295,12 @@ void ext_process_setup(void)
     rb_define_singleton_method(core, "codings", codings, 0);
     rb_define_singleton_method(core, "layer", layer, 0);
     rb_define_singleton_method(core, "command_line", command_line, 0);
+    rb_define_singleton_method(core, "start_environment", start_environment, 0);
     rb_define_singleton_method(core, "frontend", frontend, 0);
     rb_define_singleton_method(core, "give_signals_back", give_signals_back, 0);
     process_class = rb_define_class_under(core, "Process", rb_cObject);
     rb_undef_alloc_func(process_class);
-    rb_define_singleton_method(process_class, "create", process_create, 6);
+    rb_define_singleton_method(process_class, "create", process_create, 7);
     rb_define_singleton_method(process_class, "next_mold?", process_is_next_mold, 0);
     define_methods();
     rb_define_method(process_class, "take", process_take, 0);

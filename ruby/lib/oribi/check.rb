@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require_relative "gemfile"
 require_relative "trial"
 
 module Oribi
@@ -29,6 +30,7 @@ module Oribi
       finished = configured && configuration { @options.finish }
       @findings.concat(@options.check_machine) if finished
       rack_release(::Rack.release)
+      gemfile
       application if finished
     end
 
@@ -60,6 +62,11 @@ module Oribi
       return if Gem::Version.new(release) >= Gem::Version.new(RACK_LEAST)
 
       wrong("rack", "Rack #{release} is older than #{RACK_LEAST}", "Its interface is another one, and calls fail", "install a newer rack")
+    end
+
+    def gemfile
+      text = Gemfile.advice or return
+      risk("gemfile", text, "New code runs with the gems of another release", "doc/deployment.md, systemd")
     end
 
     def versions

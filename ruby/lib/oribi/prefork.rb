@@ -109,7 +109,8 @@ module Oribi
     # Where a manager that reloads has started this program anew, it becomes a mold of that one.
     def create
       command = StartCommand.current
-      @core = Core::Process.create(@settings.options, @settings.program, nil, command.words, command.environment, [@settings.traps, @settings.left])
+      manager = [@settings.traps, @settings.left]
+      @core = Core::Process.create(@settings.options, @settings.program, nil, command.words, command.environment, command.needed, manager)
       return unless @core.role == "supervisor"
 
       @manager_pid = Process.pid

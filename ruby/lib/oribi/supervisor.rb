@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require_relative "gemfile"
 require_relative "hooks"
 require_relative "loaded_files"
 require_relative "loading"
@@ -35,7 +36,8 @@ module Oribi
     def run
       Processes.sync_output
       show_failures if @options["env"] == "development" || @options["dev"] == "on"
-      @core = Core::Process.create(@options, "oribi", Listeners.new(@options), @command, StartCommand.current.environment, nil)
+      start = StartCommand.current
+      @core = Core::Process.create(@options, "oribi", Listeners.new(@options), @command, start.environment, start.needed, nil)
       enter(@core.role)
       RailsAdvice.log_suggestion(@options) if @core.role == "supervisor"
       drive
@@ -138,6 +140,7 @@ module Oribi
     # The requests of the warm-up go through a worker of the mold, and what they leave behind is shared by the workers
     # to come.
     def load
+      Gemfile.advice&.then { |text| Oribi.log(:warn, text) }
       return @app = load_application unless @core.role == "mold"
 
       @app = Loading.watched(@core) { load_application }
@@ -191,7 +194,15 @@ module Oribi
       mold = @core.role == "mold"
       Processes.flush_all if mold || @core.single?
       @core.destroy # of a single process that is to be started anew: does not return
+      leave_lost_folder
       mold ? exit!(code) : code
+    end
+
+    # The folder of the first release may be gone, and Bundler asks for its name once more.
+    def leave_lost_folder
+      Dir.pwd
+    rescue SystemCallError
+      Dir.chdir("/")
     end
   end
 end

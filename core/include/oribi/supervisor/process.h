@@ -175,6 +175,7 @@ struct oribi_process_setup {
     char *const *argv;
     bool environ_is_known;
     char *const *environ; /* borrowed during the call: their environment, NULL-terminated; NULL: as said with argv */
+    const char *needed;   /* borrowed during the call: a file without which they cannot start; NULL: none is known */
     const struct oribi_prefork *manager; /* borrowed during the call; NULL: a server */
 };
 

@@ -174,8 +174,16 @@ void oribi_start_set_environ(struct oribi_start *start, char *const *list)
     start->environ = copy;
 }
 
+void oribi_start_set_needed(struct oribi_start *start, const char *path)
+{
+    char *copy = copy_text(path);
+    oribi_mem_free(start->needed);
+    start->needed = copy;
+}
+
 void oribi_start_free(struct oribi_start *start)
 {
+    oribi_mem_free(start->needed);
     free_list(start->argv);
     free_list(start->environ);
     oribi_mem_free(start->dir);
@@ -242,13 +250,29 @@ static void become(const struct oribi_start *start, char **merged, const int *ke
     _exit(127);
 }
 
+/* Names the cause before the command runs: its runtime would end with an exit code alone. */
+static int look(const struct oribi_start *start)
+{
+    char path[PATH_MAX];
+    if (access(start->dir, X_OK) < 0)
+        return oribi_os_fail_saying("the folder that it was started in cannot be entered: %.160s", start->dir);
+    if (!start->needed)
+        return 0;
+    bool whole = start->needed[0] == '/';
+    int n = snprintf(path, sizeof(path), "%s%s%s", whole ? "" : start->dir, whole ? "" : "/", start->needed);
+    if (n > 0 && (size_t)n < sizeof(path) && access(path, F_OK) < 0)
+        return oribi_os_fail_saying("a file that it needs is missing: %.160s", path);
+    return 0;
+}
+
 int oribi_start_again(const struct oribi_start *start, char *const *extra, const int *keep, size_t keep_count,
                       pid_t *pid)
 {
     if (!start->argv || !start->argv[0])
         return ORIBI_EINVAL;
-    if (access(start->dir, X_OK) < 0)
-        return oribi_os_fail_saying("the folder that it was started in cannot be entered: %.160s", start->dir);
+    int missing = look(start);
+    if (missing < 0)
+        return missing;
     char **merged = try_merge_environ(start->environ, extra);
     if (!merged)
         return ORIBI_ENOMEM;

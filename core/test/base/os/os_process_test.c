@@ -200,6 +200,20 @@ static void test_directory_environment_and_descriptors_of_the_new_start(void)
     oribi_start_free(&start);
 }
 
+static void test_a_missing_file_that_the_command_needs_is_told(void)
+{
+    struct oribi_start start;
+    char *argv[] = {(char *)"/bin/true", NULL};
+    char *extra[] = {NULL};
+    pid_t pid = -1;
+    ok_eq(oribi_start_record(&start, argv, false, "/tmp"), 0);
+    oribi_start_set_needed(&start, "nowhere/Gemfile");
+    ok(oribi_start_again(&start, extra, NULL, 0, &pid) < 0);
+    is_str(oribi_os_error_text(), "a file that it needs is missing: /tmp/nowhere/Gemfile");
+    ok_eq(pid, -1);
+    oribi_start_free(&start);
+}
+
 static void test_a_folder_that_is_gone_is_told(void)
 {
     struct oribi_start start;
@@ -385,6 +399,7 @@ int main(int argc, char **argv)
     test_a_child_that_has_ended_is_seen_before_it_is_reaped();
     test_directory_environment_and_descriptors_of_the_new_start();
     test_a_folder_that_is_gone_is_told();
+    test_a_missing_file_that_the_command_needs_is_told();
     test_a_command_that_is_gone_ends_with_127();
     test_a_start_that_is_stopped_at_once_ends();
     test_pwd_names_the_directory_only_where_it_leads_there();

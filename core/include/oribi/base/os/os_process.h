@@ -26,6 +26,7 @@ struct oribi_start {
     /* Absolute working directory; by its name in PWD where that leads there, so that a symbolic link that is
      * switched to a new release is followed. */
     char *dir;
+    char *needed; /* a file without which the command cannot start; from `dir` where it is no whole path; NULL: none */
 };
 
 /* The working directory, absolute; by its name in PWD where that leads there. The caller frees it
@@ -44,6 +45,9 @@ void oribi_start_free(struct oribi_start *start);
 
 /* Another environment, NULL-terminated, for a start that was recorded; borrowed. Its directory stays. */
 void oribi_start_set_environ(struct oribi_start *start, char *const *list);
+
+/* A file that must be there for each later start, borrowed: its absence is told by its name. */
+void oribi_start_set_needed(struct oribi_start *start, const char *path);
 
 /* Starts the command with `extra` ("NAME=value", NULL-terminated) set in its environment, and the descriptors `keep`
  * (count of them) open in it under their numbers; all others are CLOEXEC by our rule. Names in `extra` replace what
