@@ -118,7 +118,8 @@ class PreforkTest < Minitest::Test
 
   def test_paced_signal
     pid = run_manager("pm = Oribi::Prefork.new(max_workers: 3, trap_signals: { 'TERM' => ['TERM', 1] })\n" \
-                      "pm.start { |w| w.stopping?; note 'up', $$; w.wait; note 'down', now }\nbegin note 'count', pm.wait_all_children(0.05) end while pm.num_workers > 0")
+                      "pm.start { |w| w.stopping?; note 'up', $$; w.wait; note 'down', now }\n" \
+                      "begin note 'count', pm.wait_all_children(0.05) end while pm.num_workers > 0")
     wait_for { count("up") == 3 }
     began = Process.clock_gettime(Process::CLOCK_MONOTONIC)
     stop(pid)

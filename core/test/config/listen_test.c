@@ -192,7 +192,7 @@ static int give_here(const struct oribi_socket_file *file)
     return oribi_os_give_socket_file(path, file->device, file->inode, NOBODY, NOBODY);
 }
 
-/* What the owner of the folder can put there between bind(2) and chown(2). */
+/* The owner of the folder can put these there between bind(2) and chown(2). */
 static void test_what_came_into_its_place_is_not_given_away(void)
 {
     struct oribi_socket_file file;

@@ -434,40 +434,6 @@ static void test_unix_sockets_have_the_mode_that_was_asked_for(void)
     ok_named(umask(022) == 022, "the process's umask is as it was");
 }
 
-/* The first socket is the user's; the second is handed down, and stays whose it was. */
-static void test_a_unix_socket_is_the_users_unless_it_is_handed_down(void)
-{
-    struct oribi_options options;
-    struct stat file;
-    if (geteuid() != 0) {
-        diag("skipped, not root: sockets of another user");
-        return;
-    }
-    oribi_options_init(&options);
-    ok_eq(oribi_options_set(&options, "bind", in_dir("given"), error), 0);
-    ok_eq(oribi_options_finish(&options, error), 0);
-    for (int user = 65533; user <= 65534; user++) {
-        char text[16];
-        char listen[ORIBI_INHERITED_TEXT_CAP];
-        snprintf(text, sizeof(text), "%d", user);
-        ok_eq(oribi_options_set(&options, "user", text, error), 0);
-        ok_named(oribi_listeners_open(&listeners, &options, error) == 0, "opened %s", error);
-        ok(stat(in_dir("given"), &file) == 0 && file.st_uid == 65533 && file.st_gid == 65533);
-        ok(answers(&listeners.items[0]));
-        if (user == 65534)
-            break;
-        (void)oribi_inherited_format(&listeners, listen, sizeof(listen));
-        ok_eq(setenv("ORIBI_LISTEN", listen, 1), 0);
-        oribi_mem_free(listeners.items[0].path); /* the successor has its own */
-    }
-    oribi_listeners_close(&listeners, true);
-    ok_eq(oribi_options_set(&options, "user", "no-such-user", error), 0);
-    ok(oribi_listeners_open(&listeners, &options, error) < 0);
-    is_str(error, "user: there is no user 'no-such-user'");
-    ok_named(access(in_dir("given"), F_OK) < 0, "nothing is left");
-    oribi_options_deinit(&options);
-}
-
 static void test_unix_sockets_are_described_and_removed_by_their_owner(void)
 {
     char text[160];
@@ -810,7 +776,6 @@ int main(void)
     test_addresses_that_cannot_be_are_refused_in_one_line();
     test_a_port_that_is_not_allowed_is_refused();
     test_unix_sockets_have_the_mode_that_was_asked_for();
-    test_a_unix_socket_is_the_users_unless_it_is_handed_down();
     test_unix_sockets_are_described_and_removed_by_their_owner();
     test_a_live_socket_is_in_use();
     test_a_file_that_is_no_socket_stays();

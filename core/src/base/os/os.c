@@ -419,7 +419,7 @@ int oribi_os_unix_answers(const char *path)
     return result;
 }
 
-/* Who owns the folder may put another socket of root's there: by its name, or by a second one. */
+/* The folder's owner may put another socket of root's there: by its name, or by a second one. */
 int oribi__os_is_new_socket(const struct stat *entry, uint64_t device, uint64_t inode)
 {
     if (S_ISSOCK(entry->st_mode) && (uint64_t)entry->st_dev == device && (uint64_t)entry->st_ino == inode &&

@@ -34,7 +34,7 @@ int oribi_os_defer_accept(int tcp_fd, int seconds)
 int oribi_os_give_socket_file(const char *path, uint64_t device, uint64_t inode, uid_t uid, gid_t gid)
 {
     struct stat entry;
-    int fd = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    int fd = oribi_os_lift(open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC));
     int code = fd < 0 || fstat(fd, &entry) < 0 ? oribi_os_fail() : oribi__os_is_new_socket(&entry, device, inode);
     if (code == 0 && fchownat(fd, "", uid, gid, AT_EMPTY_PATH) < 0)
         code = oribi_os_fail();
