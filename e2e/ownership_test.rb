@@ -171,7 +171,8 @@ E2E.suite("ownership", transports: E2E::EITHER) do
     skip_unless_root
     listen_on("one")
     argv = [E2E::Server.binary, "--config", "#{@space}/config", "--no-dev", "--workers", "1", "--user", "nobody", "--group", "65533",
-            "--control", "#{@space}/control", "--status", "#{@space}/status", "--agent", "#{@space}/agent?mode=660", File.expand_path(E2E.differing(:app), E2E::ROOT)]
+            "--control", "#{@space}/control", "--status", "#{@space}/status", "--agent", "#{@space}/agent?mode=660",
+            File.expand_path(E2E.differing(:app), E2E::ROOT)]
     ctl = [E2E::Server.binary, "ctl", "--control", "#{@space}/control"]
     one = E2E::Server.new(argv: argv, group: true).launch
     @servers << one

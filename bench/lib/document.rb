@@ -29,8 +29,8 @@ module Bench
         cells = row.zip(widths).each_with_index.map { |(cell, width), index| right.include?(index) ? cell.rjust(width) : cell.ljust(width) }
         "| #{cells.join(" | ")} |"
       end
-      rule = widths.each_with_index.map { |width, index| right.include?(index) ? "#{"-" * (width - 1)}:" : "-" * [width, 3].max }
-      lines.insert(1, "| #{rule.join(" | ")} |")
+      rule = widths.each_with_index.map { |width, index| right.include?(index) ? "#{"-" * (width + 1)}:" : "-" * [width + 2, 3].max }
+      lines.insert(1, "|#{rule.join("|")}|")
     end
   end
 end
