@@ -84,6 +84,32 @@ E2E.suite("children", transports: E2E::EITHER) do
     assert_match(/child/, server.stderr, "what it died of is on standard error")
   end
 
+  # Its calls leave a child behind; a handler that was set while the application was loaded hears of its end.
+  def write_reaping_app
+    path = File.join(@dir = Dir.mktmpdir("oribi-children"), "app#{E2E.differing(:app_extension)}")
+    File.write(path, E2E::RUBY ? <<~RUBY : <<~PERL)
+      trap(:CHLD) { File.write("#{@dir}/forks", "heard \#{Process.pid}\n", mode: "a") }
+      run lambda { |env| fork { exit!(0) } unless env["PATH_INFO"] == "/pid"; [200, {}, [Process.pid.to_s]] }
+    RUBY
+      use POSIX ();
+      $SIG{CHLD} = sub { 1 while waitpid(-1, POSIX::WNOHANG()) > 0; open my $fh, '>>', '#{@dir}/forks' or die; print {$fh} "heard $$\n" };
+      sub { $_[0]{PATH_INFO} eq '/pid' or fork or POSIX::_exit(0); return [200, [], [$$]] };
+    PERL
+    path
+  end
+
+  def test_a_handler_that_the_application_sets_while_it_loads
+    server = start("--workers", "1", app: write_reaping_app)
+    2.times do |round|
+      pid = server.get("/").body
+      wait_until("the handler") { File.exist?("#{@dir}/forks") && notes.include?(["heard", pid]) }
+      next if round == 1
+
+      server.signal(:HUP)
+      wait_until("a worker of another mold") { server.worker_pid.to_s != pid }
+    end
+  end
+
   if E2E::RUBY
     def test_a_child_of_a_thread_ends
       check_places("--threads", "3")

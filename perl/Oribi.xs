@@ -267,10 +267,11 @@ _signals_give_back()
     oribi_signals_uninstall(); /* the program goes on after its server */
 
 void
-_signals_restore(kept)
+_signals_restore(kept, child)
     SV *kept
+    bool child
   CODE:
-    psgi_signals_restore(aTHX_ kept);
+    psgi_signals_restore(aTHX_ kept, child);
 
 const char *
 _deadline_signal()

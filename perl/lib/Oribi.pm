@@ -276,7 +276,7 @@ The client's socket, made when it is first read; non-blocking until C<< $io->blo
 read it answers as usual, the connection closes. To take the connection over, return a delayed response and return from it
 without calling its responder: the socket is then the application's, and closes with its last handle. C<read> and
 C<readline> first give what the client has sent behind the request; C<sysread> does not. Behind a frontend (C<tls://>) the
-socket ends with one answer.
+socket ends with one answer unless that is an upgrade (101).
 
 =item oribi.unread
 
@@ -333,6 +333,8 @@ True.
 =back
 
 =head1 RESPONSES
+
+Answers to C<HEAD>, and those of 204 and 304, have no body, whatever the application gives.
 
 Arrays of strings are sent without a copy. The kernel sends handles on files and objects with a C<path> method; files whose
 size is not that of their content (F</proc>, F</sys>) are read. Other handles and objects with C<getline> are read in

@@ -408,10 +408,10 @@ void psgi_loading_end(pTHX_ struct psgi_loading *loading);
 
 struct oribi_prefork;
 
-/* Gives the handlers of all signals that the core may take, as bytes in a scalar; restore puts them back and dies
- * for any other scalar. */
+/* Gives the handlers of all signals that the core may take, as bytes in a scalar; restore puts them back, that of
+ * SIGCHLD only with `child`, and dies for any other scalar. */
 SV *psgi_signals_keep(pTHX);
-void psgi_signals_restore(pTHX_ SV *kept);
+void psgi_signals_restore(pTHX_ SV *kept, bool child);
 
 /* When this module is loaded: from here on Perl's own handler ends a wait between psgi_wait_begin() and
  * psgi_wait_end(). */

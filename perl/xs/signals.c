@@ -24,14 +24,15 @@ SV *psgi_signals_keep(pTHX)
     return newSVpvn((const char *)actions, sizeof actions);
 }
 
-void psgi_signals_restore(pTHX_ SV *kept)
+void psgi_signals_restore(pTHX_ SV *kept, bool child)
 {
     struct sigaction actions[CORE_SIGNALS];
     if (SvCUR(kept) != sizeof actions)
         croak("Oribi: these are no kept signals");
     memcpy(actions, SvPVX(kept), sizeof actions);
     for (int i = 0; i < CORE_SIGNALS; i++)
-        (void)sigaction(core_signals[i], &actions[i], NULL);
+        if (child || core_signals[i] != SIGCHLD)
+            (void)sigaction(core_signals[i], &actions[i], NULL);
 }
 
 void psgi_signals_trap(pTHX_ struct oribi_prefork *prefork, AV *manager)

@@ -198,8 +198,8 @@ static const struct oribi_option table[] = {
 
     /* ORIBI_GROUP_TIMEOUT */
     {TIME(head_timeout, TIMEOUT, BOTH), RELOADS, .min = 1, .max = HOURS_24,
-     .help = "time for a whole request head, from its first byte on; then 408", .default_text = "10s",
-     .aliases = "read_timeout"},
+     .help = "time for a whole request head, from its first byte on, then 408; and for a new connection to send one",
+     .default_text = "10s", .aliases = "read_timeout"},
     {TIME(body_timeout, TIMEOUT, BOTH), RELOADS, .min = 1, .max = HOURS_24,
      .help = "time to wait for the next bytes of a request body; then 408", .default_text = "10s"},
     {SIZE(body_rate_min, TIMEOUT, BOTH), RELOADS, .max = 1 << 30, .default_text = "256",
@@ -211,8 +211,8 @@ static const struct oribi_option table[] = {
      .help = "time without the client taking a byte of an answer; then its connection is closed",
      .default_text = "30s"},
     {TIME(call_timeout, TIMEOUT, BOTH), RELOADS, .short_flag = "t", .max = HOURS_24,
-     .help = "time that a call may take without sending a byte; then Oribi::CallTimeout is raised in it, and two "
-             "seconds later its worker is killed and replaced. Waiting for the client does not count. 0: no limit",
+     .help = "time that a call may take without sending a byte; then Oribi::CallTimeout is raised in it, and a worker "
+             "still in it two seconds later is killed and replaced. Waiting for the client does not count. 0: no limit",
      .default_text = "60s", .default_note = "60s; 0 in development"},
     {TEXT(cancel_gone, TIMEOUT, BOTH), RELOADS, .argument = "METHODS", .default_text = "off",
      .help = "raise Oribi::ClientGone in a call whose client has left: off, on (GET and HEAD), or methods such as "

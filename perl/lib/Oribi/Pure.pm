@@ -1773,7 +1773,7 @@ preload|BOOL|0|0|on|||preload_app|load the application before the workers are fo
 pid_file|TEXT|0|0||P|FILE|pid -P|write the supervisor's process id to this file; removed at the end
 shutdown_timeout|TIME|0|86400000|30s||TIME||time for a graceful stop; what is left then is killed
 err_respawn_interval|TIME|0|86400000|1s||TIME||pause before a failed start is tried again
-head_timeout|TIME|1|86400000|10s||TIME|read_timeout|time for a whole request head, from its first byte on; then 408
+head_timeout|TIME|1|86400000|10s||TIME|read_timeout|time for a whole request head, from its first byte on, then 408; and for a new connection to send one
 body_timeout|TIME|1|86400000|10s||TIME||time to wait for the next bytes of a request body; then 408
 body_rate_min|SIZE|0|1073741824|256||SIZE||least bytes per second of a request body, checked after body_timeout; 0: any
 idle_timeout|TIME|1|86400000|75s||TIME|keepalive_timeout|time that a connection may rest between two requests

@@ -156,7 +156,7 @@ sub _load {
     my $app = eval { $self->_load_application };
     my $error = $@;
     $process->loading_end($watch);
-    Oribi::_signals_restore($handlers);
+    Oribi::_signals_restore($handlers, $process->single);    # elsewhere CHLD is the application's
     die $error unless $app;
     $self->{app} = $app;
     $process->loaded_with($self->{broken} ? 'with an error, which every request gets' : frameworks()) if $mold;

@@ -38,11 +38,14 @@ module Oribi
               *client_certificates(settings["ca"], CLIENT_VERIFY[settings["verify_mode"]])])
       end
 
-      # Puma's "peer" lets clients without a certificate in.
+      # Both let clients without a certificate in; one that is not valid is refused by Puma alone.
+      LETS_IN = 'client_verify "optional" lets invalid certificates in, unlike verify_mode "peer": demand SSL_CLIENT_VERIFY "SUCCESS"'
+      private_constant :LETS_IN
+
       def client_certificates(authorities, verify)
         return [] unless authorities && verify
 
-        [take("client_ca", [text(authorities)]), take("client_verify", [text(verify)])]
+        [take("client_ca", [text(authorities)]), take("client_verify", [text(verify)], (LETS_IN if verify == "optional"))]
       end
     end
   end

@@ -163,7 +163,7 @@ module Oribi
       end
 
       def both(results)
-        results.find(&:reason) || Result.new(results.flat_map(&:taken), nil, results.filter_map(&:note).first)
+        results.find(&:reason) || Result.new(results.flat_map(&:taken), nil, results.filter_map(&:note).reduce { |all, note| "#{all}; #{note}" })
       end
 
       def listen(_name, values)
