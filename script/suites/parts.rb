@@ -192,9 +192,9 @@ module Parts
   # All of them; what need not run with both commands runs with one, unless E2E_TRANSPORT=all asks for every pair.
   def whole_e2e(command)
     commands = e2e(command)
-    return commands if ENV["E2E_TRANSPORT"] == "all" || command == "oribi-psgi" || !E2E_COMMANDS.include?("oribi-psgi")
+    return commands if ENV["E2E_TRANSPORT"] == "all" || command != "oribi" || !E2E_COMMANDS.include?("oribi-psgi")
 
-    picked = command == "oribi" ? RUBY_CASES.flat_map { |file, pattern| e2e(command, [file], pattern: pattern) } : []
+    picked = RUBY_CASES.flat_map { |file, pattern| e2e(command, [file], pattern: pattern) }
     picked + commands.reject { |one| ONCE.include?(one.argv.find { |word| word.end_with?(".rb") }) }
   end
 
