@@ -137,7 +137,8 @@ module Oribi
       def workers(_name, values)
         return unless puma?
         return take("workers", [Value.new("1", true, 1)], "#{ZERO}; `single true` instead is one process here") if ["0", 0].include?(values.first&.value)
-        take("workers", values, "#{ZERO}: give it 1") if values.one? && values.first.source.match?(/\b0\b/)
+        return take("workers", values, "#{ZERO}: give it 1") if values.one? && values.first.source.match?(/\b0\b/)
+        take("workers", values, "unset or 0: #{ZERO[5..]}") if values.one? && values.first.source.match?(/\AENV\[[^\]]+\]\z/)
       end
 
       # A port is one more address in Puma; here it is looked at where no address is given.
