@@ -13,7 +13,7 @@ module Parts
   RUBY_ONLY = %w[rails rack_line cable debugger site browser/site moving sinatra ends].map { |name| "e2e/#{name}_test.rb" }.freeze
   PERL_ONLY = %w[e2e/moving_perl_test.rb].freeze
   # Their subject is the same C in both commands, or another program; oribi-psgi starts in less time.
-  ONCE = %w[acme agent control crowd cut fleet fleet_kubernetes frontend_attacks frontend_balancers frontend_clients frontend_counts
+  ONCE = %w[acme agent control crowd cut fixed fleet fleet_kubernetes frontend_attacks frontend_balancers frontend_clients frontend_counts
             frontend_deaths frontend_disk frontend_ends frontend_files frontend_files_deaths frontend_local frontend_storage frontend_use
             haproxy letter monitoring nginx saturation scarcity slow_disk socket_clients static_life tls top transports websocket_h2]
          .map { |name| "e2e/#{name}_test.rb" }.freeze
