@@ -112,16 +112,22 @@ static void test_stop_drains_and_ends_with_0(void)
     ok_eq(count_signalled(SIGKILL), 0);
 }
 
+/* One millisecond before this time has passed `before` workers have been killed, and at its end `after`. */
+static void killed_after(int64_t ms, unsigned before, unsigned after)
+{
+    pass_ms(ms - 1);
+    ok_eq(count_signalled(SIGKILL), before);
+    pass_ms(1);
+    ok_eq(count_signalled(SIGKILL), after);
+}
+
 static void test_a_worker_that_ignores_the_stop_is_killed_at_the_deadline(void)
 {
     start(2);
     w.workers_obey = false;
     just(ORIBI_EVENT_STOP);
     settle();
-    pass_ms(30999);
-    ok_eq(count_signalled(SIGKILL), 0);
-    pass_ms(1);
-    ok_eq(count_signalled(SIGKILL), 2);
+    killed_after(31000, 0, 2);
     is_str(w.last_reason, "shutdown_timeout");
     ok_eq(w.exits, 1);
     ok_eq(w.exit_code, 0);
@@ -176,10 +182,7 @@ static void test_where_shutdown_timeout_is_longer_a_worker_that_is_replaced_has_
     w.workers_obey = false;
     just(ORIBI_EVENT_RELOAD);
     settle();
-    pass_ms(65999);
-    ok_eq(count_signalled(SIGKILL), 0);
-    pass_ms(1);
-    ok_eq(count_signalled(SIGKILL), 1);
+    killed_after(66000, 0, 1);
     ok(logged("did not end within shutdown_timeout: killed"));
 }
 
@@ -189,10 +192,7 @@ static void test_without_call_timeout_a_worker_that_is_replaced_has_shutdown_tim
     w.workers_obey = false;
     just(ORIBI_EVENT_RELOAD);
     settle();
-    pass_ms(30999);
-    ok_eq(count_signalled(SIGKILL), 0);
-    pass_ms(1);
-    ok_eq(count_signalled(SIGKILL), 1);
+    killed_after(31000, 0, 1);
 }
 
 static void test_without_shutdown_timeout_a_worker_that_is_replaced_has_no_bound(void)
@@ -216,10 +216,7 @@ static void test_a_worker_that_is_recycled_has_the_time_of_a_call(void)
     event_measured(worker(0), 2);
     settle();
     ok_eq(count_signalled(SIGTERM), 1);
-    pass_ms(64999);
-    ok_eq(count_signalled(SIGKILL), 0);
-    pass_ms(1);
-    ok_eq(count_signalled(SIGKILL), 1);
+    killed_after(65000, 0, 1);
 }
 
 /* requests_max */
@@ -243,10 +240,7 @@ static void test_a_stop_shortens_the_time_of_workers_that_were_replaced(void)
     pass_ms(10000);
     just(ORIBI_EVENT_STOP);
     settle();
-    pass_ms(30999);
-    ok_eq(count_signalled(SIGKILL), 0);
-    pass_ms(1);
-    ok_eq(count_signalled(SIGKILL), 2);
+    killed_after(31000, 0, 2);
     ok(!logged("call_timeout"));
     ok_eq(w.exits, 1);
 }
@@ -257,10 +251,7 @@ static void test_a_stop_lengthens_no_time(void)
     pass_ms(60000);
     just(ORIBI_EVENT_STOP);
     settle();
-    pass_ms(4999);
-    ok_eq(count_signalled(SIGKILL), 0);
-    pass_ms(1);
-    ok_eq(count_signalled(SIGKILL), 1);
+    killed_after(5000, 0, 1);
     pass_ms(26000);
     ok_eq(count_signalled(SIGKILL), 2);
     ok_eq(w.exits, 1);
@@ -275,10 +266,7 @@ static void test_a_stop_with_frontends_shortens_it_too(void)
     settle();
     just(ORIBI_EVENT_STOP);
     settle();
-    pass_ms(30999); /* frontends do not end either */
-    ok_eq(count_signalled(SIGKILL), 0);
-    pass_ms(1);
-    ok_eq(count_signalled(SIGKILL), 2);
+    killed_after(31000, 0, 2); /* frontends do not end either */
     ok_eq(w.exits, 1);
 }
 
@@ -295,10 +283,7 @@ static void test_in_development_the_servers_own_end_alone_has_a_deadline(void)
     ok_eq(w.exits, 0);
     just(ORIBI_EVENT_STOP);
     settle();
-    pass_ms(30999);
-    ok_eq(count_signalled(SIGKILL), 0);
-    pass_ms(1);
-    ok_eq(count_signalled(SIGKILL), 4);
+    killed_after(31000, 0, 4);
     ok_eq(w.exits, 1);
 }
 
